@@ -7,8 +7,8 @@
         attention_property()
 
 It does nothing until asked for. Each test is named after its subject and the property, whatever
-comes out; `-k gradients` chooses by the name, and `-k scale.missing` by the code of the bug that was
-found. What was not tried is skipped, with the reason. Several marks try several layers.
+comes out; `-k gradients` chooses by the name, and `-k scale.missing` by the code of the bug that
+was found. What was not tried is skipped, with the reason. Several marks try several layers.
 
 The plugin stands outside of the package, since pytest loads every plugin at its start: PyTorch is
 loaded only where a test asks for it.

@@ -1,4 +1,5 @@
 """Package metadata, read from settings.ini, which nbdev and the site read too."""
+
 import re
 from configparser import ConfigParser
 from pathlib import Path
@@ -10,13 +11,21 @@ config = ConfigParser(delimiters=["="], interpolation=None)
 config.read(here / "settings.ini", encoding="utf-8")
 cfg = config["DEFAULT"]
 
-plots, train, models, gpu, dev = (cfg[f"{name}_requirements"].split() for name in ("plots", "train", "models", "gpu", "dev"))
+plots, train, models, gpu, dev = (
+    cfg[f"{name}_requirements"].split() for name in ("plots", "train", "models", "gpu", "dev")
+)
 code, site = cfg["git_url"], cfg["doc_host"] and cfg["doc_host"] + cfg["doc_baseurl"]
-urls = {"Documentation": site, "Source": code, "Changelog": code and f"{code}/blob/{cfg['branch']}/CHANGELOG.md"}
+urls = {
+    "Documentation": site,
+    "Source": code,
+    "Changelog": code and f"{code}/blob/{cfg['branch']}/CHANGELOG.md",
+}
 
 
 def absolute(link: re.Match) -> str:
-    "A link of the README for a page that has no repository around it; its text alone while nothing has an address."
+    """A link of the README for a page that has no repository around it;
+    its text alone while nothing has an address.
+    """
     text, target = link.groups()
     if "://" in target:
         return link[0]
@@ -36,9 +45,15 @@ setup(
     license_files=["LICENSE"],
     keywords=cfg["keywords"].split(),
     project_urls={name: url for name, url in urls.items() if url},
-    packages=find_packages(include=["attention_nb", "attention_nb.*", "attention_checks", "attention_checks.*"]),
+    packages=find_packages(
+        include=["attention_nb", "attention_nb.*", "attention_checks", "attention_checks.*"]
+    ),
     py_modules=["attention_nb_command", "pytest_attention_nb"],
-    package_data={"attention_checks": ["py.typed"], "attention_nb": ["py.typed", "catalogue.json", "trained/*"], "attention_nb.figures": ["*.css", "*.js"]},
+    package_data={
+        "attention_checks": ["py.typed"],
+        "attention_nb": ["py.typed", "catalogue.json", "trained/*"],
+        "attention_nb.figures": ["*.css", "*.js"],
+    },
     python_requires=f">={cfg['min_python']}",
     install_requires=cfg["requirements"].split(),
     extras_require={"plots": plots, "train": train, "models": models, "gpu": gpu, "dev": dev},
@@ -52,7 +67,10 @@ setup(
         "Intended Audience :: Developers",
         "Intended Audience :: Education",
         "Programming Language :: Python :: 3",
-        *(f"Programming Language :: Python :: {version}" for version in cfg["python_versions"].split()),
+        *(
+            f"Programming Language :: Python :: {version}"
+            for version in cfg["python_versions"].split()
+        ),
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
         "Typing :: Typed",
     ],

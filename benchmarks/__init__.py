@@ -1,1 +1,4 @@
-"""How fast is it, beside others? `make bench` measures; nothing in the book or its tests hangs on a clock."""
+"""How fast is it, beside others?
+
+`make bench` measures; nothing in the book or its tests hangs on a clock.
+"""

@@ -1,4 +1,7 @@
-"""`flash_attention`, in plain PyTorch, beside PyTorch's fused kernel, and beside naive attention where its matrix fits."""
+"""`flash_attention`, in plain PyTorch, beside PyTorch's fused kernel,
+and beside naive attention where its matrix fits.
+"""
+
 import itertools
 from collections.abc import Iterator
 
@@ -23,10 +26,12 @@ WAYS = {
 
 def run(name: str, qkv: tuple[Tensor, ...], causal: bool, backward: bool) -> Run:
     "Return a forward pass, or one with the gradients of queries, keys and values."
+
     def once() -> object:
         leaves = [t.detach().requires_grad_(backward) for t in qkv]
         context = WAYS[name](*leaves, causal)
         return torch.autograd.grad(context.sum(), leaves) if backward else context
+
     return once
 
 

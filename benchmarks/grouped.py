@@ -1,8 +1,10 @@
-"""A layer as in today's models, rotary embeddings and fewer heads of keys than of queries, beside the smallest that does the same.
+"""A layer as in today's models, rotary embeddings and fewer heads of keys than of queries,
+beside the smallest that does the same.
 
-The smallest is one projection for queries, keys and values, a rotation by stored cosines and sines, PyTorch's fused
-kernel with grouped heads, and one output projection.
+The smallest is one projection for queries, keys and values, a rotation by stored cosines and sines,
+PyTorch's fused kernel with grouped heads, and one output projection.
 """
+
 from collections.abc import Callable, Iterator
 
 import torch
@@ -25,7 +27,10 @@ class Minimal(nn.Module):
         super().__init__()
         self.d_head = d_model // h
         self.splits = [h, h_kv, h_kv]
-        self.qkv, self.out = nn.Linear(d_model, sum(self.splits) * self.d_head, bias=False), nn.Linear(d_model, d_model, bias=False)
+        self.qkv, self.out = (
+            nn.Linear(d_model, sum(self.splits) * self.d_head, bias=False),
+            nn.Linear(d_model, d_model, bias=False),
+        )
         angles = rotary_angles(torch.arange(n), self.d_head)
         self.register_buffer("cos", angles.cos())
         self.register_buffer("sin", angles.sin())
@@ -35,17 +40,30 @@ class Minimal(nn.Module):
         return torch.cat([a * self.cos - b * self.sin, a * self.sin + b * self.cos], dim=-1)
 
     def forward(self, x: Tensor) -> Tensor:
-        q, k, v = self.qkv(x).unflatten(-1, (-1, self.d_head)).transpose(1, 2).split(self.splits, dim=1)
-        context = F.scaled_dot_product_attention(self.rotated(q), self.rotated(k), v, is_causal=True, enable_gqa=True)
+        q, k, v = (
+            self.qkv(x).unflatten(-1, (-1, self.d_head)).transpose(1, 2).split(self.splits, dim=1)
+        )
+        context = F.scaled_dot_product_attention(
+            self.rotated(q), self.rotated(k), v, is_causal=True, enable_gqa=True
+        )
         return self.out(context.transpose(1, 2).flatten(2))
 
 
 def contenders(n: int, d_model: int, h: int, h_kv: int) -> dict[str, Callable[[Tensor], Tensor]]:
     "Return both layers, with the same weights."
     smallest = Minimal(n, d_model, h, h_kv)
-    layer = MultiHeadAttention(d_model, h, bias=False, n_kv_heads=h_kv, positions=RotaryEmbedding(d_model // h))
+    layer = MultiHeadAttention(
+        d_model, h, bias=False, n_kv_heads=h_kv, positions=RotaryEmbedding(d_model // h)
+    )
     q, k, v = smallest.qkv.weight.split([h * smallest.d_head for h in smallest.splits])
-    layer.load_state_dict({"q_proj.weight": q, "k_proj.weight": k, "v_proj.weight": v, "out_proj.weight": smallest.out.weight})
+    layer.load_state_dict(
+        {
+            "q_proj.weight": q,
+            "k_proj.weight": k,
+            "v_proj.weight": v,
+            "out_proj.weight": smallest.out.weight,
+        }
+    )
     return {REFERENCE: smallest, "attention_nb": lambda x: layer(x, causal=True)[0]}
 
 

@@ -1,4 +1,5 @@
 """A sliding window: only its scores computed, beside full attention and the window as a mask."""
+
 from collections.abc import Iterator
 
 import torch

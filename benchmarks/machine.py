@@ -1,4 +1,5 @@
 """What a measurement was made on, and how fast that machine can be at best."""
+
 import datetime
 import importlib.metadata
 import json
@@ -39,9 +40,15 @@ def ceiling(width: int = 1536, tries: int = 9) -> float:
 
 def described() -> dict[str, object]:
     "The machine, the versions and the day."
-    return {"processor": processor(), "cores": os.cpu_count(), "threads": torch.get_num_threads(),
-            "system": platform.system(), "python": platform.python_version(), "versions": versions(),
-            "date": datetime.date.today().isoformat()}
+    return {
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "versions": versions(),
+        "date": datetime.date.today().isoformat(),
+    }
 
 
 def file(folder: Path, name: str) -> Path:

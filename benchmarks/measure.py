@@ -1,4 +1,5 @@
-"""Time contenders in one process: each once per round, in random order, compared within the round."""
+"""Time contenders in one process: each once per round, in random order; compared within it."""
+
 import random
 import statistics
 import sys
@@ -12,12 +13,14 @@ Made = TypeVar("Made")
 
 class Comparison(NamedTuple):
     "Contenders that do the same work, and which work that is."
+
     case: dict[str, bool]  # with weights? with backward? …
     runs: Mapping[str, Run]
 
 
 class Ratio(NamedTuple):
     "The time of a contender as a multiple of the reference: median and quartiles over the rounds."
+
     median: float
     low: float  # the lower quartile
     high: float  # the upper quartile
@@ -46,7 +49,9 @@ def seconds(run: Run, clock: Callable[[], float] = time.perf_counter) -> float:
     return took if isinstance(took, float) else clock() - start
 
 
-def rounds(runs: Mapping[str, Run], n: int, clock: Callable[[], float] = time.perf_counter) -> Iterator[dict[str, float]]:
+def rounds(
+    runs: Mapping[str, Run], n: int, clock: Callable[[], float] = time.perf_counter
+) -> Iterator[dict[str, float]]:
     "Time every contender once a round, `n` times, after one round that does not count."
     order, rng = list(runs), random.Random(0)
     for i in range(n + 1):
@@ -57,10 +62,14 @@ def rounds(runs: Mapping[str, Run], n: int, clock: Callable[[], float] = time.pe
 
 
 def ratios(timed: list[dict[str, float]], reference: str) -> dict[str, Ratio]:
-    "Compare each contender with the reference of the same round: what slows the machine slows both."
+    """Compare each contender with the reference of the same round:
+    what slows the machine slows both.
+    """
     found = {}
     for name in timed[0]:
         paired = sorted(one[name] / one[reference] for one in timed)
         low, _, high = statistics.quantiles(paired, n=4) if len(paired) > 1 else paired * 3
-        found[name] = Ratio(statistics.median(paired), low, high, statistics.median(one[name] for one in timed))
+        found[name] = Ratio(
+            statistics.median(paired), low, high, statistics.median(one[name] for one in timed)
+        )
     return found

@@ -1,8 +1,10 @@
-"""Prefill, at once or in chunks: this book's layer with its KV cache beside a layer of transformers.
+"""Prefill, at once or in chunks:
+this book's layer with its KV cache beside a layer of transformers.
 
-Same widths, rotary embeddings, weights of the same shapes. Seconds are those of one prompt, or of one chunk after the
-tokens in the cache.
+Same widths, rotary embeddings, weights of the same shapes. Seconds are those of one prompt,
+or of one chunk after the tokens in the cache.
 """
+
 from collections.abc import Iterator
 from functools import partial
 
@@ -13,7 +15,11 @@ from benchmarks.measure import Comparison, installed
 SIZES = ("d_model", "heads", "kv_heads", "cached", "new")
 SHAPES = tuple((1024, 16, 4, *prompt) for prompt in ((0, 512), (0, 2048), (4096, 16), (4096, 256)))
 REFERENCE = decoding.REFERENCE
-CONTENDERS = {name: partial(make, n_steps=1) for name, make in decoding.CONTENDERS.items() if not name.startswith("x-")}
+CONTENDERS = {
+    name: partial(make, n_steps=1)
+    for name, make in decoding.CONTENDERS.items()
+    if not name.startswith("x-")
+}
 
 
 def comparisons(d_model: int, h: int, h_kv: int, cached: int, new: int) -> Iterator[Comparison]:

@@ -1,10 +1,14 @@
-"""The roofline of a machine, and measured attention below it: `.venv/bin/python -m benchmarks.roofline`.
+"""The roofline of a machine, and measured attention below it.
 
-Two limits: a product of large matrices gives operations per second; a sum and a copy of large vectors give bytes per second.
-Then variants of attention in prefill and in decode. Their operations and bytes are counted, their seconds are measured. Each
-call reads other numbers, more than the processor's cache holds. The results are stored with the machine that they belong
-to. Whatever else runs there can only slow it down, so a second run keeps the best of both. Nothing here is a test.
+Run `.venv/bin/python -m benchmarks.roofline`.
+
+Two limits: a product of large matrices gives operations per second; a sum and a copy of large
+vectors give bytes per second. Then variants of attention in prefill and in decode. Their operations
+and bytes are counted, their seconds are measured. Each call reads other numbers, more than the
+processor's cache holds. The results are stored with the machine that they belong to. Whatever else
+runs there can only slow it down, so a second run keeps the best of both. Nothing here is a test.
 """
+
 import argparse
 import itertools
 import json
@@ -24,7 +28,9 @@ Way = tuple[Callable[..., object], Callable[[], tuple[torch.Tensor, ...]]]
 
 
 def bandwidth(numbers: int = 2**27, tries: int = 9) -> float:
-    "Return the most bytes per second between memory and processor: read for a sum, or read and written for a copy."
+    """Return the most bytes per second between memory and processor: read for a sum,
+    or read and written for a copy.
+    """
     x, y = torch.ones(numbers), torch.empty(numbers)
     read = min(seconds(lambda: x.sum()) for _ in range(tries))
     copied = min(seconds(lambda: y.copy_(x)) for _ in range(tries))
@@ -42,7 +48,8 @@ def ways(n: int, cached: int, heads: int, width: int) -> dict[str, Way]:
         return draw(heads, n), draw(heads, n), draw(heads, n)
 
     def decode(kv: int) -> Callable[[], tuple[torch.Tensor, ...]]:
-        return lambda: (draw(kv, heads // kv), draw(kv, cached), draw(kv, cached))  # the queries of a group are queries of one head
+        # the queries of a group are queries of one head
+        return lambda: (draw(kv, heads // kv), draw(kv, cached), draw(kv, cached))
 
     def project(tokens: int) -> Callable[[], tuple[torch.Tensor, ...]]:
         return lambda: (torch.randn(tokens, d_model), torch.randn(4 * d_model, d_model))
@@ -54,7 +61,8 @@ def ways(n: int, cached: int, heads: int, width: int) -> dict[str, Way]:
         f"prefill of {n} tokens: naive": (textbook, prefill),
         f"prefill of {n} tokens: fused": (fused_attention, prefill),
         f"prefill of {n} tokens: window of {window}": (local, prefill),
-        f"prefill of {n} tokens: projections": (linear, project(n))}
+        f"prefill of {n} tokens: projections": (linear, project(n)),
+    }
     for kv in (heads, max(1, heads // 4), 1):
         shared = f"{kv} heads of keys" if kv > 1 else "one head of keys"
         found[f"decode after {cached} tokens: {shared}"] = (fused_attention, decode(kv))
@@ -62,7 +70,9 @@ def ways(n: int, cached: int, heads: int, width: int) -> dict[str, Way]:
 
 
 def timed(way: Way, tries: int, fresh: int) -> dict[str, float]:
-    "Return operations and bytes, counted, and seconds, the least of some tries on arguments that are not in the processor's cache."
+    """Return operations and bytes, counted, and seconds, the least of some tries on arguments
+    that are not in the processor's cache.
+    """
     attend, make = way
     size = sum(t.nbytes for t in make())
     given = [make() for _ in range(max(1, min(64, -(-fresh // size))))]
@@ -87,24 +97,47 @@ def best(found: dict[str, Any], path: Path) -> dict[str, Any]:
 
 @torch.no_grad()
 def main(argv: list[str] | None = None) -> Path:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.roofline", description=__doc__.splitlines()[0])
-    for name, default in (("tokens", 2048), ("cached", 8192), ("heads", 16), ("width", 128), ("tries", 9), ("fresh", 2**29), ("memory", 2**27), ("product", 1536)):
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.roofline", description=__doc__.splitlines()[0]
+    )
+    for name, default in (
+        ("tokens", 2048),
+        ("cached", 8192),
+        ("heads", 16),
+        ("width", 128),
+        ("tries", 9),
+        ("fresh", 2**29),
+        ("memory", 2**27),
+        ("product", 1536),
+    ):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--name", help="name of the file (default: the processor)")
     parser.add_argument("--to", type=Path, default=RESULTS, help="folder to write to")
     options = parser.parse_args(argv)
     rows, ceilings, bandwidths = [], [], []
     for name, way in ways(options.tokens, options.cached, options.heads, options.width).items():
-        ceilings.append(machine.ceiling(options.product, 3 * options.tries))  # again and again: something else may be running
+        # again and again: something else may be running
+        ceilings.append(machine.ceiling(options.product, 3 * options.tries))
         bandwidths.append(bandwidth(options.memory, options.tries))
         rows.append({"name": name} | timed(way, options.tries, options.fresh))
         row = rows[-1]
-        print(f"  {name}: {row['operations'] / row['moved']:.1f} operations per byte, "
-              f"{row['operations'] / row['seconds'] / 1e9:.1f} GFLOP/s", file=sys.stderr)
+        print(
+            f"  {name}: {row['operations'] / row['moved']:.1f} operations per byte, "
+            f"{row['operations'] / row['seconds'] / 1e9:.1f} GFLOP/s",
+            file=sys.stderr,
+        )
     about = machine.described() | {"ceiling": max(ceilings), "bandwidth": max(bandwidths)}
-    print(f"{about['processor']}: {max(ceilings) / 1e9:.0f} GFLOP/s, {max(bandwidths) / 1e9:.1f} GB/s", file=sys.stderr)
+    print(
+        (
+            f"{about['processor']}: {max(ceilings) / 1e9:.0f} GFLOP/s, "
+            f"{max(bandwidths) / 1e9:.1f} GB/s"
+        ),
+        file=sys.stderr,
+    )
     name = options.name or str(about["processor"])
-    return machine.keep(best({"machine": about, "ways": rows}, machine.file(options.to, name)), options.to, name)
+    return machine.keep(
+        best({"machine": about, "ways": rows}, machine.file(options.to, name)), options.to, name
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,11 @@
-"""A real browser on the built site: Chromium, driven by Playwright. A test asks for `visit`, and opens pages with it.
+"""A real browser on the built site: Chromium, driven by Playwright.
 
-    def test_title(visit):
-        page = visit("index.html", width=390, scheme="dark").page
+A test asks for `visit`, and opens pages with it.
+
+def test_title(visit):
+    page = visit("index.html", width=390, scheme="dark").page
 """
+
 import functools
 import gzip
 import mimetypes
@@ -16,16 +19,34 @@ from pathlib import Path
 
 import fontpkg
 import pytest
-from playwright.sync_api import Browser, Error, Locator, Page, Request, TimeoutError, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    Error,
+    Locator,
+    Page,
+    Request,
+    TimeoutError,
+    expect,
+    sync_playwright,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(str(p.relative_to(DOCS)) for p in DOCS.rglob("*.html"))
 WIDE, NARROW = "Montserrat", "Roboto Condensed"  # fonts that .venv brings
 # The shell is the same engine without windows: the tests take a sixth less time.
-NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-NO_BROWSER = ("no Chromium or Chrome was found, so the built site was not tried in a browser. To get one: "
-              "`apt-get install chromium` on Debian, `brew install --cask chromium` on macOS, or google.com/chrome")
+NAMES = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)
+NO_BROWSER = (
+    "no Chromium or Chrome was found, so the built site was not tried in a browser. To get one: "
+    "`apt-get install chromium` on Debian, `brew install --cask chromium` on macOS, "
+    "or google.com/chrome"
+)
 
 PATIENCE = 120_000  # milliseconds: a busy machine may need them, a quiet one waits for none of them
 expect.set_options(timeout=PATIENCE)
@@ -33,10 +54,12 @@ expect.set_options(timeout=PATIENCE)
 LATE = (".js", ".woff2")
 PAINTED = threading.Event()  # until then the server keeps back what is LATE
 PAINTED.set()
-# Every family is this one, and there is no other. (On macOS and Windows the browser takes the system's fonts all the same.)
+# Every family is this one, and there is no other. (On macOS and Windows the browser takes
+# the system's fonts all the same.)
 FONTS = """<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig><dir>{folder}</dir><cachedir>{cache}</cachedir><match target="pattern">
-<edit name="family" mode="assign" binding="strong"><string>{font}</string></edit></match></fontconfig>"""
+<edit name="family" mode="assign" binding="strong"><string>{font}</string></edit></match>
+</fontconfig>"""
 
 
 @functools.cache
@@ -47,6 +70,7 @@ def packed(path: Path) -> bytes:
 
 class Handler(SimpleHTTPRequestHandler):
     "Serves files in silence, text in gzip, as a web host does."
+
     protocol_version = "HTTP/1.1"  # one connection for many files
 
     def send_head(self) -> BytesIO | None:
@@ -54,7 +78,10 @@ class Handler(SimpleHTTPRequestHandler):
         if path.suffix in LATE:
             PAINTED.wait(30)
         kind = mimetypes.guess_type(path)[0] or ""
-        if not (path.is_file() and (kind.startswith("text/") or kind.endswith(("javascript", "json", "xml")))):
+        if not (
+            path.is_file()
+            and (kind.startswith("text/") or kind.endswith(("javascript", "json", "xml")))
+        ):
             return super().send_head()  # pictures and fonts, folders, and what is not there
         self.send_response(200)
         self.send_header("Content-Type", f"{kind}; charset=utf-8")
@@ -70,7 +97,9 @@ class Handler(SimpleHTTPRequestHandler):
 @pytest.fixture(scope="session")
 def site() -> Iterator[str]:
     "The address of docs/, served as a web host would."
-    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(DOCS))) as server:
+    with ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Handler, directory=str(DOCS))
+    ) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
@@ -79,20 +108,29 @@ def site() -> Iterator[str]:
 def only(font: str, folder: Path) -> dict[str, str]:
     "The environment of a browser that has no font but this."
     file = folder / "fonts.conf"
-    file.write_text(FONTS.format(font=font, folder=fontpkg.path(font).parent, cache=folder / "cache"), encoding="utf-8")
+    file.write_text(
+        FONTS.format(font=font, folder=fontpkg.path(font).parent, cache=folder / "cache"),
+        encoding="utf-8",
+    )
     return {**os.environ, "FONTCONFIG_FILE": str(file)}
 
 
-@pytest.fixture(scope="module")  # not session: while Playwright runs, no other test may call asyncio.run
+# Not session: while Playwright runs, no other test may call asyncio.run.
+@pytest.fixture(scope="module")
 def browsers(tmp_path_factory) -> Iterator[Callable[..., Browser]]:
-    "The browser of this machine, with its fonts or one; Playwright would bring its own, but that is a large download."
+    """The browser of this machine, with its fonts or one; Playwright would bring its own,
+    but that is a large download.
+    """
     found = next(filter(None, map(shutil.which, NAMES)), None)
     with sync_playwright() as playwright:
+
         @functools.cache
         def browser(font: str = "") -> Browser:
             env = only(font, tmp_path_factory.mktemp("font")) if font else None
             try:
-                return playwright.chromium.launch(executable_path=found, channel=None if found else "chrome", env=env)
+                return playwright.chromium.launch(
+                    executable_path=found, channel=None if found else "chrome", env=env
+                )
             except Error:
                 if found:
                     raise
@@ -107,14 +145,17 @@ def chromium(browsers) -> Browser:
     return browsers()
 
 
-# What moves after a page was loaded, or a chart drawn: a font that is swapped in, what is measured or drawn in the next frames.
+# What moves after a page was loaded, or a chart drawn: a font that is swapped in,
+# what is measured or drawn in the next frames.
 SETTLED = """() => document.fonts.ready.then(
   () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))))"""
 
 
 def unveil(figure: Locator) -> Locator:
     "A figure that is seen once the bar over it is pressed, if it stands behind a question."
-    for bar in figure.locator("xpath=ancestor::details[contains(@class, 'veil') and not(@open)]/summary").all():
+    for bar in figure.locator(
+        "xpath=ancestor::details[contains(@class, 'veil') and not(@open)]/summary"
+    ).all():
         bar.click()
         bar.page.mouse.move(0, 0)  # over a heading it would show the link to it
     return figure
@@ -134,9 +175,13 @@ class Visit:
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self.said: list[str] = []  # errors and warnings in the console, and exceptions that nobody caught
+        # errors and warnings in the console, and exceptions that nobody caught
+        self.said: list[str] = []
         self.requests: list[Request] = []
-        page.on("console", lambda m: m.type in ("error", "warning") and self.said.append(f"{m.type}: {m.text}"))
+        page.on(
+            "console",
+            lambda m: m.type in ("error", "warning") and self.said.append(f"{m.type}: {m.text}"),
+        )
         page.on("pageerror", lambda e: self.said.append(f"exception: {e.stack or e}"))
         page.on("request", lambda r: self.requests.append(r))
 
@@ -149,7 +194,9 @@ class Visit:
                 said = "\n  ".join(self.said)
                 why = f"{self.page.url}: {figure.get_attribute('id')} was not drawn:\n  {said}"
                 raise pytest.fail.Exception(why, pytrace=False) from None
-        self.page.evaluate("scrollTo({ top: document.documentElement.scrollHeight, behavior: 'instant' })")
+        self.page.evaluate(
+            "scrollTo({ top: document.documentElement.scrollHeight, behavior: 'instant' })"
+        )
         return self
 
 
@@ -157,14 +204,18 @@ OUT_OF_ROOM = """() => [...document.querySelectorAll("figure.drawing")].flatMap(
   const view = figure.querySelector(".view"), kept = parseFloat(getComputedStyle(view).minHeight);
   const said = (what) => [`${figure.dataset.drawing} ${what}`];
   return [!figure.state?.() && said("is not drawn"),
-          view.scrollHeight > kept + 1 && said(`is ${view.scrollHeight} pixels high; it kept ${kept}`),
-          view.scrollWidth > view.clientWidth && said(`is ${view.scrollWidth} pixels wide in ${view.clientWidth}`)]
+          view.scrollHeight > kept + 1
+            && said(`is ${view.scrollHeight} pixels high; it kept ${kept}`),
+          view.scrollWidth > view.clientWidth
+            && said(`is ${view.scrollWidth} pixels wide in ${view.clientWidth}`)]
     .filter(Boolean).flat();
 })"""
 
 
 def out_of_room(page: Page) -> list[str]:
-    "The drawings of a page that are not there, wider than the page, or higher than they said: what is below would move."
+    """The drawings of a page that are not there, wider than the page, or higher than they said:
+    what is below would move.
+    """
     return page.evaluate(OUT_OF_ROOM)
 
 
@@ -184,16 +235,29 @@ Visitor = Callable[..., Visit]
 
 @pytest.fixture
 def visit(browsers: Callable[..., Browser], site: str) -> Iterator[Visitor]:
-    """Opens a page of the site, in a browser that knows nothing yet; the pages are closed after the test.
+    """Opens a page of the site, in a browser that knows nothing yet;
+    the pages are closed after the test.
 
-    Nothing on it moves any more, and later nothing glides: what is measured now is there when it is clicked.
+    Nothing on it moves any more, and later nothing glides:
+    what is measured now is there when it is clicked.
     """
     contexts = []
 
-    def visit(path: str = "index.html", width: int = 1280, scheme: str = "light", height: int = 900,
-              font: str = "", slowly: bool = False, **options: object) -> Visit:
+    def visit(
+        path: str = "index.html",
+        width: int = 1280,
+        scheme: str = "light",
+        height: int = 900,
+        font: str = "",
+        slowly: bool = False,
+        **options: object,
+    ) -> Visit:
         "`options` are those of Playwright's new_context, such as java_script_enabled=False."
-        options = {"viewport": {"width": width, "height": height}, "color_scheme": scheme, "reduced_motion": "reduce"} | options
+        options = {
+            "viewport": {"width": width, "height": height},
+            "color_scheme": scheme,
+            "reduced_motion": "reduce",
+        } | options
         context = browsers(font).new_context(**options)
         contexts.append(context)
         context.set_default_timeout(PATIENCE)

@@ -1,4 +1,8 @@
-"""What the tests share. A notebook tests its own code; the tests here are for what a notebook cannot test."""
+"""What the tests share.
+
+A notebook tests its own code; the tests here are for what a notebook cannot test.
+"""
+
 import difflib
 import gc
 import inspect
@@ -10,9 +14,12 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: the workers, and what they start, share the cores
+# Before torch is imported: the workers, and what they start, share the cores.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-gc.set_threshold(100_000)  # of parsed pages there are millions of objects: looking through them all again and again takes as long as parsing
+# Of parsed pages there are millions of objects: looking through them all again and again takes as
+# long as parsing.
+gc.set_threshold(100_000)
 
 import fresh
 import pytest
@@ -25,34 +32,73 @@ NOTEBOOKS = notebooks()
 
 
 # What a copy of the repository leaves out: what is built, and the tests' own scratch.
-NOT_SOURCE = shutil.ignore_patterns(".*", "docs", "_build", "_proc", "dist", "build", "__pycache__", "*.egg-info")
-LONG = ("test_generated.py", "test_third_party.py", "test_gpu_kernels.py", "test_chapter.py", "test_nbdev.py")  # one test of each takes long
+NOT_SOURCE = shutil.ignore_patterns(
+    ".*", "docs", "_build", "_proc", "dist", "build", "__pycache__", "*.egg-info"
+)
+# One test of each takes long.
+LONG = (
+    "test_generated.py",
+    "test_third_party.py",
+    "test_gpu_kernels.py",
+    "test_chapter.py",
+    "test_nbdev.py",
+)
 COSTLY = ("soups", "begun", "epub", "desk", "wheel", "repo")  # fixtures
 HOST, REPO = "https://example.org/books/attention/", "somebody/attention"
 CHAPTERS = [path for path in NOTEBOOKS if place(path)[0].isdigit()]
 NEXT = f"{int(CHAPTERS[-1].stem[:2]) + 1:02}"  # the number of a new chapter
 each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=place)
 IN_CI = os.environ.get("CI") == "true"
-LOOKS = [Path(__file__).with_name(name) for name in ("browser.py", "conftest.py", "test_browser.py", "test_story.py")]
-WORDS = DOCS / "_static/search/sections.js"  # of the whole book; the page of the search alone reads them
+LOOKS = [
+    Path(__file__).with_name(name)
+    for name in ("browser.py", "conftest.py", "test_browser.py", "test_story.py")
+]
+# Of the whole book; the page of the search alone reads them.
+WORDS = DOCS / "_static/search/sections.js"
 
 
 def of_page(page: Path) -> list[Path]:
-    "What a page of the site shows hangs on itself, on all styles and scripts, and on how it is looked at."
-    beside = [path for path in DOCS.rglob("*") if path.is_file() and path.suffix not in (".html", ".ipynb")]
-    return [page, *LOOKS, ROOT / "constraints.txt", *(path for path in beside if path != WORDS or page.stem == "search")]
+    """What a page of the site shows hangs on itself, on all styles and scripts,
+    and on how it is looked at.
+    """
+    beside = [
+        path
+        for path in DOCS.rglob("*")
+        if path.is_file() and path.suffix not in (".html", ".ipynb")
+    ]
+    return [
+        page,
+        *LOOKS,
+        ROOT / "constraints.txt",
+        *(path for path in beside if path != WORDS or page.stem == "search"),
+    ]
+
 
 # How many examples a property is tried on. In continuous integration they are the same each time.
-settings.register_profile("quick", max_examples=60 if IN_CI else 25, deadline=None, derandomize=IN_CI,
-                          print_blob=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("thorough", settings.get_profile("quick"), max_examples=2000, derandomize=False)
+settings.register_profile(
+    "quick",
+    max_examples=60 if IN_CI else 25,
+    deadline=None,
+    derandomize=IN_CI,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "thorough", settings.get_profile("quick"), max_examples=2000, derandomize=False
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 def sh(*command, cwd=ROOT, env=None) -> str:
     "Run a command and return what it printed; its failure fails the test with just that."
-    done = subprocess.run([str(c) for c in command], cwd=cwd, env=env, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = subprocess.run(
+        [str(c) for c in command],
+        cwd=cwd,
+        env=env,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
     if done.returncode:
         short = " ".join(Path(c).name if i == 0 else str(c) for i, c in enumerate(command))
         pytest.fail(f"{short[:200]}\n{done.stdout}", pytrace=False)
@@ -71,7 +117,9 @@ def fail_if(found: list[str], why: str) -> None:
 
 
 def copy_of_the_book(into: Path) -> Path:
-    "The sources of this checkout, and what a build of it has drawn, which is the same there: drawing takes half of a build."
+    """The sources of this checkout, and what a build of it has drawn, which is the same there:
+    drawing takes half of a build.
+    """
     shutil.copytree(ROOT, into, ignore=NOT_SOURCE)
     (into / "_build").mkdir()
     for name in ("charts", "stills"):
@@ -83,12 +131,17 @@ def copy_of_the_book(into: Path) -> Path:
 
 def tree(folder: Path) -> dict[str, bytes]:
     "The files under a folder, without Python's caches."
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*"))
-            if p.is_file() and "__pycache__" not in p.parts}
+    return {
+        str(p.relative_to(folder)): p.read_bytes()
+        for p in sorted(folder.rglob("*"))
+        if p.is_file() and "__pycache__" not in p.parts
+    }
 
 
 def differences(committed: dict[str, bytes], built: dict[str, bytes], n: int = 5) -> list[str]:
-    "How two sets of files differ: the names, and of the first `n` changed ones the first changed lines."
+    """How two sets of files differ:
+    the names, and of the first `n` changed ones the first changed lines.
+    """
     found = [f"missing: {name}" for name in sorted(built.keys() - committed.keys())]
     found += [f"left over: {name}" for name in sorted(committed.keys() - built.keys())]
     for name in sorted(committed.keys() & built.keys()):
@@ -96,7 +149,9 @@ def differences(committed: dict[str, bytes], built: dict[str, bytes], n: int = 5
             continue
         found.append(f"differs: {name}")
         if (n := n - 1) >= 0:
-            old, new = (files[name].decode(errors="replace").splitlines() for files in (committed, built))
+            old, new = (
+                files[name].decode(errors="replace").splitlines() for files in (committed, built)
+            )
             lines = difflib.unified_diff(old, new, lineterm="", n=0)
             found += [f"    {line[:160]}" for line in list(lines)[3:9]]
     return found
@@ -104,12 +159,19 @@ def differences(committed: dict[str, bytes], built: dict[str, bytes], n: int = 5
 
 @pytest.fixture(scope="session")
 def begun(tmp_path_factory) -> Path:
-    "A copy of the book in which a chapter was begun, and settings.ini names a host and a repository; as its author would make it, up to the site."
+    """A copy of the book in which a chapter was begun, and settings.ini names a host
+    and a repository; as its author would make it, up to the site.
+    """
     book = copy_of_the_book(tmp_path_factory.mktemp("begun") / "book")
-    env = os.environ | {"PYTHONPATH": str(book)}  # not the package of this checkout, which is installed
+    # not the package of this checkout, which is installed
+    env = os.environ | {"PYTHONPATH": str(book)}
     ini, host = book / "settings.ini", urlsplit(HOST)
     text = ini.read_text(encoding="utf-8")
-    for name, value in {"doc_host": f"{host.scheme}://{host.netloc}", "doc_baseurl": host.path, "git_url": f"https://github.com/{REPO}"}.items():
+    for name, value in {
+        "doc_host": f"{host.scheme}://{host.netloc}",
+        "doc_baseurl": host.path,
+        "git_url": f"https://github.com/{REPO}",
+    }.items():
         text, count = re.subn(rf"(?m)^{name} *=.*$", f"{name} = {value}", text)
         assert count == 1, f"settings.ini has {count} lines `{name} =`"
     ini.write_text(text, encoding="utf-8")
@@ -129,8 +191,10 @@ def _modules() -> dict[str, Path]:
 
 def parsed(folder: Path) -> dict[str, BeautifulSoup]:
     "The pages of a built site, by their paths in it; this takes seconds."
-    return {path.relative_to(folder).as_posix(): BeautifulSoup(path.read_bytes(), "html.parser")
-            for path in sorted(folder.rglob("*.html"))}
+    return {
+        path.relative_to(folder).as_posix(): BeautifulSoup(path.read_bytes(), "html.parser")
+        for path in sorted(folder.rglob("*.html"))
+    }
 
 
 @pytest.fixture(scope="session")
@@ -141,7 +205,10 @@ def soups() -> dict[str, BeautifulSoup]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    "What takes long begins first: nobody waits for it alone. What takes long to make is made once, in one process for all."
+    """What takes long begins first: nobody waits for it alone.
+
+    What takes long to make is made once, in one process for all.
+    """
     items.sort(key=lambda item: item.path.name not in LONG)
     for item in items:
         for fixture in [name for name in COSTLY if name in item.fixturenames]:
@@ -149,36 +216,49 @@ def pytest_collection_modifyitems(items):
 
 
 def kept(item) -> tuple[Path, str, fresh.Needs] | None:
-    "Of a test that is marked `once`: what it is about, which test it is, and the files that it hangs on."
+    """Of a test that is marked `once`: what it is about, which test it is,
+    and the files that it hangs on.
+    """
     if not (mark := item.get_closest_marker("once")):
         return None
     parameter, files = mark.args
-    return DOCS / item.callspec.params[parameter], mark.kwargs.get("way", item.name), files  # a whole path stays as it is
+    # a whole path stays as it is
+    return DOCS / item.callspec.params[parameter], mark.kwargs.get("way", item.name), files
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    "What passed here is passed over until something has changed that it hangs on; continuous integration runs all."
+    """What passed here is passed over until something has changed that it hangs on;
+    continuous integration runs all.
+    """
     if not IN_CI and (run := kept(item)) and fresh.is_fresh(*run):
-        pytest.skip("it passed here, and nothing that it depends on has changed since; CI=true runs it again")
+        pytest.skip(
+            "it passed here, and nothing that it depends on has changed since; "
+            "CI=true runs it again"
+        )
 
 
 def purpose(item) -> str:
-    "What the docstrings of a test and of its module say: what must hold, and what to do when it does not."
+    """What the docstrings of a test and of its module say:
+    what must hold, and what to do when it does not.
+    """
     found = (inspect.getdoc(getattr(item, name, None)) for name in ("function", "module"))
     return "\n\n".join(doc for doc in found if doc)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
-    """A failed test says what it is for. In continuous integration a skipped test is a failed one, for a check that never
-    runs protects nothing."""
+    """A failed test says what it is for. In continuous integration a skipped test is a failed one,
+    for a check that never runs protects nothing."""
     report = yield
     if report.when == "call" and report.passed and (run := kept(item)):
         fresh.keep(*run)
     if report.skipped and IN_CI:
         why = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
-        report.outcome, report.longrepr = "failed", f"{item.nodeid}: with CI=true nothing may be skipped; {why}"
+        report.outcome, report.longrepr = (
+            "failed",
+            f"{item.nodeid}: with CI=true nothing may be skipped; {why}",
+        )
     if report.failed and (why := purpose(item)):
         report.sections.append(("What this test is for", why))
     return report

@@ -1,7 +1,10 @@
-"""The ten families written down plainly, in float64, from their config and their tensors: what `load_model` is held against.
+"""The ten families written down plainly, in float64, from their config and their tensors:
+what `load_model` is held against.
 
-No class of the book is used, only the rotation of chapter 6 and its angles; masks are made by comparing positions.
+No class of the book is used, only the rotation of chapter 6 and its angles;
+masks are made by comparing positions.
 """
+
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,8 +15,12 @@ from attention_nb import rotary_angles, rotate
 from torch import Tensor
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "silu": F.silu, "relu": F.relu, "gelu": F.gelu, "gelu_new": lambda x: F.gelu(x, approximate="tanh"),
-    "gelu_pytorch_tanh": lambda x: F.gelu(x, approximate="tanh")}
+    "silu": F.silu,
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_new": lambda x: F.gelu(x, approximate="tanh"),
+    "gelu_pytorch_tanh": lambda x: F.gelu(x, approximate="tanh"),
+}
 
 
 class Weights:
@@ -44,14 +51,24 @@ def rms(x: Tensor, weight: Tensor, eps: float) -> Tensor:
 
 def layer_norm(x: Tensor, w: Weights, eps: float) -> Tensor:
     centred = x - x.mean(-1, keepdim=True)
-    return centred / (centred.square().mean(-1, keepdim=True) + eps).sqrt() * w["weight"] + w["bias"]
+    return (
+        centred / (centred.square().mean(-1, keepdim=True) + eps).sqrt() * w["weight"] + w["bias"]
+    )
 
 
 def heads(x: Tensor, n: int) -> Tensor:
     return x.unflatten(-1, (n, -1)).transpose(-3, -2)
 
 
-def mix(q: Tensor, k: Tensor, v: Tensor, scale: float, window: int | None = None, sinks: Tensor | None = None, causal: bool = True) -> Tensor:
+def mix(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scale: float,
+    window: int | None = None,
+    sinks: Tensor | None = None,
+    causal: bool = True,
+) -> Tensor:
     "Attention with all scores; heads of keys are repeated; the heads' contexts side by side."
     k, v = (t.repeat_interleave(q.shape[-3] // t.shape[-3], dim=-3) for t in (k, v))
     i, j = torch.arange(q.shape[-2])[:, None], torch.arange(k.shape[-2])
@@ -60,12 +77,16 @@ def mix(q: Tensor, k: Tensor, v: Tensor, scale: float, window: int | None = None
     scores = (q @ k.mT * scale).masked_fill(~seen, -math.inf)
     if sinks is not None:
         scores = torch.cat([scores, sinks[:, None, None].expand(*scores.shape[:-1], 1)], dim=-1)
-    return (scores.softmax(-1)[..., :k.shape[-2]] @ v).transpose(-3, -2).flatten(-2)
+    return (scores.softmax(-1)[..., : k.shape[-2]] @ v).transpose(-3, -2).flatten(-2)
 
 
 def rope_of(c: Mapping[str, Any], kind: str | None = None) -> dict[str, Any]:
     rope = dict(c["rope_parameters"][kind] if kind else c["rope_parameters"])
-    trained = {"original_max_position_embeddings": c["max_position_embeddings"]} if rope["rope_type"] == "dynamic" else {}
+    trained = (
+        {"original_max_position_embeddings": c["max_position_embeddings"]}
+        if rope["rope_type"] == "dynamic"
+        else {}
+    )
     return {"max_position_embeddings": c["max_position_embeddings"], **rope, **trained}
 
 
@@ -82,14 +103,18 @@ def rotary_factor(s: Mapping[str, Any]) -> float:
     if s.get("attention_factor"):
         return s["attention_factor"]
     if s["rope_type"] == "longrope":
-        return math.sqrt(1 + math.log(s["factor"]) / math.log(s["original_max_position_embeddings"]))
+        return math.sqrt(
+            1 + math.log(s["factor"]) / math.log(s["original_max_position_embeddings"])
+        )
     of = lambda m: 0.1 * m * math.log(s["factor"]) + 1
     both = s.get("mscale") and s.get("mscale_all_dim")
     return of(s["mscale"]) / of(s["mscale_all_dim"]) if both else of(1)
 
 
 def gated(x: Tensor, w: Weights, act: str) -> Tensor:
-    return w.linear("down_proj", ACTIVATIONS[act](w.linear("gate_proj", x)) * w.linear("up_proj", x))
+    return w.linear(
+        "down_proj", ACTIVATIONS[act](w.linear("gate_proj", x)) * w.linear("up_proj", x)
+    )
 
 
 def decoder(c: Mapping[str, Any], tensors: Mapping[str, Tensor], ids: Tensor) -> Tensor:
@@ -98,11 +123,16 @@ def decoder(c: Mapping[str, Any], tensors: Mapping[str, Tensor], ids: Tensor) ->
     gemma, offset = kind == "gemma3_text", 1 if kind == "gemma3_text" else 0
     norm = lambda w, x: rms(x, w["weight"] + offset, c["rms_norm_eps"])
     attend = latent if kind == "deepseek_v3" else self_attention
-    work = {"deepseek_v3": deepseek_experts, "gpt_oss": oss_experts}.get(kind, lambda c, w, x, i: gated(x, w, c.get("hidden_act") or c["hidden_activation"]))
+    work = {"deepseek_v3": deepseek_experts, "gpt_oss": oss_experts}.get(
+        kind, lambda c, w, x, i: gated(x, w, c.get("hidden_act") or c["hidden_activation"])
+    )
     x = w["model.embed_tokens.weight"][ids] * (c["hidden_size"] ** 0.5 if gemma else 1)
     for i in range(c["num_hidden_layers"]):
         b = w.at(f"model.layers.{i}")
-        first, second = ("pre_feedforward_layernorm" if gemma else "post_attention_layernorm"), "post_feedforward_layernorm"
+        first, second = (
+            ("pre_feedforward_layernorm" if gemma else "post_attention_layernorm"),
+            "post_feedforward_layernorm",
+        )
         if kind == "olmo2":
             x = x + norm(b.at("post_attention_layernorm"), attend(c, b.at("self_attn"), x, i, norm))
             x = x + norm(b.at(second), work(c, b.at("mlp"), x, i))
@@ -131,16 +161,24 @@ def self_attention(c: Mapping[str, Any], w: Weights, x: Tensor, i: int, norm: An
         q, k = turned(q, rope), turned(k, rope)
     local = kind == "sliding_attention" or c["model_type"] == "mistral"
     scale = (c.get("query_pre_attn_scalar") or q.shape[-1]) ** -0.5
-    return w.linear("o_proj", mix(q, k, v, scale, c.get("sliding_window") if local else None, w.get("sinks")))
+    return w.linear(
+        "o_proj", mix(q, k, v, scale, c.get("sliding_window") if local else None, w.get("sinks"))
+    )
 
 
 def latent(c: Mapping[str, Any], w: Weights, x: Tensor, i: int, norm: Any) -> Tensor:
     "DeepSeek's attention, with keys and values of every head."
     n, d_rope, d_plain = c["num_attention_heads"], c["qk_rope_head_dim"], c["qk_nope_head_dim"]
     small = lambda name, x: rms(x, w[f"{name}.weight"], 1e-6)
-    q = w.linear("q_proj", x) if c["q_lora_rank"] is None else w.linear("q_b_proj", small("q_a_layernorm", w.linear("q_a_proj", x)))
+    q = (
+        w.linear("q_proj", x)
+        if c["q_lora_rank"] is None
+        else w.linear("q_b_proj", small("q_a_layernorm", w.linear("q_a_proj", x)))
+    )
     down, k_rope = w.linear("kv_a_proj_with_mqa", x).split([c["kv_lora_rank"], d_rope], dim=-1)
-    k, v = heads(w.linear("kv_b_proj", small("kv_a_layernorm", down)), n).split([d_plain, c["v_head_dim"]], dim=-1)
+    k, v = heads(w.linear("kv_b_proj", small("kv_a_layernorm", down)), n).split(
+        [d_plain, c["v_head_dim"]], dim=-1
+    )
     q, q_rope = heads(q, n).split([d_plain, d_rope], dim=-1)
     rope = rope_of(c)
     q_rope, k_rope = (turned(t, rope, c["rope_interleave"]) for t in (q_rope, k_rope.unsqueeze(-3)))
@@ -159,7 +197,9 @@ def deepseek_experts(c: Mapping[str, Any], w: Weights, x: Tensor, i: int) -> Ten
         own = w.linear("gate", x[b, t]).sigmoid()
         shown = (own + w["gate.e_score_correction_bias"]).view(c["n_group"], -1)
         groups = shown.topk(2, -1).values.sum(-1).topk(c["topk_group"]).indices.tolist()
-        shown = torch.stack([row if g in groups else row - math.inf for g, row in enumerate(shown)]).flatten()
+        shown = torch.stack(
+            [row if g in groups else row - math.inf for g, row in enumerate(shown)]
+        ).flatten()
         chosen = shown.topk(c["num_experts_per_tok"]).indices
         weights = own[chosen] / own[chosen].sum() if c["norm_topk_prob"] else own[chosen]
         for e, weight in zip(chosen.tolist(), weights * c["routed_scaling_factor"]):
@@ -176,7 +216,9 @@ def oss_experts(c: Mapping[str, Any], w: Weights, x: Tensor, i: int) -> Tensor:
             both = x[b, t] @ w["experts.gate_up_proj"][e] + w["experts.gate_up_proj_bias"][e]
             gate, up = both[::2].clamp(max=limit), both[1::2].clamp(-limit, limit)
             done = (up + 1) * gate * (alpha * gate).sigmoid()
-            out[b, t] += weight * (done @ w["experts.down_proj"][e] + w["experts.down_proj_bias"][e])
+            out[b, t] += weight * (
+                done @ w["experts.down_proj"][e] + w["experts.down_proj_bias"][e]
+            )
     return out
 
 
@@ -186,17 +228,26 @@ def gpt2(c: Mapping[str, Any], tensors: Mapping[str, Tensor], ids: Tensor) -> Te
     x = w["wte.weight"][ids] + w["wpe.weight"][: ids.shape[1]]
     for i in range(c["n_layer"]):
         b = w.at(f"h.{i}")
-        q, k, v = (heads(t, n) for t in into(b.at("attn.c_attn"), layer_norm(x, b.at("ln_1"), c["layer_norm_epsilon"])).chunk(3, -1))
+        q, k, v = (
+            heads(t, n)
+            for t in into(
+                b.at("attn.c_attn"), layer_norm(x, b.at("ln_1"), c["layer_norm_epsilon"])
+            ).chunk(3, -1)
+        )
         scale = q.shape[-1] ** -0.5 if c["scale_attn_weights"] else 1.0
         scale = scale / (i + 1) if c["scale_attn_by_inverse_layer_idx"] else scale
         x = x + into(b.at("attn.c_proj"), mix(q, k, v, scale))
-        wide = ACTIVATIONS[c["activation_function"]](into(b.at("mlp.c_fc"), layer_norm(x, b.at("ln_2"), c["layer_norm_epsilon"])))
+        wide = ACTIVATIONS[c["activation_function"]](
+            into(b.at("mlp.c_fc"), layer_norm(x, b.at("ln_2"), c["layer_norm_epsilon"]))
+        )
         x = x + into(b.at("mlp.c_proj"), wide)
     table = w["wte.weight"] if c["tie_word_embeddings"] else tensors["lm_head.weight"].double()
     return layer_norm(x, w.at("ln_f"), c["layer_norm_epsilon"]) @ table.mT
 
 
-def bert(c: Mapping[str, Any], tensors: Mapping[str, Tensor], ids: Tensor, types: Tensor | None = None) -> Tensor:
+def bert(
+    c: Mapping[str, Any], tensors: Mapping[str, Tensor], ids: Tensor, types: Tensor | None = None
+) -> Tensor:
     w, n, eps = Weights(tensors), c["num_attention_heads"], c["layer_norm_eps"]
     e = w.at("bert.embeddings")
     kinds = e["token_type_embeddings.weight"][torch.zeros_like(ids) if types is None else types]
@@ -204,13 +255,21 @@ def bert(c: Mapping[str, Any], tensors: Mapping[str, Tensor], ids: Tensor, types
     x = layer_norm(x, e.at("LayerNorm"), eps)
     for i in range(c["num_hidden_layers"]):
         b = w.at(f"bert.encoder.layer.{i}")
-        q, k, v = (heads(b.linear(f"attention.self.{name}", x), n) for name in ("query", "key", "value"))
+        q, k, v = (
+            heads(b.linear(f"attention.self.{name}", x), n) for name in ("query", "key", "value")
+        )
         done = b.linear("attention.output.dense", mix(q, k, v, q.shape[-1] ** -0.5, causal=False))
         x = layer_norm(x + done, b.at("attention.output.LayerNorm"), eps)
-        done = b.linear("output.dense", ACTIVATIONS[c["hidden_act"]](b.linear("intermediate.dense", x)))
+        done = b.linear(
+            "output.dense", ACTIVATIONS[c["hidden_act"]](b.linear("intermediate.dense", x))
+        )
         x = layer_norm(x + done, b.at("output.LayerNorm"), eps)
     h = w.at("cls.predictions")
-    x = layer_norm(ACTIVATIONS[c["hidden_act"]](h.linear("transform.dense", x)), h.at("transform.LayerNorm"), eps)
+    x = layer_norm(
+        ACTIVATIONS[c["hidden_act"]](h.linear("transform.dense", x)),
+        h.at("transform.LayerNorm"),
+        eps,
+    )
     table = e["word_embeddings.weight"] if c["tie_word_embeddings"] else h["decoder.weight"]
     return x @ table.mT + h["bias" if c["tie_word_embeddings"] else "decoder.bias"]
 

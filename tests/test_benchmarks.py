@@ -1,7 +1,11 @@
-"""The benchmarks: what they compute from the clock, and that every contender does the same work. No test looks at a clock.
+"""The benchmarks: what they compute from the clock, and that every contender does the same work.
 
-If it fails: Look in benchmarks/: a ratio is wrong, or a contender computes something else than the others.
+No test looks at a clock.
+
+If it fails: Look in benchmarks/:
+a ratio is wrong, or a contender computes something else than the others.
 """
+
 import json
 
 import pytest
@@ -20,6 +24,7 @@ def test_ratios_are_of_one_round():
     def run(name):
         def spend():
             now[0] += costs[name] * slower[0]
+
         return spend
 
     timed = []
@@ -65,15 +70,37 @@ def test_textbook_and_minimal_agree():
     assert_close(textbook(x), minimal(x))
 
 
-SMALL = {"layers": (1, 5, 12, 3), "grouped": (2, 5, 24, 6, 3), "decoding": (24, 6, 3, 7), "prefill": (24, 6, 3, 7, 5), "flash": (9, 2, 8), "local": (24, 3, 2, 8)}
+SMALL = {
+    "layers": (1, 5, 12, 3),
+    "grouped": (2, 5, 24, 6, 3),
+    "decoding": (24, 6, 3, 7),
+    "prefill": (24, 6, 3, 7, 5),
+    "flash": (9, 2, 8),
+    "local": (24, 3, 2, 8),
+}
 
 
 @pytest.mark.ci
 @pytest.mark.parametrize("topic", TOPICS)
 def test_make_bench_writes_what_the_page_reads(topic, tmp_path, capsys):
-    "One small shape; the file is named after the machine. Where contenders must give the same, that is compared on the way."
+    """One small shape; the file is named after the machine.
+
+    Where contenders must give the same, that is compared on the way.
+    """
     sizes = [str(size) for size in SMALL[topic]]
-    path, = main([topic, "--shape", *sizes, "--rounds", "2", "--to", str(tmp_path), "--name", "My machine, 2!"])
+    (path,) = main(
+        [
+            topic,
+            "--shape",
+            *sizes,
+            "--rounds",
+            "2",
+            "--to",
+            str(tmp_path),
+            "--name",
+            "My machine, 2!",
+        ]
+    )
     assert path == tmp_path / topic / "my-machine-2.json"
     found = json.loads(path.read_text(encoding="utf-8"))
     assert {"processor", "threads", "versions", "date", "ceiling"} <= set(found["machine"])
@@ -81,13 +108,21 @@ def test_make_bench_writes_what_the_page_reads(topic, tmp_path, capsys):
     for case in cases:
         rows = {row["name"]: row for row in found["rows"] if case.items() <= row.items()}
         assert len(rows) > 1 and rows[TOPICS[topic].REFERENCE]["median"] == 1
-        assert all(row["shape"] == list(SMALL[topic]) and row["low"] <= row["median"] <= row["high"] for row in rows.values())
+        assert all(
+            row["shape"] == list(SMALL[topic]) and row["low"] <= row["median"] <= row["high"]
+            for row in rows.values()
+        )
     assert "GFLOP/s" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("argv, said", [
-    (["speed"], "expected some of layers, grouped"), (["--shape", "3"], "expected one topic beside it"),
-    (["flash", "--shape", "3", "5"], "expected 3 sizes, n heads width; got [3, 5]")])
+@pytest.mark.parametrize(
+    "argv, said",
+    [
+        (["speed"], "expected some of layers, grouped"),
+        (["--shape", "3"], "expected one topic beside it"),
+        (["flash", "--shape", "3", "5"], "expected 3 sizes, n heads width; got [3, 5]"),
+    ],
+)
 def test_make_bench_says_what_it_cannot_measure(argv, said, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(argv)
@@ -96,14 +131,25 @@ def test_make_bench_says_what_it_cannot_measure(argv, said, capsys):
 
 def test_the_roof_is_written_for_the_page_and_a_second_run_keeps_the_best(tmp_path):
     "Of small sizes; operations and bytes are counted, so they are the same in every run."
-    asked = [f"--{name}={number}" for name, number in dict(tokens=16, cached=32, heads=8, width=8, tries=2, fresh=1, memory=1024, product=64).items()]
+    asked = [
+        f"--{name}={number}"
+        for name, number in dict(
+            tokens=16, cached=32, heads=8, width=8, tries=2, fresh=1, memory=1024, product=64
+        ).items()
+    ]
     path = roofline.main([*asked, "--to", str(tmp_path), "--name", "Mine"])
     first = json.loads(path.read_text(encoding="utf-8"))
-    assert {"processor", "threads", "versions", "date", "ceiling", "bandwidth"} <= set(first["machine"])
-    again = json.loads(roofline.main([*asked, "--to", str(tmp_path), "--name", "Mine"]).read_text(encoding="utf-8"))
-    assert again["machine"]["ceiling"] >= first["machine"]["ceiling"] and len(first["ways"]) == len(again["ways"]) == 9
+    assert {"processor", "threads", "versions", "date", "ceiling", "bandwidth"} <= set(
+        first["machine"]
+    )
+    again = json.loads(
+        roofline.main([*asked, "--to", str(tmp_path), "--name", "Mine"]).read_text(encoding="utf-8")
+    )
+    assert (
+        again["machine"]["ceiling"] >= first["machine"]["ceiling"]
+        and len(first["ways"]) == len(again["ways"]) == 9
+    )
     for old, new in zip(first["ways"], again["ways"]):
         assert old["name"] == new["name"] and new["seconds"] <= old["seconds"]
         assert (old["operations"], old["moved"]) == (new["operations"], new["moved"])
     assert first["ways"][1]["operations"] == 4 * 16 * 16 * 8 * 8
-

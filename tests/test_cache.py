@@ -1,4 +1,7 @@
-"""Random scripts: whatever is appended, forked, freed, cut back and reordered, caches hold what plain lists hold."""
+"""Random scripts: whatever is appended, forked, freed, cut back and reordered,
+caches hold what plain lists hold.
+"""
+
 import attention_nb as nb
 import pytest
 import torch
@@ -24,7 +27,9 @@ class Pages(RuleBasedStateMachine):
         self.cache, self.kept = nb.PagedCache(n_blocks, block_size, HEADS, WIDTH), {}
 
     def some(self, data, least=1):
-        return data.draw(st.lists(st.sampled_from(sorted(self.kept)), min_size=least, max_size=4, unique=True))
+        return data.draw(
+            st.lists(st.sampled_from(sorted(self.kept)), min_size=least, max_size=4, unique=True)
+        )
 
     @rule()
     def new(self):
@@ -51,8 +56,19 @@ class Pages(RuleBasedStateMachine):
     @rule(data=st.data(), n=counts, seed=seeds)
     def append(self, data, n, seed):
         seqs = self.some(data)
-        new, size, ref_counts = new_tokens(len(seqs), n, seed), self.cache.keys.shape[1], list(self.cache.ref_counts)
-        before = repr((self.cache.block_tables, self.cache.lengths, self.cache.ref_counts, self.cache.free_blocks))
+        new, size, ref_counts = (
+            new_tokens(len(seqs), n, seed),
+            self.cache.keys.shape[1],
+            list(self.cache.ref_counts),
+        )
+        before = repr(
+            (
+                self.cache.block_tables,
+                self.cache.lengths,
+                self.cache.ref_counts,
+                self.cache.free_blocks,
+            )
+        )
         needed = 0  # block after block, as they are taken
         for seq in seqs:
             table, begun = self.cache.block_tables[seq], self.cache.lengths[seq] % size
@@ -63,7 +79,14 @@ class Pages(RuleBasedStateMachine):
         if needed > len(self.cache.free_blocks):
             with pytest.raises(ValueError, match="k: expected tokens for at most"):
                 self.cache.append(seqs, *new)
-            assert before == repr((self.cache.block_tables, self.cache.lengths, self.cache.ref_counts, self.cache.free_blocks))
+            assert before == repr(
+                (
+                    self.cache.block_tables,
+                    self.cache.lengths,
+                    self.cache.ref_counts,
+                    self.cache.free_blocks,
+                )
+            )
             return
         free = len(self.cache.free_blocks)
         self.cache.append(seqs, *new)
@@ -86,7 +109,7 @@ class Pages(RuleBasedStateMachine):
             found = self.cache.read(list(self.kept))
             for i, wanted in enumerate(self.kept.values()):
                 for t, want in zip(found, wanted):
-                    assert torch.equal(t[i, :, :want.shape[1]], want)
+                    assert torch.equal(t[i, :, : want.shape[1]], want)
 
 
 class Sequences(RuleBasedStateMachine):
@@ -108,15 +131,26 @@ class Sequences(RuleBasedStateMachine):
         found = self.cache.append(*new)
         assert found[0].shape[2] == found[1].shape[2] == longest + n
         assert (found[0].data_ptr(), found[1].data_ptr()) == self.buffers
-        self.kept = [[torch.cat([old, t[i]], dim=1) for old, t in zip(row, new)] for i, row in enumerate(self.kept)]
+        self.kept = [
+            [torch.cat([old, t[i]], dim=1) for old, t in zip(row, new)]
+            for i, row in enumerate(self.kept)
+        ]
         seen, lengths = self.cache.visible(n), [k.shape[1] for k, _ in self.kept]
-        want = torch.tensor([[[[j <= length - n + i for j in range(longest + n)] for i in range(n)]] for length in lengths])
+        want = torch.tensor(
+            [
+                [[[j <= length - n + i for j in range(longest + n)] for i in range(n)]]
+                for length in lengths
+            ]
+        )
         only_future = nb.causal_mask(n, longest + n).expand_as(want)
         assert torch.equal(only_future if seen is None else seen, want)
 
     @rule(data=st.data())
     def truncate(self, data):
-        cuts = data.draw(st.integers(0, 12) | st.lists(st.integers(0, 12), min_size=len(self.kept), max_size=len(self.kept)))
+        cuts = data.draw(
+            st.integers(0, 12)
+            | st.lists(st.integers(0, 12), min_size=len(self.kept), max_size=len(self.kept))
+        )
         self.cache.truncate(cuts)
         each = [cuts] * len(self.kept) if isinstance(cuts, int) else cuts
         self.kept = [[t[:, :cut] for t in row] for cut, row in zip(each, self.kept)]
@@ -139,17 +173,26 @@ class Sequences(RuleBasedStateMachine):
         assert self.cache.lengths.tolist() == [k.shape[1] for k, _ in self.kept]
         for i, row in enumerate(self.kept):
             for buffer, want in zip((self.cache.keys, self.cache.values), row):
-                assert torch.equal(buffer[i, :, :want.shape[1]], want)
-                assert not buffer[i, :, want.shape[1]:].any()  # nothing is left of what was dropped
+                assert torch.equal(buffer[i, :, : want.shape[1]], want)
+                # nothing is left of what was dropped
+                assert not buffer[i, :, want.shape[1] :].any()
 
 
 TestPages, TestSequences = Pages.TestCase, Sequences.TestCase
 
 
-# Published layers ---------------------------------------------------------------------------------------------------
+# Published layers ---------------------------------------------------------------------------------
 
-SIZES = dict(hidden_size=24, num_attention_heads=6, num_key_value_heads=2, head_dim=8, num_hidden_layers=1, vocab_size=32,
-             attn_implementation="eager", max_position_embeddings=512)
+SIZES = dict(
+    hidden_size=24,
+    num_attention_heads=6,
+    num_key_value_heads=2,
+    head_dim=8,
+    num_hidden_layers=1,
+    vocab_size=32,
+    attn_implementation="eager",
+    max_position_embeddings=512,
+)
 
 
 def published(name: str):
@@ -157,12 +200,26 @@ def published(name: str):
     transformers = pytest.importorskip("transformers")
     from importlib import import_module
 
-    folder = {"Llama": "llama", "Qwen3": "qwen3", "Gemma3": "gemma3", "GptOss": "gpt_oss", "DeepseekV3": "deepseek_v3", "GPTNeoX": "gpt_neox"}[name]
+    folder = {
+        "Llama": "llama",
+        "Qwen3": "qwen3",
+        "Gemma3": "gemma3",
+        "GptOss": "gpt_oss",
+        "DeepseekV3": "deepseek_v3",
+        "GPTNeoX": "gpt_neox",
+    }[name]
     module = import_module(f"transformers.models.{folder}.modeling_{folder}")
     sizes = dict(SIZES)
     config_name = "Gemma3TextConfig" if name == "Gemma3" else f"{name}Config"
     if name == "DeepseekV3":
-        sizes |= dict(num_key_value_heads=6, q_lora_rank=12, kv_lora_rank=16, qk_rope_head_dim=4, qk_nope_head_dim=8, v_head_dim=8)
+        sizes |= dict(
+            num_key_value_heads=6,
+            q_lora_rank=12,
+            kv_lora_rank=16,
+            qk_rope_head_dim=4,
+            qk_nope_head_dim=8,
+            v_head_dim=8,
+        )
         del sizes["head_dim"]
     if name in ("Gemma3", "GptOss"):
         sizes |= dict(layer_types=["full_attention"])
@@ -184,7 +241,9 @@ def test_published_layers_are_accepted(name):
     def step(x, cache, start=None):
         start, n = cache.get_seq_length() if start is None else start, x.shape[1]
         places, kept = torch.arange(start, start + n)[None], cache.get_seq_length()
-        hidden = torch.zeros(n, kept + n).masked_fill(~nb.causal_mask(n, kept + n), float("-inf"))[None, None]
+        hidden = torch.zeros(n, kept + n).masked_fill(~nb.causal_mask(n, kept + n), float("-inf"))[
+            None, None
+        ]
         where = turn(x, places, "full_attention") if name == "Gemma3" else turn(x, places)
         past = {"layer_past": cache} if name == "GPTNeoX" else {"past_key_values": cache}
         return layer(x, attention_mask=hidden, position_embeddings=where, **past)
@@ -193,8 +252,13 @@ def test_published_layers_are_accepted(name):
     report = nb.check_cache(step, 24, new_cache, full=full, grows=True)
     assert report.ok and len(report.passed) >= 5
     with pytest.raises(nb.CheckFailed) as failed:
-        nb.check_cache(lambda x, cache: step(x, cache, start=0), 24, new_cache, full=full, grows=True)
+        nb.check_cache(
+            lambda x, cache: step(x, cache, start=0), 24, new_cache, full=full, grows=True
+        )
     assert failed.value.report.codes[0] == "cache.positions"
     with pytest.raises(nb.CheckFailed) as failed:
         nb.check_cache(step, 24, new_cache, full=full)
-    assert failed.value.report.codes == ["cache.copies"] or "cache.full_silent" in failed.value.report.codes
+    assert (
+        failed.value.report.codes == ["cache.copies"]
+        or "cache.full_silent" in failed.value.report.codes
+    )

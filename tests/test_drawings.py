@@ -1,8 +1,10 @@
-"""The figures that compute in the page: what their scripts work out is what the package gives, whatever a reader does.
+"""The figures that compute in the page: what their scripts work out is what the package gives,
+whatever a reader does.
 
-If it fails: Look at attention_nb/figures/NAME.js, and at drawing.js and drawing.css there. A drawing that is higher
-than the space reserved for it needs another `height` in its notebook.
+If it fails: Look at attention_nb/figures/NAME.js, and at drawing.js and drawing.css there.
+A drawing that is higher than the space reserved for it needs another `height` in its notebook.
 """
+
 import random
 import re
 from base64 import b64decode
@@ -76,14 +78,17 @@ def test_arrows_give_their_dot_product(visit):
     assert_close(a, torch.tensor([-2.0, -1.0]), **EXACT)
     assert_close(numbers(state(figure)["product"]), a @ b, **EXACT)
     assert "negative" in figure.locator("output").inner_text()
-    inside = """([a, b]) => [...document.querySelectorAll("figure[data-drawing=arrows] svg svg path")].slice(0, 2)
+    inside = """([a, b]) =>
+      [...document.querySelectorAll("figure[data-drawing=arrows] svg svg path")].slice(0, 2)
       .map((half) => half.isPointInFill(new DOMPoint(150 + 50 * a, 150 - 50 * b)))"""
     for key in ["Shift+ArrowRight"] * 9:
         knob.press(key)
         now = state(figure)
         side = round(now["product"], 6)
         assert not side or figure.page.evaluate(inside, now["arrows"][0]) == [side > 0, side < 0]
-        assert ("alike" if side > 0 else "opposed" if side else "right angle") in figure.locator("output").inner_text()
+        assert ("alike" if side > 0 else "opposed" if side else "right angle") in figure.locator(
+            "output"
+        ).inner_text()
     assert side > 0
 
 
@@ -94,16 +99,31 @@ def attended(words: list[str], chosen: int) -> dict:
     q, k, v = x @ world.W_q, x @ world.W_k, x @ world.W_v
     context, weights = scaled_dot_product_attention(q, k, v)
     along = q[chosen] / q[chosen].norm().clamp(min=1e-9)
-    return {"x": x, "q": q, "k": k, "v": v, "projections": (k @ along)[:, None] * along, "dots": (q @ k.mT)[chosen], "scores": attention_scores(q, k)[chosen], "weights": weights[chosen], "context": context[chosen]}
+    return {
+        "x": x,
+        "q": q,
+        "k": k,
+        "v": v,
+        "projections": (k @ along)[:, None] * along,
+        "dots": (q @ k.mT)[chosen],
+        "scores": attention_scores(q, k)[chosen],
+        "weights": weights[chosen],
+        "context": context[chosen],
+    }
 
 
 def test_a_sentence_attends_as_the_layer_does(visit):
-    "Those to choose from and one that is typed, with words that are not in the table; each word, by mouse and by keys."
+    """Those to choose from and one that is typed, with words that are not in the table;
+    each word, by mouse and by keys.
+    """
     figure = drawing(visit, "index.html", "attend")
     assert state(figure)["step"] == 6  # nothing moves by itself here: the result is seen at once
     figure.get_by_text("Try yours").click()
     figure.get_by_role("radio", name="she put cash in the bank").check()
-    assert state(figure)["tokens"] == "she put cash in the bank".split() and state(figure)["chosen"] == 5
+    assert (
+        state(figure)["tokens"] == "she put cash in the bank".split()
+        and state(figure)["chosen"] == 5
+    )
     own = figure.get_by_role("textbox")
     own.fill("My BANK, a zebra & the lake")
     own.press("Enter")
@@ -115,30 +135,48 @@ def test_a_sentence_attends_as_the_layer_does(visit):
         for name, want in attended(now["tokens"], i).items():
             assert_close(numbers(now[name]), want, **EXACT)
     figure.get_by_role("button", name="bank", exact=True).hover()
-    arcs, cells = figure.locator("path[stroke-dasharray='1 1']"), figure.locator(".view tbody tr:visible").last.locator("td:visible")
+    arcs, cells = (
+        figure.locator("path[stroke-dasharray='1 1']"),
+        figure.locator(".view tbody tr:visible").last.locator("td:visible"),
+    )
     for step, (says, seen) in {
-            "tokens": ("0.40 water and 0.40 money", 1), "query": ("0.40 · (2, 0) + 0.40 · (0, 2) + 1.00 · (2, 2) = (2.80, 2.80)", 1),
-            "match": ("drops onto q", 2), "scale": ("√2 = 1.41", 3), "weights": ("goes to “lake”", 4), "sum": ("tip to tail", 5),
-            "context": ("Now it is 0.7", 5)}.items():
+        "tokens": ("0.40 water and 0.40 money", 1),
+        "query": ("0.40 · (2, 0) + 0.40 · (0, 2) + 1.00 · (2, 2) = (2.80, 2.80)", 1),
+        "match": ("drops onto q", 2),
+        "scale": ("√2 = 1.41", 3),
+        "weights": ("goes to “lake”", 4),
+        "sum": ("tip to tail", 5),
+        "context": ("Now it is 0.7", 5),
+    }.items():
         figure.get_by_role("button", name=re.compile(f"^{step}")).click()
         assert says in figure.locator("output").inner_text()
         assert figure.get_by_role("img").count() == 1
         assert cells.count() == seen, step
-        assert arcs.count() == (6 if seen > 3 else 0), "arcs stand for weights: none before they have been worked out"
+        assert arcs.count() == (6 if seen > 3 else 0), (
+            "arcs stand for weights: none before they have been worked out"
+        )
     own.fill("?!")
     own.press("Enter")
-    assert "Type a few words" in figure.locator("output").inner_text() and state(figure)["tokens"][1] == "bank"
+    assert (
+        "Type a few words" in figure.locator("output").inner_text()
+        and state(figure)["tokens"][1] == "bank"
+    )
     own.fill("my old gnu stood on the muddy bank of the river with a xylophone")
     own.press("Enter")
     said = figure.locator("output").inner_text()
-    assert "The first 10 tokens are used." in said and "Not in this small table: gnu, xylophone." in said
+    assert (
+        "The first 10 tokens are used." in said
+        and "Not in this small table: gnu, xylophone." in said
+    )
     now = state(figure)
     for name, want in attended(now["tokens"], now["chosen"]).items():
         assert_close(numbers(now[name]), want, **EXACT)
 
 
-LONG = ["fisherman borrowed waterfall deposit children harbour flowed robbed savings interest",
-        "my old gnu stood on the muddy bank of the river with a xylophone"]
+LONG = [
+    "fisherman borrowed waterfall deposit children harbour flowed robbed savings interest",
+    "my old gnu stood on the muddy bank of the river with a xylophone",
+]
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -159,28 +197,57 @@ def test_a_long_sentence_moves_nothing_below(visit, width):
             assert below.evaluate(at) == pytest.approx(top, abs=1), step.inner_text()
         if width == 390:
             assert numbers_of.get_attribute("tabindex") == "0"
-            assert numbers_of.evaluate("(list, i) => list.scrollTop <= list.querySelectorAll('tbody tr')[i].offsetTop && list.querySelectorAll('tbody tr')[i].offsetTop + 20 <= list.scrollTop + list.clientHeight", state(figure)["chosen"])
+            assert numbers_of.evaluate(
+                """(list, i) => {
+                  const top = list.querySelectorAll('tbody tr')[i].offsetTop;
+                  return list.scrollTop <= top
+                      && top + 20 <= list.scrollTop + list.clientHeight;
+                }""",
+                state(figure)["chosen"],
+            )
 
 
 @pytest.mark.parametrize("width, height", [(1280, 720), (390, 844)])
 def test_the_first_figure_is_seen_whole(visit, width, height):
-    "On the home page of a common screen with its result; on a phone, its steps beside the sentence and the picture."
+    """On the home page of a common screen with its result;
+    on a phone, its steps beside the sentence and the picture.
+    """
     figure = drawing(visit, "index.html", "attend", width=width, height=height)
     parts = [".rail", ".tokens", ".picture svg"] + [".numbers", "output"] * (width == 1280)
     if width == 390:
-        figure.locator(".rail").evaluate("rail => scrollTo(0, rail.getBoundingClientRect().top + scrollY - 64)")
+        figure.locator(".rail").evaluate(
+            "rail => scrollTo(0, rail.getBoundingClientRect().top + scrollY - 64)"
+        )
     boxes = [figure.locator(part).bounding_box() for part in parts]
-    assert min(box["y"] for box in boxes) >= 0 and max(box["y"] + box["height"] for box in boxes) <= height
-    tall = figure.locator(".tokens button:visible").evaluate_all("chips => chips.map((chip) => parseFloat(getComputedStyle(chip).fontSize))")
+    assert (
+        min(box["y"] for box in boxes) >= 0
+        and max(box["y"] + box["height"] for box in boxes) <= height
+    )
+    tall = figure.locator(".tokens button:visible").evaluate_all(
+        "chips => chips.map((chip) => parseFloat(getComputedStyle(chip).fontSize))"
+    )
     assert tall == [28 if width == 1280 else 20] * 5
 
 
-@pytest.mark.parametrize("page, script, pairs", [
-    ("03_self_attention.html", "attend", [(".rail", ".picture svg"), (".tokens", "output")]),
-    ("14_local_attention.html", "window_board", [("label:has-text('Window')", ".beside > div:first-child > svg"), ("label:has-text('Window')", "output"),
-                                                 ("details.more", ".beside > div:first-child > svg")]),
-    ("17_cost.html", "roofline", [(".row", "svg")])])
-def test_on_a_phone_a_control_and_its_picture_are_together_on_the_screen(visit, page, script, pairs):
+@pytest.mark.parametrize(
+    "page, script, pairs",
+    [
+        ("03_self_attention.html", "attend", [(".rail", ".picture svg"), (".tokens", "output")]),
+        (
+            "14_local_attention.html",
+            "window_board",
+            [
+                ("label:has-text('Window')", ".beside > div:first-child > svg"),
+                ("label:has-text('Window')", "output"),
+                ("details.more", ".beside > div:first-child > svg"),
+            ],
+        ),
+        ("17_cost.html", "roofline", [(".row", "svg")]),
+    ],
+)
+def test_on_a_phone_a_control_and_its_picture_are_together_on_the_screen(
+    visit, page, script, pairs
+):
     "Under the line of the page that stays in sight; with all switches of a board, too."
     figure = drawing(visit, page, script, width=390, height=844)
     for pair in pairs:
@@ -192,9 +259,16 @@ def test_on_a_phone_a_control_and_its_picture_are_together_on_the_screen(visit, 
 
 
 def test_the_first_figure_plays_by_itself_until_it_is_touched(visit):
-    "Only in sight; it is not read out meanwhile. A key ends it for good, and so does its own button."
+    """Only in sight; it is not read out meanwhile.
+
+    A key ends it for good, and so does its own button.
+    """
     figure = drawing(visit, "index.html", "attend", reduced_motion="no-preference")
-    page, play, said_line = figure.page, figure.locator(".rail button").first, figure.locator("output")
+    page, play, said_line = (
+        figure.page,
+        figure.locator(".rail button").first,
+        figure.locator("output"),
+    )
     expect(play).to_have_text("■ Stop")
     expect(said_line).to_have_attribute("aria-live", "off")
     page.wait_for_function("document.querySelector('figure.drawing').state().step > 0")
@@ -207,7 +281,9 @@ def test_the_first_figure_plays_by_itself_until_it_is_touched(visit):
     expect(said_line).to_have_attribute("aria-live", "polite")
     for top in ("document.body.scrollHeight", "0"):
         page.evaluate(f"scrollTo({{ top: {top}, behavior: 'instant' }})")
-        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        page.evaluate(
+            "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        )
     expect(play).to_have_text("▶ Play")
     page.reload()
     expect(play).to_have_text("■ Stop")
@@ -220,21 +296,39 @@ def test_every_word_of_the_small_world_has_room():
     world = small_world()
     x = torch.stack(list(world.table.values()))
     assert len(world.table) > 200 and all(word.isalpha() and word.islower() for word in world.table)
-    assert (x @ world.W_q).max() <= 3.1 and (x @ world.W_k).max() <= 3.1 and (x @ world.W_v).max() <= 3.1 and x.min() == 0
+    assert (
+        (x @ world.W_q).max() <= 3.1
+        and (x @ world.W_k).max() <= 3.1
+        and (x @ world.W_v).max() <= 3.1
+        and x.min() == 0
+    )
 
 
 def test_senses_move_to_the_weighted_mean(visit):
-    "The oracle's numbers for every neighbourhood that one chooses, at every step, and what is said of it."
+    """The oracle's numbers for every neighbourhood that one chooses,
+    at every step, and what is said of it.
+    """
     figure = drawing(visit, "01_naive_attention.html", "senses")
-    rows = dict(zip("the muddy river bank lends money".split(), torch.tensor([[0.0, 0], [2, 0], [3, 0], [1, 1], [0, 2], [0, 3]])))
+    rows = dict(
+        zip(
+            "the muddy river bank lends money".split(),
+            torch.tensor([[0.0, 0], [2, 0], [3, 0], [1, 1], [0, 2], [0, 3]]),
+        )
+    )
     assert state(figure)["here"] == ["river", "bank"]
     for chosen in ["money", "river", "the", "lends", "money", "lends", "muddy"]:
         figure.get_by_role("button", name=f"{chosen}, beside bank").press("Enter")
         now = state(figure)
         x = torch.stack([rows[word] for word in now["here"]])
         context, weights = naive_attention(rows["bank"][None], x, x)
-        assert_close(numbers(now["scores"]), torch.stack(list(rows.values())) @ rows["bank"], **EXACT)
-        assert_close(numbers([w for w, word in zip(now["weights"], rows) if word in now["here"]]), weights[0], **EXACT)
+        assert_close(
+            numbers(now["scores"]), torch.stack(list(rows.values())) @ rows["bank"], **EXACT
+        )
+        assert_close(
+            numbers([w for w, word in zip(now["weights"], rows) if word in now["here"]]),
+            weights[0],
+            **EXACT,
+        )
         assert sum(w > 0 for w in now["weights"]) == len(now["here"])
         assert_close(numbers(now["mean"]), context[0], **EXACT)
         assert_close(numbers(now["tip"]), context[0], **EXACT)
@@ -251,15 +345,32 @@ def test_senses_move_to_the_weighted_mean(visit):
 def test_a_lookup_is_a_product(visit):
     "Each word's row, by its id and by its one-hot vector."
     figure = drawing(visit, "00_embeddings.html", "lookup")
-    vocab_words, framed = given(figure)["known"], "rects => rects.map((r) => getComputedStyle(r).visibility)"
+    vocab_words, framed = (
+        given(figure)["known"],
+        "rects => rects.map((r) => getComputedStyle(r).visibility)",
+    )
     for word in given(figure)["tokens"]:  # pointed at, it lights its row, and is not chosen
-        figure.get_by_role("radiogroup", name="Word of the sentence").get_by_text(word, exact=True).hover()
+        figure.get_by_role("radiogroup", name="Word of the sentence").get_by_text(
+            word, exact=True
+        ).hover()
         lit = figure.locator("svg > rect").evaluate_all(framed)[: len(vocab_words)]
-        assert lit[vocab_words.index(word)] == "visible" and state(figure)["word"] == given(figure)["tokens"][2]
+        assert (
+            lit[vocab_words.index(word)] == "visible"
+            and state(figure)["word"] == given(figure)["tokens"][2]
+        )
     figure.locator("figcaption").hover()
     assert state(figure)["near"] == -1
     words = "Life is short eat dessert first".split()
-    table = torch.tensor([[0.2, 0.9, 0.3], [0.9, 0.3, 0.1], [0.8, 0.1, 0.9], [0.1, 0.7, 0.2], [0.1, 0.4, 0.5], [0.3, 0.8, 0.1]])
+    table = torch.tensor(
+        [
+            [0.2, 0.9, 0.3],
+            [0.9, 0.3, 0.1],
+            [0.8, 0.1, 0.9],
+            [0.1, 0.7, 0.2],
+            [0.1, 0.4, 0.5],
+            [0.3, 0.8, 0.1],
+        ]
+    )
     vocab = Vocab(sorted(words))
     way = figure.get_by_role("radiogroup", name="How").get_by_role("radio")
     for number in range(2):  # look up, multiply
@@ -278,7 +389,9 @@ def test_a_lookup_is_a_product(visit):
 
 
 def test_scores_give_the_weights_of_float32(visit):
-    "As they are, ten higher, overflowing at a hundred, repaired; by keys, by the mouse, at any temperature."
+    """As they are, ten higher, overflowing at a hundred, repaired;
+    by keys, by the mouse, at any temperature.
+    """
     figure = drawing(visit, "02_softmax.html", "scores")
 
     def check(repaired: bool = False) -> dict:
@@ -301,12 +414,20 @@ def test_scores_give_the_weights_of_float32(visit):
     before = check()
     assert_close(numbers(before["scores"]), torch.tensor([2.7, -2.0, 2.0]), **EXACT)
     figure.get_by_text("+10 to all").click()
-    assert_close(numbers([float(w) for w in check()["weights"]]), numbers([float(w) for w in before["weights"]]), **EXACT)
+    assert_close(
+        numbers([float(w) for w in check()["weights"]]),
+        numbers([float(w) for w in before["weights"]]),
+        **EXACT,
+    )
     figure.get_by_text("+100 to all").click()
     assert check()["weights"] == ["NaN"] * 3
     assert "infinite" in figure.locator("output").inner_text()
     figure.get_by_role("button", name="subtract the maximum first").click()
-    assert_close(numbers([float(w) for w in check(repaired=True)["weights"]]), numbers([float(w) for w in before["weights"]]), **EXACT)
+    assert_close(
+        numbers([float(w) for w in check(repaired=True)["weights"]]),
+        numbers([float(w) for w in before["weights"]]),
+        **EXACT,
+    )
     figure.get_by_role("slider", name="temperature").press("Home")
     assert check(repaired=True)["temperature"] == 0.1
 
@@ -324,9 +445,12 @@ def test_sums_divide_by_what_pytorch_divides_by(visit):
             assert now["way"] == i
             assert torch.equal(exps, exps.T) == (matrix == "symmetric")
             assert_close(numbers(now["weights"]), exps / sums[i](exps), **EXACT)
-            expect(figure.locator("output")).to_contain_text("sum")  # a moment later: the sums are counted before one's eyes
+            # a moment later: the sums are counted before one's eyes
+            expect(figure.locator("output")).to_contain_text("sum")
             said = figure.locator("output").inner_text()
-            assert ("Every row" in said) == (i == 0) and ("Neither" in said) == (i == 2 and matrix == "not symmetric")
+            assert ("Every row" in said) == (i == 0) and ("Neither" in said) == (
+                i == 2 and matrix == "not symmetric"
+            )
     expect(figure.locator("svg")).to_contain_text("÷")
 
 
@@ -339,20 +463,37 @@ def test_a_verb_finds_its_subject(visit):
         now = state(figure)
         q, k = x[now["chosen"]] @ numbers(now["W_q"]), x @ numbers(now["W_k"])
         context, weights = naive_attention(q[None], k, x)
-        for name, value in {"q": q, "k": k, "weights": weights[0], "context": context[0], "scores": k @ q}.items():
+        for name, value in {
+            "q": q,
+            "k": k,
+            "weights": weights[0],
+            "context": context[0],
+            "scores": k @ q,
+        }.items():
             assert_close(numbers(now[name]), value, **EXACT)
         return now
 
     assert check()["chosen"] == 2 and "finds “dogs”: 0.85" in figure.locator("output").inner_text()
     figure.get_by_role("button", name="the identity for both").click()
-    assert check()["W_q"] == [[1, 0], [0, 1]] and "finds itself: 0.85" in figure.locator("output").inner_text()
+    assert (
+        check()["W_q"] == [[1, 0], [0, 1]]
+        and "finds itself: 0.85" in figure.locator("output").inner_text()
+    )
     figure.get_by_role("button", name="hand-made matrices").click()
     figure.get_by_role("radio", name="dogs").focus()
     figure.get_by_role("radio", name="dogs").press("Space")
-    assert check()["weights"] == [0.25] * 4 and "looks for nothing" in figure.locator("output").inner_text()
+    assert (
+        check()["weights"] == [0.25] * 4
+        and "looks for nothing" in figure.locator("output").inner_text()
+    )
     figure.get_by_role("radio", name="bark").check()
     rotate = figure.get_by_role("button", name="rotate queries by 90°")
-    for q, says in {(0, 2): "finds itself: 0.85", (-2, 0): "“bark” and “loudly” alike", (0, -2): "“old” and “dogs” alike", (2, 0): "finds “dogs”: 0.85"}.items():
+    for q, says in {
+        (0, 2): "finds itself: 0.85",
+        (-2, 0): "“bark” and “loudly” alike",
+        (0, -2): "“old” and “dogs” alike",
+        (2, 0): "finds “dogs”: 0.85",
+    }.items():
         rotate.press("Enter")
         assert check()["q"] == list(q) and says in figure.locator("output").inner_text()
     figure.get_by_role("radio", name="dogs").check()
@@ -360,13 +501,22 @@ def test_a_verb_finds_its_subject(visit):
     assert not number.count()
     figure.get_by_text("The eight numbers").click()
     number.fill("1.5")
-    assert check()["W_q"] == [[0, 1.5], [1, 0]] and "finds “bark”" in figure.locator("output").inner_text()
+    assert (
+        check()["W_q"] == [[0, 1.5], [1, 0]]
+        and "finds “bark”" in figure.locator("output").inner_text()
+    )
     assert "gives the query (b, 1.5 a)" in figure.locator(".view").inner_text()
 
 
 def played(figure: Locator) -> dict:
-    "What the figure holds when its button has played to the end; pressed meanwhile, it stops where it stands. No time is lost."
-    clock, play, stop = figure.page.clock, figure.get_by_role("button", name="Play"), figure.get_by_role("button", name="Stop")
+    """What the figure holds when its button has played to the end; pressed meanwhile,
+    it stops where it stands. No time is lost.
+    """
+    clock, play, stop = (
+        figure.page.clock,
+        figure.get_by_role("button", name="Play"),
+        figure.get_by_role("button", name="Stop"),
+    )
     clock.install(time=0)
     clock.pause_at(1000)
     play.click()
@@ -383,12 +533,15 @@ def played(figure: Locator) -> dict:
 
 def given(figure: Locator) -> dict:
     "The numbers that a script was given."
-    return figure.evaluate("figure => JSON.parse(figure.querySelector('script[type=\"application/json\"]').textContent)")
+    return figure.evaluate(
+        """figure =>
+          JSON.parse(figure.querySelector('script[type="application/json"]').textContent)"""
+    )
 
 
 def assert_board(figure: Locator, mask: torch.Tensor, after: bool = False) -> None:
     "The board holds this mask, the weights that the package gives, and what they depend on."
-    now, scores = state(figure), numbers(given(figure)["scores"])[-len(mask):]
+    now, scores = state(figure), numbers(given(figure)["scores"])[-len(mask) :]
     weigh = lambda s: softmax(s) * mask if after else masked_softmax(s, mask)
     weights = weigh(scores)
     assert torch.equal(torch.tensor(now["mask"]), mask)
@@ -412,14 +565,18 @@ def test_mask_board_masks_as_the_package_does(visit):
     by_hand = causal.clone()
     by_hand[1, 1] = False
     assert_board(figure, by_hand)
-    assert said.inner_text() == "The context of “cat” depends on: the."  # one weight alone is 1, whatever the query
+    # one weight alone is 1, whatever the query
+    assert said.inner_text() == "The context of “cat” depends on: the."
     by_hand[0, 1] = True
     figure.get_by_role("button", name="the must not attend to cat").click()
     figure.get_by_role("button", name="the attends to the").click()
     figure.get_by_role("button", name="the must not attend to drank").click()
     by_hand[0, 0], by_hand[0, 2] = False, True
     assert_board(figure, by_hand)
-    assert said.inner_text() == "The context of “the” depends on: cat, drank, and through its query on itself."
+    assert (
+        said.inner_text()
+        == "The context of “the” depends on: cat, drank, and through its query on itself."
+    )
     for name in ("the attends to cat", "the attends to drank", "the must not attend to the"):
         figure.get_by_role("button", name=name).click()
     by_hand[0] = causal[0]
@@ -455,19 +612,30 @@ def assert_windows(figure: Locator, mask: torch.Tensor, layers: int) -> None:
     now = state(figure)
     assert torch.equal(numbers(now["mask"]).bool(), mask)
     assert now["scores"] == mask.sum()
-    assert torch.equal(numbers(now["reached"]).bool(), torch.linalg.matrix_power(mask.double(), layers) > 0)
+    assert torch.equal(
+        numbers(now["reached"]).bool(), torch.linalg.matrix_power(mask.double(), layers) > 0
+    )
 
 
 def test_window_board_combines_masks_as_the_package_does(visit):
     "By keys, by the mouse, with every mask, and joined either way."
     seen = visit("14_local_attention.html")
     figure = seen.page.locator("figure[data-drawing=window_board]").first
-    said, press = figure.locator("output"), lambda name: figure.get_by_role("button", name=name, exact=True).click()
+    said, press = (
+        figure.locator("output"),
+        lambda name: figure.get_by_role("button", name=name, exact=True).click(),
+    )
     window, sinks, causal = window_mask(12, 12, 3), sink_mask(12, 12, 2), causal_mask(12)
     apart, blocks = document_mask([0] * 5 + [1] * 4 + [2] * 3), block_mask(12, 12, 4)
     assert_windows(figure, window, 2)
-    assert said.inner_text() == "Token 11, “one”, attends to 3; through 2 layers 5 of 12 tokens reach it."
-    assert [one.get_attribute("aria-label") for one in figure.get_by_role("slider").all()] == ["Window", "Layers"] and not figure.get_by_role("button").count()
+    assert (
+        said.inner_text()
+        == "Token 11, “one”, attends to 3; through 2 layers 5 of 12 tokens reach it."
+    )
+    assert [one.get_attribute("aria-label") for one in figure.get_by_role("slider").all()] == [
+        "Window",
+        "Layers",
+    ] and not figure.get_by_role("button").count()
     figure.locator("details.more > summary").click()
     press("sinks")
     assert_windows(figure, window | sinks, 2)
@@ -506,22 +674,32 @@ def test_the_state_gives_what_the_cache_gives(visit):
     for t in range(n):
         now = state(figure)
         assert now["step"] == t and now["kept"] == {"cache": 4 * (t + 1), "state": 6}
-        assert_close(numbers(now["scores"]), weights[t, :t + 1], **EXACT)
-        assert_close(numbers(now["S"]), k[:t + 1].mT @ ones[:t + 1], **EXACT)
+        assert_close(numbers(now["scores"]), weights[t, : t + 1], **EXACT)
+        assert_close(numbers(now["S"]), k[: t + 1].mT @ ones[: t + 1], **EXACT)
         assert_close(numbers(now["added"]), torch.outer(k[t], ones[t]), **EXACT)
         for way in ("cache", "state"):
             assert_close(numbers(now["sums"][way]), weights[t] @ ones, **EXACT)
         assert_close(numbers(now["context"]), weights[t] @ v / weights[t].sum(), **EXACT)
-        assert figure.locator("output").inner_text().startswith(f"“{given(figure)['tokens'][t]}” has the query")
+        assert (
+            figure.locator("output")
+            .inner_text()
+            .startswith(f"“{given(figure)['tokens'][t]}” has the query")
+        )
         slider.press("ArrowRight")
     slider.press("Home")
     assert played(figure)["step"] == n - 1
 
 
 def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
-    "After each pair, by both rules: the state, what is added, and what each key reads; the first figure has the sum alone."
+    """After each pair, by both rules: the state, what is added, and what each key reads;
+    the first figure has the sum alone.
+    """
     figure = drawing(visit, "15_linear_attention.html", "memory")
-    assert state(figure)["t"] == 4 and not figure.get_by_role("radio").count() and "4 of 4 are read back exactly" in figure.locator("output").inner_text()
+    assert (
+        state(figure)["t"] == 4
+        and not figure.get_by_role("radio").count()
+        and "4 of 4 are read back exactly" in figure.locator("output").inner_text()
+    )
     figure = figure.page.locator("figure[data-drawing=memory]").nth(1)
     k, v = (numbers(given(figure)[name]) for name in "kv")
     n, slider, output = len(k), figure.get_by_role("slider"), figure.locator("output")
@@ -531,14 +709,21 @@ def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
         before = torch.zeros(4, 3)
         for t in range(1, n + 1):
             now = state(figure)
-            S = delta_rule(k[:t], k[:t], v[:t], torch.ones(t))[1] if rule == "delta rule" else k[:t].mT @ v[:t]
+            S = (
+                delta_rule(k[:t], k[:t], v[:t], torch.ones(t))[1]
+                if rule == "delta rule"
+                else k[:t].mT @ v[:t]
+            )
             assert (now["t"], now["rule"]) == (t, rule)
             assert_close(numbers(now["S"]), S, **EXACT)
             assert_close(numbers(now["added"]), S - before, **EXACT)
             assert_close(numbers(now["found"]), k[:t] @ S, **EXACT)
             errors = (k[:t] @ S - v[:t]).norm(dim=-1)
             assert_close(numbers(now["errors"]), errors, **EXACT)
-            assert f"{(errors < 1e-5).sum()} of {t} " in output.inner_text() and f"mean error is {errors.mean():.1f}" in output.inner_text()
+            assert (
+                f"{(errors < 1e-5).sum()} of {t} " in output.inner_text()
+                and f"mean error is {errors.mean():.1f}" in output.inner_text()
+            )
             before = S
             slider.press("ArrowRight")
     slider.press("Home")
@@ -548,16 +733,22 @@ def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
 
 
 def test_a_latent_cache_counts_as_the_package_does(visit):
-    "For each number of heads and of tokens, both ways; the switch moves the projections, and says so."
+    """For each number of heads and of tokens, both ways;
+    the switch moves the projections, and says so.
+    """
     figure = drawing(visit, "12_latent_attention.html", "latent")
-    heads, tokens = (figure.get_by_role("slider", name=name) for name in ("Heads", "Tokens in the cache"))
+    heads, tokens = (
+        figure.get_by_role("slider", name=name) for name in ("Heads", "Tokens in the cache")
+    )
     output, chosen = figure.locator("output"), given(figure)
     heads.press("Home")
     for h in chosen["choice"]:
         now = state(figure)
         assert now["cached"] == {"MHA": h * 2 * 128, "GQA": 8 * 2 * 128, "MQA": 2 * 128, "MLA": 576}
         assert f"With {h} heads MHA caches {h * 256 / 576:.1f} times as much" in output.inner_text()
-        lit = figure.get_by_role("img", name="Numbers that a layer caches").locator("rect[data-sym=v][opacity='1']")
+        lit = figure.get_by_role("img", name="Numbers that a layer caches").locator(
+            "rect[data-sym=v][opacity='1']"
+        )
         assert lit.count() == h + 8 + 1
         heads.press("ArrowRight")
     tokens.press("Home")
@@ -570,11 +761,15 @@ def test_a_latent_cache_counts_as_the_package_does(visit):
     matrix = figure.get_by_role("img", name="absorbed").locator("g", has_text="W_k").last
     expect(matrix).to_have_attribute("transform", "translate(270.0 60.0)")
     figure.get_by_role("radio", name="expanded").check()
-    expect(figure.get_by_role("img", name="expanded").locator("g", has_text="W_k").last).to_have_attribute("transform", "translate(44.0 94.0)")
+    expect(
+        figure.get_by_role("img", name="expanded").locator("g", has_text="W_k").last
+    ).to_have_attribute("transform", "translate(44.0 94.0)")
 
 
 def test_sinks_take_what_the_package_says(visit):
-    "In a window, in each way, at each token, and with other scores, by keys and by the mouse; without a window, the sink alone."
+    """In a window, in each way, at each token, and with other scores, by keys and by the mouse;
+    without a window, the sink alone.
+    """
     figure = drawing(visit, "14_local_attention.html", "sinks")
     v, output = numbers(given(figure)["v"]), figure.locator("output")
     n, newest = len(v), figure.get_by_role("slider", name="Newest token")
@@ -585,20 +780,34 @@ def test_sinks_take_what_the_package_says(visit):
         newest.press("Home")
         for t in range(n):
             now = state(figure)
-            mask = window_mask(n, n, 3)[t] if mode != "window and first token" else (window_mask(n, n, 3) | sink_mask(n, n, 1))[t]
-            scores, level = numbers(now["scores"]), torch.tensor([float(now["scores"][-1]) if mode == "window and a sink" else -torch.inf])
+            mask = (
+                window_mask(n, n, 3)[t]
+                if mode != "window and first token"
+                else (window_mask(n, n, 3) | sink_mask(n, n, 1))[t]
+            )
+            scores, level = (
+                numbers(now["scores"]),
+                torch.tensor(
+                    [float(now["scores"][-1]) if mode == "window and a sink" else -torch.inf]
+                ),
+            )
             weights = sink_softmax(scores[None, None, :-1], level, mask)[0, 0]
             assert (now["newest"], now["mode"]) == (t, mode)
             assert_close(numbers(now["weights"][:-1]), weights, **EXACT)
             assert_close(numbers(now["context"]), weights @ v, **EXACT)
             assert output.inner_text().startswith(f"“{given(figure)['tokens'][t]}” attends to")
-            assert ("has left the window" in output.inner_text()) == (t > 2 and mode != "window and first token")
+            assert ("has left the window" in output.inner_text()) == (
+                t > 2 and mode != "window and first token"
+            )
             newest.press("ArrowRight")
     assert state(figure)["scores"] == [5.5, 0, 0, 0, 0, 0, 4]
     knob.hover()
     figure.page.mouse.down()
     box = figure.locator("svg").bounding_box()
-    figure.page.mouse.move(box["x"] + 20, box["y"] + 100 * box["height"] / int(figure.locator("svg").get_attribute("height")))
+    figure.page.mouse.move(
+        box["x"] + 20,
+        box["y"] + 100 * box["height"] / int(figure.locator("svg").get_attribute("height")),
+    )
     figure.page.mouse.up()
     assert state(figure)["scores"][0] == 0
     newest.press("Home")
@@ -618,7 +827,11 @@ def test_head_cut_lands_where_split_heads_puts_it(visit):
     rows = numbers(given(figure)["x"])
     n, width, heads = *rows.shape, given(figure)["heads"]
     right, wrong = split_heads(rows, heads), rows.view(heads, n, width // heads)
-    for step, left in {"the vectors": rows, "view": rows.view(n, heads, -1), "transpose": right}.items():
+    for step, left in {
+        "the vectors": rows,
+        "view": rows.view(n, heads, -1),
+        "transpose": right,
+    }.items():
         figure.get_by_text(step, exact=True).click()
         now = state(figure)
         assert torch.equal(numbers(now["right"]), left)
@@ -628,8 +841,17 @@ def test_head_cut_lands_where_split_heads_puts_it(visit):
         if key:
             figure.locator("[role=option][tabindex='0']").first.press(key)
         now = state(figure)
-        assert now["lit"] == lit == right[tuple(now["lands"]["right"])] == wrong[tuple(now["lands"]["wrong"])]
-        assert figure.locator("output").inner_text().startswith(f"{lit} belongs to token {lit // 10}. First picture: head 0")
+        assert (
+            now["lit"]
+            == lit
+            == right[tuple(now["lands"]["right"])]
+            == wrong[tuple(now["lands"]["wrong"])]
+        )
+        assert (
+            figure.locator("output")
+            .inner_text()
+            .startswith(f"{lit} belongs to token {lit // 10}. First picture: head 0")
+        )
 
 
 def test_head_film_shows_what_was_stored(visit):
@@ -642,27 +864,42 @@ def test_head_film_shows_what_was_stored(visit):
     now, weights = state(figure), numbers(film["weights"])[-2]
     assert (now["step"], now["loss"]) == (film["steps"][-2], film["losses"][-2])
     assert_close(numbers(now["weights"]), weights, **EXACT)
-    expected = torch.stack([weights[:, 2:, 0].mean(-1), weights[:, range(2, 6), range(1, 5)].mean(-1)], dim=-1)
+    expected = torch.stack(
+        [weights[:, 2:, 0].mean(-1), weights[:, range(2, 6), range(1, 5)].mean(-1)], dim=-1
+    )
     assert_close(numbers(now["means"]), expected, **EXACT)
     slider.press("Home")
     assert played(figure)["step"] == film["steps"][-1]
-    assert figure.locator("output").inner_text() == "Step 299: head 0 attends to the first token, head 1 attends to the previous token."
+    assert (
+        figure.locator("output").inner_text()
+        == "Step 299: head 0 attends to the first token, head 1 attends to the previous token."
+    )
 
 
 def test_the_film_plays_by_itself_once_and_has_digits_for_those_who_point(visit):
-    "When it comes into sight; where no motion is wanted it shows its end. A head that is pointed at or focused shows its digits, the other does not."
-    figure = drawing(visit, "05_multi_head_attention.html", "head_film", reduced_motion="no-preference")
+    """When it comes into sight; where no motion is wanted it shows its end.
+
+    A head that is pointed at or focused shows its digits, the other does not.
+    """
+    figure = drawing(
+        visit, "05_multi_head_attention.html", "head_film", reduced_motion="no-preference"
+    )
     last, stop = given(figure)["steps"][-1], figure.get_by_role("button", name="Stop")
     assert state(figure)["step"] == 0
     figure.page.clock.install()
-    figure.locator(".view").evaluate("view => view.scrollIntoView({ block: 'center', behavior: 'instant' })")
+    figure.locator(".view").evaluate(
+        "view => view.scrollIntoView({ block: 'center', behavior: 'instant' })"
+    )
     expect(stop).to_be_visible()
     figure.page.clock.run_for(60_000)
     assert (state(figure)["step"], state(figure)["playing"]) == (last, False)
     figure.page.emulate_media(reduced_motion="reduce")
     figure.page.reload()
     assert state(figure)["step"] == last
-    heads, seen = figure.locator(".view table"), "table => getComputedStyle(table.querySelector('td > span')).opacity"
+    heads, seen = (
+        figure.locator(".view table"),
+        "table => getComputedStyle(table.querySelector('td > span')).opacity",
+    )
     for look in (heads.nth(0).hover, heads.nth(0).focus):
         figure.page.mouse.move(0, 0)
         assert heads.evaluate_all(f"tables => tables.map({seen})") == ["0", "0"]
@@ -677,8 +914,14 @@ def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
 
     def agrees() -> dict:
         now = state(figure)
-        kind = {"as trained": "default", "linear": "linear", "NTK": "ntk", "YaRN": "yarn"}[now["scaling"]]
-        rotary = RotaryEmbedding(8, now["base"], {"rope_type": kind, "factor": 4.0, "original_max_position_embeddings": 16})
+        kind = {"as trained": "default", "linear": "linear", "NTK": "ntk", "YaRN": "yarn"}[
+            now["scaling"]
+        ]
+        rotary = RotaryEmbedding(
+            8,
+            now["base"],
+            {"rope_type": kind, "factor": 4.0, "original_max_position_embeddings": 16},
+        )
         positions = torch.tensor([now["position"], now["position"] + now["distance"]])
         key, query = rotary(vector.expand(2, 8), positions) / rotary.attention_factor
         for name, want in {"key": key, "query": query}.items():
@@ -690,7 +933,9 @@ def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
     before = agrees()
     assert figure.get_by_role("slider").count() == 1 and figure.get_by_role("radio").count() == 4
     figure.locator("details.more > summary").click()
-    shift, distance, base = (figure.get_by_role("slider", name=name) for name in ("Shift both", "Distance", "Base"))
+    shift, distance, base = (
+        figure.get_by_role("slider", name=name) for name in ("Shift both", "Distance", "Base")
+    )
     for _ in range(3):
         shift.press("ArrowRight")
     now = agrees()
@@ -713,14 +958,23 @@ def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
 def test_before_longer_texts_the_rotation_offers_no_scaling(visit):
     figure = drawing(visit, "06_positions.html", "rotating")
     assert state(figure)["scaling"] == "as trained" and not figure.get_by_role("radio").count()
-    assert [one.get_attribute("aria-label") for one in figure.get_by_role("slider").all()] == ["Shift both", "Distance"]
+    assert [one.get_attribute("aria-label") for one in figure.get_by_role("slider").all()] == [
+        "Shift both",
+        "Distance",
+    ]
 
 
 def test_heads_share_as_the_package_shares(visit):
     "Every number of key heads, in the right order and in the wrong one; by keys and by the mouse."
     figure = drawing(visit, "11_grouped_heads.html", "sharing")
-    pick, wrong = figure.get_by_role("radiogroup", name="heads of keys"), figure.get_by_role("button", name="wrong order")
-    assert pick.locator("label").all_inner_texts() == ["8", "4", "2", "1"] and figure.locator(".view input, .view button").first.get_attribute("type") == "radio"
+    pick, wrong = (
+        figure.get_by_role("radiogroup", name="heads of keys"),
+        figure.get_by_role("button", name="wrong order"),
+    )
+    assert (
+        pick.locator("label").all_inner_texts() == ["8", "4", "2", "1"]
+        and figure.locator(".view input, .view button").first.get_attribute("type") == "radio"
+    )
     for n in (8, 4, 2, 1):
         pick.get_by_role("radio", name=str(n)).check()
         keys = torch.arange(n)[:, None, None]
@@ -741,8 +995,12 @@ def test_heads_share_as_the_package_shares(visit):
     pick.get_by_role("radio", name="1").press("ArrowLeft")  # to the button before it, 2
     assert "heads 4, 5, 6 and 7 read key head 1" in figure.locator("output").inner_text()
     assert "take 0.25 GiB" in figure.locator("output").inner_text()
+
+
 def test_cache_steps_make_what_the_layer_makes(visit):
-    "By the slider, played, and with and without a cache: the counts of a layer that decodes, and the oracle's weights."
+    """By the slider, played, and with and without a cache: the counts of a layer that decodes,
+    and the oracle's weights.
+    """
     figure = drawing(visit, "10_kv_cache.html", "cache_steps")
     given_rows = given(figure)
     q, k, v = (numbers(given_rows[name]) for name in "qkv")
@@ -753,7 +1011,7 @@ def test_cache_steps_make_what_the_layer_makes(visit):
     slider.press("Home")
     for t in range(n):
         with torch.no_grad():
-            layer(x[:, t:t + 1], cache=cache), layer(x[:, :t + 1], causal=True)
+            layer(x[:, t : t + 1], cache=cache), layer(x[:, : t + 1], causal=True)
         made = {"with": counted[:3], "without": counted[3:]}
         counted.clear()
         totals = {name: totals[name] + made[name][1] for name in totals}
@@ -762,25 +1020,50 @@ def test_cache_steps_make_what_the_layer_makes(visit):
             now = state(figure)
             assert (now["step"], now["computed"]) == (t, made[name]) and now["sofar"] == totals
             assert now["read"] == ([0, t, t] if name == "with" else [0, 0, 0])
-            context, weights = scaled_dot_product_attention(q[t:t + 1], k[:t + 1], v[:t + 1])
+            context, weights = scaled_dot_product_attention(q[t : t + 1], k[: t + 1], v[: t + 1])
             assert_close(numbers(now["weights"]), weights[0], **EXACT)
             assert_close(numbers(now["context"]), context[0], **EXACT)
-        assert figure.locator("output").inner_text().startswith(f"“{given_rows['tokens'][t]}”: one query")
+        assert (
+            figure.locator("output")
+            .inner_text()
+            .startswith(f"“{given_rows['tokens'][t]}”: one query")
+        )
         slider.press("ArrowRight")
     slider.press("Home")
     assert played(figure)["step"] == n - 1
     figure.get_by_role("radio", name="without", exact=True).check()
     slider.press("Home")  # back at the first word: the bars of the later ones are gone
-    assert [bool(shown) for shown in figure.locator(".view tbody tr").last.locator("td").all_inner_texts()] == [True] + [False] * (n - 1)
-    assert figure.locator("output").inner_text() == f"“{given_rows['tokens'][0]}”: its query, key and value are computed."
+    assert [
+        bool(shown)
+        for shown in figure.locator(".view tbody tr").last.locator("td").all_inner_texts()
+    ] == [True] + [False] * (n - 1)
+    assert (
+        figure.locator("output").inner_text()
+        == f"“{given_rows['tokens'][0]}”: its query, key and value are computed."
+    )
+
+
 def test_tiles_compute_what_online_softmax_computes(visit):
-    "Every query after every tile, of every size, causal and not; by the slider's keys, by buttons, by Play."
+    """Every query after every tile, of every size, causal and not;
+    by the slider's keys, by buttons, by Play.
+    """
     figure = drawing(visit, "figures/tiles.html", "tiles")
-    scores = torch.tensor([
-        [1.0, 0, 0, 0, 1, 0, 0, 0], [0, 2, 1, 0, 0, 1, 0, 3], [0, 2, 1, 0, 0, 4, 0, 1], [0, 0, 1, 1, 0, 2, 0, 0],
-        [1, 0, 0, 0, 1, 2, 0, 0], [0, 1, 3, 2, 1, 1, 0, 0], [0, 0, 2, 0, 0, 0, 1, 2], [0, 5, 1, 0, 0, 1, 0, 2]])
+    scores = torch.tensor(
+        [
+            [1.0, 0, 0, 0, 1, 0, 0, 0],
+            [0, 2, 1, 0, 0, 1, 0, 3],
+            [0, 2, 1, 0, 0, 4, 0, 1],
+            [0, 0, 1, 1, 0, 2, 0, 0],
+            [1, 0, 0, 0, 1, 2, 0, 0],
+            [0, 1, 3, 2, 1, 1, 0, 0],
+            [0, 0, 2, 0, 0, 0, 1, 2],
+            [0, 5, 1, 0, 0, 1, 0, 2],
+        ]
+    )
     values = torch.tensor([0.0, 8, 2, 0, 0, 4, 0, 6])
-    tile, query = (figure.get_by_role("slider", name=name, exact=True) for name in ("Tile", "Query"))
+    tile, query = (
+        figure.get_by_role("slider", name=name, exact=True) for name in ("Tile", "Query")
+    )
 
     def check() -> dict:
         now = state(figure)
@@ -790,13 +1073,16 @@ def test_tiles_compute_what_online_softmax_computes(visit):
         if keys:
             m, l = online_softmax(scores[i, keys], size)
             assert_close(numbers([now["m"], now["l"]]), torch.stack([m, l]), **EXACT)
-            assert_close(numbers([now["context"]])[0], scores[i, keys].softmax(-1) @ values[keys], **EXACT)
+            assert_close(
+                numbers([now["context"]])[0], scores[i, keys].softmax(-1) @ values[keys], **EXACT
+            )
             acc = figure.locator(".view tbody tr").last.locator("td").last.inner_text()
             assert acc == f"{((scores[i, keys] - m).exp() @ values[keys]).item():.2f}"
         return now
 
     assert check()["tiles"][:2] == [[0, 0], [0, 2]] and state(figure)["query"] == 2
-    assert state(figure)["tiles"][state(figure)["step"] - 1] == [2, 4]  # begins where “mat” comes, and the sum is rescaled
+    # begins where “mat” comes, and the sum is rescaled
+    assert state(figure)["tiles"][state(figure)["step"] - 1] == [2, 4]
     assert "multiplied by 0.14" in figure.locator("output").inner_text()
     for number, size in enumerate([1, 2, 4]):
         figure.get_by_role("radiogroup", name="Tile size").get_by_role("radio").nth(number).check()
@@ -829,21 +1115,34 @@ def test_tiles_compute_what_online_softmax_computes(visit):
 def foreseen(now: dict) -> dict[str, tuple[int, int] | None]:
     "Operations and bytes of each part of the layer, by the package."
     if now["phase"] == 0:
-        return {"prefill": attention_cost(1000, 1000, 1, 100, bits=32), "decode": attention_cost(1, 1000, 1, 100, bits=32)} | dict.fromkeys("PMAGWL")
+        return {
+            "prefill": attention_cost(1000, 1000, 1, 100, bits=32),
+            "decode": attention_cost(1, 1000, 1, 100, bits=32),
+        } | dict.fromkeys("PMAGWL")
     n_q, n, kv = 1 if now["phase"] == 2 else now["n"], now["n"], now["kv"]
     attention = dict(b=now["b"], bits=32)
     shared = attention | dict(cached=2 * kv * 128, causal=True)
-    return {"P": projection_cost(n_q, 4096, 32, 128, kv, now["b"], 32),
-            "M": attention_cost(n_q, n, 32, 128, **attention, passes=4), "A": attention_cost(n_q, n, 32, 128, **attention, causal=True),
-            "G": attention_cost(n_q, n, 32, 128, **shared), "W": attention_cost(n_q, n, 32, 128, **shared, window=1024),
-            "L": attention_cost(1, n, 32, 576, 512, cached=576, **attention) if now["phase"] == 2 else None,
-            "prefill": None, "decode": None}
+    return {
+        "P": projection_cost(n_q, 4096, 32, 128, kv, now["b"], 32),
+        "M": attention_cost(n_q, n, 32, 128, **attention, passes=4),
+        "A": attention_cost(n_q, n, 32, 128, **attention, causal=True),
+        "G": attention_cost(n_q, n, 32, 128, **shared),
+        "W": attention_cost(n_q, n, 32, 128, **shared, window=1024),
+        "L": attention_cost(1, n, 32, 576, 512, cached=576, **attention)
+        if now["phase"] == 2
+        else None,
+        "prefill": None,
+        "decode": None,
+    }
 
 
 def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
     "Two dots; then prefill and decode, every slider, by keys; the dots are on the roofline."
     figure = drawing(visit, "17_cost.html", "roofline")
-    tokens, keys, batch = (figure.get_by_role("slider", name=name) for name in ("Tokens", "Heads of keys", "Batch size"))
+    tokens, keys, batch = (
+        figure.get_by_role("slider", name=name)
+        for name in ("Tokens", "Heads of keys", "Batch size")
+    )
 
     def agrees() -> dict:
         now = state(figure)
@@ -853,25 +1152,51 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
                 assert shown is None
                 continue
             seconds = least_seconds(*cost, now["peak"], now["bandwidth"])
-            expected = {"operations": cost.operations, "moved": cost.moved, "intensity": cost.intensity, "seconds": seconds,
-                        "rate": cost.operations / seconds}
+            expected = {
+                "operations": cost.operations,
+                "moved": cost.moved,
+                "intensity": cost.intensity,
+                "seconds": seconds,
+                "rate": cost.operations / seconds,
+            }
             assert shown == pytest.approx(expected, rel=1e-9, abs=1e-5), letter
         return now
 
     assert agrees()["phase"] == 0 and not tokens.is_visible()
-    assert [text for text in figure.locator("svg g text").all_text_contents() if text] == ["prefill", "decode"]
-    assert "prefill does 250 operations per byte and is compute-bound; decode does 0.5 and is memory-bound" in figure.locator("output").inner_text()
+    assert [text for text in figure.locator("svg g text").all_text_contents() if text] == [
+        "prefill",
+        "decode",
+    ]
+    assert (
+        "prefill does 250 operations per byte and is compute-bound; "
+        "decode does 0.5 and is memory-bound"
+    ) in figure.locator("output").inner_text()
     figure.get_by_role("radio", name="prefill").check()
     prefill = agrees()
     assert prefill["phase"] == 1 and (prefill["n"], prefill["kv"], prefill["b"]) == (4096, 8, 1)
     figure.get_by_role("radio", name="decode").check()
     decode = agrees()
     assert decode["phase"] == 2 and "memory-bound" in figure.locator("output").inner_text()
-    assert figure.locator("svg g text").all_text_contents()[:6] == ["projections", "naive", "32 key heads", "8 key heads", "window", "latent"]
+    assert figure.locator("svg g text").all_text_contents()[:6] == [
+        "projections",
+        "naive",
+        "32 key heads",
+        "8 key heads",
+        "window",
+        "latent",
+    ]
     assert not keys.count() and not batch.count()
     figure.locator("details.more > summary").click()
-    for slider, key in ((tokens, "ArrowRight"), (keys, "ArrowLeft"), (batch, "ArrowRight"), (tokens, "Home"), (keys, "End"), (batch, "End"),
-                        (tokens, "End"), (keys, "Home")):
+    for slider, key in (
+        (tokens, "ArrowRight"),
+        (keys, "ArrowLeft"),
+        (batch, "ArrowRight"),
+        (tokens, "Home"),
+        (keys, "End"),
+        (batch, "End"),
+        (tokens, "End"),
+        (keys, "Home"),
+    ):
         slider.press(key)
         agrees()
     many = agrees()
@@ -885,18 +1210,28 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
 
 
 TOUCHING = """texts => {
-  const boxes = texts.filter((text) => text.textContent && getComputedStyle(text).visibility === "visible").map((text) => [text.textContent, text.getBoundingClientRect()]);
-  return boxes.flatMap(([a, p], i) => boxes.slice(i + 1).filter(([, q]) => p.left < q.right && q.left < p.right && p.top < q.bottom && q.top < p.bottom).map(([b]) => `${a} and ${b}`));
+  const seen = (text) => text.textContent && getComputedStyle(text).visibility === "visible";
+  const boxes = texts.filter(seen).map((text) => [text.textContent, text.getBoundingClientRect()]);
+  const meet = (p, q) =>
+    p.left < q.right && q.left < p.right && p.top < q.bottom && q.top < p.bottom;
+  return boxes.flatMap(([a, p], i) =>
+    boxes.slice(i + 1).filter(([, q]) => meet(p, q)).map(([b]) => `${a} and ${b}`));
 }"""
-# Each choice of the first control with each of these places of the others; in the page, since there are so many.
+# Each choice of the first control with each of these places of the others;
+# in the page, since there are so many.
 IN_EVERY_STATE = f"""(figure, places) => {{
   const touching = {TOUCHING};
   const ranges = [...figure.querySelectorAll("input[type=range]")], found = [];
+  const put = (range, value) => {{
+    range.value = value;
+    range.dispatchEvent(new Event("input"));
+  }};
   for (const mode of [0, 1, 2]) {{
     figure.querySelectorAll("input[type=radio]")[mode].click();
     for (const values of places) {{
-      ranges.forEach((range, i) => {{ range.value = values[i]; range.dispatchEvent(new Event("input")); }});
-      found.push(touching([...figure.querySelectorAll("svg text:not([transform])")]).map((names) => `${{mode}}, ${{values}}: ${{names}}`));
+      ranges.forEach((range, i) => put(range, values[i]));
+      const texts = [...figure.querySelectorAll("svg text:not([transform])")];
+      found.push(touching(texts).map((names) => `${{mode}}, ${{values}}: ${{names}}`));
     }}
   }}
   return found;
@@ -909,7 +1244,9 @@ def test_names_of_dots_on_the_roofline_do_not_touch(visit, width, font):
     figure = drawing(visit, "17_cost.html", "roofline", width=width, font=font)
     before = figure.locator("svg").inner_html()
     found = figure.evaluate(IN_EVERY_STATE, list(product((0, 6, 12, 17), (0, 3, 5), (0, 4, 8))))
-    assert sum(found, []) == [] and len(found) == 108 and figure.locator("svg").inner_html() != before
+    assert (
+        sum(found, []) == [] and len(found) == 108 and figure.locator("svg").inner_html() != before
+    )
     chart = figure.page.locator("figure.chart", has_text="Measured speeds below the roofline")
     names = go_to(chart).locator(".mark-text.role-mark text")
     assert names.count() == 9 and names.evaluate_all(TOUCHING) == []
@@ -917,25 +1254,32 @@ def test_names_of_dots_on_the_roofline_do_not_touch(visit, width, font):
 
 # Each choice of both, and some time steps after it; in the page, since there are so many.
 EVERY_CHOICE = """figure => {
-  const [sizes, at_once] = [...figure.querySelectorAll("[role=radiogroup]")].map((group) => [...group.querySelectorAll("input")]);
+  const [sizes, at_once] = [...figure.querySelectorAll("[role=radiogroup]")].map(
+    (group) => [...group.querySelectorAll("input")]);
   const time = figure.querySelector("input[type=range]"), found = [];
   const keep = () => found.push([figure.state(), figure.querySelector("output").textContent]);
   for (const size of sizes) for (const one of at_once) {
     size.click(); one.click();
     keep();
-    for (const to of [1, 2, time.max]) { time.value = to; time.dispatchEvent(new Event("input")); keep(); }
+    for (const to of [1, 2, time.max]) {
+      time.value = to;
+      time.dispatchEvent(new Event("input"));
+      keep();
+    }
   }
   return found;
 }"""
 
 
 def test_programs_share_the_tiles(visit):
-    "Which tiles each computes, as the package says; and when each runs, as a plain count of time steps does."
+    """Which tiles each computes, as the package says; and when each runs,
+    as a plain count of time steps does.
+    """
     figure = drawing(visit, "figures/programs.html", "programs")
 
     def check(now: dict, said: str) -> None:
         assert now["tiles"] == program_tiles(8, 8, now["size"], now["size"], now["causal"])
-        waiting, at_work, t = list(range(len(now["tiles"])))[::-1 if now["longest"] else 1], {}, 0
+        waiting, at_work, t = list(range(len(now["tiles"])))[:: -1 if now["longest"] else 1], {}, 0
         while waiting or at_work:
             assert now["step"] != t or now["busy"] == sorted(at_work) or t == 0
             at_work = {p: left - 1 for p, left in at_work.items() if left > 1}
@@ -956,7 +1300,10 @@ def test_programs_share_the_tiles(visit):
             check(now, said)
         assert len(found) == 48 and sum(now["step"] == now["last"] for now, _ in found) >= 12
     figure.locator("details.more > summary").click()
-    sizes, at_once = (figure.get_by_role("radiogroup", name=name).get_by_role("radio") for name in ("Queries of a program", "Programs at once"))
+    sizes, at_once = (
+        figure.get_by_role("radiogroup", name=name).get_by_role("radio")
+        for name in ("Queries of a program", "Programs at once")
+    )
     sizes.nth(1).check()
     at_once.nth(1).check()
     assert state(figure)["last"] == 5
@@ -972,9 +1319,16 @@ def test_programs_share_the_tiles(visit):
 
 
 def test_the_adder_adds_what_its_matrices_give(visit):
-    "Both parts on and off, for sums that are chosen by keys and by the mouse; the same hidden states, and how many sums are right."
+    """Both parts on and off, for sums that are chosen by keys and by the mouse;
+    the same hidden states, and how many sums are right.
+    """
     figure, m = drawing(visit, "07_transformer.html", "adder"), small_adder()
-    for button, on, count in (("", (True, True), 100), ("Attention", (False, True), 10), ("Feed-forward layer", (False, False), 0), ("Attention", (True, False), 0)):
+    for button, on, count in (
+        ("", (True, True), 100),
+        ("Attention", (False, True), 10),
+        ("Feed-forward layer", (False, False), 0),
+        ("Attention", (True, False), 0),
+    ):
         if button:
             figure.get_by_role("button", name=button).press("Enter")
         figure.get_by_role("slider", name="first digit").press("ArrowLeft")
@@ -983,11 +1337,17 @@ def test_the_adder_adds_what_its_matrices_give(visit):
         by_attention = by_attention * on[0]
         by_feed_forward = (((start + by_attention) @ m.W_up + m.b_up).relu() @ m.W_down) * on[1]
         end = start + by_attention + by_feed_forward
-        assert_close(numbers(now["vectors"]), torch.stack([start, by_attention, by_feed_forward, end]), **EXACT)
+        assert_close(
+            numbers(now["vectors"]),
+            torch.stack([start, by_attention, by_feed_forward, end]),
+            **EXACT,
+        )
         assert_close(numbers(now["weights"]), torch.tensor([0.5, 0, 0.5, 0]), **EXACT)
         assert (now["attends"], now["feeds"], now["count"]) == (*on, count)
         said = figure.locator("output").inner_text()
-        assert f"Of all hundred sums {count} are right" in said and ("gives no answer" in said) == (not on[1])
+        assert f"Of all hundred sums {count} are right" in said and ("gives no answer" in said) == (
+            not on[1]
+        )
     figure.get_by_role("button", name="Feed-forward layer").click()
     squares = figure.get_by_role("img", name="All hundred sums").locator("rect")
     squares.nth(46).click()
@@ -997,7 +1357,9 @@ def test_the_adder_adds_what_its_matrices_give(visit):
 
 
 def test_a_ring_computes_what_the_package_counts(visit):
-    "Who holds what, how many pairs each rank computes in each step, and the bytes; the figure starts in the second step."
+    """Who holds what, how many pairs each rank computes in each step, and the bytes;
+    the figure starts in the second step.
+    """
     figure = drawing(visit, "figures/ring.html", "ring")
     step = figure.get_by_role("slider", name="Step")
     assert state(figure)["step"] == 1 and state(figure)["held"] == [3, 0, 1, 2]
@@ -1008,12 +1370,18 @@ def test_a_ring_computes_what_the_package_counts(visit):
             if button.get_attribute("aria-pressed") != str(causal).lower():
                 button.press("Enter")
             now = state(figure)
-            assert now["owned"] == [split_sequence(torch.arange(16), 4, rank, order, dim=-1).tolist() for rank in range(4)]
+            assert now["owned"] == [
+                split_sequence(torch.arange(16), 4, rank, order, dim=-1).tolist()
+                for rank in range(4)
+            ]
             assert now["pairs"] == count_work(16, 4, order, causal)
             for at, key in enumerate(("Home", "ArrowRight", "ArrowRight", "ArrowRight")):
                 step.press(key)
                 assert state(figure)["sent"] == [at * 4 * 4096] * 4
-            assert f"Done: {sum(map(sum, now['pairs']))} pairs" in figure.locator("output").inner_text()
+            assert (
+                f"Done: {sum(map(sum, now['pairs']))} pairs"
+                in figure.locator("output").inner_text()
+            )
     figure.get_by_role("radio", name="contiguous").check()
     step.press("Home")
     step.press("ArrowRight")
@@ -1026,17 +1394,34 @@ SEVEN = "seven hundred and nine thousand and fifty"
 
 @torch.no_grad()
 def early_logits(ids: list[int]) -> torch.Tensor:
-    "What the translator gives after 200 steps of training, when it has generated some tokens of this number."
+    """What the translator gives after 200 steps of training,
+    when it has generated some tokens of this number.
+    """
     return load_translator(200)(read_text(SEVEN), torch.tensor([[START, *ids]]))[0, -1]
 
 
 def test_the_temperature_draws_as_generate_does(visit):
-    "At each beginning, with every temperature, top-k and top-p: the probabilities that a token is drawn with."
+    """At each beginning, with every temperature, top-k and top-p:
+    the probabilities that a token is drawn with.
+    """
     figure, rng = drawing(visit, "07_transformer.html", "temperature"), random.Random(0)
-    sliders = {name: figure.get_by_role("slider", name=name) for name in ("temperature", "top-k", "top-p")}
+    sliders = {
+        name: figure.get_by_role("slider", name=name) for name in ("temperature", "top-k", "top-p")
+    }
     assert state(figure)["plain"] == state(figure)["probabilities"]
-    tried = [(1, 14, 1.0), (0, 14, 1.0), (0.1, 14, 1.0), (3, 1, 1.0), (1, 2, 1.0), (2, 14, 0.5), (3, 5, 0.05)]
-    tried += [(rng.randrange(1, 31) / 10, rng.randrange(1, 15), rng.randrange(1, 20) / 20) for _ in range(9)]
+    tried = [
+        (1, 14, 1.0),
+        (0, 14, 1.0),
+        (0.1, 14, 1.0),
+        (3, 1, 1.0),
+        (1, 2, 1.0),
+        (2, 14, 0.5),
+        (3, 5, 0.05),
+    ]
+    tried += [
+        (rng.randrange(1, 31) / 10, rng.randrange(1, 15), rng.randrange(1, 20) / 20)
+        for _ in range(9)
+    ]
     for i, prefix in enumerate(["", "7", "709"]):
         figure.get_by_role("radio").nth(i).check()
         logits = early_logits([TARGET.ids[digit] for digit in prefix])
@@ -1044,16 +1429,24 @@ def test_the_temperature_draws_as_generate_does(visit):
             for name, value in {"temperature": heat, "top-k": k, "top-p": p}.items():
                 sliders[name].fill(str(value))
             cut = logits.masked_fill(logits < logits.topk(k).values[-1], float("-inf"))
-            want = torch.zeros(14).index_fill(0, logits.argmax()[None], 1) if heat == 0 else (cut / heat).softmax(-1)
+            want = (
+                torch.zeros(14).index_fill(0, logits.argmax()[None], 1)
+                if heat == 0
+                else (cut / heat).softmax(-1)
+            )
             if p < 1:
                 want = _most_probable(want[None], p)[0]
-            assert_close(numbers(state(figure)["probabilities"]), want / want.sum(), atol=1e-4, rtol=0)
+            assert_close(
+                numbers(state(figure)["probabilities"]), want / want.sum(), atol=1e-4, rtol=0
+            )
             cuts = (figure.locator(".view span").all_inner_texts()).count("cut")
             assert cuts == int((want == 0).sum()), (heat, k, p)
     sliders["top-k"].fill("2"), sliders["top-p"].fill("1"), sliders["temperature"].fill("1")
     figure.get_by_role("button", name="Draw 100 tokens").click()
     now = state(figure)
-    assert sum(now["drawn"]) == 100 and all(bool(n) <= (p > 0) for n, p in zip(now["drawn"], now["probabilities"]))
+    assert sum(now["drawn"]) == 100 and all(
+        bool(n) <= (p > 0) for n, p in zip(now["drawn"], now["probabilities"])
+    )
     best = now["probabilities"].index(max(now["probabilities"]))
     assert abs(now["drawn"][best] / 100 - now["probabilities"][best]) < 0.15
     sliders["temperature"].press("ArrowRight")
@@ -1063,7 +1456,11 @@ def test_the_temperature_draws_as_generate_does(visit):
 def test_the_tree_keeps_what_beam_search_keeps(visit):
     "Every width, at every step, by keys and by Play; in the end, its log-probability."
     figure = drawing(visit, "08_translation.html", "beams")
-    model, source, slider = load_translator(200), read_text(SEVEN), figure.get_by_role("slider", name="Step")
+    model, source, slider = (
+        load_translator(200),
+        read_text(SEVEN),
+        figure.get_by_role("slider", name="Step"),
+    )
     assert (state(figure)["width"], state(figure)["step"]) == (2, 3)
     for width in (1, 2, 3):
         figure.get_by_role("radio", name=str(width), exact=True).check()
@@ -1071,22 +1468,35 @@ def test_the_tree_keeps_what_beam_search_keeps(visit):
         for n in range(1, 9):
             ids, log_p = beam_search(model, source, width, n)
             now = state(figure)
-            assert [one["ids"] for one in now["kept"]] == [[i for i in row if i] for row in ids[0].tolist()]
-            assert_close(numbers([one["total"] for one in now["kept"]]), log_p[0], atol=1e-3, rtol=0)
+            assert [one["ids"] for one in now["kept"]] == [
+                [i for i in row if i] for row in ids[0].tolist()
+            ]
+            assert_close(
+                numbers([one["total"] for one in now["kept"]]), log_p[0], atol=1e-3, rtol=0
+            )
             if now["done"]:
                 break
-            assert len(now["dropped"]) == 2 and all(one not in now["kept"] for one in now["dropped"])
+            assert len(now["dropped"]) == 2 and all(
+                one not in now["kept"] for one in now["dropped"]
+            )
             assert f"Step {n}: of " in said(figure)
             slider.press("ArrowRight")
         assert now["done"] and all(END in one["ids"] for one in now["kept"])
-        assert ("“7 0 9 0 5 0” (−2.23)" in said(figure)) == (width > 1) and ("“7 9 0 0 5 0” (−2.90)" in said(figure))
+        assert ("“7 0 9 0 5 0” (−2.23)" in said(figure)) == (width > 1) and (
+            "“7 9 0 0 5 0” (−2.90)" in said(figure)
+        )
     slider.press("Home")
     assert played(figure)["done"]
 
 
 def test_scores_spread_as_the_formula_says(visit):
-    "At every width, plain and divided: counts, standard deviation, weights of one query, and what the softmax lets through."
-    figure, rng = drawing(visit, "03_self_attention.html", "spread"), torch.Generator().manual_seed(11)
+    """At every width, plain and divided: counts, standard deviation, weights of one query,
+    and what the softmax lets through.
+    """
+    figure, rng = (
+        drawing(visit, "03_self_attention.html", "spread"),
+        torch.Generator().manual_seed(11),
+    )
     q, k = torch.randn(512, 1, 1024, generator=rng), torch.randn(512, 8, 1024, generator=rng)
     upstream, first = torch.randn(512, 1, 8, generator=rng)[:, 0].double(), None
     slider = figure.get_by_role("slider", name="width d")
@@ -1094,9 +1504,12 @@ def test_scores_spread_as_the_formula_says(visit):
     for scaled in (False, True):
         slider.press("Home")
         for d in (2**i for i in range(11)):
-            scores = (q[..., :d].double() * k[..., :d].double()).sum(-1) * (d**-0.5 if scaled else 1)
+            scores = (q[..., :d].double() * k[..., :d].double()).sum(-1) * (
+                d**-0.5 if scaled else 1
+            )
             weights, now = scores.softmax(-1), state(figure)
-            arrived = weights * (upstream - (weights * upstream).sum(-1, keepdim=True))  # through a softmax, by hand
+            # through a softmax, by hand
+            arrived = weights * (upstream - (weights * upstream).sum(-1, keepdim=True))
             left = arrived.norm(dim=-1).mean()
             first = left if first is None else first
             assert (now["width"], now["scaled"]) == (d, scaled)
@@ -1104,7 +1517,11 @@ def test_scores_spread_as_the_formula_says(visit):
             assert now["gradient"] == pytest.approx((left / first).item(), abs=1e-3)
             assert now["deviation"] == pytest.approx(scores.std().item(), abs=1e-3)
             want = torch.histc(scores.clamp(-100, 100), 100, -100, 100)
-            assert sum(now["counts"]) == 4096 and (numbers(now["counts"]) - want.float()).abs().sum() <= 8  # at an edge one may round
+            # at an edge one may round
+            assert (
+                sum(now["counts"]) == 4096
+                and (numbers(now["counts"]) - want.float()).abs().sum() <= 8
+            )
             assert f"Width {d:,}" in said(figure)
             slider.press("ArrowRight")
         figure.get_by_role("button", name="divide by √d").press("Enter")
@@ -1113,7 +1530,9 @@ def test_scores_spread_as_the_formula_says(visit):
 
 
 def test_the_stream_goes_forward_and_back(visit):
-    "Each moment shows the lengths of its block, and says them; on the way back, those of the gradients."
+    """Each moment shows the lengths of its block, and says them;
+    on the way back, those of the gradients.
+    """
     figure = drawing(visit, "07_transformer.html", "stream")
     pre, post = given(figure)["runs"]
     slider, n = figure.get_by_role("slider", name="Pass"), len(pre["lengths"])
@@ -1123,10 +1542,15 @@ def test_the_stream_goes_forward_and_back(visit):
         now, back = state(figure), moment >= n
         i = 2 * n - 1 - moment if back else moment
         assert (now["moment"], now["back"], now["block"]) == (moment, back, i + 1)
-        assert now["lengths"] == [pre["lengths"][i], post["lengths"][i]] and now["gradients"] == [pre["gradients"][i], post["gradients"][i]]
+        assert now["lengths"] == [pre["lengths"][i], post["lengths"][i]] and now["gradients"] == [
+            pre["gradients"][i],
+            post["gradients"][i],
+        ]
         shown = now["gradients"] if back else now["lengths"]
         told = re.findall(r"(\d+\.\d+) with", said(figure))
-        assert f"block {i + 1}:" in said(figure) and [float(x) for x in told] == pytest.approx(shown, abs=6e-4 if back else 0.06)
+        assert f"block {i + 1}:" in said(figure) and [float(x) for x in told] == pytest.approx(
+            shown, abs=6e-4 if back else 0.06
+        )
         bars = figure.locator("svg").first.locator("rect[height='1']").count()
         assert bars == (i if back else 2 * n - 1 - i), moment
         slider.press("ArrowRight")
@@ -1141,7 +1565,10 @@ def tokens_of(n: int) -> torch.Tensor:
 
 def step(pool: PagedCache, rows: list, chosen: int, name: str) -> int:
     "Do with a paged cache what a button of the seat map does; the row that is chosen then."
-    free_row, sequences = rows.index(None) if None in rows else None, [seq for seq in rows if seq is not None]
+    free_row, sequences = (
+        rows.index(None) if None in rows else None,
+        [seq for seq in rows if seq is not None],
+    )
     if name == "Next token":
         for seq in sequences:
             try:
@@ -1164,7 +1591,9 @@ def step(pool: PagedCache, rows: list, chosen: int, name: str) -> int:
 
 
 def test_the_seat_map_allocates_as_the_paged_cache_does(visit):
-    "Any order of buttons, with full memory, full lists and full sequences: tables, lengths, free blocks and counts; and what stays empty."
+    """Any order of buttons, with full memory, full lists and full sequences: tables, lengths,
+    free blocks and counts; and what stays empty.
+    """
     figure = drawing(visit, "figures/seat_map.html", "seat_map")
     pool, rng = PagedCache(12, 4, 1, 1), random.Random(0)
     first, second, third = pool.new(), pool.new(), pool.new()
@@ -1178,13 +1607,29 @@ def test_the_seat_map_allocates_as_the_paged_cache_does(visit):
     for name in names[:2] + rng.sample(names[2:], len(names) - 2):
         figure.get_by_role("button", name=name).click()
         chosen, now = step(pool, rows, chosen, name), state(figure)
-        assert now["tables"] == [None if seq is None else pool.block_tables[seq] for seq in rows], name
+        assert now["tables"] == [None if seq is None else pool.block_tables[seq] for seq in rows], (
+            name
+        )
         assert now["lengths"] == [None if seq is None else pool.lengths[seq] for seq in rows]
-        assert (now["free"], now["counts"], now["chosen"]) == (pool.free_blocks, pool.ref_counts, chosen)
-        used = {(block, i) for seq, table in pool.block_tables.items() for at, block in enumerate(table) for i in range(min(4, pool.lengths[seq] - 4 * at))}
+        assert (now["free"], now["counts"], now["chosen"]) == (
+            pool.free_blocks,
+            pool.ref_counts,
+            chosen,
+        )
+        used = {
+            (block, i)
+            for seq, table in pool.block_tables.items()
+            for at, block in enumerate(table)
+            for i in range(min(4, pool.lengths[seq] - 4 * at))
+        }
         assert now["blocks"] == {"taken": len(used), "reserved": 4 * (12 - len(pool.free_blocks))}
-        assert now["buffers"] == {"taken": sum(pool.lengths.values()), "reserved": 16 * len(pool.lengths)}
-        seen |= set(re.findall("must wait|was shared|is at 16|no place|Choose a sequence", said(figure)))
+        assert now["buffers"] == {
+            "taken": sum(pool.lengths.values()),
+            "reserved": 16 * len(pool.lengths),
+        }
+        seen |= set(
+            re.findall("must wait|was shared|is at 16|no place|Choose a sequence", said(figure))
+        )
         if rng.random() < 0.3 and any(seq is not None for seq in rows):
             chosen = rng.choice([r for r, seq in enumerate(rows) if seq is not None])
             figure.get_by_role("radio", name=f"sequence {'ABCDEF'[chosen]}").check()
@@ -1200,7 +1645,9 @@ def machine_in_the_chapter() -> LanguageModel:
 
 
 def follow_in_the_chapter(model: LanguageModel, ids: torch.Tensor) -> list[torch.Tensor]:
-    "What comes out of each part, by the classes of the chapter, in the order of the figure's steps."
+    """What comes out of each part, by the classes of the chapter,
+    in the order of the figure's steps.
+    """
     x = model.embed(ids)
     found = [model.embed.table(ids), x]
     for block in model.stack.blocks:
@@ -1216,7 +1663,9 @@ def follow_in_the_chapter(model: LanguageModel, ids: torch.Tensor) -> list[torch
 
 
 def test_the_machine_computes_what_the_chapter_computes(visit):
-    "Each step by the slider, for other digits, too; what attention attends to; its parts say what they do and are clicked."
+    """Each step by the slider, for other digits, too; what attention attends to;
+    its parts say what they do and are clicked.
+    """
     figure, model = drawing(visit, "07_transformer.html", "machine"), machine_in_the_chapter()
     parts, large = parts_of(8, 32, 12, 4), parts_of(768, 3072, 50257, 1024)
     assert state(figure)["name"] == "Causal self-attention"
@@ -1226,8 +1675,15 @@ def test_the_machine_computes_what_the_chapter_computes(visit):
     for i, part in enumerate(order):
         now, said = state(figure), output.inner_text()
         assert (now["step"], now["name"], now["next"]) == (i, parts[part].name, 7)
-        assert said.startswith(parts[part].name) and parts[part].says in said and f"Shape: {parts[part].shape}" in said
-        assert f"{parts[part].parameters:,} here, {large[part].parameters:,} in the smallest" in said or not parts[part].parameters
+        assert (
+            said.startswith(parts[part].name)
+            and parts[part].says in said
+            and f"Shape: {parts[part].shape}" in said
+        )
+        assert (
+            f"{parts[part].parameters:,} here, {large[part].parameters:,} in the smallest" in said
+            or not parts[part].parameters
+        )
         slider.press("ArrowRight")
     figure.get_by_role("slider", name="first digit").press("Home")
     figure.get_by_role("slider", name="second digit").press("ArrowLeft")
@@ -1251,15 +1707,25 @@ def test_the_machine_computes_what_the_chapter_computes(visit):
 
 # ---- Trained models ----
 
-def heads_of(model: torch.nn.Module, *inputs: torch.Tensor) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+
+def heads_of(
+    model: torch.nn.Module, *inputs: torch.Tensor
+) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
     "What a model gives, without the batch, and what every head of every layer attends to."
     found = {}
 
     def keep(layer, args, kwargs, out, name):
         found[name] = layer.forward(*args, **kwargs, need_weights=True)[1][0]
 
-    layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, MultiHeadAttention)}
-    hooks = [layer.register_forward_hook(partial(keep, name=name), with_kwargs=True) for name, layer in layers.items()]
+    layers = {
+        name: layer
+        for name, layer in model.named_modules()
+        if isinstance(layer, MultiHeadAttention)
+    }
+    hooks = [
+        layer.register_forward_hook(partial(keep, name=name), with_kwargs=True)
+        for name, layer in layers.items()
+    ]
     with torch.no_grad():
         out = model(*inputs)[0]
     for hook in hooks:
@@ -1278,12 +1744,20 @@ def type_in(figure: Locator, text: str) -> dict:
 def answer_of(model: torch.nn.Module, words: list[str], data: dict) -> list[str]:
     "What Python generates for these words."
     source, target = data["source"], data["target"]
-    ids = generate_tokens(model, [source.index(word) for word in words], target.index("<start>"), target.index("<end>"), data["most"][1])
+    ids = generate_tokens(
+        model,
+        [source.index(word) for word in words],
+        target.index("<start>"),
+        target.index("<end>"),
+        data["most"][1],
+    )
     return [target[i].strip("<>") for i in ids]
 
 
 def test_a_translator_computes_what_python_computes(visit):
-    "At the first, a middle and the last step: logits and the weights of every head, for numbers of all lengths."
+    """At the first, a middle and the last step: logits and the weights of every head,
+    for numbers of all lengths.
+    """
     figure = drawing(visit, "figures/translator.html", "translator")
     data = given(figure)
     steps = data["model"]["steps"]
@@ -1292,11 +1766,25 @@ def test_a_translator_computes_what_python_computes(visit):
     for step in (steps[-1], steps[4], steps[0]):
         slider.fill(str(steps.index(step)))
         model = load_translator(step).eval()
-        for text in ["seven", "four hundred and two", "nine hundred and ninety nine thousand nine hundred and ninety nine"]:
+        for text in [
+            "seven",
+            "four hundred and two",
+            "nine hundred and ninety nine thousand nine hundred and ninety nine",
+        ]:
             now = type_in(figure, text)
             assert (now["words"], now["step"]) == (text.split(), step)
-            ids = [data["target"].index("<start>"), *(data["target"].index(f"<{one}>" if one.isalpha() and one != "la" else one) for one in now["out"][:-1])]
-            logits, weights = heads_of(model, torch.tensor([[data["source"].index(word) for word in now["words"]]]), torch.tensor([ids]))
+            ids = [
+                data["target"].index("<start>"),
+                *(
+                    data["target"].index(f"<{one}>" if one.isalpha() and one != "la" else one)
+                    for one in now["out"][:-1]
+                ),
+            ]
+            logits, weights = heads_of(
+                model,
+                torch.tensor([[data["source"].index(word) for word in now["words"]]]),
+                torch.tensor([ids]),
+            )
             assert now["out"] == answer_of(model, now["words"], data)
             assert_close(numbers(now["logits"]), logits, **EXACT)
             assert_close(numbers(now["shares"]), logits.softmax(-1).amax(-1), **EXACT)
@@ -1308,11 +1796,24 @@ def test_a_translator_computes_what_python_computes(visit):
 def in_words(n: int, small: list[str], tens: list[str]) -> list[str]:
     "A number below a million as the corpus spells it."
     if n < 100:
-        return [small[n]] if n < 20 else [tens[n // 10 - 2], *(in_words(n % 10, small, tens) if n % 10 else [])]
+        return (
+            [small[n]]
+            if n < 20
+            else [tens[n // 10 - 2], *(in_words(n % 10, small, tens) if n % 10 else [])]
+        )
     if n < 1000:
-        return [small[n // 100], "hundred", *(["and", *in_words(n % 100, small, tens)] if n % 100 else [])]
+        return [
+            small[n // 100],
+            "hundred",
+            *(["and", *in_words(n % 100, small, tens)] if n % 100 else []),
+        ]
     rest = n % 1000
-    return [*in_words(n // 1000, small, tens), "thousand", *["and"] * (0 < rest < 100), *(in_words(rest, small, tens) if rest else [])]
+    return [
+        *in_words(n // 1000, small, tens),
+        "thousand",
+        *["and"] * (0 < rest < 100),
+        *(in_words(rest, small, tens) if rest else []),
+    ]
 
 
 @pytest.mark.ci
@@ -1329,10 +1830,19 @@ def test_two_hundred_numbers_become_the_same_digits(visit):
     assert right >= 190
 
 
-@pytest.mark.parametrize("typed, words", {
-    "Four-Hundred and TWO": "four hundred and two", "four hundred two": "four hundred and two", "402": "four hundred and two",
-    " 60,008 ": "sixty thousand and eight", "one thousand, one hundred.": "one thousand one hundred", "0": "zero",
-    "999 999": "nine hundred and ninety nine thousand nine hundred and ninety nine", "two two": "two two"}.items())
+@pytest.mark.parametrize(
+    "typed, words",
+    {
+        "Four-Hundred and TWO": "four hundred and two",
+        "four hundred two": "four hundred and two",
+        "402": "four hundred and two",
+        " 60,008 ": "sixty thousand and eight",
+        "one thousand, one hundred.": "one thousand one hundred",
+        "0": "zero",
+        "999 999": "nine hundred and ninety nine thousand nine hundred and ninety nine",
+        "two two": "two two",
+    }.items(),
+)
 def test_a_translator_reads_what_people_type(visit, typed, words):
     "With hyphens, commas, capitals, digits, and without “and”."
     figure = drawing(visit, "figures/translator.html", "translator")
@@ -1345,42 +1855,80 @@ def test_a_translator_says_what_it_does_not_know(visit):
     "And what it shows stays."
     figure = drawing(visit, "figures/translator.html", "translator")
     before = state(figure)
-    for typed, says in {"fourty two": "“fourty”. Did you mean “forty”?", "a dozen": "“a” and “dozen”", "one million": "below a million",
-                        "1000000": "below a million", "": "Type a number in words", "<pad>": "“pad”", "zwölf": "“zwölf”"}.items():
+    for typed, says in {
+        "fourty two": "“fourty”. Did you mean “forty”?",
+        "a dozen": "“a” and “dozen”",
+        "one million": "below a million",
+        "1000000": "below a million",
+        "": "Type a number in words",
+        "<pad>": "“pad”",
+        "zwölf": "“zwölf”",
+    }.items():
         assert type_in(figure, typed) == before and says in said(figure), typed
 
 
 def test_a_translator_is_moved_by_keys_and_by_pointing(visit):
-    "Step, play, kind of attention, head and token; what is said names the answer, and what is attended to for it."
+    """Step, play, kind of attention, head and token; what is said names the answer,
+    and what is attended to for it.
+    """
     figure = drawing(visit, "figures/translator.html", "translator")
     steps = given(figure)["model"]["steps"]
-    assert state(figure)["step"] == steps[-1] and "the model generates 4 0 2. That is right." in said(figure)
+    assert state(figure)["step"] == steps[
+        -1
+    ] and "the model generates 4 0 2. That is right." in said(figure)
     figure.get_by_role("slider", name="Training step").press("Home")
-    assert state(figure)["step"] == 0 and "After 0 steps" in said(figure) and "it should be 4 0 2" in said(figure)
+    assert (
+        state(figure)["step"] == 0
+        and "After 0 steps" in said(figure)
+        and "it should be 4 0 2" in said(figure)
+    )
     assert played(figure)["step"] == steps[-1]
     figure.locator("svg rect").nth(1).click()
     now = state(figure)
     best = now["attended"]["keys"][max(range(4), key=lambda j: now["attended"]["weights"][1][j])]
-    assert now["chosen"] == 2 and f"For “0” (probability 100 %), the heads on average attend to “{best}”" in said(figure)
+    assert now[
+        "chosen"
+    ] == 2 and f"For “0” (probability 100 %), the heads on average attend to “{best}”" in said(
+        figure
+    )
     figure.get_by_role("slider", name="Training step").press("ArrowLeft")
     assert state(figure)["chosen"] == 2  # still: one sees how it learns what to attend to
     figure.locator("svg rect").nth(1).click()
     assert state(figure)["chosen"] == 0
-    for kind, keys, queries in [("Encoder", "four hundred and two", "four hundred and two"), ("Decoder", "start 4 0 2", "4 0 2 end"), ("Cross-attention", "four hundred and two", "4 0 2 end")]:
+    for kind, keys, queries in [
+        ("Encoder", "four hundred and two", "four hundred and two"),
+        ("Decoder", "start 4 0 2", "4 0 2 end"),
+        ("Cross-attention", "four hundred and two", "4 0 2 end"),
+    ]:
         figure.get_by_role("radio", name=kind).check()
         figure.get_by_role("radio", name="3", exact=True).check()
         figure.get_by_role("slider", name="Token").press("ArrowRight")
         now = state(figure)
-        assert (now["attended"]["keys"], now["attended"]["queries"], now["chosen"]) == (keys.split(), queries.split(), 1)
-        seen = now["seen"][{"E": "encoder.blocks.0.attention", "D": "decoder.blocks.0.attention", "C": "decoder.blocks.0.cross"}[kind[0]]]
+        assert (now["attended"]["keys"], now["attended"]["queries"], now["chosen"]) == (
+            keys.split(),
+            queries.split(),
+            1,
+        )
+        seen = now["seen"][
+            {
+                "E": "encoder.blocks.0.attention",
+                "D": "decoder.blocks.0.attention",
+                "C": "decoder.blocks.0.cross",
+            }[kind[0]]
+        ]
         assert_close(numbers(now["attended"]["weights"]), numbers(seen[2]), **EXACT)
         assert "head 3 attends to" in said(figure)
-        assert figure.locator("svg text[data-sym=k]").all_text_contents()[: len(keys.split())] == keys.split()
+        assert (
+            figure.locator("svg text[data-sym=k]").all_text_contents()[: len(keys.split())]
+            == keys.split()
+        )
 
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_long_number_moves_nothing_below(visit, width):
-    "Nor a whole sentence: also when the model generates as much as it may, and one token is chosen."
+    """Nor a whole sentence:
+    also when the model generates as much as it may, and one token is chosen.
+    """
     figure = drawing(visit, "figures/translator.html", "translator", width=width, font=WIDE)
     below = figure.locator("> details")
     top = below.bounding_box()["y"]
@@ -1390,7 +1938,9 @@ def test_a_long_number_moves_nothing_below(visit, width):
         figure.get_by_role("slider", name="Training step").press("Home")
         figure.get_by_role("slider", name="Token").press("End")
         assert len(state(figure)["out"]) == given(figure)["most"][1] - 1 == state(figure)["chosen"]
-        assert below.evaluate("node => node.getBoundingClientRect().top + scrollY") == pytest.approx(top, abs=1)
+        assert below.evaluate(
+            "node => node.getBoundingClientRect().top + scrollY"
+        ) == pytest.approx(top, abs=1)
         assert out_of_room(figure.page) == []
 
 
@@ -1401,20 +1951,39 @@ def test_a_translator_generates_token_by_token(visit):
     clock.install(time=0)
     clock.pause_at(1000)
     type_in(figure, "twelve")
-    assert "the model generates 1 …" in said(figure) and state(figure)["attended"]["queries"] == ["1"]
+    assert "the model generates 1 …" in said(figure) and state(figure)["attended"]["queries"] == [
+        "1"
+    ]
     clock.run_for(600)
     assert "the model generates 1 2 …" in said(figure)
     clock.run_for(600)
-    assert "the model generates 1 2. That is right." in said(figure) and state(figure)["attended"]["queries"] == ["1", "2", "end"]
+    assert "the model generates 1 2. That is right." in said(figure) and state(figure)["attended"][
+        "queries"
+    ] == ["1", "2", "end"]
 
 
 def test_weights_lie_beside_the_pages_that_need_them(visit):
-    "At most 400 kB for all steps of a model; another page loads none. A page that is opened from a disk runs its model, too."
-    needs = {page: {*re.findall(r'src="[./]*(drawings/weights-\w+\.js)"', page.read_text(encoding="utf-8"))} for page in DOCS.rglob("*.html")}
-    assert {DOCS / name for name in ("figures/translator.html", "figures/induction.html")} <= {page for page, files in needs.items() if files}
-    assert not needs[DOCS / "index.html"] and not any('class="weights">' in page.read_text(encoding="utf-8") for page in needs)
-    assert set().union(*needs.values()) == {f"drawings/{path.name}" for path in (DOCS / "drawings").glob("weights-*.js")}
-    models = needs[DOCS / "figures/translator.html"] | needs[DOCS / "figures/induction.html"]  # all others hold a few matrices
+    """At most 400 kB for all steps of a model; another page loads none.
+
+    A page that is opened from a disk runs its model, too.
+    """
+    needs = {
+        page: {
+            *re.findall(r'src="[./]*(drawings/weights-\w+\.js)"', page.read_text(encoding="utf-8"))
+        }
+        for page in DOCS.rglob("*.html")
+    }
+    assert {DOCS / name for name in ("figures/translator.html", "figures/induction.html")} <= {
+        page for page, files in needs.items() if files
+    }
+    assert not needs[DOCS / "index.html"] and not any(
+        'class="weights">' in page.read_text(encoding="utf-8") for page in needs
+    )
+    assert set().union(*needs.values()) == {
+        f"drawings/{path.name}" for path in (DOCS / "drawings").glob("weights-*.js")
+    }
+    # all others hold a few matrices
+    models = needs[DOCS / "figures/translator.html"] | needs[DOCS / "figures/induction.html"]
     for path in (DOCS / "drawings").glob("weights-*.js"):
         size = len(b64decode(path.read_text(encoding="utf-8").rsplit('"', 2)[1]))
         assert (100_000 if f"drawings/{path.name}" in models else 0) < size <= 400_000, path.name
@@ -1425,8 +1994,17 @@ def test_weights_lie_beside_the_pages_that_need_them(visit):
 def passed_on(model: torch.nn.Module, ids: torch.Tensor) -> dict[str, torch.Tensor]:
     "What the heads of each layer pass on, (b, n, h * d_head)."
     found = {}
-    layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, MultiHeadAttention)}
-    hooks = [layer.out_proj.register_forward_pre_hook(lambda _, args, name=name: found.update({name: args[0]})) for name, layer in layers.items()]
+    layers = {
+        name: layer
+        for name, layer in model.named_modules()
+        if isinstance(layer, MultiHeadAttention)
+    }
+    hooks = [
+        layer.out_proj.register_forward_pre_hook(
+            lambda _, args, name=name: found.update({name: args[0]})
+        )
+        for name, layer in layers.items()
+    ]
     with torch.no_grad():
         model(ids)
     for hook in hooks:
@@ -1436,14 +2014,21 @@ def passed_on(model: torch.nn.Module, ids: torch.Tensor) -> dict[str, torch.Tens
 
 def switched_off(model: torch.nn.Module, off: list[str], others: torch.Tensor) -> torch.nn.Module:
     "The model with heads that pass on their mean over other sequences."
-    means = {name: context.flatten(0, 1).mean(0) for name, context in passed_on(model, others).items()}
+    means = {
+        name: context.flatten(0, 1).mean(0) for name, context in passed_on(model, others).items()
+    }
     for name in means:
-        layer, heads = model.get_submodule(name), [int(one.split()[1]) for one in off if one.split()[0] == name]
+        layer, heads = (
+            model.get_submodule(name),
+            [int(one.split()[1]) for one in off if one.split()[0] == name],
+        )
 
         def replace(_, args, name=name, heads=heads, width=layer.d_head):
             x = args[0].clone()
             for head in heads:
-                x[..., head * width:(head + 1) * width] = means[name][head * width:(head + 1) * width]
+                x[..., head * width : (head + 1) * width] = means[name][
+                    head * width : (head + 1) * width
+                ]
             return (x,)
 
         layer.out_proj.register_forward_pre_hook(replace)
@@ -1479,23 +2064,42 @@ def test_the_copying_model_computes_what_python_computes(visit):
 
 
 def test_a_head_is_switched_off_by_a_click(visit):
-    "Without either of the two heads nothing is copied; without another everything is. Letters are chosen by pointing and by keys."
+    """Without either of the two heads nothing is copied; without another everything is.
+
+    Letters are chosen by pointing and by keys.
+    """
     figure = drawing(visit, "figures/induction.html", "induction")
     assert "7 of 7 letters" in said(figure) and "That is right." in said(figure)
-    for name, right in {"previous token": range(3), "induction": range(3), "Layer 1, head 4": [7]}.items():
+    for name, right in {
+        "previous token": range(3),
+        "induction": range(3),
+        "Layer 1, head 4": [7],
+    }.items():
         head = figure.get_by_role("button", name=name)
         head.press("Enter")
-        assert head.get_attribute("aria-pressed") == "false" and sum(state(figure)["right"]) in right and "one head off" in said(figure), name
+        assert (
+            head.get_attribute("aria-pressed") == "false"
+            and sum(state(figure)["right"]) in right
+            and "one head off" in said(figure)
+        ), name
         assert ("but it is off" in figure.locator("svg").text_content()) == ("head 4" not in name)
         head.click()
     figure.get_by_role("slider", name="Training step").press("Home")
-    assert sum(state(figure)["right"]) <= 2 and played(figure)["step"] == given(figure)["model"]["steps"][-1]
+    assert (
+        sum(state(figure)["right"]) <= 2
+        and played(figure)["step"] == given(figure)["model"]["steps"][-1]
+    )
     figure.get_by_role("slider", name="Letter").press("Home")
     assert state(figure)["chosen"] == 0 and "for the first time" in said(figure)
-    figure.locator("svg").hover(position={"x": figure.locator("svg").bounding_box()["width"] * 12.5 / 16, "y": 130})
+    figure.locator("svg").hover(
+        position={"x": figure.locator("svg").bounding_box()["width"] * 12.5 / 16, "y": 130}
+    )
     now = state(figure)
     letters = [given(figure)["names"][i] for i in now["ids"]]
-    assert now["chosen"] == 12 and f"At “{letters[12]}”, position 13, the induction head attends to “{letters[13]}”, position 6" in said(figure)
+    assert now["chosen"] == 12 and (
+        f"At “{letters[12]}”, position 13, the induction head attends to "
+        f"“{letters[13]}”, position 6"
+    ) in said(figure)
     assert f"the previous-token head attends to “{letters[12]}”, position 5" in said(figure)
 
 
@@ -1511,7 +2115,11 @@ def test_the_entrance_shows_every_bug(visit):
         assert (now["shown"], now["title"], now["tables"]) == (i, title, 2)
         assert figure.locator(".both").inner_text() == pairs.nth(i).locator(".both").inner_text()
         assert figure.locator("output").inner_text() == f"{i + 1}. {title}: {story}"
-        assert page.locator(f"section[id='{now['id']}'] > h3").inner_text().startswith(f"{i + 1}. {title}")
+        assert (
+            page.locator(f"section[id='{now['id']}'] > h3")
+            .inner_text()
+            .startswith(f"{i + 1}. {title}")
+        )
     figure.get_by_role("button", name="The next bug").press("Enter")
     assert state(figure)["shown"] == 0
     figure.get_by_role("button", name="The bug before").click()
@@ -1522,19 +2130,66 @@ def test_the_entrance_shows_every_bug(visit):
 
 # ---- One hue for each symbol ----
 
-SHOWN = {  # what a drawing shows at first sight, or when a button is pressed: queries, keys, values, weights
-    ("adder", ""): "w", ("arrows", ""): "kq", ("attend", ""): "kqvw", ("attend", "match"): "kqvw", ("attend", "weights"): "kqvw", ("cache_steps", ""): "kqvw",
-    ("head_film", ""): "kqw", ("induction", ""): "w", ("latent", ""): "kqvw", ("machine", ""): "w", ("mask_board", ""): "kqw", ("memory", ""): "kv", ("programs", ""): "kq", ("ring", ""): "kq", ("scores", ""): "w", ("senses", ""): "kqw", ("sharing", ""): "kq", ("sinks", ""): "vw", ("spread", ""): "w", ("state_steps", ""): "kvw",
-    ("subject", ""): "kqvw", ("sums", ""): "w", ("tiles", ""): "kqvw", ("translator", ""): "kqw", ("rotating", ""): "kq", ("window_board", ""): "kq"}
+# What a drawing shows at first sight, or when a button is pressed: queries, keys, values, weights.
+SHOWN = {
+    ("adder", ""): "w",
+    ("arrows", ""): "kq",
+    ("attend", ""): "kqvw",
+    ("attend", "match"): "kqvw",
+    ("attend", "weights"): "kqvw",
+    ("cache_steps", ""): "kqvw",
+    ("head_film", ""): "kqw",
+    ("induction", ""): "w",
+    ("latent", ""): "kqvw",
+    ("machine", ""): "w",
+    ("mask_board", ""): "kqw",
+    ("memory", ""): "kv",
+    ("programs", ""): "kq",
+    ("ring", ""): "kq",
+    ("scores", ""): "w",
+    ("senses", ""): "kqw",
+    ("sharing", ""): "kq",
+    ("sinks", ""): "vw",
+    ("spread", ""): "w",
+    ("state_steps", ""): "kvw",
+    ("subject", ""): "kqvw",
+    ("sums", ""): "w",
+    ("tiles", ""): "kqvw",
+    ("translator", ""): "kqw",
+    ("rotating", ""): "kq",
+    ("window_board", ""): "kq",
+}
 ON_CANVAS = {"head_view"}  # which forced colours leave as it is
 LIBRARIES = {"drawing", "engine"}  # on which drawings build
-ALL = sorted(path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem not in LIBRARIES)
-NONE_OF_THEM = {"entrance", "head_cut", "head_view", "beams", "lookup", "roofline", "seat_map", "stream", "temperature"}  # rows, costs, and pictures; head_view paints weights
-LOOKS = """(view) => Object.fromEntries([..."kqvw"].map((sym) => [sym, [...view.querySelectorAll(`[data-sym=${sym}]`)].map((node) => {
-  const { backgroundColor, outline, stroke, filter } = getComputedStyle(node.localName === "g" ? node.firstElementChild : node);
-  return [backgroundColor, outline, stroke, filter].join();
-})]).filter(([, looks]) => looks.length))"""
-HUE = "(node, sym) => [getComputedStyle(node).getPropertyValue('--ink'), getComputedStyle(document.body).getPropertyValue(`--sym-${sym}`)]"
+ALL = sorted(
+    path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem not in LIBRARIES
+)
+# Rows, costs, and pictures; head_view paints weights.
+NONE_OF_THEM = {
+    "entrance",
+    "head_cut",
+    "head_view",
+    "beams",
+    "lookup",
+    "roofline",
+    "seat_map",
+    "stream",
+    "temperature",
+}
+LOOKS = """(view) => {
+  const look = (node) => {
+    const shape = node.localName === "g" ? node.firstElementChild : node;
+    const { backgroundColor, outline, stroke, filter } = getComputedStyle(shape);
+    return [backgroundColor, outline, stroke, filter].join();
+  };
+  const looks = (sym) => [...view.querySelectorAll(`[data-sym=${sym}]`)].map(look);
+  return Object.fromEntries([..."kqvw"].map((sym) => [sym, looks(sym)])
+    .filter(([, found]) => found.length));
+}"""
+HUE = (
+    "(node, sym) => [getComputedStyle(node).getPropertyValue('--ink'), "
+    "getComputedStyle(document.body).getPropertyValue(`--sym-${sym}`)]"
+)
 
 
 def test_every_drawing_says_what_it_shows():
@@ -1542,24 +2197,46 @@ def test_every_drawing_says_what_it_shows():
     assert sorted({script for script, _ in SHOWN} | NONE_OF_THEM) == ALL
 
 
-# Every control is used as far as it goes, there and back: what of it, or of the others, is new then, and does it stand elsewhere?
+# Every control is used as far as it goes, there and back: what of it, or of the others,
+# is new then, and does it stand elsewhere?
 USED = """figure => {
-  const view = figure.querySelector(".view"), control = "button, input, select, [tabindex]", found = new Set();
-  const parts = () => [...view.querySelectorAll(`${control}, button *, label *`)], first = new Set(view.querySelectorAll("*"));
-  const named = (node) => `${node.localName} “${node.ariaLabel ?? node.closest("label")?.textContent ?? node.textContent}”`;
-  const at = (node) => { const { x, y } = node.getBoundingClientRect(); return `${Math.round(x)}, ${Math.round(y + scrollY)}`; };
-  const put = (value, kind) => (node) => { node.value = value; node.dispatchEvent(new Event(kind)); };
-  const key = (key) => (node) => { node.focus({ preventScroll: true }); node.dispatchEvent(new KeyboardEvent("keydown", { key })); };
-  const click = (node) => node.click(), send = (node) => { put("a bank by the river", "input")(node); node.form.requestSubmit(); };
-  const uses = { button: [click, click], submit: [click], radio: [click], range: [(node) => put(node.max, "input")(node), put(0, "input")],
-    number: [put(1, "input")], text: [send], "select-one": [put("2", "change")] };
+  const view = figure.querySelector(".view"), control = "button, input, select, [tabindex]";
+  const found = new Set(), first = new Set(view.querySelectorAll("*"));
+  const parts = () => [...view.querySelectorAll(`${control}, button *, label *`)];
+  const text = (node) => node.ariaLabel ?? node.closest("label")?.textContent ?? node.textContent;
+  const named = (node) => `${node.localName} “${text(node)}”`;
+  const at = (node) => {
+    const { x, y } = node.getBoundingClientRect();
+    return `${Math.round(x)}, ${Math.round(y + scrollY)}`;
+  };
+  const put = (value, kind) => (node) => {
+    node.value = value;
+    node.dispatchEvent(new Event(kind));
+  };
+  const key = (key) => (node) => {
+    node.focus({ preventScroll: true });
+    node.dispatchEvent(new KeyboardEvent("keydown", { key }));
+  };
+  const click = (node) => node.click(), to_end = (node) => put(node.max, "input")(node);
+  const send = (node) => {
+    put("a bank by the river", "input")(node);
+    node.form.requestSubmit();
+  };
+  const uses = {
+    button: [click, click], submit: [click], radio: [click], range: [to_end, put(0, "input")],
+    number: [put(1, "input")], text: [send], "select-one": [put("2", "change")],
+  };
   for (const node of [...first].filter((node) => node.matches(control))) {
     for (const use of uses[node.type] ?? [key("ArrowRight"), key("ArrowLeft")]) {
       if (!node.checkVisibility() || node.disabled) continue;
       const before = at(node);
       use(node);
-      if (!node.matches(".handle") && at(node) !== before) found.add(`${named(node)} goes from ${before} to ${at(node)}`);
-      for (const part of parts()) if (!first.has(part)) found.add(`${named(node)} makes anew ${named(part)}`);
+      if (!node.matches(".handle") && at(node) !== before) {
+        found.add(`${named(node)} goes from ${before} to ${at(node)}`);
+      }
+      for (const part of parts()) {
+        if (!first.has(part)) found.add(`${named(node)} makes anew ${named(part)}`);
+      }
     }
   }
   return [first.size, ...found];
@@ -1569,7 +2246,9 @@ USED = """figure => {
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("script", ALL)
 def test_a_control_stays_under_the_finger(visit, script, width):
-    "It is made once, and stands still while it is used: else a click would be lost, or would hit another."
+    """It is made once, and stands still while it is used:
+    else a click would be lost, or would hit another.
+    """
     count, *found = drawing(visit, f"figures/{script}.html", script, width=width).evaluate(USED)
     fail_if(found, f"{script}, {width} pixels wide:")
     assert count > 1
@@ -1577,7 +2256,9 @@ def test_a_control_stays_under_the_finger(visit, script, width):
 
 @pytest.mark.parametrize("script, pressed", SHOWN)
 def test_symbols_of_a_drawing_light_up_together(visit, script, pressed):
-    "They have the hues of the words in the prose; one that is pointed at lights up all that are the same, and no others."
+    """They have the hues of the words in the prose;
+    one that is pointed at lights up all that are the same, and no others.
+    """
     figure = drawing(visit, f"figures/{script}.html", script)
     if pressed:
         figure.get_by_role("button", name=pressed).click()
@@ -1591,7 +2272,9 @@ def test_symbols_of_a_drawing_light_up_together(visit, script, pressed):
         node.dispatch_event("pointerover")
         assert figure.page.evaluate("document.documentElement.dataset.lit") == sym
         for other, looks in view.evaluate(LOOKS).items():
-            assert [a != b for a, b in zip(looks, dark[other], strict=True)] == [other == sym] * len(looks), (sym, other)
+            assert [a != b for a, b in zip(looks, dark[other], strict=True)] == [
+                other == sym
+            ] * len(looks), (sym, other)
 
 
 def test_a_cell_lights_up_by_mouse_finger_and_keys(visit):
@@ -1603,7 +2286,8 @@ def test_a_cell_lights_up_by_mouse_finger_and_keys(visit):
     cells.nth(1).hover()
     expect(root).not_to_have_attribute("data-lit", re.compile(""))
     cells.nth(0).tap()
-    expect(root).not_to_have_attribute("data-lit", re.compile(""))  # it was allowed, and is forbidden now
+    # it was allowed, and is forbidden now
+    expect(root).not_to_have_attribute("data-lit", re.compile(""))
     cells.nth(3).hover()
     cells.nth(3).focus()
     page.keyboard.press("ArrowRight")
@@ -1617,15 +2301,29 @@ def test_a_cell_lights_up_by_mouse_finger_and_keys(visit):
 # ---- By finger ----
 
 SCRIPTS = ALL
-PAGE_OF = {script: f"figures/{script}.html" for script in SCRIPTS} | {"entrance": "checks/gallery.html"}
-FINGER = {"width": 390, "height": 844, "has_touch": True, "is_mobile": True, "reduced_motion": "reduce"}
-CENTRE = "node => { const { left, top, width, height } = node.getBoundingClientRect(); return [left + width / 2, top + height / 2]; }"
+PAGE_OF = {script: f"figures/{script}.html" for script in SCRIPTS} | {
+    "entrance": "checks/gallery.html"
+}
+FINGER = {
+    "width": 390,
+    "height": 844,
+    "has_touch": True,
+    "is_mobile": True,
+    "reduced_motion": "reduce",
+}
+CENTRE = (
+    "node => { const { left, top, width, height } = node.getBoundingClientRect(); "
+    "return [left + width / 2, top + height / 2]; }"
+)
 
 BESIDE = """svg => {  // a place in the picture that is far from all handles
-  const { left, top, width, height } = svg.getBoundingClientRect(), places = [0.1, 0.3, 0.5, 0.7, 0.9];
-  const knobs = [...svg.querySelectorAll(".handle")].map((node) => node.getBoundingClientRect()).map((box) => [box.left + 16, box.top + 16]);
+  const { left, top, width, height } = svg.getBoundingClientRect();
+  const knobs = [...svg.querySelectorAll(".handle")].map((node) => node.getBoundingClientRect())
+    .map((box) => [box.left + 16, box.top + 16]);
   const far = ([x, y]) => Math.min(...knobs.map(([a, b]) => Math.hypot(x - a, y - b)));
-  return places.flatMap((i) => places.map((j) => [left + i * width, top + j * height])).sort((a, b) => far(b) - far(a))[0];
+  const parts = [0.1, 0.3, 0.5, 0.7, 0.9];
+  return parts.flatMap((i) => parts.map((j) => [left + i * width, top + j * height]))
+    .sort((a, b) => far(b) - far(a))[0];
 }"""
 
 
@@ -1634,17 +2332,25 @@ def swipe(page: Page, start: list[float], by: tuple[float, float], steps: int = 
     cdp = page.context.new_cdp_session(page)
     for i in range(steps + 1):
         at = {"x": start[0] + by[0] * i / steps, "y": start[1] + by[1] * i / steps}
-        cdp.send("Input.dispatchTouchEvent", {"type": "touchMove" if i else "touchStart", "touchPoints": [at]})
+        cdp.send(
+            "Input.dispatchTouchEvent",
+            {"type": "touchMove" if i else "touchStart", "touchPoints": [at]},
+        )
     cdp.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
 
-@pytest.mark.parametrize("script, scales", [("arrows", (1, 1)), ("scores", (1, 0)), ("sinks", (0, 1))])
+@pytest.mark.parametrize(
+    "script, scales", [("arrows", (1, 1)), ("scores", (1, 0)), ("sinks", (0, 1))]
+)
 def test_a_finger_moves_a_handle_and_not_the_page(visit, script, scales):
     "Up, down and aslant; beside the handle it moves the page, and nothing else."
     figure = drawing(visit, PAGE_OF[script], script, **FINGER)
     page, handle = figure.page, figure.locator(".handle").first
     page.evaluate("document.body.style.paddingBottom = '2000px'")
-    figure.locator("svg").first.evaluate("svg => scrollTo({ top: svg.getBoundingClientRect().top + scrollY - 250, behavior: 'instant' })")
+    figure.locator("svg").first.evaluate(
+        "svg => scrollTo({ top: svg.getBoundingClientRect().top + scrollY - 250, "
+        "behavior: 'instant' })"
+    )
     page.evaluate("addEventListener('pointercancel', () => { window.cancelled = true; })")
     top = page.evaluate("scrollY")
     for by in ((-20, 60), (10, -40), (0, 50)):
@@ -1653,7 +2359,8 @@ def test_a_finger_moves_a_handle_and_not_the_page(visit, script, scales):
         moved = [b - a for a, b in zip(start, handle.evaluate(CENTRE))]
         assert moved == pytest.approx([d * scale for d, scale in zip(by, scales)], abs=4)
     now, cancelled = page.evaluate("[scrollY, window.cancelled]")
-    assert abs(now - top) <= 1 and cancelled is None  # a pixel may be rounded; the finger went forty and more
+    # a pixel may be rounded; the finger went forty and more
+    assert abs(now - top) <= 1 and cancelled is None
     before = state(figure)
     swipe(page, figure.locator("svg").first.evaluate(BESIDE), (0, -60))
     page.wait_for_function("top => scrollY > top + 10", arg=top)
@@ -1661,13 +2368,18 @@ def test_a_finger_moves_a_handle_and_not_the_page(visit, script, scales):
 
 
 def test_models_are_used_by_finger(visit):
-    "A tap chooses a token, a letter, a step, or a head; a finger that only scrolls the page chooses nothing."
+    """A tap chooses a token, a letter, a step, or a head;
+    a finger that only scrolls the page chooses nothing.
+    """
     figure = drawing(visit, PAGE_OF["translator"], "translator", **FINGER)
     figure.get_by_role("textbox").fill("nineteen")
     figure.get_by_role("button", name="Translate").tap()
     figure.locator("svg rect").nth(1).tap()
     figure.get_by_role("radio", name="4", exact=True).tap()
-    assert (state(figure)["out"], state(figure)["chosen"]) == (["1", "9", "end"], 2) and "head 4 attends to “nineteen” (100 %)" in said(figure)
+    assert (state(figure)["out"], state(figure)["chosen"]) == (
+        ["1", "9", "end"],
+        2,
+    ) and "head 4 attends to “nineteen” (100 %)" in said(figure)
     figure.get_by_role("slider", name="Training step").tap(position={"x": 2, "y": 14})
     assert state(figure)["step"] == 0
     figure = drawing(visit, PAGE_OF["induction"], "induction", **FINGER)
@@ -1684,15 +2396,25 @@ def test_models_are_used_by_finger(visit):
 
 def test_what_is_dragged_is_tried_by_finger():
     "A new drawing with a handle belongs into the list above."
-    texts = {script: (ROOT / f"attention_nb/figures/{script}.js").read_text(encoding="utf-8") for script in SCRIPTS}
-    assert {script for script, text in texts.items() if re.search(r"\b(handle|drag)\(", text)} == {"arrows", "scores", "sinks"}
+    texts = {
+        script: (ROOT / f"attention_nb/figures/{script}.js").read_text(encoding="utf-8")
+        for script in SCRIPTS
+    }
+    assert {script for script, text in texts.items() if re.search(r"\b(handle|drag)\(", text)} == {
+        "arrows",
+        "scores",
+        "sinks",
+    }
 
 
 # ---- Forced colours, and paper ----
 
 SEEN = """  // what a colour is, as (r, g, b), on the paper of the page or of the reader
-  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true }), probe = document.createElement("i"), known = new Map();
-  probe.style.cssText = `forced-color-adjust: none; background: ${matchMedia("(forced-colors: active)").matches ? "Canvas" : "var(--color-background-primary)"}`;
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const probe = document.createElement("i"), known = new Map();
+  const forced = matchMedia("(forced-colors: active)").matches;
+  const below = forced ? "Canvas" : "var(--color-background-primary)";
+  probe.style.cssText = `forced-color-adjust: none; background: ${below}`;
   document.body.append(probe);
   const paper = getComputedStyle(probe).backgroundColor;
   probe.remove();
@@ -1703,12 +2425,15 @@ SEEN = """  // what a colour is, as (r, g, b), on the paper of the page or of th
     return known.get(colour);
   }
 """
-LOOKS_OF_CONTROLS = f"""(figure) => {{  // of all controls, pressed and not: their text and what it stands on
+# Of all controls, pressed and not: their text and what it stands on.
+LOOKS_OF_CONTROLS = f"""(figure) => {{
   {SEEN}
   const looks = {{ true: [], false: [] }};
-  const controls = () => [...figure.querySelectorAll("button[aria-pressed], label.choice")].filter((node) => !node.closest("td"));
+  const controls = () => [...figure.querySelectorAll("button[aria-pressed], label.choice")]
+    .filter((node) => !node.closest("td"));
   const read = () => controls().forEach((node) => {{
-    const {{ color, backgroundColor }} = getComputedStyle(node), on = node.matches("[aria-pressed=true], :has(:checked)");
+    const {{ color, backgroundColor }} = getComputedStyle(node);
+    const on = node.matches("[aria-pressed=true], :has(:checked)");
     looks[on].push([seen(color), seen(backgroundColor)]);
   }});
   read();
@@ -1720,17 +2445,24 @@ PAINTED = f"""(figure) => {{
   {SEEN}
   return [seen(paper), [...figure.querySelectorAll(".view *, .pair td")].map((node) => {{
     const look = getComputedStyle(node), shape = /^(path|rect|circle|line)$/.test(node.localName);
-    const paints = shape ? [node.hasAttribute("fill") || node.style.fill ? look.fill : "none", parseFloat(look.strokeWidth) ? look.stroke : "none"] : [look.backgroundColor];
-    const name = `${{node.localName}} ${{node.getAttribute("style") ?? node.getAttribute("fill") ?? ""}} ${{node.textContent.slice(0, 20)}}`;
+    const fill = node.hasAttribute("fill") || node.style.fill ? look.fill : "none";
+    const stroke = parseFloat(look.strokeWidth) ? look.stroke : "none";
+    const paints = shape ? [fill, stroke] : [look.backgroundColor];
+    const style = node.getAttribute("style") ?? node.getAttribute("fill") ?? "";
+    const name = `${{node.localName}} ${{style}} ${{node.textContent.slice(0, 20)}}`;
     const shown = look.visibility === "visible" && !/^(input|select|option)$/.test(node.localName);
-    return [name, shown ? paints.filter((paint) => paint !== "none").map(seen) : [], look.backgroundImage !== "none", look.printColorAdjust];
+    const colours = shown ? paints.filter((paint) => paint !== "none").map(seen) : [];
+    return [name, colours, look.backgroundImage !== "none", look.printColorAdjust];
   }})];
 }}"""
 
 
 def lightness(colour: list[int]) -> float:
     "The relative luminance of WCAG."
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (value / 255 for value in colour)]
+    linear = [
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+        for c in (value / 255 for value in colour)
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
@@ -1741,28 +2473,43 @@ def contrast(a: list[int], b: list[int]) -> float:
 
 
 def seen_on_paper(figure: Locator) -> list[tuple[str, bool, bool]]:
-    "Of each element its name, whether one sees its fill or line, and whether it has a picture in its background."
+    """Of each element its name, whether one sees its fill or line,
+    and whether it has a picture in its background.
+    """
     paper, found = figure.evaluate(PAINTED)
-    return [(name, max((contrast(paint, paper) for paint in paints), default=1) > 1.1, picture) for name, paints, picture, _ in found]
+    return [
+        (name, max((contrast(paint, paper) for paint in paints), default=1) > 1.1, picture)
+        for name, paints, picture, _ in found
+    ]
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_what_is_painted_is_seen_in_forced_colours_and_on_paper(visit, script):
-    "Bars, cells and crosses keep their fill, and what is pressed stands out; and all is printed, which no browser does of its own accord."
+    """Bars, cells and crosses keep their fill, and what is pressed stands out; and all is printed,
+    which no browser does of its own accord.
+    """
     figure = drawing(visit, PAGE_OF[script], script, reduced_motion="reduce")
     for scheme in ("light", "dark"):
         figure.page.emulate_media(forced_colors="none", color_scheme=scheme)
         before = seen_on_paper(figure)
         figure.page.emulate_media(forced_colors="active", color_scheme=scheme)
         after = seen_on_paper(figure)
-        lost = [name for (name, *own), (_, *forced) in zip(before, after, strict=True) if any(a and not b for a, b in zip(own, forced))]
+        lost = [
+            name
+            for (name, *own), (_, *forced) in zip(before, after, strict=True)
+            if any(a and not b for a, b in zip(own, forced))
+        ]
         assert lost == [] and (script in ON_CANVAS or sum(own for _, own, _ in before) > 5)
         pressed, plain = figure.evaluate(LOOKS_OF_CONTROLS)
         assert all(contrast(ink, ground) > 4.5 for ink, ground in pressed + plain)
         assert all(contrast(ground, other) > 3 for _, ground in pressed for _, other in plain)
     figure.page.emulate_media(forced_colors="none", media="print")
     paper, found = figure.evaluate(PAINTED)
-    assert [name for name, paints, picture, adjust in found if adjust != "exact" and (picture or paints != [paper])] == []
+    assert [
+        name
+        for name, paints, picture, adjust in found
+        if adjust != "exact" and (picture or paints != [paper])
+    ] == []
 
 
 def test_pairs_and_buttons_of_a_page_in_forced_colours_and_on_paper(visit):
@@ -1772,11 +2519,19 @@ def test_pairs_and_buttons_of_a_page_in_forced_colours_and_on_paper(visit):
     own = pair.evaluate(f"{PAINTED}".replace(".view *, .pair td", cells))[1]
     page.emulate_media(forced_colors="active")
     paper, forced = pair.evaluate(f"{PAINTED}".replace(".view *, .pair td", cells))
-    assert len(forced) > 20 and all(contrast(a, paper) > 1.1 for (_, [a], *_), (_, [b], *_) in zip(forced, own) if contrast(b, [255] * 3) > 1.1)
+    assert len(forced) > 20 and all(
+        contrast(a, paper) > 1.1
+        for (_, [a], *_), (_, [b], *_) in zip(forced, own)
+        if contrast(b, [255] * 3) > 1.1
+    )
     pressed, plain = page.locator(".depth").evaluate(LOOKS_OF_CONTROLS)
-    assert pressed and all(contrast(ground, other) > 3 for _, ground in pressed for _, other in plain)
+    assert pressed and all(
+        contrast(ground, other) > 3 for _, ground in pressed for _, other in plain
+    )
     page.emulate_media(forced_colors="none", media="print")
-    assert {adjust for *_, adjust in pair.evaluate(f"{PAINTED}".replace(".view *, .pair td", cells))[1]} == {"exact"}
+    assert {
+        adjust for *_, adjust in pair.evaluate(f"{PAINTED}".replace(".view *, .pair td", cells))[1]
+    } == {"exact"}
 
 
 def test_a_dark_page_is_printed_in_dark_ink(visit):
@@ -1785,7 +2540,8 @@ def test_a_dark_page_is_printed_in_dark_ink(visit):
     for theme in ("auto", "dark"):
         page.evaluate("theme => { document.body.dataset.theme = theme; }", theme)
         page.emulate_media(media="print")
-        inks = page.locator("article [class*=sym-], figure.drawing [data-sym]").evaluate_all(f"""(nodes) => {{
+        symbols = page.locator("article [class*=sym-], figure.drawing [data-sym]")
+        inks = symbols.evaluate_all(f"""(nodes) => {{
           {SEEN}
           return [...new Set(nodes.map((node) => getComputedStyle(node).color))].map(seen);
         }}""")
@@ -1794,50 +2550,90 @@ def test_a_dark_page_is_printed_in_dark_ink(visit):
 
 # ---- Every state ----
 
-MOVING = {"adder", "attend", "beams", "cache_steps", "head_cut", "head_film", "induction", "latent", "lookup", "machine", "memory", "ring", "roofline", "senses", "sharing", "sinks", "subject", "sums", "temperature", "translator"}
-# Presses everything, and moves each slider at every choice; gives all texts that were seen, by how many pixels the drawing was
-# wider and higher at most than its place, and whether anything moved by itself.
+MOVING = {
+    "adder",
+    "attend",
+    "beams",
+    "cache_steps",
+    "head_cut",
+    "head_film",
+    "induction",
+    "latent",
+    "lookup",
+    "machine",
+    "memory",
+    "ring",
+    "roofline",
+    "senses",
+    "sharing",
+    "sinks",
+    "subject",
+    "sums",
+    "temperature",
+    "translator",
+}
+# Presses everything, and moves each slider at every choice; gives all texts that were seen,
+# by how many pixels the drawing was wider and higher at most than its place,
+# and whether anything moved by itself.
 SWEEP = """(figure) => {
-  const texts = new Set(), real = requestAnimationFrame, all = (kind) => [...figure.querySelectorAll(kind)];
-  const view = figure.querySelector(".view"), kept = parseFloat(getComputedStyle(view).minHeight), over = [0, 0];
+  const texts = new Set(), real = requestAnimationFrame, over = [0, 0];
+  const all = (kind) => [...figure.querySelectorAll(kind)];
+  const view = figure.querySelector(".view"), kept = parseFloat(getComputedStyle(view).minHeight);
   let moved = false;
-  window.requestAnimationFrame = (f) => { moved ||= /drawings\\//.test(new Error().stack); return real(f); };
+  window.requestAnimationFrame = (f) => {
+    moved ||= /drawings\\//.test(new Error().stack);
+    return real(f);
+  };
   function note() {
     const walk = document.createTreeWalker(view, NodeFilter.SHOW_TEXT);
     while (walk.nextNode()) texts.add(walk.currentNode.data);
-    [view.scrollWidth - view.clientWidth, view.scrollHeight - kept].forEach((more, i) => { over[i] = Math.max(over[i], more); });
+    over[0] = Math.max(over[0], view.scrollWidth - view.clientWidth);
+    over[1] = Math.max(over[1], view.scrollHeight - kept);
     moved ||= document.getAnimations().some((one) => figure.contains(one.effect.target));
+  }
+  function put(node, value, kind) {
+    node.value = value;
+    node.dispatchEvent(new Event(kind));
+    note();
   }
   function slide() {
     for (let i = 0; i < all("input[type=range]").length; i++) {
-      const { min, max, step } = all("input[type=range]")[i], way = max - min, by = Math.max(+step, way / 12);
+      const { min, max, step } = all("input[type=range]")[i];
+      const by = Math.max(+step, (max - min) / 12);
       for (let x = +min; x <= +max + 1e-9; x += by) {
-        const range = all("input[type=range]")[i];  // a drawing may make it anew
-        range.value = x;
-        range.dispatchEvent(new Event("input"));
-        note();
+        put(all("input[type=range]")[i], x, "input");  // a drawing may make it anew
       }
     }
   }
   note();
   slide();
-  for (const kind of ["button[aria-pressed]", "input[type=radio]"]) for (let i = 0; i < Math.min(all(kind).length, 40); i++) {
-    if (!all(kind)[i].checkVisibility()) continue;  // a button that waits for a longer sentence
-    all(kind)[i].click(); note(); slide();
+  for (const kind of ["button[aria-pressed]", "input[type=radio]"]) {
+    for (let i = 0; i < Math.min(all(kind).length, 40); i++) {
+      if (!all(kind)[i].checkVisibility()) continue;  // a button that waits for a longer sentence
+      all(kind)[i].click(); note(); slide();
+    }
   }
-  for (const one of all("option")) { const pick = one.parentElement; pick.value = one.value; pick.dispatchEvent(new Event("change")); note(); }
-  for (const one of all("input[type=number]")) for (const x of ["0.25", "-1", "3"]) { one.value = x; one.dispatchEvent(new Event("input")); note(); }
+  for (const one of all("option")) put(one.parentElement, one.value, "change");
+  for (const one of all("input[type=number]")) {
+    for (const x of ["0.25", "-1", "3"]) put(one, x, "input");
+  }
   window.requestAnimationFrame = real;
   return [[...texts], over, moved];
 }"""
 ILL_WRITTEN = [
-    r"(?<![.\d])\d{4,}", r"(?<![\w=])-\d", r"undefined|null|Infinity|\[object",  # 4,096, −1
-    r"\b1 (words|layers|heads|tiles|programs|texts|scores|slots|places|keys|queries|steps) ", "MiB.*GiB"]
+    r"(?<![.\d])\d{4,}",  # 4,096
+    r"(?<![\w=])-\d",  # −1
+    r"undefined|null|Infinity|\[object",
+    r"\b1 (words|layers|heads|tiles|programs|texts|scores|slots|places|keys|queries|steps) ",
+    "MiB.*GiB",
+]
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_every_state_has_its_room_its_form_of_numbers_and_its_rest(visit, script):
-    "Of every drawing, on a phone: nothing below is moved; thousands, signs and units are written one way; where motion is not wanted, there is none."
+    """Of every drawing, on a phone: nothing below is moved; thousands, signs and units are written
+    one way; where motion is not wanted, there is none.
+    """
     figure = drawing(visit, PAGE_OF[script], script, width=390, font=WIDE)
     figure.page.emulate_media(reduced_motion="reduce")
     texts, (wide, high), moved = figure.evaluate(SWEEP)
@@ -1850,6 +2646,7 @@ def test_every_state_has_its_room_its_form_of_numbers_and_its_rest(visit, script
 
 
 # ---- What is said is what is drawn ----
+
 
 def said(figure: Locator) -> str:
     "The line that is read out."
@@ -1871,20 +2668,30 @@ def test_an_arrow_without_length_has_no_angle(visit):
             knob.press(key)
     assert state(figure)["arrows"][0] == [0, 0] and "no direction" in said(figure)
     knob.press("ArrowLeft")
-    assert float(knob.get_attribute("aria-valuenow")) == -0.1 and knob.get_attribute("aria-valuetext") == "−0.1 right, 0.0 up"
+    assert (
+        float(knob.get_attribute("aria-valuenow")) == -0.1
+        and knob.get_attribute("aria-valuetext") == "−0.1 right, 0.0 up"
+    )
     assert "no direction" not in said(figure)
 
 
-@pytest.mark.parametrize("sentence", ["the bank of the river", "bank", "river lake bank", "the of", "she put cash in the bank"])
+@pytest.mark.parametrize(
+    "sentence",
+    ["the bank of the river", "bank", "river lake bank", "the of", "she put cash in the bank"],
+)
 def test_shares_of_a_sentence_go_where_they_are_largest(visit, sentence):
-    "To all words that are equal; a word that asks for nothing, and one that is alone, are told apart."
+    """To all words that are equal; a word that asks for nothing,
+    and one that is alone, are told apart.
+    """
     figure = drawing(visit, PAGE_OF["attend"], "attend", reduced_motion="reduce")
     figure.get_by_text("Try yours").click()
     figure.get_by_role("textbox").fill(sentence)
     figure.get_by_role("textbox").press("Enter")
     figure.get_by_role("button", name="weights").click()
     for i, word in enumerate(sentence.split()):
-        figure.get_by_role("button", name=word, exact=True).nth(sentence.split()[:i].count(word)).press("Enter")
+        figure.get_by_role("button", name=word, exact=True).nth(
+            sentence.split()[:i].count(word)
+        ).press("Enter")
         now, text = state(figure), said(figure)
         if len(now["tokens"]) == 1:
             assert text == f"“{word}” stands alone: it gets all the weight, 100 %."
@@ -1892,12 +2699,16 @@ def test_shares_of_a_sentence_go_where_they_are_largest(visit, sentence):
             assert text == f"“{word}” asks for nothing: every token gets the same weight."
         else:
             most = max(now["weights"])
-            assert named(text) == {one for one, w in zip(now["tokens"], now["weights"]) if w > most - 1e-6}
+            assert named(text) == {
+                one for one, w in zip(now["tokens"], now["weights"]) if w > most - 1e-6
+            }
             assert f"The most, {100 * most:.0f} %{' each' * (len(named(text)) > 1)}, goes" in text
 
 
 def test_every_neighbourhood_is_told_as_it_is(visit):
-    "Which weight is the largest, or which are; and which sense prevails by the numbers that are printed."
+    """Which weight is the largest, or which are;
+    and which sense prevails by the numbers that are printed.
+    """
     figure = drawing(visit, PAGE_OF["senses"], "senses", reduced_motion="reduce")
     tokens, steps = given(figure)["tokens"], figure.get_by_role("radio")
     toggles = figure.locator("button[aria-pressed]")
@@ -1907,14 +2718,18 @@ def test_every_neighbourhood_is_told_as_it_is(visit):
                 toggles.nth(i).evaluate("node => node.click()")
         steps.nth(1).evaluate("node => node.click()")
         now = state(figure)
-        largest = {token for token, w in zip(tokens, now["weights"]) if w > max(now["weights"]) - 1e-6}
+        largest = {
+            token for token, w in zip(tokens, now["weights"]) if w > max(now["weights"]) - 1e-6
+        }
         alone = "Alone" in said(figure)
         assert alone == (code == 0) and (alone or named(said(figure)) == largest)
         steps.nth(2).evaluate("node => node.click()")
         if not alone:
             x, y = map(float, re.findall(r"to \(([\d.]+), ([\d.]+)\)", said(figure))[0])
             a, b = given(figure)["axes"]
-            assert (f"as much {a}" if x == y else f"more {a}" if x > y else f"more {b}") in said(figure), (code, said(figure))
+            assert (f"as much {a}" if x == y else f"more {a}" if x > y else f"more {b}") in said(
+                figure
+            ), (code, said(figure))
 
 
 def test_the_film_says_what_its_frame_shows(visit):
@@ -1927,17 +2742,36 @@ def test_the_film_says_what_its_frame_shows(visit):
         for k, (part, w) in enumerate(zip(parts, heads, strict=True)):
             columns, before = w[2:].mean(0), w[range(2, 6), range(1, 5)].mean()
             most = max(columns.max(), before)
-            kind = "attends to all tokens about alike" if most < 0.25 else "prefers the " if most < 0.5 else "attends to the "
-            name = "" if most < 0.25 else "first token" if columns[0] == most else "previous token" if before == most else "?"
+            kind = (
+                "attends to all tokens about alike"
+                if most < 0.25
+                else "prefers the "
+                if most < 0.5
+                else "attends to the "
+            )
+            name = (
+                ""
+                if most < 0.25
+                else "first token"
+                if columns[0] == most
+                else "previous token"
+                if before == most
+                else "?"
+            )
             assert part == f"head {k} {kind}{name}", step
     figure.evaluate("""figure => {
       window.told = [];
-      const tell = () => window.told.push([figure.state().step, figure.querySelector("output").textContent, figure.querySelector("td[data-sym]").textContent]);
-      new MutationObserver(tell).observe(figure.querySelector("output"), { childList: true, characterData: true, subtree: true });
+      const text = (kind) => figure.querySelector(kind).textContent;
+      const tell = () => window.told.push(
+        [figure.state().step, text("output"), text("td[data-sym]")]);
+      const whole = { childList: true, characterData: true, subtree: true };
+      new MutationObserver(tell).observe(figure.querySelector("output"), whole);
     }""")
     played(figure)
     told = figure.page.evaluate("told")
-    assert {step for step, *_ in told} >= {*film["steps"]} and all(text.startswith(f"Step {step}: ") for step, text, _ in told)
+    assert {step for step, *_ in told} >= {*film["steps"]} and all(
+        text.startswith(f"Step {step}: ") for step, text, _ in told
+    )
 
 
 def test_no_result_is_told_before_it_is_counted(visit):
@@ -1946,14 +2780,28 @@ def test_no_result_is_told_before_it_is_counted(visit):
     assert "Every row sums to 1: rows 1.00 and 1.00" in said(figure)
     figure.evaluate("""figure => {
       window.told = [];
-      const tell = () => window.told.push([figure.querySelector("output").textContent, figure.querySelector("svg").textContent.includes("÷")]);
-      new MutationObserver(tell).observe(figure, { childList: true, characterData: true, subtree: true });
+      const text = (kind) => figure.querySelector(kind).textContent;
+      const tell = () => window.told.push([text("output"), text("svg").includes("÷")]);
+      const whole = { childList: true, characterData: true, subtree: true };
+      new MutationObserver(tell).observe(figure, whole);
     }""")
     for press in ("Count again", "dim=0: down each column"):
         figure.get_by_text(press).click()
         expect(figure.locator("output")).to_contain_text("sum")
     told = figure.page.evaluate("told")
-    assert all(drawn for text, drawn in told if "sum" in text) and {drawn for _, drawn in told} == {False, True}
+    assert all(drawn for text, drawn in told if "sum" in text) and {drawn for _, drawn in told} == {
+        False,
+        True,
+    }
+
+
+SET = """(figure, [mode, values]) => {
+  figure.querySelectorAll("input[type=radio]")[mode].click();
+  figure.querySelectorAll("input[type=range]").forEach((range, i) => {
+    range.value = values[i];
+    range.dispatchEvent(new Event("input"));
+  });
+}"""
 
 
 def test_the_list_below_the_roofline_has_one_unit(visit):
@@ -1961,29 +2809,40 @@ def test_the_list_below_the_roofline_has_one_unit(visit):
     figure = drawing(visit, "17_cost.html", "roofline", reduced_motion="reduce")
     units = {"s": 1, "ms": 1e3, "µs": 1e6}
     for mode, values in product((1, 2), product((0, 1, 7, 12, 17), (0, 5), (0, 8))):
-        figure.evaluate("""(figure, [mode, values]) => {
-          figure.querySelectorAll("input[type=radio]")[mode].click();
-          figure.querySelectorAll("input[type=range]").forEach((range, i) => { range.value = values[i]; range.dispatchEvent(new Event("input")); });
-        }""", [mode, values])
-        now, cells = state(figure), figure.locator(".view > div").last.locator("> *").all_inner_texts()[4:]
-        shown = {letter: cells[4 * i + 2:4 * i + 4] for i, letter in enumerate(now["ways"])}
-        times = {letter: time.split(" ") for letter, (_, time) in shown.items() if now["ways"][letter]}
+        figure.evaluate(SET, [mode, values])
+        now, cells = (
+            state(figure),
+            figure.locator(".view > div").last.locator("> *").all_inner_texts()[4:],
+        )
+        shown = {letter: cells[4 * i + 2 : 4 * i + 4] for i, letter in enumerate(now["ways"])}
+        times = {
+            letter: time.split(" ") for letter, (_, time) in shown.items() if now["ways"][letter]
+        }
         assert len({unit for _, unit in times.values()}) == 1
         for letter, (time, unit) in times.items():
-            assert float(time.replace(",", "")) == pytest.approx(now["ways"][letter]["seconds"] * units[unit], rel=5.01e-3)
-            assert float(shown[letter][0].replace(",", "")) == pytest.approx(now["ways"][letter]["intensity"], rel=0.05, abs=0.051)
+            assert float(time.replace(",", "")) == pytest.approx(
+                now["ways"][letter]["seconds"] * units[unit], rel=5.01e-3
+            )
+            assert float(shown[letter][0].replace(",", "")) == pytest.approx(
+                now["ways"][letter]["intensity"], rel=0.05, abs=0.051
+            )
         shared = now["ways"]["G"]
         assert f"does {shown['G'][0]} operations" in said(figure)
         assert ("memory-bound" in said(figure)) == (shared["intensity"] < now["ridge"])
         count = 2 ** values[0]
         assert f"{count:,} token{'s' * (count > 1)}" in said(figure)
-        xs = figure.locator("svg circle").evaluate_all("dots => dots.filter((dot) => getComputedStyle(dot).visibility === 'visible').map((dot) => +dot.getAttribute('cx'))")
+        xs = figure.locator("svg circle").evaluate_all(
+            "dots => dots.filter((dot) => getComputedStyle(dot).visibility === 'visible')"
+            ".map((dot) => +dot.getAttribute('cx'))"
+        )
         width = figure.locator("svg").evaluate("svg => svg.viewBox.baseVal.width")
         assert 42 <= min(xs) and max(xs) <= width - 12
 
 
 def test_each_score_is_drawn_as_it_is(visit):
-    "Where one exponential is infinite and others are not; and where all are finite, but not their sum."
+    """Where one exponential is infinite and others are not;
+    and where all are finite, but not their sum.
+    """
     figure = drawing(visit, "02_softmax.html", "scores")
     figure.get_by_text("+100 to all").click()
     temperature, kinds = figure.get_by_role("slider", name="temperature"), set()
@@ -1999,9 +2858,15 @@ def test_each_score_is_drawn_as_it_is(visit):
             weights = [float(w) for w in now["weights"]]
             shown = figure.locator("svg text[data-sym=w]").all_text_contents()[1:]
             assert shown == ["NaN" if w != w else f"{w:.2f}" for w in weights]
-            kind = "NaN" if any(w != w for w in weights) else "sum" if not any(weights) else "Weights"
+            kind = (
+                "NaN" if any(w != w for w in weights) else "sum" if not any(weights) else "Weights"
+            )
             kinds.add((kind, len({*shown})))
-            assert {"NaN": "Infinity ÷ infinity", "sum": "every weight is 0", "Weights": "Weights: cat"}[kind] in text
+            assert {
+                "NaN": "Infinity ÷ infinity",
+                "sum": "every weight is 0",
+                "Weights": "Weights: cat",
+            }[kind] in text
     assert kinds == {("NaN", 1), ("NaN", 2), ("sum", 1), ("Weights", 3), ("Weights", 1)}
 
 
@@ -2010,14 +2875,20 @@ def test_a_cache_is_written_in_one_unit(visit):
     figure = drawing(visit, "11_grouped_heads.html", "sharing", reduced_motion="reduce")
     for heads, size in {8: "1", 4: "0.5", 2: "0.25", 1: "0.125"}.items():
         figure.get_by_role("radio", name=str(heads)).check()
-        assert f"cache: {size} GiB (1 GiB with 8 key heads)" in figure.locator("svg").text_content() and said(figure).endswith(f"take {size} GiB.")
-        assert figure.locator("svg > rect").last.evaluate("bar => bar.width.baseVal.value / bar.ownerSVGElement.viewBox.baseVal.width") == pytest.approx(float(size))
+        assert f"cache: {size} GiB (1 GiB with 8 key heads)" in figure.locator(
+            "svg"
+        ).text_content() and said(figure).endswith(f"take {size} GiB.")
+        assert figure.locator("svg > rect").last.evaluate(
+            "bar => bar.width.baseVal.value / bar.ownerSVGElement.viewBox.baseVal.width"
+        ) == pytest.approx(float(size))
 
 
 def test_tiles_say_what_their_table_says(visit):
     "At every step of every query: what is told of a query are the last numbers of its table."
     figure = drawing(visit, PAGE_OF["tiles"], "tiles", reduced_motion="reduce")
-    tile, query = (figure.get_by_role("slider", name=name, exact=True) for name in ("Tile", "Query"))
+    tile, query = (
+        figure.get_by_role("slider", name=name, exact=True) for name in ("Tile", "Query")
+    )
     for step in range(1, 17):
         tile.fill(str(step))
         for i in range(8):
@@ -2028,8 +2899,12 @@ def test_tiles_say_what_their_table_says(visit):
                 assert number in last or "divided by" in text
             if "divided by" in text:
                 acc, l, context = map(float, re.findall(r"\d+\.\d\d", text))
-                assert (f"{l:.2f}", f"{acc:.2f}") == tuple(last[-2:]) and context == pytest.approx(acc / l, abs=0.02)
-            assert ("waits" in text) == (not lines) and ("multiplied" not in text or float(last[3]) < 1)
+                assert (f"{l:.2f}", f"{acc:.2f}") == tuple(last[-2:]) and context == pytest.approx(
+                    acc / l, abs=0.02
+                )
+            assert ("waits" in text) == (not lines) and (
+                "multiplied" not in text or float(last[3]) < 1
+            )
 
 
 @pytest.mark.parametrize("width", [390, 1280])
@@ -2049,19 +2924,29 @@ def test_what_leaves_the_plane_keeps_its_direction(visit):
     figure = drawing(visit, PAGE_OF["subject"], "subject")
     figure.get_by_text("The eight numbers").click()
     figure.get_by_role("radio", name=given(figure)["tokens"][1]).check()
-    put = lambda name, rows: [figure.locator(f"input[aria-label^='{name}']").nth(i).fill(str(n)) for i, n in enumerate(sum(rows, []))]
+    put = lambda name, rows: [
+        figure.locator(f"input[aria-label^='{name}']").nth(i).fill(str(n))
+        for i, n in enumerate(sum(rows, []))
+    ]
     put("W_q", [[3, 1.5], [3, 1.5]])
     q = state(figure)["q"]
     assert q == [6, 3]
-    x, y = figure.locator("g[data-sym=q] path").first.evaluate("path => path.getAttribute('d').match(/M[^M]*M([-\\d.]+) ([-\\d.]+)/).slice(1).map(Number)")
+    x, y = figure.locator("g[data-sym=q] path").first.evaluate(
+        "path => path.getAttribute('d').match(/M[^M]*M([-\\d.]+) ([-\\d.]+)/).slice(1).map(Number)"
+    )
     assert [(x - 150) / 50, (150 - y) / 50] == pytest.approx(q)
     label = figure.locator("svg text[data-sym=q]").bounding_box()
     box = figure.locator("svg").bounding_box()
-    assert box["x"] < label["x"] + label["width"] / 2 < box["x"] + box["width"] and box["y"] < label["y"] + label["height"] / 2 < box["y"] + box["height"]
+    assert (
+        box["x"] < label["x"] + label["width"] / 2 < box["x"] + box["width"]
+        and box["y"] < label["y"] + label["height"] / 2 < box["y"] + box["height"]
+    )
     figure.get_by_role("radio", name=given(figure)["tokens"][0]).check()
     put("W_q", [[0.5, 0], [0, 0]])
     put("W_k", [[0.5, 0], [0, 0]])
     scores = figure.locator(".view tbody tr").first.locator("td").nth(2)
     assert state(figure)["scores"][0] == 0.25 and scores.inner_text() == "0.25"
     put("W_k", [[0, 0], [0, 0]])
-    assert named(said(figure)) == {*given(figure)["tokens"]} and said(figure).endswith("alike, 0.25 each.")
+    assert named(said(figure)) == {*given(figure)["tokens"]} and said(figure).endswith(
+        "alike, 0.25 each."
+    )

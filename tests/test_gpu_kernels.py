@@ -1,4 +1,7 @@
-"""The chapter on GPU kernels beyond its notebook: all of `check_flash`, and that the kernels compile for GPUs that are not here."""
+"""The chapter on GPU kernels beyond its notebook: all of `check_flash`, and that the kernels
+compile for GPUs that are not here.
+"""
+
 import os
 import re
 
@@ -12,7 +15,8 @@ NOTEBOOK = NBS / "20_gpu_kernels.ipynb"
 CHECK = """
 from functools import partial
 from attention_nb import check_flash, gpu_attention
-print(check_flash(partial(gpu_attention, causal=True, return_lse=True, tile=(128, 128)), causal="lower-right"))
+causal = partial(gpu_attention, causal=True, return_lse=True, tile=(128, 128))
+print(check_flash(causal, causal="lower-right"))
 """
 COMPILE = """
 from attention_nb import gpu_kernels
@@ -21,13 +25,18 @@ from triton import compile
 from triton.compiler import ASTSource
 gpu_kernels._triton()
 POINTERS = {"_forward_kernel": 5, "_dq_kernel": 7, "_dkdv_kernel": 8}
-for kind, sides, capability in (("bf16", (64, 64), 90), ("bf16", (64, 64), 80), ("fp32", (32, 32), 80)):
+MADE = (("bf16", (64, 64), 90), ("bf16", (64, 64), 80), ("fp32", (32, 32), 80))
+for kind, sides, capability in MADE:
     for name, count in POINTERS.items():
         kernel = getattr(gpu_kernels, name)
-        fixed = dict(CAUSAL=True, BLOCK_D=64, BLOCK_DV=64, LENGTH=1024, BLOCK_Q=sides[0], BLOCK_K=sides[1])
-        pointers = {arg: "*fp32" if arg in ("lse_ptr", "delta_ptr") else f"*{kind}" for arg in kernel.arg_names[:count]}
-        numbers = {arg: "constexpr" if arg in fixed else "fp32" if arg == "scale" else "i32" for arg in kernel.arg_names[count:]}
-        made = compile(ASTSource(kernel, pointers | numbers, constexprs=fixed), target=GPUTarget("cuda", capability, 32),
+        fixed = dict(CAUSAL=True, BLOCK_D=64, BLOCK_DV=64, LENGTH=1024)
+        fixed |= dict(BLOCK_Q=sides[0], BLOCK_K=sides[1])
+        pointers = {arg: "*fp32" if arg in ("lse_ptr", "delta_ptr") else f"*{kind}"
+                    for arg in kernel.arg_names[:count]}
+        numbers = {arg: "constexpr" if arg in fixed else "fp32" if arg == "scale" else "i32"
+                   for arg in kernel.arg_names[count:]}
+        made = compile(ASTSource(kernel, pointers | numbers, constexprs=fixed),
+                       target=GPUTarget("cuda", capability, 32),
                        options={"num_warps": 4, "num_stages": 3})
         print(name, kind, capability, made.metadata.shared)
         assert "mma" in made.asm["ptx"] or kind == "fp32"
@@ -50,6 +59,10 @@ def test_check_flash_holds(env):
 
 
 def test_kernels_compile_for_gpus(env, tmp_path):
-    "What the interpreter runs, Triton's compiler takes too; on small tiles any GPU has room for it."
-    said = python("-c", COMPILE, env=env | {"TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)})
+    """What the interpreter runs, Triton's compiler takes too;
+    on small tiles any GPU has room for it.
+    """
+    said = python(
+        "-c", COMPILE, env=env | {"TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)}
+    )
     assert said.count("_kernel ") == 9

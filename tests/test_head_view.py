@@ -1,7 +1,10 @@
-"""The figure of all heads in a browser: what it shows are the weights, at full size, by mouse, keys and fingers, without a network.
+"""The figure of all heads in a browser: what it shows are the weights, at full size, by mouse,
+keys and fingers, without a network.
 
-If it fails: attention_nb/figures/head_view.js draws, nbs/figures/head_view.ipynb gives it the numbers.
+If it fails: attention_nb/figures/head_view.js draws,
+nbs/figures/head_view.ipynb gives it the numbers.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -18,13 +21,34 @@ from axe_playwright_python.sync_playwright import Axe
 from conftest import ROOT
 from playwright.sync_api import Locator, Page, expect
 
-WORDS = ["<script>alert(1)</script>", "the", "cat", "sat", "on", "the", "mat", "</figure>", "\n", "the", "cat"]
+WORDS = [
+    "<script>alert(1)</script>",
+    "the",
+    "cat",
+    "sat",
+    "on",
+    "the",
+    "mat",
+    "</figure>",
+    "\n",
+    "the",
+    "cat",
+]
 OTHERS = ["die", "<!--", "Katze", "sass", "auf", "der", "Matte"]
 NEAR = dict(atol=0.004, rtol=0)  # a byte holds the root of a weight
 
 
-def calls(layers: int, heads: int, n_q: int, n_k: int, kv_heads: int | None = None, name: str = "layers.{}.attn") -> list[Call]:
-    "Calls with known weights: those of layer 0, head 1 go to the token before, those of layer 1, head 0 to the first."
+def calls(
+    layers: int,
+    heads: int,
+    n_q: int,
+    n_k: int,
+    kv_heads: int | None = None,
+    name: str = "layers.{}.attn",
+) -> list[Call]:
+    """Calls with known weights: those of layer 0, head 1 go to the token before,
+    those of layer 1, head 0 to the first.
+    """
     chance, made = torch.Generator().manual_seed(n_q), []
     for layer in range(layers):
         scores = 3 * torch.randn(1, heads, n_q, n_k, generator=chance)
@@ -32,7 +56,9 @@ def calls(layers: int, heads: int, n_q: int, n_k: int, kv_heads: int | None = No
             scores.masked_fill_(~torch.ones(n_q, n_k).tril().bool(), -torch.inf)
             scores[:, 1, range(1, n_q), range(n_q - 1)] += 12.0 * (layer == 0)
         scores[:, 0, :, 0] += 12.0 * (layer == 1)
-        call = Call(name.format(layer), "softmax", (1, heads, n_q, n_k), 4, given=scores.softmax(-1))
+        call = Call(
+            name.format(layer), "softmax", (1, heads, n_q, n_k), 4, given=scores.softmax(-1)
+        )
         call.kv_heads = kv_heads or heads
         made.append(call)
     return made
@@ -40,18 +66,34 @@ def calls(layers: int, heads: int, n_q: int, n_k: int, kv_heads: int | None = No
 
 @pytest.fixture
 def opened(chromium, tmp_path) -> Callable[..., Locator]:
-    "Saves a figure and opens the file; whatever it asks of a network, and each error, fails the test."
+    """Saves a figure and opens the file; whatever it asks of a network,
+    and each error, fails the test.
+    """
     pages: list[tuple[Page, list[str]]] = []
 
-    def opened(view: HeadView, width: int = 1280, scheme: str = "light", touch: bool = False) -> Locator:
+    def opened(
+        view: HeadView, width: int = 1280, scheme: str = "light", touch: bool = False
+    ) -> Locator:
         path = tmp_path / f"{len(pages)}.html"
         view.save(path)
-        page, said = chromium.new_page(viewport=dict(width=width, height=900), color_scheme=scheme, has_touch=touch), []
+        page, said = (
+            chromium.new_page(
+                viewport=dict(width=width, height=900), color_scheme=scheme, has_touch=touch
+            ),
+            [],
+        )
         pages.append((page, said))
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("console", lambda message: said.append(message.text))
         page.on("dialog", lambda dialog: (said.append("a token ran as a script"), dialog.dismiss()))
-        page.on("request", lambda request: None if request.url.startswith(("file:", "data:", "blob:")) else said.append(request.url))
+        page.on(
+            "request",
+            lambda request: (
+                None
+                if request.url.startswith(("file:", "data:", "blob:"))
+                else said.append(request.url)
+            ),
+        )
         page.goto(path.as_uri())
         page.wait_for_function("document.querySelector('figure.drawing').state")
         return page.locator("figure.drawing")
@@ -81,7 +123,12 @@ def test_it_shows_the_weights(opened):
     made = calls(3, 4, 11, 11)
     figure = opened(head_view(made, WORDS))
     figure.get_by_role("button", name="layer 0, head 0").focus()
-    for key, want in {"ArrowRight": (0, 1), "ArrowDown": (1, 1), "ArrowLeft": (1, 0), "ArrowUp": (0, 0)}.items():
+    for key, want in {
+        "ArrowRight": (0, 1),
+        "ArrowDown": (1, 1),
+        "ArrowLeft": (1, 0),
+        "ArrowUp": (0, 0),
+    }.items():
         figure.page.keyboard.press(key)
         assert (state(figure)["l"], state(figure)["h"]) == want
     figure.get_by_role("button", name="layer 2, head 3").click()
@@ -91,28 +138,50 @@ def test_it_shows_the_weights(opened):
         now = state(figure)
         assert (now["l"], now["h"], now["i"]) == (2, 3, i)
         assert_close(row_of(now, 11), made[2].weights(3, i)[0, 0, 0], **NEAR)
-        assert_close(torch.tensor(now["through"], dtype=torch.float32), made[2].weights(None, i)[0, :, 0].mean(0), **NEAR)
+        assert_close(
+            torch.tensor(now["through"], dtype=torch.float32),
+            made[2].weights(None, i)[0, :, 0].mean(0),
+            **NEAR,
+        )
     box = figure.get_by_role("img", name="Weights of layer 2, head 3").bounding_box()
     figure.page.mouse.move(box["x"] + 4.5 / 11 * box["width"], box["y"] + 6.5 / 11 * box["height"])
-    assert state(figure)["i"] == 6 and f"(4): {made[2].weights(3, 6)[0, 0, 0, 4]:.1f}" in state(figure)["said"]
+    assert (
+        state(figure)["i"] == 6
+        and f"(4): {made[2].weights(3, 6)[0, 0, 0, 4]:.1f}" in state(figure)["said"]
+    )
     figure.get_by_role("radio", name="Lines").check()
     lines = figure.locator("svg line")
-    assert lines.count() == (made[2].weights(3)[0, 0] >= 0.0105).sum() or abs(lines.count() - (made[2].weights(3)[0, 0] >= 0.01).sum()) <= 2
+    assert (
+        lines.count() == (made[2].weights(3)[0, 0] >= 0.0105).sum()
+        or abs(lines.count() - (made[2].weights(3)[0, 0] >= 0.01).sum()) <= 2
+    )
     expect(figure.locator("svg")).to_contain_text("<script>ale…")
     figure.locator("svg text", has_text="mat 6").click()
     assert state(figure)["i"] == 6
     figure.get_by_role("radio", name="All layers").check()
     figure.get_by_role("radio", name="this head").check()
-    assert_close(torch.tensor(state(figure)["through"], dtype=torch.float32), made[2].weights(3, 6)[0, 0, 0], **NEAR)
+    assert_close(
+        torch.tensor(state(figure)["through"], dtype=torch.float32),
+        made[2].weights(3, 6)[0, 0, 0],
+        **NEAR,
+    )
     figure.get_by_role("button", name="layer 1: most to").click()
     assert state(figure)["l"] == 1
 
 
 def test_heads_are_ordered_by_what_they_do(opened):
-    "The head that attends to the token before comes first, then the one that attends to the first token; keys follow the order."
+    """The head that attends to the token before comes first, then the one that attends to the first
+    token; keys follow the order.
+    """
     figure = opened(head_view(calls(3, 4, 11, 11), WORDS))
     order = figure.get_by_role("combobox", name="order of heads")
-    assert order.locator("option").all_inner_texts() == ["as in the model", "previous token", "first token", "same token", "induction"]
+    assert order.locator("option").all_inner_texts() == [
+        "as in the model",
+        "previous token",
+        "first token",
+        "same token",
+        "induction",
+    ]
     for name, head in {"previous token": [0, 1], "first token": [1, 0]}.items():
         order.select_option(name)
         now = state(figure)
@@ -125,7 +194,9 @@ def test_heads_are_ordered_by_what_they_do(opened):
 
 def test_cross_attention_and_shared_keys(opened):
     "Keys have the tokens of the other text; heads that share keys are named."
-    made = calls(1, 4, 7, 7, name="encoder.layers.{}.attn") + calls(1, 4, 11, 7, 2, "decoder.layers.{}.cross")
+    made = calls(1, 4, 7, 7, name="encoder.layers.{}.attn") + calls(
+        1, 4, 11, 7, 2, "decoder.layers.{}.cross"
+    )
     figure = opened(head_view(made, WORDS, memory=OTHERS))
     figure.get_by_role("button", name="layer 1, head 2").click()
     expect(figure).to_contain_text("(heads 2 to 3 share keys)")
@@ -133,18 +204,22 @@ def test_cross_attention_and_shared_keys(opened):
     texts = figure.locator("svg text").all_text_contents()
     assert texts[:2] == ["<script>ale… 0", "the 1"] and "1 <!--" in texts and len(texts) == 11 + 7
     figure.get_by_role("radio", name="All layers").check()
-    assert figure.get_by_role("button", name="most to").count() == 1  # the encoder's rows are those of other tokens
+    # the encoder's rows are those of other tokens
+    assert figure.get_by_role("button", name="most to").count() == 1
 
 
 def test_a_generation_is_one_matrix():
     "The rows of each step are put below those of the prompt."
+
     class Cached(nn.Module):
         def __init__(self):
             super().__init__()
             self.q_proj, self.k_proj = nn.Linear(8, 8), nn.Linear(8, 8)
 
         def forward(self, x, new):
-            return nn.functional.scaled_dot_product_attention(self.q_proj(x[:, -new:]), self.k_proj(x), x, is_causal=new > 1)
+            return nn.functional.scaled_dot_product_attention(
+                self.q_proj(x[:, -new:]), self.k_proj(x), x, is_causal=new > 1
+            )
 
     model, x = Cached(), torch.randn(1, 6, 8)
     with torch.no_grad(), watch(model) as seen:
@@ -158,10 +233,15 @@ def test_a_generation_is_one_matrix():
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_readers(opened, scheme):
-    "axe finds nothing; a phone shows all within its width, and a finger chooses; dark pages have a brighter colour."
+    """axe finds nothing; a phone shows all within its width, and a finger chooses;
+    dark pages have a brighter colour.
+    """
     figure = opened(head_view(calls(2, 12, 11, 11), WORDS), 390, scheme, touch=True)
     figure.page.evaluate(Axe().axe_script)
-    found = figure.page.evaluate("axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] }).then(result => result.violations.map(one => [one.id, one.nodes[0].html]))")
+    found = figure.page.evaluate(
+        "axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] })"
+        ".then(result => result.violations.map(one => [one.id, one.nodes[0].html]))"
+    )
     assert not found
     assert figure.page.evaluate("document.documentElement.scrollWidth") <= 390
     figure.get_by_role("button", name="layer 1, head 7").tap()
@@ -169,13 +249,18 @@ def test_readers(opened, scheme):
     box = figure.get_by_role("img", name="Weights of").bounding_box()
     figure.page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + 9.5 / 11 * box["height"])
     assert state(figure)["i"] == 9
-    bright = figure.evaluate("f => { const c = f.querySelector('canvas[role=img]'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; "
-                             "return Math.max(...d.filter((_, i) => i % 4 === 0 && d[i + 3] > 200)); }")
+    bright = figure.evaluate(
+        "f => { const c = f.querySelector('canvas[role=img]'), "
+        "d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; "
+        "return Math.max(...d.filter((_, i) => i % 4 === 0 && d[i + 3] > 200)); }"
+    )
     assert bright == pytest.approx(186 if scheme == "dark" else 142, abs=3)
 
 
 def test_full_size(opened):
-    "24 layers of 16 heads over 512 tokens: below 5 MB; it says what was left out; pictures and rows are near the weights."
+    """24 layers of 16 heads over 512 tokens: below 5 MB; it says what was left out;
+    pictures and rows are near the weights.
+    """
     made = calls(24, 16, 512, 512)
     view = head_view(made, (WORDS * 50)[:512])
     assert len(view.html().encode()) < 5_000_000
@@ -195,5 +280,12 @@ def test_nothing_of_a_network_is_in_the_file(tmp_path: Path):
     "No address but the names of SVG; no token stands in it as it is."
     head_view(calls(1, 2, 11, 11), WORDS).save(tmp_path / "x.html")
     page = (tmp_path / "x.html").read_text(encoding="utf-8")
-    assert "//" not in page.replace("http://www.w3.org/2000/svg", "").replace("// ", "").split("<style>")[0]
-    assert "alert(1)" not in page and page.count("<script") == 3 and (ROOT / "attention_nb/figures/head_view.js").exists()
+    assert (
+        "//"
+        not in page.replace("http://www.w3.org/2000/svg", "").replace("// ", "").split("<style>")[0]
+    )
+    assert (
+        "alert(1)" not in page
+        and page.count("<script") == 3
+        and (ROOT / "attention_nb/figures/head_view.js").exists()
+    )

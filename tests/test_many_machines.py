@@ -1,4 +1,7 @@
-"""Chapter 19 on 1 to 5 processes against one, and what happens when a process dies, hangs or has another shape."""
+"""Chapter 19 on 1 to 5 processes against one, and what happens when a process dies,
+hangs or has another shape.
+"""
+
 import os
 import shutil
 import signal
@@ -34,13 +37,29 @@ from attention_nb.many_machines import (
 from attention_nb.multi_head_attention import MultiHeadAttention, share_heads
 from attention_nb.tools.ranks import RankError, Ranks, run_ranks
 from attention_nb.transformer import FeedForward, TransformerBlock
-from attention_nb.translation import Engine, Settings, encode_pairs, fit, new_translator, number_sentences
+from attention_nb.translation import (
+    Engine,
+    Settings,
+    encode_pairs,
+    fit,
+    new_translator,
+    number_sentences,
+)
 from torch.testing import assert_close
 
-HEADS = {"ring": (6, 3), "ulysses": (12, 12)}  # 12 key heads are shared evenly by 1, 2, 3 and 4 ranks
+# 12 key heads are shared evenly by 1, 2, 3 and 4 ranks.
+HEADS = {"ring": (6, 3), "ulysses": (12, 12)}
 ATTEND = {"ring": ring_attention, "ulysses": ulysses_attention}
-WAYS = [{}, {"causal": True}, {"causal": True, "window": 3}, {"documents": True}, {"causal": True, "documents": True},
-        {"causal": True, "sinks": True}, {"dropout_p": 0.3}, {"causal": True, "window": 2, "documents": True, "sinks": True, "dropout_p": 0.25}]
+WAYS = [
+    {},
+    {"causal": True},
+    {"causal": True, "window": 3},
+    {"documents": True},
+    {"causal": True, "documents": True},
+    {"causal": True, "sinks": True},
+    {"dropout_p": 0.3},
+    {"causal": True, "window": 2, "documents": True, "sinks": True, "dropout_p": 0.25},
+]
 SEED = 11
 
 
@@ -52,12 +71,19 @@ def ranks():
 
 
 def drawn(n, heads):
-    "Queries, keys, values and a gradient; labels of documents; sinks. All widths and lengths differ."
+    """Queries, keys, values and a gradient; labels of documents; sinks.
+
+    All widths and lengths differ.
+    """
     g = torch.Generator().manual_seed(n)
     draw = lambda *shape: torch.randn(shape, generator=g, dtype=torch.float64)
     h, h_kv = heads
     labels = torch.randint(0, 3, (2, n), generator=g).sort().values
-    return (draw(2, h, n, 5), draw(2, h_kv, n, 5), draw(2, h_kv, n, 7), draw(2, h, n, 7)), labels, draw(h)
+    return (
+        (draw(2, h, n, 5), draw(2, h_kv, n, 5), draw(2, h_kv, n, 7), draw(2, h, n, 7)),
+        labels,
+        draw(h),
+    )
 
 
 def expected(n, heads, way):
@@ -102,17 +128,42 @@ def all_of(rank, cases):
     return [on_rank(rank, *case) for case in cases]
 
 
-@pytest.mark.parametrize("name, world", [("ring", 1), ("ring", 2), ("ring", 3), ("ring", 4), ("ring", 5), ("ulysses", 2), ("ulysses", 3), ("ulysses", 4)])
+@pytest.mark.parametrize(
+    "name, world",
+    [
+        ("ring", 1),
+        ("ring", 2),
+        ("ring", 3),
+        ("ring", 4),
+        ("ring", 5),
+        ("ulysses", 2),
+        ("ulysses", 3),
+        ("ulysses", 4),
+    ],
+)
 def test_equal_to_one_process(ranks, name, world):
-    "Contexts and every gradient within 1e-12 in float64, for lengths 1, world - 1, world + 1 and a prime, in both orders."
+    """Contexts and every gradient within 1e-12 in float64, for lengths 1, world - 1,
+    world + 1 and a prime, in both orders.
+    """
     cases = [(name, 13, order, way) for order in ("contiguous", "zigzag") for way in WAYS]
-    cases += [(name, n, order, way) for n in {1, max(1, world - 1), world + 1} for order in ("contiguous", "zigzag") for way in (WAYS[1], WAYS[-1])]
+    cases += [
+        (name, n, order, way)
+        for n in {1, max(1, world - 1), world + 1}
+        for order in ("contiguous", "zigzag")
+        for way in (WAYS[1], WAYS[-1])
+    ]
     found = ranks.run(all_of, world, cases, timeout=100)
     for case, *parts in zip(cases, *found, strict=True):
         _, n, order, way = case
         for i, want in enumerate(expected(n, HEADS[name], way)):
             got = join_sequence([part[i] for part in parts], order) if i < 4 else parts[0][i]
-            assert_close(got, want, rtol=0, atol=1e-12, msg=lambda m, case=case, i=i: f"{case}, tensor {i}: {m}")
+            assert_close(
+                got,
+                want,
+                rtol=0,
+                atol=1e-12,
+                msg=lambda m, case=case, i=i: f"{case}, tensor {i}: {m}",
+            )
 
 
 def with_lengths(rank, lengths, causal):
@@ -133,8 +184,13 @@ def test_any_lengths_in_order(ranks, lengths):
 
 
 def in_groups(rank):
-    "Ranks 0 and 3 share one sequence, 2 and 1 another: the number in a group is not the global one."
-    groups = [dist.new_group([0, 3], use_local_synchronization=False), dist.new_group([1, 2], use_local_synchronization=False)]
+    """Ranks 0 and 3 share one sequence, 2 and 1 another:
+    the number in a group is not the global one.
+    """
+    groups = [
+        dist.new_group([0, 3], use_local_synchronization=False),
+        dist.new_group([1, 2], use_local_synchronization=False),
+    ]
     at = 0 if rank in (0, 3) else 1
     (q, k, v, _), _, _ = drawn(7 + 4 * at, HEADS["ring"])
     part = lambda t: split_sequence(t, 2, dist.get_rank(groups[at]), "zigzag")
@@ -145,16 +201,22 @@ def test_ranks_of_a_group(ranks):
     found = ranks.run(in_groups, 4, timeout=60)
     for at, members in enumerate(([0, 3], [1, 2])):
         want = expected(7 + 4 * at, HEADS["ring"], {"causal": True})[0]
-        assert_close(join_sequence([found[r][1] for r in members], "zigzag"), want, rtol=0, atol=1e-12)
+        assert_close(
+            join_sequence([found[r][1] for r in members], "zigzag"), want, rtol=0, atol=1e-12
+        )
 
 
 def in_bfloat16(rank, n):
     (q, k, v, _), _, _ = drawn(n, HEADS["ring"])
-    return ring_attention(*(split_sequence(t.bfloat16(), dist.get_world_size(), rank) for t in (q, k, v)), causal=True)
+    return ring_attention(
+        *(split_sequence(t.bfloat16(), dist.get_world_size(), rank) for t in (q, k, v)), causal=True
+    )
 
 
 def test_merging_in_16_bits_rounds_once(ranks):
-    "On many ranks the result is that of one within the last bit of bfloat16; scores far from zero do not overflow."
+    """On many ranks the result is that of one within the last bit of bfloat16;
+    scores far from zero do not overflow.
+    """
     one = ranks.run(in_bfloat16, 1, 40)[0]
     four = join_sequence(ranks.run(in_bfloat16, 4, 40))
     assert four.dtype == torch.bfloat16
@@ -191,7 +253,9 @@ def test_a_tree_merges_all(ranks, world):
 
 
 def half(rank):
-    return merge_tree(torch.full((1, 2), float(rank)), torch.full((1,), 0.0 if rank < 2 else -torch.inf))
+    return merge_tree(
+        torch.full((1, 2), float(rank)), torch.full((1,), 0.0 if rank < 2 else -torch.inf)
+    )
 
 
 def test_a_rank_without_keys_has_no_weight(ranks):
@@ -202,10 +266,13 @@ def test_a_rank_without_keys_has_no_weight(ranks):
 
 # ---- Heads apart ----
 
+
 def block(n_kv_heads):
     torch.manual_seed(0)
     layer = MultiHeadAttention(12, 4, n_kv_heads=n_kv_heads, d_head=6)
-    return TransformerBlock(12, ShardedAttention(layer, flash_attention), FeedForward(12, 20, gated=True)).double()
+    return TransformerBlock(
+        12, ShardedAttention(layer, flash_attention), FeedForward(12, 20, gated=True)
+    ).double()
 
 
 def run_block(module):
@@ -213,7 +280,10 @@ def run_block(module):
     x, do = (torch.randn(2, 7, 12, generator=g, dtype=torch.float64) for _ in range(2))
     out = module(x.requires_grad_(), causal=True)
     out.backward(do)
-    grads = {name: p.grad.full_tensor() if hasattr(p.grad, "full_tensor") else p.grad for name, p in module.named_parameters()}
+    grads = {
+        name: p.grad.full_tensor() if hasattr(p.grad, "full_tensor") else p.grad
+        for name, p in module.named_parameters()
+    }
     return {"out": out.detach(), "x": x.grad, **grads}
 
 
@@ -228,7 +298,9 @@ def test_heads_apart(ranks, world, n_kv_heads):
     for found in ranks.run(heads_apart, world, n_kv_heads, timeout=60):
         assert found.keys() == want.keys()
         for name in want:
-            assert_close(found[name], want[name], rtol=0, atol=1e-12, msg=lambda m, name=name: f"{name}: {m}")
+            assert_close(
+                found[name], want[name], rtol=0, atol=1e-12, msg=lambda m, name=name: f"{name}: {m}"
+            )
 
 
 def test_heads_that_cannot_be_shared_are_refused(ranks):
@@ -237,6 +309,7 @@ def test_heads_that_cannot_be_shared_are_refused(ranks):
 
 
 # ---- Training ----
+
 
 def trained(rank, shape, steps, start=None, save=None):
     trainer = Trainer(new_mesh(*shape))
@@ -259,9 +332,14 @@ def test_saved_on_four_resumed_on_two(ranks, tmp_path):
 
 
 def fitted(rank, engine, folder=None, **settings):
-    "Train the translator of chapter 8 on sentences of several lengths, so that ranks have different numbers of tokens."
+    """Train the translator of chapter 8 on sentences of several lengths,
+    so that ranks have different numbers of tokens.
+    """
     pairs = encode_pairs(number_sentences([2, 9, 402, 19, 73_519], short=False))
-    model, settings = new_translator().double(), Settings(**{"stops": (2, 4), "batch": 7, "warm_up": 3, **settings})
+    model, settings = (
+        new_translator().double(),
+        Settings(**{"stops": (2, 4), "batch": 7, "warm_up": 3, **settings}),
+    )
     history = fit(model, [pairs], [pairs], settings, folder, progress=False, engine=engine)
     return torch.tensor([row.loss for row in history[1:]]), [p.detach() for p in model.parameters()]
 
@@ -276,9 +354,13 @@ def test_fit_saved_on_four_resumed_on_two(ranks, tmp_path):
 
 
 def other_settings(rank, folder):
-    with pytest.raises(ValueError, match=r"settings: expected those of .*step-000004, lr=0.004; got lr=0.1"):
+    with pytest.raises(
+        ValueError, match=r"settings: expected those of .*step-000004, lr=0.004; got lr=0.1"
+    ):
         fitted(rank, ENGINE, folder, lr=0.1)
-    with pytest.raises(ValueError, match="batch: expected 2 pairs or more, one for each rank; got 1"):
+    with pytest.raises(
+        ValueError, match="batch: expected 2 pairs or more, one for each rank; got 1"
+    ):
         fitted(rank, ENGINE, batch=1)
 
 
@@ -290,6 +372,7 @@ def test_fit_refuses_on_every_rank(ranks, tmp_path):
 
 # ---- Faults ----
 
+
 def faulty(rank, kind):
     if rank == 1 and kind == "raise":
         raise KeyError("no such key")
@@ -299,20 +382,36 @@ def faulty(rank, kind):
         os._exit(7)
     if rank == 1 and kind == "hang":
         threading.Event().wait()
-    q = torch.ones(1, 2, 5, 7 if rank == 1 and kind == "shape" else 3, dtype=torch.half if rank == 1 and kind == "dtype" else torch.float)
+    q = torch.ones(
+        1,
+        2,
+        5,
+        7 if rank == 1 and kind == "shape" else 3,
+        dtype=torch.half if rank == 1 and kind == "dtype" else torch.float,
+    )
     return ring_attention(q, q, q, causal=rank == 1 and kind == "causal")
 
 
-@pytest.mark.parametrize("kind, said", [
-    ("raise", "KeyError: 'no such key'"), ("die", "killed by SIGKILL"), ("leave", "exit code 7"), ("hang", "did not finish: it is in wait"),
-    ("shape", "rank 1: expected the same on every rank; d_k: got 7, where rank 0 has 3"), ("dtype", "rank 1: expected the same on every rank; dtype"),
-    ("causal", "rank 1: expected the same on every rank; causal: got 1, where rank 0 has 0")])
+@pytest.mark.parametrize(
+    "kind, said",
+    [
+        ("raise", "KeyError: 'no such key'"),
+        ("die", "killed by SIGKILL"),
+        ("leave", "exit code 7"),
+        ("hang", "did not finish: it is in wait"),
+        ("shape", "rank 1: expected the same on every rank; d_k: got 7, where rank 0 has 3"),
+        ("dtype", "rank 1: expected the same on every rank; dtype"),
+        ("causal", "rank 1: expected the same on every rank; causal: got 1, where rank 0 has 0"),
+    ],
+)
 def test_a_fault_names_its_rank(ranks, kind, said):
     begun = time.monotonic()
     with pytest.raises(RankError, match="rank ") as error:
         ranks.run(faulty, 3, kind, timeout=6.0)
     assert said in error.value.reason, str(error.value)
-    assert error.value.rank == 1 or kind in ("shape", "dtype", "causal"), "those are told on every rank"
+    assert error.value.rank == 1 or kind in ("shape", "dtype", "causal"), (
+        "those are told on every rank"
+    )
     assert time.monotonic() - begun < 20
     assert len(ranks.run(faulty, 2, "", timeout=30)) == 2, "the next run has new ranks"
 
@@ -333,7 +432,10 @@ def test_who_dies_is_named(ranks, seed):
     who = int(torch.randint(0, 4, (), generator=g))
     with pytest.raises(RankError) as error:
         ranks.run(die_at_random, 4, seed, timeout=30)
-    assert (error.value.rank, error.value.reason.splitlines()[0]) == (who, "it died: killed by SIGKILL")
+    assert (error.value.rank, error.value.reason.splitlines()[0]) == (
+        who,
+        "it died: killed by SIGKILL",
+    )
 
 
 def identity(rank):
@@ -374,8 +476,19 @@ def test_ranks_end_with_who_started_them(tmp_path, how):
     pids = tmp_path / "pids"
     pids.mkdir()
     script.write_text(SCRIPT.format(folder=str(pids)))
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])}
-    process = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env, text=True)
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(
+            [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        ),
+    }
+    process = subprocess.Popen(
+        [sys.executable, script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=env,
+        text=True,
+    )
     assert process.stdout.readline() == "ready [0, 1]\n"
     wait_for(lambda: len(list(pids.iterdir())) == 2)
     process.send_signal(how)
@@ -408,22 +521,56 @@ def test_the_traceback_is_that_of_the_rank(ranks):
 
 # ---- The command ----
 
+
 def torchrun(*args, n=2):
     "Run the command; torchrun takes a free port."
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])}
-    start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(n)]
+    env = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join(
+            [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        ),
+    }
+    start = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        str(n),
+    ]
     return subprocess.run([*start, *args], capture_output=True, text=True, env=env, timeout=300)
 
 
 def test_help():
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])}
-    said = subprocess.run([sys.executable, "-m", "attention_nb.many_machines", "--help"], capture_output=True, text=True, env=env)
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(
+            [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        ),
+    }
+    said = subprocess.run(
+        [sys.executable, "-m", "attention_nb.many_machines", "--help"],
+        capture_output=True,
+        text=True,
+        env=env,
+    )
     assert said.returncode == 0 and "{compare,train}" in said.stdout
 
 
 @pytest.mark.ci
 def test_torchrun_compares():
-    done = torchrun("-m", "attention_nb.many_machines", "--timeout", "100", "compare", "--tokens", "11", "--key-heads", "1")
+    done = torchrun(
+        "-m",
+        "attention_nb.many_machines",
+        "--timeout",
+        "100",
+        "compare",
+        "--tokens",
+        "11",
+        "--key-heads",
+        "1",
+    )
     assert done.returncode == 0, done.stderr
     assert "RuntimeWarning" not in done.stderr
     assert done.stdout.count("equal to one process within 1e-12: True") == 2
@@ -432,17 +579,36 @@ def test_torchrun_compares():
 
 @pytest.mark.ci
 def test_torchrun_starts_again_after_a_kill(ranks, tmp_path):
-    "It continues from the last checkpoint, with the losses of a run without a fault; the killed rank is named."
-    done = torchrun("--max-restarts", "5", "-m", "attention_nb.many_machines", "--timeout", "100", "train", "--steps", "5", "--folder", str(tmp_path), "--kill-at", "3")
+    """It continues from the last checkpoint, with the losses of a run without a fault;
+    the killed rank is named.
+    """
+    done = torchrun(
+        "--max-restarts",
+        "5",
+        "-m",
+        "attention_nb.many_machines",
+        "--timeout",
+        "100",
+        "train",
+        "--steps",
+        "5",
+        "--folder",
+        str(tmp_path),
+        "--kill-at",
+        "3",
+    )
     assert done.returncode == 0, done.stderr
     assert "exitcode: -9" in done.stderr and "local_rank: 1" in done.stderr
     assert "continue after step 3" in done.stdout
     alone = ranks.run(trained, 1, (1, 1, 1), 5, timeout=60)[0]
-    assert [line.split()[-1] for line in done.stdout.splitlines() if line.startswith("step")] == [f"{loss:.12f}" for loss in alone]
+    assert [line.split()[-1] for line in done.stdout.splitlines() if line.startswith("step")] == [
+        f"{loss:.12f}" for loss in alone
+    ]
 
 
 def with_context_parallel(rank):
     from torch.distributed.tensor.experimental import context_parallel
+
     q = torch.ones(1, 2, 8, 4)
     with context_parallel(new_mesh(sequence=2)["sequence"], buffers=[q], buffer_seq_dims=[2]):
         torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)

@@ -1,7 +1,9 @@
 """nbdev's own commands, as its users type them: they work, and git stays clean.
 
-If it fails: The message says which line of which file. `settings.ini` must stand as nbdev writes it.
+If it fails: The message says which line of which file.
+`settings.ini` must stand as nbdev writes it.
 """
+
 import compileall
 import importlib
 import inspect
@@ -17,15 +19,26 @@ import pytest
 from conftest import PACKAGE, ROOT, fail_if, sh
 
 BIN = os.path.dirname(sys.executable)
-# What there is to trip over: the home page, folds, charts, links with anchors, the faces of the package and of a folder.
-FEW = ["index", "checks/index", "figures/charts", "lookup/notation", "lookup/references", "lookup/api"]
+# What there is to trip over: the home page, folds, charts, links with anchors,
+# the faces of the package and of a folder.
+FEW = [
+    "index",
+    "checks/index",
+    "figures/charts",
+    "lookup/notation",
+    "lookup/references",
+    "lookup/api",
+]
 CLEAN = ["export", "clean", "sidebar", "requirements", "contributing", "install_hooks"]
 
 
 def checkout(top, notebooks):
     "A checkout with some of the notebooks; `quarto` is there, and fails whoever calls it."
-    shutil.copytree(PACKAGE, top / "book" / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
-    # What the other notebooks export is there to be imported, but not as source, which nbdev would look into.
+    shutil.copytree(
+        PACKAGE, top / "book" / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    # What the other notebooks export is there to be imported, but not as source,
+    # which nbdev would look into.
     compileall.compile_dir(top / "book" / PACKAGE.name, legacy=True, quiet=1)
     for source in (top / "book" / PACKAGE.name).rglob("*.py"):
         source.unlink()
@@ -58,19 +71,25 @@ def changed(repo) -> list[str]:
     "The changed lines, or the files that git does not know; what was changed is put back."
     diff = sh("git", "diff", "-U0", cwd=repo).splitlines()
     found = [line for line in diff if re.match(r"[+-](?!\+\+ |-- )", line)]
-    found += [line for line in sh("git", "status", "--short", cwd=repo).splitlines() if line.startswith("??")]
+    found += [
+        line
+        for line in sh("git", "status", "--short", cwd=repo).splitlines()
+        if line.startswith("??")
+    ]
     sh("git", "checkout", "-q", ".", cwd=repo)
     return found
 
 
 @pytest.mark.ci
 def test_every_notebook_passes_nbdev_test():
-    """As a user types it: many notebooks share a process, and the machine's own vector unit computes.
+    """As a user types it: many notebooks share a process,
+    and the machine's own vector unit computes.
 
-    What is left in a process breaks others: a class that a cell defines, and that `torch.compile` remembers, did.
+    What is left in a process breaks others: a class that a cell defines,
+    and that `torch.compile` remembers, did.
 
-    If it fails: The message names the notebook; `.venv/bin/nbdev_test --path` runs it alone. Most often a cell
-    leaves something behind that another notebook finds.
+    If it fails: The message names the notebook; `.venv/bin/nbdev_test --path` runs it alone.
+    Most often a cell leaves something behind that another notebook finds.
     """
     said = sh(f"{BIN}/nbdev_test", "--n_workers", "2")
     assert "Success." in said, f"nbdev_test ran nothing: {said}"
@@ -94,37 +113,65 @@ def test_prepare_leaves_the_home_page(tmp_path):
 
 @pytest.mark.ci
 def test_pages_for_quarto_are_legible(repo):
-    "All code of the notebook, charts as pictures, and an anchor for each link; and git stays clean."
+    """All code of the notebook, charts as pictures, and an anchor for each link;
+    and git stays clean.
+    """
     nbdev("proc_nbs", repo)
     fail_if(changed(repo), "nbdev_proc_nbs leaves:")
     proc = repo / "_proc"
-    pages = {p.relative_to(proc).as_posix(): json.loads(p.read_text(encoding="utf-8"))["cells"] for p in proc.rglob("*.ipynb")}
-    text = {name: "\n".join("".join(cell["source"]) for cell in cells) for name, cells in pages.items()}
+    pages = {
+        p.relative_to(proc).as_posix(): json.loads(p.read_text(encoding="utf-8"))["cells"]
+        for p in proc.rglob("*.ipynb")
+    }
+    text = {
+        name: "\n".join("".join(cell["source"]) for cell in cells) for name, cells in pages.items()
+    }
     charts = pages["figures/charts.ipynb"]
-    outputs = [out["data"].keys() for cell in charts for out in cell.get("outputs", ()) if "data" in out]
+    outputs = [
+        out["data"].keys() for cell in charts for out in cell.get("outputs", ()) if "data" in out
+    ]
     assert len(outputs) >= 10 and all(kinds == {"image/svg+xml"} for kinds in outputs), outputs
-    assert "def heatmap(" in text["figures/charts.ipynb"] and "show_doc" not in text["figures/charts.ipynb"]
-    links = {(posixpath.normpath(posixpath.join(posixpath.dirname(name), page)), anchor) for name, said in text.items()
-             for page, anchor in re.findall(r"\]\(([\w./]+)#([^)]+)\)", said)}
+    assert (
+        "def heatmap(" in text["figures/charts.ipynb"]
+        and "show_doc" not in text["figures/charts.ipynb"]
+    )
+    links = {
+        (posixpath.normpath(posixpath.join(posixpath.dirname(name), page)), anchor)
+        for name, said in text.items()
+        for page, anchor in re.findall(r"\]\(([\w./]+)#([^)]+)\)", said)
+    }
     assert links
-    fail_if([f"{page}#{anchor}" for page, anchor in links if page in text and f'{{id="{anchor}"}}' not in text[page]],
-            "Linked to, and not there:")
+    fail_if(
+        [
+            f"{page}#{anchor}"
+            for page, anchor in links
+            if page in text and f'{{id="{anchor}"}}' not in text[page]
+        ],
+        "Linked to, and not there:",
+    )
 
 
 @pytest.mark.ci
 def test_a_new_version_is_one_line(repo):
-    "nbdev writes settings.ini anew, so it must stand there as nbdev writes it: all options, no comments."
+    """nbdev writes settings.ini anew, so it must stand there as nbdev writes it:
+    all options, no comments.
+    """
     nbdev("bump_version", repo)
-    version = re.search(r"(?m)^version = (.*)\.(\d+)$", (ROOT / "settings.ini").read_text(encoding="utf-8"))
+    version = re.search(
+        r"(?m)^version = (.*)\.(\d+)$", (ROOT / "settings.ini").read_text(encoding="utf-8")
+    )
     assert changed(repo) == [f"-{version[0]}", f"+version = {version[1]}.{int(version[2]) + 1}"]
 
 
 @pytest.mark.ci
 def test_an_edit_of_the_package_goes_back(repo):
-    "One line, and none of the docstrings', though nbdev would double every option of Quarto's that an exported cell has."
+    """One line, and none of the docstrings', though nbdev would double every option of Quarto's
+    that an exported cell has.
+    """
     module = repo / "attention_nb/figures/charts.py"
     text = module.read_text(encoding="utf-8")
-    assert "    Args:\n" in text and text.count("SERIES = [") == 1  # docstrings hold what stands in comments there
+    # docstrings hold what stands in comments there
+    assert "    Args:\n" in text and text.count("SERIES = [") == 1
     module.write_text(text.replace("SERIES = [", 'SERIES = ["new", '), encoding="utf-8")
     nbdev("update", repo)
     sh("git", "checkout", "-q", "attention_nb", cwd=repo)
@@ -138,7 +185,9 @@ def test_annotations_can_be_evaluated(modules):
     for name in modules:
         module = importlib.import_module(f"attention_nb.{name}")
         for part in vars(module).values():
-            if (inspect.isfunction(part) or inspect.isclass(part)) and part.__module__ == module.__name__:
+            if (
+                inspect.isfunction(part) or inspect.isclass(part)
+            ) and part.__module__ == module.__name__:
                 try:
                     typing.get_type_hints(part)
                 except (NameError, AttributeError) as e:

@@ -1,8 +1,11 @@
-"""The node cases of ONNX's Attention operator, written by others: the layer's one path gives what they expect, plain, fused and flash.
+"""The node cases of ONNX's Attention operator, written by others: the layer's one path gives what
+they expect, plain, fused and flash.
 
-ONNX's contract differs in three things, which `asked` says in ours. Without a cache its causal mask is aligned at the first key, ours at the
-last. A mask of three dimensions is (heads, queries, keys), ours (batch, queries, keys). It has windows to both sides, ours looks back.
+ONNX's contract differs in three things, which `asked` says in ours. Without a cache its causal mask
+is aligned at the first key, ours at the last. A mask of three dimensions is (heads, queries, keys),
+ours (batch, queries, keys). It has windows to both sides, ours looks back.
 """
+
 import warnings
 from functools import lru_cache, partial
 from typing import Any
@@ -21,17 +24,28 @@ WAYS = {"plain": nb.scaled_dot_product_attention, "fused": None, "flash": nb.fla
 
 @lru_cache
 def cases() -> dict[str, Any]:
-    "The cases of the operator itself, by name. (The expanded ones are graphs of smaller operators.)"
+    """The cases of the operator itself, by name.
+
+    (The expanded ones are graphs of smaller operators.)
+    """
     from onnx.backend.test.case.node import collect_testcases
 
     with warnings.catch_warnings():  # it makes the cases of all operators, and some divide by zero
         warnings.simplefilter("ignore")
         found = {case.name: case for case in collect_testcases("Attention")}
-    return {name: case for name, case in found.items() if [node.op_type for node in case.model.graph.node] == ["Attention"]}
+    return {
+        name: case
+        for name, case in found.items()
+        if [node.op_type for node in case.model.graph.node] == ["Attention"]
+    }
 
 
 def tensor(x: np.ndarray) -> Tensor:
-    return torch.tensor(x.astype(np.float32)).bfloat16() if x.dtype.name == "bfloat16" else torch.from_numpy(x.copy())
+    return (
+        torch.tensor(x.astype(np.float32)).bfloat16()
+        if x.dtype.name == "bfloat16"
+        else torch.from_numpy(x.copy())
+    )
 
 
 class Take(nn.Module):
@@ -63,9 +77,15 @@ def read(case: Any) -> tuple[dict[str, Tensor], dict[str, Any], dict[str, Tensor
     node = case.model.graph.node[0]
     schema = onnx.defs.get_schema("Attention", case.model.opset_import[0].version)
     given, wanted = case.data_sets[0]
-    named = lambda formal, used, arrays: dict(zip([f.name for f, name in zip(formal, used) if name], map(tensor, arrays)))
+    named = lambda formal, used, arrays: dict(
+        zip([f.name for f, name in zip(formal, used) if name], map(tensor, arrays))
+    )
     attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-    return named(schema.inputs, node.input, given), attributes, named(schema.outputs, node.output, wanted)
+    return (
+        named(schema.inputs, node.input, given),
+        attributes,
+        named(schema.outputs, node.output, wanted),
+    )
 
 
 def by_head(x: Tensor, n_heads: int | None) -> Tensor:
@@ -84,9 +104,13 @@ def asked(x: dict[str, Tensor], how: dict[str, Any]) -> tuple[list[Tensor], dict
     if (mask := x.get("attn_mask")) is not None:
         missing = n_k - mask.shape[-1]
         says["mask" if mask.dtype == torch.bool else "bias"] = four(
-            nn.functional.pad(mask, (0, missing), value=False if mask.dtype == torch.bool else -torch.inf))
+            nn.functional.pad(
+                mask, (0, missing), value=False if mask.dtype == torch.bool else -torch.inf
+            )
+        )
     real = x.get("nonpad_kv_seqlen")
-    first = torch.tensor([past]) if real is None else real - n_q  # the key of the first query, for each sequence
+    # the key of the first query, for each sequence
+    first = torch.tensor([past]) if real is None else real - n_q
     ahead = torch.arange(n_k) - torch.arange(n_q)[:, None] - first[:, None, None, None]
     left, right = how.get("left_window_size", -1), how.get("right_window_size", -1)
     right = 0 if how.get("is_causal") else right
@@ -103,21 +127,34 @@ def four(mask: Tensor) -> Tensor:
     return mask[(None,) * (4 - mask.ndim)]
 
 
-def layer_of(qkv: list[Tensor], says: dict[str, Any], how: dict[str, Any], attend: Any) -> tuple[nn.Module, Tensor, Tensor]:
+def layer_of(
+    qkv: list[Tensor], says: dict[str, Any], how: dict[str, Any], attend: Any
+) -> tuple[nn.Module, Tensor, Tensor]:
     "A layer whose projections take q, k and v out of its inputs; these inputs."
     (_, h, _, d), (_, h_kv, _, d_v) = qkv[0].shape, qkv[2].shape
     ends = [0, h_kv * d, h_kv * (d + d_v)]
     width = max(h * d, ends[-1])
     layer = nb.MultiHeadAttention(
-        width, h, n_kv_heads=h_kv, d_head=d, attend=attend, scale=how.get("scale"), window=says["window"],
-        positions=None if says["bias"] is None else Added(says["bias"]))
+        width,
+        h,
+        n_kv_heads=h_kv,
+        d_head=d,
+        attend=attend,
+        scale=how.get("scale"),
+        window=says["window"],
+        positions=None if says["bias"] is None else Added(says["bias"]),
+    )
     layer.q_proj, layer.k_proj, layer.v_proj = Take(0, h * d), Take(*ends[:2]), Take(*ends[1:])
     layer.out_proj = nn.Identity()
-    wide = lambda *parts: nn.functional.pad(t := torch.cat([nb.merge_heads(p) for p in parts], -1), (0, width - t.shape[-1]))
+    wide = lambda *parts: nn.functional.pad(
+        t := torch.cat([nb.merge_heads(p) for p in parts], -1), (0, width - t.shape[-1])
+    )
     return layer, wide(qkv[0]), wide(*qkv[1:])
 
 
-def shown(mode: int, qkv: list[Tensor], says: dict[str, Any], how: dict[str, Any], weights: Tensor) -> Tensor:
+def shown(
+    mode: int, qkv: list[Tensor], says: dict[str, Any], how: dict[str, Any], weights: Tensor
+) -> Tensor:
     "What the fourth output holds: scores, capped scores, these with the bias, or the weights."
     if mode == 3:
         return weights
@@ -129,7 +166,11 @@ def shown(mode: int, qkv: list[Tensor], says: dict[str, Any], how: dict[str, Any
         scores = scores if says["bias"] is None else scores + says["bias"]
         mask = says["mask"]
         if says["causal"]:
-            own = nb.causal_mask(*scores.shape[-2:]) if says["window"] is None else nb.window_mask(*scores.shape[-2:], says["window"])
+            own = (
+                nb.causal_mask(*scores.shape[-2:])
+                if says["window"] is None
+                else nb.window_mask(*scores.shape[-2:], says["window"])
+            )
             mask = own if mask is None else mask & own
         scores = scores if mask is None else scores.masked_fill(~mask, -torch.inf)
     return scores
@@ -143,10 +184,21 @@ def run(case: Any, attend: Any) -> dict[str, tuple[Tensor, Tensor]]:
     with torch.no_grad():
         out, weights = layer(inputs, memory, says["mask"], says["causal"], need_weights=True)
         alone, _ = layer(inputs, memory, says["mask"], says["causal"])
-    found = {"Y": out if x["Q"].ndim == 3 else nb.split_heads(out, qkv[0].shape[1]), "present_key": qkv[1], "present_value": qkv[2]}
+    found = {
+        "Y": out if x["Q"].ndim == 3 else nb.split_heads(out, qkv[0].shape[1]),
+        "present_key": qkv[1],
+        "present_value": qkv[2],
+    }
     if "qk_matmul_output" in wanted:
-        found["qk_matmul_output"] = shown(how.get("qk_matmul_output_mode", 0), qkv, says, how, weights)
-    torch.testing.assert_close(alone, out, atol=3e-3 if out.dtype.itemsize == 2 else 1e-5, rtol=1e-2 if out.dtype.itemsize == 2 else 1e-5)
+        found["qk_matmul_output"] = shown(
+            how.get("qk_matmul_output_mode", 0), qkv, says, how, weights
+        )
+    torch.testing.assert_close(
+        alone,
+        out,
+        atol=3e-3 if out.dtype.itemsize == 2 else 1e-5,
+        rtol=1e-2 if out.dtype.itemsize == 2 else 1e-5,
+    )
     return {name: (found[name], t) for name, t in wanted.items()}
 
 
@@ -166,4 +218,10 @@ def test_case(name):
     for way, attend in ways(case).items():
         for output, (found, wanted) in run(case, attend).items():
             narrow = wanted.dtype.itemsize == 2
-            torch.testing.assert_close(found, wanted, atol=5e-3 if narrow else 1e-5, rtol=1e-2 if narrow else 1e-4, msg=lambda m: f"{way}, {output}: {m}")
+            torch.testing.assert_close(
+                found,
+                wanted,
+                atol=5e-3 if narrow else 1e-5,
+                rtol=1e-2 if narrow else 1e-4,
+                msg=lambda m: f"{way}, {output}: {m}",
+            )

@@ -2,6 +2,7 @@
 
 If it fails: tools/outputs.py judges an output wrongly; the test shows the case.
 """
+
 import asyncio
 import re
 from xml.etree import ElementTree
@@ -28,10 +29,25 @@ SAME = [
     ({"n": 3.0}, {"n": 3}),
 ]
 OTHER = [
-    ("0.3333", "0.3343"), ("0.12", "0.14"), ("0.7", "0.8"), ("0.1.0", "0.1.1"), ("1.5", "-1.5"), ("torch.Size([2, 3])", "torch.Size([2, 4])"),
-    ("10001 steps.", "10002 steps."), ("10001.", "10002."), ("cat sat", "cats at"), ("nan", "0.0"), ("inf", "-inf"),
-    ("[0.1, 0.2]", "[0.1, 0.2, 0.3]"), ("0.10  0.20", "0.10\n0.20"), ("a", ["a"]), (1, True), (None, 0),
-    ({"a": 1}, {"b": 1}), ([1], [1, 2]), ({"n": 3}, {"n": 4}),
+    ("0.3333", "0.3343"),
+    ("0.12", "0.14"),
+    ("0.7", "0.8"),
+    ("0.1.0", "0.1.1"),
+    ("1.5", "-1.5"),
+    ("torch.Size([2, 3])", "torch.Size([2, 4])"),
+    ("10001 steps.", "10002 steps."),
+    ("10001.", "10002."),
+    ("cat sat", "cats at"),
+    ("nan", "0.0"),
+    ("inf", "-inf"),
+    ("[0.1, 0.2]", "[0.1, 0.2, 0.3]"),
+    ("0.10  0.20", "0.10\n0.20"),
+    ("a", ["a"]),
+    (1, True),
+    (None, 0),
+    ({"a": 1}, {"b": 1}),
+    ([1], [1, 2]),
+    ({"n": 3}, {"n": 4}),
 ]
 
 
@@ -45,9 +61,16 @@ def test_agree():
 
 def test_names_of_datasets_do_not_matter_but_their_content_does():
     def chart(name, value):
-        return with_data({"layer": [{"data": {"name": name}, "name": name}], "datasets": {name: [{"w": value}]}})
-    assert agree(chart("data-1f", 0.25)["layer"][0]["data"], chart("data-a0", 0.2501)["layer"][0]["data"])
-    assert not agree(chart("data-1f", 0.25)["layer"][0]["data"], chart("data-a0", 0.35)["layer"][0]["data"])
+        return with_data(
+            {"layer": [{"data": {"name": name}, "name": name}], "datasets": {name: [{"w": value}]}}
+        )
+
+    assert agree(
+        chart("data-1f", 0.25)["layer"][0]["data"], chart("data-a0", 0.2501)["layer"][0]["data"]
+    )
+    assert not agree(
+        chart("data-1f", 0.25)["layer"][0]["data"], chart("data-a0", 0.35)["layer"][0]["data"]
+    )
 
 
 def written(path, *sources):
@@ -67,23 +90,32 @@ def planted(path, old, new):
 
 def test_refresh_then_check(tmp_path):
     "What agrees stays byte for byte; what does not is named by check and mended by refresh."
-    path = written(tmp_path / "a.ipynb", "print('about', 1 / 3)", "2 + 2", "#| eval: false\nprint(undefined)")
+    path = written(
+        tmp_path / "a.ipynb", "print('about', 1 / 3)", "2 + 2", "#| eval: false\nprint(undefined)"
+    )
     asyncio.run(outputs.check(path))
     planted(path, "0.3333333333333333", "0.3333333333330000")
     before = path.read_bytes()
     assert asyncio.run(outputs.refresh(path)) == "unchanged" and path.read_bytes() == before
     planted(path, '"4"', '"5"')
-    with pytest.raises(outputs.Failure, match=r"a\.ipynb, cell cell-1: the saved output .*(?s:.*)-5\n.*\+4"):
+    with pytest.raises(
+        outputs.Failure, match=r"a\.ipynb, cell cell-1: the saved output .*(?s:.*)-5\n.*\+4"
+    ):
         asyncio.run(outputs.check(path))
     asyncio.run(outputs.refresh(path))
     assert '"4"' in path.read_text() and "0.3333333333330000" in path.read_text()
 
 
-CHARTED = "from attention_nb.figures.charts import bars\nimport torch\nbars(torch.tensor([{}, 1.0]), ['old dogs', 'bark'])"
+CHARTED = (
+    "from attention_nb.figures.charts import bars\nimport torch\n"
+    "bars(torch.tensor([{}, 1.0]), ['old dogs', 'bark'])"
+)
 
 
 def test_a_chart_is_saved_with_its_picture(tmp_path):
-    "Drawn anew when the chart is another; what only lacks one gets it without a run; by itself it changes nothing."
+    """Drawn anew when the chart is another; what only lacks one gets it without a run;
+    by itself it changes nothing.
+    """
     path = written(tmp_path / "chart.ipynb", CHARTED.format(3.0))
     data = nbformat.read(path, as_version=4).cells[0].outputs[0].data
     svg = ElementTree.fromstring(data["image/svg+xml"])
@@ -100,12 +132,15 @@ def test_a_chart_is_saved_with_its_picture(tmp_path):
     assert again["image/svg+xml"] != data["image/svg+xml"] and pictures.is_fresh(again)
 
 
-@pytest.mark.parametrize("source, says", [
-    ("x = 1\nx / 0", "ZeroDivisionError: division by zero"),
-    ("import warnings\nwarnings.warn('careless')", "careless"),
-    ("object()", "a memory address"),
-    ("print('took 12.5 ms')", "a clock time"),
-])
+@pytest.mark.parametrize(
+    "source, says",
+    [
+        ("x = 1\nx / 0", "ZeroDivisionError: division by zero"),
+        ("import warnings\nwarnings.warn('careless')", "careless"),
+        ("object()", "a memory address"),
+        ("print('took 12.5 ms')", "a clock time"),
+    ],
+)
 def test_what_a_cell_may_not_do(tmp_path, source, says):
     "The message names the cell, and the file is left as it was."
     path = written(tmp_path / "b.ipynb", "1")
@@ -129,28 +164,50 @@ def with_sources(path, *sources):
 
 
 def test_all_failing_cells_come_at_once(tmp_path):
-    "With what is stale, in the order of the book; and last those that only lacked a name which a failed cell was to define."
-    path = with_sources(written(tmp_path / "c.ipynb", "1", "2", "3", "4", "5", "6"),
-                        "import numbers\nx = 1 / 0\ny = x", "print(y)", "z = x", "z", "undefined", "7")
+    """With what is stale, in the order of the book; and last those that only lacked a name
+    which a failed cell was to define.
+    """
+    path = with_sources(
+        written(tmp_path / "c.ipynb", "1", "2", "3", "4", "5", "6"),
+        "import numbers\nx = 1 / 0\ny = x",
+        "print(y)",
+        "z = x",
+        "z",
+        "undefined",
+        "7",
+    )
     with pytest.raises(outputs.Failure) as failure:
         asyncio.run(outputs.check(path))
     said = str(failure.value)
     assert re.findall(r"^c\.ipynb, cell (\S+): (\w+)", said, re.M) == [
-        ("cell-0", "ZeroDivisionError"), ("cell-4", "NameError"), ("cell-5", "the")]
-    assert re.findall(r"^    (cell-\d \(no \w\))$", said, re.M) == ["cell-1 (no y)", "cell-2 (no x)", "cell-3 (no z)"]
+        ("cell-0", "ZeroDivisionError"),
+        ("cell-4", "NameError"),
+        ("cell-5", "the"),
+    ]
+    assert re.findall(r"^    (cell-\d \(no \w\))$", said, re.M) == [
+        "cell-1 (no y)",
+        "cell-2 (no x)",
+        "cell-3 (no z)",
+    ]
     assert said.count("Traceback") == 2
 
 
 def test_refresh_goes_on_after_a_failure(tmp_path, capfd):
     "The others are written; the end says how many were not."
-    bad, good = written(tmp_path / "bad.ipynb", "1"), with_sources(written(tmp_path / "good.ipynb", "1"), "2")
+    bad, good = (
+        written(tmp_path / "bad.ipynb", "1"),
+        with_sources(written(tmp_path / "good.ipynb", "1"), "2"),
+    )
     no_notebook = tmp_path / "conflict.ipynb"
     no_notebook.write_text("<<<<<<< HEAD\n", encoding="utf-8")
     before = with_sources(bad, "1 / 0").read_bytes()
     assert asyncio.run(outputs.each(outputs.refresh, [no_notebook, bad, good])) == 2
     assert bad.read_bytes() == before and '"2"' in good.read_text(encoding="utf-8")
     said = capfd.readouterr().err
-    assert "conflict.ipynb: this is no notebook" in said and "bad.ipynb, cell cell-0: ZeroDivisionError" in said
+    assert (
+        "conflict.ipynb: this is no notebook" in said
+        and "bad.ipynb, cell cell-0: ZeroDivisionError" in said
+    )
     assert "2 of 3 notebooks failed" in said
 
 
@@ -158,22 +215,38 @@ def test_a_kernel_that_dies_is_told_of(tmp_path):
     "With the cell that ran, and the file left as it was; the next kernel is there."
     path = with_sources(written(tmp_path / "dies.ipynb", "1"), "import os; os.kill(os.getpid(), 9)")
     before = path.read_bytes()
-    with pytest.raises(outputs.Failure, match="(?s)dies.ipynb, cell cell-0: DeadKernelError.*Kernel died"):
+    with pytest.raises(
+        outputs.Failure, match="(?s)dies.ipynb, cell cell-0: DeadKernelError.*Kernel died"
+    ):
         asyncio.run(outputs.refresh(path))
     assert path.read_bytes() == before
     assert asyncio.run(outputs.refresh(with_sources(path, "2"))) == "1 cells have new outputs"
 
 
 def test_a_kernel_is_new_though_it_is_forked(tmp_path, monkeypatch):
-    "What one leaves, the next does not find; and each has its own environment, folder and vector unit."
-    written(tmp_path / "first.ipynb", "import torch; torch.left = 1; torch.set_default_dtype(torch.float64)")
+    """What one leaves, the next does not find;
+    and each has its own environment, folder and vector unit.
+    """
+    written(
+        tmp_path / "first.ipynb",
+        "import torch; torch.left = 1; torch.set_default_dtype(torch.float64)",
+    )
     monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
-    path = written(tmp_path / "second.ipynb", "import os, sys, torch; hasattr(torch, 'left'), torch.get_default_dtype()",
-                   "torch.backends.cpu.get_cpu_capability(), os.path.basename(os.getcwd()), sys.flags.hash_randomization",
-                   "sys.argv[1], [folder for folder in sys.path if folder.endswith('tools')]")
+    path = written(
+        tmp_path / "second.ipynb",
+        "import os, sys, torch; hasattr(torch, 'left'), torch.get_default_dtype()",
+        (
+            "torch.backends.cpu.get_cpu_capability(), os.path.basename(os.getcwd()), "
+            "sys.flags.hash_randomization"
+        ),
+        "sys.argv[1], [folder for folder in sys.path if folder.endswith('tools')]",
+    )
     cells = nbformat.read(path, as_version=4).cells
     assert [outputs.printed(out) for cell in cells for out in cell.outputs] == [
-        "(False, torch.float32)", f"('DEFAULT', '{tmp_path.name}', 0)", "('-f', [])"]
+        "(False, torch.float32)",
+        f"('DEFAULT', '{tmp_path.name}', 0)",
+        "('-f', [])",
+    ]
 
 
 @pytest.fixture
@@ -185,11 +258,13 @@ def silent(monkeypatch):
         async def planted(client, **options):
             ran.append(len(ran) >= kernels)
             if not ran[-1]:
-                raise RuntimeError("Kernel didn't respond in 60 seconds")  # as jupyter_client says it
+                # as jupyter_client says it
+                raise RuntimeError("Kernel didn't respond in 60 seconds")
             return await execute(client, **options)
 
         monkeypatch.setattr(outputs.NotebookClient, "async_execute", planted)
         return ran
+
     return plant
 
 
@@ -233,14 +308,26 @@ def test_a_notebook_hangs_on_what_it_imports_and_reads(tmp_path, keys, monkeypat
     package = tmp_path / "book"
     monkeypatch.setattr(places, "ROOT", tmp_path)
     monkeypatch.setattr(places, "PACKAGE", package)
-    for name, source in {"__init__": "from .other import z", "a": "from .sub.b import x", "sub/__init__": "",
-                         "sub/b": "from ..c import x", "c": "x = 1", "other": "z = 1"}.items():
+    for name, source in {
+        "__init__": "from .other import z",
+        "a": "from .sub.b import x",
+        "sub/__init__": "",
+        "sub/b": "from ..c import x",
+        "c": "x = 1",
+        "other": "z = 1",
+    }.items():
         (package / name).parent.mkdir(parents=True, exist_ok=True)
         (package / f"{name}.py").write_text(source)
     (tmp_path / "numbers.txt").write_text("1")
     code = 'from book.a import x\n%time\nopen("numbers.txt")'
     path = with_sources(written(tmp_path / "e.ipynb", "1"), code)
-    changes = {"book/c.py": True, "book/sub/b.py": True, "book/other.py": False, "numbers.txt": True, "e.ipynb": True}
+    changes = {
+        "book/c.py": True,
+        "book/sub/b.py": True,
+        "book/other.py": False,
+        "numbers.txt": True,
+        "e.ipynb": True,
+    }
     for name, matters in changes.items():
         fresh.needed.cache_clear()
         fresh.keep(path, "slow")

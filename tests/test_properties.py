@@ -1,11 +1,13 @@
 """Every public function against PyTorch or plain Python, on inputs that nobody thought of.
 
-A `Case` says how to draw arguments and what the right answer is. The right answer is worked out in float64, and
-refuses (by any exception) arguments that have none; so one table serves both tests, of good arguments and of bad ones.
+A `Case` says how to draw arguments and what the right answer is. The right answer is worked out in
+float64, and refuses (by any exception) arguments that have none; so one table serves both tests, of
+good arguments and of bad ones.
 
-If it fails: The message holds the arguments; `HYPOTHESIS_PROFILE=thorough` tries more. Either the function or its
-`Case` in tests/properties/cases_<chapter>.py is wrong.
+If it fails: The message holds the arguments; `HYPOTHESIS_PROFILE=thorough` tries more.
+Either the function or its `Case` in tests/properties/cases_<chapter>.py is wrong.
 """
+
 import inspect
 import math
 import re
@@ -24,34 +26,49 @@ from tests.properties.common import TOLERANCE, Case
 
 
 def clear(a: dict[str, Any]) -> bool:
-    "Whether a mask can be read in one way only: (n, n) for n sequences of n tokens is refused where it looks like padding."
+    """Whether a mask can be read in one way only: (n, n) for n sequences of n tokens is refused
+    where it looks like padding.
+    """
     mask, x = a.get("mask"), a.get("x", a.get("ids"))
     drawn = isinstance(mask, Tensor) and isinstance(x, Tensor)
-    return not (drawn and mask.ndim == 2 and x.ndim > 1 and len(mask) == x.shape[0] == x.shape[1] > 1)
+    return not (
+        drawn and mask.ndim == 2 and x.ndim > 1 and len(mask) == x.shape[0] == x.shape[1] > 1
+    )
 
 
 each_case = pytest.mark.parametrize("name", CASES)
 
 
-OTHERS = ("attention_checks", "attention_nb.tools", "attention_nb.figures")  # they have tests of their own
+# They have tests of their own.
+OTHERS = ("attention_checks", "attention_nb.tools", "attention_nb.figures")
 
 
 def test_every_public_function_has_its_properties():
     """Each public function, and each public method of a public class, has a `Case`.
 
-    If it fails: Add one to `CASES` in tests/properties/cases_<chapter>.py: how to draw its arguments, and what is
-    right.
+    If it fails: Add one to `CASES` in tests/properties/cases_<chapter>.py:
+    how to draw its arguments, and what is right.
     """
     public = {n for n in nb.__all__ if not getattr(nb, n).__module__.startswith(OTHERS)}
     for name in list(public):
         if inspect.isclass(getattr(nb, name)):
-            public |= {f"{name}.{m}" for m in vars(getattr(nb, name)) if not m.startswith("_") and m != "extra_repr"}  # PyTorch's hook for repr
+            # PyTorch's hook for repr
+            public |= {
+                f"{name}.{m}"
+                for m in vars(getattr(nb, name))
+                if not m.startswith("_") and m != "extra_repr"
+            }
     lacking, extra = sorted(public - set(CASES)), sorted(set(CASES) - public)
-    assert not lacking, f"public, and without a Case in tests/properties/cases_<chapter>.py: {lacking}; say how to draw its arguments, and what is right"
+    assert not lacking, (
+        f"public, and without a Case in tests/properties/cases_<chapter>.py: {lacking}; "
+        "say how to draw its arguments, and what is right"
+    )
     assert not extra, f"in CASES, and not among the names of nbs/lookup/api.ipynb: {extra}"
     for name, case in CASES.items():
         for word in filter(None, [case.like, *case.also, *case.fixed]):
-            assert word in (*parameters(name), *inspect.signature(case.fn).parameters), f"{name} has no argument {word}"
+            assert word in (*parameters(name), *inspect.signature(case.fn).parameters), (
+                f"{name} has no argument {word}"
+            )
 
 
 def parameters(name: str) -> list[str]:
@@ -63,6 +80,7 @@ def parameters(name: str) -> list[str]:
 
 
 # Comparing
+
 
 def in_double(value: Any) -> Any:
     return value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
@@ -79,14 +97,24 @@ def tolerance(case: Case, dtype: torch.dtype) -> dict[str, float]:
 def same(got: Any, want: Any, dtype: torch.dtype, case: Case) -> None:
     "Fail unless `got` is `want`, in numbers, shape and type."
     if isinstance(want, Tensor):
-        assert isinstance(got, Tensor) and got.shape == want.shape, f"expected shape {tuple(want.shape)}; got {got}"
+        assert isinstance(got, Tensor) and got.shape == want.shape, (
+            f"expected shape {tuple(want.shape)}; got {got}"
+        )
         if want.is_complex() and got.is_complex():
-            got, want, dtype = torch.view_as_real(got).double(), torch.view_as_real(want).double(), torch.float64
+            got, want, dtype = (
+                torch.view_as_real(got).double(),
+                torch.view_as_real(want).double(),
+                torch.float64,
+            )
             return assert_close(got, want, atol=1e-4, rtol=1e-4, equal_nan=True)
-        assert got.dtype == (dtype if want.is_floating_point() else want.dtype), f"it has the type {got.dtype}"
+        assert got.dtype == (dtype if want.is_floating_point() else want.dtype), (
+            f"it has the type {got.dtype}"
+        )
         if not want.is_floating_point():
             return assert_close(got, want, rtol=0, atol=0)
-        assert_close(got.double(), want.to(dtype).double(), **tolerance(case, dtype), equal_nan=True)
+        assert_close(
+            got.double(), want.to(dtype).double(), **tolerance(case, dtype), equal_nan=True
+        )
     elif isinstance(want, (tuple, list)):
         assert type(got) is type(want) and len(got) == len(want), f"expected {want}; got {got}"
         for g, w in zip(got, want):
@@ -97,7 +125,9 @@ def same(got: Any, want: Any, dtype: torch.dtype, case: Case) -> None:
             same(got[key], want[key], dtype, case)
     else:
         both_nan = got != got and want != want
-        assert (got == want or both_nan) and type(got) is type(want), f"expected {want!r}; got {got!r}"
+        assert (got == want or both_nan) and type(got) is type(want), (
+            f"expected {want!r}; got {got!r}"
+        )
 
 
 def type_of_result(case: Case, a: dict[str, Any]) -> torch.dtype:
@@ -108,7 +138,8 @@ def type_of_result(case: Case, a: dict[str, Any]) -> torch.dtype:
     for name, other in a.items():
         if name in ("positions", "angles"):  # they turn rows, and leave their type
             continue
-        if isinstance(other, Tensor) and other.dtype in TOLERANCE:  # where types differ, the wider one is right
+        # where types differ, the wider one is right
+        if isinstance(other, Tensor) and other.dtype in TOLERANCE:
             dtype = torch.result_type(like.to(dtype), other)
     return dtype
 
@@ -118,17 +149,25 @@ def gradients(fn: Callable[..., Any], a: dict[str, Any], leaves: list[str]) -> t
     inputs = a | {name: a[name].detach().requires_grad_() for name in leaves}
     out = fn(**inputs)
     rng = torch.Generator().manual_seed(0)
-    total = sum((t.double() * torch.randn(t.shape, generator=rng, dtype=torch.float64)).sum()
-                for t in (out if isinstance(out, tuple) else (out,)) if isinstance(t, Tensor))
-    return torch.autograd.grad(total, [inputs[n] for n in leaves], allow_unused=True, materialize_grads=True)
+    total = sum(
+        (t.double() * torch.randn(t.shape, generator=rng, dtype=torch.float64)).sum()
+        for t in (out if isinstance(out, tuple) else (out,))
+        if isinstance(t, Tensor)
+    )
+    return torch.autograd.grad(
+        total, [inputs[n] for n in leaves], allow_unused=True, materialize_grads=True
+    )
 
 
 # The tests
 
+
 @each_case
 @given(data=st.data())
 def test_right_for_every_shape_dtype_mask_and_stride(name, data):
-    "Numbers, types and gradients are those of PyTorch or plain Python; what goes in stays as it was."
+    """Numbers, types and gradients are those of PyTorch or plain Python;
+    what goes in stays as it was.
+    """
     case = CASES[name]
     a = data.draw(case.draw.filter(clear))
     before = {n: v.clone() for n, v in a.items() if isinstance(v, Tensor)}
@@ -136,12 +175,18 @@ def test_right_for_every_shape_dtype_mask_and_stride(name, data):
     same(case.fn(**a), case.want(**precise), dtype, case)
     for n, v in before.items():
         assert torch.equal(a[n], v), f"{n} was changed"
-    leaves = [n for n, v in a.items() if isinstance(v, Tensor) and v.is_floating_point() and v.ndim and n != "bias"]
+    leaves = [
+        n
+        for n, v in a.items()
+        if isinstance(v, Tensor) and v.is_floating_point() and v.ndim and n != "bias"
+    ]
     if leaves and case.like:
         got, want = gradients(case.fn, a, leaves), gradients(case.want, precise, leaves)
         for n, g, w in zip(leaves, got, want):
             tol = 4 * TOLERANCE[dtype]
-            assert_close(g.double(), w, atol=tol, rtol=tol, msg=lambda m, n=n: f"the gradient of {n}: {m}")
+            assert_close(
+                g.double(), w, atol=tol, rtol=tol, msg=lambda m, n=n: f"the gradient of {n}: {m}"
+            )
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -149,17 +194,74 @@ def test_right_for_every_shape_dtype_mask_and_stride(name, data):
 def test_sixteen_bits_are_widened(name, dtype):
     "On many numbers at once: one result that was rounded on the way, and one is seen."
     rng = torch.Generator().manual_seed(0)
-    x, q, k, v = (torch.randn(shape, generator=rng).mul(3).to(dtype) for shape in ((2, 37, 41), (2, 37, 11), (2, 41, 11), (2, 41, 13)))
-    a = {"x": x, "scores": x, "q": q, "k": k, "v": v, "scale": 0.3, "dim": -1, "mask": x > -3, "cap": 5.0,
-         "sinks": torch.tensor([0.3, -1.0]).to(dtype), "block_size": 16}
+    x, q, k, v = (
+        torch.randn(shape, generator=rng).mul(3).to(dtype)
+        for shape in ((2, 37, 41), (2, 37, 11), (2, 41, 11), (2, 41, 13))
+    )
+    a = {
+        "x": x,
+        "scores": x,
+        "q": q,
+        "k": k,
+        "v": v,
+        "scale": 0.3,
+        "dim": -1,
+        "mask": x > -3,
+        "cap": 5.0,
+        "sinks": torch.tensor([0.3, -1.0]).to(dtype),
+        "block_size": 16,
+    }
     a = {n: value for n, value in a.items() if n in parameters(name)}
-    same(CASES[name].fn(**a), CASES[name].want(**{n: in_double(value) for n, value in a.items()}), dtype, CASES[name])
+    same(
+        CASES[name].fn(**a),
+        CASES[name].want(**{n: in_double(value) for n, value in a.items()}),
+        dtype,
+        CASES[name],
+    )
 
 
-PLAIN = [None, True, "a", b"a", "", 0, -1, -3, 1.5, math.nan, math.inf, 1j, (), [], {}, [1.5], [-1], [None], ["a"],
-         [["a"]], [[1], [2, 3]], {"a": None}, {1}, [2**70], object(), len, int, torch.float32, torch.int64]
-TYPES = [torch.int64, torch.uint8, torch.bool, torch.complex64, torch.float16, torch.bfloat16, torch.float32,
-         torch.float64, torch.float8_e4m3fn]
+PLAIN = [
+    None,
+    True,
+    "a",
+    b"a",
+    "",
+    0,
+    -1,
+    -3,
+    1.5,
+    math.nan,
+    math.inf,
+    1j,
+    (),
+    [],
+    {},
+    [1.5],
+    [-1],
+    [None],
+    ["a"],
+    [["a"]],
+    [[1], [2, 3]],
+    {"a": None},
+    {1},
+    [2**70],
+    object(),
+    len,
+    int,
+    torch.float32,
+    torch.int64,
+]
+TYPES = [
+    torch.int64,
+    torch.uint8,
+    torch.bool,
+    torch.complex64,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.float8_e4m3fn,
+]
 
 
 @st.composite
@@ -167,26 +269,57 @@ def spoiled(draw, value: Any):
     "Something that does not belong in the place of `value`; now and then it does."
     if isinstance(value, Tensor) and draw(st.integers(0, 2)):
         dim = draw(st.integers(0, value.ndim - 1)) if value.ndim else 0
-        ways = [lambda: value[None], lambda: value.flatten(), lambda: value.to(draw(st.sampled_from(TYPES))),
-                lambda: value.tolist(), lambda: torch.stack([value, value]), lambda: value * math.nan, lambda: ~value]
+        ways = [
+            lambda: value[None],
+            lambda: value.flatten(),
+            lambda: value.to(draw(st.sampled_from(TYPES))),
+            lambda: value.tolist(),
+            lambda: torch.stack([value, value]),
+            lambda: value * math.nan,
+            lambda: ~value,
+        ]
         if value.ndim:
-            ways += [lambda: value.select(dim, 0), lambda: value.narrow(dim, 0, 1), lambda: value.narrow(dim, 0, 0),
-                     lambda: torch.cat([value, value], dim), lambda: value.transpose(dim, -1), lambda: value.flatten()[0]]
+            ways += [
+                lambda: value.select(dim, 0),
+                lambda: value.narrow(dim, 0, 1),
+                lambda: value.narrow(dim, 0, 0),
+                lambda: torch.cat([value, value], dim),
+                lambda: value.transpose(dim, -1),
+                lambda: value.flatten()[0],
+            ]
         try:
             return draw(st.sampled_from(ways))()
-        except (RuntimeError, TypeError, IndexError):  # there is no ~ of a float, no first of nothing
+        # there is no ~ of a float, no first of nothing
+        except (RuntimeError, TypeError, IndexError):
             return None
     if isinstance(value, Mapping) and draw(st.booleans()):
-        bad = draw(st.sampled_from([*PLAIN, *(torch.ones(s).to(t) for s in ((), (2,), (2, 2)) for t in TYPES)]))
+        bad = draw(
+            st.sampled_from(
+                [*PLAIN, *(torch.ones(s).to(t) for s in ((), (2,), (2, 2)) for t in TYPES)]
+            )
+        )
         return dict.fromkeys(value, bad)
     if type(value) is int and draw(st.integers(0, 2)):
-        ways = [value + 1, value - 1, -value, float(value), str(value), torch.tensor(value), [value]]
+        ways = [
+            value + 1,
+            value - 1,
+            -value,
+            float(value),
+            str(value),
+            torch.tensor(value),
+            [value],
+        ]
         return draw(st.sampled_from(ways))
-    return draw(st.sampled_from([*PLAIN, *(torch.ones(s).to(t) for s in ((), (2,), (2, 2)) for t in TYPES)]))
+    return draw(
+        st.sampled_from([*PLAIN, *(torch.ones(s).to(t) for s in ((), (2,), (2, 2)) for t in TYPES)])
+    )
 
 
-def judge(name: str, a: dict[str, Any], wrong: list[str], fit: set[str] = frozenset()) -> str | None:
-    """What is wrong with how a function takes these arguments, of which `wrong` may be bad; None if nothing is.
+def judge(
+    name: str, a: dict[str, Any], wrong: list[str], fit: set[str] = frozenset()
+) -> str | None:
+    """What is wrong with how a function takes these arguments,
+    of which `wrong` may be bad; None if nothing is.
 
     The arguments `fit` must fit each other, so an error may name one where another is bad.
     """
@@ -194,10 +327,13 @@ def judge(name: str, a: dict[str, Any], wrong: list[str], fit: set[str] = frozen
     try:
         got = case.fn(**a)
     except (TypeError, ValueError) as error:
-        words = {*wrong, *(case.also.get(w) for w in wrong), *(fit if fit & set(wrong) else ())} - {None}
+        words = {*wrong, *(case.also.get(w) for w in wrong), *(fit if fit & set(wrong) else ())} - {
+            None
+        }
         said = str(error).splitlines()[0] if str(error) else ""
         if re.match(rf"(?:[\w, ]+, )?(?:{'|'.join(words)})\b", said) or any(
-                re.match(rf"\w+: .*\b{w}\b", said) for w in wrong):
+            re.match(rf"\w+: .*\b{w}\b", said) for w in wrong
+        ):
             return None
         return f"{type(error).__name__}, argument not named: {error}"
     except Exception as error:
@@ -215,10 +351,14 @@ def judge(name: str, a: dict[str, Any], wrong: list[str], fit: set[str] = frozen
     return None
 
 
-@pytest.mark.parametrize("name", [n for n, case in CASES.items() if set(parameters(n)) - set(case.fixed)])
+@pytest.mark.parametrize(
+    "name", [n for n, case in CASES.items() if set(parameters(n)) - set(case.fixed)]
+)
 @given(data=st.data())
 def test_bad_arguments_are_told_of(name, data):
-    "Wrong types, ranks, sizes and values end in a right result, or in a ValueError or TypeError that names them."
+    """Wrong types, ranks, sizes and values end in a right result,
+    or in a ValueError or TypeError that names them.
+    """
     a = dict(data.draw(CASES[name].draw.filter(clear)))
     names = sorted(set(a) - set(CASES[name].fixed))
     fit = {n for n in names if isinstance(a[n], Tensor)} | {n for n in names if n == "mask"}
@@ -235,15 +375,22 @@ _X, _B = torch.ones(2, 3, 3), torch.ones(2, 2, 3, 3, dtype=torch.bool)
 _QKV = dict.fromkeys("qkv", _X)
 
 
-@pytest.mark.parametrize("name, a, wrong", [
-    ("masked_softmax", {"scores": _X, "mask": _B, "dim": -1}, "mask"),
-    ("scaled_dot_product_attention", {**_QKV, "mask": _B}, "mask"),
-    ("fused_attention", {**_QKV, "mask": _B}, "mask"),
-    ("naive_attention", {**_QKV, "mask": _B}, "mask"),
-    ("attention_scores", {"q": _X, "k": _X[:1]}, "k"),
-    ("from_torch_masks", {"attn_mask": _B[0], "key_padding_mask": _B[0, :1, 0], "n_heads": 1}, "key_padding_mask"),
-    ("Vocab.decode", {"self": nb.Vocab(["a", "b"]), "ids": [-1]}, "ids"),
-])
+@pytest.mark.parametrize(
+    "name, a, wrong",
+    [
+        ("masked_softmax", {"scores": _X, "mask": _B, "dim": -1}, "mask"),
+        ("scaled_dot_product_attention", {**_QKV, "mask": _B}, "mask"),
+        ("fused_attention", {**_QKV, "mask": _B}, "mask"),
+        ("naive_attention", {**_QKV, "mask": _B}, "mask"),
+        ("attention_scores", {"q": _X, "k": _X[:1]}, "k"),
+        (
+            "from_torch_masks",
+            {"attn_mask": _B[0], "key_padding_mask": _B[0, :1, 0], "n_heads": 1},
+            "key_padding_mask",
+        ),
+        ("Vocab.decode", {"self": nb.Vocab(["a", "b"]), "ids": [-1]}, "ids"),
+    ],
+)
 def test_nothing_broadcasts_or_wraps_in_silence(name, a, wrong):
     "The bad arguments that are easily drawn too seldom."
     assert judge(name, a, [wrong]) is None

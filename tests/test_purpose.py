@@ -1,4 +1,7 @@
-"""A red test says what it is for: its docstring and that of its module stand in the report, by a hook in conftest.py."""
+"""A red test says what it is for: its docstring and that of its module stand in the report,
+by a hook in conftest.py.
+"""
+
 import os
 import subprocess
 import sys
@@ -35,16 +38,26 @@ def test_green():
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_failed_test_says_what_to_do(tmp_path, workers):
-    """The text comes after a failure and after an error of a fixture, with workers too; a test that passes says nothing.
+    """The text comes after a failure and after an error of a fixture, with workers too;
+    a test that passes says nothing.
 
     If not: see `purpose` and `pytest_runtest_makereport` in tests/conftest.py.
     """
     (tmp_path / "test_some.py").write_text(FILE, encoding="utf-8")
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(str(ROOT / name) for name in ("tests", "tools", "."))}
-    done = subprocess.run([sys.executable, "-m", "pytest", "-p", "conftest", "-n", str(workers), "--color=no", "."],
-                          cwd=tmp_path, env=env, text=True, capture_output=True)
+    env = os.environ | {
+        "PYTHONPATH": os.pathsep.join(str(ROOT / name) for name in ("tests", "tools", "."))
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "conftest", "-n", str(workers), "--color=no", "."],
+        cwd=tmp_path,
+        env=env,
+        text=True,
+        capture_output=True,
+    )
     assert done.returncode == 1, done.stdout + done.stderr
     assert done.stdout.count("- What this test is for -") == 2, done.stdout
-    assert "One is two.\n\nIf not: run `make prepare`.\n\nWhat these tests look at.\n" in done.stdout
+    assert (
+        "One is two.\n\nIf not: run `make prepare`.\n\nWhat these tests look at.\n" in done.stdout
+    )
     assert "The fixture is made. If not: mend it." in done.stdout
     assert "Nobody needs this text." not in done.stdout

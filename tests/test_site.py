@@ -1,7 +1,10 @@
-"""The built site as files: links, headings, descriptions and titles. What needs a browser is in test_browser.py.
+"""The built site as files: links, headings, descriptions and titles.
+
+What needs a browser is in test_browser.py.
 
 If it fails: The message names page and place. Mend the notebook, then run `make prepare`.
 """
+
 import posixpath
 import re
 from collections import Counter
@@ -11,7 +14,10 @@ from browser import DOCS
 from bs4 import BeautifulSoup, Tag
 from conftest import ROOT, fail_if
 
-BASE = re.search(r"(?m)^doc_baseurl *= *(\S+)", (ROOT / "settings.ini").read_text(encoding="utf-8"))[1]  # where a host shows the site; 404.html counts from there
+# Where a host shows the site; 404.html counts from there.
+BASE = re.search(
+    r"(?m)^doc_baseurl *= *(\S+)", (ROOT / "settings.ini").read_text(encoding="utf-8")
+)[1]
 OURS = ("href", "src", "poster", "data")  # attributes that hold an address
 
 
@@ -53,29 +59,47 @@ def test_no_page_is_an_island(soups):
     reached, new = {"404.html"}, {"index.html"}  # the server shows 404.html by itself
     while new:
         reached |= new
-        new = {link[0] for page in new for address in addresses(soups[page]) if (link := target(page, address))}
+        new = {
+            link[0]
+            for page in new
+            for address in addresses(soups[page])
+            if (link := target(page, address))
+        }
         new = (new & soups.keys()) - reached
     fail_if(sorted(soups.keys() - reached), "No link leads here:")
 
 
 def test_ids_are_unique(soups):
     "A link to an id that is there twice leads to the wrong one."
-    found = [f"{page}: {n} × {ident}" for page, soup in soups.items()
-             for ident, n in Counter(tag["id"] for tag in soup.find_all(id=True)).items() if n > 1]
+    found = [
+        f"{page}: {n} × {ident}"
+        for page, soup in soups.items()
+        for ident, n in Counter(tag["id"] for tag in soup.find_all(id=True)).items()
+        if n > 1
+    ]
     fail_if(found, "Ids that are not unique:")
 
 
 def test_headings(soups):
-    "One h1, the first; below it, no level is left out: people with a screen reader find their way by them."
+    """One h1, the first; below it, no level is left out:
+    people with a screen reader find their way by them.
+    """
     found = []
     for page, soup in soups.items():
         headings = soup.find_all(re.compile(r"^h[1-6]$"))
         levels = [int(h.name[1]) for h in headings]
         if levels[:1] != [1] or levels.count(1) != 1:
             found.append(f"{page}: levels {levels[:5]} …; the first is h1, and no other")
-        found += [f"{page}: h{b} after h{a}: {h.get_text()}" for a, b, h in zip(levels, levels[1:], headings[1:])
-                  if b > a + 1]
-        found += [f"{page}: an empty h{level}" for level, h in zip(levels, headings) if not h.get_text(strip=True)]
+        found += [
+            f"{page}: h{b} after h{a}: {h.get_text()}"
+            for a, b, h in zip(levels, levels[1:], headings[1:])
+            if b > a + 1
+        ]
+        found += [
+            f"{page}: an empty h{level}"
+            for level, h in zip(levels, headings)
+            if not h.get_text(strip=True)
+        ]
     fail_if(found, "Headings out of order:")
 
 
@@ -84,14 +108,21 @@ def test_title_and_description(soups):
     found, of = [], {"title": {}, "description": {}}
     for page, soup in soups.items():
         meta = soup.find_all("meta", attrs={"name": "description"})
-        said = {"title": soup.title.get_text(strip=True) if soup.title else "",
-                "description": meta[0]["content"].strip() if len(meta) == 1 else ""}
+        said = {
+            "title": soup.title.get_text(strip=True) if soup.title else "",
+            "description": meta[0]["content"].strip() if len(meta) == 1 else "",
+        }
         found += [f"{page}: lang is {soup.html.get('lang')}"] * (soup.html.get("lang") != "en")
         for kind, text in said.items():
             other = of[kind].setdefault(text, page)
-            found += [f"{page}: no {kind}"] * (not text) or [f"{page}: same {kind} as {other}"] * (other != page)
-        found += [f"{page}: a description of {n} characters; 170 at most"
-                  for n in [len(said["description"])] if n > 170]
+            found += [f"{page}: no {kind}"] * (not text) or [f"{page}: same {kind} as {other}"] * (
+                other != page
+            )
+        found += [
+            f"{page}: a description of {n} characters; 170 at most"
+            for n in [len(said["description"])]
+            if n > 170
+        ]
     fail_if(found, "Titles and descriptions:")
 
 
@@ -107,11 +138,16 @@ def test_every_picture_is_described(soups):
     "Pictures by `alt` or a title, figures by a caption and a table of their data."
     found = []
     for page, soup in soups.items():
-        found += [f"{page}: {str(tag)[:100]}" for tag in soup.find_all(["img", "svg"])
-                  if not described(tag) and "none" not in tag.get("style", "")]
+        found += [
+            f"{page}: {str(tag)[:100]}"
+            for tag in soup.find_all(["img", "svg"])
+            if not described(tag) and "none" not in tag.get("style", "")
+        ]
         for figure in soup.find_all("figure"):
             caption = figure.find("figcaption")
-            found += [f"{page}#{figure.get('id')}: no caption"] * (not caption or not caption.get_text(strip=True))
+            found += [f"{page}#{figure.get('id')}: no caption"] * (
+                not caption or not caption.get_text(strip=True)
+            )
             if "chart" in figure.get("class", []):
                 found += [f"{page}#{figure.get('id')}: no table"] * (not figure.select("table td"))
     fail_if(found, "Not described:")
@@ -119,6 +155,10 @@ def test_every_picture_is_described(soups):
 
 def test_headers_of_tables(soups):
     "A screen reader says a cell's column or line with it."
-    found = [f"{page}: {table.get_text(' ', strip=True)[:80]}" for page, soup in soups.items()
-             for table in soup.select("table:not(.indextable)") if not table.find("th")]  # the index: columns, no data
+    found = [
+        f"{page}: {table.get_text(' ', strip=True)[:80]}"
+        for page, soup in soups.items()
+        for table in soup.select("table:not(.indextable)")  # the index: columns, no data
+        if not table.find("th")
+    ]
     fail_if(found, "Tables without a header:")

@@ -1,7 +1,9 @@
 """`make train` refuses to write what is not what the chapters promise.
 
-If it fails: `complaints` in tools/training accepts what it should refuse, or refuses what is shipped.
+If it fails: `complaints` in tools/training accepts what it should refuse,
+or refuses what is shipped.
 """
+
 import copy
 import json
 
@@ -15,12 +17,23 @@ def shipped(name: str) -> dict:
     return json.loads((TRAINED / f"{name}.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("path, value, complaint", [
-    (("whole", "short"), [1, 1, 1, 0.999, 0.999], "short: expected 1.0 for all seeds but one"),
-    (("whole", "sentences"), [1, 1, 1, 1, 0.994], "sentences: expected 1.0"),
-    (("parts", "no positions"), [0.5, 0.6, 0.7], "no positions: published 0.0545 to 0.07; the median is now 0.6"),
-    (("unseen", "six digits"), [0.1, 0.0, 0.1], "six digits: published 0.0 to 0.0; the median is now 0.1"),
-])
+@pytest.mark.parametrize(
+    "path, value, complaint",
+    [
+        (("whole", "short"), [1, 1, 1, 0.999, 0.999], "short: expected 1.0 for all seeds but one"),
+        (("whole", "sentences"), [1, 1, 1, 1, 0.994], "sentences: expected 1.0"),
+        (
+            ("parts", "no positions"),
+            [0.5, 0.6, 0.7],
+            "no positions: published 0.0545 to 0.07; the median is now 0.6",
+        ),
+        (
+            ("unseen", "six digits"),
+            [0.1, 0.0, 0.1],
+            "six digits: published 0.0 to 0.0; the median is now 0.1",
+        ),
+    ],
+)
 def test_a_translator_outside_the_spread_is_refused(path, value, complaint):
     "And one within it is not."
     published = shipped("translation")
@@ -34,7 +47,12 @@ def test_a_translator_outside_the_spread_is_refused(path, value, complaint):
 def trained() -> dict:
     "The ten shipped trainings of chapter 9, with steps as numbers, as they are measured."
     runs = shipped("induction")["trainings"]["model"]
-    return {"model": [run | {"curve": {int(step): point for step, point in run["curve"].items()}} for run in runs]}
+    return {
+        "model": [
+            run | {"curve": {int(step): point for step, point in run["curve"].items()}}
+            for run in runs
+        ]
+    }
 
 
 def test_heads_that_do_not_keep_a_promise_are_refused():
@@ -43,12 +61,22 @@ def test_heads_that_do_not_keep_a_promise_are_refused():
     head, previous = (trained()["model"][3][f"{name}_head"] for name in ("induction", "previous"))
     other = (head + 1) % 4
     broken = {
-        "an induction score over 0.9": lambda run: run["curve"][induction.KEPT[-1]]["induction"][1].__setitem__(head, 0.89),
+        "an induction score over 0.9": lambda run: run["curve"][induction.KEPT[-1]]["induction"][
+            1
+        ].__setitem__(head, 0.89),
         "99 % copied": lambda run: run["curve"][induction.KEPT[-1]].__setitem__("copying", 0.98),
-        "5 % at most without the induction head": lambda run: run["ablated"]["mean"][1].__setitem__(head, 0.06),
-        "10 % at most without the previous-token head": lambda run: run["ablated"]["resample"][0].__setitem__(previous, 0.11),
-        "98 % at least without another head": lambda run: run["ablated"]["mean"][1].__setitem__(other, 0.97),
-        "99 % by one head of its layer": lambda run: run["alone_in_layer"].__setitem__("mean", 0.98),
+        "5 % at most without the induction head": lambda run: run["ablated"]["mean"][1].__setitem__(
+            head, 0.06
+        ),
+        "10 % at most without the previous-token head": lambda run: run["ablated"]["resample"][
+            0
+        ].__setitem__(previous, 0.11),
+        "98 % at least without another head": lambda run: run["ablated"]["mean"][1].__setitem__(
+            other, 0.97
+        ),
+        "99 % by one head of its layer": lambda run: run["alone_in_layer"].__setitem__(
+            "mean", 0.98
+        ),
     }
     for promise, break_it in broken.items():
         measured = trained()

@@ -1,7 +1,9 @@
-"""Training that is interrupted, files that cannot be written, and `attention-nb translate`: what a notebook cannot test.
+"""Training that is interrupted, files that cannot be written, and `attention-nb translate`:
+what a notebook cannot test.
 
 If it fails: `nbs/08_translation.ipynb` holds the functions; `make train` writes the shipped files.
 """
+
 import errno
 import json
 import os
@@ -37,7 +39,8 @@ import sys, torch
 torch.set_num_threads(1)
 from attention_nb.translation import *
 pairs = lambda numbers: [encode_pairs(number_sentences(numbers, short)) for short in (True, False)]
-fit(new_translator(seed=3), pairs(range(1, 50)), pairs(range(50, 57)), {SETTINGS}, sys.argv[1], progress=False)
+train, held = pairs(range(1, 50)), pairs(range(50, 57))
+fit(new_translator(seed=3), train, held, {SETTINGS}, sys.argv[1], progress=False)
 """
 
 
@@ -50,13 +53,17 @@ def train_here(folder=None, settings=SETTINGS, seed=3):
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return model, fit(model, pairs(range(1, 50)), pairs(range(50, 57)), settings, folder, progress=False)
+        return model, fit(
+            model, pairs(range(1, 50)), pairs(range(50, 57)), settings, folder, progress=False
+        )
     finally:
         torch.set_num_threads(threads)
 
 
 def test_killed_at_random_moments_and_resumed(tmp_path):
-    "It ends with the numbers of a training that nobody interrupted, to the last bit; every file left is whole."
+    """It ends with the numbers of a training that nobody interrupted, to the last bit;
+    every file left is whole.
+    """
     env = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     chance, kills = random.Random(), 0
     for _ in range(3):
@@ -82,19 +89,31 @@ def test_the_library_reads_what_we_read(tmp_path):
     "Our reader of ten lines and safetensors agree, on a checkpoint and on the shipped file."
     from safetensors import safe_open
     from safetensors.torch import load_file
+
     path = save_checkpoint(begin(new_translator()), tmp_path)
     for file in (path, translation.TRAINED / "translator.safetensors"):
         ours, said = read_safetensors(file)
         theirs = load_file(file)
-        assert ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
+        assert ours.keys() == theirs.keys() and all(
+            torch.equal(ours[name], theirs[name]) for name in ours
+        )
         with safe_open(file, "pt") as opened:
             assert opened.metadata() == said
 
 
-@pytest.mark.parametrize("change, said", [
-    ({"lr": 0.5}, r"settings: expected those of .*, lr=0.004; got lr=0.5. Use the same settings, or another folder"),
-    ({"seed": 1}, "settings: expected those of .*, seed=5; got seed=1"),
-])
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        (
+            {"lr": 0.5},
+            (
+                r"settings: expected those of .*, lr=0.004; got lr=0.5. Use the same settings, "
+                r"or another folder"
+            ),
+        ),
+        ({"seed": 1}, "settings: expected those of .*, seed=5; got seed=1"),
+    ],
+)
 def test_a_checkpoint_of_other_settings(change, said, tmp_path):
     "Is refused, and the message says what differs."
     save_checkpoint(begin(new_translator(), SETTINGS), tmp_path)
@@ -107,7 +126,10 @@ def test_a_checkpoint_of_another_model(tmp_path):
     save_checkpoint(begin(new_translator(), SETTINGS), tmp_path)
     other = new_translator(translation.TranslatorConfig(d_ff=48))
     before = [p.clone() for p in other.parameters()]
-    with pytest.raises(ValueError, match=r"model: expected that of .*up_proj.weight is \(64, 32\) there, and \(48, 32\) here"):
+    with pytest.raises(
+        ValueError,
+        match=r"model: expected that of .*up_proj.weight is \(64, 32\) there, and \(48, 32\) here",
+    ):
         resume(begin(other, SETTINGS), tmp_path)
     assert all(torch.equal(p, q) for p, q in zip(other.parameters(), before))
 
@@ -133,17 +155,29 @@ except OSError as e:
 
 
 def test_a_file_that_finds_no_room(tmp_path, monkeypatch):
-    "The message says which file and how many bytes; the old file stays, and nothing unfinished is left."
+    """The message says which file and how many bytes; the old file stays,
+    and nothing unfinished is left.
+    """
     path = tmp_path / "kept"
     write_atomically(path, b"old")
-    said = subprocess.run([sys.executable, "-c", FULL, str(path)], env=os.environ | {"PYTHONPATH": str(ROOT)}, text=True, capture_output=True)
-    assert "kept could not be written (5,000 bytes): File too large. What was stored before is untouched" in said.stdout, said
+    said = subprocess.run(
+        [sys.executable, "-c", FULL, str(path)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        text=True,
+        capture_output=True,
+    )
+    assert (
+        "kept could not be written (5,000 bytes): File too large. "
+        "What was stored before is untouched"
+    ) in said.stdout, said
 
     def full(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left on device. What was stored before is untouched") as caught:
+    with pytest.raises(
+        OSError, match="No space left on device. What was stored before is untouched"
+    ) as caught:
         write_atomically(path, b"new")
     assert caught.value.errno == errno.ENOSPC
     assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
@@ -151,15 +185,20 @@ def test_a_file_that_finds_no_room(tmp_path, monkeypatch):
 
 def test_a_loss_that_is_not_finite(tmp_path):
     "Stops the training in its step; the checkpoints before it stay."
-    with pytest.raises(FloatingPointError, match="loss: expected a finite number; got nan in step .* smaller lr"):
+    with pytest.raises(
+        FloatingPointError, match="loss: expected a finite number; got nan in step .* smaller lr"
+    ):
         train_here(tmp_path, replace(SETTINGS, lr=1e20, clip=1e9))
     assert [path.name for path in sorted(tmp_path.iterdir())][:1] == ["step-000000.safetensors"]
 
 
-@pytest.mark.parametrize("package, call", [
-    ("tqdm", lambda folder: fit(new_translator(), pairs([1]), pairs([2]), SETTINGS)),
-    ("safetensors", lambda folder: save_checkpoint(begin(new_translator()), folder)),
-])
+@pytest.mark.parametrize(
+    "package, call",
+    [
+        ("tqdm", lambda folder: fit(new_translator(), pairs([1]), pairs([2]), SETTINGS)),
+        ("safetensors", lambda folder: save_checkpoint(begin(new_translator()), folder)),
+    ],
+)
 def test_a_package_that_is_not_installed(package, call, monkeypatch, tmp_path):
     "Is named, and how to install it."
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
@@ -180,13 +219,24 @@ def command():
     env = os.environ | {"PYTHONPATH": str(ROOT)}
 
     def call(*words):
-        return subprocess.run([sys.executable, "-m", "attention_nb", "translate", *words], cwd="/", env=env, text=True, capture_output=True)
+        return subprocess.run(
+            [sys.executable, "-m", "attention_nb", "translate", *words],
+            cwd="/",
+            env=env,
+            text=True,
+            capture_output=True,
+        )
+
     return call
 
 
 def test_the_command_translates(command):
-    "A line for each text; a word that is not known is named, the other texts are translated, and the status is 2."
-    done = command("four hundred and two", "Ninety-nine", "one is one", "nine hundred thousand and seven")
+    """A line for each text; a word that is not known is named,
+    the other texts are translated, and the status is 2.
+    """
+    done = command(
+        "four hundred and two", "Ninety-nine", "one is one", "nine hundred thousand and seven"
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "402\n99\n1 la 1\n900007\n", "")
     done = command("fourty two", "seven", "")
     assert (done.returncode, done.stdout) == (2, "7\n")

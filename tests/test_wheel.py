@@ -1,8 +1,9 @@
 """The built wheel, as someone gets it who has never seen this repository.
 
-If it fails: The message says which file or requirement; setup.py, MANIFEST.in and settings.ini hold what goes in.
-It needs a network, for the newest fastcore.
+If it fails: The message says which file or requirement; setup.py, MANIFEST.in and settings.ini hold
+what goes in. It needs a network, for the newest fastcore.
 """
+
 import json
 import os
 import re
@@ -21,7 +22,9 @@ pytestmark = pytest.mark.ci
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
-    "The wheel, built from the source distribution, built from a copy: so each holds what the next one needs."
+    """The wheel, built from the source distribution, built from a copy:
+    so each holds what the next one needs.
+    """
     tmp = tmp_path_factory.mktemp("build")
     unwanted = shutil.ignore_patterns(".*", "docs", "build", "dist", "*.egg-info", "__pycache__")
     shutil.copytree(ROOT, tmp / "source", ignore=unwanted)
@@ -29,17 +32,24 @@ def wheel(tmp_path_factory) -> Path:
     return next((tmp / "dist").glob("*.whl"))
 
 
-BESIDE = {"attention_nb_command.py", "pytest_attention_nb.py"}  # they are loaded without the package
+# They are loaded without the package.
+BESIDE = {"attention_nb_command.py", "pytest_attention_nb.py"}
 
 
 def metadata(wheel: Path) -> PathDistribution:
     "What the wheel says of itself."
-    return PathDistribution(next(p for p in ZipPath(wheel).iterdir() if p.name.endswith(".dist-info")))
+    return PathDistribution(
+        next(p for p in ZipPath(wheel).iterdir() if p.name.endswith(".dist-info"))
+    )
 
 
 def shipped() -> set[str]:
     "The files of the book's package and of that of the checks."
-    return {f"{name}/{file}" for name in ("attention_nb", "attention_checks") for file in tree(ROOT / name)}
+    return {
+        f"{name}/{file}"
+        for name in ("attention_nb", "attention_checks")
+        for file in tree(ROOT / name)
+    }
 
 
 def test_contents(wheel):
@@ -48,41 +58,83 @@ def test_contents(wheel):
     package = shipped() | BESIDE
     found = [f"left out: {name}" for name in sorted(package - names)]
     found += [f"too much: {name}" for name in sorted(names - package)]
-    found += [f"left out: {name}" for name in ["LICENSE"] if not any(f.name == name for f in metadata(wheel).files)]
-    fail_if(found, "The wheel should hold the files of attention_nb/ and attention_checks/, and the licence:")
+    found += [
+        f"left out: {name}"
+        for name in ["LICENSE"]
+        if not any(f.name == name for f in metadata(wheel).files)
+    ]
+    fail_if(
+        found,
+        "The wheel should hold the files of attention_nb/ and attention_checks/, and the licence:",
+    )
 
 
 def test_source_distribution(wheel):
-    "What the wheel is built from, and what says what it is; no tests, for they need the notebooks and the site."
+    """What the wheel is built from, and what says what it is;
+    no tests, for they need the notebooks and the site.
+    """
     with tarfile.open(next(wheel.parent.glob("*.tar.gz"))) as archive:
         names = {file.name.partition("/")[2] for file in archive if file.isfile()}
     made = {name for name in names if ".egg-info/" in name} | {"PKG-INFO", "setup.cfg"}
     package = shipped()
-    beside = BESIDE | {"CHANGELOG.md", "CITATION.cff", "LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "settings.ini", "setup.py"}
+    beside = BESIDE | {
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "LICENSE",
+        "MANIFEST.in",
+        "README.md",
+        "pyproject.toml",
+        "settings.ini",
+        "setup.py",
+    }
     assert names - made == package | beside
 
 
 @pytest.mark.parametrize("code", ["", "https://github.com/somebody/attention"])
 def test_links_where_no_repository_is_around(code, tmp_path):
-    "On PyPI a link of the README is absolute; while the repository has no address, it is text and nothing is dead."
+    """On PyPI a link of the README is absolute; while the repository has no address,
+    it is text and nothing is dead.
+    """
     for name in ("LICENSE", "README.md", "pyproject.toml", "setup.py"):
         shutil.copy(ROOT / name, tmp_path)
-    ini, count = re.subn(r"(?m)^git_url *=.*$", f"git_url = {code}", (ROOT / "settings.ini").read_text(encoding="utf-8"))
+    ini, count = re.subn(
+        r"(?m)^git_url *=.*$",
+        f"git_url = {code}",
+        (ROOT / "settings.ini").read_text(encoding="utf-8"),
+    )
     (tmp_path / "settings.ini").write_text(ini, encoding="utf-8")
-    python("-c", "from setuptools import build_meta; build_meta.prepare_metadata_for_build_wheel('.')", cwd=tmp_path)
+    python(
+        "-c",
+        "from setuptools import build_meta; build_meta.prepare_metadata_for_build_wheel('.')",
+        cwd=tmp_path,
+    )
     said = PathDistribution(next(tmp_path.glob("*.dist-info"))).metadata
-    relative, now = ({t for t in re.findall(r"\]\(([^)\s]+)\)", text) if not t.startswith("https://pytorch.org")}
-                     for text in ((ROOT / "README.md").read_text(encoding="utf-8"), said.json["description"]))
+    relative, now = (
+        {t for t in re.findall(r"\]\(([^)\s]+)\)", text) if not t.startswith("https://pytorch.org")}
+        for text in ((ROOT / "README.md").read_text(encoding="utf-8"), said.json["description"])
+    )
     assert count == 1 and relative
-    assert now == {f"{code}{t}" if t.startswith("#") else f"{code}/blob/main/{t}" for t in relative if code}
-    assert [url for url in said.get_all("Project-URL", []) if url == f"Source, {code}"] == [f"Source, {code}"] * bool(code)
+    assert now == {
+        f"{code}{t}" if t.startswith("#") else f"{code}/blob/main/{t}" for t in relative if code
+    }
+    assert [url for url in said.get_all("Project-URL", []) if url == f"Source, {code}"] == [
+        f"Source, {code}"
+    ] * bool(code)
 
 
 def test_requirements(wheel):
     "torch and fastcore, nothing more."
     needs = [Requirement(r) for r in metadata(wheel).requires]
-    assert {r.name for r in needs if not r.marker} == {"torch", "fastcore"}, "what every user has to install"
-    assert set(metadata(wheel).metadata.get_all("Provides-Extra")) == {"plots", "train", "models", "gpu", "dev"}, "the extras"
+    assert {r.name for r in needs if not r.marker} == {"torch", "fastcore"}, (
+        "what every user has to install"
+    )
+    assert set(metadata(wheel).metadata.get_all("Provides-Extra")) == {
+        "plots",
+        "train",
+        "models",
+        "gpu",
+        "dev",
+    }, "the extras"
 
 
 def closure(name: str) -> set[str]:
@@ -107,8 +159,8 @@ def link(name: str, site: Path) -> None:
 def test_works_where_only_its_requirements_are(wheel, tmp_path):
     """Outside the repository, in an environment of its own, with the newest fastcore.
 
-    torch and what torch itself requires are linked from .venv, for they can be gigabytes; all else has to come with
-    the wheel. So a requirement that is missing from the wheel is missing here too.
+    torch and what torch itself requires are linked from .venv, for they can be gigabytes; all else
+    has to come with the wheel. So a requirement that is missing from the wheel is missing here too.
     """
     python("-m", "venv", "--without-pip", tmp_path / "env")
     site = next((tmp_path / "env").glob("lib/python*/site-packages"))
@@ -117,9 +169,29 @@ def test_works_where_only_its_requirements_are(wheel, tmp_path):
     inside = tmp_path / "env/bin/python"
     env = {k: v for k, v in os.environ.items() if k not in ("PIP_CONSTRAINT", "PYTHONPATH")}
     (tmp_path / "torch.txt").write_text(f"torch=={distribution('torch').version}\n")
-    python("-m", "pip", "--python", inside, "install", "--quiet", "--disable-pip-version-check",
-           "--constraint", tmp_path / "torch.txt", wheel, cwd=tmp_path, env=env)
-    said = json.loads(sh(inside, "-I", "-W", "ignore", ROOT / "tests/smoke.py", cwd=tmp_path, env=env))
+    python(
+        "-m",
+        "pip",
+        "--python",
+        inside,
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--constraint",
+        tmp_path / "torch.txt",
+        wheel,
+        cwd=tmp_path,
+        env=env,
+    )
+    said = json.loads(
+        sh(inside, "-I", "-W", "ignore", ROOT / "tests/smoke.py", cwd=tmp_path, env=env)
+    )
     assert said.pop("version") == metadata(wheel).version
-    assert sh(inside, "-I", "-m", "attention_nb", "--version", cwd=tmp_path, env=env).split()[-1] == metadata(wheel).version
-    fail_if([f for f in said["files"] if not f.startswith(str(tmp_path))], "Imported from outside the environment:")
+    assert (
+        sh(inside, "-I", "-m", "attention_nb", "--version", cwd=tmp_path, env=env).split()[-1]
+        == metadata(wheel).version
+    )
+    fail_if(
+        [f for f in said["files"] if not f.startswith(str(tmp_path))],
+        "Imported from outside the environment:",
+    )

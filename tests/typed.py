@@ -1,8 +1,26 @@
-"""What mypy must see in a user's code: test_package.py::test_types hands it over. Nobody runs it."""
+"""What mypy must see in a user's code: test_package.py::test_types hands it over.
+
+Nobody runs it.
+"""
+
 import torch
 from attention_nb import (
-    AlibiPositions, EncoderDecoder, FeedForward, LanguageModel, LatentAttention, LearnedPositions, MultiHeadAttention,
-    RelativePositions, RotaryEmbedding, SelfAttention, TransformerBlock, TransformerStack, TokenEmbedding, flash_attention, gpu_attention)
+    AlibiPositions,
+    EncoderDecoder,
+    FeedForward,
+    LanguageModel,
+    LatentAttention,
+    LearnedPositions,
+    MultiHeadAttention,
+    RelativePositions,
+    RotaryEmbedding,
+    SelfAttention,
+    TransformerBlock,
+    TransformerStack,
+    TokenEmbedding,
+    flash_attention,
+    gpu_attention,
+)
 from torch import Tensor
 from typing_extensions import assert_type
 
@@ -16,15 +34,26 @@ def layers(one: SelfAttention, many: MultiHeadAttention, latent: LatentAttention
     many(x, masks=x)  # type: ignore[arg-type]
 
 
-def positions(learned: LearnedPositions, rotary: RotaryEmbedding, alibi: AlibiPositions, relative: RelativePositions) -> None:
+def positions(
+    learned: LearnedPositions,
+    rotary: RotaryEmbedding,
+    alibi: AlibiPositions,
+    relative: RelativePositions,
+) -> None:
     assert_type(learned(x), Tensor)
     assert_type(rotary(x, positions=ids), Tensor)
     assert_type(alibi(x), Tensor)
     assert_type(relative(x), Tensor)
 
 
-def models(forward: FeedForward, block: TransformerBlock, stack: TransformerStack, embed: TokenEmbedding, model: LanguageModel,
-           both: EncoderDecoder) -> None:
+def models(
+    forward: FeedForward,
+    block: TransformerBlock,
+    stack: TransformerStack,
+    embed: TokenEmbedding,
+    model: LanguageModel,
+    both: EncoderDecoder,
+) -> None:
     assert_type(forward(x), Tensor)
     assert_type(block(x), Tensor)
     assert_type(stack(x), Tensor)

@@ -1,8 +1,10 @@
-"""Write attention_nb/catalogue.json: what `attention-nb explain` says, which must not wait for PyTorch.
+"""Write attention_nb/catalogue.json: what `attention-nb explain` says,
+which must not wait for PyTorch.
 
-The bugs are those of attention_checks.catalogue; what kinds there are, and which chapter says how it should be, stands on
-the page that lists them, nbs/lookup/codes.ipynb.
+The bugs are those of attention_checks.catalogue; what kinds there are, and which chapter says how
+it should be, stands on the page that lists them, nbs/lookup/codes.ipynb.
 """
+
 import json
 import re
 from configparser import ConfigParser
@@ -15,16 +17,31 @@ CHAPTER = re.compile(r"\]\(\.\./(\w+)\.ipynb(#[^)]*)?\)")
 
 
 def kinds() -> dict[str, dict[str, str]]:
-    "The first half of each code: what such codes are about, and the chapter that says how it should be."
+    """The first half of each code:
+    what such codes are about, and the chapter that says how it should be.
+    """
     cells = json.loads(PAGE.read_text(encoding="utf-8"))["cells"]
     contents = next("".join(cell["source"]) for cell in cells if cell["id"] == "question")
     found = {}
     for text in ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"):
         title = re.match(r"## (.+)", text)
-        line = next((line for line in contents.splitlines() if title and line.startswith(f"- [{title[1]}]")), "")
+        line = next(
+            (
+                line
+                for line in contents.splitlines()
+                if title and line.startswith(f"- [{title[1]}]")
+            ),
+            "",
+        )
         chapter = CHAPTER.search(line)
-        for kind, about in re.findall(r"`(\w+)\.\*`, ((?:[^;.]|\.(?!\s|$))+)", text.partition("Codes: ")[2]):
-            found[kind] = {"codes": f"{kind}.*", "about": about, "chapter": f"{chapter[1]}.html{chapter[2] or ''}" if chapter else ""}
+        for kind, about in re.findall(
+            r"`(\w+)\.\*`, ((?:[^;.]|\.(?!\s|$))+)", text.partition("Codes: ")[2]
+        ):
+            found[kind] = {
+                "codes": f"{kind}.*",
+                "about": about,
+                "chapter": f"{chapter[1]}.html{chapter[2] or ''}" if chapter else "",
+            }
     return found
 
 
@@ -36,8 +53,10 @@ def text() -> str:
     config.read(ROOT / "settings.ini", encoding="utf-8")
     host = config["DEFAULT"]["doc_host"]
     catalogue: dict[str, Any] = {
-        "site": host + config["DEFAULT"]["doc_baseurl"] if host else "docs/", "kinds": kinds(),
-        "bugs": {code: {"says": bug.says, "declare": bug.declare} for code, bug in BUGS.items()}}
+        "site": host + config["DEFAULT"]["doc_baseurl"] if host else "docs/",
+        "kinds": kinds(),
+        "bugs": {code: {"says": bug.says, "declare": bug.declare} for code, bug in BUGS.items()},
+    }
     return json.dumps(catalogue, indent=1, ensure_ascii=False) + "\n"
 
 

@@ -1,8 +1,10 @@
 """Begin a chapter: `make chapter N=06 NAME=positions`.
 
-The template, tools/chapter.ipynb, is a chapter that passes every test. It is copied under the new name, and the book is
-told of it where it lists its chapters, its public names and their properties. From there on its author changes it.
+The template, tools/chapter.ipynb, is a chapter that passes every test. It is copied under the new
+name, and the book is told of it where it lists its chapters, its public names and their properties.
+From there on its author changes it.
 """
+
 import json
 import keyword
 import re
@@ -20,14 +22,20 @@ USAGE = "Say which chapter to begin, such as: make chapter N=06 NAME=positions"
 ENTRY = re.compile(r"^(\d+)\. .*\\\n +.*$", re.M)  # of the map
 IMPORT = "from attention_nb.{name} import {name}_normalize\n"
 CASES = '''\
-"""The cases of `{name}`: for each public function, how to draw its arguments, and what is right."""
+"""The cases of `{name}`: how to draw each function's arguments, and what is right."""
+
 import attention_nb as nb
 import torch.nn.functional as F
 from tests.properties.common import Case, args, dtypes, floats
 
 CASES = {{
-    "{name}_normalize": Case(nb.{name}_normalize, args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
-                          lambda x: F.normalize(x, p=1, dim=-1), "x", finite=True),
+    "{name}_normalize": Case(
+        nb.{name}_normalize,
+        args(x=dtypes.flatmap(lambda t: floats((2, 3), t))),
+        lambda x: F.normalize(x, p=1, dim=-1),
+        "x",
+        finite=True,
+    ),
 }}
 '''
 
@@ -43,11 +51,17 @@ def check(number: str, name: str) -> None:
     public = names.imported(names.source("imports"))
     refusals = {
         USAGE: not (number and name),
-        f"N: expected two digits, such as {free}; got {number!r}": not re.fullmatch(r"\d\d", number),
-        f"N: {number} is taken by {taken.get(number)}; the next free number is {free}": number in taken,
-        f"NAME: expected words in small letters, such as positions or local_attention; got {name!r}":
-            not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(name),
-        f"NAME: {name} is taken by another notebook or folder": name in {path.stem[3:] if path.suffix else path.name for path in NBS.glob("[!.]*")},
+        f"N: expected two digits, such as {free}; got {number!r}": not re.fullmatch(
+            r"\d\d", number
+        ),
+        f"N: {number} is taken by {taken.get(number)}; the next free number is {free}": number
+        in taken,
+        (
+            "NAME: expected words in small letters, such as positions or local_attention; "
+            f"got {name!r}"
+        ): not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(name),
+        f"NAME: {name} is taken by another notebook or folder": name
+        in {path.stem[3:] if path.suffix else path.name for path in NBS.glob("[!.]*")},
         f"NAME: {name} is taken by a public name, attention_nb.{name}": name in public,
     }
     if found := [why for why, holds in refusals.items() if holds]:
@@ -56,31 +70,45 @@ def check(number: str, name: str) -> None:
 
 def before(mark: str, text: str) -> Callable[[str], str]:
     "An edit: put `text` in front of the one place where `mark` stands."
+
     def edit(source: str) -> str:
         if source.count(mark) != 1:
             raise Refused(f"expected {mark!r} once; found it {source.count(mark)} times")
         return source.replace(mark, text + mark)
+
     return edit
 
 
 def in_cell(ident: str, edit: Callable[[str], str]) -> Callable[[str], str]:
     "The edit of one cell of a notebook, as an edit of the file."
+
     def edit_file(text: str) -> str:
         nb = json.loads(text)
         cell = next(cell for cell in nb["cells"] if cell["id"] == ident)
         cell["source"] = edit("".join(cell["source"])).splitlines(keepends=True)
         return nb2str(nb)
+
     return edit_file
 
 
 def mapped(number: int, title: str, stem: str) -> Callable[[str], str]:
-    "An edit: the chapter in its place among the entries of the map; there may be one that says that it is being written."
-    entry = f"{number}. [{title}]({stem}.ipynb)\\\n{' ' * (len(str(number)) + 2)}What it is about, in a line."
+    """An edit: the chapter in its place among the entries of the map;
+    there may be one that says that it is being written.
+    """
+    entry = (
+        f"{number}. [{title}]({stem}.ipynb)\\\n"
+        f"{' ' * (len(str(number)) + 2)}What it is about, in a line."
+    )
 
     def edit(source: str) -> str:
-        before = max((m for m in ENTRY.finditer(source) if int(m[1]) <= number), key=lambda m: int(m[1]))
+        before = max(
+            (m for m in ENTRY.finditer(source) if int(m[1]) <= number), key=lambda m: int(m[1])
+        )
         start = before.start() if int(before[1]) == number else before.end()
-        return source[:start] + ("" if start < before.end() else "\n") + entry + source[before.end():]
+        return (
+            source[:start] + ("" if start < before.end() else "\n") + entry + source[before.end() :]
+        )
+
     return edit
 
 
@@ -90,11 +118,19 @@ def begin(number: str, name: str) -> list[Path]:
     stem, title = f"{number}_{name}", name.replace("_", " ").capitalize()
     edits = {
         NBS / "index.ipynb": in_cell("map", mapped(int(number), title, stem)),
-        names.API: in_cell("imports", before("\nif typing.TYPE_CHECKING", IMPORT.format(name=name))),
+        names.API: in_cell(
+            "imports", before("\nif typing.TYPE_CHECKING", IMPORT.format(name=name))
+        ),
     }
-    chapter = TEMPLATE.read_text(encoding="utf-8").replace("chapter_name", name).replace("Chapter name", title)
-    texts = {NBS / f"{stem}.ipynb": chapter.replace("chapter name", title.lower()),
-             ROOT / f"tests/properties/cases_{name}.py": CASES.format(name=name)}
+    chapter = (
+        TEMPLATE.read_text(encoding="utf-8")
+        .replace("chapter_name", name)
+        .replace("Chapter name", title)
+    )
+    texts = {
+        NBS / f"{stem}.ipynb": chapter.replace("chapter name", title.lower()),
+        ROOT / f"tests/properties/cases_{name}.py": CASES.format(name=name),
+    }
     texts |= {path: edit(path.read_text(encoding="utf-8")) for path, edit in edits.items()}
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8", newline="\n")
@@ -109,7 +145,10 @@ def main() -> int:
     except Refused as e:
         print(e, file=sys.stderr)
         return 2
-    print(f"Wrote {new}, and added it to {', '.join(map(str, others))}.\nNext: edit it, then run `make prepare`.")
+    print(
+        f"Wrote {new}, and added it to {', '.join(map(str, others))}.\n"
+        "Next: edit it, then run `make prepare`."
+    )
     return 0
 
 

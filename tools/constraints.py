@@ -1,8 +1,11 @@
-"""Choose the newest versions that work together on every supported Python, and write constraints.txt.
+"""Choose the newest versions that work together on every supported Python,
+and write constraints.txt.
 
 torch stays at the version named here: the book's printed numbers were made with it, and an unpinned
-torch can bring gigabytes of CUDA packages. Those packages are left out of the file: torch names its own.
+torch can bring gigabytes of CUDA packages. Those packages are left out of the file: torch names its
+own.
 """
+
 import re
 import subprocess
 import sys
@@ -19,9 +22,24 @@ HEADER = """\
 
 def resolve(root: Path, oldest: str) -> list[str]:
     "The pinned requirements of the project with its dev extra, as lines."
-    cmd = [sys.executable, "-m", "uv", "pip", "compile", "setup.py", "--extra=dev", "--universal",
-           f"--python-version={oldest}", "--no-python-downloads", "--fork-strategy=fewest", "--upgrade", "--quiet",
-           "--no-header", "--no-annotate", "--constraint=-"]
+    cmd = [
+        sys.executable,
+        "-m",
+        "uv",
+        "pip",
+        "compile",
+        "setup.py",
+        "--extra=dev",
+        "--universal",
+        f"--python-version={oldest}",
+        "--no-python-downloads",
+        "--fork-strategy=fewest",
+        "--upgrade",
+        "--quiet",
+        "--no-header",
+        "--no-annotate",
+        "--constraint=-",
+    ]
     out = subprocess.run(cmd, cwd=root, input=TORCH, text=True, check=True, stdout=subprocess.PIPE)
     return [line for line in out.stdout.splitlines() if not CUDA.match(line)]
 
@@ -32,5 +50,7 @@ if __name__ == "__main__":
     config.read(root / "settings.ini", encoding="utf-8")
     oldest, *_, newest = config["DEFAULT"]["python_versions"].split()
     lines = sorted([TORCH, *resolve(root, oldest)])
-    (root / "constraints.txt").write_text(HEADER.format(oldest, newest) + "\n".join(lines) + "\n", encoding="utf-8")
+    (root / "constraints.txt").write_text(
+        HEADER.format(oldest, newest) + "\n".join(lines) + "\n", encoding="utf-8"
+    )
     print(f"constraints.txt: {len(lines)} packages")

@@ -1,4 +1,8 @@
-"""What the site folds is collapsed in JupyterLab, which then shows a cell's first line. Directives say it: CONTRIBUTING.md."""
+"""What the site folds is collapsed in JupyterLab, which then shows a cell's first line.
+
+Directives say it: CONTRIBUTING.md.
+"""
+
 import sys
 
 from nbformat import NotebookNode

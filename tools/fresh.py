@@ -1,9 +1,11 @@
 """What a run depends on, as one key: while it stays the same, there is nothing to run again.
 
-In the key of a notebook are the notebook itself, every module of the package that it imports, through others too, the
-files that its code names, and the versions that everything runs on. The keys of the last good runs lie in _build/, one
-for each way to run something; a clean checkout has none, and runs everything.
+In the key of a notebook are the notebook itself, every module of the package that it imports,
+through others too, the files that its code names, and the versions that everything runs on. The
+keys of the last good runs lie in _build/, one for each way to run something; a clean checkout has
+none, and runs everything.
 """
+
 import hashlib
 import json
 import re
@@ -14,7 +16,10 @@ from pathlib import Path
 
 from places import ROOT, file_of, imported, imported_by
 
-ALWAYS = [ROOT / name for name in ("constraints.txt", "settings.ini", "tools/outputs.py", "tests/test_notebooks.py")]
+ALWAYS = [
+    ROOT / name
+    for name in ("constraints.txt", "settings.ini", "tools/outputs.py", "tests/test_notebooks.py")
+]
 KEYS = ROOT / "_build/outputs"
 Needs = Callable[[Path], Iterable[Path]]  # what is run → the files that can change how the run ends
 
@@ -41,8 +46,12 @@ def depends_on(notebook: Path) -> set[Path]:
     "The files that can change what a notebook prints."
     code = code_of(notebook)
     modules = set().union(*(needed(name) for name in imported(code)))
-    named = {(notebook.parent / name).resolve() for name in re.findall(r"[\"']([\w./-]+\.\w+)[\"']", code)}
-    beside = (path for module in modules for path in module.parent.glob("*.[cj]s*"))  # what draws figures in a page
+    named = {
+        (notebook.parent / name).resolve()
+        for name in re.findall(r"[\"']([\w./-]+\.\w+)[\"']", code)
+    }
+    # what draws figures in a page
+    beside = (path for module in modules for path in module.parent.glob("*.[cj]s*"))
     return {notebook, *ALWAYS, *modules, *beside, *(path for path in named if path.is_file())}
 
 

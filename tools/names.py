@@ -1,7 +1,9 @@
-"""Fill the list of public names in nbs/lookup/api.ipynb from its imports, so that each name is written once.
+"""Fill the list of public names in nbs/lookup/api.ipynb from its imports,
+so that each name is written once.
 
 nbdev reads that list, and type checkers and editors read `__all__`, which nbdev makes of it.
 """
+
 import ast
 import json
 import textwrap
@@ -20,14 +22,25 @@ def source(ident: str) -> str:
 
 def imported(code: str) -> list[str]:
     "The names that some code imports, in its order; also those for type checkers alone."
-    froms = sorted((node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ImportFrom)), key=lambda node: node.lineno)
+    froms = sorted(
+        (node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ImportFrom)),
+        key=lambda node: node.lineno,
+    )
     return [alias.asname or alias.name for node in froms for alias in node.names]
 
 
 def listing(names: list[str]) -> str:
     "The cell that lists the names."
-    lines = textwrap.fill(", ".join(f'"{name}"' for name in names) + ",", 100, initial_indent="    ", subsequent_indent="    ")
-    return f"#| export\n# `make prepare` makes this list from the imports above.\n_all_ = [\n{lines}\n]"
+    lines = textwrap.fill(
+        ", ".join(f'"{name}"' for name in names) + ",",
+        100,
+        initial_indent="    ",
+        subsequent_indent="    ",
+    )
+    return (
+        "#| export\n# `make prepare` makes this list from the imports above.\n"
+        f"_all_ = [\n{lines}\n]"
+    )
 
 
 def fill() -> None:
@@ -36,7 +49,9 @@ def fill() -> None:
     if new == source("names"):
         return
     nb = json.loads(API.read_text(encoding="utf-8"))
-    next(cell for cell in nb["cells"] if cell["id"] == "names")["source"] = new.splitlines(keepends=True)
+    next(cell for cell in nb["cells"] if cell["id"] == "names")["source"] = new.splitlines(
+        keepends=True
+    )
     API.write_text(nb2str(nb), encoding="utf-8", newline="\n")
 
 

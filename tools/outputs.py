@@ -1,12 +1,15 @@
 """Run the notebooks and keep their saved outputs true.
 
-    python tools/outputs.py refresh [notebook ...]    write the outputs that changed; run only what may give others
+    python tools/outputs.py refresh [notebook ...]    write the outputs that changed; run only what
+                                                      may give others
     python tools/outputs.py refresh --all             run all, whether something has changed or not
     python tools/outputs.py check [notebook ...]      write nothing; fail where an output changed
 
-Another processor rounds the last digits differently. So numbers are compared with a tolerance, and `refresh`
-leaves a saved output as it is, byte for byte, when the new one agrees with it: git then stays clean.
+Another processor rounds the last digits differently. So numbers are compared with a tolerance, and
+`refresh` leaves a saved output as it is, byte for byte, when the new one agrees with it: git then
+stays clean.
 """
+
 import argparse
 import asyncio
 import difflib
@@ -44,18 +47,26 @@ IN_PARALLEL = 2
 CELL_SECONDS = 300  # a cell that runs longer hangs
 WARM = str(ROOT / "tools/warm.py")
 
-# One thread, one hash seed, no GPU: what can be the same everywhere is. A book that reads the network would one
-# day print something else, so the kernels are pointed at a proxy that is not there.
+# One thread, one hash seed, no GPU: what can be the same everywhere is. A book that reads the
+# network would one day print something else, so the kernels are pointed at a missing proxy.
 NOWHERE = "http://127.0.0.1:9"
 KERNEL_ENV = {
-    "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0", "CUDA_VISIBLE_DEVICES": "",
-    "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    "PYTHONPATH": str(ROOT),
+    "PYTHONHASHSEED": "0",
+    "CUDA_VISIBLE_DEVICES": "",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     **dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), NOWHERE),
-    "no_proxy": "", "NO_PROXY": "", "HF_HUB_OFFLINE": "1",
+    "no_proxy": "",
+    "NO_PROXY": "",
+    "HF_HUB_OFFLINE": "1",
 }
-# While a kernel's libraries are imported: the package comes later, and Triton is to work without a GPU (see 20_gpu_kernels).
+# While a kernel's libraries are imported: the package comes later, and Triton is to work without
+# a GPU (see 20_gpu_kernels).
 IMPORTING = {"PYTHONPATH": "", "TRITON_INTERPRET": "1"}
-# What some notebooks import that takes seconds, by the word that their code says then: these share it, too.
+# What some notebooks import that takes seconds, by the word that their code says then:
+# these share it, too.
 LARGE = {"transformers": "transformers.models.llama.modeling_llama"}
 
 
@@ -63,7 +74,7 @@ class Failure(Exception):
     "What is wrong with one notebook, in words for the person who has to mend it."
 
 
-# Comparing ----------------------------------------------------------------------------------------------------
+# Comparing ----------------------------------------------------------------------------------------
 
 # Part of a word, or of a version such as 0.1.0, is no number.
 NUMBER = re.compile(r"(?<![\w.])([-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?)(?![\d.]*\d)")
@@ -71,21 +82,30 @@ RTOL, ATOL = Decimal("1e-3"), Decimal("2e-4")
 
 
 def agree_numbers(a: str, b: str) -> bool:
-    "Whole numbers must be equal; others may differ by the tolerance, or by one in the last of two or more decimals."
+    """Whole numbers must be equal; others may differ by the tolerance,
+    or by one in the last of two or more decimals.
+    """
     if a == b or all(re.fullmatch(r"[-+]?\d+\.?", s) for s in (a, b)):
         return a == b
     x, y = Decimal(a), Decimal(b)
     last_place = Decimal(1).scaleb(min(x.as_tuple().exponent, y.as_tuple().exponent))
-    allowed = max(ATOL, RTOL * max(abs(x), abs(y)), last_place if last_place <= Decimal("0.01") else 0)
+    allowed = max(
+        ATOL, RTOL * max(abs(x), abs(y)), last_place if last_place <= Decimal("0.01") else 0
+    )
     return abs(x - y) <= allowed
 
 
 def agree_text(a: str, b: str) -> bool:
-    "The words are the same, the numbers agree, and so does the space between, unless a number changed its width."
+    """The words are the same, the numbers agree, and so does the space between,
+    unless a number changed its width.
+    """
     if a == b:
         return True
-    (words_a, nums_a), (words_b, nums_b) = ((s[::2], s[1::2]) for s in (NUMBER.split(a), NUMBER.split(b)))
-    if [len(n) for n in nums_a] != [len(n) for n in nums_b]:  # `-0.0000` for `0.0000` moves columns and line ends
+    (words_a, nums_a), (words_b, nums_b) = (
+        (s[::2], s[1::2]) for s in (NUMBER.split(a), NUMBER.split(b))
+    )
+    # `-0.0000` for `0.0000` moves columns and line ends
+    if [len(n) for n in nums_a] != [len(n) for n in nums_b]:
         words_a, words_b = ([" ".join(w.split()) for w in words] for words in (words_a, words_b))
     return words_a == words_b and all(map(agree_numbers, nums_a, nums_b))
 
@@ -104,7 +124,9 @@ def agree(a: Any, b: Any) -> bool:
 
 
 def with_data(spec: Any) -> Any:
-    "A chart with its datasets put where it refers to them: Altair names them by a hash of their content."
+    """A chart with its datasets put where it refers to them:
+    Altair names them by a hash of their content.
+    """
     if not isinstance(spec, dict) or "datasets" not in spec:
         return spec
     sets = spec["datasets"]
@@ -124,7 +146,12 @@ def with_data(spec: Any) -> Any:
 def meaning(outputs: list[NotebookNode]) -> list[dict]:
     "The outputs without what may differ between two runs that say the same."
     kept = [{k: v for k, v in o.items() if k != "execution_count"} for o in outputs]
-    return [{**o, "data": {mime: with_data(v) for mime, v in given(o["data"]).items()}} if "data" in o else o for o in kept]
+    return [
+        {**o, "data": {mime: with_data(v) for mime, v in given(o["data"]).items()}}
+        if "data" in o
+        else o
+        for o in kept
+    ]
 
 
 def given(data: dict[str, Any]) -> dict[str, Any]:
@@ -132,7 +159,7 @@ def given(data: dict[str, Any]) -> dict[str, Any]:
     return {mime: value for mime, value in data.items() if mime != PICTURE or CHART not in data}
 
 
-# Executing ----------------------------------------------------------------------------------------------------
+# Executing ----------------------------------------------------------------------------------------
 
 FLEETING = {  # what no two runs print alike
     "a memory address": re.compile(r"\b0x[0-9a-f]{6,}", re.I),
@@ -151,17 +178,28 @@ def printed(output: NotebookNode) -> str:
     if output.output_type == "stream":
         return output.text
     data = meaning([output])[0]["data"]
-    return "\n".join(v if isinstance(v, str) else json.dumps(v, indent=1, ensure_ascii=False, sort_keys=True)
-                     for _, v in sorted(data.items()))
+    return "\n".join(
+        v if isinstance(v, str) else json.dumps(v, indent=1, ensure_ascii=False, sort_keys=True)
+        for _, v in sorted(data.items())
+    )
 
 
 def faults(outputs: list[NotebookNode]) -> list[str]:
     "What the book's outputs may not hold: warnings, memory addresses, clock times."
-    found = [f"it printed to stderr; silence the cause, not the message:\n{head(o.text, 20)}"
-             for o in outputs if o.output_type == "stream" and o.name == "stderr"]
-    text = "\n".join(o.text if o.output_type == "stream" else str(o.get("data", {}).get("text/plain", "")) for o in outputs)
-    return found + [f"it printed {what}, which changes with every run: {m[0]!r}"
-                    for what, pattern in FLEETING.items() if (m := pattern.search(text))]
+    found = [
+        f"it printed to stderr; silence the cause, not the message:\n{head(o.text, 20)}"
+        for o in outputs
+        if o.output_type == "stream" and o.name == "stderr"
+    ]
+    text = "\n".join(
+        o.text if o.output_type == "stream" else str(o.get("data", {}).get("text/plain", ""))
+        for o in outputs
+    )
+    return found + [
+        f"it printed {what}, which changes with every run: {m[0]!r}"
+        for what, pattern in FLEETING.items()
+        if (m := pattern.search(text))
+    ]
 
 
 def plain(traceback: str) -> str:
@@ -172,7 +210,11 @@ def plain(traceback: str) -> str:
 def error(cell: NotebookNode) -> NotebookNode | None:
     "What a cell raised, if it may not."
     may = "raises-exception" in cell.metadata.get("tags", [])
-    return None if may else next((o for o in cell.get("outputs", []) if o.output_type == "error"), None)
+    return (
+        None
+        if may
+        else next((o for o in cell.get("outputs", []) if o.output_type == "error"), None)
+    )
 
 
 def defined(source: str) -> set[str]:
@@ -185,19 +227,29 @@ def defined(source: str) -> set[str]:
 
 
 def errors(nb: NotebookNode, name: str) -> list[str]:
-    "What the cells raised; after it, those that only lacked a name which a failed cell was to define."
+    """What the cells raised;
+    after it, those that only lacked a name which a failed cell was to define.
+    """
     found, lacking, lost = [], [], set()
     for cell in nb.cells:
         if not (e := error(cell)):
             continue
-        lacks = re.match(r"name '(\w+)' is not defined", e.evalue) if e.ename == "NameError" else None
+        lacks = (
+            re.match(r"name '(\w+)' is not defined", e.evalue) if e.ename == "NameError" else None
+        )
         if lacks and lacks[1] in lost:
             lacking.append(f"    {cell.id} (no {lacks[1]})")
         else:
             found.append(f"{name}, cell {cell.id}: {e.ename}\n" + plain("\n".join(e.traceback)))
         lost |= defined(cell.source)
     if lacking:
-        found += [f"{name}: these cells failed only because they use names that those above should have defined:", *lacking]
+        found += [
+            (
+                f"{name}: these cells failed only because they use names "
+                "that those above should have defined:"
+            ),
+            *lacking,
+        ]
     return found
 
 
@@ -213,8 +265,13 @@ def warm() -> tuple[str, subprocess.Popen]:
         door.bind("")  # Linux chooses a name that nobody has; there is no file
         door.listen()
         env = os.environ | KERNEL_ENV | IMPORTING
-        server = subprocess.Popen([sys.executable, WARM, "serve", str(door.fileno())], env=env, pass_fds=[door.fileno()],
-                                  stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        server = subprocess.Popen(
+            [sys.executable, WARM, "serve", str(door.fileno())],
+            env=env,
+            pass_fds=[door.fileno()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+        )
         return door.getsockname()[1:].decode(), server
 
 
@@ -223,22 +280,50 @@ class WarmKernel(AsyncKernelManager):
 
     def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
         "In place of `python -m ipykernel_launcher …`."
-        return [sys.executable, "-S", "-E", WARM, "ask", warm()[0], *super().format_kernel_cmd(extra_arguments)[3:]]
+        return [
+            sys.executable,
+            "-S",
+            "-E",
+            WARM,
+            "ask",
+            warm()[0],
+            *super().format_kernel_cmd(extra_arguments)[3:],
+        ]
 
 
-KERNEL = WarmKernel if sys.platform == "linux" else AsyncKernelManager  # elsewhere a fork is not safe
+# Elsewhere a fork is not safe.
+KERNEL = WarmKernel if sys.platform == "linux" else AsyncKernelManager
 
 
 async def in_kernel(nb: NotebookNode, cwd: Path, start: Callable[..., None]) -> None:
-    "Run the cells in a kernel of their own. One that never answers is given up for another: its port may have been taken."
-    first = " ".join(module for word, module in LARGE.items() if any(f"from {word}" in c.source for c in nb.cells if c.cell_type == "code"))
+    """Run the cells in a kernel of their own.
+
+    One that never answers is given up for another: its port may have been taken.
+    """
+    first = " ".join(
+        module
+        for word, module in LARGE.items()
+        if any(f"from {word}" in c.source for c in nb.cells if c.cell_type == "code")
+    )
     for more in (2, 1, 0):
         client = NotebookClient(
-            nb, kernel_name="python3", kernel_manager_class=KERNEL, extra_arguments=["--log-level=CRITICAL"], timeout=CELL_SECONDS, on_cell_start=start,
-            allow_errors=True, coalesce_streams=True, record_timing=False, resources={"metadata": {"path": str(cwd)}})
-        with TemporaryDirectory() as ipython:  # start-up files of the person's own IPython must not reach the book
+            nb,
+            kernel_name="python3",
+            kernel_manager_class=KERNEL,
+            extra_arguments=["--log-level=CRITICAL"],
+            timeout=CELL_SECONDS,
+            on_cell_start=start,
+            allow_errors=True,
+            coalesce_streams=True,
+            record_timing=False,
+            resources={"metadata": {"path": str(cwd)}},
+        )
+        # start-up files of the person's own IPython must not reach the book
+        with TemporaryDirectory() as ipython:
             try:
-                await client.async_execute(env=os.environ | KERNEL_ENV | {"IPYTHONDIR": ipython, "IMPORT_FIRST": first})
+                await client.async_execute(
+                    env=os.environ | KERNEL_ENV | {"IPYTHONDIR": ipython, "IMPORT_FIRST": first}
+                )
                 return
             except DeadKernelError:
                 raise
@@ -248,7 +333,9 @@ async def in_kernel(nb: NotebookNode, cwd: Path, start: Callable[..., None]) -> 
 
 
 async def attempt(nb: NotebookNode, name: str, cwd: Path) -> list[str]:
-    "Run all cells of `nb` in a fresh kernel and leave their outputs in it; what is wrong with them."
+    """Run all cells of `nb` in a fresh kernel and leave their outputs in it;
+    what is wrong with them.
+    """
     now = None  # the cell that runs, so that a failure can name it
 
     def start(cell: NotebookNode, cell_index: int) -> None:
@@ -262,19 +349,28 @@ async def attempt(nb: NotebookNode, name: str, cwd: Path) -> list[str]:
     try:
         await in_kernel(nb, cwd, start)
     except (CellTimeoutError, DeadKernelError) as e:  # the cells below were not run
-        raise Failure("\n".join([*errors(nb, name), f"{name}, cell {now.id}: {type(e).__name__}\n{plain(str(e))}"])) from None
+        raise Failure(
+            "\n".join(
+                [*errors(nb, name), f"{name}, cell {now.id}: {type(e).__name__}\n{plain(str(e))}"]
+            )
+        ) from None
     code = [cell for cell in nb.cells if cell.cell_type == "code"]
-    return errors(nb, name) + [f"{name}, cell {cell.id}: {fault}" for cell in code for fault in faults(cell.outputs)]
+    return errors(nb, name) + [
+        f"{name}, cell {cell.id}: {fault}" for cell in code for fault in faults(cell.outputs)
+    ]
 
 
 async def execute(nb: NotebookNode, name: str, cwd: Path) -> None:
-    "Run all cells of `nb` and leave their outputs in it; Failure names each cell that did what it may not."
+    """Run all cells of `nb` and leave their outputs in it;
+    Failure names each cell that did what it may not.
+    """
     if wrong := await attempt(nb, name, cwd):
         raise Failure("\n".join(wrong))
 
 
 class Run(NamedTuple):
     "A notebook as it is saved, and as it comes out now."
+
     text: str  # the file
     saved: NotebookNode
     fresh: NotebookNode
@@ -291,22 +387,36 @@ async def run(path: Path) -> Run:
         raise Failure(f"{path.name}: this is no notebook: {head(str(e), 2).strip()}") from None
     wrong = await attempt(now, path.name, path.parent)
     pairs = enumerate(zip(saved.cells, now.cells))
-    changed = [i for i, (s, f) in pairs if s.cell_type == "code" and not error(f)
-               and not agree(meaning(s.outputs), meaning(f.outputs))]
+    changed = [
+        i
+        for i, (s, f) in pairs
+        if s.cell_type == "code"
+        and not error(f)
+        and not agree(meaning(s.outputs), meaning(f.outputs))
+    ]
     return Run(text, saved, now, changed, wrong)
 
 
-# The two commands ---------------------------------------------------------------------------------------------
+# The two commands ---------------------------------------------------------------------------------
+
 
 async def check(path: Path) -> str:
     "Raise Failure where a cell fails, or its saved output is not what it gives now."
     ran, stale = await run(path), []
     for i in ran.changed:
-        was, now = ("\n".join(map(printed, nb.cells[i].outputs)).splitlines() for nb in (ran.saved, ran.fresh))
+        was, now = (
+            "\n".join(map(printed, nb.cells[i].outputs)).splitlines()
+            for nb in (ran.saved, ran.fresh)
+        )
         lines = list(difflib.unified_diff(was, now, "saved", "now", lineterm="", n=1))
         lines = lines or ["(the same text, in another kind of output)"]
-        stale.append(f"{path.name}, cell {ran.saved.cells[i].id}: the saved output is not what the cell gives now\n"
-                     + head("\n".join(lines), 20))
+        stale.append(
+            (
+                f"{path.name}, cell {ran.saved.cells[i].id}: "
+                "the saved output is not what the cell gives now\n"
+            )
+            + head("\n".join(lines), 20)
+        )
     if stale:
         stale.append("If the new output is right: make outputs, and commit the notebook.")
     if ran.wrong or stale:
@@ -335,7 +445,9 @@ def write(path: Path, book: NotebookNode, before: str) -> bool:
     if (new := nb2str(nb)) == before:
         return False
     if path.read_text(encoding="utf-8") != before:
-        raise Failure(f"{path.name}: it was edited while it ran, so nothing was written; run it again")
+        raise Failure(
+            f"{path.name}: it was edited while it ran, so nothing was written; run it again"
+        )
     part = path.with_suffix(".part")
     part.write_text(new, encoding="utf-8", newline="\n")
     part.replace(path)  # all or nothing: an interrupted run leaves no half notebook
@@ -387,22 +499,37 @@ async def each(do: Callable[[Path], Any], paths: list[Path]) -> int:
             done += 1
             n = path.read_text(encoding="utf-8").count('"cell_type":')
             seconds = time.perf_counter() - began
-            print(f"[{done}/{len(paths)}] {path.name:<32}{n:>4} cells {seconds:>6.1f} s  {said}", flush=True)
+            print(
+                f"[{done}/{len(paths)}] {path.name:<32}{n:>4} cells {seconds:>6.1f} s  {said}",
+                flush=True,
+            )
 
     await asyncio.gather(*map(one, paths))
     for failure in failures:
         print(f"\n{failure}", file=sys.stderr)
     if failures:
-        print(f"\n{len(failures)} of {len(paths)} notebooks failed; the messages above name the cells.", file=sys.stderr)
+        print(
+            (
+                f"\n{len(failures)} of {len(paths)} notebooks failed; "
+                "the messages above name the cells."
+            ),
+            file=sys.stderr,
+        )
     return len(failures)
 
 
 def main() -> int:
     "The command line."
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("command", choices=["refresh", "check"])
-    parser.add_argument("notebooks", nargs="*", type=Path, metavar="notebook", help="default: all in nbs/")
-    parser.add_argument("--all", action="store_true", help="refresh also what has not changed since it last ran")
+    parser.add_argument(
+        "notebooks", nargs="*", type=Path, metavar="notebook", help="default: all in nbs/"
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="refresh also what has not changed since it last ran"
+    )
     args = parser.parse_args()
     do = {"refresh": refresh if args.all else renew, "check": check}[args.command]
     paths = args.notebooks or notebooks()

@@ -1,8 +1,11 @@
-"""A chart as an SVG picture, stored beside its data: GitHub and other viewers that draw no Vega-Lite show the picture.
+"""A chart as an SVG picture, stored beside its data:
+GitHub and other viewers that draw no Vega-Lite show the picture.
 
-The site and JupyterLab draw the chart itself. A picture says which data it was drawn from, so a stale one is found without
-drawing it again: letters differ in width from machine to machine, and so the same data need not give the same bytes.
+The site and JupyterLab draw the chart itself. A picture says which data it was drawn from, so a
+stale one is found without drawing it again: letters differ in width from machine to machine, and so
+the same data need not give the same bytes.
 """
+
 import json
 import re
 from hashlib import sha256
@@ -13,7 +16,8 @@ from nbformat import NotebookNode
 
 CHART, PICTURE = "application/vnd.vegalite.v5+json", "image/svg+xml"
 SVG = "{http://www.w3.org/2000/svg}"
-SILENT = re.compile(r"aria-.*|role|class|pointer-events|cursor|font-family|stroke-miterlimit|style")  # they change nothing that is seen
+# They change nothing that is seen.
+SILENT = re.compile(r"aria-.*|role|class|pointer-events|cursor|font-family|stroke-miterlimit|style")
 LONG = re.compile(r"(\.\d\d)\d+")  # numbers with more than two decimals
 
 
@@ -51,7 +55,9 @@ def lighten(node: ElementTree.Element) -> None:
 
 
 def add_pictures(outputs: list[NotebookNode]) -> bool:
-    "Draw the charts among a cell's outputs whose picture is missing or stale; whether there was one."
+    """Draw the charts among a cell's outputs whose picture is missing or stale;
+    whether there was one.
+    """
     stale = [out.data for out in outputs if CHART in out.get("data", {}) and not is_fresh(out.data)]
     for data in stale:
         data[PICTURE] = picture(data[CHART])

@@ -1,19 +1,32 @@
-"""Kernels that need not read PyTorch again: each is forked from one process, which has imported what most notebooks import.
+"""Kernels that need not read PyTorch again: each is forked from one process,
+which has imported what most notebooks import.
 
-    python tools/warm.py serve SOCKET           import, then fork a kernel for each that asks, until stdin ends
-    python tools/warm.py ask NAME -f FILE …     what Jupyter starts in a kernel's place: it lives and dies with the kernel
+    python tools/warm.py serve SOCKET           import, then fork a kernel for each that asks, until
+                                                stdin ends
+    python tools/warm.py ask NAME -f FILE …     what Jupyter starts in a kernel's place: it lives
+                                                and dies with the kernel
 
-What the environment names in IMPORT_FIRST is imported before the kernel is forked, and stays for those that come after.
-A kernel is still a process of its own; only what importing leaves in memory is shared. Linux alone: elsewhere the
-system's libraries do not bear a fork, and kernels begin cold.
+What the environment names in IMPORT_FIRST is imported before the kernel is forked, and stays for
+those that come after. A kernel is still a process of its own; only what importing leaves in memory
+is shared. Linux alone: elsewhere the system's libraries do not bear a fork, and kernels begin cold.
 """
+
 import json
 import os
 import signal
 import socket
 import sys
 
-IMPORTED = ("ipykernel.kernelapp", "ipykernel.ipkernel", "ipykernel.debugger", "IPython.core.completerlib", "torch", "torch._dynamo", "altair", "fastcore.all")
+IMPORTED = (
+    "ipykernel.kernelapp",
+    "ipykernel.ipkernel",
+    "ipykernel.debugger",
+    "IPython.core.completerlib",
+    "torch",
+    "torch._dynamo",
+    "altair",
+    "fastcore.all",
+)
 
 
 def serve(number: str) -> None:
@@ -21,7 +34,8 @@ def serve(number: str) -> None:
     import select
 
     import_all(*IMPORTED)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # who asked hears when a kernel ends; nobody waits for it here
+    # who asked hears when a kernel ends; nobody waits for it here
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(fileno=int(number)) as door:
         while sys.stdin not in select.select([door, sys.stdin], [], [])[0]:
             with door.accept()[0] as link:
@@ -62,7 +76,8 @@ def become(wanted: dict, link: socket.socket) -> None:
     os.environ.clear()
     os.environ.update(wanted["env"], JPY_PARENT_PID=str(os.getppid()))
     os.chdir(wanted["cwd"])
-    sys.path[:1] = ["", *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]  # not the folder of this script
+    # not the folder of this script
+    sys.path[:1] = ["", *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     Thread(target=lambda: (link.recv(1), os._exit(1)), daemon=True).start()
     sys.argv[1:] = wanted["argv"]
     launch_new_instance()
@@ -71,7 +86,8 @@ def become(wanted: dict, link: socket.socket) -> None:
 
 def ask(name: str, *argv: str) -> None:
     "Ask for a kernel, and stay until it ends."
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Jupyter's first word at the end; its last is that this is killed
+    # Jupyter's first word at the end; its last is that this is killed
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as link:
         link.connect(f"\0{name}")
         wanted = {"argv": argv, "env": dict(os.environ), "cwd": os.getcwd()}

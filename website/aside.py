@@ -1,7 +1,10 @@
-"""A Sphinx extension: the last section of a chapter, for users of the package, is one line that opens.
+"""A Sphinx extension: the last section of a chapter, for users of the package,
+is one line that opens.
 
-In a notebook it is a heading like any other, collapsed in JupyterLab; links that lead into it open it, as browsers do.
+In a notebook it is a heading like any other, collapsed in JupyterLab;
+links that lead into it open it, as browsers do.
 """
+
 from html import escape
 
 from docutils import nodes
@@ -14,9 +17,16 @@ def shut(app: Sphinx, doctree: nodes.document, page: str) -> None:
     "Put what stands below the heading behind a line that lists the headings within."
     for section in doctree.findall(nodes.section):
         if SECTION in section["ids"]:
-            within = [part[0].astext() for part in section.children if isinstance(part, nodes.section)]
+            within = [
+                part[0].astext() for part in section.children if isinstance(part, nodes.section)
+            ]
             line = escape(" · ".join(within) or "Show")
-            section.insert(1, nodes.raw("", f'<details class="fold users"><summary>{line}</summary>', format="html"))
+            section.insert(
+                1,
+                nodes.raw(
+                    "", f'<details class="fold users"><summary>{line}</summary>', format="html"
+                ),
+            )
             section.append(nodes.raw("", "</details>", format="html"))
 
 

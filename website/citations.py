@@ -1,9 +1,12 @@
-"""The references: one entry per heading of their page, cited by a link to that heading, which works in JupyterLab too.
+"""The references: one entry per heading of their page, cited by a link to that heading,
+which works in JupyterLab too.
 
-An entry has the form that the error message below shows. It is the only source: of what the page shows, of the links
-back to where it is cited, and of `references.bib`. (A .bib file as the source would have to be written into this
-notebook, cell by cell: JupyterLab goes to headings that stand there, and to no others.)
+An entry has the form that the error message below shows. It is the only source: of what the page
+shows, of the links back to where it is cited, and of `references.bib`. (A .bib file as the source
+would have to be written into this notebook, cell by cell: JupyterLab goes to headings that stand
+there, and to no others.)
 """
+
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -11,15 +14,23 @@ from typing import NamedTuple
 from nbformat import NotebookNode
 
 PAGE = "lookup/references.ipynb"
-FORM = "### Name 2017\n\nAuthor, Author: **Title**. *Journal or proceedings*, 2017. [label](address)\n\nWhat the book takes from it."
+FORM = (
+    "### Name 2017\n\n"
+    "Author, Author: **Title**. *Journal or proceedings*, 2017. [label](address)\n\n"
+    "What the book takes from it."
+)
 ENTRY = re.compile(
-    r"### (?P<key>[^\n]+)\n\n(?P<authors>[^:\n]+): \*\*(?P<title>[^*\n]+)\*\*\.? \*(?P<venue>[^*\n]+)\*"
-    r"(?:, (?P<year>\d{4}))?\. \[(?P<label>[^]\n]+)]\((?P<url>\S+)\)\n\n\S.+")
-CITATION = re.compile(r"\[([^]]+)]\([./]*(?:lookup/)?references\.ipynb#([^)\s]+)\)")  # from any folder
+    r"### (?P<key>[^\n]+)\n\n"
+    r"(?P<authors>[^:\n]+): \*\*(?P<title>[^*\n]+)\*\*\.? \*(?P<venue>[^*\n]+)\*"
+    r"(?:, (?P<year>\d{4}))?\. \[(?P<label>[^]\n]+)]\((?P<url>\S+)\)\n\n\S.+"
+)
+# From any folder.
+CITATION = re.compile(r"\[([^]]+)]\([./]*(?:lookup/)?references\.ipynb#([^)\s]+)\)")
 
 
 class Citation(NamedTuple):
     "One link to an entry."
+
     page: str  # the title of the page it stands on
     address: str  # and the link to its place
     cell: str
@@ -60,7 +71,9 @@ def citations(nbs: list[NotebookNode]) -> Iterator[Citation]:
                 if heading := re.match(r"(#+) (.+)", line):
                     top = len(heading[1]) == 1
                     page = heading[2] if top else f"{nb.metadata.book.title}: {heading[2]}"
-                    address = f"../{nb.metadata.book.name}" + ("" if top else f"#{anchor(heading[2])}")
+                    address = f"../{nb.metadata.book.name}" + (
+                        "" if top else f"#{anchor(heading[2])}"
+                    )
                 for words, target in CITATION.findall(line):
                     yield Citation(page, address, cell.id, words, target)
 
@@ -79,28 +92,45 @@ def link_back(nbs: list[NotebookNode]) -> str:
     for key, (cell, _) in known.items():
         if not cited[key]:
             raise ValueError(f"{PAGE}, cell {cell.id}: never cited")
-        cell.source += "\n\nCited in " + " · ".join(f"[{page}](<{where}>)" for where, page in cited[key].items())
+        cell.source += "\n\nCited in " + " · ".join(
+            f"[{page}](<{where}>)" for where, page in cited[key].items()
+        )
     return "\n".join(bibtex(cell.id, entry) for cell, entry in known.values())
 
 
 def authors(names: str) -> str:
-    "The authors for LaTeX: a group is one name in braces; a list that is cut short ends with `others`, which BibTeX knows."
+    """The authors for LaTeX: a group is one name in braces; a list that is cut short ends with
+    `others`, which BibTeX knows.
+    """
     if re.search(r" contributors$| Team$|-AI$", names):
         return "{" + names + "}"
-    return " and ".join("others" if name.startswith("and others") else name for name in names.split(", "))
+    return " and ".join(
+        "others" if name.startswith("and others") else name for name in names.split(", ")
+    )
 
 
 def bibtex(ident: str, entry: re.Match) -> str:
     "One entry for LaTeX."
     title, volume = re.fullmatch(r"(.+?)(?: (\d+))?", entry["venue"]).groups()
-    kind, holder = ("article", "journal") if "Journal" in title else (
-        ("inproceedings", "booktitle") if re.match("Advances|Proceedings|International Conference|Neurocomputing", title)
-        else ("misc", "howpublished"))
+    kind, holder = (
+        ("article", "journal")
+        if "Journal" in title
+        else (
+            ("inproceedings", "booktitle")
+            if re.match("Advances|Proceedings|International Conference|Neurocomputing", title)
+            else ("misc", "howpublished")
+        )
+    )
     scheme, _, number = entry["label"].partition(":")
-    fields = {"author": authors(entry["authors"]),
-              "title": "{" + entry["title"].replace("_", r"\_") + "}", holder: title, "volume": volume,
-              "year": entry["year"],
-              **({"eprint": number, "archiveprefix": "arXiv"} if scheme == "arXiv" else {}),
-              **({"doi": number} if scheme == "doi" else {}), "url": entry["url"]}
+    fields = {
+        "author": authors(entry["authors"]),
+        "title": "{" + entry["title"].replace("_", r"\_") + "}",
+        holder: title,
+        "volume": volume,
+        "year": entry["year"],
+        **({"eprint": number, "archiveprefix": "arXiv"} if scheme == "arXiv" else {}),
+        **({"doi": number} if scheme == "doi" else {}),
+        "url": entry["url"],
+    }
     lines = (f"  {name} = {{{value}}},\n" for name, value in fields.items() if value)
     return f"@{kind}{{{ident},\n{''.join(lines)}}}\n"

@@ -1,4 +1,8 @@
-"""Sphinx's settings for the book. `build.py` calls Sphinx and adds what is made anew for each build."""
+"""Sphinx's settings for the book.
+
+`build.py` calls Sphinx and adds what is made anew for each build.
+"""
+
 import shutil
 import socket
 import subprocess
@@ -36,12 +40,38 @@ language = "en"
 
 # `build.py --epub` sets the tag: one file for readers of books, or a site.
 one_file = "epub" in tags  # noqa: F821 (Sphinx gives it)
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinxcontrib.katex", "reference", "glossary", "aside"]
-extensions += ["epub"] if one_file else ["sphinx.ext.linkcode", "sphinx_copybutton", "source", "heads", "head", "codes", "symbols", "sections", "cards", "machine", "sidebar", "lean", "kept"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinxcontrib.katex",
+    "reference",
+    "glossary",
+    "aside",
+]
+extensions += (
+    ["epub"]
+    if one_file
+    else [
+        "sphinx.ext.linkcode",
+        "sphinx_copybutton",
+        "source",
+        "heads",
+        "head",
+        "codes",
+        "symbols",
+        "sections",
+        "cards",
+        "machine",
+        "sidebar",
+        "lean",
+        "kept",
+    ]
+)
 templates_path = [] if one_file else ["templates"]
 smartquotes = False  # the text says what it means, also in `--option`
 
-# The notebooks: CommonMark and dollar math, which JupyterLab shows too. Outputs are shown as they were saved.
+# The notebooks: CommonMark and dollar math, which JupyterLab shows too.
+# Outputs are shown as they were saved.
 nb_execution_mode = "off"
 nb_render_markdown_format = "myst"  # outputs in Markdown may hold tables
 nb_merge_streams = True
@@ -58,14 +88,18 @@ add_module_names = False  # one page, one module
 default_role = "literal"  # docstrings use single backquotes, as Markdown does
 toc_object_entries_show_parents = "hide"
 
-# Math is turned into HTML here, and what KaTeX does not understand is an error. Node is a wheel like all the rest.
+# Math is turned into HTML here, and what KaTeX does not understand is an error.
+# Node is a wheel like all the rest.
 katex.NODEJS_BINARY = NODE
 katex.KATEX_DEFAULT_OPTIONS = {"throwOnError": True, "strict": "ignore"}
-katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60  # a busy machine may take longer than the usual 5 seconds
+# A busy machine may take longer than the usual 5 seconds.
+katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60
 
 
 def start_katex(rundir: Path, timeout: float) -> tuple[subprocess.Popen, socket.socket]:
-    "Start what makes the HTML, and connect as soon as it listens: its file is there a moment before, when nobody answers yet."
+    """Start what makes the HTML, and connect as soon as it listens: its file is there a moment
+    before, when nobody answers yet.
+    """
     path, until = rundir / "katex.sock", time.monotonic() + timeout
     process = subprocess.Popen(katex.KaTeXServer.build_command(socket=path), cwd=rundir)
     while time.monotonic() < until:
@@ -80,13 +114,16 @@ def start_katex(rundir: Path, timeout: float) -> tuple[subprocess.Popen, socket.
     raise katex.KaTeXServer.timeout_error(timeout)
 
 
-# KaTeX's own way fails when nobody listens yet. Over a port, as on Windows, each formula waits for packets, 80 ms.
+# KaTeX's own way fails when nobody listens yet. Over a port, as on Windows,
+# each formula waits for packets, 80 ms.
 katex.KaTeXServer.start_server_process = start_katex
 katex_prerender = True
 
 
 def forget(app: Sphinx, exception: Exception | None) -> None:
-    "Delete what KaTeX wrote; after a failure it is asked to once more, and must not hide the failure."
+    """Delete what KaTeX wrote; after a failure it is asked to once more,
+    and must not hide the failure.
+    """
     shutil.rmtree(app._katex_static_path, ignore_errors=True)
 
 
@@ -94,21 +131,28 @@ katex.builder_finished = forget
 
 
 def with_place(visit: Callable) -> Callable:
-    "Tell in which page and line KaTeX gave up; it is a warning like others then, and all are told at once."
+    """Tell in which page and line KaTeX gave up;
+    it is a warning like others then, and all are told at once.
+    """
+
     def visit_math(self: HTML5Translator, node: nodes.Element) -> None:
         try:
             visit(self, node)
         except katex.KaTeXError as e:
             logger.warning("%s", e, location=node)
             raise nodes.SkipNode from None
+
     return visit_math
 
 
 katex.html_visit_math, katex.html_visit_displaymath = map(
-    with_place, (katex.html_visit_math, katex.html_visit_displaymath))
+    with_place, (katex.html_visit_math, katex.html_visit_displaymath)
+)
 katex_css_path = "katex/katex.min.css"
 if katex.katex_version not in (SITE / "static" / katex_css_path).read_text(encoding="utf-8"):
-    raise RuntimeError(f"website/static/katex must be of the version that makes the HTML: {katex.katex_version}")
+    raise RuntimeError(
+        f"website/static/katex must be of the version that makes the HTML: {katex.katex_version}"
+    )
 
 html_theme = "furo"
 html_title = project
@@ -118,16 +162,22 @@ html_js_files = ["book.js", "catalogue.js"]
 html_copy_source = html_show_sourcelink = False
 html_additional_pages = {} if one_file else {"search": "search.html"}
 html_domain_indices = False  # one index, of names; the modules are the chapters
-html_baseurl = book["doc_host"] and f"{book['doc_host']}/{book['doc_baseurl'].strip('/')}".rstrip("/") + "/"
+html_baseurl = (
+    book["doc_host"] and f"{book['doc_host']}/{book['doc_baseurl'].strip('/')}".rstrip("/") + "/"
+)
 html_theme_options = {"top_of_page_buttons": []}
 if book["git_url"]:
-    html_theme_options = {"source_repository": book["git_url"], "source_branch": book["branch"],
-                          "source_directory": f"{book['nbs_path']}/"}
+    html_theme_options = {
+        "source_repository": book["git_url"],
+        "source_branch": book["branch"],
+        "source_directory": f"{book['nbs_path']}/",
+    }
 
 epub_title = f"{project}: {book['description']}"
 epub_description = book["description"]
 epub_publisher = epub_contributor = author
-epub_identifier = uuid.uuid5(uuid.NAMESPACE_DNS, book["lib_name"]).urn  # by it a reader knows a new edition
+# By it a reader knows a new edition.
+epub_identifier = uuid.uuid5(uuid.NAMESPACE_DNS, book["lib_name"]).urn
 epub_uid = "book"
 epub_cover = ("_static/cover.png", "epub-cover.html")
 epub_css_files = ["reading.css"]
@@ -141,8 +191,13 @@ copybutton_selector = "div:not(.output) > div.highlight > pre"  # what was print
 
 
 def fold(self: HTML5Translator, node: nodes.Element) -> None:
-    "Begin folded code. Myst-nb's own form names every fold `Toggle hidden content`, whatever its summary says."
-    self.body.append(f"<details class=\"fold\"><summary>{self.encode(node['prompt_show'])}</summary>\n")
+    """Begin folded code.
+
+    Myst-nb's own form names every fold `Toggle hidden content`, whatever its summary says.
+    """
+    self.body.append(
+        f'<details class="fold"><summary>{self.encode(node["prompt_show"])}</summary>\n'
+    )
 
 
 def unfold(self: HTML5Translator, node: nodes.Element) -> None:

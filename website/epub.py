@@ -1,8 +1,10 @@
 """A Sphinx extension: the whole book as one EPUB file, for reading without a browser.
 
-Nothing in it runs. Charts and drawings are pictures, in the state in which they start, and what can be moved keeps its
-table if that is short; math is MathML; code is coloured as on the site. The same notebooks give the same bytes.
+Nothing in it runs. Charts and drawings are pictures, in the state in which they start, and what can
+be moved keeps its table if that is short; math is MathML; code is coloured as on the site. The same
+notebooks give the same bytes.
 """
+
 import json
 import re
 from collections.abc import Iterator
@@ -27,34 +29,54 @@ from stills import still as still_of
 logger = logging.getLogger("book")
 XHTML = "{http://www.w3.org/1999/xhtml}"
 STYLES = ("pygments.css", "reading.css", "pair.css")
-FIGURE = re.compile(r'<figure class="chart" id="([^"]+)".*?<figcaption[^>]*>(.*?)</figcaption>(.*?)'
-                    r'<script type="application/json">(.*?)</script>\s*</figure>', re.S)
-DRAWING = re.compile(r'<figure class="drawing" data-drawing="(\w+)"(?: data-library="(\w+)")?>(.*?)<div class="view"[^>]*>(?:<p class="unscripted">[^<]*</p>)?(?:<noscript>.*?</noscript>)?</div>(.*?)'
-                     r'<script type="application/json">(.*?)</script>(?:\s*<script defer class="weights" data-name="(\w+)")?.*?</figure>', re.S)
+FIGURE = re.compile(
+    r'<figure class="chart" id="([^"]+)".*?<figcaption[^>]*>(.*?)</figcaption>(.*?)'
+    r'<script type="application/json">(.*?)</script>\s*</figure>',
+    re.S,
+)
+DRAWING = re.compile(
+    r'<figure class="drawing" data-drawing="(\w+)"(?: data-library="(\w+)")?>(.*?)'
+    r'<div class="view"[^>]*>(?:<p class="unscripted">[^<]*</p>)?'
+    r"(?:<noscript>.*?</noscript>)?</div>(.*?)"
+    r'<script type="application/json">(.*?)</script>'
+    r'(?:\s*<script defer class="weights" data-name="(\w+)")?.*?</figure>',
+    re.S,
+)
 MOST_ROWS = 40  # of the states of one chart
 SITE = Path(__file__).resolve().parent
-APPLIED = re.compile(r"<mi\b[^>]*>(?:(?!</?mi\b).)*</mi>\s*<mo>(?:\u2061|&#x2061;)</mo>")  # the name of a function, applied
+# The name of a function, applied.
+APPLIED = re.compile(r"<mi\b[^>]*>(?:(?!</?mi\b).)*</mi>\s*<mo>(?:\u2061|&#x2061;)</mo>")
 
 
-# Charts -------------------------------------------------------------------------------------------------------
+# Charts -------------------------------------------------------------------------------------------
+
 
 def bound(spec: Any) -> bool:
     "Has the chart a control, anywhere?"
     if isinstance(spec, dict):
-        return any("bind" in signal for signal in spec.get("signals", [])) or any(map(bound, spec.values()))
+        return any("bind" in signal for signal in spec.get("signals", [])) or any(
+            map(bound, spec.values())
+        )
     return isinstance(spec, list) and any(map(bound, spec))
 
 
 def picture(spec: dict[str, Any], title: str) -> str:
-    "The chart as an SVG file. It is on white, since a reader's night mode does not reach into pictures."
+    """The chart as an SVG file.
+
+    It is on white, since a reader's night mode does not reach into pictures.
+    """
     svg = vl_convert.vega_to_svg({**spec, "config": look(), "background": "white", "padding": 8})
     about = spec.get("description", title)
     more = f"<desc>{escape(about)}</desc>" if about != title else ""
-    return re.sub(r"(<svg[^>]*)>", rf'\1 role="img"><title>{escape(title)}</title>{more}', svg, count=1)
+    return re.sub(
+        r"(<svg[^>]*)>", rf'\1 role="img"><title>{escape(title)}</title>{more}', svg, count=1
+    )
 
 
 def still(found: re.Match, folder: Path, up: str) -> str:
-    "A figure that does not move: its picture, written into `folder`, in place of the spec; `up` leads there."
+    """A figure that does not move: its picture, written into `folder`,
+    in place of the spec; `up` leads there.
+    """
     ident, caption, shown, source = found.groups()
     spec = json.loads(source)
     title = unescape(re.sub("<[^>]*>", "", caption)).strip()
@@ -63,14 +85,22 @@ def still(found: re.Match, folder: Path, up: str) -> str:
     tables = "\n".join(re.findall(r"<table.*?</table>", shown, re.S)) if bound(spec) else ""
     if tables.count("<tr") > MOST_ROWS:
         tables = ""  # pages of numbers, where a reader opens every fold; the site has them
-    fold = f"<details><summary>The data, in every state</summary>\n{tables}\n</details>\n" if tables else ""
+    fold = (
+        f"<details><summary>The data, in every state</summary>\n{tables}\n</details>\n"
+        if tables
+        else ""
+    )
     alt = escape(spec.get("description", title))
-    return (f'<figure class="chart" id="{ident}">\n<figcaption>{caption}</figcaption>\n'
-            f'<img src="{up}{folder.name}/{ident}.svg" alt="{alt}"/>\n{fold}</figure>')
+    return (
+        f'<figure class="chart" id="{ident}">\n<figcaption>{caption}</figcaption>\n'
+        f'<img src="{up}{folder.name}/{ident}.svg" alt="{alt}"/>\n{fold}</figure>'
+    )
 
 
 def drawn(found: re.Match, folder: Path, files: Path) -> str:
-    """A drawing in its first state, by its own script in `folder`; its table stays. Nothing, where it only shows other figures.
+    """A drawing in its first state, by its own script in `folder`; its table stays.
+
+    Nothing, where it only shows other figures.
 
     The weights of a model lie in `files`, which a site would serve.
     """
@@ -96,9 +126,17 @@ def settle(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         elif text.strip() in (VEIL, UNVEIL):
             raw.parent.remove(raw)  # a question is answered by itself, and what follows is read on
         elif 'class="fold reference"' in text:
-            raw.replace_self(nodes.raw("", text.replace("<details ", '<details open="open" '), format="html"))  # no switch opens it
+            # no switch opens it
+            raw.replace_self(
+                nodes.raw("", text.replace("<details ", '<details open="open" '), format="html")
+            )
         elif 'class="drawing"' in text:
-            made, count = DRAWING.subn(lambda m: drawn(m, figures(SITE.parent), Path(app.srcdir).parent / "extra/drawings"), text)
+            made, count = DRAWING.subn(
+                lambda m: drawn(
+                    m, figures(SITE.parent), Path(app.srcdir).parent / "extra/drawings"
+                ),
+                text,
+            )
             if count != text.count('class="drawing"'):
                 logger.warning("a drawing has another form than epub.py knows", location=raw)
             raw.replace_self(nodes.raw("", made, format="html"))
@@ -109,11 +147,19 @@ def settle(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             raw.replace_self(nodes.raw("", made, format="html"))
 
 
-# The file -----------------------------------------------------------------------------------------------------
+# The file -----------------------------------------------------------------------------------------
 
-def for_readers(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
-    "Link no style but the book's; the others are for the site. Make MathML of what KaTeX nearly makes MathML of."
-    context["css_files"] = [css for css in context["css_files"] if Path(str(css.filename)).name in STYLES]
+
+def for_readers(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Link no style but the book's; the others are for the site.
+
+    Make MathML of what KaTeX nearly makes MathML of.
+    """
+    context["css_files"] = [
+        css for css in context["css_files"] if Path(str(css.filename)).name in STYLES
+    ]
     # In e^{\lse} the name and the sign that applies it must be one child of <msup>, which has two.
     context["body"] = APPLIED.sub(r"<mrow>\g<0></mrow>", context.get("body", ""))
 
@@ -125,12 +171,18 @@ def declare(line: str, folder: Path, cover: str) -> str:
         return line
     name, kind = found.groups()
     text = (folder / name).read_text(encoding="utf-8") if kind == "application/xhtml+xml" else ""
-    said = "cover-image" if name == cover else " ".join(what for what, tag in (("mathml", "<math"), ("svg", "<svg")) if tag in text)
+    said = (
+        "cover-image"
+        if name == cover
+        else " ".join(what for what, tag in (("mathml", "<math"), ("svg", "<svg")) if tag in text)
+    )
     return line.replace(" />", f' properties="{said}" />') if said else line
 
 
 class Book(Epub3Builder):
-    "Sphinx's builder, with what EPUB readers ask for beyond it, and a file that is the same every time."
+    """Sphinx's builder, with what EPUB readers ask for beyond it,
+    and a file that is the same every time.
+    """
 
     def build_content(self) -> None:
         "Write the list of the files: those that the pages use, with their properties, each once."
@@ -140,9 +192,13 @@ class Book(Epub3Builder):
                 path.unlink()
         super().build_content()
         opf = out / "content.opf"
-        lines = dict.fromkeys(opf.read_text(encoding="utf-8").splitlines())  # the index would be there twice
-        opf.write_text("".join(declare(line, out, self.config.epub_cover[0]) + "\n" for line in lines),
-                       encoding="utf-8", newline="\n")
+        # the index would be there twice
+        lines = dict.fromkeys(opf.read_text(encoding="utf-8").splitlines())
+        opf.write_text(
+            "".join(declare(line, out, self.config.epub_cover[0]) + "\n" for line in lines),
+            encoding="utf-8",
+            newline="\n",
+        )
 
     def build_navigation_doc(self) -> None:
         "Write the table of contents; its chapters stand below the names of their parts."
@@ -169,7 +225,9 @@ class Book(Epub3Builder):
         return {**super().toc_metadata(level, navpoints), "uid": self.config.epub_identifier}
 
     def contents(self) -> Iterator[str]:
-        "The files in the order in which they are stored: the type first, or readers do not know it for a book."
+        """The files in the order in which they are stored:
+        the type first, or readers do not know it for a book.
+        """
         yield from ("mimetype", "META-INF/container.xml", "content.opf", "toc.ncx")
         yield from sorted(self.files)
 

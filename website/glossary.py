@@ -1,9 +1,11 @@
 """A Sphinx extension: links between the chapters and the glossary, both ways.
 
-The glossary is a notebook of its own: a heading per term, a paragraph that defines it, `*Elsewhere: …*` with the names
-that others give it, and `*Also: …*` with its other forms. The chapters hold no markup for it. When a page is written,
-the first use of each term becomes a link to its definition, and below each definition stand links back.
+The glossary is a notebook of its own: a heading per term, a paragraph that defines it,
+`*Elsewhere: …*` with the names that others give it, and `*Also: …*` with its other forms. The
+chapters hold no markup for it. When a page is written, the first use of each term becomes a link to
+its definition, and below each definition stand links back.
 """
+
 import functools
 import re
 from collections.abc import Iterator
@@ -18,16 +20,32 @@ from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
 PAGE = "lookup/glossary"
-ENTRY = re.compile(r"(?!Also: |Elsewhere: )(?P<meaning>(?:.|\n(?!\n))+)"
-                   r"(?:\n\nElsewhere: (?:.|\n(?!\n))+)?(?:\n\nAlso: (?P<also>.+)\.)?")  # its paragraphs
+# The paragraphs of an entry.
+ENTRY = re.compile(
+    r"(?!Also: |Elsewhere: )(?P<meaning>(?:.|\n(?!\n))+)"
+    r"(?:\n\nElsewhere: (?:.|\n(?!\n))+)?(?:\n\nAlso: (?P<also>.+)\.)?"
+)
 
 # Where a word is not prose, is a link already, or is only quoted.
-NOT_PROSE = (nodes.title, nodes.reference, addnodes.pending_xref, nodes.literal, nodes.literal_block, nodes.math,
-             nodes.math_block, nodes.raw, nodes.comment, nodes.table, nodes.block_quote, addnodes.desc)
+NOT_PROSE = (
+    nodes.title,
+    nodes.reference,
+    addnodes.pending_xref,
+    nodes.literal,
+    nodes.literal_block,
+    nodes.math,
+    nodes.math_block,
+    nodes.raw,
+    nodes.comment,
+    nodes.table,
+    nodes.block_quote,
+    addnodes.desc,
+)
 
 
 class Term(NamedTuple):
     "One entry of the glossary."
+
     name: str
     forms: list[str]  # the name first; in small letters
     meaning: str
@@ -42,17 +60,32 @@ class Term(NamedTuple):
 def terms(glossary: nodes.document) -> list[Term]:
     "What the glossary defines. A mistake in its form is a warning, and so fails the build."
     found, owner = [], {}
-    for section in glossary.findall(lambda n: isinstance(n, nodes.section) and isinstance(n.parent, nodes.section)):
-        name, said = section[0].astext(), [n.astext() for n in section[1:] if isinstance(n, nodes.paragraph)]
+    for section in glossary.findall(
+        lambda n: isinstance(n, nodes.section) and isinstance(n.parent, nodes.section)
+    ):
+        name, said = (
+            section[0].astext(),
+            [n.astext() for n in section[1:] if isinstance(n, nodes.paragraph)],
+        )
         match = ENTRY.fullmatch("\n\n".join(said))
         if not match:
-            logger.warning("glossary: %s: expected a paragraph, then `*Elsewhere: …*`, then `*Also: …*`, or less", name)
+            logger.warning(
+                (
+                    "glossary: %s: expected a paragraph, then `*Elsewhere: …*`, "
+                    "then `*Also: …*`, or less"
+                ),
+                name,
+            )
             continue
         others = match["also"].split(", ") if match["also"] else []
-        found.append(Term(name, [form.lower() for form in (name, *others)], match["meaning"], section))
+        found.append(
+            Term(name, [form.lower() for form in (name, *others)], match["meaning"], section)
+        )
         for form in found[-1].forms:
             if form in owner:
-                logger.warning("glossary: “%s” stands under %s and under %s", form, owner[form], name)
+                logger.warning(
+                    "glossary: “%s” stands under %s and under %s", form, owner[form], name
+                )
             owner[form] = name
     return found
 
@@ -61,13 +94,19 @@ def prose(root: nodes.Element) -> Iterator[nodes.Text]:
     "The texts below `root` in which a term may be linked, in order."
     for text in root.findall(nodes.Text):
         node = text.parent
-        while node is not None and not isinstance(node, NOT_PROSE) and "cell" not in node.get("classes", []):
+        while (
+            node is not None
+            and not isinstance(node, NOT_PROSE)
+            and "cell" not in node.get("classes", [])
+        ):
             node = node.parent
         if node is None:
             yield text
 
 
-def first_uses(root: nodes.Element, known: list[Term]) -> Iterator[tuple[nodes.Text, list[tuple[re.Match, Term]]]]:
+def first_uses(
+    root: nodes.Element, known: list[Term]
+) -> Iterator[tuple[nodes.Text, list[tuple[re.Match, Term]]]]:
     "The texts that use a term for the first time, each with the places and the terms."
     by_form = {form: term for term in known for form in term.forms}
     longest_first = sorted(by_form, key=len, reverse=True)
@@ -86,15 +125,28 @@ def first_uses(root: nodes.Element, known: list[Term]) -> Iterator[tuple[nodes.T
 
 
 def link(root: nodes.Element, known: list[Term], glossary: str, place: bool) -> None:
-    "Make the first use of each term below `root` a link into the page `glossary`; with `place`, also a target."
+    """Make the first use of each term below `root` a link into the page `glossary`;
+    with `place`, also a target.
+    """
     for text, uses in list(first_uses(root, known)):
         whole, parts, end = text.astext(), [], 0
         for match, term in uses:
-            parts += [nodes.Text(whole[end:match.start()]), nodes.reference(
-                "", match[0], internal=True, refuri=f"{glossary}#{term.anchor}", reftitle=term.meaning,
-                classes=["term"], ids=[f"term-{term.anchor}"] if place else [])]
+            parts += [
+                nodes.Text(whole[end : match.start()]),
+                nodes.reference(
+                    "",
+                    match[0],
+                    internal=True,
+                    refuri=f"{glossary}#{term.anchor}",
+                    reftitle=term.meaning,
+                    classes=["term"],
+                    ids=[f"term-{term.anchor}"] if place else [],
+                ),
+            ]
             end = match.end()
-        text.parent.replace(text, [part for part in (*parts, nodes.Text(whole[end:])) if part.astext()])
+        text.parent.replace(
+            text, [part for part in (*parts, nodes.Text(whole[end:])) if part.astext()]
+        )
 
 
 SOURCES = "lookup/references"
@@ -104,7 +156,11 @@ SOURCES = "lookup/references"
 def first_lines(env: BuildEnvironment) -> dict[str, str]:
     "The paragraph that each entry of the references begins with."
     sections = env.get_doctree(SOURCES).findall(nodes.section)
-    return {i: next(section.findall(nodes.paragraph)).astext() for section in sections for i in section["ids"]}
+    return {
+        i: next(section.findall(nodes.paragraph)).astext()
+        for section in sections
+        for i in section["ids"]
+    }
 
 
 @functools.cache
@@ -115,13 +171,17 @@ def defined(env: BuildEnvironment) -> list[Term]:
 
 class ExplainSources(SphinxPostTransform):
     "Give each citation the first lines of its source, as its title."
+
     default_priority = 11  # when links are resolved
     formats = ("html",)
 
     def run(self, **kwargs: object) -> None:
         if self.env.docname == SOURCES or SOURCES not in self.env.found_docs:
             return
-        about, address = first_lines(self.env), self.app.builder.get_relative_uri(self.env.docname, SOURCES)
+        about, address = (
+            first_lines(self.env),
+            self.app.builder.get_relative_uri(self.env.docname, SOURCES),
+        )
         for ref in self.document.findall(nodes.reference):
             page, _, anchor = ref.get("refuri", "").partition("#")
             if page == address and anchor:
@@ -130,11 +190,14 @@ class ExplainSources(SphinxPostTransform):
 
 def chapters(env: BuildEnvironment) -> list[str]:
     "The pages whose words the glossary explains: the chapters, and all about the checks."
-    return sorted(name for name in env.found_docs if name[0].isdigit() or name.startswith("checks/"))
+    return sorted(
+        name for name in env.found_docs if name[0].isdigit() or name.startswith("checks/")
+    )
 
 
 class LinkTerms(SphinxPostTransform):
     "Link the chapters to the glossary, and the glossary to the chapters."
+
     default_priority = 4  # before anything else makes links
     formats = ("html",)
 
@@ -158,12 +221,15 @@ class LinkTerms(SphinxPostTransform):
                 for _, term in uses:
                     used[term.name].append(chapter)
         for term in known:
-            link(term.section[1], [other for other in known if other is not term], "", place=False)  # the paragraph
+            # the paragraph
+            link(term.section[1], [other for other in known if other is not term], "", place=False)
             if used[term.name]:
                 self.list_uses(term, used[term.name])
 
     def list_uses(self, term: Term, used: list[str]) -> None:
-        "After the other forms of a term, as a line of its own: “In Softmax, Masks”, links to the first uses."
+        """After the other forms of a term, as a line of its own:
+        “In Softmax, Masks”, links to the first uses.
+        """
         if len(term.forms) == 1:
             term.section.append(nodes.paragraph())
         line = term.section[-1]
@@ -171,8 +237,14 @@ class LinkTerms(SphinxPostTransform):
         line.append(nodes.Text(" In " if len(line) else "In "))
         for i, chapter in enumerate(used):
             line.append(nodes.Text(", " if i else ""))
-            line.append(nodes.reference("", self.env.titles[chapter].astext(), internal=True,
-                                        refuri=f"{self.uri(chapter)}#term-{term.anchor}"))
+            line.append(
+                nodes.reference(
+                    "",
+                    self.env.titles[chapter].astext(),
+                    internal=True,
+                    refuri=f"{self.uri(chapter)}#term-{term.anchor}",
+                )
+            )
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -1,8 +1,11 @@
-"""What a build of the site leaves for the next one, which then reads and writes only the pages that have changed.
+"""What a build of the site leaves for the next one, which then reads and writes only
+the pages that have changed.
 
-Sphinx sees by the dates of its sources what has changed. It does not see all that a page takes from others: the titles
-in the sidebar, links to names of the package, the terms of the glossary, the sources. When any of that is new, all is built anew.
+Sphinx sees by the dates of its sources what has changed. It does not see all that a page takes from
+others: the titles in the sidebar, links to names of the package, the terms of the glossary, the
+sources. When any of that is new, all is built anew.
 """
+
 import hashlib
 import json
 import re
@@ -43,33 +46,47 @@ def headings(page: Path) -> list[str]:
     "The headings of a page: its title, and what links of other pages lead to."
     text = page.read_text(encoding="utf-8")
     if page.suffix == ".ipynb":
-        text = "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown")
+        text = "\n".join(
+            "".join(cell["source"])
+            for cell in json.loads(text)["cells"]
+            if cell["cell_type"] == "markdown"
+        )
     return HEADING.findall(text)
 
 
 def shared(folder: Path) -> str:
     "What pages take from each other, and what renders them, as one key."
     src, package = folder / "src", folder / "package"
-    taken = [[str(path), headings(path)] for kind in ("*.ipynb", "*.md") for path in files(src, kind)]
-    taken += [[str(path), NAME.findall(path.read_text(encoding="utf-8"))] for path in files(package, "*.py")]
+    taken = [
+        [str(path), headings(path)] for kind in ("*.ipynb", "*.md") for path in files(src, kind)
+    ]
+    taken += [
+        [str(path), NAME.findall(path.read_text(encoding="utf-8"))]
+        for path in files(package, "*.py")
+    ]
     key = hashlib.sha256(f"{sys.version}{taken}".encode())
-    explained = [src / f"{page}.ipynb" for page in (glossary.PAGE, glossary.SOURCES)]  # their texts stand on other pages, too
+    # their texts stand on other pages, too
+    explained = [src / f"{page}.ipynb" for page in (glossary.PAGE, glossary.SOURCES)]
     for path in [*explained, *(path for one in RENDERERS for path in files(one))]:
         key.update(path.read_bytes())
     return key.hexdigest()
 
 
 def begin(folder: Path) -> str:
-    "Lay the new sources over the last ones, and remove what was made of these if it is of no use; the key of this build."
+    """Lay the new sources over the last ones, and remove what was made of these if it is of no use;
+    the key of this build.
+    """
     for name in ("src", "extra", "package"):
         lay(folder / "new" / name, folder / name)
     key, last = shared(folder), folder / "key"
     if not last.exists() or last.read_text() != key:
         for name in ("html", "doctrees"):
             shutil.rmtree(folder / name, ignore_errors=True)
-    for name in ("_static", "drawings"):  # they are made anew; pages tell from the first what is there, and weights have new names
+    # they are made anew; pages tell from the first what is there, and weights have new names
+    for name in ("_static", "drawings"):
         shutil.rmtree(folder / "html" / name, ignore_errors=True)
-    last.unlink(missing_ok=True)  # a build that fails leaves nothing of use: what it warned of, the next would not see
+    # a build that fails leaves nothing of use: what it warned of, the next would not see
+    last.unlink(missing_ok=True)
     return key
 
 
@@ -78,10 +95,13 @@ def end(folder: Path, key: str) -> None:
     (folder / "key").write_text(key)
 
 
-# As a Sphinx extension ----------------------------------------------------------------------------------------
+# As a Sphinx extension ----------------------------------------------------------------------------
+
 
 def glossary_too(app: Sphinx, env: BuildEnvironment, *changed: set[str]) -> list[str]:
-    "Below its terms the glossary lists where they are used: it is read again each time, and so there is always a page."
+    """Below its terms the glossary lists where they are used: it is read again each time,
+    and so there is always a page.
+    """
     return [glossary.PAGE]
 
 

@@ -1,9 +1,12 @@
-"""A Sphinx extension: the map of the book is a machine whose parts are the chapters; each chapter shows it small, with its part lit.
+"""A Sphinx extension: the map of the book is a machine whose parts are the chapters;
+each chapter shows it small, with its part lit.
 
-The chapters stand in one place, the lists below "The map" in nbs/index.ipynb. On the home page these lists are laid over a
-drawing (`book.css`): they stay lists of links for the keyboard, for ears, on a phone, on paper, and in README.md. Chapters of
-the first two parts have their place in the machine; those of the others fill a grid, in which a new one takes the next place.
+The chapters stand in one place, the lists below "The map" in nbs/index.ipynb. On the home page
+these lists are laid over a drawing (`book.css`): they stay lists of links for the keyboard, for
+ears, on a phone, on paper, and in README.md. Chapters of the first two parts have their place in
+the machine; those of the others fill a grid, in which a new one takes the next place.
 """
+
 import json
 import re
 from functools import cache
@@ -21,11 +24,21 @@ ENTRY = re.compile(r"^(\d+)\. (?:\[([^\]]+)\]|([^\\\[]+))", re.M)
 LISTS = re.compile(r'<ol class="arabic simple" start="(\d+)">(.*?)</ol>', re.S)
 ITEM = re.compile(r"<li><p>(.*?)<br />\s*(.*?)</p></li>", re.S)
 Box = tuple[int, int, int, int]  # left, top, width, height
-PLACES: dict[int, Box] = {  # in the model; the transformer and its attention are frames, and hold others
-    0: (86, 98, 150, 84), 1: (328, 136, 132, 86), 2: (468, 136, 132, 86), 3: (328, 230, 132, 86), 4: (468, 230, 132, 86), 5: (316, 94, 296, 234),
-    6: (86, 230, 150, 84), 7: (290, 44, 524, 296), 8: (838, 66, 154, 84), 9: (838, 256, 154, 84)}
-LANES = {  # a part below the model: its left side, the size of a cell, how many stand beside each other
-    "III As models run it": (0, 170, 100, 4), "IV In the world": (716, 276, 66, 1)}
+# In the model; the transformer and its attention are frames, and hold others.
+PLACES: dict[int, Box] = {
+    0: (86, 98, 150, 84),
+    1: (328, 136, 132, 86),
+    2: (468, 136, 132, 86),
+    3: (328, 230, 132, 86),
+    4: (468, 230, 132, 86),
+    5: (316, 94, 296, 234),
+    6: (86, 230, 150, 84),
+    7: (290, 44, 524, 296),
+    8: (838, 66, 154, 84),
+    9: (838, 256, 154, 84),
+}
+# A part below the model: its left side, the size of a cell, how many stand beside each other.
+LANES = {"III As models run it": (0, 170, 100, 4), "IV In the world": (716, 276, 66, 1)}
 BELOW = 400  # where the lanes begin
 
 
@@ -42,8 +55,14 @@ def chapters() -> tuple[Chapter, ...]:
     "The chapters that the map in nbs/index.ipynb lists, also those that are being written."
     cells = json.loads((SITE.parent / "nbs" / HOME).read_text(encoding="utf-8"))["cells"]
     text = next("".join(cell["source"]) for cell in cells if cell["id"] == "map")
-    part = lambda n: next(name for name, patterns in PARTS.items() if any(fnmatch(f"{n:02}_", one) for one in patterns))
-    return tuple(Chapter(int(n), linked or plain, part(int(n))) for n, linked, plain in ENTRY.findall(text))
+    part = lambda n: next(
+        name
+        for name, patterns in PARTS.items()
+        if any(fnmatch(f"{n:02}_", one) for one in patterns)
+    )
+    return tuple(
+        Chapter(int(n), linked or plain, part(int(n))) for n, linked, plain in ENTRY.findall(text)
+    )
 
 
 def place(chapter: Chapter) -> Box:
@@ -55,7 +74,8 @@ def place(chapter: Chapter) -> Box:
     return left + at % beside * wide, BELOW + at // beside * high, wide - 10, high - 12
 
 
-# The small one, at the top of a chapter --------------------------------------------------------------------------
+# The small one, at the top of a chapter -----------------------------------------------------------
+
 
 def outline(box: Box) -> str:
     "A rectangle as part of a path."
@@ -71,12 +91,17 @@ def small(number: int) -> str:
     rest = "".join(path for n, path in boxes.items() if n not in (*frames, number))
     around = "".join(boxes[n] for n in frames if n != number)
     bottom = max(place(one)[1] + place(one)[3] for one in chapters())
-    return (f'<a class="where" href="index.html#the-map" aria-label="The map of the book: chapter {number} is in part {lit.part}">'
-            f'<svg viewBox="-8 30 1008 {bottom - 22}" aria-hidden="true"><path class="frames" d="{around}"/><path d="{rest}"/>'
-            f'<path class="lit" d="{boxes[number]}"/></svg></a>')
+    return (
+        '<a class="where" href="index.html#the-map" '
+        f'aria-label="The map of the book: chapter {number} is in part {lit.part}">'
+        f'<svg viewBox="-8 30 1008 {bottom - 22}" aria-hidden="true">'
+        f'<path class="frames" d="{around}"/><path d="{rest}"/>'
+        f'<path class="lit" d="{boxes[number]}"/></svg></a>'
+    )
 
 
-# The large one, on the home page ------------------------------------------------------------------------------
+# The large one, on the home page ------------------------------------------------------------------
+
 
 def words(x: float, y: float, text: str, anchor: str = "middle") -> str:
     "A word of the drawing."
@@ -85,34 +110,72 @@ def words(x: float, y: float, text: str, anchor: str = "middle") -> str:
 
 def chip(x: float, y: float, wide: float, text: str) -> str:
     "A token."
-    return f'<rect class="chip" x="{x}" y="{y}" width="{wide}" height="26" rx="5"/>{words(x + wide / 2, y + 18, text)}'
+    return (
+        f'<rect class="chip" x="{x}" y="{y}" width="{wide}" height="26" rx="5"/>'
+        f"{words(x + wide / 2, y + 18, text)}"
+    )
 
 
 def arrow(*points: tuple[float, float]) -> str:
     "A line with a head."
-    return f'<path class="flow" marker-end="url(#head)" d="M{"L".join(f"{x} {y}" for x, y in points)}"/>'
+    return (
+        '<path class="flow" marker-end="url(#head)" '
+        f'd="M{"L".join(f"{x} {y}" for x, y in points)}"/>'
+    )
 
 
 def plus(x: float, y: float) -> str:
     "Where two vectors are added."
-    return f'<path class="plus" d="M{x - 9} {y}a9 9 0 1 0 18 0a9 9 0 1 0-18 0M{x - 5} {y}h10M{x} {y - 5}v10"/>'
+    return (
+        f'<path class="plus" d="M{x - 9} {y}a9 9 0 1 0 18 0a9 9 0 1 0-18 0'
+        f'M{x - 5} {y}h10M{x} {y - 5}v10"/>'
+    )
 
 
 def drawing() -> str:
     "What stands behind the parts: tokens, frames, and the way of a token through them."
-    tokens = "".join(chip(0, 98 + 34 * i, 58, word) for i, word in enumerate(("the", "bank", "of", "the")))
-    sheets = "".join(f'<rect class="{kind}" x="{x + by}" y="{y - by}" width="{wide}" height="{high}" rx="10"/>'
-                     for kind, (x, y, wide, high), step in (("block", PLACES[7], 7), ("heads", PLACES[5], 5)) for by in (2 * step, step, 0))
-    flows = "".join([arrow((60, 150), (83, 150)), arrow((236, 140), (262, 140), (262, 197)), arrow((236, 272), (262, 272), (262, 217)),
-                     arrow((272, 207), (325, 273)), arrow((394, 230), (394, 224)), arrow((452, 184), (476, 230)), arrow((534, 230), (534, 224)),
-                     arrow((612, 207), (636, 207)), arrow((656, 207), (682, 207)), arrow((770, 207), (782, 207)), arrow((802, 207), (866, 207)),
-                     arrow((280, 207), (280, 334), (646, 334), (646, 219)), arrow((664, 207), (664, 290), (792, 290), (792, 219)),
-                     arrow((838, 108), (818, 108)), arrow((814, 298), (835, 298)), arrow((450, 386), (450, 344)), arrow((730, 386), (730, 344))])
-    forward = '<path class="part" d="M684 165L768 178V236L684 249Z"/>' + words(727, 204, "feed-") + words(727, 220, "forward")
+    tokens = "".join(
+        chip(0, 98 + 34 * i, 58, word) for i, word in enumerate(("the", "bank", "of", "the"))
+    )
+    sheets = "".join(
+        f'<rect class="{kind}" x="{x + by}" y="{y - by}" width="{wide}" height="{high}" rx="10"/>'
+        for kind, (x, y, wide, high), step in (("block", PLACES[7], 7), ("heads", PLACES[5], 5))
+        for by in (2 * step, step, 0)
+    )
+    flows = "".join(
+        [
+            arrow((60, 150), (83, 150)),
+            arrow((236, 140), (262, 140), (262, 197)),
+            arrow((236, 272), (262, 272), (262, 217)),
+            arrow((272, 207), (325, 273)),
+            arrow((394, 230), (394, 224)),
+            arrow((452, 184), (476, 230)),
+            arrow((534, 230), (534, 224)),
+            arrow((612, 207), (636, 207)),
+            arrow((656, 207), (682, 207)),
+            arrow((770, 207), (782, 207)),
+            arrow((802, 207), (866, 207)),
+            arrow((280, 207), (280, 334), (646, 334), (646, 219)),
+            arrow((664, 207), (664, 290), (792, 290), (792, 219)),
+            arrow((838, 108), (818, 108)),
+            arrow((814, 298), (835, 298)),
+            arrow((450, 386), (450, 344)),
+            arrow((730, 386), (730, 344)),
+        ]
+    )
+    forward = (
+        '<path class="part" d="M684 165L768 178V236L684 249Z"/>'
+        + words(727, 204, "feed-")
+        + words(727, 220, "forward")
+    )
     result = chip(870, 194, 90, "river")
-    return (f'<svg class="machine" viewBox="0 0 {WIDTH} {HEIGHT + 30}" preserveAspectRatio="none" aria-hidden="true"><defs><marker id="head" viewBox="0 0 8 8" '
-            f'refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>'
-            f"{tokens}{sheets}{forward}{flows}{plus(262, 207)}{plus(646, 207)}{plus(792, 207)}{result}</svg>")
+    return (
+        f'<svg class="machine" viewBox="0 0 {WIDTH} {HEIGHT + 30}" preserveAspectRatio="none" '
+        'aria-hidden="true"><defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" '
+        'markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>'
+        f"{tokens}{sheets}{forward}{flows}"
+        f"{plus(262, 207)}{plus(646, 207)}{plus(792, 207)}{result}</svg>"
+    )
 
 
 def styled(number: int) -> str:
@@ -120,7 +183,9 @@ def styled(number: int) -> str:
     found = []
     if number in PLACES:
         x, y, wide, high = PLACES[number]
-        found.append(f"--x:{100 * x / WIDTH:.2f}%;--y:{y}px;--w:{100 * wide / WIDTH:.2f}%;--h:{high}px")
+        found.append(
+            f"--x:{100 * x / WIDTH:.2f}%;--y:{y}px;--w:{100 * wide / WIDTH:.2f}%;--h:{high}px"
+        )
     if (SITE / f"static/map/{number}.svg").exists():
         found.append(f"background-image:url(_static/map/{number}.svg)")
     return ";".join(found)
@@ -133,7 +198,10 @@ def laid(found: re.Match) -> str:
     def item(number: int, title: str, about: str) -> str:
         frame = ' class="frame"' if number in (5, 7) else ""
         title = title if title.startswith("<a ") else f"<span>{title}</span>"
-        return f'<li{frame} style="{styled(number)}"><p>{title}<br /><span class="about">{about}</span></p></li>'
+        return (
+            f'<li{frame} style="{styled(number)}"><p>{title}<br />'
+            f'<span class="about">{about}</span></p></li>'
+        )
 
     items = [item(start + i, *one) for i, one in enumerate(ITEM.findall(found[2]))]
     return f'<ol class="arabic simple" start="{start}">\n' + "\n".join(items) + "\n</ol>"
@@ -143,17 +211,23 @@ def large(body: str) -> str:
     "The home page with the machine behind the lists of its map."
     before, mark, rest = body.partition('<section id="the-map">')
     rest, end, after = rest.partition('<section id="beside-the-chapters">')
-    rest = LISTS.sub(laid, rest).replace('<section id="i-attention">', drawing() + '<section id="i-attention">', 1)
+    rest = LISTS.sub(laid, rest).replace(
+        '<section id="i-attention">', drawing() + '<section id="i-attention">', 1
+    )
     return before + mark + rest + end + after
 
 
-def add_map(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+def add_map(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
     "Put the map into a page: large on the home page, small on a chapter."
     body = context.get("body", "")
     if page == context["master_doc"]:
         context["body"] = large(body)
     elif "_" in page and is_chapter(page):  # not 404
-        context["body"] = body.replace('<p class="notebook-links">', f'<p class="notebook-links">{small(int(page[:2]))}', 1)
+        context["body"] = body.replace(
+            '<p class="notebook-links">', f'<p class="notebook-links">{small(int(page[:2]))}', 1
+        )
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

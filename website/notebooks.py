@@ -1,4 +1,5 @@
 """From nbdev notebooks to the notebooks that Sphinx renders, and to README.md."""
+
 import ast
 import json
 import re
@@ -20,13 +21,24 @@ import citations
 from charts import figure, first_state, text, views
 from stills import OF_THE_PAGE, NotDrawn, still
 
-CHART, DRAWING, PAIR = "application/vnd.vegalite.v5+json", '<figure class="drawing"', '<figure class="pair"'
-WEIGHTS = re.compile(r'<script type="text/plain" class="weights" data-name="(\w+)">([^<]*)</script>')  # of a model that a drawing runs
-ALONE = re.compile(r"<style>.*?</style>\s*(<script>\(\(\) =>.*?</script>)?", re.S)  # what a drawing or a pair needs away from the site
+CHART, DRAWING, PAIR = (
+    "application/vnd.vegalite.v5+json",
+    '<figure class="drawing"',
+    '<figure class="pair"',
+)
+# Of a model that a drawing runs.
+WEIGHTS = re.compile(
+    r'<script type="text/plain" class="weights" data-name="(\w+)">([^<]*)</script>'
+)
+# What a drawing or a pair needs away from the site.
+ALONE = re.compile(r"<style>.*?</style>\s*(<script>\(\(\) =>.*?</script>)?", re.S)
 ROOT, HOME = Path(__file__).resolve().parents[1], "index.ipynb"
 NOTATION = "lookup/notation.html"
-DEPTH = ('<span class="depth" role="group" aria-label="Code">Code: <button type="button">hidden</button>'
-         '<button type="button">shown</button></span>')  # shut or open folds; book.js makes it work
+# Shut or open folds; book.js makes it work.
+DEPTH = (
+    '<span class="depth" role="group" aria-label="Code">Code: <button type="button">hidden</button>'
+    '<button type="button">shown</button></span>'
+)
 PARTS = {  # of the table of contents; a page stands in the first part that it fits
     "I Attention": ["0[0-5]_*"],
     "II A model that learns": ["0[6-9]_*"],
@@ -40,8 +52,22 @@ WITHIN = {"Figures and tools": "lookup/api.ipynb"}  # below a page: not for read
 LONG = 30  # lines; what prints more is folded, and so is a check that has more
 HEADING = re.compile(r"^#+ ", re.M)
 GUARDS = re.compile(r"(A |Its )?[Gg]uards?\b")  # folds that a story leaves out
-DIRECTIVES = {"default_exp", "needs", "hide", "export", "exporti", "exports", "notest", "fold", "check",
-              "echo:", "output:", "eval:", "code-fold:", "code-summary:"}
+DIRECTIVES = {
+    "default_exp",
+    "needs",
+    "hide",
+    "export",
+    "exporti",
+    "exports",
+    "notest",
+    "fold",
+    "check",
+    "echo:",
+    "output:",
+    "eval:",
+    "code-fold:",
+    "code-summary:",
+}
 
 
 class BadNotebook(Exception):
@@ -55,11 +81,15 @@ def settings(root: Path) -> dict[str, str]:
     return dict(config.defaults())
 
 
-# One cell -----------------------------------------------------------------------------------------------------
+# One cell -----------------------------------------------------------------------------------------
+
 
 def directives(cell: NotebookNode) -> dict[str, str]:
     "The `#|` lines at the top of a cell, which are taken off it."
-    found = {name: " ".join(args).strip("\"'") for name, args in extract_directives(cell, remove=False).items()}
+    found = {
+        name: " ".join(args).strip("\"'")
+        for name, args in extract_directives(cell, remove=False).items()
+    }
     if unknown := found.keys() - DIRECTIVES:
         raise BadNotebook(f"cell {cell.id}: no such directive: #| {', '.join(sorted(unknown))}")
     if "fold" in found:  # for exported cells: without a colon, nbdev keeps it out of the package
@@ -72,7 +102,9 @@ def directives(cell: NotebookNode) -> dict[str, str]:
 def printed(cell: NotebookNode) -> str:
     "The plain text that a cell shows."
     outs = ((out.get("text", ""), out.get("data", {})) for out in cell.get("outputs", []))
-    return "\n".join(said or shown.get("text/plain", "") for said, shown in outs if said or len(shown) == 1)
+    return "\n".join(
+        said or shown.get("text/plain", "") for said, shown in outs if said or len(shown) == 1
+    )
 
 
 def holds(out: NotebookNode, *marks: str) -> bool:
@@ -82,18 +114,28 @@ def holds(out: NotebookNode, *marks: str) -> bool:
 
 def shows_figure(cell: NotebookNode) -> bool:
     "Whether a cell shows something to look at: then its code is not the point."
-    return any(CHART in out.get("data", {}) or holds(out, DRAWING, PAIR) for out in cell.get("outputs", []))
+    return any(
+        CHART in out.get("data", {}) or holds(out, DRAWING, PAIR) for out in cell.get("outputs", [])
+    )
 
 
 def fold(cell: NotebookNode, said: dict[str, str], text: str) -> tuple[set[str], str]:
-    "Which parts of a code cell that printed `text` are folded, as tags; and the line that unfolds them."
+    """Which parts of a code cell that printed `text` are folded, as tags;
+    and the line that unfolds them.
+    """
     if cell.id.endswith("-solution"):
         return {"hide-cell"}, said.get("code-summary:", "Code")
     code, output = len(cell.source.splitlines()), len(text.splitlines())
-    figure, checks = shows_figure(cell), cell.id.endswith("-test") and ("check" in said or code > LONG)
+    figure, checks = (
+        shows_figure(cell),
+        cell.id.endswith("-test") and ("check" in said or code > LONG),
+    )
     asked = said.get("code-fold:") == "true"
     line = said.get("check") or said.get("code-summary:") or "The code of this figure" * figure
-    hidden = {"hide-input": figure or checks or asked, "hide-output": output > LONG or bool(text) and "check" in said and not figure}
+    hidden = {
+        "hide-input": figure or checks or asked,
+        "hide-output": output > LONG or bool(text) and "check" in said and not figure,
+    }
     if said.get("code-fold:") == "false":
         hidden["hide-input"] = False
     tags = {tag for tag, folded in hidden.items() if folded}
@@ -106,7 +148,9 @@ def folded(cell: NotebookNode) -> bool:
     cell = deepcopy(cell)
     said = directives(cell)
     hidden = said.get("echo:") == "false" or "default_exp" in said
-    return not hidden and not fold(cell, said, printed(cell))[0].isdisjoint({"hide-input", "hide-cell"})
+    return not hidden and not fold(cell, said, printed(cell))[0].isdisjoint(
+        {"hide-input", "hide-cell"}
+    )
 
 
 def imports_alone(source: str) -> bool:
@@ -118,26 +162,40 @@ def imports_alone(source: str) -> bool:
 
 
 def prepare(cell: NotebookNode) -> dict[str, str]:
-    "Say a code cell's directives in the words of myst-nb and nbconvert, which are tags; the directives."
+    """Say a code cell's directives in the words of myst-nb and nbconvert,
+    which are tags; the directives.
+    """
     said = directives(cell)
     text = printed(cell)
     tucked, prompt = fold(cell, said, text)
-    tags = {"remove-cell": "hide" in said or "default_exp" in said or not cell.source.strip(),
-            "remove-input": said.get("echo:") == "false", "remove-output": said.get("output:") == "false",
-            # by the book's custom; the style marks them
-            "imports": bool(tucked) and imports_alone(cell.source),
-            "check": cell.id.endswith("-test"), "stub": cell.id.endswith("-stub"), "guard": bool(tucked and GUARDS.match(prompt)),
-            "columns": "tensor(" in text or bool(re.search(r"\S {2,}\S", text))}  # must not be wrapped, as sentences are
+    tags = {
+        "remove-cell": "hide" in said or "default_exp" in said or not cell.source.strip(),
+        "remove-input": said.get("echo:") == "false",
+        "remove-output": said.get("output:") == "false",
+        # by the book's custom; the style marks them
+        "imports": bool(tucked) and imports_alone(cell.source),
+        "check": cell.id.endswith("-test"),
+        "stub": cell.id.endswith("-stub"),
+        "guard": bool(tucked and GUARDS.match(prompt)),
+        # must not be wrapped, as sentences are
+        "columns": "tensor(" in text or bool(re.search(r"\S {2,}\S", text)),
+    }
     cell.metadata = NotebookNode(
         tags=[tag for tag, fits in tags.items() if fits] + sorted(tucked),
-        heads=not cell.id.startswith("exercise-"),  # may be short; in an exercise they say what is to be written
-        exported=cell.id if "export" in said and not tags["remove-input"] else "",  # source.py leads there
-        mystnb={"code_prompt_show": prompt, "code_prompt_hide": prompt})
+        # may be short; in an exercise they say what is to be written
+        heads=not cell.id.startswith("exercise-"),
+        exported=cell.id
+        if "export" in said and not tags["remove-input"]
+        else "",  # source.py leads there
+        mystnb={"code_prompt_show": prompt, "code_prompt_hide": prompt},
+    )
     return said
 
 
 def load(path: Path, name: str) -> NotebookNode:
-    "The notebook at `path`, ready to be shown; `name` is its place in the book, such as `checks/proof.ipynb`."
+    """The notebook at `path`, ready to be shown; `name` is its place in the book,
+    such as `checks/proof.ipynb`.
+    """
     nb = nbformat.read(path, as_version=4)
     nb.metadata.language_info = NotebookNode(name="python")
     if not (top := nb.cells and re.match(r"# (.+)\n+> (.+)\s*$", nb.cells[0].source)):
@@ -148,7 +206,8 @@ def load(path: Path, name: str) -> NotebookNode:
     return nb
 
 
-# One page -----------------------------------------------------------------------------------------------------
+# One page -----------------------------------------------------------------------------------------
+
 
 def figures(root: Path) -> Path:
     "The folder of the package where the scripts and styles of figures lie."
@@ -157,15 +216,35 @@ def figures(root: Path) -> Path:
 
 def scripts(folder: Path) -> dict[str, str]:
     "The scripts of the drawings as files of the site: each finds its figures on a page."
-    start = 'for (const figure of document.querySelectorAll("figure[data-drawing={}]")) draw(stage(figure));'
+    start = (
+        'for (const figure of document.querySelectorAll("figure[data-drawing={}]")) '
+        "draw(stage(figure));"
+    )
     found = {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.js"))}
-    return {name: f"(() => {{\n{text}{start.format(name)}\n}})();\n" if "function draw(" in text else text for name, text in found.items()}
+    return {
+        name: f"(() => {{\n{text}{start.format(name)}\n}})();\n"
+        if "function draw(" in text
+        else text
+        for name, text in found.items()
+    }
 
 
 def weights(nbs: list[NotebookNode]) -> dict[str, str]:
-    "The weights of the models that drawings run, as files of the site: a script from a disk may be loaded, and data may not."
-    htmls = ("".join(out.data["text/html"]) for nb in nbs for cell in nb.cells for out in cell.get("outputs", []) if holds(out, DRAWING))
-    return {f"weights-{name}": set_weights(name, text) for html in htmls for name, text in WEIGHTS.findall(html)}
+    """The weights of the models that drawings run, as files of the site:
+    a script from a disk may be loaded, and data may not.
+    """
+    htmls = (
+        "".join(out.data["text/html"])
+        for nb in nbs
+        for cell in nb.cells
+        for out in cell.get("outputs", [])
+        if holds(out, DRAWING)
+    )
+    return {
+        f"weights-{name}": set_weights(name, text)
+        for html in htmls
+        for name, text in WEIGHTS.findall(html)
+    }
 
 
 def set_weights(name: str, text: str) -> str:
@@ -175,25 +254,54 @@ def set_weights(name: str, text: str) -> str:
 
 def stilled(html: str) -> str:
     "A drawing with a still picture in its place, for readers whose browser runs no script."
-    name, library, title = re.search(r'data-drawing="(\w+)"(?: data-library="(\w+)")?.*?<figcaption><b>(.*?)</b>', html, re.S).groups()
+    name, library, title = re.search(
+        r'data-drawing="(\w+)"(?: data-library="(\w+)")?.*?<figcaption><b>(.*?)</b>', html, re.S
+    ).groups()
     if name in OF_THE_PAGE:
         return html
-    data, model = re.search(r'<script type="application/json">(.*?)</script>', html, re.S)[1], WEIGHTS.search(html)
+    data, model = (
+        re.search(r'<script type="application/json">(.*?)</script>', html, re.S)[1],
+        WEIGHTS.search(html),
+    )
     weights = (model[1], set_weights(*model.groups())) if model else ("", "")
     picture = still(figures(ROOT), name, data, library or "", weights, ink="page")
-    html = html.replace("This figure is drawn by a script, and none runs here.", "No script runs here, so the figure stands still, as it begins.")
-    return html.replace('</p></div>', f'</p><noscript><div class="still" role="img" aria-label="{title}, as it begins">{picture}</div></noscript></div>', 1)
+    html = html.replace(
+        "This figure is drawn by a script, and none runs here.",
+        "No script runs here, so the figure stands still, as it begins.",
+    )
+    return html.replace(
+        "</p></div>",
+        (
+            f'</p><noscript><div class="still" role="img" aria-label="{title}, as it begins">'
+            f"{picture}</div></noscript></div>"
+        ),
+        1,
+    )
 
 
 def lighten(html: str, up: str, loaded: set[str]) -> str:
-    "A figure without its style and scripts, which lie in the site; scripts not yet `loaded` are loaded when the page is read."
+    """A figure without its style and scripts, which lie in the site; scripts not yet `loaded` are
+    loaded when the page is read.
+    """
     drawing = re.search(r'data-drawing="(\w+)"(?: data-library="(\w+)")?', html)
-    wanted = [one for one in ("drawing", drawing[2], drawing[1]) if one and one not in loaded] if drawing else []
+    wanted = (
+        [one for one in ("drawing", drawing[2], drawing[1]) if one and one not in loaded]
+        if drawing
+        else []
+    )
     loaded.update(wanted)
-    html = html.replace("is drawn by a script: run the cell to see it.", "is drawn by a script, and none runs here.")
+    html = html.replace(
+        "is drawn by a script: run the cell to see it.", "is drawn by a script, and none runs here."
+    )
     html = stilled(html) if drawing and not up else html  # pages in folders are for few
-    html = WEIGHTS.sub(rf'<script defer class="weights" data-name="\1" src="{up}drawings/weights-\1.js"></script>', html)
-    return ALONE.sub(lambda _: "".join(f'<script defer src="{up}drawings/{one}.js"></script>' for one in wanted), html)
+    html = WEIGHTS.sub(
+        rf'<script defer class="weights" data-name="\1" src="{up}drawings/weights-\1.js"></script>',
+        html,
+    )
+    return ALONE.sub(
+        lambda _: "".join(f'<script defer src="{up}drawings/{one}.js"></script>' for one in wanted),
+        html,
+    )
 
 
 def draw(cell: NotebookNode, up: str, loaded: set[str]) -> None:
@@ -205,39 +313,67 @@ def draw(cell: NotebookNode, up: str, loaded: set[str]) -> None:
             raise BadNotebook(f"cell {cell.id}: {e}") from None
     for i, out in enumerate(o for o in cell.get("outputs", []) if CHART in o.get("data", {})):
         try:
-            out.data = {"text/html": figure(out.data[CHART], f"fig-{cell.id}" + (f"-{i}" if i else ""), first="chart" not in loaded)}
+            out.data = {
+                "text/html": figure(
+                    out.data[CHART],
+                    f"fig-{cell.id}" + (f"-{i}" if i else ""),
+                    first="chart" not in loaded,
+                )
+            }
             loaded.add("chart")
         except ValueError as e:
             raise BadNotebook(f"cell {cell.id}: {e}") from None
 
 
 def reference(root: Path, package: str, module: str, story: bool) -> str:
-    "The end of a chapter: what it exports, described from its docstrings and comments; of a story, behind one line."
+    """The end of a chapter: what it exports, described from its docstrings and comments;
+    of a story, behind one line.
+    """
     name = f"{package}.{module}".removesuffix(".__init__")  # a folder's own page
     listed = f"```{{eval-rst}}\n.. automodule:: {name}\n   :members:\n```"
     if not story:
         return f"## Reference\n\nAll that `{name}` exports.\n\n{listed}"
     said = (root / package / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
-    names = next(ast.literal_eval(line.value) for line in ast.parse(said).body if ast.unparse(line).startswith("__all__ = "))
+    names = next(
+        ast.literal_eval(line.value)
+        for line in ast.parse(said).body
+        if ast.unparse(line).startswith("__all__ = ")
+    )
     line = f"All {len(names)} names of <code>{name}</code>, with their arguments"
-    return f'## Reference\n\n<details class="fold reference"><summary>{line}</summary>\n\n{listed}\n\n</details>'
+    return (
+        f'## Reference\n\n<details class="fold reference"><summary>{line}</summary>\n\n'
+        f"{listed}\n\n</details>"
+    )
 
 
 def folds(nb: NotebookNode) -> bool:
     "Whether something on a page is folded by the switch; solutions are opened one by one."
-    return any({"hide-input", "hide-output", "hide-cell"} & {*cell.metadata.get("tags", [])} and "remove-cell" not in cell.metadata.tags
-               and not cell.id.endswith("-solution") for cell in nb.cells)
+    return any(
+        {"hide-input", "hide-output", "hide-cell"} & {*cell.metadata.get("tags", [])}
+        and "remove-cell" not in cell.metadata.tags
+        and not cell.id.endswith("-solution")
+        for cell in nb.cells
+    )
 
 
 def links(nb: NotebookNode, conf: dict[str, str]) -> str:
-    "A line under the title of a page: in chapters the notebook, and the way to the legend; and the switch of all folds."
+    """A line under the title of a page: in chapters the notebook, and the way to the legend;
+    and the switch of all folds.
+    """
     name = nb.metadata.book.name
     up = "../" * name.count("/")
     found = []
     if is_chapter(name):
-        found += [f'<a href="notebooks/{name}" download>Download the notebook</a>', '<a href="index.html#read-it">How to run it</a>']
-        if repo := repository(conf):  # the notebook to download: its first cell installs the package
-            url = f"https://colab.research.google.com/github/{repo}/blob/{conf['branch']}/docs/notebooks/{name}"
+        found += [
+            f'<a href="notebooks/{name}" download>Download the notebook</a>',
+            '<a href="index.html#read-it">How to run it</a>',
+        ]
+        # the notebook to download: its first cell installs the package
+        if repo := repository(conf):
+            url = (
+                f"https://colab.research.google.com/github/{repo}/"
+                f"blob/{conf['branch']}/docs/notebooks/{name}"
+            )
             found.append(f'<a href="{escape(url)}">Open in Colab</a>')
         found.append(f'<a href="{NOTATION}">Notation</a>')
     if folds(nb):
@@ -261,7 +397,10 @@ def is_chapter(name: str) -> bool:
 
 
 def hero(nb: NotebookNode) -> None:
-    "Mark the first screen of the home page: its sentence, and the figure `see`. The switch of folds stands above the first heading."
+    """Mark the first screen of the home page: its sentence, and the figure `see`.
+
+    The switch of folds stands above the first heading.
+    """
     top = next(i for i, cell in enumerate(nb.cells) if cell.source.startswith("## "))
     nb.cells.insert(top, new_markdown_cell(f'<p class="notebook-links">{DEPTH}</p>', id="switch"))
     end = [cell.id for cell in nb.cells].index("see") + 1
@@ -270,26 +409,41 @@ def hero(nb: NotebookNode) -> None:
 
 
 def beside_pages(source: str, name: str) -> str:
-    "A notebook's text with links to files of the repository changed to where the site has them: beside the pages."
+    """A notebook's text with links to files of the repository changed to where the site
+    has them: beside the pages.
+    """
     up = "../" * name.count("/")
     return source.replace(f"](../{up}", f"]({up}")
 
 
-VEIL, UNVEIL = '<details class="fold veil"><summary>Show what follows</summary>', "</details><!-- veil -->"
+VEIL, UNVEIL = (
+    '<details class="fold veil"><summary>Show what follows</summary>',
+    "</details><!-- veil -->",
+)
 
 
 def veil_answers(cells: list[NotebookNode]) -> None:
-    "Put what stands behind a question, up to the next question or heading, behind one line: it gives the answer away."
+    """Put what stands behind a question, up to the next question or heading, behind one line:
+    it gives the answer away.
+    """
     for i in reversed([i for i, cell in enumerate(cells) if is_question(cell)]):
-        after = list(takewhile(lambda cell: not ends(cell), cells[i + 1:]))
-        end = next(iter(cells[i + 1 + len(after):]), None)
-        if end and not is_question(end) and (before := HEADING.split(end.source, maxsplit=1)[0].strip()):
+        after = list(takewhile(lambda cell: not ends(cell), cells[i + 1 :]))
+        end = next(iter(cells[i + 1 + len(after) :]), None)
+        if (
+            end
+            and not is_question(end)
+            and (before := HEADING.split(end.source, maxsplit=1)[0].strip())
+        ):
             end.source = end.source.partition(before)[2].lstrip()
             after.append(new_markdown_cell(before, id=f"before-{end.id}"))
             cells.insert(i + len(after), after[-1])
         if any("remove-cell" not in cell.metadata.get("tags", []) for cell in after):
-            veiled = [new_markdown_cell(VEIL, id=f"veil-{cells[i].id}"), *after, new_markdown_cell(UNVEIL, id=f"end-{cells[i].id}")]
-            cells[i + 1:i + 1 + len(after)] = veiled
+            veiled = [
+                new_markdown_cell(VEIL, id=f"veil-{cells[i].id}"),
+                *after,
+                new_markdown_cell(UNVEIL, id=f"end-{cells[i].id}"),
+            ]
+            cells[i + 1 : i + 1 + len(after)] = veiled
 
 
 def ends(cell: NotebookNode) -> bool:
@@ -303,7 +457,9 @@ def is_question(cell: NotebookNode) -> bool:
 
 
 def page(root: Path, nb: NotebookNode, conf: dict[str, str], contents: dict[str, str]) -> None:
-    "Make the notebook into what Sphinx reads; the home page holds the table of contents, two others what is for few."
+    """Make the notebook into what Sphinx reads; the home page holds the table of contents,
+    two others what is for few.
+    """
     about = nb.metadata.book
     loaded: set[str] = set()
     veil_answers(nb.cells)
@@ -317,21 +473,26 @@ def page(root: Path, nb: NotebookNode, conf: dict[str, str], contents: dict[str,
     else:
         nb.cells[0].source += "\n\n" + links(nb, conf)
     if about.name in contents:
-        at = len(nb.cells) if about.name == HOME else 1  # under the title, not under its last section
+        # under the title, not under its last section
+        at = len(nb.cells) if about.name == HOME else 1
         nb.cells.insert(at, new_markdown_cell(contents[about.name], id="contents"))
-    if about.module not in (None, "__init__"):  # the package's own face repeats names that have their home elsewhere
+    # the package's own face repeats names that have their home elsewhere
+    if about.module not in (None, "__init__"):
         end = reference(root, conf["lib_path"], about.module, is_chapter(about.name))
         nb.cells.append(new_markdown_cell(end, id="reference"))
-    # Messages name line 4203 for line 3 of cell 42. (Left alone, myst-nb counts 10,000 lines to a cell, and the
-    # reference, which is padded with empty lines to its place, takes many seconds.)
+    # Messages name line 4203 for line 3 of cell 42. (Left alone, myst-nb counts 10,000 lines to a
+    # cell, and the reference, which is padded with empty lines to its place, takes many seconds.)
     nb.metadata.source_map = [100 * (i + 1) for i in range(len(nb.cells))]
     nb.metadata.myst = {"html_meta": {"description": re.sub(r"[*`$]", "", about.lead)}}
 
 
-# The book -----------------------------------------------------------------------------------------------------
+# The book -----------------------------------------------------------------------------------------
+
 
 def parts(names: list[str]) -> dict[str, list[str]]:
-    "The pages of each part of the table of contents; a page that fits none has no place, and Sphinx says so."
+    """The pages of each part of the table of contents;
+    a page that fits none has no place, and Sphinx says so.
+    """
     found: dict[str, list[str]] = {}
     left = [*names, "genindex"]
     for part, patterns in PARTS.items():
@@ -340,8 +501,12 @@ def parts(names: list[str]) -> dict[str, list[str]]:
     return found
 
 
-def tables_of_contents(pages: dict[str, list[str]], project: list[str], within: dict[str, str]) -> dict[str, str]:
-    "The parts of the book, each with its pages, by the notebook that lists them: the home page, unless `within` has another."
+def tables_of_contents(
+    pages: dict[str, list[str]], project: list[str], within: dict[str, str]
+) -> dict[str, str]:
+    """The parts of the book, each with its pages, by the notebook that lists them: the home page,
+    unless `within` has another.
+    """
     found: dict[str, str] = {}
     for part, entries in {**pages, "Project": project}.items():
         home = within.get(part, HOME)
@@ -352,13 +517,24 @@ def tables_of_contents(pages: dict[str, list[str]], project: list[str], within: 
 
 def neighbours(nbs: list[NotebookNode]) -> list[Path]:
     "The files of the repository that the notebooks link to, from its root."
-    texts = ((nb.metadata.book.name, cell.source) for nb in nbs for cell in nb.cells if cell.cell_type == "markdown")
-    found = (link for name, text in texts for link in re.findall(rf"\]\(\.\./{'../' * name.count('/')}([^)#\s]+)", text))
+    texts = (
+        (nb.metadata.book.name, cell.source)
+        for nb in nbs
+        for cell in nb.cells
+        if cell.cell_type == "markdown"
+    )
+    found = (
+        link
+        for name, text in texts
+        for link in re.findall(rf"\]\(\.\./{'../' * name.count('/')}([^)#\s]+)", text)
+    )
     return list(map(Path, dict.fromkeys(found)))
 
 
 def copy_neighbour(root: Path, path: Path, src: Path, nbs_path: str) -> None:
-    "Put a file of the repository beside the pages; if it is a page itself, its links to notebooks keep working."
+    """Put a file of the repository beside the pages; if it is a page itself,
+    its links to notebooks keep working.
+    """
     if not (root / path).is_file():
         raise BadNotebook(f"a notebook links to ../{path.as_posix()}, and there is no such file")
     (src / path).parent.mkdir(parents=True, exist_ok=True)
@@ -375,8 +551,11 @@ def install(conf: dict[str, str]) -> NotebookNode:
     if repo := repository(conf):
         do = f'%pip install --quiet "{name}[plots] @ git+https://github.com/{repo}"'
     else:
-        do = (f'raise ModuleNotFoundError("This notebook needs the package {name}, which is not installed: '
-              "run `pip install '.[plots]'` in a clone of the book, then restart the kernel.\")")
+        do = (
+            f'raise ModuleNotFoundError("This notebook needs the package {name}, '
+            "which is not installed: "
+            "run `pip install '.[plots]'` in a clone of the book, then restart the kernel.\")"
+        )
     lines = f'import importlib.util\n\nif importlib.util.find_spec("{name}") is None:\n    {do}'
     return new_code_cell(lines, id="install", metadata={})
 
@@ -384,14 +563,23 @@ def install(conf: dict[str, str]) -> NotebookNode:
 def to_download(path: Path, conf: dict[str, str]) -> str:
     """A notebook in one line, which says first what it needs.
 
-    It lacks what running a cell makes anew: its charts, and scripts, which JupyterLab runs only then.
+    It lacks what running a cell makes anew: its charts, and scripts,
+    which JupyterLab runs only then.
     """
     nb = json.loads(source := path.read_text(encoding="utf-8"))
     for out in (out for cell in nb["cells"] for out in cell.get("outputs", [])):
         if holds(out, DRAWING, PAIR):
-            out["data"]["text/html"] = WEIGHTS.sub("", ALONE.sub("", "".join(out["data"]["text/html"])))
-        if (spec := out.get("data", {}).get(CHART)) and "#| needs" not in source:  # not everybody can run what needs more
-            out["data"] = {"text/plain": f"Run this cell to draw the chart: {text(spec.get('title')) or spec['description']}"}
+            out["data"]["text/html"] = WEIGHTS.sub(
+                "", ALONE.sub("", "".join(out["data"]["text/html"]))
+            )
+        # not everybody can run what needs more
+        if (spec := out.get("data", {}).get(CHART)) and "#| needs" not in source:
+            out["data"] = {
+                "text/plain": (
+                    "Run this cell to draw the chart: "
+                    f"{text(spec.get('title')) or spec['description']}"
+                )
+            }
         elif spec:
             out["data"].pop("image/svg+xml", None)  # JupyterLab draws the chart itself
     nb["cells"].insert(1, install(conf))
@@ -413,7 +601,9 @@ def load_all(folder: Path) -> list[NotebookNode]:
 
 
 def served(root: Path, nbs: list[NotebookNode], extra: Path) -> None:
-    "Write what is served beside the pages: the references, the scripts of drawings, the chapters as notebooks."
+    """Write what is served beside the pages: the references, the scripts of drawings,
+    the chapters as notebooks.
+    """
     conf = settings(root)
     try:
         bib = citations.link_back(nbs)
@@ -431,7 +621,9 @@ def served(root: Path, nbs: list[NotebookNode], extra: Path) -> None:
 
 
 def book(root: Path, src: Path, extra: Path, within: dict[str, str]) -> list[str]:
-    "Write Sphinx's sources into `src`, and what is served as it is into `extra`; the names of the pages."
+    """Write Sphinx's sources into `src`, and what is served as it is into `extra`;
+    the names of the pages.
+    """
     conf = settings(root)
     nbs = load_all(root / conf["nbs_path"])
     src.mkdir(parents=True)
@@ -441,9 +633,20 @@ def book(root: Path, src: Path, extra: Path, within: dict[str, str]) -> list[str
 
     served(root, nbs, extra)
     names = [nb.metadata.book.name.removesuffix(".ipynb") for nb in nbs]
-    titles = {n: f"{int(n[:2])} · {nb.metadata.book.title} <{n}>" for n, nb in zip(names, nbs) if is_chapter(n)}
+    titles = {
+        n: f"{int(n[:2])} · {nb.metadata.book.title} <{n}>"
+        for n, nb in zip(names, nbs)
+        if is_chapter(n)
+    }
     project = [p.with_suffix("").as_posix() for p in beside if p.suffix == ".md"]
-    contents = tables_of_contents({part: [titles.get(n, f"/{n}") if n != "genindex" else n for n in pages] for part, pages in parts(names).items()}, project, within)
+    contents = tables_of_contents(
+        {
+            part: [titles.get(n, f"/{n}") if n != "genindex" else n for n in pages]
+            for part, pages in parts(names).items()
+        },
+        project,
+        within,
+    )
     for nb, name in zip(nbs, names):
         try:
             page(root, nb, conf, contents)
@@ -454,10 +657,13 @@ def book(root: Path, src: Path, extra: Path, within: dict[str, str]) -> list[str
     return names
 
 
-# README.md ----------------------------------------------------------------------------------------------------
+# README.md ----------------------------------------------------------------------------------------
+
 
 def in_words(spec: dict, site: str) -> str:
-    "What stands in a chart's place: where it is drawn, and the numbers of a heatmap, as its slider stands first."
+    """What stands in a chart's place: where it is drawn, and the numbers of a heatmap,
+    as its slider stands first.
+    """
     where = f"*The chart “{text(spec.get('title'))}” is drawn in [the rendered book]({site}).*"
     for view in views(spec, spec.get("datasets", {})):
         ch = view.channels
@@ -469,17 +675,30 @@ def in_words(spec: dict, site: str) -> str:
             for record in records:
                 rows.setdefault(record[y], {})[record[x]] = record[colour]
             lines = [["", *names], ["---"] * (len(names) + 1)]
-            lines += [[f"**{row}**", *(f"{values[name]:.2f}" for name in names)] for row, values in rows.items()]
+            lines += [
+                [f"**{row}**", *(f"{values[name]:.2f}" for name in names)]
+                for row, values in rows.items()
+            ]
             return "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\n{where}"
     return where
 
 
 def pictures(nbs_path: str) -> str:
     "Two figures of chapters as pictures, made by website/previews.py, with a link to each chapter."
-    shown = {"03_self_attention": ("Self-attention", "what one token takes from the others, step by step"),
-             "07_transformer": ("The transformer", "attention fetches, the other half thinks")}
-    return "\n\n".join(f"![{title}: {about}](website/previews/{name[:2]}.png)\n*[{title}]({nbs_path}/{name}.ipynb): {about}.*"
-                       for name, (title, about) in shown.items())
+    shown = {
+        "03_self_attention": (
+            "Self-attention",
+            "what one token takes from the others, step by step",
+        ),
+        "07_transformer": ("The transformer", "attention fetches, the other half thinks"),
+    }
+    return "\n\n".join(
+        (
+            f"![{title}: {about}](website/previews/{name[:2]}.png)\n"
+            f"*[{title}]({nbs_path}/{name}.ipynb): {about}.*"
+        )
+        for name, (title, about) in shown.items()
+    )
 
 
 def readme(root: Path) -> str:
@@ -489,18 +708,34 @@ def readme(root: Path) -> str:
     site = f"{conf['doc_host']}{conf['doc_baseurl']}" if conf["doc_host"] else "docs/index.html"
     for cell in nb.cells:
         if cell.cell_type == "markdown":
-            cell.source = re.sub(r"\]\((?=[\w/-]+\.ipynb)", f"]({conf['nbs_path']}/", cell.source).replace("](../", "](")
-            cell.source = re.sub(r"(?<=\]\()#[^)]+", lambda m: m[0].lower(), cell.source)  # as GitHub writes anchors
+            cell.source = re.sub(
+                r"\]\((?=[\w/-]+\.ipynb)", f"]({conf['nbs_path']}/", cell.source
+            ).replace("](../", "](")
+            # as GitHub writes anchors
+            cell.source = re.sub(r"(?<=\]\()#[^)]+", lambda m: m[0].lower(), cell.source)
         for out in cell.get("outputs", []):
             if CHART in out.get("data", {}):
                 out.data = {"text/markdown": in_words(out.data[CHART], site)}
             elif holds(out, DRAWING):
                 title = out.data["text/plain"].partition("\n")[0]
-                out.data = {"text/markdown": pictures(conf["nbs_path"]) + f"\n\n*In the book they respond: “{title}” opens [the rendered book]({site}).*"}
+                out.data = {
+                    "text/markdown": pictures(conf["nbs_path"])
+                    + (
+                        f"\n\n*In the book they respond: “{title}” opens "
+                        f"[the rendered book]({site}).*"
+                    )
+                }
                 cell.metadata.tags = [*cell.metadata.get("tags", []), "remove-input"]
-    tags = {"remove_cell_tags": ["remove-cell"], "remove_input_tags": ["remove-input"],
-            "remove_all_outputs_tags": ["remove-output"], "enabled": True}
+    tags = {
+        "remove_cell_tags": ["remove-cell"],
+        "remove_input_tags": ["remove-input"],
+        "remove_all_outputs_tags": ["remove-output"],
+        "enabled": True,
+    }
     exporter = MarkdownExporter(config=Config(TagRemovePreprocessor=tags))
     body = exporter.from_notebook_node(nb)[0]
     body = re.sub(r"\n{3,}(?=\S)", "\n\n", body).strip() + "\n"
-    return f"<!-- Made from {conf['nbs_path']}/{HOME} by `make docs`: edit the notebook, not this file. -->\n\n{body}"
+    return (
+        f"<!-- Made from {conf['nbs_path']}/{HOME} by `make docs`: "
+        f"edit the notebook, not this file. -->\n\n{body}"
+    )

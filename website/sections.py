@@ -1,8 +1,12 @@
-"""A Sphinx extension: search that leads to sections. It writes what `static/search.js` searches, `_static/search/sections.js`.
+"""A Sphinx extension: search that leads to sections.
 
-Each section is a record, with the words of its prose: no code, no output, no large formula. So is each name of the package.
-Sphinx's own search finds pages, shows code and doubled formulas as excerpts, and fetches them, which a page from a disk may not.
+It writes what `static/search.js` searches, `_static/search/sections.js`.
+
+Each section is a record, with the words of its prose: no code, no output, no large formula. So is
+each name of the package. Sphinx's own search finds pages, shows code and doubled formulas as
+excerpts, and fetches them, which a page from a disk may not.
 """
+
 import json
 import re
 import unicodedata
@@ -19,11 +23,24 @@ from sphinx.errors import ExtensionError
 
 from notebooks import is_chapter
 
-NO_PROSE = (nodes.math_block, nodes.literal_block, nodes.raw, nodes.comment, nodes.title, nodes.section,
-            nodes.system_message, addnodes.desc, addnodes.toctree, nodes.table)
-KINDS = {"lookup/references": "sources", "lookup": "lookup", "checks": "checks", "index": "home"}  # how a page's name begins
-LAST = {"Recap", "Exercises", "Solutions", "What comes next"}  # they repeat what a section before them says
-ASKED = Path(__file__).with_name("asked.json")  # what people ask, by page and section, in words that do not stand there
+NO_PROSE = (
+    nodes.math_block,
+    nodes.literal_block,
+    nodes.raw,
+    nodes.comment,
+    nodes.title,
+    nodes.section,
+    nodes.system_message,
+    addnodes.desc,
+    addnodes.toctree,
+    nodes.table,
+)
+# How a page's name begins.
+KINDS = {"lookup/references": "sources", "lookup": "lookup", "checks": "checks", "index": "home"}
+# They repeat what a section before them says.
+LAST = {"Recap", "Exercises", "Solutions", "What comes next"}
+# What people ask, by page and section, in words that do not stand there.
+ASKED = Path(__file__).with_name("asked.json")
 TABLES = ("chapter", "lookup")  # where one looks for what stands in a table
 OWN = ("kind", "terms", "tables", "asked")  # what a record of its page may lack
 Record = dict[str, str]
@@ -31,11 +48,28 @@ Record = dict[str, str]
 
 def kind(page: str) -> str:
     "What a page is to a reader: chapters are found before tools."
-    return "chapter" if is_chapter(page) else next((kind for start, kind in KINDS.items() if page.startswith(start)), "tools")
+    return (
+        "chapter"
+        if is_chapter(page)
+        else next((kind for start, kind in KINDS.items() if page.startswith(start)), "tools")
+    )
 
 
-SIGNS = {"cdot": "·", "times": "×", "sqrt": "√", "infty": "∞", "dots": "…", "to": "→", "ge": "≥", "partial": "∂", "sum": "Σ",
-         "top": "ᵀ", "ell": "ℓ", "varphi": "φ", "ln": "ln "}
+SIGNS = {
+    "cdot": "·",
+    "times": "×",
+    "sqrt": "√",
+    "infty": "∞",
+    "dots": "…",
+    "to": "→",
+    "ge": "≥",
+    "partial": "∂",
+    "sum": "Σ",
+    "top": "ᵀ",
+    "ell": "ℓ",
+    "varphi": "φ",
+    "ln": "ln ",
+}
 
 
 def sign(name: re.Match[str]) -> str:
@@ -53,11 +87,16 @@ def plain(tex: str) -> str:
 
 
 def prose(node: nodes.Node) -> Iterator[str]:
-    "The words under a node that are meant to be read. Of a question's answers that is the right one."
+    """The words under a node that are meant to be read.
+
+    Of a question's answers that is the right one.
+    """
     asked = wrong = False
     for child in node.children:
         if isinstance(child, nodes.raw):
-            asked = 'class="predict"' in child.astext() or (asked and "</div>" not in child.astext())
+            asked = 'class="predict"' in child.astext() or (
+                asked and "</div>" not in child.astext()
+            )
             wrong = asked and "<details>" in child.astext()
         elif isinstance(child, nodes.Text):
             yield child.astext()
@@ -72,7 +111,11 @@ def prose(node: nodes.Node) -> Iterator[str]:
 def said(section: nodes.section, *kinds: type[nodes.Element]) -> str:
     "The words in elements of some kinds that stand in this section and not in one below it."
     own = [child for child in section.children if not isinstance(child, nodes.section)]
-    return " ".join(" ".join(found.astext() for child in own for kind in kinds for found in child.findall(kind)).split())
+    return " ".join(
+        " ".join(
+            found.astext() for child in own for kind in kinds for found in child.findall(kind)
+        ).split()
+    )
 
 
 def sections(app: Sphinx, page: str, doctree: nodes.document) -> Iterator[Record]:
@@ -82,35 +125,59 @@ def sections(app: Sphinx, page: str, doctree: nodes.document) -> Iterator[Record
         title = next(section.findall(nodes.title)).astext()
         anchor = f"#{section['ids'][0]}" if i else ""
         worth = "tools" if title in LAST else kind(page)
-        yield {"url": app.builder.get_target_uri(page) + anchor, "title": title, "page": about, "kind": worth,
-               "text": " ".join("".join(prose(section)).split()),
-               "terms": said(section, nodes.emphasis, nodes.strong).replace("Predict.", ""),
-               "tables": said(section, nodes.table) if worth in TABLES else ""}
+        yield {
+            "url": app.builder.get_target_uri(page) + anchor,
+            "title": title,
+            "page": about,
+            "kind": worth,
+            "text": " ".join("".join(prose(section)).split()),
+            "terms": said(section, nodes.emphasis, nodes.strong).replace("Predict.", ""),
+            "tables": said(section, nodes.table) if worth in TABLES else "",
+        }
 
 
 def names(app: Sphinx, page: str, doctree: nodes.document) -> Iterator[Record]:
-    "The functions, classes and methods that a page describes, with the sentence that says what each is for."
+    """The functions, classes and methods that a page describes,
+    with the sentence that says what each is for.
+    """
     for desc in doctree.findall(addnodes.desc):
         signature, about = desc.children
         if signature["ids"] and desc["objtype"] in ("function", "class", "method"):
-            yield {"url": f"{app.builder.get_target_uri(page)}#{signature['ids'][0]}", "title": signature["fullname"].rpartition(".")[2],
-                   "page": app.env.titles[page].astext(), "kind": "name" if kind(page) == "chapter" else "tools",
-                   "text": " ".join(first.astext() for first in about.children[:1] if isinstance(first, nodes.paragraph))}
+            yield {
+                "url": f"{app.builder.get_target_uri(page)}#{signature['ids'][0]}",
+                "title": signature["fullname"].rpartition(".")[2],
+                "page": app.env.titles[page].astext(),
+                "kind": "name" if kind(page) == "chapter" else "tools",
+                "text": " ".join(
+                    first.astext()
+                    for first in about.children[:1]
+                    if isinstance(first, nodes.paragraph)
+                ),
+            }
 
 
 def lines(app: Sphinx, page: str, doctree: nodes.document) -> Iterator[Record]:
-    "The lines of tables that have an address of their own: the bugs of the catalogue, each by its code."
+    """The lines of tables that have an address of their own:
+    the bugs of the catalogue, each by its code.
+    """
     for raw in doctree.findall(nodes.raw):
         for ident, cells in re.findall(r"<tr id='([^']+)'>(.*?)</tr>", raw.astext(), re.S):
             words = re.sub("<[^>]*>", "", cells.partition("</td>")[2])
-            yield {"url": f"{app.builder.get_target_uri(page)}#{ident}", "title": ident, "page": app.env.titles[page].astext(),
-                   "kind": "tools", "text": unescape(words)}
+            yield {
+                "url": f"{app.builder.get_target_uri(page)}#{ident}",
+                "title": ident,
+                "page": app.env.titles[page].astext(),
+                "kind": "tools",
+                "text": unescape(words),
+            }
 
 
 def read(app: Sphinx, doctree: nodes.document) -> None:
     "Keep what can be found on a page, as soon as it is read."
     page = app.env.docname
-    kept(app.env)[page] = [record for found in (sections, names, lines) for record in found(app, page, doctree)]
+    kept(app.env)[page] = [
+        record for found in (sections, names, lines) for record in found(app, page, doctree)
+    ]
 
 
 def kept(env: BuildEnvironment) -> dict[str, list[Record]]:
@@ -126,9 +193,19 @@ def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:
 
 
 def packed(records: list[Record]) -> list[Any]:
-    "What all records of a page have in common, once, and then what each has of its own; nothing at its end that is empty."
+    """What all records of a page have in common, once, and then what each has of its own;
+    nothing at its end that is empty.
+    """
     first = records[0]
-    own = [[r["url"].removeprefix(first["url"]), r["title"], r["text"], *(r.get(key, "") for key in OWN)] for r in records]
+    own = [
+        [
+            r["url"].removeprefix(first["url"]),
+            r["title"],
+            r["text"],
+            *(r.get(key, "") for key in OWN),
+        ]
+        for r in records
+    ]
     for record, r in zip(own, records):
         record[3] = "" if r["kind"] == first["kind"] else r["kind"]
         while not record[-1]:
@@ -137,11 +214,19 @@ def packed(records: list[Record]) -> list[Any]:
 
 
 def asked(records: list[Record], phrases: dict[str, list[str]]) -> list[Record]:
-    "The records of a page, each with the phrases in which people ask for it. Phrases without a section are a mistake."
+    """The records of a page, each with the phrases in which people ask for it.
+
+    Phrases without a section are a mistake.
+    """
     anchors = [record["url"].partition("#")[2] for record in records]
     if lost := phrases.keys() - set(anchors):
-        raise ExtensionError(f"{ASKED.name}: {records[0]['url']} has no section {', '.join(sorted(lost))}")
-    return [record | {"asked": "; ".join(phrases.get(anchor, []))} for record, anchor in zip(records, anchors)]
+        raise ExtensionError(
+            f"{ASKED.name}: {records[0]['url']} has no section {', '.join(sorted(lost))}"
+        )
+    return [
+        record | {"asked": "; ".join(phrases.get(anchor, []))}
+        for record, anchor in zip(records, anchors)
+    ]
 
 
 def write(app: Sphinx, failed: Exception | None) -> None:
@@ -149,9 +234,15 @@ def write(app: Sphinx, failed: Exception | None) -> None:
     if failed:
         return
     phrases = json.loads(ASKED.read_text(encoding="utf-8"))
-    found = {page: kept(app.env)[page] for page in sorted(app.env.found_docs) if kept(app.env)[page]}
-    pages = [packed(asked(records, phrases.get(records[0]["url"], {}))) for records in found.values()]
-    lines = ",\n".join(json.dumps(page, ensure_ascii=False, separators=(",", ":")) for page in pages)
+    found = {
+        page: kept(app.env)[page] for page in sorted(app.env.found_docs) if kept(app.env)[page]
+    }
+    pages = [
+        packed(asked(records, phrases.get(records[0]["url"], {}))) for records in found.values()
+    ]
+    lines = ",\n".join(
+        json.dumps(page, ensure_ascii=False, separators=(",", ":")) for page in pages
+    )
     path = Path(app.outdir) / "_static/search/sections.js"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"const SECTIONS = [\n{lines}];\n", encoding="utf-8", newline="\n")

@@ -1,7 +1,9 @@
 """A Sphinx extension: from the description of a name to the cell of the same page that defines it.
 
-`sphinx.ext.linkcode` makes the links; here is where they lead. nbdev writes above each part of a module from which cell it is.
+`sphinx.ext.linkcode` makes the links; here is where they lead.
+nbdev writes above each part of a module from which cell it is.
 """
+
 import re
 from functools import cache
 from importlib.util import find_spec
@@ -23,7 +25,9 @@ def anchor(cell: str) -> str:
 def cells(module: str) -> dict[str, str]:
     "The functions and classes of a module, each with its cell."
     _, *parts = CELL.split(Path(find_spec(module).origin).read_text(encoding="utf-8"))
-    return {name: cell for cell, code in zip(parts[::2], parts[1::2]) for name in DEFINED.findall(code)}
+    return {
+        name: cell for cell, code in zip(parts[::2], parts[1::2]) for name in DEFINED.findall(code)
+    }
 
 
 def linkcode_resolve(domain: str, info: dict[str, str]) -> str | None:

@@ -1,7 +1,8 @@
-"""Attention over ranks, written plainly, with each step under a name: a bug is one step that is replaced.
+"""Attention over ranks, written plainly, with each step under a name:
+a bug is one step that is replaced.
 
-`Ring` passes keys round, `gathered` gathers them, `ulysses` exchanges tokens for heads. None of it shares code with the
-checks.
+`Ring` passes keys round, `gathered` gathers them, `ulysses` exchanges tokens for heads.
+None of it shares code with the checks.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ def positions_of(ring: Ring, lengths: list[int], rank: int) -> Tensor:
     return ORDERS[ring.order](torch.arange(sum(lengths)), len(lengths), rank)
 
 
-def exchange(ring: Ring, tensors: list[Tensor], lengths: list[int], step: int, group: Any) -> list[Tensor]:
+def exchange(
+    ring: Ring, tensors: list[Tensor], lengths: list[int], step: int, group: Any
+) -> list[Tensor]:
     "Send tensors to the next rank and receive those of the previous one, at the same time."
     world, rank = len(lengths), dist.get_rank(group)
     n = lengths[(rank - step - 1) % world]  # whose shard arrives
@@ -105,14 +108,18 @@ def finite(lse: Tensor) -> Tensor:
     return lse.masked_fill(lse == -math.inf, 0)
 
 
-def merge(ring: Ring, context: Tensor, lse: Tensor, new: Tensor, new_lse: Tensor) -> tuple[Tensor, Tensor]:
+def merge(
+    ring: Ring, context: Tensor, lse: Tensor, new: Tensor, new_lse: Tensor
+) -> tuple[Tensor, Tensor]:
     "Weight both by their shares of the sum of exponentials."
     total = torch.logaddexp(lse, new_lse)
     old_share, new_share = ((x - finite(total)).exp()[..., None] for x in (lse, new_lse))
     return old_share * context + new_share * new, total
 
 
-def block_gradients(ring: Ring, block: dict[str, Tensor], own: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+def block_gradients(
+    ring: Ring, block: dict[str, Tensor], own: dict[str, Tensor]
+) -> tuple[Tensor, Tensor, Tensor]:
     "Gradients of one step: scores again, weights by the log-sum-exp of all steps."
     q, k, v, up = own["q"], block["k"], block["v"], own["up"]
     weights = (scores_of(ring, q, k, block["seen"]) - finite(own["lse"])[..., None]).exp()
@@ -169,10 +176,14 @@ class _Ring(torch.autograd.Function):
     "Forward: keys go round. Backward: they go round again, and their gradients with them."
 
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, ring: Ring, lengths: list[int], group: Any) -> Tensor:
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, ring: Ring, lengths: list[int], group: Any
+    ) -> Tensor:
         rank = dist.get_rank(group)
         i = ring.positions(ring, lengths, rank)
-        context, lse = (ring.start or begin)(ring, q.float() if q.dtype == torch.bfloat16 else q, len(lengths))
+        context, lse = (ring.start or begin)(
+            ring, q.float() if q.dtype == torch.bfloat16 else q, len(lengths)
+        )
         held = [k, v]
         visits = ring.visits(ring, len(lengths), rank)
         for step, of in enumerate(visits):
@@ -200,7 +211,9 @@ class _Ring(torch.autograd.Function):
             block = {"k": held[0], "v": held[1], "seen": seen}
             new = ring.block_gradients(ring, block, own)
             dq = dq + new[0]
-            held = ring.exchange(ring, [*held[:2], held[2] + new[1], held[3] + new[2]], lengths, step, group)
+            held = ring.exchange(
+                ring, [*held[:2], held[2] + new[1], held[3] + new[2]], lengths, step, group
+            )
         return *ring.returned(ring, (dq, *held[2:]), world), None, None, None
 
 
@@ -208,14 +221,18 @@ class _Ring(torch.autograd.Function):
 
 
 class Gather(torch.autograd.Function):
-    "The shards of all ranks, one after the other; each gets back the gradients that all ranks have for it."
+    """The shards of all ranks, one after the other;
+    each gets back the gradients that all ranks have for it.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, lengths: list[int], group: Any) -> Tensor:
         ctx.lengths, ctx.group = lengths, group
         most = max(lengths)
         shards = [x.new_empty(*x.shape[:-2], most, x.shape[-1]) for _ in lengths]
-        dist.all_gather(shards, torch.nn.functional.pad(x, (0, 0, 0, most - x.shape[-2])), group=group)
+        dist.all_gather(
+            shards, torch.nn.functional.pad(x, (0, 0, 0, most - x.shape[-2])), group=group
+        )
         return torch.cat([shard[..., :n, :] for shard, n in zip(shards, lengths)], -2)
 
     @staticmethod
@@ -225,20 +242,33 @@ class Gather(torch.autograd.Function):
         return total.split(ctx.lengths, -2)[dist.get_rank(ctx.group)], None, None
 
 
-def gathered(q: Tensor, k: Tensor, v: Tensor, order: str = "contiguous", causal: bool = False, group: Any = None) -> Tensor:
+def gathered(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    order: str = "contiguous",
+    causal: bool = False,
+    group: Any = None,
+) -> Tensor:
     "Gather all keys and values on every rank."
     lengths, rank = all_lengths(q.shape[-2], group), dist.get_rank(group)
-    places = [ORDERS[order](torch.arange(sum(lengths)), len(lengths), r) for r in range(len(lengths))]
+    places = [
+        ORDERS[order](torch.arange(sum(lengths)), len(lengths), r) for r in range(len(lengths))
+    ]
     k, v = (shared(Gather.apply(x, lengths, group), q) for x in (k, v))
     seen = (torch.cat(places)[None] <= places[rank][:, None]) | (not causal)
     return (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(~seen, -math.inf).softmax(-1) @ v
 
 
 class Exchange(torch.autograd.Function):
-    "Give each rank the parts along one axis that are meant for it; what arrives is joined along another."
+    """Give each rank the parts along one axis that are meant for it;
+    what arrives is joined along another.
+    """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, cut: int, cuts: list[int], join: int, joins: list[int], group: Any) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, cut: int, cuts: list[int], join: int, joins: list[int], group: Any
+    ) -> Tensor:
         ctx.how = join, joins, cut, cuts, group
         own = dist.get_rank(group)
         shapes = [list(x.shape) for _ in joins]
@@ -247,8 +277,12 @@ class Exchange(torch.autograd.Function):
         sent = [part.flatten() for part in x.split(cuts, cut)]
         sizes = [math.prod(shape) for shape in shapes]
         arriving = x.new_empty(sum(sizes))
-        dist.all_to_all_single(arriving, torch.cat(sent), sizes, [len(part) for part in sent], group)
-        return torch.cat([part.view(shape) for part, shape in zip(arriving.split(sizes), shapes)], join)
+        dist.all_to_all_single(
+            arriving, torch.cat(sent), sizes, [len(part) for part in sent], group
+        )
+        return torch.cat(
+            [part.view(shape) for part, shape in zip(arriving.split(sizes), shapes)], join
+        )
 
     @staticmethod
     def backward(ctx: Any, up: Tensor) -> tuple[Any, ...]:
@@ -256,15 +290,24 @@ class Exchange(torch.autograd.Function):
 
 
 def ulysses(
-    q: Tensor, k: Tensor, v: Tensor, order: str = "contiguous", causal: bool = False, group: Any = None,
-    heads: Callable[[int, int], list[int]] = lambda h, world: [len(part) for part in torch.arange(h).tensor_split(world)],
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    order: str = "contiguous",
+    causal: bool = False,
+    group: Any = None,
+    heads: Callable[[int, int], list[int]] = lambda h, world: [
+        len(part) for part in torch.arange(h).tensor_split(world)
+    ],
 ) -> Tensor:
     "Exchange tokens for heads, attend, and exchange back."
     lengths = all_lengths(q.shape[-2], group)
     world = len(lengths)
     places = torch.cat([ORDERS[order](torch.arange(sum(lengths)), world, r) for r in range(world)])
     share = heads(q.shape[1], world)
-    q, k, v = (Exchange.apply(x, 1, share, 2, lengths, group) for x in (q, shared(k, q), shared(v, q)))
+    q, k, v = (
+        Exchange.apply(x, 1, share, 2, lengths, group) for x in (q, shared(k, q), shared(v, q))
+    )
     seen = (places[None] <= places[:, None]) | (not causal)
     context = (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(~seen, -math.inf).softmax(-1) @ v
     return Exchange.apply(context, 2, lengths, 1, share, group)

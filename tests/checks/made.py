@@ -1,4 +1,6 @@
-"""Layers of any projections and any forward, on which tests try how a layer's work is traced and redone."""
+"""Layers of any projections and any forward,
+on which tests try how a layer's work is traced and redone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check refuses: mistakes in its call, which are no bugs; and that it leaves all as it was."""
+"""What a check refuses: mistakes in its call, no bugs; and that it leaves all as it was."""
 
 from __future__ import annotations
 

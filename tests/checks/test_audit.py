@@ -1,4 +1,7 @@
-"""audit: faults planted in a layer are named with it, right models are accepted, and all comes back as it was."""
+"""audit: faults planted in a layer are named with it, right models are accepted,
+and all comes back as it was.
+"""
+
 import json
 import logging
 
@@ -39,7 +42,16 @@ def test_planted(row):
     assert (row.code, row.layer) in [(fault.code, fault.layer) for fault in report.faults], report
 
 
-RIGHT = [audited.llama, audited.mistral, audited.gemma, audited.gpt_oss, audited.deepseek, audited.gpt2, audited.book, audited.translator]
+RIGHT = [
+    audited.llama,
+    audited.mistral,
+    audited.gemma,
+    audited.gpt_oss,
+    audited.deepseek,
+    audited.gpt2,
+    audited.book,
+    audited.translator,
+]
 
 
 def state_of(model: nn.Module) -> dict[str, torch.Tensor]:
@@ -49,8 +61,8 @@ def state_of(model: nn.Module) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("make", RIGHT, ids=lambda make: make.__name__)
 def test_right_models_are_accepted(make):
-    """No false alarm; what is not tried is said. Weights, buffers, modes and random numbers are those of before, also where the
-    audit fails."""
+    """No false alarm; what is not tried is said. Weights, buffers, modes and random numbers are
+    those of before, also where the audit fails."""
     model = made(make)
     next(model.children()).train()
     before = {name: (t, t.clone()) for name, t in state_of(model).items()}
@@ -70,8 +82,11 @@ def test_right_models_are_accepted(make):
 
 def test_a_cache_of_another_kind():
     "How a model is called with it is said by the caller."
+
     def cached(model, ids, caches):
-        caches = caches or [nb.RollingCache(len(ids), 2, 64, 6, dtype=torch.float64) for _ in range(2)]
+        caches = caches or [
+            nb.RollingCache(len(ids), 2, 64, 6, dtype=torch.float64) for _ in range(2)
+        ]
         model(ids, caches=caches)
         return caches
 
@@ -80,7 +95,9 @@ def test_a_cache_of_another_kind():
 
 
 def test_what_may_be_seen_can_be_declared():
-    "An encoder is refused as a decoder, and accepted as what it is; so is a prefix whose tokens see each other."
+    """An encoder is refused as a decoder, and accepted as what it is;
+    so is a prefix whose tokens see each other.
+    """
     encoder = nb.TransformerStack([audited.block() for _ in range(2)], nn.LayerNorm(24)).eval()
     x = torch.randn(1, 9, 24)
     assert audit(encoder, {"x": x}).codes == ["mask.leaks"]
@@ -89,7 +106,9 @@ def test_what_may_be_seen_can_be_declared():
     audited.attending(audited.L1, audited.with_prefix)(model)
     assert "mask.leaks" in audit(model, inputs_of(model)).codes
     assert "mask.leaks" not in audit(model, inputs_of(model), Expected(prefix=4)).codes
-    assert audit(made(audited.gpt2), inputs_of(made(audited.gpt2)), Expected(scales={audited.G1: 0.5})).codes == ["promise.scale"]
+    assert audit(
+        made(audited.gpt2), inputs_of(made(audited.gpt2)), Expected(scales={audited.G1: 0.5})
+    ).codes == ["promise.scale"]
 
 
 def test_causality_takes_eight_passes(monkeypatch):
@@ -128,7 +147,14 @@ def nothing():
 """
 
 
-@pytest.mark.parametrize("name, status, said", [("sound", 0, "sound"), ("planted", 1, "[mask.leaks]"), ("nothing", 2, "expected it to return a model")])
+@pytest.mark.parametrize(
+    "name, status, said",
+    [
+        ("sound", 0, "sound"),
+        ("planted", 1, "[mask.leaks]"),
+        ("nothing", 2, "expected it to return a model"),
+    ],
+)
 def test_the_command(name, status, said, tmp_path, monkeypatch, capsys):
     "It prints the report, and its exit status tells whether there is a fault."
     (tmp_path / "made_models.py").write_text(MADE, encoding="utf-8")

@@ -19,8 +19,8 @@ def expected_codes() -> set[str]:
 
 
 def test_every_code_is_planted():
-    """Each code of attention_checks/catalogue is expected by a test or by the corpus: one that nothing plants may be
-    dead.
+    """Each code of attention_checks/catalogue is expected by a test or by the corpus:
+    one that nothing plants may be dead.
 
     If it fails: Plant its bug in tests/checks/corpus/planted.py, or delete the code.
     """

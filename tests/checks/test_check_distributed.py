@@ -18,9 +18,29 @@ from attention_checks.distributed.running import nursery
 from attention_checks.distributed.shards import sharding_of
 from attention_checks.spec import declared
 
-OWN = ("order", "causal", "n_heads", "n_kv_heads", "worlds", "even", "empty_ranks", "rotate", "sink_logits", "timeout")
-USUAL = {"order": "contiguous", "causal": False, "n_heads": 12, "worlds": (1, 2, 3, 4), "even": False, "empty_ranks": True,
-         "rotate": None, "sink_logits": None, "timeout": 8.0}
+OWN = (
+    "order",
+    "causal",
+    "n_heads",
+    "n_kv_heads",
+    "worlds",
+    "even",
+    "empty_ranks",
+    "rotate",
+    "sink_logits",
+    "timeout",
+)
+USUAL = {
+    "order": "contiguous",
+    "causal": False,
+    "n_heads": 12,
+    "worlds": (1, 2, 3, 4),
+    "even": False,
+    "empty_ranks": True,
+    "rotate": None,
+    "sink_logits": None,
+    "timeout": 8.0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +79,9 @@ def test_many_are_planted_after_public_reports():
 
 
 def test_a_lambda_is_tried_in_processes_of_its_own():
-    "Local attention is right on one rank; nothing is left of the processes, and none starts in this one."
+    """Local attention is right on one rank; nothing is left of the processes,
+    and none starts in this one.
+    """
     local = lambda q, k, v: (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) @ v
     report = report_of(check_distributed, local, worlds=[1, 2])
     assert report.codes == ["passing.own_keys"]
@@ -70,18 +92,23 @@ def test_a_lambda_is_tried_in_processes_of_its_own():
 def test_a_wrong_scale_is_named_on_one_rank(ranks):
     "And accepted if it is declared."
     unscaled = lambda q, k, v: (q @ k.mT).softmax(-1) @ v
-    assert report_of(check_sharding, unscaled, sharding(worlds=(1,)), ranks).codes == ["scale.missing"]
+    assert report_of(check_sharding, unscaled, sharding(worlds=(1,)), ranks).codes == [
+        "scale.missing"
+    ]
     assert check_sharding(unscaled, sharding(worlds=(1,), scale=1.0), ranks, strict=False)
 
 
-@pytest.mark.parametrize(("wrong", "message"), [
-    ({"order": "snake"}, "order: expected 'contiguous', 'zigzag', 'striped'"),
-    ({"worlds": [0]}, "worlds: expected"),
-    ({"n_kv_heads": 5}, "n_kv_heads: expected a divisor of n_heads = 12; got 5"),
-    ({"sink_logits": [1.0]}, "sink_logits: expected one for each head; got 1"),
-    ({"rotate": 3}, "rotate: expected a function"),
-    ({"gate": "g"}, "gate: expected for check_self_attention"),
-])
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"order": "snake"}, "order: expected 'contiguous', 'zigzag', 'striped'"),
+        ({"worlds": [0]}, "worlds: expected"),
+        ({"n_kv_heads": 5}, "n_kv_heads: expected a divisor of n_heads = 12; got 5"),
+        ({"sink_logits": [1.0]}, "sink_logits: expected one for each head; got 1"),
+        ({"rotate": 3}, "rotate: expected a function"),
+        ({"gate": "g"}, "gate: expected for check_self_attention"),
+    ],
+)
 def test_what_cannot_be_declared_is_refused(wrong, message):
     with pytest.raises((TypeError, ValueError), match=message.replace("(", ".").replace("[", ".")):
         check_distributed(lambda q, k, v: v, **wrong)
@@ -98,7 +125,9 @@ def test_a_function_that_does_not_arrive_is_told(tmp_path: Path, monkeypatch, ra
 
 def test_the_command_tries_ranks(tmp_path: Path, capsys):
     file = tmp_path / "local.py"
-    file.write_text("def attend(q, k, v):\n    return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v\n")
+    file.write_text(
+        "def attend(q, k, v):\n    return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v\n"
+    )
     target = [f"{file}:attend", "--as", "distributed", "--worlds", "2", "--n-heads", "2"]
     assert main(["check", *target]) == 1
     assert "passing.own_keys" in capsys.readouterr().out

@@ -112,10 +112,13 @@ def test_a_learned_bias_need_only_depend_on_the_distance():
     assert "alibi.absolute" in codes_of(check_positions, by_position, n_heads=3, alibi=False)
 
 
-@pytest.mark.parametrize("rotate", [
-    lambda x, cos, sin: torch.cat([x[..., :4] * cos - x[..., 4:] * sin, x[..., 4:]], -1),
-    lambda q, k, cos, sin: (q * cos, k * cos),
-])
+@pytest.mark.parametrize(
+    "rotate",
+    [
+        lambda x, cos, sin: torch.cat([x[..., :4] * cos - x[..., 4:] * sin, x[..., 4:]], -1),
+        lambda q, k, cos, sin: (q * cos, k * cos),
+    ],
+)
 def test_a_rotation_by_tables_is_refused_with_a_hint(rotate):
     "It is no bias of three numbers; rotated by tables of the positions, it can be checked."
     with pytest.raises(TypeError, match="takes tables: wrap it"):

@@ -140,7 +140,10 @@ UNUSABLE = [
     ("mine:Configured --d-model 24", "def make_layer"),
     ("mine:NoLayer --d-model 24", "cannot be called"),
     ("mine:ends", "SystemExit: 3"),
-    (f"mine:layer {LAYER} --documents 4", "documents: expected for check_attention, check_distributed only"),
+    (
+        f"mine:layer {LAYER} --documents 4",
+        "documents: expected for check_attention, check_distributed only",
+    ),
     (f"mine:Exchanged {MEMORY} --window 3", "window: expected for check_attention"),
     ("mine:layer --as cache", "--d-model"),
     (f"mine:Exchanged {MEMORY} --causal", "--causal"),

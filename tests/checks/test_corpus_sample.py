@@ -1,7 +1,8 @@
 """A sample of `make corpus`: the checks accept what is right and refuse what is wrong, and say why.
 
-If it fails: `.venv/bin/python -m pytest tests/checks/corpus --only NAME --show` shows the report. Look at the check
-first, then at the example. If a planted edit no longer fits, adapt it to the source in tests/checks/corpus/correct.py.
+If it fails: `.venv/bin/python -m pytest tests/checks/corpus --only NAME --show` shows the report.
+Look at the check first, then at the example. If a planted edit no longer fits, adapt it to the
+source in tests/checks/corpus/correct.py.
 """
 
 from dataclasses import replace
@@ -81,7 +82,9 @@ def test_every_planted_edit_still_fits():
 
 
 def test_the_corpus_is_large_enough():
-    "At least 12 bugs for each check and 90 in all, 30 correct ones; all bugs with the code that they are to be named by."
+    """At least 12 bugs for each check and 90 in all, 30 correct ones;
+    all bugs with the code that they are to be named by.
+    """
     bugs = list(planted.REGISTRY.entries.values())
     assert len(bugs) >= 90 and len(correct.REGISTRY.entries) >= 30
     assert all(sum(bug.check == check for bug in bugs) >= 12 for check in CHECKS)

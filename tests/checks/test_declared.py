@@ -1,4 +1,6 @@
-"""What a layer's author declares is what it is compared with: with its names meaningless, each planted bug is named."""
+"""What a layer's author declares is what it is compared with:
+with its names meaningless, each planted bug is named.
+"""
 
 import pytest
 import torch
@@ -25,7 +27,9 @@ D, H = 24, 3
 
 
 class Layer(nn.Module):
-    "Attention with norms, a bias, a soft cap, sinks and a gate, under names that say nothing; each step is a method."
+    """Attention with norms, a bias, a soft cap, sinks and a gate, under names that say nothing;
+    each step is a method.
+    """
 
     def __init__(self):
         super().__init__()
@@ -165,7 +169,9 @@ class FewSequences(Layer):
 
     def forward(self, x):
         if len(x) > 2:
-            raise RuntimeError(f"The size of tensor a ({len(x)}) must match the size of tensor b (2)")
+            raise RuntimeError(
+                f"The size of tensor a ({len(x)}) must match the size of tensor b (2)"
+            )
         return super().forward(x)
 
 
@@ -179,7 +185,9 @@ def test_a_declared_largest_batch_is_kept():
 
 
 def test_functions_are_told_nothing_of_layers():
-    "A keyword that would be ignored is refused; a function without a backward pass is sound if that is declared."
+    """A keyword that would be ignored is refused;
+    a function without a backward pass is sound if that is declared.
+    """
     attend = lambda q, k, v: torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v
     with pytest.raises(TypeError, match="gate: expected for check_self_attention"):
         check_attention(attend, gate="gate")
@@ -195,12 +203,15 @@ def capped(cap):
     return lambda q, k, v: cap(q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v
 
 
-@pytest.mark.parametrize("code, cap", {
-    "": lambda s: 1.5 * torch.tanh(s / 1.5),
-    "cap.missing": lambda s: s,
-    "cap.not_multiplied": lambda s: torch.tanh(s / 1.5),
-    "cap.cut": lambda s: s.clamp(-1.5, 1.5),
-}.items())
+@pytest.mark.parametrize(
+    "code, cap",
+    {
+        "": lambda s: 1.5 * torch.tanh(s / 1.5),
+        "cap.missing": lambda s: s,
+        "cap.not_multiplied": lambda s: torch.tanh(s / 1.5),
+        "cap.cut": lambda s: s.clamp(-1.5, 1.5),
+    }.items(),
+)
 def test_a_soft_cap_of_a_function(code, cap):
     if not code:
         assert check_attention(capped(cap), softcap=1.5).verdict == "sound"
@@ -233,15 +244,34 @@ CALLS = {  # check → what it is called with, and by name
     "check_cache": ((LAYER, 24), {}),
 }
 GIVEN = dict(
-    window=3, ahead=1, documents=3, roles={"q": "q_proj"}, norms={"q": "q_proj"}, gate="q_proj",
-    bias="q_proj", returns=0, max_batch=2, scale=0.5, softcap=2.0, lengths=9, group_order="blocks",
-    dropout="none", mask="allowed", sinks=1, empty="any", layout="bnd", device="meta", dtype="float64",
+    window=3,
+    ahead=1,
+    documents=3,
+    roles={"q": "q_proj"},
+    norms={"q": "q_proj"},
+    gate="q_proj",
+    bias="q_proj",
+    returns=0,
+    max_batch=2,
+    scale=0.5,
+    softcap=2.0,
+    lengths=9,
+    group_order="blocks",
+    dropout="none",
+    mask="allowed",
+    sinks=1,
+    empty="any",
+    layout="bnd",
+    device="meta",
+    dtype="float64",
 )
 
 
 @pytest.mark.parametrize("check", CALLS)
 def test_each_check_reads_its_choices_and_refuses_all_others(check):
-    "A keyword that a check would ignore is refused in one line, which names the checks that read it."
+    """A keyword that a check would ignore is refused in one line,
+    which names the checks that read it.
+    """
     args, settings = CALLS[check]
     for name in GIVEN.keys() - set(READ_BY[check]):
         if name in ("scale", "documents", "window", "mask", "sinks"):
@@ -313,13 +343,16 @@ NORMS = {"q": "q_norm", "k": "k_norm"}
 
 
 @pytest.mark.parametrize("declared", [dict(norms=NORMS), dict(scale=8**-0.5)])
-@pytest.mark.parametrize("scale, code", [
-    (8**-0.5, ""),
-    (1 / 8, "scale.by_width"),
-    (24**-0.5, "scale.d_model_root"),
-    (1.0, "scale.missing"),
-    (0.3, "scale.head_constant"),
-])
+@pytest.mark.parametrize(
+    "scale, code",
+    [
+        (8**-0.5, ""),
+        (1 / 8, "scale.by_width"),
+        (24**-0.5, "scale.d_model_root"),
+        (1.0, "scale.missing"),
+        (0.3, "scale.head_constant"),
+    ],
+)
 def test_a_scale_beside_declared_norms_is_compared(scale, code, declared):
     "What is declared is not guessed: beside norms that were not declared, the scale may be meant."
     report = report_of(check_self_attention, Normed(scale), 24, n_heads=3, **declared)
@@ -347,17 +380,23 @@ def plain(q, k, v, more=0):
     return merge_heads((q @ k.mT / 8**0.5 + more).softmax(-1) @ v)
 
 
-@pytest.mark.parametrize("part, use, says", [
-    (nn.Linear(D, D), lambda p, x, *qkv: plain(*qkv) * p(x).sigmoid(), "p: declare gate='p'"),
-    (nn.RMSNorm(8), lambda p, x, q, k, v: plain(p(q) * 2, k, v), "p: declare norms={'q': 'p'}"),
-    (
-        nn.Parameter(torch.ones(H, 64, 64).tril()),
-        lambda p, x, *qkv: plain(*qkv, 2 * p[:, : x.shape[1], : x.shape[1]]),
-        "p: declare bias='p'",
-    ),
-    (nn.Parameter(torch.ones(H)), lambda p, x, *qkv: plain(*qkv, p[:, None, None] *
-        torch.arange(x.shape[1])), "p: declare sinks='p'"),
-])
+@pytest.mark.parametrize(
+    "part, use, says",
+    [
+        (nn.Linear(D, D), lambda p, x, *qkv: plain(*qkv) * p(x).sigmoid(), "p: declare gate='p'"),
+        (nn.RMSNorm(8), lambda p, x, q, k, v: plain(p(q) * 2, k, v), "p: declare norms={'q': 'p'}"),
+        (
+            nn.Parameter(torch.ones(H, 64, 64).tril()),
+            lambda p, x, *qkv: plain(*qkv, 2 * p[:, : x.shape[1], : x.shape[1]]),
+            "p: declare bias='p'",
+        ),
+        (
+            nn.Parameter(torch.ones(H)),
+            lambda p, x, *qkv: plain(*qkv, p[:, None, None] * torch.arange(x.shape[1])),
+            "p: declare sinks='p'",
+        ),
+    ],
+)
 def test_what_was_not_compared_says_the_keyword_that_declares_it(part, use, says):
     torch.manual_seed(0)
     ordered = isinstance(part, nn.Parameter)  # a bias for each position

@@ -58,11 +58,7 @@ HEADS = {"declared_heads": 4}
         ("nothing", lambda: Head(lambda m, x: None), "code.returns_nothing"),
         ("a string", lambda: Head(lambda m, x: "context"), "code.returns_no_tensor"),
         ("batch second", lambda: Head(lambda m, x: m.attend(x).transpose(0, 1)), "shape.rows"),
-        (
-            "inverted mask",
-            lambda: masked(lambda n: ~causal_mask(n)),
-            "mask.inverted_last",
-        ),
+        ("inverted mask", lambda: masked(lambda n: ~causal_mask(n)), "mask.inverted_last"),
         ("no token itself", lambda: masked(window(9, -1)), "mask.not_itself_first"),
         (
             "softmax over the batch",
@@ -164,12 +160,7 @@ def test_runs(make, code, declared):
                 "project.more",
                 {"only_attention": True},
             ),
-            (
-                "three tokens, undeclared",
-                "it agrees",
-                lambda: masked(window(3)),
-                "mask.window",
-            ),
+            ("three tokens, undeclared", "it agrees", lambda: masked(window(3)), "mask.window"),
         )
     ],
 )
@@ -212,7 +203,10 @@ def test_future(make, code, declared):
     ],
 )
 def test_a_declared_window_is_measured_also_where_the_usual_trial_is_too_short(size, seen, code):
-    assert verdict(masked(window(seen)), MASKING, "every token", contract=Contract(window=size)) == code
+    assert (
+        verdict(masked(window(seen)), MASKING, "every token", contract=Contract(window=size))
+        == code
+    )
 
 
 def longer(mask, **more):
@@ -454,12 +448,7 @@ def positions(m, x):
 
 
 @pytest.mark.parametrize(
-    "positions_declared, code",
-    [
-        (None, "not tried"),
-        (True, "not tried"),
-        (False, "order.matters"),
-    ],
+    "positions_declared, code", [(None, "not tried"), (True, "not tried"), (False, "order.matters")]
 )
 def test_order(positions_declared, code):
     layer = Head(positions, pos=nn.Parameter(torch.randn(64, 6)))
@@ -544,12 +533,7 @@ class Shared(nn.Module):
         return self.out_proj(context.transpose(1, 2).flatten(2))
 
 
-@pytest.mark.parametrize(
-    "repeat, codes",
-    [
-        (lambda t: t.repeat_interleave(3, 1), []),
-    ],
-)
+@pytest.mark.parametrize("repeat, codes", [(lambda t: t.repeat_interleave(3, 1), [])])
 def test_heads_repeated_along_the_tokens_are_named(repeat, codes):
     layer = Shared(repeat)
     assert codes_of(check_self_attention, layer, 24, n_heads=3, causal=True) == codes

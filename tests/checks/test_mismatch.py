@@ -83,11 +83,7 @@ def layer_with(rotary=True, base=Grouped, **methods):
 def said(layer, positions=True, **choices):
     "What the comparison with its own weights says: sound, a code, or why there is none."
     declared = Declared(
-        d_model=D,
-        causal=True,
-        declared_heads=H,
-        positions=positions,
-        contract=Contract(**choices),
+        d_model=D, causal=True, declared_heads=H, positions=positions, contract=Contract(**choices)
     )
     try:
         OWN_WEIGHTS[-1].holds(examined(adapt(layer, declared)))
@@ -291,11 +287,7 @@ class NormedLast(Grouped):
 
 
 @pytest.mark.parametrize(
-    "values, verdict",
-    [
-        (lambda self, v: v, "sound"),
-        (lambda self, v: v.flip(1), "layer.unknown"),
-    ],
+    "values, verdict", [(lambda self, v: v, "sound"), (lambda self, v: v.flip(1), "layer.unknown")]
 )
 def test_norms_may_follow_the_rotation(values, verdict):
     "Both orders are designs; a difference from both is a bug."

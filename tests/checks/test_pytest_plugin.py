@@ -14,7 +14,8 @@ from conftest import ROOT
 
 FILE = """
 import torch
-from attention_nb import MultiHeadAttention, check_agrees, check_attention, check_self_attention, softmax
+from attention_nb import MultiHeadAttention, softmax
+from attention_nb import check_agrees, check_attention, check_self_attention
 
 
 def unscaled(q, k, v):
@@ -89,8 +90,9 @@ test_mine = pytest.mark.attention(check_attention, scaled)(test_mine)
 
 
 def test_the_plugin_makes_a_test_of_each_property(tmp_path):
-    """Those that hold pass, those that do not fail with their report, what was not tried is skipped with the reason.
-    Names do not change with the verdict: a run is compared with the last one, and tests are deselected, by their names."""
+    """Those that hold pass, those that do not fail with their report, what was not tried is skipped
+    with the reason. Names do not change with the verdict: a run is compared with the last one, and
+    tests are deselected, by their names."""
     said = run_marked(tmp_path, "-v", text=MARKED + SCALED)
     tried = re.findall(
         r"^test_marked.py::test_mine\[(.+)\] (PASSED|FAILED|SKIPPED)", said, flags=re.M
@@ -125,7 +127,10 @@ def test_the_plugin_is_off_until_asked_for(tmp_path):
     "It loads nothing of ours, and a fixture without a mark is explained."
     said = run_marked(
         tmp_path,
-        text="import sys\n\ndef test_one():\n    assert not {'torch', 'attention_nb'} & set(sys.modules)\n",
+        text=(
+            "import sys\n\ndef test_one():\n"
+            "    assert not {'torch', 'attention_nb'} & set(sys.modules)\n"
+        ),
     )
     assert "1 passed" in said, said
     said = run_marked(
@@ -165,9 +170,8 @@ def test_a_failing_check_shows_its_report_only(tmp_path):
     assert list(said) == re.findall(r"def (test_\w+)", FILE)
     for name, lines in said.items():
         finding = [line for line in lines if line.startswith("E ")]
-        rest = [
-            line for line in lines if line.strip() and line not in finding
-        ]  # the test's own lines, and its place
+        # the test's own lines, and its place
+        rest = [line for line in lines if line.strip() and line not in finding]
         assert len(rest) == 3 and "attention_nb" not in rest[-1], (name, rest)
         assert (len(finding) > 15) == (name == "test_bug") and (len(finding) == 1) == (
             name != "test_bug"

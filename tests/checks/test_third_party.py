@@ -1,4 +1,6 @@
-"""`make third-party` on a package made here: its rows, what is kept, and that every refusal has been read; and the bugs planted in published classes."""
+"""`make third-party` on a package made here: its rows, what is kept, and that every refusal has
+been read; and the bugs planted in published classes.
+"""
 
 import json
 import sys
@@ -27,7 +29,8 @@ class Right(nn.Module):
         return d ** -0.5
 
     def forward(self, x):
-        q, k, v = (p(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
+        projections = self.q_proj, self.k_proj, self.v_proj
+        q, k, v = (p(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for p in projections)
         weights = (q @ k.mT * self.scale(q.shape[-1])).softmax(-1)
         return self.out_proj((weights @ v).transpose(1, 2).flatten(2))
 
@@ -45,8 +48,12 @@ class Dies(nn.Module):
 TABLE = """
 from tests.third_party.subjects import layer
 
-SUBJECTS = [layer("fake.Right", lambda cls: cls(48, 4), d_model=48, n_heads=4), layer("fake.Dies", lambda cls: cls(), d_model=48),
-            layer("fake.Unscaled", lambda cls: cls(48, 4), d_model=48, n_heads=4), layer("fake.Missing", lambda cls: cls(), d_model=48)]
+SUBJECTS = [
+    layer("fake.Right", lambda cls: cls(48, 4), d_model=48, n_heads=4),
+    layer("fake.Dies", lambda cls: cls(), d_model=48),
+    layer("fake.Unscaled", lambda cls: cls(48, 4), d_model=48, n_heads=4),
+    layer("fake.Missing", lambda cls: cls(), d_model=48),
+]
 """
 
 
@@ -80,7 +87,9 @@ def fake(tmp_path):
 
 @pytest.mark.ci
 def test_rows_of_a_package(fake, tmp_path):
-    "Right and wrong, one that ends the process, one that is not there; then nothing is tried again."
+    """Right and wrong, one that ends the process, one that is not there;
+    then nothing is tried again.
+    """
     found = fake()
     rows = {row["class"]: row for row in found["rows"]}
     verdicts = {name: row["verdict"] for name, row in rows.items()}
@@ -100,9 +109,8 @@ def test_rows_of_a_package(fake, tmp_path):
     )
     log = tmp_path / "cache" / "rows.jsonl"
     lines = log.read_text().splitlines()
-    log.write_text(
-        "\n".join(line for line in lines if "Unscaled" not in line) + "\n"
-    )  # as if it had been stopped there
+    # as if it had been stopped there
+    log.write_text("\n".join(line for line in lines if "Unscaled" not in line) + "\n")
     again = fake("--only", "fake:*Unscaled")
     assert len(log.read_text().splitlines()) == len(lines), "only what was missing is tried"
     assert [row["class"] for row in again["rows"]] == sorted(rows), (
@@ -121,11 +129,11 @@ def test_time_is_limited():
 
 
 def test_every_refusal_has_been_read():
-    """Each refused row of tests/third_party/results.json stands in tests/third_party/read.json, with a sort and a
-    reason; what stands there is still refused.
+    """Each refused row of tests/third_party/results.json stands in tests/third_party/read.json,
+    with a sort and a reason; what stands there is still refused.
 
-    If it fails: Read the row, and say there what it is: a fault with file and line, a contract, a choice, or a
-    false alarm of ours.
+    If it fails: Read the row, and say there what it is: a fault with file and line, a contract,
+    a choice, or a false alarm of ours.
     """
     rows = json.loads((FOLDER / "results.json").read_text(encoding="utf-8"))["rows"]
     read = json.loads((FOLDER / "read.json").read_text(encoding="utf-8"))["read"]
@@ -146,7 +154,9 @@ def test_the_table_is_of_the_packages_that_are_listed():
 
 
 def test_planted_edits_are_a_hundred_lines_with_codes():
-    "One line each, another than it was; each has a name of its own, and codes that the catalogue knows; each is of a class that is tried."
+    """One line each, another than it was; each has a name of its own, and codes that the catalogue
+    knows; each is of a class that is tried.
+    """
     every, tried = (
         edits.edits(),
         json.loads((FOLDER / "results.json").read_text(encoding="utf-8"))["rows"],
@@ -165,7 +175,9 @@ def test_planted_edits_are_a_hundred_lines_with_codes():
 
 
 def test_the_table_of_planted_edits_is_of_the_patches():
-    "Every edit has its row, with what was expected; each differs from the published class; the figures are those of the rows."
+    """Every edit has its row, with what was expected; each differs from the published class;
+    the figures are those of the rows.
+    """
     table, every = (
         json.loads((edits.FOLDER / "results.json").read_text(encoding="utf-8")),
         edits.edits(),
@@ -185,11 +197,14 @@ def test_the_table_of_planted_edits_is_of_the_patches():
 
 @pytest.mark.ci
 def test_an_edit_is_planted_and_judged(fake, tmp_path, monkeypatch):
-    "A line of the package made here is changed: its class is another, its file is not; another line than is meant is refused."
+    """A line of the package made here is changed: its class is another, its file is not;
+    another line than is meant is refused.
+    """
     line = next(i for i, text in enumerate(ATTENTION.splitlines(), 1) if "d ** -0.5" in text)
     patch = tmp_path / "fake.patch"
     patch.write_text(
-        "Package: fake==1.0\nClass: fake.Right\n\nEdit: no scale\nExpect: scale.missing\n--- a/fake.py\n+++ b/fake.py\n"
+        "Package: fake==1.0\nClass: fake.Right\n\nEdit: no scale\nExpect: scale.missing\n"
+        "--- a/fake.py\n+++ b/fake.py\n"
         f"@@ -{line} +{line} @@\n-        return d ** -0.5\n+        return 1\n"
     )
     [edit] = edits.edits(tmp_path)

@@ -12,15 +12,9 @@ from attention_checks.catalogue.layers import (
     split_features_first,
 )
 from attention_checks.subjects.layer import Declared, adapt
-from attention_checks.trace.comparing import (
-    compare_with_own_weights,
-    name_other_scale,
-)
+from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
 from attention_checks.trace.diagnosis import examined
-from attention_checks.trace.rotating import (
-    agrees_with_rotation,
-    name_rotation_bug,
-)
+from attention_checks.trace.rotating import agrees_with_rotation, name_rotation_bug
 from attention_nb.masks import causal_mask
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from tests.checks.made import Made, attend, heads_of, projections, trace
@@ -160,11 +154,7 @@ def backwards(t, angles, halves):
 
 @pytest.mark.parametrize("halves", [True, False])
 @pytest.mark.parametrize(
-    "code, q, k",
-    [
-        ("", rotate_pairs, rotate_pairs),
-        ("rotation.opposite", rotate_pairs, backwards),
-    ],
+    "code, q, k", [("", rotate_pairs, rotate_pairs), ("rotation.opposite", rotate_pairs, backwards)]
 )
 def test_a_rotation_is_compared(code, q, k, halves):
     seen = rotated(q, k, halves)

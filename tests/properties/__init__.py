@@ -1,4 +1,7 @@
-"""The cases of all public functions: one file for each chapter, `cases_<chapter>.py`, with a table `CASES`."""
+"""The cases of all public functions: one file for each chapter,
+`cases_<chapter>.py`, with a table `CASES`.
+"""
+
 import importlib
 from pathlib import Path
 

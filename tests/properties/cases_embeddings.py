@@ -1,4 +1,5 @@
-"""The cases of `embeddings`: for each public function, how to draw its arguments, and what is right."""
+"""The cases of `embeddings`: how to draw each function's arguments, and what is right."""
+
 import math
 import re
 from collections.abc import Mapping
@@ -17,13 +18,21 @@ letters = st.text("abcdefgXYZäß_0", min_size=1, max_size=4)
 def right_one_hot(ids, size):
     whole(size)
     ids = torch.as_tensor(ids)
-    refuse(ids.numel() == 0 or ids.dtype != torch.bool and not ids.is_floating_point() and not ids.is_complex())
+    refuse(
+        ids.numel() == 0
+        or ids.dtype != torch.bool
+        and not ids.is_floating_point()
+        and not ids.is_complex()
+    )
     return F.one_hot(ids.long(), size).float()
 
 
 def right_tokens(tokens, specials=()):
     for given_tokens in (tokens, specials):
-        refuse(not isinstance(given_tokens, str) and all(isinstance(token, str) for token in given_tokens))
+        refuse(
+            not isinstance(given_tokens, str)
+            and all(isinstance(token, str) for token in given_tokens)
+        )
     return list(dict.fromkeys([*specials, *tokens]))
 
 
@@ -65,23 +74,68 @@ def right_decoded(self, ids):
 
 
 CASES = {
-    "tokenize": Case(nb.tokenize, args(text=st.lists(letters, min_size=1, max_size=6).map(", ".join)),
-                     lambda text: text.split(", ")),
-    "Vocab": Case(lambda **a: nb.Vocab(**a).tokens,
-                  args(tokens=st.lists(letters, min_size=1, max_size=6), specials=st.lists(letters, max_size=2)),
-                  right_tokens),
+    "tokenize": Case(
+        nb.tokenize,
+        args(text=st.lists(letters, min_size=1, max_size=6).map(", ".join)),
+        lambda text: text.split(", "),
+    ),
+    "Vocab": Case(
+        lambda **a: nb.Vocab(**a).tokens,
+        args(
+            tokens=st.lists(letters, min_size=1, max_size=6), specials=st.lists(letters, max_size=2)
+        ),
+        right_tokens,
+    ),
     "Vocab.encode": Case(nb.Vocab.encode, in_vocab(ids=False), right_ids, fixed=("self",)),
     "Vocab.decode": Case(nb.Vocab.decode, in_vocab(ids=True), right_decoded, fixed=("self",)),
-    "one_hot": Case(nb.one_hot, args(size=st.just(5), ids=st.lists(sizes, max_size=3).flatmap(
-        lambda shape: st.integers(0, 99).map(lambda s: (torch.arange(math.prod(shape)) * 7 + s).view(shape) % 5))),
-        right_one_hot, also={"size": "ids"}, exact=True),
-    "number_corpus": Case(nb.number_corpus, args(), lambda: [
-        (f"{w} is {w}", f"{i + 1} la {i + 1}") for i, w in enumerate(
-            ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])]),
-    "one_hot_vectors": Case(nb.one_hot_vectors, args(vocab=st.lists(letters, min_size=1).map(nb.Vocab)), lambda vocab: {
-        w: torch.tensor([float(w == other) for other in vocab.tokens]).double() for w in vocab.tokens}),
+    "one_hot": Case(
+        nb.one_hot,
+        args(
+            size=st.just(5),
+            ids=st.lists(sizes, max_size=3).flatmap(
+                lambda shape: st.integers(0, 99).map(
+                    lambda s: (torch.arange(math.prod(shape)) * 7 + s).view(shape) % 5
+                )
+            ),
+        ),
+        right_one_hot,
+        also={"size": "ids"},
+        exact=True,
+    ),
+    "number_corpus": Case(
+        nb.number_corpus,
+        args(),
+        lambda: [
+            (f"{w} is {w}", f"{i + 1} la {i + 1}")
+            for i, w in enumerate(
+                ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+            )
+        ],
+    ),
+    "one_hot_vectors": Case(
+        nb.one_hot_vectors,
+        args(vocab=st.lists(letters, min_size=1).map(nb.Vocab)),
+        lambda vocab: {
+            w: torch.tensor([float(w == other) for other in vocab.tokens]).double()
+            for w in vocab.tokens
+        },
+    ),
     "embed_tokens": Case(nb.embed_tokens, text_and_vectors(), right_rows, also={"vectors": "text"}),
-    "journey": Case(nb.journey, args(), lambda: ("Your journey starts with one step".split(), torch.tensor([
-        [0.43, 0.15, 0.89], [0.55, 0.87, 0.66], [0.57, 0.85, 0.64], [0.22, 0.58, 0.33], [0.77, 0.25, 0.10],
-        [0.05, 0.80, 0.55]]).double())),
+    "journey": Case(
+        nb.journey,
+        args(),
+        lambda: (
+            "Your journey starts with one step".split(),
+            torch.tensor(
+                [
+                    [0.43, 0.15, 0.89],
+                    [0.55, 0.87, 0.66],
+                    [0.57, 0.85, 0.64],
+                    [0.22, 0.58, 0.33],
+                    [0.77, 0.25, 0.10],
+                    [0.05, 0.80, 0.55],
+                ]
+            ).double(),
+        ),
+    ),
 }

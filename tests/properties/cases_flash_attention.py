@@ -1,4 +1,5 @@
-"""The cases of `flash_attention`: for each public function, how to draw its arguments, and what is right."""
+"""The cases of `flash_attention`: how to draw each function's arguments, and what is right."""
+
 from collections.abc import Callable
 from typing import Any
 
@@ -40,14 +41,32 @@ def partials(draw):
 def right_merged(parts):
     refuse(len(parts) > 0)
     contexts, lses = (torch.stack([part[i].double() for part in parts]) for i in (0, 1))
-    refuse(contexts.shape[:-1] == lses.shape and all(t.is_floating_point() for part in parts for t in part))
+    refuse(
+        contexts.shape[:-1] == lses.shape
+        and all(t.is_floating_point() for part in parts for t in part)
+    )
     return (lses.softmax(0)[..., None] * contexts).sum(0), lses.logsumexp(0)
 
 
 CASES = {
-    "online_softmax": Case(nb.online_softmax, scores(dim=False, spread=(1.0, 0.0, 1e4)).map(renamed(x="scores")).flatmap(
-        lambda a: sizes.map(lambda n: a | {"block_size": n})), right_online, "scores", finite=True, widens=True),
+    "online_softmax": Case(
+        nb.online_softmax,
+        scores(dim=False, spread=(1.0, 0.0, 1e4))
+        .map(renamed(x="scores"))
+        .flatmap(lambda a: sizes.map(lambda n: a | {"block_size": n})),
+        right_online,
+        "scores",
+        finite=True,
+        widens=True,
+    ),
     "merge_partials": Case(nb.merge_partials, partials(), right_merged, finite=True),
-    "flash_attention": Case(nb.flash_attention, qkv(scale=scales, causal=st.booleans(), block_size=sizes, window=sizes_or_none), right_flash, "q", finite=True, widens=True, also={
-        "q": "n_heads|n_kv_heads", "k": "n_heads|n_kv_heads"}),
+    "flash_attention": Case(
+        nb.flash_attention,
+        qkv(scale=scales, causal=st.booleans(), block_size=sizes, window=sizes_or_none),
+        right_flash,
+        "q",
+        finite=True,
+        widens=True,
+        also={"q": "n_heads|n_kv_heads", "k": "n_heads|n_kv_heads"},
+    ),
 }

@@ -1,4 +1,5 @@
-"""The cases of `grouped_heads`: for each public function, how to draw its arguments, and what is right."""
+"""The cases of `grouped_heads`: how to draw each function's arguments, and what is right."""
+
 import math
 from typing import Any
 
@@ -38,7 +39,14 @@ def grouped_layers(draw):
 
 def grouped_facts(layer: nn.Module) -> tuple[Any, ...]:
     state = {n: t.detach().float() for n, t in layer.state_dict().items()}
-    return state, {str(p.dtype) for p in layer.parameters()}, layer.n_heads, layer.n_kv_heads, layer.dropout, layer.training
+    return (
+        state,
+        {str(p.dtype) for p in layer.parameters()},
+        layer.n_heads,
+        layer.n_kv_heads,
+        layer.dropout,
+        layer.training,
+    )
 
 
 def right_pooling(layer, n_kv_heads):
@@ -49,7 +57,11 @@ def right_pooling(layer, n_kv_heads):
     state, *facts = grouped_facts(layer)
     d, size = layer.q_proj.out_features // layer.n_heads, layer.n_kv_heads // n_kv_heads
     for name in [name for name in state if name[0] in "kv"]:
-        rows = [[state[name][(g * size + i) * d + j] for i in range(size)] for g in range(n_kv_heads) for j in range(d)]
+        rows = [
+            [state[name][(g * size + i) * d + j] for i in range(size)]
+            for g in range(n_kv_heads)
+            for j in range(d)
+        ]
         state[name] = torch.stack([sum(group) / size for group in rows])
     facts[2] = n_kv_heads
     return state, *facts
@@ -63,14 +75,31 @@ def right_cap(scores, cap):
 
 @st.composite
 def sunk_scores(draw):
-    lead, (h, n_q, n_k), dtype = draw(st.lists(sizes, max_size=1)), [draw(sizes) for _ in range(3)], draw(dtypes)
+    lead, (h, n_q, n_k), dtype = (
+        draw(st.lists(sizes, max_size=1)),
+        [draw(sizes) for _ in range(3)],
+        draw(dtypes),
+    )
     shape = (*lead, h, n_q, n_k)
-    return {"scores": draw(floats(shape, dtype)), "sinks": draw(floats((h,), dtype)), "mask": draw(masks(shape))}
+    return {
+        "scores": draw(floats(shape, dtype)),
+        "sinks": draw(floats((h,), dtype)),
+        "mask": draw(masks(shape)),
+    }
 
 
 def right_sink(scores, sinks, mask=None):
-    refuse(isinstance(scores, Tensor) and scores.is_floating_point() and scores.ndim >= 3 and scores.shape[-1] > 0)
-    refuse(isinstance(sinks, Tensor) and sinks.is_floating_point() and sinks.shape == scores.shape[-3:-2])
+    refuse(
+        isinstance(scores, Tensor)
+        and scores.is_floating_point()
+        and scores.ndim >= 3
+        and scores.shape[-1] > 0
+    )
+    refuse(
+        isinstance(sinks, Tensor)
+        and sinks.is_floating_point()
+        and sinks.shape == scores.shape[-3:-2]
+    )
     mask = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask
     refuse(mask.dtype == torch.bool)
     e = scores.exp() * mask.expand(scores.shape)
@@ -90,7 +119,10 @@ def right_with_sinks(self, **a):
 @st.composite
 def normed_heads(draw):
     (h, d), dtype = (draw(sizes), draw(sizes)), draw(dtypes)
-    return {"self": nb.WholeWidth(nn.LayerNorm(h * d)).to(dtype), "x": draw(floats((*draw(st.lists(sizes, max_size=1)), h, draw(sizes), d), dtype))}
+    return {
+        "self": nb.WholeWidth(nn.LayerNorm(h * d)).to(dtype),
+        "x": draw(floats((*draw(st.lists(sizes, max_size=1)), h, draw(sizes), d), dtype)),
+    }
 
 
 def right_whole_width(self, x):
@@ -107,7 +139,10 @@ def sunk_qkv(draw):
 
 def right_other(q, k, v, mask=None, scale=None, cap=None, sinks=None):
     "Attention with a cap or with sinks."
-    refuse(q.shape[:-2] == k.shape[:-2] == v.shape[:-2] and q.dtype == k.dtype == v.dtype == torch.float64)
+    refuse(
+        q.shape[:-2] == k.shape[:-2] == v.shape[:-2]
+        and q.dtype == k.dtype == v.dtype == torch.float64
+    )
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else number_in(scale)
     s = torch.einsum("...id,...jd->...ij", q, k) * scale
     w = right_softmax(right_cap(s, cap), -1, mask) if sinks is None else right_sink(s, sinks, mask)
@@ -115,21 +150,105 @@ def right_other(q, k, v, mask=None, scale=None, cap=None, sinks=None):
 
 
 CASES = {
-    "to_grouped": Case(lambda **a: grouped_facts(nb.to_grouped(**a)), grouped_layers(), right_pooling,
-                       also={"n_kv_heads": "n_heads"}),
-    "soft_cap": Case(nb.soft_cap, dtypes.flatmap(lambda t: args(
-        scores=floats((2, 3), t, (1.0, 30.0)), cap=st.sampled_from([1.0, 5, 50.0]))), right_cap, "scores", finite=True),
-    "sink_softmax": Case(nb.sink_softmax, sunk_scores(), right_sink, "scores", also={"scores": "sinks"}, finite=True, widens=True),
-    "capped_attention": Case(nb.capped_attention, qkv(cap=st.sampled_from([1.0, 5, 50.0]), scale=scales), right_other, "q", finite=True, widens=True),
-    "SinkAttention": Case(lambda n_heads: tuple(nb.SinkAttention(n_heads).sinks.shape), args(n_heads=sizes), lambda n_heads: (whole(n_heads), (n_heads,))[1]),
-    "SinkAttention.forward": Case(nb.SinkAttention.forward, sunk_qkv().map(with_sinks), right_with_sinks, "q", also=dict.fromkeys("qkv", "sinks"), fixed=("self",), finite=True),
-    "WholeWidth": Case(lambda norm: shapes_of(nb.WholeWidth(norm)), args(norm=sizes.map(nn.LayerNorm)), lambda norm: refuse(callable(norm) and not isinstance(norm, type)) or {f"norm.{n}": tuple(p.shape) for n, p in getattr(norm, "named_parameters", list)()}),
-    "WholeWidth.forward": Case(nb.WholeWidth.forward, normed_heads(), right_whole_width, "x", fixed=("self",), finite=True),
-    "NormAfter": Case(lambda positions, q_norm, k_norm: nb.NormAfter(positions, q_norm, k_norm).k_norm is (k_norm or q_norm), args(
-        positions=st.just(nb.RotaryEmbedding(2)), q_norm=st.just(torch.tanh), k_norm=st.sampled_from([None, torch.sin])),
-        lambda positions, q_norm, k_norm=None: (refuse(all(callable(part) and not isinstance(part, type) for part in (positions, q_norm, q_norm if k_norm is None else k_norm))), True)[1]),
-    "NormAfter.forward": Case(nb.NormAfter.forward, args(self=st.just(nb.NormAfter(nb.RotaryEmbedding(4), torch.tanh)),
-        x=dtypes.flatmap(lambda t: floats((2, 3, 4), t)), positions=st.just(torch.arange(3))), lambda self, x, positions: nb.RotaryEmbedding(4)(x, positions).tanh(),
-        "x", also={"x": "positions"}, fixed=("self",), finite=True, single=True),
-    "sink_attention": Case(nb.sink_attention, sunk_qkv(), right_other, "q", also=dict.fromkeys("qkv", "sinks"), finite=True, widens=True),
+    "to_grouped": Case(
+        lambda **a: grouped_facts(nb.to_grouped(**a)),
+        grouped_layers(),
+        right_pooling,
+        also={"n_kv_heads": "n_heads"},
+    ),
+    "soft_cap": Case(
+        nb.soft_cap,
+        dtypes.flatmap(
+            lambda t: args(
+                scores=floats((2, 3), t, (1.0, 30.0)), cap=st.sampled_from([1.0, 5, 50.0])
+            )
+        ),
+        right_cap,
+        "scores",
+        finite=True,
+    ),
+    "sink_softmax": Case(
+        nb.sink_softmax,
+        sunk_scores(),
+        right_sink,
+        "scores",
+        also={"scores": "sinks"},
+        finite=True,
+        widens=True,
+    ),
+    "capped_attention": Case(
+        nb.capped_attention,
+        qkv(cap=st.sampled_from([1.0, 5, 50.0]), scale=scales),
+        right_other,
+        "q",
+        finite=True,
+        widens=True,
+    ),
+    "SinkAttention": Case(
+        lambda n_heads: tuple(nb.SinkAttention(n_heads).sinks.shape),
+        args(n_heads=sizes),
+        lambda n_heads: (whole(n_heads), (n_heads,))[1],
+    ),
+    "SinkAttention.forward": Case(
+        nb.SinkAttention.forward,
+        sunk_qkv().map(with_sinks),
+        right_with_sinks,
+        "q",
+        also=dict.fromkeys("qkv", "sinks"),
+        fixed=("self",),
+        finite=True,
+    ),
+    "WholeWidth": Case(
+        lambda norm: shapes_of(nb.WholeWidth(norm)),
+        args(norm=sizes.map(nn.LayerNorm)),
+        lambda norm: (
+            refuse(callable(norm) and not isinstance(norm, type))
+            or {f"norm.{n}": tuple(p.shape) for n, p in getattr(norm, "named_parameters", list)()}
+        ),
+    ),
+    "WholeWidth.forward": Case(
+        nb.WholeWidth.forward, normed_heads(), right_whole_width, "x", fixed=("self",), finite=True
+    ),
+    "NormAfter": Case(
+        lambda positions, q_norm, k_norm: (
+            nb.NormAfter(positions, q_norm, k_norm).k_norm is (k_norm or q_norm)
+        ),
+        args(
+            positions=st.just(nb.RotaryEmbedding(2)),
+            q_norm=st.just(torch.tanh),
+            k_norm=st.sampled_from([None, torch.sin]),
+        ),
+        lambda positions, q_norm, k_norm=None: (
+            refuse(
+                all(
+                    callable(part) and not isinstance(part, type)
+                    for part in (positions, q_norm, q_norm if k_norm is None else k_norm)
+                )
+            ),
+            True,
+        )[1],
+    ),
+    "NormAfter.forward": Case(
+        nb.NormAfter.forward,
+        args(
+            self=st.just(nb.NormAfter(nb.RotaryEmbedding(4), torch.tanh)),
+            x=dtypes.flatmap(lambda t: floats((2, 3, 4), t)),
+            positions=st.just(torch.arange(3)),
+        ),
+        lambda self, x, positions: nb.RotaryEmbedding(4)(x, positions).tanh(),
+        "x",
+        also={"x": "positions"},
+        fixed=("self",),
+        finite=True,
+        single=True,
+    ),
+    "sink_attention": Case(
+        nb.sink_attention,
+        sunk_qkv(),
+        right_other,
+        "q",
+        also=dict.fromkeys("qkv", "sinks"),
+        finite=True,
+        widens=True,
+    ),
 }

@@ -1,4 +1,5 @@
-"""The cases of `induction`: for each public function, how to draw its arguments, and what is right."""
+"""The cases of `induction`: how to draw each function's arguments, and what is right."""
+
 import copy
 from contextlib import contextmanager
 
@@ -63,7 +64,9 @@ def right_weights(model, ids):
 
 
 def three_of(values):
-    return tuple(values[0, head, part] for head, part in ((0, "q"), (1, "k"), (1, "v"))), len(values)
+    return tuple(values[0, head, part] for head, part in ((0, "q"), (1, "k"), (1, "v"))), len(
+        values
+    )
 
 
 def right_three(model, ids):
@@ -82,10 +85,11 @@ def within(context, model, ids):
 @contextmanager
 def replaced(model, values):
     "The vectors of some heads, written over by hand."
+
     def act(module, given):
         wide = given[0].clone()
         for place, value in values.items():
-            wide[..., WIDTH * place[1]:WIDTH * (place[1] + 1)] = value
+            wide[..., WIDTH * place[1] : WIDTH * (place[1] + 1)] = value
         return (wide,)
 
     hook = model.stack.blocks[0].attention.out_proj.register_forward_pre_hook(act)
@@ -95,14 +99,20 @@ def replaced(model, values):
 
 def known(places):
     for place in places:
-        refuse(isinstance(place, tuple) and len(place) in (2, 3) and all(type(i) is int for i in place[:2]))
+        refuse(
+            isinstance(place, tuple)
+            and len(place) in (2, 3)
+            and all(type(i) is int for i in place[:2])
+        )
         refuse(place[0] == 0 and place[1] in (0, 1) and place[2:] in ((), ("context",)))
 
 
 def right_patch(model, values, ids):
     token_ids(ids)
     known(values)
-    refuse(all(isinstance(value, Tensor) and value.is_floating_point() for value in values.values()))
+    refuse(
+        all(isinstance(value, Tensor) and value.is_floating_point() for value in values.values())
+    )
     own = copy.deepcopy(model).double()
     return within(replaced(own, values), own, ids)
 
@@ -116,10 +126,13 @@ def right_ablation(model, heads, how, others, ids):
     hook = layer.register_forward_pre_hook(lambda module, given: kept.append(given[0]))
     own(others)
     hook.remove()
-    stands_in = {"zero": kept[0] * 0, "mean": kept[0].flatten(0, 1).mean(0), "resample": kept[0]}[how]
+    stands_in = {"zero": kept[0] * 0, "mean": kept[0].flatten(0, 1).mean(0), "resample": kept[0]}[
+        how
+    ]
     if how != "mean" and heads:
-        refuse(torch.broadcast_shapes(others.shape, ids.shape) == ids.shape)  # else it is no stand-in
-    part = {place: stands_in[..., WIDTH * place[1]:WIDTH * (place[1] + 1)] for place in heads}
+        # else it is no stand-in
+        refuse(torch.broadcast_shapes(others.shape, ids.shape) == ids.shape)
+    part = {place: stands_in[..., WIDTH * place[1] : WIDTH * (place[1] + 1)] for place in heads}
     return within(replaced(own, part), own, ids)
 
 
@@ -128,21 +141,51 @@ def ablations(draw):
     mine = draw(ids)
     others = torch.randint(5, mine.shape, generator=torch.Generator().manual_seed(7))
     how = draw(st.sampled_from(["zero", "mean", "resample"]))
-    return {"model": MODEL, "heads": draw(st.lists(heads, max_size=2)), "how": how, "others": others, "ids": mine}
+    return {
+        "model": MODEL,
+        "heads": draw(st.lists(heads, max_size=2)),
+        "how": how,
+        "others": others,
+        "ids": mine,
+    }
 
 
 one_vector = floats((WIDTH,))
 TOO_LONG = {"ids": "positions"}  # the model has nine of them
 CASES = {
     "induction_score": Case(nb.induction_score, square_weights(), right_induction, "weights"),
-    "previous_token_score": Case(nb.previous_token_score, square_weights(), right_previous, "weights"),
-    "head_weights": Case(lambda model, ids: nb.head_weights(model, ids), args(model=st.just(MODEL), ids=ids),
-                         right_weights, also=TOO_LONG, fixed=("model",)),
-    "head_values": Case(lambda model, ids: three_of(nb.head_values(model, ids)), args(model=st.just(MODEL), ids=ids),
-                        right_three, also=TOO_LONG, fixed=("model",)),
-    "patch": Case(lambda model, values, ids: within(nb.patch(model, values), model, ids),
-                  args(model=st.just(MODEL), values=st.dictionaries(heads, one_vector, max_size=2), ids=ids),
-                  right_patch, also=TOO_LONG, fixed=("model",), finite=True),
-    "ablate": Case(lambda model, heads, how, others, ids: within(nb.ablate(model, heads, how, others), model, ids),
-                   ablations(), right_ablation, also=dict.fromkeys(("ids", "others"), "ids|values|positions"), fixed=("model",)),
+    "previous_token_score": Case(
+        nb.previous_token_score, square_weights(), right_previous, "weights"
+    ),
+    "head_weights": Case(
+        lambda model, ids: nb.head_weights(model, ids),
+        args(model=st.just(MODEL), ids=ids),
+        right_weights,
+        also=TOO_LONG,
+        fixed=("model",),
+    ),
+    "head_values": Case(
+        lambda model, ids: three_of(nb.head_values(model, ids)),
+        args(model=st.just(MODEL), ids=ids),
+        right_three,
+        also=TOO_LONG,
+        fixed=("model",),
+    ),
+    "patch": Case(
+        lambda model, values, ids: within(nb.patch(model, values), model, ids),
+        args(model=st.just(MODEL), values=st.dictionaries(heads, one_vector, max_size=2), ids=ids),
+        right_patch,
+        also=TOO_LONG,
+        fixed=("model",),
+        finite=True,
+    ),
+    "ablate": Case(
+        lambda model, heads, how, others, ids: within(
+            nb.ablate(model, heads, how, others), model, ids
+        ),
+        ablations(),
+        right_ablation,
+        also=dict.fromkeys(("ids", "others"), "ids|values|positions"),
+        fixed=("model",),
+    ),
 }

@@ -1,4 +1,5 @@
-"""The cases of `linear_attention`: for each public function, how to draw its arguments, and what is right."""
+"""The cases of `linear_attention`: how to draw each function's arguments, and what is right."""
+
 import attention_nb as nb
 import torch
 import torch.nn.functional as F
@@ -7,11 +8,17 @@ from tests.properties.common import Case, floats, refuse, scores, unmasked
 
 
 def right_linear(q, k, v, state=None):
-    refuse(q.shape[:-1] == k.shape[:-1] == v.shape[:-1] and q.dtype == k.dtype == v.dtype == torch.float64)
+    refuse(
+        q.shape[:-1] == k.shape[:-1] == v.shape[:-1]
+        and q.dtype == k.dtype == v.dtype == torch.float64
+    )
     w = torch.einsum("...id,...jd->...ij", F.elu(q) + 1, F.elu(k) + 1).tril()
     read = torch.einsum("...ij,...jd->...id", w, torch.cat([v, torch.ones_like(v[..., :1])], -1))
     if state is not None:
-        refuse(state.shape == (*k.shape[:-2], k.shape[-1], v.shape[-1] + 1) and state.is_floating_point())
+        refuse(
+            state.shape == (*k.shape[:-2], k.shape[-1], v.shape[-1] + 1)
+            and state.is_floating_point()
+        )
         read = read + torch.einsum("...id,...de->...ie", F.elu(q) + 1, state)
     return read[..., :-1] / read[..., -1:]
 
@@ -46,13 +53,21 @@ def with_beta(draw):
     a["k"] = a["k"] / a["k"].norm(dim=-1, keepdim=True).clamp(min=1)  # of length 1 at most
     a["beta"] = draw(floats(a["k"].shape[:-1], a["k"].dtype)).sigmoid()
     if a["q"].dtype in (torch.float32, torch.float64) and draw(st.booleans()):
-        a["state"] = draw(floats((*a["k"].shape[:-2], a["k"].shape[-1], a["v"].shape[-1]), a["q"].dtype))
+        a["state"] = draw(
+            floats((*a["k"].shape[:-2], a["k"].shape[-1], a["v"].shape[-1]), a["q"].dtype)
+        )
     return a
 
 
 CASES = {
     "feature_map": Case(nb.feature_map, scores(dim=False), lambda x: F.elu(x) + 1, "x"),
-    "linear_attention": Case(nb.linear_attention, unmasked(pairs=True), right_linear, "q", finite=True),
-    "recurrent_attention": Case(lambda **a: nb.recurrent_attention(**a)[0], with_state(), right_linear, "q", finite=True),
-    "delta_rule": Case(lambda **a: nb.delta_rule(**a)[0], with_beta(), right_delta, "q", finite=True),
+    "linear_attention": Case(
+        nb.linear_attention, unmasked(pairs=True), right_linear, "q", finite=True
+    ),
+    "recurrent_attention": Case(
+        lambda **a: nb.recurrent_attention(**a)[0], with_state(), right_linear, "q", finite=True
+    ),
+    "delta_rule": Case(
+        lambda **a: nb.delta_rule(**a)[0], with_beta(), right_delta, "q", finite=True
+    ),
 }

@@ -1,18 +1,10 @@
-"""The cases of `longer_texts`: for each public function, how to draw its arguments, and what is right."""
+"""The cases of `longer_texts`: how to draw each function's arguments, and what is right."""
+
 import math
 
 import attention_nb as nb
 import torch
-from tests.properties.common import (
-    Case,
-    args,
-    bases,
-    even,
-    lengths,
-    right_speeds,
-    scalings,
-    whole,
-)
+from tests.properties.common import Case, args, bases, even, lengths, right_speeds, scalings, whole
 
 
 def right_frequencies(d_head, base=None, scaling=None, n=1):
@@ -21,7 +13,14 @@ def right_frequencies(d_head, base=None, scaling=None, n=1):
 
 
 CASES = {
-    "rotary_frequencies": Case(nb.rotary_frequencies, args(d_head=even, base=bases, scaling=scalings, n=lengths), right_frequencies),
-    "rotary_rounds": Case(nb.rotary_rounds, args(n=lengths, d_head=even, base=bases, scaling=scalings),
-                          lambda n, **a: right_frequencies(n=n, **a) * n / (2 * math.pi)),
+    "rotary_frequencies": Case(
+        nb.rotary_frequencies,
+        args(d_head=even, base=bases, scaling=scalings, n=lengths),
+        right_frequencies,
+    ),
+    "rotary_rounds": Case(
+        nb.rotary_rounds,
+        args(n=lengths, d_head=even, base=bases, scaling=scalings),
+        lambda n, **a: right_frequencies(n=n, **a) * n / (2 * math.pi),
+    ),
 }

@@ -1,10 +1,21 @@
-"""The cases of `many_machines`: for each public function, how to draw its arguments, and what is right."""
+"""The cases of `many_machines`: how to draw each function's arguments, and what is right."""
+
 import attention_nb as nb
 import torch
 import torch.distributed as dist
 from hypothesis import strategies as st
 from torch import Tensor
-from tests.properties.common import Case, dtypes, floats, qkv, refuse, right_flash, scales, sizes, whole
+from tests.properties.common import (
+    Case,
+    dtypes,
+    floats,
+    qkv,
+    refuse,
+    right_flash,
+    scales,
+    sizes,
+    whole,
+)
 
 
 def segments(n, world, order):
@@ -18,8 +29,16 @@ def segments(n, world, order):
 
 def right_part(x, world, rank, order="contiguous", dim=-2):
     whole(world)
-    refuse(isinstance(x, Tensor) and type(rank) is int and 0 <= rank < world and type(dim) is int and -x.ndim <= dim < x.ndim)
-    return x.index_select(dim, torch.tensor(segments(x.shape[dim], world, order)[rank], dtype=torch.long))
+    refuse(
+        isinstance(x, Tensor)
+        and type(rank) is int
+        and 0 <= rank < world
+        and type(dim) is int
+        and -x.ndim <= dim < x.ndim
+    )
+    return x.index_select(
+        dim, torch.tensor(segments(x.shape[dim], world, order)[rank], dtype=torch.long)
+    )
 
 
 def right_whole(parts, order="contiguous", dim=-2):
@@ -27,7 +46,9 @@ def right_whole(parts, order="contiguous", dim=-2):
     refuse(type(dim) is int and all(-p.ndim <= dim < p.ndim for p in parts))
     owned = segments(sum(p.shape[dim] for p in parts), len(parts), order)
     refuse([p.shape[dim] for p in parts] == [len(own) for own in owned])
-    return torch.cat(list(parts), dim).index_select(dim, torch.tensor(sum(owned, []), dtype=torch.long).argsort())
+    return torch.cat(list(parts), dim).index_select(
+        dim, torch.tensor(sum(owned, []), dtype=torch.long).argsort()
+    )
 
 
 orders = st.sampled_from(["contiguous", "zigzag"])
@@ -43,7 +64,10 @@ def sequences(draw, types=dtypes):
 @st.composite
 def all_parts(draw):
     a = draw(sequences(st.just(torch.float32)))
-    return {"parts": [right_part(a["x"], a["world"], rank, a["order"]) for rank in range(a["world"])], "order": a["order"]}
+    return {
+        "parts": [right_part(a["x"], a["world"], rank, a["order"]) for rank in range(a["world"])],
+        "order": a["order"],
+    }
 
 
 def alone(**a):
@@ -56,7 +80,11 @@ def alone(**a):
 @st.composite
 def of_one_rank(draw):
     "As many queries as keys, in heads."
-    a = draw(qkv(scale=scales, causal=st.booleans()).filter(lambda a: a["q"].ndim > 2 and a["q"].shape[-2] == a["k"].shape[-2]))
+    a = draw(
+        qkv(scale=scales, causal=st.booleans()).filter(
+            lambda a: a["q"].ndim > 2 and a["q"].shape[-2] == a["k"].shape[-2]
+        )
+    )
     return {name: value for name, value in a.items() if name != "mask"} | {"order": draw(orders)}
 
 
@@ -68,6 +96,16 @@ def right_ring(q, k, v, causal=False, order="contiguous", scale=None):
 CASES = {
     "split_sequence": Case(nb.split_sequence, sequences(), right_part, "x", exact=True),
     "join_sequence": Case(nb.join_sequence, all_parts(), right_whole, exact=True),
-    "ring_attention": Case(alone, of_one_rank(), right_ring, "q", finite=True, also={
-        "q": "n_heads|n_kv_heads|k, v|q, k, v", "k": "n_heads|n_kv_heads|k, v|q, k, v", "v": "k, v|q, k, v"}),
+    "ring_attention": Case(
+        alone,
+        of_one_rank(),
+        right_ring,
+        "q",
+        finite=True,
+        also={
+            "q": "n_heads|n_kv_heads|k, v|q, k, v",
+            "k": "n_heads|n_kv_heads|k, v|q, k, v",
+            "v": "k, v|q, k, v",
+        },
+    ),
 }

@@ -1,4 +1,5 @@
-"""The cases of `masks`: for each public function, how to draw its arguments, and what is right."""
+"""The cases of `masks`: how to draw each function's arguments, and what is right."""
+
 import math
 
 import attention_nb as nb
@@ -59,8 +60,10 @@ def right_from_bias(bias):
 
 def right_from_torch(attn_mask=None, key_padding_mask=None, n_heads=1):
     whole(n_heads)
-    both = [m if m is None else ~m if m.dtype == torch.bool else right_from_bias(m)
-            for m in (attn_mask, key_padding_mask)]
+    both = [
+        m if m is None else ~m if m.dtype == torch.bool else right_from_bias(m)
+        for m in (attn_mask, key_padding_mask)
+    ]
     attn, keys = both
     if attn is not None:
         refuse(attn.ndim in (2, 3))
@@ -77,18 +80,31 @@ def right_from_torch(attn_mask=None, key_padding_mask=None, n_heads=1):
 def torch_masks(draw):
     b, h, n_q, n_k = (draw(sizes) for _ in range(4))
     shape = draw(st.sampled_from([(n_q, n_k), (b * h, n_q, n_k)]))
-    attn, keys = (draw(masks(s, optional=False).map(lambda m, s=s: m.expand(s))) for s in (shape, (b, n_k)))
+    attn, keys = (
+        draw(masks(s, optional=False).map(lambda m, s=s: m.expand(s))) for s in (shape, (b, n_k))
+    )
     as_bias = draw(st.booleans())
-    attn, keys = (torch.zeros(m.shape).masked_fill(m, -math.inf) if as_bias else m for m in (attn, keys))
-    return {"attn_mask": draw(st.sampled_from([attn, None])), "key_padding_mask": draw(st.sampled_from([keys, None])),
-            "n_heads": h}
+    attn, keys = (
+        torch.zeros(m.shape).masked_fill(m, -math.inf) if as_bias else m for m in (attn, keys)
+    )
+    return {
+        "attn_mask": draw(st.sampled_from([attn, None])),
+        "key_padding_mask": draw(st.sampled_from([keys, None])),
+        "n_heads": h,
+    }
 
 
 @st.composite
 def attn_masks(draw):
     shape = tuple(draw(sizes) for _ in range(4))
     mask = draw(masks(shape, optional=False))
-    mask = mask[:, 0] if mask.ndim == 4 and draw(st.booleans()) else mask[None] if mask.ndim == 3 else mask
+    mask = (
+        mask[:, 0]
+        if mask.ndim == 4 and draw(st.booleans())
+        else mask[None]
+        if mask.ndim == 3
+        else mask
+    )
     return {"mask": mask, "shape": draw(st.sampled_from([tuple, list, torch.Size]))(shape)}
 
 
@@ -100,17 +116,47 @@ def biases(draw):
 
 
 CASES = {
-    "causal_mask": Case(nb.causal_mask, args(n_q=sizes, n_k=sizes_or_none, device=st.sampled_from([None, "cpu"])),
-                        right_causal),
-    "padding_mask": Case(nb.padding_mask, args(lengths=st.lists(sizes, min_size=1, max_size=4).flatmap(
-        lambda n: st.sampled_from([n, torch.tensor(n), torch.tensor(n).repeat_interleave(2)[::2]])),
-        n=st.sampled_from([None, 4, 6])), right_padding, also={"lengths": "n"}),
-    "to_attn_mask": Case(nb.to_attn_mask, attn_masks(), right_attn_mask, also={"shape": "b|h|n_q|n_k"}),
-    "to_key_padding_mask": Case(nb.to_key_padding_mask, args(mask=sizes.flatmap(
-        lambda b: masks((b, 1, 1, 5), optional=False).map(lambda m: m.expand(b, 1, 1, 5)))),
-        right_padded),
-    "mask_to_bias": Case(nb.mask_to_bias, args(mask=masks((2, 3, 2), optional=False), dtype=dtypes), right_bias,
-                         like="dtype"),
+    "causal_mask": Case(
+        nb.causal_mask,
+        args(n_q=sizes, n_k=sizes_or_none, device=st.sampled_from([None, "cpu"])),
+        right_causal,
+    ),
+    "padding_mask": Case(
+        nb.padding_mask,
+        args(
+            lengths=st.lists(sizes, min_size=1, max_size=4).flatmap(
+                lambda n: st.sampled_from(
+                    [n, torch.tensor(n), torch.tensor(n).repeat_interleave(2)[::2]]
+                )
+            ),
+            n=st.sampled_from([None, 4, 6]),
+        ),
+        right_padding,
+        also={"lengths": "n"},
+    ),
+    "to_attn_mask": Case(
+        nb.to_attn_mask, attn_masks(), right_attn_mask, also={"shape": "b|h|n_q|n_k"}
+    ),
+    "to_key_padding_mask": Case(
+        nb.to_key_padding_mask,
+        args(
+            mask=sizes.flatmap(
+                lambda b: masks((b, 1, 1, 5), optional=False).map(lambda m: m.expand(b, 1, 1, 5))
+            )
+        ),
+        right_padded,
+    ),
+    "mask_to_bias": Case(
+        nb.mask_to_bias,
+        args(mask=masks((2, 3, 2), optional=False), dtype=dtypes),
+        right_bias,
+        like="dtype",
+    ),
     "bias_to_mask": Case(nb.bias_to_mask, biases(), right_from_bias),
-    "from_torch_masks": Case(nb.from_torch_masks, torch_masks(), right_from_torch, also={"n_heads": "attn_mask|key_padding_mask"}),
+    "from_torch_masks": Case(
+        nb.from_torch_masks,
+        torch_masks(),
+        right_from_torch,
+        also={"n_heads": "attn_mask|key_padding_mask"},
+    ),
 }

@@ -1,4 +1,7 @@
-"""What the cases of several chapters share: how arguments are drawn, and what is right, worked out by other means."""
+"""What the cases of several chapters share: how arguments are drawn, and what is right,
+worked out by other means.
+"""
+
 import copy
 import math
 from collections.abc import Callable, Mapping
@@ -23,7 +26,8 @@ class Case:
     draw: st.SearchStrategy[dict[str, Any]]
     want: Callable[..., Any]  # the same arguments, in float64 → what is right; raises if nothing is
     like: str | None = None  # the argument whose type the result has; None: float32
-    also: dict[str, str] = field(default_factory=dict)  # argument → words that name it as well in a message
+    # argument → words that name it as well in a message
+    also: dict[str, str] = field(default_factory=dict)
     fixed: tuple[str, ...] = ()  # what is no argument, such as the object of a method
     exact: bool = False  # compare to the last bit
     finite: bool = False  # what becomes of NaN and infinity is PyTorch's affair
@@ -53,16 +57,22 @@ def laid_out(x: Tensor, layout: str) -> Tensor:
 def floats(draw, shape, dtype=torch.float32, spread=(1.0,)):
     "A floating tensor of normally distributed numbers."
     rng = torch.Generator().manual_seed(draw(st.integers(0, 999)))
-    x = torch.randn(tuple(shape), generator=rng, dtype=torch.float64) * draw(st.sampled_from(spread))
+    x = torch.randn(tuple(shape), generator=rng, dtype=torch.float64) * draw(
+        st.sampled_from(spread)
+    )
     return laid_out(x.to(dtype), draw(layouts))
 
 
 @st.composite
 def masks(draw, shape, optional=True):
-    "A mask that broadcasts to `shape`: fewer dimensions, some of size 1, some rows where nothing is allowed; or None."
+    """A mask that broadcasts to `shape`: fewer dimensions, some of size 1,
+    some rows where nothing is allowed; or None.
+    """
     if optional and draw(st.integers(0, 3)) == 0:
         return None
-    shape = [1 if draw(st.integers(0, 3)) == 0 else n for n in shape][draw(st.integers(0, len(shape))):]
+    shape = [1 if draw(st.integers(0, 3)) == 0 else n for n in shape][
+        draw(st.integers(0, len(shape))) :
+    ]
     rng = torch.Generator().manual_seed(draw(st.integers(0, 999)))
     mask = torch.rand(shape, generator=rng) < draw(st.sampled_from([0.3, 0.7, 1.1]))
     if mask.ndim > 1 and draw(st.booleans()):
@@ -72,14 +82,18 @@ def masks(draw, shape, optional=True):
 
 @st.composite
 def scores(draw, spread=(1.0,), rank=4, dim=True):
-    x = draw(floats(draw(st.lists(sizes, min_size=0 if dim else 1, max_size=rank)), draw(dtypes), spread))
+    x = draw(
+        floats(draw(st.lists(sizes, min_size=0 if dim else 1, max_size=rank)), draw(dtypes), spread)
+    )
     n = max(x.ndim, 1)
     return {"x": x, "dim": draw(st.integers(-n, n - 1))} if dim else {"x": x}
 
 
 @st.composite
 def qkv(draw, names="q k v", **more):
-    "Queries, keys and values that fit, and a mask for them; `more` are arguments with strategies of their own."
+    """Queries, keys and values that fit, and a mask for them;
+    `more` are arguments with strategies of their own.
+    """
     lead, dtype = draw(st.lists(st.integers(1, 3), max_size=3)), draw(dtypes)
     n_q, n_k, d_k, d_v = (draw(sizes) for _ in range(4))
     shapes = {"q": (n_q, d_k), "k": (n_k, d_k), "v": (n_k, d_v)}
@@ -96,13 +110,20 @@ shares = st.sampled_from([0.0, 0, 1.0])  # the two shares whose outcome is certa
 @st.composite
 def layer_calls(draw, heads: bool):
     "A layer with random weights, and rows, memory and mask for it."
-    dtype, h, lead = draw(dtypes), draw(st.integers(1, 3)), draw(st.lists(st.integers(1, 3), max_size=2))
+    dtype, h, lead = (
+        draw(dtypes),
+        draw(st.integers(1, 3)),
+        draw(st.lists(st.integers(1, 3), max_size=2)),
+    )
     n_q, n_k, d = draw(sizes), draw(sizes), h * draw(st.integers(1, 3))
     torch.manual_seed(draw(st.integers(0, 999)))
     bias = draw(st.booleans())
     shared = draw(divisors(h))
-    layer = nb.MultiHeadAttention(d, h, bias, 0.0, shared, draw(sizes_or_none)) if heads else nb.SelfAttention(
-        d, draw(sizes), draw(sizes), bias)
+    layer = (
+        nb.MultiHeadAttention(d, h, bias, 0.0, shared, draw(sizes_or_none))
+        if heads
+        else nb.SelfAttention(d, draw(sizes), draw(sizes), bias)
+    )
     memory = draw(st.none() | floats((*lead, n_k, d), dtype))
     n_k = n_q if memory is None else n_k
     args = {"self": layer.to(dtype), "x": draw(floats((*lead, n_q, d), dtype)), "memory": memory}
@@ -116,10 +137,12 @@ def ways_of_attending(draw, lead, h, n_q, n_k):
     "Mask, causal and need_weights for a layer with heads."
     shape = draw(st.sampled_from([(*lead, h, n_q, n_k), (*lead, 1, n_q, n_k), (n_q, n_k)]))
     mask = draw(masks(shape))
-    if mask is not None and mask.ndim == len(lead) + 2:  # it would be read as one without the axis of heads
+    # else it would be read as one without the axis of heads
+    if mask is not None and mask.ndim == len(lead) + 2:
         mask = mask.reshape((1,) * (len(lead) + 3 - mask.ndim) + mask.shape)
     if draw(st.integers(0, 3)) == 0:
-        mask = torch.ones(*lead, n_q, n_k, dtype=torch.bool).tril()  # without that axis: meant for every head
+        # without that axis: meant for every head
+        mask = torch.ones(*lead, n_q, n_k, dtype=torch.bool).tril()
     return {"mask": mask, "causal": draw(st.booleans()), "need_weights": draw(st.booleans())}
 
 
@@ -137,7 +160,9 @@ def whole(*numbers: Any, least: int = 1) -> None:
 def number_in(x: Any) -> float:
     "A single real number, also in a tensor."
     refuse(not isinstance(x, (bool, complex, str)))
-    refuse(not isinstance(x, Tensor) or x.ndim == 0 and not x.is_complex() and x.dtype != torch.bool)
+    refuse(
+        not isinstance(x, Tensor) or x.ndim == 0 and not x.is_complex() and x.dtype != torch.bool
+    )
     return float(x)
 
 
@@ -147,13 +172,18 @@ def right_softmax(x, dim=-1, mask=None):
         return x.softmax(dim)
     refuse(mask.dtype == torch.bool)
     blocked = ~mask.expand(x.shape)
-    # numbers may stand anywhere in what is blocked; rows with nothing allowed end as zeros, with zero gradients
+    # numbers may stand anywhere in what is blocked;
+    # rows with nothing allowed end as zeros, with zero gradients
     weights = x.masked_fill(blocked, -1e300).softmax(dim)
-    return weights.masked_fill(blocked & ~weights.isnan(), 0)  # NaN where one may look: NaN in the whole row
+    # NaN where one may look: NaN in the whole row
+    return weights.masked_fill(blocked & ~weights.isnan(), 0)
 
 
 def right_attention(q, k, v, mask=None, scale=None, dropout_p=0.0, causal=False):
-    refuse(q.shape[:-2] == k.shape[:-2] == v.shape[:-2] and q.dtype == k.dtype == v.dtype == torch.float64)
+    refuse(
+        q.shape[:-2] == k.shape[:-2] == v.shape[:-2]
+        and q.dtype == k.dtype == v.dtype == torch.float64
+    )
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else number_in(scale)
     refuse(0 <= number_in(dropout_p) <= 1 and isinstance(causal, bool))
     s = torch.einsum("...id,...jd->...ij", q, k) * scale
@@ -182,8 +212,14 @@ def right_layer(self, x, memory=None, mask=None, causal=False, need_weights=True
     if not hasattr(self, "n_heads"):
         return right_attention(q, k, v, mask)
     share = h // self.n_kv_heads
-    heads = [(q.chunk(h, -1)[i], *(t.chunk(self.n_kv_heads, -1)[i // share] for t in (k, v))) for i in range(h)]
-    parts = [right_attention(*head, None if mask is None else mask[..., i, :, :], causal=causal) for i, head in enumerate(heads)]
+    heads = [
+        (q.chunk(h, -1)[i], *(t.chunk(self.n_kv_heads, -1)[i // share] for t in (k, v)))
+        for i in range(h)
+    ]
+    parts = [
+        right_attention(*head, None if mask is None else mask[..., i, :, :], causal=causal)
+        for i, head in enumerate(heads)
+    ]
     out = own.out_proj(torch.cat([c for c, _ in parts], -1))
     return out, torch.stack([w for _, w in parts], -3) if need_weights else None
 
@@ -215,17 +251,39 @@ def unmasked(draw, pairs=False, **more):
     return a
 
 
-even, bases, lengths = sizes.map(lambda n: 2 * n), st.sampled_from([10000.0, 100, 7.5]), st.sampled_from([1, 8, 9, 100])
-scalings = st.sampled_from([
-    None, {"rope_type": "default"}, {"type": "linear", "factor": 4}, {"rope_type": "ntk", "factor": 2.5},
-    {"rope_type": "proportional", "factor": 2.5}, {"rope_type": "dynamic", "factor": 2.0, "original_max_position_embeddings": 8},
-    {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64},
-    {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "max_position_embeddings": 32}])
+even, bases, lengths = (
+    sizes.map(lambda n: 2 * n),
+    st.sampled_from([10000.0, 100, 7.5]),
+    st.sampled_from([1, 8, 9, 100]),
+)
+scalings = st.sampled_from(
+    [
+        None,
+        {"rope_type": "default"},
+        {"type": "linear", "factor": 4},
+        {"rope_type": "ntk", "factor": 2.5},
+        {"rope_type": "proportional", "factor": 2.5},
+        {"rope_type": "dynamic", "factor": 2.0, "original_max_position_embeddings": 8},
+        {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64},
+        {
+            "rope_type": "llama3",
+            "factor": 8.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "max_position_embeddings": 32,
+        },
+    ]
+)
 
 
 def at_least_two(d: Any, base: Any) -> None:
     whole(d)
-    refuse(d % 2 == 0 and isinstance(base, (int, float)) and not isinstance(base, bool) and 1 < base < math.inf)
+    refuse(
+        d % 2 == 0
+        and isinstance(base, (int, float))
+        and not isinstance(base, bool)
+        and 1 < base < math.inf
+    )
 
 
 def right_speeds(d: int, base: float | None, scaling: Any, longest: float) -> list[float]:
@@ -236,13 +294,23 @@ def right_speeds(d: int, base: float | None, scaling: Any, longest: float) -> li
     s = {"rope_type": "default"} if scaling is None else scaling
     kind = s.get("rope_type", s.get("type", "default"))
     refuse(kind in ("default", "linear", "proportional", "ntk", "dynamic", "yarn", "llama3"))
-    factor, trained = s.get("factor", 1), s.get("original_max_position_embeddings", s.get("max_position_embeddings"))
-    for x in (factor, 1 if kind in ("default", "linear", "proportional", "ntk") else trained, s.get("low_freq_factor", 1), s.get("high_freq_factor", 1)):
+    factor, trained = (
+        s.get("factor", 1),
+        s.get("original_max_position_embeddings", s.get("max_position_embeddings")),
+    )
+    for x in (
+        factor,
+        1 if kind in ("default", "linear", "proportional", "ntk") else trained,
+        s.get("low_freq_factor", 1),
+        s.get("high_freq_factor", 1),
+    ):
         refuse(isinstance(x, (int, float)) and not isinstance(x, bool) and 0 < x < math.inf)
     refuse(kind in ("default", "proportional") or "factor" in s)
     refuse(kind != "llama3" or {"low_freq_factor", "high_freq_factor"} <= set(s))
     speeds = [base ** (-2 * i / d) for i in range(d // 2)]
-    grown = factor * max(longest + 1, trained) / trained - (factor - 1) if kind == "dynamic" else factor
+    grown = (
+        factor * max(longest + 1, trained) / trained - (factor - 1) if kind == "dynamic" else factor
+    )
     if kind in ("ntk", "dynamic"):
         return [f * grown ** (-i / max(d / 2 - 1, 1)) for i, f in enumerate(speeds)]
     keep = {"default": 1.0, "linear": 0.0, "proportional": 0.0}.get(kind)
@@ -250,10 +318,15 @@ def right_speeds(d: int, base: float | None, scaling: Any, longest: float) -> li
         low, high = s["low_freq_factor"], s["high_freq_factor"]
         keeps = [min(max((trained * f / (2 * math.pi) - low) / (high - low), 0), 1) for f in speeds]
     elif kind == "yarn":
-        low, high = (d * math.log(trained / (beta * 2 * math.pi)) / (2 * math.log(base)) for beta in (32, 1))
+        low, high = (
+            d * math.log(trained / (beta * 2 * math.pi)) / (2 * math.log(base)) for beta in (32, 1)
+        )
         low, high = max(math.floor(low), 0), min(math.ceil(high), d - 1)
         keeps = [1 - min(max((i - low) / (high - low or 0.001), 0), 1) for i in range(d // 2)]
-    return [f * (k + (1 - k) / factor) for f, k in zip(speeds, keeps if keep is None else [keep] * len(speeds))]
+    return [
+        f * (k + (1 - k) / factor)
+        for f, k in zip(speeds, keeps if keep is None else [keep] * len(speeds))
+    ]
 
 
 def divisors(h: int) -> st.SearchStrategy[int]:
@@ -263,7 +336,12 @@ def divisors(h: int) -> st.SearchStrategy[int]:
 def right_norm(x, weight=None, eps=1e-6):
     refuse(isinstance(x, Tensor) and x.is_floating_point() and x.ndim > 0 and x.shape[-1] > 0)
     refuse(isinstance(eps, (int, float)) and 0 < number_in(eps) < math.inf)
-    refuse(weight is None or isinstance(weight, Tensor) and weight.is_floating_point() and weight.shape == x.shape[-1:])
+    refuse(
+        weight is None
+        or isinstance(weight, Tensor)
+        and weight.is_floating_point()
+        and weight.shape == x.shape[-1:]
+    )
     normed = x / (x.pow(2).sum(-1, keepdim=True) / x.shape[-1] + eps).sqrt()
     return normed if weight is None else normed * weight
 
@@ -273,10 +351,23 @@ places = dict(dtype=st.none() | dtypes, device=st.sampled_from([None, "cpu"]))
 
 @st.composite
 def caches(draw, words=False, rolling=False, **more):
-    "A cache of up to three sequences with a few tokens, and keys and values for it; what it was given is its `history`."
-    b, h, d, dtype = draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.integers(1, 3)), draw(dtypes)
-    cache = nb.RollingCache(b, h, draw(st.integers(1, 3)), d, draw(st.integers(0, 2)), dtype) if rolling else nb.KVCache(b, h, 8, d, dtype)
-    given_tokens = [draw(floats((2, b, h, n, d), dtype)) for n in draw(st.lists(st.integers(1, 3), max_size=2))]
+    """A cache of up to three sequences with a few tokens, and keys and values for it;
+    what it was given is its `history`.
+    """
+    b, h, d, dtype = (
+        draw(st.integers(1, 3)),
+        draw(st.integers(1, 2)),
+        draw(st.integers(1, 3)),
+        draw(dtypes),
+    )
+    cache = (
+        nb.RollingCache(b, h, draw(st.integers(1, 3)), d, draw(st.integers(0, 2)), dtype)
+        if rolling
+        else nb.KVCache(b, h, 8, d, dtype)
+    )
+    given_tokens = [
+        draw(floats((2, b, h, n, d), dtype)) for n in draw(st.lists(st.integers(1, 3), max_size=2))
+    ]
     cache.n_new = 0
     for k, v in given_tokens:
         cache.append(k, v)
@@ -309,16 +400,24 @@ def right_flash(q, k, v, mask=None, causal=False, window=None, scale=None, block
     return torch.einsum("...ij,...jd->...id", right_softmax(s, -1, seen.expand(s.shape)), v)
 
 
-def a_block(d: int, h: int, cross: bool = False, norm_first: bool = True, norm=nn.LayerNorm, out_norm=None) -> nn.Module:
+def a_block(
+    d: int, h: int, cross: bool = False, norm_first: bool = True, norm=nn.LayerNorm, out_norm=None
+) -> nn.Module:
     attention, crossed = nb.MultiHeadAttention(d, h), nb.MultiHeadAttention(d, h) if cross else None
-    return nb.TransformerBlock(d, attention, nb.FeedForward(d, 5), crossed, norm, norm_first, out_norm=out_norm)
+    return nb.TransformerBlock(
+        d, attention, nb.FeedForward(d, 5), crossed, norm, norm_first, out_norm=out_norm
+    )
 
 
 def a_model(vocabulary: int = 5, cross: bool = False, seed: int = 0) -> nn.Module:
     torch.manual_seed(seed)
     embed = lambda: nb.TokenEmbedding(vocabulary, 4, nb.LearnedPositions(9, 4))
     stack = lambda crosses: nb.TransformerStack([a_block(4, 2, crosses)], nn.LayerNorm(4))
-    return nb.EncoderDecoder(embed(), embed(), stack(False), stack(True)) if cross else nb.LanguageModel(embed(), stack(False))
+    return (
+        nb.EncoderDecoder(embed(), embed(), stack(False), stack(True))
+        if cross
+        else nb.LanguageModel(embed(), stack(False))
+    )
 
 
 sizes_or_none = st.none() | sizes

@@ -1,4 +1,7 @@
-"""`python -m tests.third_party.judge PACKAGES.TXT PACKAGE CLASS…`: try some subjects of a package, and print a line of JSON for each."""
+"""`python -m tests.third_party.judge PACKAGES.TXT PACKAGE CLASS…`: try some subjects of a package,
+and print a line of JSON for each.
+"""
+
 from __future__ import annotations
 
 import json
@@ -18,7 +21,8 @@ from attention_checks.report import CheckFailed, Report
 from tests.third_party.subjects import Subject, packages
 
 LIMIT = 60  # seconds for one subject
-AGAINST = {"its own weights": "own weights", "": "nothing"}  # what a report calls it → what stands in the table
+# What a report calls it → what stands in the table.
+AGAINST = {"its own weights": "own weights", "": "nothing"}
 
 
 class TimedOut(BaseException):
@@ -28,8 +32,10 @@ class TimedOut(BaseException):
 @contextmanager
 def limited(seconds: int) -> Iterator[None]:
     "Raise TimedOut inside after some seconds of the processor."
+
     def stop(*_: object) -> None:
         raise TimedOut
+
     signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
@@ -61,9 +67,15 @@ def verdict(subject: Subject) -> dict[str, Any]:
     except Exception as error:
         kind = "misused" if isinstance(error, Misused) else "untried"
         return {"verdict": kind, "said": [f"{type(error).__name__}: {str(error)[:300]}"]}
-    said = [f"{f.property}: {f.example}" for f in report.failed] or [f"{name}: {why}" for name, why, _ in report.notes]
-    return {"verdict": "refused" if report.failed else "ok", "codes": report.codes, "said": [s[:400] for s in said],
-            "compared": AGAINST.get(report.compared, report.compared) if not report.failed else ""}
+    said = [f"{f.property}: {f.example}" for f in report.failed] or [
+        f"{name}: {why}" for name, why, _ in report.notes
+    ]
+    return {
+        "verdict": "refused" if report.failed else "ok",
+        "codes": report.codes,
+        "said": [s[:400] for s in said],
+        "compared": AGAINST.get(report.compared, report.compared) if not report.failed else "",
+    }
 
 
 def row(subject: Subject) -> dict[str, Any]:
@@ -75,9 +87,23 @@ def row(subject: Subject) -> dict[str, Any]:
         file, line = subject.written()
     except Exception:
         file, line = "", 0
-    declared = {name: value for name, value in subject.declared.items() if isinstance(value, (str, int, float, list))}
-    return {"class": subject.path, "file": file, "line": line, "check": subject.check, "declared": declared,
-            "called": subject.call is not None, "seconds": seconds, "codes": [], "compared": "", **result}
+    declared = {
+        name: value
+        for name, value in subject.declared.items()
+        if isinstance(value, (str, int, float, list))
+    }
+    return {
+        "class": subject.path,
+        "file": file,
+        "line": line,
+        "check": subject.check,
+        "declared": declared,
+        "called": subject.call is not None,
+        "seconds": seconds,
+        "codes": [],
+        "compared": "",
+        **result,
+    }
 
 
 def main(lines: Path, name: str, only: list[str]) -> None:

@@ -1,4 +1,7 @@
-"""`python -m tests.third_party.planted PACKAGES.TXT PACKAGE EDIT…`: plant some bugs in a package's classes, and print a line of JSON for each."""
+"""`python -m tests.third_party.planted PACKAGES.TXT PACKAGE EDIT…`: plant some bugs in a package's
+classes, and print a line of JSON for each.
+"""
+
 from __future__ import annotations
 
 import importlib
@@ -23,7 +26,8 @@ def planted(edit: Edit) -> Any:
     name, _, cls = edit.path.partition(":")[0].rpartition(".")
     original = importlib.import_module(name)
     source = edit.apply(Path(str(original.__file__)).read_text(encoding="utf-8"))
-    module, file = types.ModuleType(name), f"/planted/{edit.key}/{edit.file}"  # packages read their own paths
+    # packages read their own paths
+    module, file = types.ModuleType(name), f"/planted/{edit.key}/{edit.file}"
     vars(module).update(__package__=original.__package__, __file__=file, __spec__=original.__spec__)
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     exec(compile(source, file, "exec"), vars(module))
@@ -47,15 +51,28 @@ def numbers(subject: Subject, thing: Any, mode: str) -> Any:
 def drawn(subject: Subject) -> dict[str, torch.Tensor]:
     "Random numbers for all parameters: gains of 1 and biases of 0 could hide an edit."
     torch.manual_seed(2)
-    return {name: torch.randn_like(p) * 0.3 for name, p in subject.make(subject.found()).named_parameters()}
+    return {
+        name: torch.randn_like(p) * 0.3
+        for name, p in subject.make(subject.found()).named_parameters()
+    }
 
 
 def differs(subject: Subject, thing: Any) -> list[str]:
     "The modes in which the edited class gives other numbers than the published one."
+
     def same(a: Any, b: Any) -> bool:
-        return a == b if isinstance(a, str) or isinstance(b, str) else a.shape == b.shape and torch.allclose(a, b, equal_nan=True)
+        return (
+            a == b
+            if isinstance(a, str) or isinstance(b, str)
+            else a.shape == b.shape and torch.allclose(a, b, equal_nan=True)
+        )
+
     found = subject.found()
-    return [mode for mode in ("evaluation", "training", "bfloat16") if not same(numbers(subject, thing, mode), numbers(subject, found, mode))]
+    return [
+        mode
+        for mode in ("evaluation", "training", "bfloat16")
+        if not same(numbers(subject, thing, mode), numbers(subject, found, mode))
+    ]
 
 
 def judged(subject: Subject, edit: Edit) -> dict[str, Any]:
@@ -64,7 +81,11 @@ def judged(subject: Subject, edit: Edit) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         modes = differs(subject, thing)
-    return {**row(replace(subject, make=lambda _: subject.make(thing))), "class": edit.name, "differs": modes}
+    return {
+        **row(replace(subject, make=lambda _: subject.make(thing))),
+        "class": edit.name,
+        "differs": modes,
+    }
 
 
 def main(lines: Path, name: str, only: list[str]) -> None:
@@ -75,7 +96,11 @@ def main(lines: Path, name: str, only: list[str]) -> None:
     subjects = {subject.path: subject for subject in package.subjects()}
     by_name = {edit.name: edit for edit in edits()}
     for each in only:
-        print(json.dumps(judged(subjects[by_name[each].path], by_name[each]), ensure_ascii=False), file=out, flush=True)
+        print(
+            json.dumps(judged(subjects[by_name[each].path], by_name[each]), ensure_ascii=False),
+            file=out,
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

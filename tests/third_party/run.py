@@ -1,4 +1,7 @@
-"""`make third-party`: install released packages one by one, try their attention, and write one table, results.json."""
+"""`make third-party`: install released packages one by one, try their attention,
+and write one table, results.json.
+"""
+
 from __future__ import annotations
 
 import argparse
@@ -22,23 +25,48 @@ from tests.third_party.subjects import PACKAGES, Package, packages
 
 ROOT = Path(__file__).parents[2]
 RESULTS = Path(__file__).parent / "results.json"
-CACHE = ROOT / "build" / "third_party"  # ignored by git: what was installed, and every row as soon as there is one
+# Ignored by git: what was installed, and every row as soon as there is one.
+CACHE = ROOT / "build" / "third_party"
 Row = dict[str, Any]
 KEY = ("package", "version", "class")
 SHOWN = (*KEY, "check", "verdict", "compared", "codes", "seconds", "why")
-NO_ROW: Row = {"file": "", "line": 0, "check": "", "declared": {}, "called": False, "seconds": 0.0, "codes": [], "compared": "",
-               "verdict": "untried"}
+NO_ROW: Row = {
+    "file": "",
+    "line": 0,
+    "check": "",
+    "declared": {},
+    "called": False,
+    "seconds": 0.0,
+    "codes": [],
+    "compared": "",
+    "verdict": "untried",
+}
 
 
 def installed(package: Package, cache: Path) -> list[Path]:
-    "The folders of a package and of what it needs; each is installed once, without what it asks for."
+    """The folders of a package and of what it needs;
+    each is installed once, without what it asks for.
+    """
     folders = []
     for each in (f"{package.name}=={package.version}", *package.needs):
         folder = cache / each.replace("==", "-")
         if not folder.exists():
             part = folder.with_suffix(".part")
-            subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps",
-                            "--target", str(part), each], check=True)
+            subprocess.run(
+                [
+                    sys.executable,
+                    "-m",
+                    "pip",
+                    "install",
+                    "--quiet",
+                    "--disable-pip-version-check",
+                    "--no-deps",
+                    "--target",
+                    str(part),
+                    each,
+                ],
+                check=True,
+            )
             part.rename(folder)
         folders.append(folder)
     return folders
@@ -52,10 +80,21 @@ def checks_digest() -> str:
 
 def listed(package: Package, folders: list[Path]) -> list[str]:
     "The subjects of a package, by path; their table is read where the package is."
-    code = "import sys; from tests.third_party.subjects import *; [print(s.path) for p in packages(Path(sys.argv[1])) if p.name == sys.argv[2] for s in p.subjects()]"
-    done = subprocess.run([sys.executable, "-c", code, *named(package)], env=environment(folders), capture_output=True, text=True)
+    code = (
+        "import sys; from tests.third_party.subjects import *; "
+        "[print(s.path) for p in packages(Path(sys.argv[1])) if p.name == sys.argv[2] "
+        "for s in p.subjects()]"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *named(package)],
+        env=environment(folders),
+        capture_output=True,
+        text=True,
+    )
     if done.returncode:
-        raise RuntimeError(f"the table of {package.name} cannot be read: {done.stderr.strip().splitlines()[-1]}")
+        raise RuntimeError(
+            f"the table of {package.name} cannot be read: {done.stderr.strip().splitlines()[-1]}"
+        )
     return done.stdout.split()
 
 
@@ -66,15 +105,28 @@ def named(package: Package) -> tuple[str, str]:
 
 def environment(folders: list[Path]) -> dict[str, str]:
     "Where a process finds the package, before anything of that name beside us; it reaches no hub."
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*folders, ROOT])), "HF_HUB_OFFLINE": "1"}
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, [*folders, ROOT])),
+        "HF_HUB_OFFLINE": "1",
+    }
 
 
-def judged(package: Package, folders: list[Path], paths: list[str], by: str = "tests.third_party.judge") -> Iterator[Row]:
-    "A row for each, as soon as there is one; where the process ends too soon, one for what it was at, and the rest in a new one."
+def judged(
+    package: Package, folders: list[Path], paths: list[str], by: str = "tests.third_party.judge"
+) -> Iterator[Row]:
+    """A row for each, as soon as there is one; where the process ends too soon, one for what it was
+    at, and the rest in a new one.
+    """
     while paths:
         with tempfile.TemporaryFile("w+") as errors:
-            child = subprocess.Popen([sys.executable, "-m", by, *named(package), *paths], env=environment(folders), text=True,
-                                     stdout=subprocess.PIPE, stderr=errors)
+            child = subprocess.Popen(
+                [sys.executable, "-m", by, *named(package), *paths],
+                env=environment(folders),
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            )
             for line in child.stdout or ():
                 paths = paths[1:]
                 yield json.loads(line)
@@ -82,7 +134,11 @@ def judged(package: Package, folders: list[Path], paths: list[str], by: str = "t
             errors.seek(0)
             said = (errors.read().strip().splitlines() or [""])[-1][:300]
         if paths:
-            yield {**NO_ROW, "class": paths[0], "said": [f"the process ended with status {status}: {said}"]}
+            yield {
+                **NO_ROW,
+                "class": paths[0],
+                "said": [f"the process ended with status {status}: {said}"],
+            }
             paths = paths[1:]
 
 
@@ -122,7 +178,10 @@ def forget(log: Path, pattern: str) -> None:
 
 def tried(package: Package, pattern: str, cache: Path, digest: str) -> list[Row]:
     "The rows of one package: those that are kept, and the rest, each kept at once."
-    log, about = cache / "rows.jsonl", {"package": package.name, "version": package.version, "checks": digest}
+    log, about = (
+        cache / "rows.jsonl",
+        {"package": package.name, "version": package.version, "checks": digest},
+    )
     have, folders = kept(log), installed(package, cache)
     paths = [path for path in listed(package, folders) if meant(package.name, path, pattern)]
     left = [path for path in paths if key({**about, "class": path}) not in have]
@@ -131,7 +190,14 @@ def tried(package: Package, pattern: str, cache: Path, digest: str) -> list[Row]
         keep(log, row)
         have[key(row)] = row
     rows = [have[key({**about, "class": path})] for path in paths]
-    print(f"{package.name} {package.version}: {len(rows)} tried, {count(rows, 'ok')} ok, {count(rows, 'refused')} refused", file=sys.stderr, flush=True)
+    print(
+        (
+            f"{package.name} {package.version}: {len(rows)} tried, {count(rows, 'ok')} ok, "
+            f"{count(rows, 'refused')} refused"
+        ),
+        file=sys.stderr,
+        flush=True,
+    )
     return rows
 
 
@@ -153,22 +219,41 @@ def summary(rows: list[Row]) -> dict[str, Any]:
     "Numbers of the table that need no reading."
     ok = [row for row in rows if row["verdict"] == "ok"]
     seconds = [row["seconds"] for row in rows if row["verdict"] in ("ok", "refused")]
-    return {"tried": len(seconds), "packages": len({row["package"] for row in rows}), "ok": len(ok),
-            "refused": count(rows, "refused"), "untried": len(rows) - len(ok) - count(rows, "refused"),
-            "own_weights": sum(row["compared"] == "own weights" for row in ok),
-            "median_seconds": round(median(seconds or [0.0]), 2), "most_seconds": max(seconds, default=0.0)}
+    return {
+        "tried": len(seconds),
+        "packages": len({row["package"] for row in rows}),
+        "ok": len(ok),
+        "refused": count(rows, "refused"),
+        "untried": len(rows) - len(ok) - count(rows, "refused"),
+        "own_weights": sum(row["compared"] == "own weights" for row in ok),
+        "median_seconds": round(median(seconds or [0.0]), 2),
+        "most_seconds": max(seconds, default=0.0),
+    }
 
 
 def written(rows: list[Row], to: Path, digest: str) -> None:
-    "The table, beside what it was made with; rows that were not asked for now are kept, if their package still is that one."
-    ran, now = {(row["package"], row["class"]) for row in rows}, {(row["package"], row["version"]) for row in rows}
+    """The table, beside what it was made with; rows that were not asked for now are kept,
+    if their package still is that one.
+    """
+    ran, now = (
+        {(row["package"], row["class"]) for row in rows},
+        {(row["package"], row["version"]) for row in rows},
+    )
     others = {package for package, _ in now}
     old = json.loads(to.read_text(encoding="utf-8"))["rows"] if to.exists() else []
-    rows = rows + [row for row in old if (row["package"], row["class"]) not in ran
-                   and (row["package"] not in others or (row["package"], row["version"]) in now)]
+    rows = rows + [
+        row
+        for row in old
+        if (row["package"], row["class"]) not in ran
+        and (row["package"] not in others or (row["package"], row["version"]) in now)
+    ]
     rows = sorted(rows, key=lambda row: (row["package"].lower(), row["class"]))
-    about = {"date": datetime.date.today().isoformat(), "python": platform.python_version(), "checks": [digest],
-             **{name: importlib.metadata.version(name) for name in ("torch", "attention_nb")}}
+    about = {
+        "date": datetime.date.today().isoformat(),
+        "python": platform.python_version(),
+        "checks": [digest],
+        **{name: importlib.metadata.version(name) for name in ("torch", "attention_nb")},
+    }
     write_table(to, about, summary(rows), [published(row) for row in rows])
     print(json.dumps(summary(rows)), file=sys.stderr)
 
@@ -176,31 +261,65 @@ def written(rows: list[Row], to: Path, digest: str) -> None:
 def published(row: Row) -> Row:
     "What is kept of a row in the repository; all of it stands in the log below build/."
     kept = {name: row[name] for name in SHOWN if name in row}
-    return kept if row["verdict"] != "untried" or "why" in row else {**kept, "why": (row.get("said") or [""])[0][:120]}
+    return (
+        kept
+        if row["verdict"] != "untried" or "why" in row
+        else {**kept, "why": (row.get("said") or [""])[0][:120]}
+    )
 
 
 def write_table(to: Path, about: Row, figures: Row, rows: list[Row]) -> None:
     "Write a table as JSON, a line for each row."
-    parts = [f' "{name}": {json.dumps(value, ensure_ascii=False)}' for name, value in (("about", about), ("summary", figures))]
+    parts = [
+        f' "{name}": {json.dumps(value, ensure_ascii=False)}'
+        for name, value in (("about", about), ("summary", figures))
+    ]
     lines = ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in rows)
-    to.write_text("{\n" + ",\n".join(parts) + ',\n "rows": [\n' + lines + "\n ]\n}\n", encoding="utf-8")
+    to.write_text(
+        "{\n" + ",\n".join(parts) + ',\n "rows": [\n' + lines + "\n ]\n}\n", encoding="utf-8"
+    )
 
 
 def main(argv: list[str] | None = None) -> None:
     "The command line."
     parser = argparse.ArgumentParser(prog="python -m tests.third_party.run", description=__doc__)
-    parser.add_argument("--only", default="", metavar="PATTERN", help="only subjects whose package:class has this in it, as in a shell")
+    parser.add_argument(
+        "--only",
+        default="",
+        metavar="PATTERN",
+        help="only subjects whose package:class has this in it, as in a shell",
+    )
     parser.add_argument("--jobs", type=int, default=1, help="packages at a time (default: 1)")
     parser.add_argument("--fresh", action="store_true", help="try again what was tried")
-    parser.add_argument("--cache", type=Path, default=CACHE, help="where packages are installed (default: build/third_party)")
-    parser.add_argument("--to", type=Path, default=RESULTS, help="the table to write (default: tests/third_party/results.json)")
-    parser.add_argument("--packages", type=Path, default=PACKAGES, metavar="FILE", help="what is tried; its tables lie beside it (default: tests/third_party/packages.txt)")
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        default=CACHE,
+        help="where packages are installed (default: build/third_party)",
+    )
+    parser.add_argument(
+        "--to",
+        type=Path,
+        default=RESULTS,
+        help="the table to write (default: tests/third_party/results.json)",
+    )
+    parser.add_argument(
+        "--packages",
+        type=Path,
+        default=PACKAGES,
+        metavar="FILE",
+        help="what is tried; its tables lie beside it (default: tests/third_party/packages.txt)",
+    )
     asked = parser.parse_args(argv)
     asked.cache.mkdir(parents=True, exist_ok=True)
     if asked.fresh:
         forget(asked.cache / "rows.jsonl", asked.only)
     digest = checks_digest()
-    chosen = [p for p in packages(asked.packages) if ":" not in asked.only or fnmatch(f"{p.name}:", f"*{asked.only.partition(':')[0]}:")]
+    chosen = [
+        p
+        for p in packages(asked.packages)
+        if ":" not in asked.only or fnmatch(f"{p.name}:", f"*{asked.only.partition(':')[0]}:")
+    ]
     with ThreadPoolExecutor(asked.jobs) as pool:
         found = list(pool.map(lambda p: attempted(p, asked.only, asked.cache, digest), chosen))
     written([row for rows in found for row in rows], asked.to, digest)

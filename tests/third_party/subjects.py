@@ -1,4 +1,7 @@
-"""What is tried: a class or a function of a package, how it is made and called, and what is declared of it."""
+"""What is tried: a class or a function of a package, how it is made and called,
+and what is declared of it.
+"""
+
 from __future__ import annotations
 
 import importlib.util
@@ -16,9 +19,12 @@ LIBRARIES: dict[str, torch.library.Library] = {}  # a name holds as long as its 
 
 @dataclass(frozen=True)
 class Subject:
-    "One thing to try. `make` gets it, and gives what is checked; `call`, as in its check, calls that."
+    """One thing to try.
 
-    path: str  # module and name, with dots; then a colon and a word, where there is more than one of them
+    `make` gets it, and gives what is checked; `call`, as in its check, calls that.
+    """
+
+    path: str  # module and name, with dots; then a colon and a word, where there are several of it
     make: Callable[[Any], Any]
     call: Callable[..., Any] | None = None
     check: str = "check_self_attention"
@@ -30,7 +36,9 @@ class Subject:
         return getattr(importlib.import_module(module), name)
 
     def made(self) -> Any:
-        "What is checked, with 1 where a class leaves a parameter as it lay in memory: its model would set it."
+        """What is checked, with 1 where a class leaves a parameter as it lay in memory:
+        its model would set it.
+        """
         was = torch.are_deterministic_algorithms_enabled()
         torch.use_deterministic_algorithms(True, warn_only=True)  # torch.empty is NaN then
         try:
@@ -55,12 +63,24 @@ class Subject:
         return "/".join(parts[here:]), line
 
 
-def layer(path: str, make: Callable[[Any], Any], call: Callable[..., Any] | None = None, /, **declared: Any) -> Subject:
+def layer(
+    path: str,
+    make: Callable[[Any], Any],
+    call: Callable[..., Any] | None = None,
+    /,
+    **declared: Any,
+) -> Subject:
     "A layer over rows (b, n, d_model)."
     return Subject(path, make, call, "check_self_attention", declared)
 
 
-def cross(path: str, make: Callable[[Any], Any], call: Callable[..., Any] | None = None, /, **declared: Any) -> Subject:
+def cross(
+    path: str,
+    make: Callable[[Any], Any],
+    call: Callable[..., Any] | None = None,
+    /,
+    **declared: Any,
+) -> Subject:
     "A layer over rows x (b, n_q, d_model) and a memory (b, n_k, d_memory)."
     return Subject(path, make, call, "check_cross_attention", declared)
 
@@ -90,7 +110,9 @@ class Package:
 
 
 def name_operators() -> None:
-    "PyPI's torchvision is compiled for torch with CUDA; its Python half imports without, if two operators have names."
+    """PyPI's torchvision is compiled for torch with CUDA; its Python half imports without,
+    if two operators have names.
+    """
     if "torchvision" in LIBRARIES:
         return
     LIBRARIES["torchvision"] = library = torch.library.Library("torchvision", "FRAGMENT")
@@ -100,6 +122,11 @@ def name_operators() -> None:
 
 def packages(path: Path = PACKAGES) -> list[Package]:
     "Every line: the package, then what it needs, each as name==version."
-    lines = [line.partition("#")[0].split() for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = [
+        line.partition("#")[0].split() for line in path.read_text(encoding="utf-8").splitlines()
+    ]
     pinned = [(line[0].partition("=="), tuple(line[1:])) for line in lines if line]
-    return [Package(name, version, needs, path.parent / "tables") for (name, _, version), needs in pinned]
+    return [
+        Package(name, version, needs, path.parent / "tables")
+        for (name, _, version), needs in pinned
+    ]

@@ -1,7 +1,10 @@
-"""What stands in the comments beside parameters, as a part of the docstring: `help()` and editors show docstrings alone.
+"""What stands in the comments beside parameters, as a part of the docstring:
+`help()` and editors show docstrings alone.
 
-`documented` adds it to the code of a cell on its way into the package, `plain` takes it off on the way back.
+`documented` adds it to the code of a cell on its way into the package,
+`plain` takes it off on the way back.
 """
+
 import ast
 import io
 import re
@@ -9,7 +12,8 @@ import textwrap
 import tokenize
 from collections.abc import Callable, Iterator
 
-ADDED = re.compile(r"\n\n *(?:Args|Returns|Raises):\n.*", re.S)  # what follows the one line of a docstring
+# What follows the one line of a docstring.
+ADDED = re.compile(r"\n\n *(?:Args|Returns|Raises):\n.*", re.S)
 _DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -35,7 +39,12 @@ def plain(
     code: str,  # of a module or of a part of it
 ) -> str:  # as its notebook has it
     "Take off what `documented` has added."
-    return _edited(code, lambda doc, node, text: re.sub(r'^(r?)"""([^\n]+)' + ADDED.pattern + "$", r'\1"\2"', text, flags=re.S))
+    return _edited(
+        code,
+        lambda doc, node, text: re.sub(
+            r'^(r?)"""([^\n]+)' + ADDED.pattern + "$", r'\1"\2"', text, flags=re.S
+        ),
+    )
 
 
 def _edited(code: str, edit: Callable[[ast.Constant, ast.AST, str], str]) -> str:
@@ -73,17 +82,26 @@ def _sections(node: ast.AST, said: dict[int, str]) -> list[str]:
     returned = getattr(node, "returns", None)
     result = said.get(returned.lineno, "") if returned else ""
     error = re.fullmatch(r"raises (\w+) (.+)", result)
-    sections = {"Args": [f"{name}: {text}" for name, text in given.items()],
-                "Returns": [result] * bool(result and not error),
-                "Raises": [f"{error[1]}: {error[2]}"] if error else []}
-    return [line for name, rows in sections.items() if rows for line in ("", f"{name}:", *(f"    {row}" for row in rows))]
+    sections = {
+        "Args": [f"{name}: {text}" for name, text in given.items()],
+        "Returns": [result] * bool(result and not error),
+        "Raises": [f"{error[1]}: {error[2]}"] if error else [],
+    }
+    return [
+        line
+        for name, rows in sections.items()
+        if rows
+        for line in ("", f"{name}:", *(f"    {row}" for row in rows))
+    ]
 
 
 def _parameters(node: ast.AST) -> dict[str, int]:
     "What a function takes, or a class when it is made: each with its line."
     if isinstance(node, ast.ClassDef):
         made = next((part for part in node.body if getattr(part, "name", "") == "__init__"), None)
-        fields = {part.target.id: part.lineno for part in node.body if isinstance(part, ast.AnnAssign)}
+        fields = {
+            part.target.id: part.lineno for part in node.body if isinstance(part, ast.AnnAssign)
+        }
         return _parameters(made) if made else fields
     args, end = node.args, node.returns.lineno if node.returns else 0
     every = [*args.posonlyargs, *args.args, args.vararg, *args.kwonlyargs, args.kwarg]

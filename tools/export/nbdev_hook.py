@@ -1,9 +1,11 @@
 """Whoever exports, by whatever command, gets the docstrings that `nbdev_docstrings` makes.
 
-nbdev 2.4 has no place for an export processor of a project's own. So `python tools/export/nbdev_hook.py`, which the
-set-up of .venv runs, writes a line that Python reads at each start there: it imports this module, which waits until
-nbdev is imported, and then stands at its two doors, from notebook to module and from module to notebook.
+nbdev 2.4 has no place for an export processor of a project's own. So
+`python tools/export/nbdev_hook.py`, which the set-up of .venv runs, writes a line that Python reads
+at each start there: it imports this module, which waits until nbdev is imported, and then stands at
+its two doors, from notebook to module and from module to notebook.
 """
+
 import sys
 from importlib.machinery import PathFinder
 
@@ -39,6 +41,7 @@ def _plain(doclinks):
 
 class Hook:
     "What Python asks for modules, before it looks for them."
+
     doors = {"nbdev.maker": _documented, "nbdev.doclinks": _plain}
 
     def find_spec(self, name, path=None, target=None):

@@ -1,4 +1,7 @@
-"""JupyterLab as `make lab` starts it: what it saves is what `make prepare` would, so git sees only what a person changed."""
+"""JupyterLab as `make lab` starts it: what it saves is what `make prepare` would,
+so git sees only what a person changed.
+"""
+
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,12 @@ from outputs import agree, is_run, meaning
 from pictures import CHART, add_pictures
 
 HEADING = "jp-MarkdownHeadingCollapsed"
-SHUT = {"solutions": {HEADING: True}, "users": {HEADING: True}, "-solution": {"jupyter": {"source_hidden": True}}}  # by the ends of cells' ids
+# By the ends of cells' ids.
+SHUT = {
+    "solutions": {HEADING: True},
+    "users": {HEADING: True},
+    "-solution": {"jupyter": {"source_hidden": True}},
+}
 
 
 def shut(cell: nbformat.NotebookNode) -> None:
@@ -23,8 +31,12 @@ def shut(cell: nbformat.NotebookNode) -> None:
             cell.metadata.update(metadata)
 
 
-def kept(cell: nbformat.NotebookNode, saved: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
-    "The outputs of a cell that belong into the file: none if the book leaves it unrun; those saved, if they say the same."
+def kept(
+    cell: nbformat.NotebookNode, saved: list[nbformat.NotebookNode]
+) -> list[nbformat.NotebookNode]:
+    """The outputs of a cell that belong into the file: none if the book leaves it unrun;
+    those saved, if they say the same.
+    """
     if not is_run(cell):
         return []
     for out in cell.outputs:

@@ -1,10 +1,14 @@
-"""Train the small models of chapter 9 from nothing: `python -m tools.training.induction --seeds 10`.
+"""Train the small models of chapter 9 from nothing.
 
-For each seed four models learn: the model of the chapter, the same without a penalty on heads, and one of a single block,
-once on sequences of all periods and once on those of one.
-`attention_nb/trained/induction.safetensors` gets the checkpoints of the first seed, `induction.json` what was measured for
-all of them. Each model is kept in _build/induction until all are there, so that an interrupted run goes on where it was.
+Run `python -m tools.training.induction --seeds 10`.
+
+For each seed four models learn: the model of the chapter, the same without a penalty on heads, and
+one of a single block, once on sequences of all periods and once on those of one.
+`attention_nb/trained/induction.safetensors` gets the checkpoints of the first seed,
+`induction.json` what was measured for all of them. Each model is kept in _build/induction until all
+are there, so that an interrupted run goes on where it was.
 """
+
 import argparse
 import json
 import sys
@@ -16,8 +20,17 @@ import torch
 from torch import Tensor
 
 from attention_nb.induction import (
-    Head, ablate, along_path, attention_only, copying, copying_loss, induction_score, patch,
-    previous_token_score, repeated_sequences, train_to_copy,
+    Head,
+    ablate,
+    along_path,
+    attention_only,
+    copying,
+    copying_loss,
+    induction_score,
+    patch,
+    previous_token_score,
+    repeated_sequences,
+    train_to_copy,
 )
 from attention_nb.tools.quantised import quantise_checkpoints, save_checkpoints, write_atomically
 from attention_nb.transformer import LanguageModel
@@ -26,7 +39,8 @@ from attention_nb.translation import TRAINED, head_weights
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "_build" / "induction"
 CONFIG = dict(n_blocks=2, vocabulary=32, d_model=32, n_heads=4, d_head=16)
-KEPT = (0, 100, 150, 175, 200, 225, 250, 275, 300, 350, 400, 600, 1000)  # checkpoints that are shipped
+# Checkpoints that are shipped.
+KEPT = (0, 100, 150, 175, 200, 225, 250, 275, 300, 350, 400, 600, 1000)
 EVERY = 25  # steps between two points of a curve
 PERIOD, TESTED = 16, 128  # of the sequences that models are tested on; how many
 KINDS: dict[str, dict[str, Any]] = {
@@ -56,7 +70,8 @@ def measure(model: LanguageModel, ids: Tensor) -> dict[str, Any]:
     weights = head_weights(model, ids)
     scores = {"induction": induction_score, "previous": previous_token_score}
     return {"loss": copying_loss(model, ids).item(), "copying": copied(model, ids)} | {
-        name: [score(of_layer).mean(0).tolist() for of_layer in weights] for name, score in scores.items()
+        name: [score(of_layer).mean(0).tolist() for of_layer in weights]
+        for name, score in scores.items()
     }
 
 
@@ -90,15 +105,22 @@ def intervene(model: LanguageModel, end: dict[str, Any], tests: Tests) -> dict[s
     induction = Head(1, best(end["induction"][1]))
     heads = [[Head(layer, i) for i in range(h)] for layer in range(2)]
     rest = [head for head in heads[1] if head != induction]
-    ablated = {how: [[without(model, [head], how, tests) for head in layer] for layer in heads]
-               for how in ("mean", "resample")}
+    ablated = {
+        how: [[without(model, [head], how, tests) for head in layer] for layer in heads]
+        for how in ("mean", "resample")
+    }
     previous = Head(0, best([-right for right in ablated["resample"][0]]))
     both = [head for layer in heads for head in layer if head not in (induction, previous)]
     return {
-        "induction_head": induction.head, "previous_head": previous.head, "ablated": ablated,
+        "induction_head": induction.head,
+        "previous_head": previous.head,
+        "ablated": ablated,
         "alone_in_layer": {how: without(model, rest, how, tests) for how in ablated},
         "two_heads": {how: without(model, both, how, tests) for how in ablated},
-        "paths": [{part: along(model, head, induction, part, tests) for part in "qkv"} for head in heads[0]],
+        "paths": [
+            {part: along(model, head, induction, part, tests) for part in "qkv"}
+            for head in heads[0]
+        ],
     }
 
 
@@ -137,18 +159,35 @@ def complaints(measured: dict[str, list[dict[str, Any]]]) -> list[str]:
     "Return what misses the promises of the chapter."
     found = []
     for run in measured["model"]:
-        induction, previous, end = run["induction_head"], run["previous_head"], run["curve"][KEPT[-1]]
-        rest = [right for layer, mine in ((0, previous), (1, induction)) for how in run["ablated"].values()
-                for head, right in enumerate(how[layer]) if head != mine]
+        induction, previous, end = (
+            run["induction_head"],
+            run["previous_head"],
+            run["curve"][KEPT[-1]],
+        )
+        rest = [
+            right
+            for layer, mine in ((0, previous), (1, induction))
+            for how in run["ablated"].values()
+            for head, right in enumerate(how[layer])
+            if head != mine
+        ]
         promises = {
             "an induction score over 0.9": end["induction"][1][induction] > 0.9,
             "99 % copied": end["copying"] >= 0.99,
-            "5 % at most without the induction head": all(h[1][induction] <= 0.05 for h in run["ablated"].values()),
-            "10 % at most without the previous-token head": all(h[0][previous] <= 0.1 for h in run["ablated"].values()),
+            "5 % at most without the induction head": all(
+                h[1][induction] <= 0.05 for h in run["ablated"].values()
+            ),
+            "10 % at most without the previous-token head": all(
+                h[0][previous] <= 0.1 for h in run["ablated"].values()
+            ),
             "98 % at least without another head": min(rest) >= 0.98,
             "99 % by one head of its layer": min(run["alone_in_layer"].values()) >= 0.99,
         }
-        found += [f"seed {run['seed']}: expected {promise}" for promise, kept in promises.items() if not kept]
+        found += [
+            f"seed {run['seed']}: expected {promise}"
+            for promise, kept in promises.items()
+            if not kept
+        ]
     return found
 
 
@@ -159,7 +198,10 @@ def ship(measured: dict[str, list[dict[str, Any]]], seed: int) -> None:
     about = {"config": CONFIG, "seed": seed}
     save_checkpoints(TRAINED / "induction.safetensors", quantise_checkpoints(states, about))
     last = KEPT[-1]
-    short = {kind: [run | {"curve": {last: run["curve"][last]}} for run in runs] for kind, runs in measured.items()}
+    short = {
+        kind: [run | {"curve": {last: run["curve"][last]}} for run in runs]
+        for kind, runs in measured.items()
+    }
     told = {"config": CONFIG, "period": PERIOD, "trainings": short | {"model": measured["model"]}}
     text = json.dumps(rounded(told), separators=(",", ":")).replace('{"seed"', '\n{"seed"')
     write_atomically(TRAINED / "induction.json", f"{text}\n".encode())
@@ -171,8 +213,10 @@ def say(kind: str, seed: int, measured: dict[str, Any]) -> None:
     line = f"{kind}, seed {seed}: copying {end['copying']:.3f}, loss {end['loss']:.3f}"
     if "ablated" in measured:
         head = measured["induction_head"]
-        line += (f", induction score {end['induction'][1][head]:.3f}, without its head "
-                 f"{measured['ablated']['resample'][1][head]:.3f}")
+        line += (
+            f", induction score {end['induction'][1][head]:.3f}, without its head "
+            f"{measured['ablated']['resample'][1][head]:.3f}"
+        )
     print(line, flush=True)
 
 

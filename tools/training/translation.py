@@ -1,10 +1,12 @@
 """Train the translator of chapter 8 from nothing: `python -m tools.training.translation`.
 
-Five seeds train the whole translator. More trainings say what is lost without a part, how it does on lengths that it has not
-seen, what a leak does, and what happens when scores grow. What comes out must lie within the spread that is published in
-attention_nb/trained/translation.json; then both files there are written anew. What is trained stays in _build/train until
-the next start, so an interrupted run goes on with `--resume`.
+Five seeds train the whole translator. More trainings say what is lost without a part, how it does
+on lengths that it has not seen, what a leak does, and what happens when scores grow. What comes out
+must lie within the spread that is published in attention_nb/trained/translation.json; then both
+files there are written anew. What is trained stays in _build/train until the next start, so an
+interrupted run goes on with `--resume`.
 """
+
 import argparse
 import json
 import os
@@ -73,18 +75,45 @@ def jobs() -> list[Job]:
     "Every training, the longest first."
     made = [Job(f"whole-{seed}", Settings(seed=seed)) for seed in SEEDS]
     for part, change in PARTS.items():
-        made += [Job(f"{part}-{seed}", seeded(SHORT, seed), TranslatorConfig(**change), (True,)) for seed in FEW]
+        made += [
+            Job(f"{part}-{seed}", seeded(SHORT, seed), TranslatorConfig(**change), (True,))
+            for seed in FEW
+        ]
     for name, unseen in UNSEEN.items():
-        made += [Job(f"{name}-{seed}", seeded(SHORT, seed), forms=(True,), unseen=unseen) for seed in FEW]
-    return made + hot_jobs() + [Job("leak-0", Settings(stops=(25, 50, 100, 150, 200, 300), patience=99),
-                                    TranslatorConfig(causal=False), (True,))]
+        made += [
+            Job(f"{name}-{seed}", seeded(SHORT, seed), forms=(True,), unseen=unseen) for seed in FEW
+        ]
+    return (
+        made
+        + hot_jobs()
+        + [
+            Job(
+                "leak-0",
+                Settings(stops=(25, 50, 100, 150, 200, 300), patience=99),
+                TranslatorConfig(causal=False),
+                (True,),
+            )
+        ]
+    )
 
 
 def hot_jobs() -> list[Job]:
-    "Trainings with a learning rate that is far too high, without warm-up: what keeps their scores small?"
-    hot = Settings(stops=(5, 10, 20, 40, 80, 160, 240, 320, 400), lr=0.03, warm_up=1, clip=1e9, patience=99)
-    made = [Job(f"{name}-{seed}", seeded(replace(hot, **change), seed), TranslatorConfig(qk_norm=name == "QK-norm"), (True,))
-            for name, change in HOT.items() for seed in FEW]
+    """Trainings with a learning rate that is far too high, without warm-up:
+    what keeps their scores small?
+    """
+    hot = Settings(
+        stops=(5, 10, 20, 40, 80, 160, 240, 320, 400), lr=0.03, warm_up=1, clip=1e9, patience=99
+    )
+    made = [
+        Job(
+            f"{name}-{seed}",
+            seeded(replace(hot, **change), seed),
+            TranslatorConfig(qk_norm=name == "QK-norm"),
+            (True,),
+        )
+        for name, change in HOT.items()
+        for seed in FEW
+    ]
     return made
 
 
@@ -111,7 +140,9 @@ def run(job: Job) -> dict[str, Any]:
     result = {
         "history": history,
         "exact": [exact_match(model, pairs) for pairs in test],
-        "scores": scores(model, path.parent, valid[0]) if job.name.rpartition("-")[0] in HOT else [],
+        "scores": scores(model, path.parent, valid[0])
+        if job.name.rpartition("-")[0] in HOT
+        else [],
         "seconds": round(time.process_time() - begun),
         "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
@@ -133,21 +164,28 @@ def scores(model: torch.nn.Module, folder: Path, pairs: Pairs) -> list[float]:
 
 def film(job: Job) -> Checkpoints:
     "All checkpoints of a training, 8 bits for each number, and what a reader needs to know."
-    stored = [read_safetensors(path) for path in sorted((FOLDER / job.name).glob("step-*.safetensors"))]
+    stored = [
+        read_safetensors(path) for path in sorted((FOLDER / job.name).glob("step-*.safetensors"))
+    ]
     history = [Evaluation(*row) for row in json.loads(stored[-1][1]["history"])]
     states = {e.step: of_model(tensors) for e, (tensors, _) in zip(history, stored)}
-    return quantise_checkpoints(states, {
-        "config": asdict(job.config),
-        "source": SOURCE.tokens,
-        "target": TARGET.tokens,
-        "loss": [None if e.loss != e.loss else round(e.loss, 5) for e in history],
-        "exact": [round(e.exact, 4) for e in history],
-    })
+    return quantise_checkpoints(
+        states,
+        {
+            "config": asdict(job.config),
+            "source": SOURCE.tokens,
+            "target": TARGET.tokens,
+            "loss": [None if e.loss != e.loss else round(e.loss, 5) for e in history],
+            "exact": [round(e.exact, 4) for e in history],
+        },
+    )
 
 
 def of_model(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     "Those tensors of a checkpoint that are parameters, by their names in the model."
-    return {name.removeprefix("model/"): t for name, t in tensors.items() if name.startswith("model/")}
+    return {
+        name.removeprefix("model/"): t for name, t in tensors.items() if name.startswith("model/")
+    }
 
 
 def summed_up(results: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -163,8 +201,13 @@ def summed_up(results: dict[str, dict[str, Any]]) -> dict[str, Any]:
         },
         "parts": {name: of_seeds(results, name) for name in PARTS},
         "unseen": {name: of_seeds(results, name) for name in UNSEEN},
-        "hot": {name: [curve(results[f"{name}-{seed}"]) | {"scores": results[f"{name}-{seed}"]["scores"]} for seed in FEW]
-                for name in HOT},
+        "hot": {
+            name: [
+                curve(results[f"{name}-{seed}"]) | {"scores": results[f"{name}-{seed}"]["scores"]}
+                for seed in FEW
+            ]
+            for name in HOT
+        },
         "leak": curve(results["leak-0"]) | {"test": results["leak-0"]["exact"][0]},
     }
 
@@ -172,7 +215,11 @@ def summed_up(results: dict[str, dict[str, Any]]) -> dict[str, Any]:
 def curve(result: dict[str, Any]) -> dict[str, Any]:
     "The history of a training, column by column; the loss before the first step is not known."
     step, loss, exact = zip(*result["history"])
-    return {"step": step[1:], "loss": [round(x, 5) for x in loss[1:]], "exact": [round(x, 4) for x in exact[1:]]}
+    return {
+        "step": step[1:],
+        "loss": [round(x, 5) for x in loss[1:]],
+        "exact": [round(x, 4) for x in exact[1:]],
+    }
 
 
 def of_seeds(results: dict[str, dict[str, Any]], name: str) -> list[float]:
@@ -181,18 +228,25 @@ def of_seeds(results: dict[str, dict[str, Any]], name: str) -> list[float]:
 
 
 def complaints(new: dict[str, Any], published: dict[str, Any] | None) -> list[str]:
-    "Say what lies outside the spread that is published, and what misses the promise of the chapter."
+    """Say what lies outside the spread that is published,
+    and what misses the promise of the chapter.
+    """
     found = []
     for form in ("short", "sentences"):
         exact = new["whole"][form]
         if min(exact) < 0.995 or sum(x == 1 for x in exact) < len(exact) - 1:
-            found.append(f"{form}: expected 1.0 for all seeds but one, and 0.995 or more; got {exact}")
+            found.append(
+                f"{form}: expected 1.0 for all seeds but one, and 0.995 or more; got {exact}"
+            )
     for kind in ("parts", "unseen"):
         for name, exact in new[kind].items() if published else ():
             old = published[kind][name]
             room = 0.02 + (max(old) - min(old)) / 2
             if not min(old) - room <= statistics.median(exact) <= max(old) + room:
-                found.append(f"{name}: published {min(old)} to {max(old)}; the median is now {statistics.median(exact)}")
+                found.append(
+                    f"{name}: published {min(old)} to {max(old)}; "
+                    f"the median is now {statistics.median(exact)}"
+                )
     return found
 
 
@@ -215,7 +269,9 @@ def main() -> int:
     old = json.loads(published.read_text(encoding="utf-8")) if published.exists() else None
     new = summed_up(train_all(asked.jobs))
     if found := complaints(new, old):
-        print("Outside the published spread; nothing is written.", *found, sep="\n", file=sys.stderr)
+        print(
+            "Outside the published spread; nothing is written.", *found, sep="\n", file=sys.stderr
+        )
         return 1
     TRAINED.mkdir(exist_ok=True)
     checkpoints = film(jobs()[0])

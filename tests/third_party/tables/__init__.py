@@ -1,1 +1,3 @@
-"""A table for each package: which classes and functions are tried, how they are made, called and declared."""
+"""A table for each package: which classes and functions are tried,
+how they are made, called and declared.
+"""

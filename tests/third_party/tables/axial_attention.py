@@ -1,4 +1,5 @@
 """Attention along an axis."""
+
 from tests.third_party.families import listed
 
 SUBJECTS = listed("""

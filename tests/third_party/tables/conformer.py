@@ -1,4 +1,5 @@
 """Conformer's attention, with relative positions."""
+
 from tests.third_party.families import listed
 
 SUBJECTS = listed("""

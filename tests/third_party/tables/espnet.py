@@ -1,4 +1,5 @@
 """Attention of ESPnet's encoders."""
+
 from typing import Any
 
 import torch
@@ -17,12 +18,14 @@ def plain(m: Any, x: Any) -> Any:
 def relative(m: Any, x: Any) -> Any:
     "With the places of its encoder, from n - 1 to 1 - n."
     from espnet.nets.pytorch_backend.transformer.embedding import RelPositionalEncoding
+
     return m(x, x, x, RelPositionalEncoding(D, 0.0)(x)[1], None)
 
 
 def legacy(m: Any, x: Any) -> Any:
     "With the places of its earlier encoder."
     from espnet.nets.pytorch_backend.transformer.embedding import LegacyRelPositionalEncoding
+
     return m(x, x, x, LegacyRelPositionalEncoding(D, 0.0)(x)[1], None)
 
 
@@ -32,10 +35,33 @@ def masked(m: Any, x: Any) -> Any:
 
 
 SUBJECTS = [
-    cross(MODULE + "MultiHeadedAttention:cross", lambda cls: cls(H, D, 0.1, cross_attn=True), **OURS),
-    cross("espnet2.asr.state_spaces.attention.MultiHeadedAttention", lambda cls: cls(D, H, 0.1), **OURS),
+    cross(
+        MODULE + "MultiHeadedAttention:cross", lambda cls: cls(H, D, 0.1, cross_attn=True), **OURS
+    ),
+    cross(
+        "espnet2.asr.state_spaces.attention.MultiHeadedAttention",
+        lambda cls: cls(D, H, 0.1),
+        **OURS,
+    ),
     layer(MODULE + "MultiHeadedAttention", lambda cls: cls(H, D, 0.1), plain, **OURS),
-    layer(MODULE + "RelPositionMultiHeadedAttention", lambda cls: cls(H, D, 0.1), relative, positions=True, **OURS),
-    layer(MODULE + "LegacyRelPositionMultiHeadedAttention", lambda cls: cls(H, D, 0.1), legacy, positions=True, **OURS),
-    layer("espnet2.asr.layers.fastformer.FastSelfAttention", lambda cls: cls(D, H, 0.1), masked, **OURS),
+    layer(
+        MODULE + "RelPositionMultiHeadedAttention",
+        lambda cls: cls(H, D, 0.1),
+        relative,
+        positions=True,
+        **OURS,
+    ),
+    layer(
+        MODULE + "LegacyRelPositionMultiHeadedAttention",
+        lambda cls: cls(H, D, 0.1),
+        legacy,
+        positions=True,
+        **OURS,
+    ),
+    layer(
+        "espnet2.asr.layers.fastformer.FastSelfAttention",
+        lambda cls: cls(D, H, 0.1),
+        masked,
+        **OURS,
+    ),
 ]

@@ -1,4 +1,5 @@
 """Attention of the ESM models; words come first in its rows (n, b, d)."""
+
 from typing import Any
 
 from tests.third_party.families import D, H
@@ -28,9 +29,28 @@ def first_of_both(m: Any, x: Any, memory: Any) -> Any:
 
 
 SUBJECTS = [
-    cross("esm.multihead_attention.MultiheadAttention:cross",
-          lambda cls: cls(D, H, dropout=0.1, encoder_decoder_attention=True), first_of_both, d_model=D, n_heads=H),
-    layer("esm.multihead_attention.MultiheadAttention", lambda cls: cls(D, H), first, d_model=D, n_heads=H),
-    layer("esm.axial_attention.RowSelfAttention", lambda cls: cls(D, H), rows, d_model=D, n_heads=H),
-    layer("esm.axial_attention.ColumnSelfAttention", lambda cls: cls(D, H), columns, d_model=D, n_heads=H),
+    cross(
+        "esm.multihead_attention.MultiheadAttention:cross",
+        lambda cls: cls(D, H, dropout=0.1, encoder_decoder_attention=True),
+        first_of_both,
+        d_model=D,
+        n_heads=H,
+    ),
+    layer(
+        "esm.multihead_attention.MultiheadAttention",
+        lambda cls: cls(D, H),
+        first,
+        d_model=D,
+        n_heads=H,
+    ),
+    layer(
+        "esm.axial_attention.RowSelfAttention", lambda cls: cls(D, H), rows, d_model=D, n_heads=H
+    ),
+    layer(
+        "esm.axial_attention.ColumnSelfAttention",
+        lambda cls: cls(D, H),
+        columns,
+        d_model=D,
+        n_heads=H,
+    ),
 ]

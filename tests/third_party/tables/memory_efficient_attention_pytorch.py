@@ -1,4 +1,5 @@
 """Attention in pieces."""
+
 from tests.third_party.families import listed
 
 SUBJECTS = listed("""

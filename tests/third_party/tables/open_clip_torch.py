@@ -1,4 +1,5 @@
 """Attention of OpenCLIP."""
+
 from tests.third_party.families import listed
 
 SUBJECTS = listed("""

@@ -1,4 +1,5 @@
 """Attention by random features."""
+
 from tests.third_party.families import listed
 
 SUBJECTS = listed("""

@@ -1,4 +1,5 @@
 """Attention over the columns of a table."""
+
 from tests.third_party.families import listed
 
 SUBJECTS = listed("""

@@ -1,4 +1,5 @@
 """Layers of timm's models: over rows of patches, or over pictures, here one word high."""
+
 from tests.third_party.families import listed
 
 SUBJECTS = listed("""

@@ -1,4 +1,7 @@
-"""Attention of the models in transformers, each made from the configuration of its model, made small."""
+"""Attention of the models in transformers,
+each made from the configuration of its model, made small.
+"""
+
 from __future__ import annotations
 
 import importlib
@@ -13,12 +16,47 @@ from tests.third_party.families import D, H, HEAD, M, required, triangle
 from tests.third_party.subjects import Subject, cross, layer
 
 SIZES: dict[str, Any] = {
-    **dict.fromkeys(("hidden_size", "d_model", "n_embd", "dim", "embed_dim", "embedding_size", "d_embed", "output_dim"), D),
-    **dict.fromkeys(("num_attention_heads", "num_key_value_heads", "n_head", "n_heads", "num_heads", "encoder_attention_heads",
-                     "decoder_attention_heads", "attention_heads"), H),
+    **dict.fromkeys(
+        (
+            "hidden_size",
+            "d_model",
+            "n_embd",
+            "dim",
+            "embed_dim",
+            "embedding_size",
+            "d_embed",
+            "output_dim",
+        ),
+        D,
+    ),
+    **dict.fromkeys(
+        (
+            "num_attention_heads",
+            "num_key_value_heads",
+            "n_head",
+            "n_heads",
+            "num_heads",
+            "encoder_attention_heads",
+            "decoder_attention_heads",
+            "attention_heads",
+        ),
+        H,
+    ),
     **dict.fromkeys(("head_dim", "d_kv", "attention_head_dim", "global_head_dim"), HEAD),
-    **dict.fromkeys(("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers", "decoder_layers"), 2),
-    **dict.fromkeys(("vocab_size", "intermediate_size", "encoder_ffn_dim", "decoder_ffn_dim", "ffn_dim"), 64),
+    **dict.fromkeys(
+        (
+            "num_hidden_layers",
+            "n_layer",
+            "n_layers",
+            "num_layers",
+            "encoder_layers",
+            "decoder_layers",
+        ),
+        2,
+    ),
+    **dict.fromkeys(
+        ("vocab_size", "intermediate_size", "encoder_ffn_dim", "decoder_ffn_dim", "ffn_dim"), 64
+    ),
     "rotary_dim": 8,
 }
 
@@ -26,7 +64,9 @@ SIZES: dict[str, Any] = {
 def small(cls: Any, **more: Any) -> Any:
     "A configuration with small sizes, where it has them."
     own = cls().to_dict()
-    config = cls(**{name: size for name, size in {**SIZES, **more}.items() if isinstance(own.get(name), int)})
+    config = cls(
+        **{name: size for name, size in {**SIZES, **more}.items() if isinstance(own.get(name), int)}
+    )
     config._attn_implementation = "eager"
     rope = getattr(config, "rope_parameters", None)
     if isinstance(rope, dict) and rope.get("partial_rotary_factor") == 0.25:
@@ -35,9 +75,15 @@ def small(cls: Any, **more: Any) -> Any:
 
 
 def configs(module: Any, name: str) -> list[Any]:
-    "The configurations that a model's module knows; first those whose name is most like that of the class."
+    """The configurations that a model's module knows;
+    first those whose name is most like that of the class.
+    """
     found = importlib.import_module(module.__name__.replace(".modeling_", ".configuration_"))
-    mine = [c for n, c in vars(found).items() if n.endswith("Config") and getattr(c, "__module__", "") == found.__name__]
+    mine = [
+        c
+        for n, c in vars(found).items()
+        if n.endswith("Config") and getattr(c, "__module__", "") == found.__name__
+    ]
     said = str(inspect.signature(getattr(module, name)))
     alike = lambda c: (c.__name__ in said, len(common(c.__name__, name)), "Text" in c.__name__)
     return sorted(mine, key=alike, reverse=True)
@@ -50,13 +96,19 @@ def common(a: str, b: str) -> str:
 
 
 def made(cls: Any, sizes: Mapping[str, int] = MappingProxyType({}), **more: Any) -> Any:
-    "The layer, from the first configuration that it can be made from; it keeps that one and what rotates."
+    """The layer, from the first configuration that it can be made from;
+    it keeps that one and what rotates.
+    """
     module, error = importlib.import_module(cls.__module__), None
     for config_class in configs(module, cls.__name__):
         try:
             config = small(config_class, **sizes)
             m = cls(**{**arguments(cls, config), **more}).eval()
-            vars(m)["_turns"] = turning(module, config) if "position_embeddings" in inspect.signature(m.forward).parameters else None
+            vars(m)["_turns"] = (
+                turning(module, config)
+                if "position_embeddings" in inspect.signature(m.forward).parameters
+                else None
+            )
             return m
         except Exception as e:
             error = error or e
@@ -65,9 +117,23 @@ def made(cls: Any, sizes: Mapping[str, int] = MappingProxyType({}), **more: Any)
 
 def arguments(cls: Any, config: Any) -> dict[str, Any]:
     "What its constructor asks for, from the configuration."
-    known = {"config": config, "layer_idx": 0, "layer_id": 0, "embed_dim": D, "hidden_size": D, "dim": D, "num_heads": H, "n_heads": H,
-             "num_attention_heads": H, "dropout": 0.1}
-    return {name: known[name] for name in inspect.signature(cls).parameters if name in known and (name != "dropout" or name in required(cls))}
+    known = {
+        "config": config,
+        "layer_idx": 0,
+        "layer_id": 0,
+        "embed_dim": D,
+        "hidden_size": D,
+        "dim": D,
+        "num_heads": H,
+        "n_heads": H,
+        "num_attention_heads": H,
+        "dropout": 0.1,
+    }
+    return {
+        name: known[name]
+        for name in inspect.signature(cls).parameters
+        if name in known and (name != "dropout" or name in required(cls))
+    }
 
 
 def turning(module: Any, config: Any) -> Any:
@@ -106,15 +172,25 @@ def subject(line: str) -> Subject:
     "Model and class, then what is declared of it."
     name, *said = line.split()
     model, cls = name.split(".")
-    declared = {name: float(value) if value else True for name, _, value in (word.partition("=") for word in said)}
+    declared = {
+        name: float(value) if value else True
+        for name, _, value in (word.partition("=") for word in said)
+    }
     path = f"transformers.models.{model}.modeling_{model}.{cls}"
-    return layer(path, made, causal_call if "causal" in said else call, d_model=D, n_heads=H, **declared)
+    return layer(
+        path, made, causal_call if "causal" in said else call, d_model=D, n_heads=H, **declared
+    )
 
 
 def both(name: str, call: Any = None, make: Any = made, **declared: Any) -> Subject:
     "Model and class, for cross-attention."
     model, cls = name.split(".")
-    return cross(f"transformers.models.{model}.modeling_{model}.{cls}", make, call, **{"d_model": D, "n_heads": H, **declared})
+    return cross(
+        f"transformers.models.{model}.modeling_{model}.{cls}",
+        make,
+        call,
+        **{"d_model": D, "n_heads": H, **declared},
+    )
 
 
 def with_memory(**more: Any) -> Any:
@@ -125,6 +201,7 @@ def with_memory(**more: Any) -> Any:
 def t5gemma(cls: Any) -> Any:
     "From the configuration of its decoder, which learns the width of the encoder from its model."
     from transformers import T5GemmaModuleConfig
+
     config = small(T5GemmaModuleConfig)
     config.cross_attention_hidden_size = M
     return cls(config, 0)
@@ -143,7 +220,12 @@ def words_first(m: Any, x: Tensor, memory: Tensor) -> Tensor:
 def placed(m: Any, x: Tensor, memory: Tensor) -> Tensor:
     "Words first, with places that add nothing."
     x, memory = x.transpose(0, 1), memory.transpose(0, 1)
-    return m(x, position_embeddings=0 * x, key_value_states=memory, key_value_position_embeddings=0 * memory)[0].transpose(0, 1)
+    return m(
+        x,
+        position_embeddings=0 * x,
+        key_value_states=memory,
+        key_value_position_embeddings=0 * memory,
+    )[0].transpose(0, 1)
 
 
 # One a model, and of classes whose source is the same but for its names, one.
@@ -272,17 +354,40 @@ xglm.XGLMAttention
 xlm_roberta.XLMRobertaAttention
 zoedepth.ZoeDepthMultiheadAttention
 """
-CROSS_SIZES = {"cross_hidden_size": M, "cross_num_attention_heads": H, "cross_num_key_value_heads": 2, "cross_head_dim": HEAD}  # of Dia
+# Of Dia.
+CROSS_SIZES = {
+    "cross_hidden_size": M,
+    "cross_num_attention_heads": H,
+    "cross_num_key_value_heads": 2,
+    "cross_head_dim": HEAD,
+}
 CROSS = [
-    both("aria.AriaCrossAttention", lambda m, x, memory: m(memory, x),
-         lambda cls: cls(seen(hidden_size=D, num_attention_heads=H), dropout_rate=0.1)),
+    both(
+        "aria.AriaCrossAttention",
+        lambda m, x, memory: m(memory, x),
+        lambda cls: cls(seen(hidden_size=D, num_attention_heads=H), dropout_rate=0.1),
+    ),
     both("bert.BertCrossAttention"),
-    both("blip_2.Blip2QFormerMultiHeadAttention", make=lambda cls: made(cls, {"encoder_hidden_size": M}, is_cross_attention=True), d_memory=M),
+    both(
+        "blip_2.Blip2QFormerMultiHeadAttention",
+        make=lambda cls: made(cls, {"encoder_hidden_size": M}, is_cross_attention=True),
+        d_memory=M,
+    ),
     both("blt.BltCrossAttention"),
     both("canary.CanaryCrossAttention"),
     both("detr.DetrCrossAttention"),
-    both("dia.DiaCrossAttention", make=lambda cls: made(cls, CROSS_SIZES), d_memory=M, n_kv_heads=2, scale=1),
-    both("efficientloftr.EfficientLoFTRAttention", make=lambda cls: made(cls, {"hidden_size": 256, "num_attention_heads": 4}), d_model=256),
+    both(
+        "dia.DiaCrossAttention",
+        make=lambda cls: made(cls, CROSS_SIZES),
+        d_memory=M,
+        n_kv_heads=2,
+        scale=1,
+    ),
+    both(
+        "efficientloftr.EfficientLoFTRAttention",
+        make=lambda cls: made(cls, {"hidden_size": 256, "num_attention_heads": 4}),
+        d_model=256,
+    ),
     both("fsmt.Attention", words_first, with_memory(encoder_decoder_attention=True)),
     both("grounding_dino.GroundingDinoMultiheadAttention:cross"),
     both("groupvit.GroupViTAttention"),
@@ -293,23 +398,49 @@ CROSS = [
     both("mask2former.Mask2FormerAttention", placed),
     both("mllama.MllamaTextCrossAttention"),
     both("moonshine.MoonshineAttention", make=with_memory(num_key_value_heads=H, is_causal=False)),
-    both("moonshine.MoonshineAttention:grouped", make=with_memory(num_key_value_heads=2, is_causal=False), n_kv_heads=2),
-    both("perceiver.PerceiverSelfAttention", lambda m, x, memory: m(x, inputs=memory),
-         with_memory(is_cross_attention=True, q_dim=D, kv_dim=M, num_heads=H), d_memory=M),
+    both(
+        "moonshine.MoonshineAttention:grouped",
+        make=with_memory(num_key_value_heads=2, is_causal=False),
+        n_kv_heads=2,
+    ),
+    both(
+        "perceiver.PerceiverSelfAttention",
+        lambda m, x, memory: m(x, inputs=memory),
+        with_memory(is_cross_attention=True, q_dim=D, kv_dim=M, num_heads=H),
+        d_memory=M,
+    ),
     both("pix2struct.Pix2StructTextAttention", scale=1),
     both("prophetnet.ProphetNetAttention", make=with_memory(num_attn_heads=H)),
-    both("sam.SamAttention", lambda m, x, memory: m(x[:, None], memory[:, None], memory[:, None])[0][:, 0], with_memory(downsample_rate=2)),
+    both(
+        "sam.SamAttention",
+        lambda m, x, memory: m(x[:, None], memory[:, None], memory[:, None])[0][:, 0],
+        with_memory(downsample_rate=2),
+    ),
     both("speecht5.SpeechT5Attention:cross"),
     both("superglue.SuperGlueSelfAttention"),
     both("t5.T5Attention", scale=1),
     both("t5gemma.T5GemmaCrossAttention", make=t5gemma, d_memory=M),
-    both("table_transformer.TableTransformerAttention",
-         lambda m, x, memory: m(x, key_value_states=memory, object_queries=0 * x, spatial_position_embeddings=0 * memory)),
+    both(
+        "table_transformer.TableTransformerAttention",
+        lambda m, x, memory: m(
+            x, key_value_states=memory, object_queries=0 * x, spatial_position_embeddings=0 * memory
+        ),
+    ),
     both("umt5.UMT5Attention", lambda m, x, memory: m(x, encoder_hidden_states=memory), scale=1),
     both("vjepa2.VJEPA2PoolerCrossAttention"),
     both("whisper.WhisperAttention:cross"),
-    both("x_clip.XCLIPCrossAttention", make=lambda cls: made(cls, {"projection_dim": D, "prompt_num_attention_heads": H})),
+    both(
+        "x_clip.XCLIPCrossAttention",
+        make=lambda cls: made(cls, {"projection_dim": D, "prompt_num_attention_heads": H}),
+    ),
 ]
-ALONE = [layer("transformers.models.idefics2.modeling_idefics2.Idefics2PerceiverAttention",
-               lambda cls: made(cls, {"resampler_n_heads": H, "resampler_head_dim": HEAD}), lambda m, x: m(x, x[:, :0]), d_model=D, n_heads=H)]
+ALONE = [
+    layer(
+        "transformers.models.idefics2.modeling_idefics2.Idefics2PerceiverAttention",
+        lambda cls: made(cls, {"resampler_n_heads": H, "resampler_head_dim": HEAD}),
+        lambda m, x: m(x, x[:, :0]),
+        d_model=D,
+        n_heads=H,
+    )
+]
 SUBJECTS = [subject(line) for line in LINES.strip().splitlines()] + CROSS + ALONE

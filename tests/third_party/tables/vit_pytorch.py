@@ -1,21 +1,45 @@
 """Attention of vit-pytorch's models; of classes whose source is the same, one."""
+
 from tests.third_party.families import D, HEAD, H, M, listed, listed_both
 from tests.third_party.subjects import function, layer
 
 # With use_flash=False, the other of their two ways.
-PLAIN = [function(f"vit_pytorch.{name}.Attend:plain", lambda cls: cls(use_flash=False)) for name in ("simple_flash_attn_vit", "simple_flash_attn_vit_3d")]
-GATED = layer("vit_pytorch.simple_vit_with_sparse_gating.Attention",
-              lambda cls: cls(D, heads=H, dim_head=HEAD, num_register_tokens=0), d_model=D, n_heads=H)
-CROSS = listed_both("""
+PLAIN = [
+    function(f"vit_pytorch.{name}.Attend:plain", lambda cls: cls(use_flash=False))
+    for name in ("simple_flash_attn_vit", "simple_flash_attn_vit_3d")
+]
+GATED = layer(
+    "vit_pytorch.simple_vit_with_sparse_gating.Attention",
+    lambda cls: cls(D, heads=H, dim_head=HEAD, num_register_tokens=0),
+    d_model=D,
+    n_heads=H,
+)
+CROSS = (
+    listed_both("""
 vit_pytorch.cross_vit.Attention:cross
 vit_pytorch.mp3.Attention:cross
-""") + listed_both("""
+""")
+    + listed_both(
+        """
 vit_pytorch.vat_siglip.Attention:cross d_memory=36
-""", dim_context=M, gate_attn=True) + listed_both("""
+""",
+        dim_context=M,
+        gate_attn=True,
+    )
+    + listed_both(
+        """
 vit_pytorch.look_vit.Attention:cross
-""", cross_attend=True) + listed_both("""
+""",
+        cross_attend=True,
+    )
+    + listed_both(
+        """
 vit_pytorch.vat.Attention:cross d_memory=36
-""", dim_context=M, cross_attend=True)
+""",
+        dim_context=M,
+        cross_attend=True,
+    )
+)
 SUBJECTS = [*PLAIN, GATED, *CROSS] + listed("""
 vit_pytorch.ats_vit.Attention
 vit_pytorch.cait.Attention
