@@ -622,7 +622,7 @@ def test_context_parallel_refuses_on_a_cpu(ranks):
 
 
 def both_rings(rank, n, causal):
-    """Contexts and gradients of the ring inside `context_parallel`, on the CPU's kernel, and of ours.
+    """Contexts and gradients of the ring inside `context_parallel`, by the CPU's kernel, and ours.
 
     It makes the lengths of all ranks equal, and knows the zig-zag order for causal attention alone.
     """
