@@ -22,11 +22,5 @@ torch.testing.assert_close(fused, out)
 
 fused.square().sum().backward()
 assert all(p.grad.isfinite().all() for p in mha.parameters()), "a gradient is not finite"
-print(
-    json.dumps(
-        {
-            "version": attention_nb.__version__,
-            "files": [m.__file__ for m in (attention_nb, fastcore, torch)],
-        }
-    )
-)
+files = [m.__file__ for m in (attention_nb, fastcore, torch)]
+print(json.dumps({"version": attention_nb.__version__, "files": files}))

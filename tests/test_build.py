@@ -98,13 +98,9 @@ def test_source_of_every_exported_name_is_on_its_page(soups, modules):
             if not dt.select_one(".viewcode-link")
         ]
     assert leads > 200
-    exported = {
-        n
-        for m in modules.values()
-        for n in re.findall(
-            r"'(\w+)'", re.search(r"__all__ = \[(.*?)\]", m.read_text(encoding="utf-8"), re.S)[1]
-        )
-    }
+    texts = [m.read_text(encoding="utf-8") for m in modules.values()]
+    lists = [re.search(r"__all__ = \[(.*?)\]", text, re.S)[1] for text in texts]
+    exported = {name for one in lists for name in re.findall(r"'(\w+)'", one)}
     described = {
         part
         for p in soups.values()
@@ -138,15 +134,9 @@ def test_without_a_host_no_address_is_guessed(soups):
 
 def test_every_page_says_what_it_is(soups):
     "The title and the description that a search engine or a preview shows."
-    fail_if(
-        [
-            f"{name}: {key}"
-            for name, page in soups.items()
-            for key in ("description", "og:title", "og:description", "og:type", "twitter:card")
-            if not content(page, key)
-        ],
-        "Without a <meta>:",
-    )
+    keys = ("description", "og:title", "og:description", "og:type", "twitter:card")
+    found = [f"{name}: {key}" for name, p in soups.items() for key in keys if not content(p, key)]
+    fail_if(found, "Without a <meta>:")
     for name, page in soups.items():
         if name not in ("index.html", "404.html", "genindex.html", "search.html"):
             assert content(page, "og:title") == page.h1.find(string=True, recursive=False), name
@@ -336,16 +326,10 @@ def test_a_chart_is_drawn_once_while_nothing_changes(tmp_path, monkeypatch):
         html_charts, "draw", lambda *chart: drawn.append(chart) or f"figure {len(drawn)}"
     )
     first, other = {"data": [1]}, {"data": [2]}
-    assert [
-        html_charts.figure(*chart)
-        for chart in (
-            (first, "a", True),
-            (other, "a", True),
-            (first, "a", True),
-            (first, "b", True),
-            (first, "a", False),
-        )
-    ] == ["figure 1", "figure 2", "figure 1", "figure 3", "figure 4"]
+    asked = [(first, "a", True), (other, "a", True), (first, "a", True)]
+    asked += [(first, "b", True), (first, "a", False)]
+    made = [html_charts.figure(*chart) for chart in asked]
+    assert made == ["figure 1", "figure 2", "figure 1", "figure 3", "figure 4"]
     monkeypatch.setattr(html_charts, "DRAWN_BY", b"another")
     assert html_charts.figure(first, "a", True) == "figure 5"
 
@@ -460,16 +444,8 @@ def test_no_static_file_is_unused():
 def test_prints_well():
     "What the style says about paper; how it looks, a person has to see."
     style = (DOCS / "_static/book.css").read_text(encoding="utf-8").partition("@media print")[2]
-    assert all(
-        word in style
-        for word in (
-            "skip-to-content",
-            ".copybtn",
-            "details-content",
-            "pre-wrap",
-            ".sidebar-drawer",
-        )
-    )
+    words = ("skip-to-content", ".copybtn", "details-content", "pre-wrap", ".sidebar-drawer")
+    assert all(word in style for word in words)
 
 
 # The book as one file -----------------------------------------------------------------------------

@@ -2742,23 +2742,12 @@ def test_the_film_says_what_its_frame_shows(visit):
         for k, (part, w) in enumerate(zip(parts, heads, strict=True)):
             columns, before = w[2:].mean(0), w[range(2, 6), range(1, 5)].mean()
             most = max(columns.max(), before)
-            kind = (
-                "attends to all tokens about alike"
-                if most < 0.25
-                else "prefers the "
-                if most < 0.5
-                else "attends to the "
-            )
-            name = (
-                ""
-                if most < 0.25
-                else "first token"
-                if columns[0] == most
-                else "previous token"
-                if before == most
-                else "?"
-            )
-            assert part == f"head {k} {kind}{name}", step
+            if most < 0.25:
+                assert part == f"head {k} attends to all tokens about alike", step
+                continue
+            kind = "prefers" if most < 0.5 else "attends to"
+            places = {before.item(): "previous", columns[0].item(): "first"}
+            assert part == f"head {k} {kind} the {places[most.item()]} token", step
     figure.evaluate("""figure => {
       window.told = [];
       const text = (kind) => figure.querySelector(kind).textContent;

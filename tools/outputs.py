@@ -387,13 +387,8 @@ async def run(path: Path) -> Run:
         raise Failure(f"{path.name}: this is no notebook: {head(str(e), 2).strip()}") from None
     wrong = await attempt(now, path.name, path.parent)
     pairs = enumerate(zip(saved.cells, now.cells))
-    changed = [
-        i
-        for i, (s, f) in pairs
-        if s.cell_type == "code"
-        and not error(f)
-        and not agree(meaning(s.outputs), meaning(f.outputs))
-    ]
+    ran = [(i, s, f) for i, (s, f) in pairs if s.cell_type == "code" and not error(f)]
+    changed = [i for i, s, f in ran if not agree(meaning(s.outputs), meaning(f.outputs))]
     return Run(text, saved, now, changed, wrong)
 
 
@@ -410,12 +405,10 @@ async def check(path: Path) -> str:
         )
         lines = list(difflib.unified_diff(was, now, "saved", "now", lineterm="", n=1))
         lines = lines or ["(the same text, in another kind of output)"]
+        shown = head("\n".join(lines), 20)
         stale.append(
-            (
-                f"{path.name}, cell {ran.saved.cells[i].id}: "
-                "the saved output is not what the cell gives now\n"
-            )
-            + head("\n".join(lines), 20)
+            f"{path.name}, cell {ran.saved.cells[i].id}: "
+            f"the saved output is not what the cell gives now\n{shown}"
         )
     if stale:
         stale.append("If the new output is right: make outputs, and commit the notebook.")

@@ -74,27 +74,19 @@ def main(folder: Path = SITE) -> None:
     words, shades = weights()
     bold = 'font-weight="bold"'
     lines = wrap(conf["description"], 21)
-    (folder / CARD).write_bytes(
-        picture(
-            1200,
-            630,
-            text(60, 190, 84, conf["title"], bold),
-            *(text(60, 270 + 52 * i, 40, line) for i, line in enumerate(lines)),
-            grid(740, 95, 440, words, shades),
-        )
+    card = (
+        text(60, 190, 84, conf["title"], bold),
+        *(text(60, 270 + 52 * i, 40, line) for i, line in enumerate(lines)),
+        grid(740, 95, 440, words, shades),
     )
-    (folder / COVER).write_bytes(
-        picture(
-            1200,
-            1800,
-            text(120, 330, 150, conf["title"], bold),
-            *(
-                text(120, 450 + 76 * i, 60, line)
-                for i, line in enumerate(wrap(conf["description"], 33))
-            ),
-            grid(290, 780, 800, words, shades),
-        )
+    (folder / CARD).write_bytes(picture(1200, 630, *card))
+    lines = wrap(conf["description"], 33)
+    cover = (
+        text(120, 330, 150, conf["title"], bold),
+        *(text(120, 450 + 76 * i, 60, line) for i, line in enumerate(lines)),
+        grid(290, 780, 800, words, shades),
     )
+    (folder / COVER).write_bytes(picture(1200, 1800, *cover))
     print(f"{folder / CARD} and {folder / COVER} written")
 
 

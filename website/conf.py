@@ -48,25 +48,22 @@ extensions = [
     "glossary",
     "aside",
 ]
-extensions += (
-    ["epub"]
-    if one_file
-    else [
-        "sphinx.ext.linkcode",
-        "sphinx_copybutton",
-        "source",
-        "heads",
-        "head",
-        "codes",
-        "symbols",
-        "sections",
-        "cards",
-        "machine",
-        "sidebar",
-        "lean",
-        "kept",
-    ]
-)
+of_a_site = [
+    "sphinx.ext.linkcode",
+    "sphinx_copybutton",
+    "source",
+    "heads",
+    "head",
+    "codes",
+    "symbols",
+    "sections",
+    "cards",
+    "machine",
+    "sidebar",
+    "lean",
+    "kept",
+]
+extensions += ["epub"] if one_file else of_a_site
 templates_path = [] if one_file else ["templates"]
 smartquotes = False  # the text says what it means, also in `--option`
 

@@ -158,34 +158,19 @@ def hidden(code: str) -> Iterator[tuple[int, str]]:
     for guard in source.hidden:
         yield from ((guard.start, HIDE), (guard.end, SHOW))
     for function in source.functions:
-        if any(
-            guard.start <= source.starts[function.lineno - 1] < guard.end for guard in source.hidden
-        ):
+        start = source.starts[function.lineno - 1]
+        if any(guard.start <= start < guard.end for guard in source.hidden):
             continue  # all of it is hidden
         if not (types := source.types(function)):
             continue  # and a comment behind it is all that is said of its parameters
         head = source.head(function, types)
         gaps = [Piece(a.end, b.start, code[a.end : b.start]) for a, b in zip(head, head[1:])]
-        typed = [any(gap.start <= kind.start < gap.end for kind in types) for gap in gaps]
-        # what is seen of the gaps
-        between = [
-            ""
-            if there or token.text == "=" and typed[max(0, i - 1)]
-            else " "
-            if token.text == ","
-            else ""
-            if "\n" in gap.text
-            else gap.text
-            for i, (token, gap, there) in enumerate(zip(head, gaps, typed))
-        ]
+        between = list(seen_of(head, gaps, types))
         wide = head[0].start - code.rfind("\n", 0, head[0].start) - 1
         for i, (gap, seen) in enumerate(zip(gaps, between)):
             wide += len(head[i].text) + len(seen)
-            if (
-                head[i].text == ","
-                and "\n" in gap.text
-                and wide + reach(head, between, gaps, i + 1) > WIDE
-            ):
+            ends = head[i].text == "," and "\n" in gap.text
+            if ends and wide + reach(head, between, gaps, i + 1) > WIDE:
                 end = code.rindex("\n", gap.start, gap.end)
                 yield from ((gap.start, HIDE), (end, SHOW), (gap.end, INDENT))
                 wide = gap.end - end + 3
@@ -197,6 +182,18 @@ def hidden(code: str) -> Iterator[tuple[int, str]]:
         if shapes := source.shapes(function):
             text = below(shapes, function.body[0].col_offset)
             yield head[-1].end + len(behind), f"{SHAPES}{text}{END}"
+
+
+def seen_of(head: list[Piece], gaps: list[Piece], types: list[Piece]) -> Iterator[str]:
+    "What is seen of the gap behind each token of a head."
+    typed = [any(gap.start <= kind.start < gap.end for kind in types) for gap in gaps]
+    for i, (token, gap, there) in enumerate(zip(head, gaps, typed)):
+        if there or token.text == "=" and typed[max(0, i - 1)]:
+            yield ""
+        elif token.text == ",":
+            yield " "
+        else:
+            yield "" if "\n" in gap.text else gap.text
 
 
 def reach(head: list[Piece], between: list[str], gaps: list[Piece], first: int) -> int:

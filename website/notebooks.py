@@ -313,13 +313,9 @@ def draw(cell: NotebookNode, up: str, loaded: set[str]) -> None:
             raise BadNotebook(f"cell {cell.id}: {e}") from None
     for i, out in enumerate(o for o in cell.get("outputs", []) if CHART in o.get("data", {})):
         try:
-            out.data = {
-                "text/html": figure(
-                    out.data[CHART],
-                    f"fig-{cell.id}" + (f"-{i}" if i else ""),
-                    first="chart" not in loaded,
-                )
-            }
+            ident = f"fig-{cell.id}" + (f"-{i}" if i else "")
+            html = figure(out.data[CHART], ident, first="chart" not in loaded)
+            out.data = {"text/html": html}
             loaded.add("chart")
         except ValueError as e:
             raise BadNotebook(f"cell {cell.id}: {e}") from None
@@ -639,14 +635,9 @@ def book(root: Path, src: Path, extra: Path, within: dict[str, str]) -> list[str
         if is_chapter(n)
     }
     project = [p.with_suffix("").as_posix() for p in beside if p.suffix == ".md"]
-    contents = tables_of_contents(
-        {
-            part: [titles.get(n, f"/{n}") if n != "genindex" else n for n in pages]
-            for part, pages in parts(names).items()
-        },
-        project,
-        within,
-    )
+    listed = lambda n: titles.get(n, f"/{n}") if n != "genindex" else n
+    named = {part: [listed(n) for n in pages] for part, pages in parts(names).items()}
+    contents = tables_of_contents(named, project, within)
     for nb, name in zip(nbs, names):
         try:
             page(root, nb, conf, contents)

@@ -197,14 +197,10 @@ def packed(records: list[Record]) -> list[Any]:
     nothing at its end that is empty.
     """
     first = records[0]
+    urls = [r["url"].removeprefix(first["url"]) for r in records]
     own = [
-        [
-            r["url"].removeprefix(first["url"]),
-            r["title"],
-            r["text"],
-            *(r.get(key, "") for key in OWN),
-        ]
-        for r in records
+        [url, r["title"], r["text"], *(r.get(key, "") for key in OWN)]
+        for url, r in zip(urls, records)
     ]
     for record, r in zip(own, records):
         record[3] = "" if r["kind"] == first["kind"] else r["kind"]

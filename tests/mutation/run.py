@@ -149,15 +149,10 @@ def function_at(source: str, line: int) -> str:
 
 def judges(module: str) -> list[Path]:
     "The module's own notebook, then the others that lean on it."
+    texts = {name: notebook_of(path).read_text(encoding="utf-8") for name, path in FILES.items()}
     uses = {
-        name: {
-            n
-            for n in FILES
-            if re.search(
-                rf"attention_nb\.{n}\b", notebook_of(FILES[name]).read_text(encoding="utf-8")
-            )
-        }
-        for name in FILES
+        name: {n for n in FILES if re.search(rf"attention_nb\.{n}\b", text)}
+        for name, text in texts.items()
     }
     reached, more = {module}, True
     while more:

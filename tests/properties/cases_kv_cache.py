@@ -131,17 +131,9 @@ def right_rolling(self, n_q):
     sees = lambda i, j: j <= i and (j > i - self.window or j < self.n_sinks)
     if self.n_new == 1 or self.longest <= self.window:
         return None
-    return torch.tensor(
-        [
-            [
-                [
-                    [sees(i, j) for j in self.key_positions.tolist()]
-                    for i in range(self.longest - n_q, self.longest)
-                ]
-            ]
-            for _ in self.lengths
-        ]
-    )
+    keys, queries = self.key_positions.tolist(), range(self.longest - n_q, self.longest)
+    mask = [[sees(i, j) for j in keys] for i in queries]
+    return torch.tensor([[mask] for _ in self.lengths])
 
 
 def right_held_positions(self):

@@ -89,19 +89,17 @@ def right_weights(directory, dtype=None):
     return dict(sorted(found.items()))
 
 
+def loaded_weights(directory, dtype=None):
+    named = sorted(nb.load_model(directory, dtype).named_parameters())
+    return {name: p.detach() for name, p in named}
+
+
 FOLDERS = st.sampled_from([1, 2]).map(folder)
+DTYPES = st.sampled_from([None, torch.float32, torch.float64, torch.float16, torch.bfloat16])
 CASES = {
     "load_model": Case(
-        lambda directory, dtype=None: {
-            name: p.detach()
-            for name, p in sorted(nb.load_model(directory, dtype).named_parameters())
-        },
-        args(
-            directory=st.one_of(FOLDERS, FOLDERS.map(str)),
-            dtype=st.sampled_from(
-                [None, torch.float32, torch.float64, torch.float16, torch.bfloat16]
-            ),
-        ),
+        loaded_weights,
+        args(directory=st.one_of(FOLDERS, FOLDERS.map(str)), dtype=DTYPES),
         right_weights,
         "dtype",
     ),

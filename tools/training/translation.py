@@ -83,18 +83,8 @@ def jobs() -> list[Job]:
         made += [
             Job(f"{name}-{seed}", seeded(SHORT, seed), forms=(True,), unseen=unseen) for seed in FEW
         ]
-    return (
-        made
-        + hot_jobs()
-        + [
-            Job(
-                "leak-0",
-                Settings(stops=(25, 50, 100, 150, 200, 300), patience=99),
-                TranslatorConfig(causal=False),
-                (True,),
-            )
-        ]
-    )
+    short = Settings(stops=(25, 50, 100, 150, 200, 300), patience=99)
+    return made + hot_jobs() + [Job("leak-0", short, TranslatorConfig(causal=False), (True,))]
 
 
 def hot_jobs() -> list[Job]:
