@@ -44,7 +44,8 @@ function draw(stage) {
   const inPicture = (l) => layers[l].rows * layers[l].columns;
   const picture = (l, h) => about.bytes.subarray(begin(l, h), begin(l, h) + inPicture(l));
   function keptPairs(l, h, i) {  // [key, weight] of the largest weights, where not all are kept
-    const k = about.kept, b = about.bytes;
+    const k = about.kept;
+    const b = about.bytes;
     const from = begin(l, h) + inPicture(l) + k * i;
     const far = k * layers[l].n_q;
     const key = (j) => b[from + j] + 256 * b[from + far + j];

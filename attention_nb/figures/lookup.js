@@ -38,7 +38,8 @@ function draw(stage) {
     width: 356, height: tall, viewBox: `0 0 356 ${tall}`, role: "img",
     "aria-label": "The table, and the sentence that is made of its rows",
     style: "font-variant-numeric: tabular-nums" });
-  const middle = wide * cell / 2, bold = "font-weight: 600";
+  const middle = wide * cell / 2;
+  const bold = "font-weight: 600";
   const head = [
     text(15, 0, ""),
     text(from + middle, 0, "the table", bold),

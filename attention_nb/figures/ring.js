@@ -63,7 +63,8 @@ function draw(stage) {
   const way = (r) => {  // an arrow from a rank to the next
     const a = angle(r + 0.5);
     const turn = Math.PI / world - 0.47;
-    const [x, y] = onRing(a - turn), [u, v] = onRing(a + turn);
+    const [x, y] = onRing(a - turn);
+    const [u, v] = onRing(a + turn);
     const back = a + turn + Math.PI / 2 - 0.25;
     const tip = (by) => `L${u - 9 * Math.cos(back + by)} ${v - 9 * Math.sin(back + by)}M${u} ${v}`;
     const d = `M${x} ${y}A${far} ${far} 0 0 1 ${u} ${v}${tip(0.5)}${tip(-0.5)}`;
@@ -113,7 +114,8 @@ function draw(stage) {
     const most = Math.max((n * n) / world, ...ranks.map(upTo));
     ranks.forEach((r) => {
       const { done, now, count } = bars[r];
-      const fresh = pairs(r, step), all = upTo(r);
+      const fresh = pairs(r, step);
+      const all = upTo(r);
       const long = (x) => (full * x) / most;
       const end = from + long(all);
       set(done, { width: long(all - fresh) });

@@ -30,7 +30,8 @@ function draw(stage) {
   const arrows = { ArrowLeft: -1, ArrowRight: 1 };
   const square = { width: side, height: side, rx: 5 };
   function queryParts(i) {
-    const x = queryAt(i), start = x - side / 2;
+    const x = queryAt(i);
+    const start = x - side / 2;
     const look = { fill: "var(--q)", "fill-opacity": 0.25, stroke: "var(--q)" };
     const diagonals = `M${start} ${top}l${side} ${side}m0 ${-side}l${-side} ${side}`;
     return {
@@ -107,7 +108,8 @@ function draw(stage) {
     say(`${names(group)} key head ${mine}. ${wrong ? order : weighed}`);
   }
   function show() {
-    const now = reads(), off = lost();
+    const now = reads();
+    const off = lost();
     const mine = now[chosen];
     queries.forEach((q, i) => showQuery(q, i, now[i], now[i] === mine, off[i]));
     keys.forEach((k, j) => showKey(k, j, j === mine));
