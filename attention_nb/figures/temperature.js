@@ -3,9 +3,15 @@
 function draw(stage) {
   const { view, viewWidth, data, el, set, sum, softmax, number, plural, said, say } = stage;
   const { choices, slider, button, expose } = stage;
-  const { tokens, prefixes, logits } = data, all = [...tokens.keys()], size = tokens.length;
-  let at = data.start, temperature = 1, k = size, p = 1;
-  let drawn = null, seed = 1;
+  const { tokens, prefixes, logits } = data;
+  const all = [...tokens.keys()];
+  const size = tokens.length;
+  let at = data.start;
+  let temperature = 1;
+  let k = size;
+  let p = 1;
+  let drawn = null;
+  let seed = 1;
 
   // ---- What is computed ----
   const highest = (list) => list.indexOf(Math.max(...list));
@@ -43,7 +49,8 @@ function draw(stage) {
 
   // ---- A row for each token: its name, a bar, its probability, how often it was drawn ----
   const text = "font-size: 13px; line-height: 17px; white-space: nowrap";
-  const right = `${text}; text-align: right`, soft = `${text}; color: var(--soft)`;
+  const right = `${text}; text-align: right`;
+  const soft = `${text}; color: var(--soft)`;
   const rows = all.map((i) => ({
     name: el("span", { style: right }, tokens[i]),
     bar: el("div", { class: "moves" }),
@@ -86,7 +93,8 @@ function draw(stage) {
     set(ghost, { style: `${outer}; ${reaching(was)}; ${dashed}; visibility: ${seen}` });
   }
   function showToken(i, now, was) {
-    const { name, value, count } = rows[i], cut = now === 0;
+    const { name, value, count } = rows[i];
+    const cut = now === 0;
     const weight = i === highest(logits[at]) ? 700 : 400;
     const through = cut ? "line-through" : "none";
     showBars(rows[i], now, was);
@@ -112,7 +120,8 @@ function draw(stage) {
     say(`After “${prefixes[at]}”: ${best}. ${cutting(row, was)}`);
   }
   function show() {
-    const row = probabilities(), was = plain();
+    const row = probabilities();
+    const was = plain();
     for (const i of all) showToken(i, row[i], was[i]);
     const changed = all.some((i) => differs(row[i], was[i]));
     const visibility = changed ? "visible" : "hidden";
