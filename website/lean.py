@@ -28,6 +28,12 @@ NEEDED = {  # a file is left out of pages that do not contain this
     "sphinx_highlight.js": None,  # it marks what Sphinx's own search has found
 }
 LOADERS = {".html", ".css", ".js"}
+# What no browser needs: comments of styles, and lines of scripts that are nothing else. A licence
+# begins with "!".
+COMMENTS = {
+    ".css": re.compile(r"/\*(?!!).*?\*/[ ]*\n?", re.S),
+    ".js": re.compile(r"(?m)^[ ]*//(?!!).*\n"),
+}
 # Of a style or a script, and what Sphinx says of its content.
 ADDRESS = re.compile(r"(_static/([\w./-]+)\?v=)\w+")
 # No formula does without: if they came after the style, lines would break anew.
@@ -156,11 +162,12 @@ def spoken(css: str, pages: list[str]) -> str:
 
 
 def trim(path: Path, pages: list[str], formulas: Formulas) -> None:
-    """Take out fonts that no page uses and the addresses of source maps;
+    """Take out comments, fonts that no page uses and the addresses of source maps;
     let text show before a font that may come late.
     """
     text = path.read_text(encoding="utf-8")
     short = re.sub(r"\n?(?://|/\*)# sourceMappingURL=\S+(?: ?\*/)?\n?", "\n", text)
+    short = COMMENTS[path.suffix].sub("", short)
     short = spoken(short, pages) if path.suffix == ".css" else short
     short = re.sub(r"@font-face\s*{(?![^}]*font-display)", "@font-face{font-display:swap;", short)
     short = embed(path, short, formulas)
@@ -204,7 +211,7 @@ def finish(app: Sphinx, failed: Exception | None) -> None:
         written = {path: path.read_text(encoding="utf-8") for path in out.rglob("*.html")}
         pages = [*written.values()]
         formulas = Formulas(page for page in pages if "katex-html" in page)
-        for path in [*out.rglob("_static/**/*.css"), *out.rglob("_static/**/*.js")]:
+        for path in [*out.rglob("_static/**/*.css"), *out.rglob("*.js")]:
             trim(path, pages, formulas)
         prune(out, pages)
         stamp(out, written)

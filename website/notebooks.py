@@ -176,6 +176,7 @@ def prepare(cell: NotebookNode) -> dict[str, str]:
         "imports": bool(tucked) and imports_alone(cell.source),
         "check": cell.id.endswith("-test"),
         "stub": cell.id.endswith("-stub"),
+        "figure": shows_figure(cell),
         "guard": bool(tucked and GUARDS.match(prompt)),
         # must not be wrapped, as sentences are
         "columns": "tensor(" in text or bool(re.search(r"\S {2,}\S", text)),

@@ -1,17 +1,15 @@
-// Draws the charts of a page when they come near, opens and shuts its folds, and helps readers without a mouse.
 (() => {
   "use strict";
 
-  // ---- Story, or everything ----
 
-  // One switch for the folds of all pages, remembered. Answers to exercises stay shut: they are opened one by one. What follows
-  // a question is such a fold; once the question is answered, it stays open.
-  const [story, everything] = document.querySelectorAll(".depth button"), ANSWERED = ".predict:has(details[open]) + .veil";
+  const [story, everything] = document.querySelectorAll(".depth button");
+  const ANSWERED = ".predict:has(details[open]) + .veil";
   if (story) {
     const folds = document.querySelectorAll("details.fold:not(details:not(.fold) details)");
     const show = (depth) => {
       document.documentElement.dataset.depth = depth;
-      for (const fold of folds) fold.open = depth === "everything" || fold.matches(ANSWERED);
+      const shown = (fold) => depth === "everything" || fold.matches(ANSWERED);
+      for (const fold of folds) fold.open = shown(fold);
       story.ariaPressed = depth !== "everything";
       everything.ariaPressed = depth === "everything";
     };
@@ -24,9 +22,7 @@
     show(document.documentElement.dataset.depth ?? "story");
   }
 
-  // ---- Questions that are answered by more than a choice ----
 
-  // A number, an order, or a cell of a table. What is judged is heard from an output; the right answer opens the fold with the reason.
   const RIGHT = "✓ Right.";
   function tell(question, said, text) {
     said.value = text;
@@ -43,11 +39,12 @@
     return said;
   }
 
-  // A box for the number; it says on which side of the answer a wrong one lies.
   function askNumber(question) {
-    const [answer, within] = [question.dataset.answer, question.dataset.within ?? 0].map(Number);
+    const { answer: right, within: share } = question.dataset;
+    const [answer, within] = [right, share ?? 0].map(Number);
     const form = document.createElement("form");
-    form.innerHTML = '<label>Your number <input inputmode="decimal" autocomplete="off" size="8"></label> <button>Check</button> <output></output>';
+    form.innerHTML = '<label>Your number <input inputmode="decimal" autocomplete="off" size="8">'
+      + "</label> <button>Check</button> <output></output>";
     question.querySelector("details").before(form);
     const judge = (text) => {
       const given = Number(text || NaN);
@@ -57,21 +54,24 @@
     };
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      tell(question, form.querySelector("output"), judge(form.querySelector("input").value.trim().replace(/,(?=\d{3}\b)/g, "")));
+      const given = form.querySelector("input").value.trim().replace(/,(?=\d{3}\b)/g, "");
+      tell(question, form.querySelector("output"), judge(given));
     });
   }
 
-  // Items A, B, C: pressed one after another they get the numbers 1, 2, 3. Pressed again, an item and all after it lose theirs.
+  function numbered(item, press) {
+    const name = item.textContent.trim()[0];
+    const place = document.createElement("b");
+    const made = button(place, ...(item.querySelector("p") ?? item).childNodes);
+    item.replaceChildren(made);
+    made.addEventListener("click", () => press(name));
+    return { name, place, made };
+  }
   function askOrder(question, list) {
-    const right = question.dataset.answer.split(" "), chosen = [];
+    const right = question.dataset.answer.split(" ");
+    const chosen = [];
     const said = hint(question, "Press the items in order. Press one again to take it back.");
-    const items = [...list.children].map((item) => {
-      const name = item.textContent.trim()[0], place = document.createElement("b");
-      const made = button(place, ...(item.querySelector("p") ?? item).childNodes);
-      item.replaceChildren(made);
-      made.addEventListener("click", () => press(name));
-      return { name, place, made };
-    });
+    const items = [...list.children].map((item) => numbered(item, press));
     const show = () => items.forEach(({ name, place, made }) => {
       place.textContent = chosen.indexOf(name) + 1 || "";
       made.ariaPressed = chosen.includes(name);
@@ -79,7 +79,8 @@
     function press(name) {
       if (chosen.includes(name)) chosen.splice(chosen.indexOf(name));
       else chosen.push(name);
-      const wrong = right.findIndex((one, i) => one !== chosen[i]), all = chosen.length === right.length;
+      const wrong = right.findIndex((one, i) => one !== chosen[i]);
+      const all = chosen.length === right.length;
       if (all && wrong >= 0) chosen.splice(wrong);  // what is right so far keeps its numbers
       show();
       const verdict = wrong < 0 ? RIGHT : `✗ Not yet. Number ${wrong + 1} is another one.`;
@@ -88,41 +89,47 @@
     show();
   }
 
-  // A table: the right cell is named by its row and its column.
+  function askOneCell(question, said, cell, name) {
+    const made = button(...(cell.querySelector("p") ?? cell).childNodes);
+    made.ariaLabel = `${name}: ${made.textContent.trim()}`;
+    cell.replaceChildren(made);
+    made.addEventListener("click", () => {
+      const isRight = name === question.dataset.answer;
+      made.dataset.judged = isRight ? "right" : "wrong";
+      tell(question, said, isRight ? RIGHT : `✗ Not this one (${name}).`);
+    });
+  }
   function askCell(question, table) {
-    const said = hint(question, "Press a cell of the table."), text = (node) => node.textContent.trim();
+    const said = hint(question, "Press a cell of the table.");
+    const text = (node) => node.textContent.trim();
     const columns = [...table.querySelectorAll("thead th")].map(text);
-    for (const [first, ...cells] of [...table.querySelectorAll("tbody tr")].map((row) => row.children)) {
+    for (const row of table.querySelectorAll("tbody tr")) {
+      const [first, ...cells] = row.children;
       cells.forEach((cell, i) => {
-        const name = `${text(first)}, ${columns[i + 1]}`, made = button(...(cell.querySelector("p") ?? cell).childNodes);
-        made.ariaLabel = `${name}: ${text(made)}`;
-        cell.replaceChildren(made);
-        made.addEventListener("click", () => {
-          made.dataset.judged = name === question.dataset.answer ? "right" : "wrong";
-          tell(question, said, made.dataset.judged === "right" ? RIGHT : `✗ Not this one (${name}).`);
-        });
+        askOneCell(question, said, cell, `${text(first)}, ${columns[i + 1]}`);
       });
     }
   }
-  for (const fold of document.querySelectorAll(".predict details")) fold.addEventListener("toggle", () => {
-    const veil = fold.closest(".predict").nextElementSibling;
-    if (fold.open && veil?.matches(".veil")) veil.open = true;
-  });
+  for (const fold of document.querySelectorAll(".predict details")) {
+    fold.addEventListener("toggle", () => {
+      const veil = fold.closest(".predict").nextElementSibling;
+      if (fold.open && veil?.matches(".veil")) veil.open = true;
+    });
+  }
   for (const question of document.querySelectorAll(".predict[data-answer]")) {
-    const list = question.querySelector(":scope > ul"), table = question.querySelector(":scope > .table-wrapper");
+    const list = question.querySelector(":scope > ul");
+    const table = question.querySelector(":scope > .table-wrapper");
     if (list) askOrder(question, list);
     else if (table) askCell(question, table);
     else askNumber(question);
   }
 
-  // Questions without their answers: only on this paper.
   document.getElementById("print-for-class")?.addEventListener("click", () => {
     document.documentElement.dataset.for = "class";
     print();
   });
   addEventListener("afterprint", () => delete document.documentElement.dataset.for);
 
-  // Where a link leads is open. Browsers open it, too, but some do not, and the switch may have shut it since.
   function unfold(hash) {
     const target = document.getElementById(decodeURIComponent(hash.slice(1)));
     const shut = target?.closest("details:not([open])");
@@ -137,16 +144,21 @@
     if (link) unfold(link.hash);
   });
 
-  // ---- What a term means, or a source is ----
 
-  // The title that a browser shows by itself is for the mouse alone. This is shown by the keyboard and by a finger too, whose
-  // first touch explains and whose second follows the link. Escape closes it, and one may go into it with the mouse.
   const about = document.createElement("div");
   about.id = "explanation";
   about.role = "tooltip";
   about.hidden = true;
   document.body.append(about);
-  let shownFor, leaving;
+  let shownFor;
+  let leaving;
+  function stand(box) {  // below a link, or above it where there is no room
+    const room = document.documentElement.clientWidth - about.offsetWidth - 16;
+    about.style.left = `${Math.max(16, Math.min(box.left, room)) + scrollX}px`;
+    const below = box.bottom + about.offsetHeight + 8 < innerHeight;
+    const top = below ? box.bottom + 4 : box.top - about.offsetHeight - 4;
+    about.style.top = `${top + scrollY}px`;
+  }
   function explain(link) {
     clearTimeout(leaving);
     if (shownFor === link) return;
@@ -155,10 +167,7 @@
     about.textContent = link.dataset.about;
     about.hidden = false;
     link.setAttribute("aria-describedby", about.id);
-    const box = link.getBoundingClientRect(), room = document.documentElement.clientWidth - about.offsetWidth - 16;
-    about.style.left = `${Math.max(16, Math.min(box.left, room)) + scrollX}px`;
-    const below = box.bottom + about.offsetHeight + 8 < innerHeight;
-    about.style.top = `${(below ? box.bottom + 4 : box.top - about.offsetHeight - 4) + scrollY}px`;
+    stand(link.getBoundingClientRect());
   }
   function hide() {
     clearTimeout(leaving);
@@ -166,47 +175,73 @@
     shownFor = undefined;
     about.hidden = true;
   }
-  const later = () => { clearTimeout(leaving); leaving = setTimeout(() => { if (!shownFor?.matches(":focus-visible")) hide(); }, 200); };
+  function later() {
+    clearTimeout(leaving);
+    leaving = setTimeout(() => { if (!shownFor?.matches(":focus-visible")) hide(); }, 200);
+  }
   function explained(link) {
     link.dataset.about = link.title;
     link.removeAttribute("title");
     let touched = false;
-    link.addEventListener("pointerenter", (event) => { if (event.pointerType !== "touch") explain(link); });
+    link.addEventListener("pointerenter", ({ pointerType }) => {
+      if (pointerType !== "touch") explain(link);
+    });
     link.addEventListener("pointerleave", later);
-    link.addEventListener("focus", () => { if (link.matches(":focus-visible")) explain(link); });
+    link.addEventListener("focus", () => {
+      if (link.matches(":focus-visible")) explain(link);
+    });
     link.addEventListener("blur", hide);  // at once: it must not cover what has the focus now
-    link.addEventListener("pointerdown", (event) => { touched = event.pointerType === "touch" && shownFor !== link; });
-    link.addEventListener("click", (event) => { if (touched) { event.preventDefault(); explain(link); touched = false; } });
+    link.addEventListener("pointerdown", ({ pointerType }) => {
+      touched = pointerType === "touch" && shownFor !== link;
+    });
+    link.addEventListener("click", (event) => {
+      if (!touched) return;
+      event.preventDefault();
+      explain(link);
+      touched = false;
+    });
   }
-  document.querySelectorAll("article a[title]:is(.term, [href*='references.html#'])").forEach(explained);
+  const TOLD = "article a[title]:is(.term, [href*='references.html#'])";
+  document.querySelectorAll(TOLD).forEach(explained);
   about.addEventListener("pointerenter", () => clearTimeout(leaving));
   about.addEventListener("pointerleave", later);
   document.addEventListener("keydown", ({ key }) => { if (key === "Escape") hide(); });
-  document.addEventListener("pointerdown", ({ target }) => { if (!shownFor?.contains(target) && !about.contains(target)) hide(); });
+  document.addEventListener("pointerdown", ({ target }) => {
+    if (!shownFor?.contains(target) && !about.contains(target)) hide();
+  });
 
-  // ---- Symbols: pointing at a query, a key, a value or a weight lights up the others ----
 
-  // A row of a table that begins with one stands for it, and so does what has the focus and holds no other. Those rows are
-  // stops for the keyboard.
-  const article = document.querySelector("article"), marked = "[class*='sym-'], [data-sym]";
-  const symbolOf = (node) => node?.dataset.sym ?? /sym-(\w)/.exec(node?.getAttribute("class"))?.[1];
-  const heads = [...article?.querySelectorAll("table.docutils td:first-child") ?? []].filter((cell) => cell.querySelector(":is(.katex, code) [class*='sym-']"));
+  const article = document.querySelector("article");
+  const marked = "[class*='sym-'], [data-sym]";
+  const symbolOf = (node) =>
+    node?.dataset.sym ?? /sym-(\w)/.exec(node?.getAttribute("class"))?.[1];
+  const firsts = [...article?.querySelectorAll("table.docutils td:first-child") ?? []];
+  const heads = firsts.filter((cell) => cell.querySelector(":is(.katex, code) [class*='sym-']"));
   for (const head of heads) head.tabIndex = 0;
   function symbolAt(target) {
-    const hued = getComputedStyle(target).getPropertyValue("--stands-for");  // a cell or a bar of a chart, and of a pair: a weight
+    const hued = getComputedStyle(target).getPropertyValue("--stands-for");
     if (hued) return hued;
+    const inside = () => (target.matches("a, td") ? target.querySelector(marked) : null);
     const head = target.closest("tr")?.firstElementChild;
-    return symbolOf(target.closest(marked) ?? (target.matches("a, td") ? target.querySelector(marked) : null) ?? (heads.includes(head) ? head.querySelector(marked) : null));
+    const inHead = () => (heads.includes(head) ? head.querySelector(marked) : null);
+    return symbolOf(target.closest(marked) ?? inside() ?? inHead());
+  }
+  const lights = document.documentElement.dataset;
+  function focusedSymbol() {
+    const focused = document.activeElement;
+    const seen = article.contains(focused) && focused.matches(":focus-visible");
+    return seen ? symbolAt(focused) : undefined;
   }
   function light({ target }) {
-    const focused = document.activeElement;
-    const symbol = symbolAt(target) ?? (article.contains(focused) && focused.matches(":focus-visible") ? symbolAt(focused) : undefined);
-    if (symbol) document.documentElement.dataset.lit = symbol; else delete document.documentElement.dataset.lit;
+    const symbol = symbolAt(target) ?? focusedSymbol();
+    if (symbol) lights.lit = symbol;
+    else delete lights.lit;
   }
   for (const kind of ["pointerover", "focusin"]) article?.addEventListener(kind, light);
-  article?.addEventListener("focusout", ({ target }) => { if (symbolAt(target) === document.documentElement.dataset.lit) delete document.documentElement.dataset.lit; });
+  article?.addEventListener("focusout", ({ target }) => {
+    if (symbolAt(target) === lights.lit) delete lights.lit;
+  });
 
-  // ---- Charts ----
 
   const here = document.currentScript.src;
   let loading;
@@ -221,7 +256,7 @@
 
   const specOf = (figure) => JSON.parse(figure.querySelector("script").textContent);
   let look;
-  const lookOfAll = () => (look ??= specOf(document.querySelector("figure.chart")).config);  // the first on the page tells it
+  const lookOfAll = () => (look ??= specOf(document.querySelector("figure.chart")).config);
 
   async function draw(figure) {
     try {
@@ -232,14 +267,16 @@
     }
   }
 
-  // All but the words beside the controls is done at once: a printer does not wait, and no control moves once it is there.
   async function paint(figure) {
     if (figure.classList.contains("drawn")) return;
-    const place = figure.querySelector(".chart-view"), form = figure.querySelector(".chart-controls"), data = place.firstElementChild;
+    const place = figure.querySelector(".chart-view");
+    const form = figure.querySelector(".chart-controls");
+    const data = place.firstElementChild;
     try {
-      const chart = document.createElement("div"), spec = specOf(figure);
-      place.replaceChildren(chart);  // of the height that CSS has kept free, so that nothing on the page moves
-      const view = new vega.View(vega.parse(spec, lookOfAll()), { renderer: "svg" }).initialize(chart, form).hover();
+      const chart = document.createElement("div");
+      const spec = specOf(figure);
+      place.replaceChildren(chart);
+      const view = viewOf(spec, chart, form);
       view.run();
       describe(chart, spec.description);
       place.after(folded(data));
@@ -255,7 +292,12 @@
     }
   }
 
-  function describe(chart, text) {  // one picture with a description, not hundreds of nameless marks
+  function viewOf(spec, chart, form) {
+    const view = new vega.View(vega.parse(spec, lookOfAll()), { renderer: "svg" });
+    return view.initialize(chart, form).hover();
+  }
+
+  function describe(chart, text) {
     const picture = chart.querySelector("svg");
     picture.setAttribute("role", "img");
     picture.setAttribute("aria-label", text);
@@ -270,38 +312,39 @@
     return fold;
   }
 
-  // On paper every chart is a picture, come near or not. The library may not be here yet; then it is asked for while the
-  // printer stands still. A page that was opened from a disk may not do that, so it has loaded the library when it was idle.
+  function loadAtOnce() {
+    const request = new XMLHttpRequest();
+    request.open("GET", address, false);
+    request.send();
+    const script = document.createElement("script");
+    document.head.append(Object.assign(script, { textContent: request.responseText }));
+  }
   addEventListener("beforeprint", () => {
     const left = document.querySelectorAll("figure.chart:not(.drawn)");
     try {
-      if (left.length && !window.vega) {
-        const request = new XMLHttpRequest();
-        request.open("GET", address, false);
-        request.send();
-        document.head.append(Object.assign(document.createElement("script"), { textContent: request.responseText }));
-      }
+      if (left.length && !window.vega) loadAtOnce();
       for (const figure of left) paint(figure).catch(console.error);
     } catch { }
   });
 
-  // A chart with controls says its state in words. For those who only hear the page, the first line is the position of
-  // the slider, which would else be a bare number; the others are read out after each change.
   function respond(figure, form, view) {
     const said = document.createElement("output");
     form.append(said);
-    form.prepend(...form.querySelectorAll(".vega-bind:has([type=radio])"));  // which sentence, then which word of it
-    for (const group of form.querySelectorAll(".vega-bind:has([type=radio])")) {
+    const choices = form.querySelectorAll(".vega-bind:has([type=radio])");
+    form.prepend(...choices);  // which sentence, then which word of it
+    for (const group of choices) {
       group.role = "radiogroup";
       group.ariaLabel = group.querySelector(".vega-bind-name").textContent;
     }
     async function tell() {
       await view.runAsync();
-      const [state, ...rest] = [...figure.querySelectorAll(".readout_marks tspan")].map((line) => line.textContent);
+      const lines = [...figure.querySelectorAll(".readout_marks tspan")];
+      const [state, ...rest] = lines.map((line) => line.textContent);
       for (const slider of form.querySelectorAll("[type=range]")) slider.ariaValueText = state;
       if (said.value !== rest.join(", ")) said.value = rest.join(", ");
     }
-    for (const change of ["input", "change", "click", "pointerover"]) figure.addEventListener(change, tell);
+    const changes = ["input", "change", "click", "pointerover"];
+    for (const change of changes) figure.addEventListener(change, tell);
     form.addEventListener("submit", (event) => event.preventDefault());
     return tell;
   }
@@ -314,36 +357,40 @@
     }
   }, { rootMargin: "600px 0px" });
   for (const figure of document.querySelectorAll("figure.chart")) near.observe(figure);
-  if (location.protocol === "file:" && document.querySelector("figure.chart")) setTimeout(() => library().catch(console.error), 1000);
+  if (location.protocol === "file:" && document.querySelector("figure.chart")) {
+    setTimeout(() => library().catch(console.error), 1000);
+  }
 
-  // ---- Drawings that take the margin: the contents of the page step aside while one is in sight ----
 
-  const contents = document.querySelector(".toc-drawer"), beside = new Set();
+  const contents = document.querySelector(".toc-drawer");
+  const beside = new Set();
   const passing = new IntersectionObserver((entries) => {
-    for (const { isIntersecting, target } of entries) beside[isIntersecting ? "add" : "delete"](target);
+    for (const { isIntersecting, target } of entries) {
+      if (isIntersecting) beside.add(target);
+      else beside.delete(target);
+    }
     contents.classList.toggle("aside", beside.size > 0);
   }, { rootMargin: "0px 0px -10% 0px" });
   for (const figure of document.querySelectorAll("article figure.drawing")) {
     if (figure.offsetWidth > figure.parentElement.clientWidth + 1) passing.observe(figure);
   }
 
-  // ---- Keyboard ----
 
-  // What scrolls sideways must be reachable by keyboard, and what does not must not be a stop.
-  const scrollers = "pre, .table-wrapper, .text_html:has(> table), .text_html > details, .chart-view, .chart-data, .katex-display > .katex";
+  const scrollers = [
+    "pre", ".table-wrapper", ".text_html:has(> table)", ".text_html > details",
+    ".chart-view", ".chart-data", ".katex-display > .katex"].join(", ");
   function reach(...boxes) {
     const wide = boxes.map((box) => box.scrollWidth > box.clientWidth);
     const scroll = boxes.map((box, i) => wide[i] || box.scrollHeight > box.clientHeight);
-    boxes.forEach((box, i) => {  // all are measured first: a change between would lay out the page again
+    boxes.forEach((box, i) => {
       box.classList.toggle("scrolls", wide[i] && !box.matches("pre"));
-      if (scroll[i]) box.tabIndex = 0; else box.removeAttribute("tabindex");
+      if (scroll[i]) box.tabIndex = 0;
+      else box.removeAttribute("tabindex");
     });
   }
   const sized = new ResizeObserver((entries) => reach(...entries.map(({ target }) => target)));
   for (const box of document.querySelectorAll(scrollers)) sized.observe(box);
 
-  // Furo opens its menus on a narrow page by labels of hidden checkboxes, which a mouse can click. Here they become
-  // buttons, which lead into the menu; Escape, a choice, or Tab past its end closes it.
   function asButton(label, name) {
     const button = document.createElement("button");
     button.className = label.className;
@@ -352,19 +399,29 @@
     label.replaceWith(button);
     return button;
   }
+  function whenLeft(menu, close) {
+    menu.addEventListener("click", ({ target }) => {
+      if (target.closest("a")) close();
+    });
+    menu.addEventListener("focusout", ({ relatedTarget: next }) => {
+      if (next && !menu.contains(next)) close();
+    });
+  }
   function openable(box, menu) {
     const labels = [...document.querySelectorAll(`label[for="${box.id}"]:not(.overlay)`)];
-    const buttons = labels.map((label) => asButton(label, menu.getAttribute("aria-label"))), shown = (element) => element.offsetParent;
+    const name = menu.getAttribute("aria-label");
+    const buttons = labels.map((label) => asButton(label, name));
+    const shown = (element) => element.offsetParent;
     const open = (wanted) => {
       box.checked = wanted;
       for (const button of buttons) button.setAttribute("aria-expanded", wanted);
     };
-    for (const button of buttons) button.addEventListener("click", () => {
+    const enter = () => {
       open(true);
       [...menu.querySelectorAll("a, input")].find(shown).focus();
-    });
-    menu.addEventListener("click", ({ target }) => target.closest("a") && open(false));
-    menu.addEventListener("focusout", ({ relatedTarget: next }) => next && !menu.contains(next) && open(false));
+    };
+    for (const button of buttons) button.addEventListener("click", enter);
+    whenLeft(menu, () => open(false));
     menu.addEventListener("keydown", ({ key }) => {
       if (key !== "Escape" || !box.checked) return;
       buttons.find(shown).focus();
@@ -373,5 +430,8 @@
     box.addEventListener("change", () => open(box.checked));  // a click beside the menu
     open(false);
   }
-  for (const [name, drawer] of [["__navigation", ".sidebar-drawer"], ["__toc", ".toc-drawer"]]) openable(document.getElementById(name), document.querySelector(drawer));
+  const drawers = [["__navigation", ".sidebar-drawer"], ["__toc", ".toc-drawer"]];
+  for (const [name, drawer] of drawers) {
+    openable(document.getElementById(name), document.querySelector(drawer));
+  }
 })();

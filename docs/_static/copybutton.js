@@ -1,4 +1,3 @@
-// Localization support
 const messages = {
   'en': {
     'copy': 'Copy',
@@ -64,7 +63,6 @@ let iconCheck = `<svg xmlns="http://www.w3.org/2000/svg" class="icon icon-tabler
   <path d="M5 12l5 5l10 -10" />
 </svg>`
 
-// If the user specified their own SVG use that, otherwise use the default
 let iconCopy = ``;
 if (!iconCopy) {
   iconCopy = `<svg xmlns="http://www.w3.org/2000/svg" class="icon icon-tabler icon-tabler-copy" width="44" height="44" viewBox="0 0 24 24" stroke-width="1.5" stroke="#000000" fill="none" stroke-linecap="round" stroke-linejoin="round">
@@ -93,7 +91,6 @@ const runWhenDOMLoaded = cb => {
 
 const codeCellId = index => `codecell${index}`
 
-// Clears selected text since ClipboardJS will select the text when copying
 const clearSelection = () => {
   if (window.getSelection) {
     window.getSelection().removeAllRanges()
@@ -102,36 +99,27 @@ const clearSelection = () => {
   }
 }
 
-// Changes tooltip text for a moment, then changes it back
-// We want the timeout of our `success` class to be a bit shorter than the
-// tooltip and icon change, so that we can hide the icon before changing back.
 var timeoutIcon = 2000;
 var timeoutSuccessClass = 1500;
 
 const temporarilyChangeTooltip = (el, oldText, newText) => {
   el.setAttribute('data-tooltip', newText)
   el.classList.add('success')
-  // Remove success a little bit sooner than we change the tooltip
-  // So that we can use CSS to hide the copybutton first
   setTimeout(() => el.classList.remove('success'), timeoutSuccessClass)
   setTimeout(() => el.setAttribute('data-tooltip', oldText), timeoutIcon)
 }
 
-// Changes the copy button icon for two seconds, then changes it back
 const temporarilyChangeIcon = (el) => {
   el.innerHTML = iconCheck;
   setTimeout(() => {el.innerHTML = iconCopy}, timeoutIcon)
 }
 
 const addCopyButtonToCodeCells = () => {
-  // If ClipboardJS hasn't loaded, wait a bit and try again. This
-  // happens because we load ClipboardJS asynchronously.
   if (window.ClipboardJS === undefined) {
     setTimeout(addCopyButtonToCodeCells, 250)
     return
   }
 
-  // Add copybuttons to all of our code cells
   const COPYBUTTON_SELECTOR = 'div:not(.output) > div.highlight > pre';
   const codeCells = document.querySelectorAll(COPYBUTTON_SELECTOR)
   codeCells.forEach((codeCell, index) => {
@@ -159,23 +147,18 @@ function escapeRegExp(string) {
 function filterText(target, exclude) {
     const clone = target.cloneNode(true);  // clone as to not modify the live DOM
     if (exclude) {
-        // remove excluded nodes
         clone.querySelectorAll(exclude).forEach(node => node.remove());
     }
     return clone.innerText;
 }
 
-// Callback when a copy button is clicked. Will be passed the node that was clicked
-// should then grab the text and replace pieces of text that shouldn't be used in output
 function formatCopyText(textContent, copybuttonPromptText, isRegexp = false, onlyCopyPromptLines = true, removePrompts = true, copyEmptyLines = true, lineContinuationChar = "", hereDocDelim = "") {
     var regexp;
     var match;
 
-    // Do we check for line continuation characters and "HERE-documents"?
     var useLineCont = !!lineContinuationChar
     var useHereDoc = !!hereDocDelim
 
-    // create regexp to capture prompt and remaining line
     if (isRegexp) {
         regexp = new RegExp('^(' + copybuttonPromptText + ')(.*)')
     } else {
@@ -207,12 +190,10 @@ function formatCopyText(textContent, copybuttonPromptText, isRegexp = false, onl
         }
     }
 
-    // If no lines with the prompt were found then just use original lines
     if (lineGotPrompt.some(v => v === true)) {
         textContent = outputLines.join('\n');
     }
 
-    // Remove a trailing newline to avoid auto-running when pasting
     if (textContent.endsWith("\n")) {
         textContent = textContent.slice(0, -1)
     }
@@ -223,17 +204,14 @@ function formatCopyText(textContent, copybuttonPromptText, isRegexp = false, onl
 var copyTargetText = (trigger) => {
   var target = document.querySelector(trigger.attributes['data-clipboard-target'].value);
 
-  // get filtered text
   let exclude = '.linenos';
 
   let text = filterText(target, exclude);
   return formatCopyText(text, '', false, true, true, true, '', '')
 }
 
-  // Initialize with a callback so we can modify the text before copy
   const clipboard = new ClipboardJS('.copybtn', {text: copyTargetText})
 
-  // Update UI with error/success messages
   clipboard.on('success', event => {
     clearSelection()
     temporarilyChangeTooltip(event.trigger, messages[locale]['copy'], messages[locale]['copy_success'])

@@ -34,8 +34,6 @@ const Documentation = {
   PLURAL_EXPR: (n) => (n === 1 ? 0 : 1),
   LOCALE: "unknown",
 
-  // gettext and ngettext don't access this so that the functions
-  // can safely bound to a different name (_ = Documentation.gettext)
   gettext: (string) => {
     const translated = Documentation.TRANSLATIONS[string];
     switch (typeof translated) {
@@ -96,7 +94,6 @@ const Documentation = {
   },
 
   initOnKeyListeners: () => {
-    // only install a listener if it is really needed
     if (
       !DOCUMENTATION_OPTIONS.NAVIGATION_WITH_KEYS &&
       !DOCUMENTATION_OPTIONS.ENABLE_SEARCH_SHORTCUTS
@@ -104,9 +101,7 @@ const Documentation = {
       return;
 
     document.addEventListener("keydown", (event) => {
-      // bail for input elements
       if (BLACKLISTED_KEY_CONTROL_ELEMENTS.has(document.activeElement.tagName)) return;
-      // bail with special keys
       if (event.altKey || event.ctrlKey || event.metaKey) return;
 
       if (!event.shiftKey) {
@@ -132,7 +127,6 @@ const Documentation = {
         }
       }
 
-      // some keyboard layouts may need Shift to get /
       switch (event.key) {
         case "/":
           if (!DOCUMENTATION_OPTIONS.ENABLE_SEARCH_SHORTCUTS) break;
@@ -143,7 +137,6 @@ const Documentation = {
   },
 };
 
-// quick alias for translations
 const _ = Documentation.gettext;
 
 _ready(Documentation.init);

@@ -1,38 +1,57 @@
 (() => {
-// Two arrows to drag, and their dot product.
 function draw({ view, data, el, svg, set, clamp, dot, number, said, say, plane, expose }) {
   const [a, b] = data.arrows.map((arrow) => [...arrow]);
   const { root, arrow, drag, at } = plane(300, 3);
   set(root, { "aria-label": "Two arrows from the middle" });
-  // The plane in two halves: on the side of b an arrow is alike, on the other opposed.
-  const halves = ["--neutral", "--rose"].map((hue) => svg("path", { fill: `var(${hue})`, "fill-opacity": 0.14 }));
-  const words = ["alike", "opposed"].map((word) => svg("text", { class: "halo", "text-anchor": "middle", "aria-hidden": true, style: "font-size: 13px" }, word));
+
+  const halves = ["--neutral", "--rose"].map((hue) =>
+    svg("path", { fill: `var(${hue})`, "fill-opacity": 0.14 }));
+  const words = ["alike", "opposed"].map((word) =>
+    svg("text", { class: "halo", "text-anchor": "middle", "aria-hidden": true,
+      style: "font-size: 13px" }, word));
   const edge = svg("path", { stroke: "var(--soft)", "stroke-width": 1.5 });
-  root.append(svg("svg", { width: 300, height: 300, style: "overflow: hidden", "aria-hidden": true }, ...halves, edge));
+  root.append(svg("svg", { width: 300, height: 300, style: "overflow: hidden",
+    "aria-hidden": true }, ...halves, edge));
   root.append(...words);
+  const far = 9;  // outside of the plane
   function divide() {
-    const long = Math.hypot(...b), [x, y] = b.map((n) => n / long), far = 9, visibility = long ? "visible" : "hidden";
+    const long = Math.hypot(...b);
+    const [x, y] = b.map((n) => n / long);
+    const visibility = long ? "visible" : "hidden";
     for (const node of [...halves, edge, ...words]) set(node, { visibility });
     if (!long) return;
-    const ends = [[-y * far, x * far], [y * far, -x * far]], line = ends.map(at).join("L");
+    const ends = [[-y * far, x * far], [y * far, -x * far]];
+    const line = ends.map(at).join("L");
     set(edge, { d: `M${line}` });
-    [1, -1].forEach((way, i) => set(halves[i], { d: `M${line}L${[...ends].reverse().map(([u, v]) => at([u + way * x * far, v + way * y * far])).join("L")}Z` }));
-    const side = -y * a[0] + x * a[1] > 0 ? -1 : 1, along = side * Math.min(2.4 / Math.max(Math.abs(y), 1e-9), 2.75 / Math.max(Math.abs(x), 1e-9));
-    const off = 0.6 * Math.abs(x) + 0.25 * Math.abs(y);  // from the edge, as wide and as high as a word
     [1, -1].forEach((way, i) => {
-      const place = [-y * along + way * x * off, x * along + way * y * off].map((n, j) => clamp(n, j ? -2.8 : -2.4, j ? 2.8 : 2.4)), [left, top] = at(place);
+      const outer = ends.map(([u, v]) => at([u + way * x * far, v + way * y * far])).reverse();
+      set(halves[i], { d: `M${line}L${outer.join("L")}Z` });
+    });
+    placeWords([x, y]);
+  }
+  function placeWords([x, y]) {  // along the edge, on the side of it where a is not
+    const side = -y * a[0] + x * a[1] > 0 ? -1 : 1;
+    const [up, right] = [2.4 / Math.max(Math.abs(y), 1e-9), 2.75 / Math.max(Math.abs(x), 1e-9)];
+    const along = side * Math.min(up, right);
+    const off = 0.6 * Math.abs(x) + 0.25 * Math.abs(y);  // from it, as wide and high as a word
+    [1, -1].forEach((way, i) => {
+      const u = clamp(-y * along + way * x * off, -2.4, 2.4);
+      const v = clamp(x * along + way * y * off, -2.8, 2.8);
+      const [left, top] = at([u, v]);
       set(words[i], { x: left, y: top + 5 });
     });
   }
-  const shadow = svg("path", { stroke: "var(--neutral)", "stroke-width": 7, opacity: 0.55, "stroke-linecap": "round" });
+  const shadow = svg("path", { stroke: "var(--neutral)", "stroke-width": 7, opacity: 0.55,
+    "stroke-linecap": "round" });
   const drop = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "4 4" });
   root.append(shadow, drop);
   const arrows = [arrow("var(--q)", "a"), arrow("var(--k)", "b")];
   for (const i of [0, 1]) set(arrows[i].node, { "data-sym": "qk"[i] });
-  // Its sum: each number in the colour of its arrow, the total, and how far it is from zero.
+
   const sum = el("div", { style: "font-size: 17px; font-variant-numeric: tabular-nums" });
   const total = el("div", { style: "margin: 0.2rem 0 0.4rem; font-size: 32px; font-weight: 600" });
-  const most = 18, bar = el("div");  // two arrows into the same corner
+  const most = 18;  // two arrows into the same corner
+  const bar = el("div");
   const half = (hue) => `color-mix(in srgb, var(--${hue}) 18%, transparent)`;
   const track = "position: relative; height: 14px; margin-bottom: 0.8rem; "
     + `background: linear-gradient(90deg, ${half("rose")} 50%, ${half("neutral")} 50%)`;
@@ -40,15 +59,25 @@ function draw({ view, data, el, svg, set, clamp, dot, number, said, say, plane, 
     + "border-left: 1.5px solid var(--soft)" });
   const coloured = (sym, text) => el("span", { "data-sym": sym, style: "font-weight: 600" }, text);
   function measure(product) {
-    const hue = product < 0 ? "rose" : "neutral", side = product < 0 ? "right" : "left";
+    const hue = product < 0 ? "rose" : "neutral";
+    const side = product < 0 ? "right" : "left";
     set(bar, { style: `position: absolute; ${side}: 50%; top: 0; bottom: 0; `
       + `width: ${(50 * Math.abs(product) / most).toFixed(2)}%; background: var(--${hue})` });
+  }
+  function told(product) {
+    const long = [a, b].every((arrow) => arrow.some(Boolean));
+    if (!long) return "An arrow of length 0 has no direction: the product is 0.";
+    if (Math.abs(product) < 0.005) return "A right angle: the product is 0.";
+    return product > 0 ? "They are alike: the product is positive."
+      : "They are opposed: the product is negative.";
   }
 
   function show() {
     divide();
-    const product = dot(a, b), share = product / Math.max(dot(b, b), 1e-9);
-    arrows[0].point(a); arrows[1].point(b);
+    const product = dot(a, b);
+    const share = product / Math.max(dot(b, b), 1e-9);
+    arrows[0].point(a);
+    arrows[1].point(b);
     const foot = b.map((x) => x * share);
     set(shadow, { d: `M${at([0, 0])}L${at(foot)}` });
     set(drop, { d: `M${at(a)}L${at(foot)}` });
@@ -57,15 +86,17 @@ function draw({ view, data, el, svg, set, clamp, dot, number, said, say, plane, 
     sum.replaceChildren(coloured("q", "a"), " · ", coloured("k", "b"), ...parts);
     total.textContent = `= ${number(product)}`;
     measure(product);
-    const long = [a, b].every((arrow) => arrow.some(Boolean));
-    say(!long ? "An arrow of length 0 has no direction: the product is 0." : Math.abs(product) < 0.005 ? "A right angle: the product is 0." :
-      product > 0 ? "They are alike: the product is positive." : "They are opposed: the product is negative.");
+    say(told(product));
   }
+  const moves = (arrow) => (to) => {
+    [arrow[0], arrow[1]] = to;
+    show();
+  };
   const right = el("div", { style: "flex: 1 1 15rem; max-width: 22rem" }, sum, total,
     el("div", { "aria-hidden": true, style: track }, bar, zero), said);
   view.append(el("div", { class: "beside", style: "gap: 0.75rem 2rem; margin: 0" }, root, right));
-  set(drag("arrow a", a, (to) => { [a[0], a[1]] = to; show(); }).node, { "data-sym": "q" });
-  set(drag("arrow b", b, (to) => { [b[0], b[1]] = to; show(); }).node, { "data-sym": "k" });
+  set(drag("arrow a", a, moves(a)).node, { "data-sym": "q" });
+  set(drag("arrow b", b, moves(b)).node, { "data-sym": "k" });
   expose(() => ({ arrows: [a, b], product: dot(a, b) }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=arrows]")) draw(stage(figure));

@@ -1,13 +1,13 @@
 (() => {
-// Beam search as a tree: at each step all continuations of the kept hypotheses compete, and the
-// best stay.
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, number, grouped, listed, said, say } = stage;
   const { choices, slider, player, motion, expose } = stage;
-  const { tokens, end, next } = data, spare = 2, wide = viewWidth >= 600;
-  let width = data.width, step = data.step;
+  const { tokens, end, next } = data;
+  const spare = 2;
+  const wide = viewWidth >= 600;
+  let width = data.width;
+  let step = data.step;
 
-  // ---- The search: a hypothesis is its ids, its parent, the total of its log-probabilities ----
   const ended = ({ ids }) => ids.at(-1) === end;
   function continuations(one, from) {
     if (ended(one)) return [{ ...one, from, p: 1 }];
@@ -29,9 +29,12 @@ function draw(stage) {
   const steps = () => searched.get(width), last = () => steps().length - 1;
   const columns = Math.max(...[...searched.values()].map((of) => of.length));
 
-  // ---- The tree: a column for each step, the best on top ----
   const full = wide ? 690 : 350, gap = (full - 34) / (columns - 1);
-  const line = 50, r = wide ? 15 : 12, deep = 3 + spare, top = 42, high = top + deep * line - 18;
+  const line = 50;
+  const r = wide ? 15 : 12;
+  const deep = 3 + spare;
+  const top = 42;
+  const high = top + deep * line - 18;
   const at = (t, rank) => [17 + t * gap, top + rank * line];
   const root = svg("svg", {
     width: full,
@@ -54,7 +57,8 @@ function draw(stage) {
   }
   function standing(t, rank) {  // is it kept, does it live on, and is it the best?
     const kept = rank < steps()[t].kept.length;
-    const lives = kept && alive(t, rank), top = lives && best(t, rank);
+    const lives = kept && alive(t, rank);
+    const top = lives && best(t, rank);
     const ink = top ? "var(--rose)" : lives ? "var(--neutral)" : "var(--soft)";
     return { kept, lives, top, ink, dashes: kept ? null : "3 3" };
   }
@@ -82,7 +86,8 @@ function draw(stage) {
     svg("text", { x, y, "text-anchor": "middle", style }, text);
   function nameAt([x, y], one, kept) {
     const name = one.ids.length ? (ended(one) ? "end" : tokens[one.ids.at(-1)]) : "▸";
-    const size = name === "end" ? 11 : 14, look = kept ? "font-weight: 600" : "fill: var(--soft)";
+    const size = name === "end" ? 11 : 14;
+    const look = kept ? "font-weight: 600" : "fill: var(--soft)";
     return label(x, y + 4.5, name, `font-size: ${size}px; ${look}`);
   }
   function totalAt([x, y], one, kept) {
@@ -90,7 +95,8 @@ function draw(stage) {
     return set(label(x, y + r + 13, number(one.total), style), { class: "halo" });
   }
   function nodeOf(t, one, rank, moved) {  // one hypothesis, and the line from its parent
-    const from = at(t - 1, one.from ?? 0), how = standing(t, rank);
+    const from = at(t - 1, one.from ?? 0);
+    const how = standing(t, rank);
     const to = at(t, rank).map((z, i) => from[i] + (z - from[i]) * moved);
     const node = [circleAt(to, how), nameAt(to, one, how.kept)];
     return t ? [pathOf(one, from, to, how), ...node, totalAt(to, one, how.kept)] : node;
@@ -111,7 +117,6 @@ function draw(stage) {
     root.replaceChildren(...heads(), ...steps().slice(0, step + 1).flatMap(column));
   }
 
-  // ---- What is said ----
   function written({ ids }) {
     const words = ids.filter((id) => id !== end).map((id) => tokens[id]);
     return `“${words.join(" ")}”`;
@@ -130,11 +135,11 @@ function draw(stage) {
   }
   function tell() {
     if (step < last()) { tellStep(steps()[step]); return; }
-    const [one] = steps()[step].kept, p = number(Math.exp(one.total));
+    const [one] = steps()[step].kept;
+    const p = number(Math.exp(one.total));
     say(`Done: ${scored(one)} is the best, with probability ${p}. ${compared(one)}`);
   }
 
-  // ---- What changes ----
   const grow = motion();
   function show(moved) {
     tell();

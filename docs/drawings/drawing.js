@@ -1,15 +1,3 @@
-// The widths of all figures of a page are read at once, before the first is drawn: read after a change, each would lay the
-// whole page out anew.
-const widths = new WeakMap();
-function widthOf(view) {
-  if (!widths.has(view)) {
-    const views = [view, ...document.querySelectorAll("figure.drawing > .view")];
-    for (const one of views) widths.set(one, one.clientWidth);
-  }
-  return widths.get(view);
-}
-
-// What every drawing is made of. `stage(figure)` gives a script its data, its room, and ways to draw, ask and move.
 function stage(figure) {
   "use strict";
   const view = figure.querySelector(".view");
@@ -18,7 +6,15 @@ function stage(figure) {
   const viewWidth = widthOf(view);
   view.replaceChildren();
 
-  // ---- Elements: el("p", { class: "row" }, "text", child); what begins with "on" listens ----
+  function widthOf(view) {
+    const widths = stage.widths ??= new WeakMap();
+    if (!widths.has(view)) {
+      const views = [view, ...document.querySelectorAll("figure.drawing > .view")];
+      for (const one of views) widths.set(one, one.clientWidth);
+    }
+    return widths.get(view);
+  }
+
   function fill(node, attributes, children) {
     for (const [name, value] of Object.entries(attributes ?? {})) {
       if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
@@ -28,15 +24,18 @@ function stage(figure) {
     if (children.length) node.replaceChildren(...children);
     return node;
   }
-  const el = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
+  const el = (tag, attributes, ...children) =>
+    fill(document.createElement(tag), attributes, children);
   const svg = (tag, attributes, ...children) =>
     fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
   const set = (node, attributes, ...children) => fill(node, attributes, children);
 
-  // ---- Numbers: as the package computes them ----
-  const sum = (list) => list.reduce((a, b) => a + b, 0), clamp = (x, low, high) => Math.max(low, Math.min(high, x));
+  const sum = (list) => list.reduce((a, b) => a + b, 0);
+  const clamp = (x, low, high) => Math.max(low, Math.min(high, x));
   const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
-  const matmul = (rows, matrix) => rows.map((row) => matrix[0].map((_, j) => dot(row, matrix.map((r) => r[j]))));
+  const column = (matrix, j) => matrix.map((row) => row[j]);
+  const matmul = (rows, matrix) =>
+    rows.map((row) => matrix[0].map((_, j) => dot(row, column(matrix, j))));
   function softmax(scores) {  // -Infinity is forbidden; a row of nothing else is all zero
     const top = Math.max(...scores);
     if (top === -Infinity) return scores.map(() => 0);
@@ -44,9 +43,12 @@ function stage(figure) {
     const total = sum(powers);
     return powers.map((p) => p / total);
   }
-  const mix = (weights, values) => values[0].map((_, j) => dot(weights, values.map((v) => v[j])));
-  const grouped = (x, form) => x.toLocaleString("en", form).replace("-", "−");  // 1,234.5, and no other way in any drawing
-  const number = (x, digits = 2) => grouped(Math.abs(x) < 0.5 * 10 ** -digits ? 0 : x, { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  const mix = (weights, values) => values[0].map((_, j) => dot(weights, column(values, j)));
+  const grouped = (x, form) => x.toLocaleString("en", form).replace("-", "−");
+  function number(x, digits = 2) {
+    const shown = Math.abs(x) < 0.5 * 10 ** -digits ? 0 : x;  // no −0.00
+    return grouped(shown, { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  }
   const quoted = (word) => `“${word}”`;
   const listed = (items, write = quoted) =>
     items.map((item) => write(item)).join(", ").replace(/, (?=[^,]*$)/, " and ");
@@ -54,12 +56,10 @@ function stage(figure) {
   const percent = (part) => `${number(100 * part, 0)} %`;
   const plural = (n, one, more = `${one}s`) => `${grouped(n)} ${n === 1 ? one : more}`;
 
-  // ---- What is heard: a line under the figure, which screen readers read out after each change ----
   const said = el("output", { class: "said", "aria-live": "polite" });
   const say = (text) => { if (said.textContent !== text) said.textContent = text; };
-  const keep = { "data-lm-suppress-shortcuts": "true" };  // JupyterLab would take the keys for itself
+  const keep = { "data-lm-suppress-shortcuts": "true" };
 
-  // ---- Controls: each is made once, and then changed; one that was made anew would be lost to the finger that is on it ----
   function slider(name, { min, max, step, value, input, text = number }) {
     const shown = el("span");
     const range = el("input", { type: "range", min, max, step, value, "aria-label": name, ...keep,
@@ -79,19 +79,23 @@ function stage(figure) {
   }
   function choices(name, options, chosen, input) {  // radio buttons that look like buttons
     const group = `${name}-${Math.random()}`;
-    return el("div", { class: "row", role: "radiogroup", "aria-label": name }, ...options.map((option, i) =>
-      el("label", { class: "choice" },
-        el("input", { type: "radio", name: group, value: i, checked: i === chosen, onchange: () => input(i), ...keep }), option)));
+    const radio = (i) => el("input", { type: "radio", name: group, value: i, checked: i === chosen,
+      onchange: () => input(i), ...keep });
+    return el("div", { class: "row", role: "radiogroup", "aria-label": name },
+      ...options.map((option, i) => el("label", { class: "choice" }, radio(i), option)));
   }
   const button = (text, onclick) => el("button", { type: "button", onclick, ...keep }, text);
   function toggle(text, on, input) {
-    const node = button(text, () => { on = !on; set(node, { "aria-pressed": String(on) }); input(on); });
-    return set(node, { "aria-pressed": String(on) });
+    const press = () => set(node, { "aria-pressed": String(on) });
+    const node = button(text, () => {
+      on = !on;
+      press();
+      input(on);
+    });
+    return press();
   }
-  // A figure begins with its picture and one or two controls; all others are one click away, under these words.
-  const more = (...controls) => el("details", { class: "more" }, el("summary", keep, "More switches"), ...controls);
-  // A button that goes on step by step, from the end anew: `at()` is the step that is shown, `go(i)` shows another. What a
-  // reader chooses meanwhile calls `stop()`.
+  const more = (...controls) =>
+    el("details", { class: "more" }, el("summary", keep, "More switches"), ...controls);
   function player({ at, last, go, ms = () => 750, first = 0 }) {
     let timer = null;
     const node = set(button("", () => (timer === null ? next() : stop())),
@@ -105,90 +109,114 @@ function stage(figure) {
       wait(to < last());
       go(to);
     }
-    function stop() { clearTimeout(timer); wait(false); }
+    function start() {
+      if (timer === null && at() < last()) wait(true);
+    }
+    function stop() {
+      clearTimeout(timer);
+      wait(false);
+    }
     stop();
-    return { node, stop, playing: () => timer !== null, start: () => { if (timer === null && at() < last()) wait(true); } };
+    return { node, stop, playing: () => timer !== null, start };
   }
-  // A player that begins by itself, once, while its figure is in sight, and rests for good when a reader uses the figure: the
-  // function that is given back. Not where motion is unwanted. `first()` goes to where it begins. What it says is not read out.
   function byItself(play, first) {
     if (calm.matches || typeof IntersectionObserver === "undefined") return () => { };
-    const watch = new IntersectionObserver(([{ isIntersecting }]) => (isIntersecting ? play.start() : play.stop()), { threshold: 0.5 });
+    const seen = ([{ isIntersecting }]) => (isIntersecting ? play.start() : play.stop());
+    const watch = new IntersectionObserver(seen, { threshold: 0.5 });
     function end(e) {
       watch.disconnect();
       if (!play.node.contains(e?.target ?? null)) play.stop();  // that button stops by itself
       set(said, { "aria-live": "polite" });
     }
-    for (const kind of ["pointerdown", "keydown", "input"]) figure.addEventListener(kind, end, { once: true, capture: true });
+    for (const kind of ["pointerdown", "keydown", "input"]) {
+      figure.addEventListener(kind, end, { once: true, capture: true });
+    }
     set(said, { "aria-live": "off" });
     first();
     watch.observe(view);
     return end;
   }
 
-  // ---- Motion: f is called with 0 → 1; at once where motion is not wanted ----
   function tween(ms, f) {
-    if (calm.matches) { f(1); return Promise.resolve(); }
+    if (calm.matches) {
+      f(1);
+      return Promise.resolve();
+    }
     return new Promise((done) => {
       const begun = performance.now();
       (function step(now) {
         const t = Math.min(1, (now - begun) / ms);
         f(t * t * (3 - 2 * t));
-        if (t < 1) requestAnimationFrame(step); else done();
+        if (t < 1) requestAnimationFrame(step);
+        else done();
       })(begun);
     });
   }
-  function motion() {  // a tween that gives way when it is begun anew, and promises whether it came to its end
+  function motion() {
     let last = 0;
     return (ms, f) => {
-      const mine = ++last, on = () => mine === last;
+      const mine = ++last;
+      const on = () => mine === last;
       return tween(ms, (t) => { if (on()) f(t); }).then(on);
     };
   }
 
-  // ---- A handle: dragged, it gives `moved` a place in the picture `root`; a key gives `keyed` what `ways` says of it ----
   const onkeys = (ways, keyed) => (e) => {
     const way = ways[e.key];
     if (!way) return;
-    e.preventDefault(); e.stopPropagation();
+    e.preventDefault();
+    e.stopPropagation();
     keyed(way, e);
   };
   function handle(root, name, place, [low, high], moved, ways, keyed) {
-    const node = svg("circle", { ...place, r: 16, fill: "transparent", class: "handle", tabindex: 0, role: "slider",
-      "aria-label": `${name}, move it with the arrow keys`, "aria-valuemin": low, "aria-valuemax": high, ...keep, onkeydown: onkeys(ways, keyed) });
-    node.addEventListener("pointerdown", (e) => { node.setPointerCapture(e.pointerId); e.preventDefault(); node.focus(); });
-    node.addEventListener("touchstart", (e) => e.preventDefault());  // a finger moves it, and not the page: parts of an SVG are inline, and for them `touch-action` does not count
+    const looks = { ...place, r: 16, fill: "transparent", class: "handle" };
+    const node = svg("circle", { ...looks, tabindex: 0, role: "slider",
+      "aria-label": `${name}, move it with the arrow keys`,
+      "aria-valuemin": low, "aria-valuemax": high, ...keep, onkeydown: onkeys(ways, keyed) });
+    node.addEventListener("pointerdown", (e) => {
+      node.setPointerCapture(e.pointerId);
+      e.preventDefault();
+      node.focus();
+    });
+    node.addEventListener("touchstart", (e) => e.preventDefault());
     node.addEventListener("pointermove", (e) => {
       if (!node.hasPointerCapture(e.pointerId)) return;
-      const box = root.getBoundingClientRect(), scale = root.viewBox.baseVal.width / box.width;
+      const box = root.getBoundingClientRect();
+      const scale = root.viewBox.baseVal.width / box.width;
       moved((e.clientX - box.left) * scale, (e.clientY - box.top) * scale);
     });
     return node;
   }
 
-  // ---- A plane with arrows. at([x, y]) gives pixels; arrow(…) can be drawn anew; drag(…) by mouse, touch and keys ----
   function plane(size, reach, low = -reach, step = 1) {
     const unit = size / (reach - low);
     const at = ([x, y]) => [(x - low) * unit, (reach - y) * unit];
-    const root = svg("svg", { width: size, height: size, viewBox: `0 0 ${size} ${size}`, role: "group" });
+    const viewBox = `0 0 ${size} ${size}`;
+    const root = svg("svg", { width: size, height: size, viewBox, role: "group" });
     for (let i = Math.ceil(low / step) * step; i <= reach + 1e-9; i += step) {
-      const [a, b, c, d] = [at([i, low]), at([i, reach]), at([low, i]), at([reach, i])];
+      const d = `M${at([i, low])}L${at([i, reach])}M${at([low, i])}L${at([reach, i])}`;
       const stroke = Math.abs(i) < 1e-9 ? "var(--soft)" : "var(--faint)";
-      root.append(svg("path", { d: `M${a}L${b}M${c}L${d}`, stroke, fill: "none", "aria-hidden": true }));
+      root.append(svg("path", { d, stroke, fill: "none", "aria-hidden": true }));
     }
     const p = { root, at, unit, low, reach };
     return { root, at, arrow: arrow.bind(null, p), drag: drag.bind(null, p) };
   }
   function arrow({ root, at }, colour, text = "") {
-    const line = svg("path", { stroke: colour, "stroke-width": 3, fill: colour, "stroke-linejoin": "round" });
+    const line = svg("path", { stroke: colour, "stroke-width": 3, fill: colour,
+      "stroke-linejoin": "round" });
     const label = svg("text", { "aria-hidden": true, style: "font-weight: 600" }, text);
     const node = svg("g", {}, line, label);
     root.append(node);
     function point(to, from = [0, 0]) {
-      const [x0, y0] = at(from), [x, y] = at(to), length = Math.hypot(x - x0, y - y0) || 1e-9;
-      const [ux, uy] = [(x - x0) / length, (y - y0) / length], h = Math.min(11, length);
+      const [x0, y0] = at(from);
+      const [x, y] = at(to);
+      const length = Math.hypot(x - x0, y - y0) || 1e-9;
+      const [ux, uy] = [(x - x0) / length, (y - y0) / length];
+      const h = Math.min(11, length);  // of its head
       const [bx, by] = [x - ux * h, y - uy * h];
-      set(line, { d: `M${x0} ${y0}L${bx} ${by}M${x} ${y}L${bx - uy * h / 2} ${by + ux * h / 2}L${bx + uy * h / 2} ${by - ux * h / 2}Z` });
+      const left = `${bx - uy * h / 2} ${by + ux * h / 2}`;
+      const right = `${bx + uy * h / 2} ${by - ux * h / 2}`;
+      set(line, { d: `M${x0} ${y0}L${bx} ${by}M${x} ${y}L${left}L${right}Z` });
       set(label, { x: x + ux * 12 + (ux < 0 ? -7 * text.length : 0), y: y + uy * 12 + 5 });
     }
     return { node, label, point };
@@ -197,28 +225,38 @@ function stage(figure) {
   function drag({ root, at, unit, low, reach }, name, value, moved, by = 0.1) {
     function move(to) {
       value = to.map((x) => Math.round(clamp(x, low, reach) / by) * by);
-      const [x, y] = at(value), [right, up] = value.map((n) => number(n, 1));
-      set(node, { cx: x, cy: y, "aria-valuenow": value[0].toFixed(1), "aria-valuetext": `${right} right, ${up} up` });
+      const [cx, cy] = at(value);
+      const [right, up] = value.map((n) => number(n, 1));
+      set(node, { cx, cy, "aria-valuenow": value[0].toFixed(1),
+        "aria-valuetext": `${right} right, ${up} up` });
       moved(value);
     }
-    const node = handle(root, name, {}, [low, reach], (x, y) => move([x / unit + low, reach - y / unit]), ways,
-      (way, e) => move(value.map((n, i) => n + way[i] * by * (e.shiftKey ? 5 : 1))));
+    const pulled = (x, y) => move([x / unit + low, reach - y / unit]);
+    const keyed = (way, e) => move(value.map((n, i) => n + way[i] * by * (e.shiftKey ? 5 : 1)));
+    const node = handle(root, name, {}, [low, reach], pulled, ways, keyed);
     root.append(node);
     move(value);
     return { node, move };
   }
 
-  // What has `data-sym` is a query, a key, a value or a weight: pointed at or focused, it lights up all that are the same.
-  // A finger that is lifted leaves them lit; so does the focus, when it goes because one points at something else.
-  const lit = document.documentElement?.dataset ?? {}, symbolOf = (node) => node.closest("[data-sym]")?.dataset.sym;
-  const light = ({ target }) => { const sym = symbolOf(target); if (sym) lit.lit = sym; else delete lit.lit; };
+  const lit = document.documentElement?.dataset ?? {};
+  const symbolOf = (node) => node.closest("[data-sym]")?.dataset.sym;
+  function light({ target }) {
+    const sym = symbolOf(target);
+    if (sym) lit.lit = sym;
+    else delete lit.lit;
+  }
   for (const kind of ["pointerover", "focusin", "click"]) view.addEventListener(kind, light);
-  view.addEventListener("pointerleave", ({ pointerType }) => { if (pointerType !== "touch") delete lit.lit; });
-  view.addEventListener("focusout", ({ target }) => { if (symbolOf(target) === lit.lit) delete lit.lit; });
+  view.addEventListener("pointerleave", ({ pointerType }) => {
+    if (pointerType !== "touch") delete lit.lit;
+  });
+  view.addEventListener("focusout", ({ target }) => {
+    if (symbolOf(target) === lit.lit) delete lit.lit;
+  });
 
-  // `state` is what the figure has computed, for the tests that hold it against the package.
   const expose = (state) => { figure.state = state; };
-  return { figure, view, viewWidth, data, el, svg, set, sum, clamp, dot, matmul, softmax, mix, number, grouped,
-    plural, listed, vector, percent, said, say, slider, choices,
-    button, toggle, more, player, byItself, tween, motion, onkeys, handle, plane, expose, keep };
+  return { figure, view, viewWidth, data, el, svg, set,
+    sum, clamp, dot, matmul, softmax, mix, number, grouped, plural, listed, vector, percent,
+    said, say, slider, choices, button, toggle, more, player, byItself,
+    tween, motion, onkeys, handle, plane, expose, keep };
 }

@@ -1,40 +1,50 @@
 (() => {
-// The pictures of a page, one at a time: what is wrong beside what is right, with its story and the way to it.
 function draw({ figure, view, data, el, set, said, say, button, expose, keep }) {
-  const { bugs } = data, count = bugs.length;
-  let shown = 0, ways = [];
+  const { bugs } = data;
+  const count = bugs.length;
+  let shown = 0;
+  let ways = [];  // where the bug stands in the page, and how many tables its picture has
 
-  // ---- A bug is a heading of the page that begins with its number; its picture is the first pair below ----
   const after = (a, b) => Boolean(a.compareDocumentPosition(b) & 4);
   function found(i) {  // looked up anew each time: JupyterLab shows cells only when they come near
     const headings = [...document.querySelectorAll?.("h2, h3") ?? []];
     const heading = headings.find((h) => h.textContent.trim().startsWith(`${i + 1}. `));
     if (!heading) return {};
     const next = headings.find((h) => h !== heading && after(heading, h));
-    const pair = [...document.querySelectorAll("figure.pair")].find((p) => !figure.contains(p) && after(heading, p) && (!next || after(p, next)));
+    const below = (p) => after(heading, p) && (!next || after(p, next));
+    const pairs = [...document.querySelectorAll("figure.pair")];
+    const pair = pairs.find((p) => !figure.contains(p) && below(p));
     return { pair, id: heading.closest("section")?.id || heading.id };
   }
 
-  const pick = el("select", { "aria-label": "Bug", ...keep, onchange: () => go(+pick.value) }, ...bugs.map(([title], i) => el("option", { value: i }, `${i + 1}. ${title}`)));
+  const pick = el("select", { "aria-label": "Bug", ...keep, onchange: () => go(+pick.value) },
+    ...bugs.map(([title], i) => el("option", { value: i }, `${i + 1}. ${title}`)));
   const place = el("div");
   const way = el("a", {}, "See its code, its check and its repair");
+  function copyOf(pair) {
+    const says = pair.querySelector("figcaption b").textContent;
+    const about = el("div", { style: "font-weight: 600; margin-bottom: 0.4rem" }, says);
+    return [about, pair.querySelector(".both").cloneNode(true)];
+  }
   function go(i) {
     shown = (i + count) % count;
-    const [title, story] = bugs[shown], { pair, id } = found(shown);
+    const [title, story] = bugs[shown];
+    const { pair, id } = found(shown);
     pick.value = String(shown);
     set(way, { href: `#${id || `${shown + 1}.-${title.replaceAll(" ", "-")}`}` });
     const picture = el("figure", { class: "pair", style: "margin: 0.4rem 0" });
-    if (pair) {
-      const about = el("div", { style: "font-weight: 600; margin-bottom: 0.4rem" }, pair.querySelector("figcaption b").textContent);
-      picture.append(about, pair.querySelector(".both").cloneNode(true));
-    }
+    if (pair) picture.append(...copyOf(pair));
     place.replaceChildren(picture);
     say(`${shown + 1}. ${title}: ${story}`);
     ways = [id, pair?.querySelectorAll("table").length ?? 0];
   }
   const step = (text, name, by) => set(button(text, () => go(shown + by)), { "aria-label": name });
-  view.append(el("div", { class: "row", style: "margin-top: 0" }, step("‹", "The bug before", -1), pick, step("›", "The next bug", 1)),
-    set(said, { style: "min-height: 2.8em" }), way, place);
+  const steps = [step("‹", "The bug before", -1), pick, step("›", "The next bug", 1)];
+  view.append(
+    el("div", { class: "row", style: "margin-top: 0" }, ...steps),
+    set(said, { style: "min-height: 2.8em" }),
+    way,
+    place);
   go(0);
   expose(() => ({ shown, title: bugs[shown][0], id: ways[0], tables: ways[1] }));
 }

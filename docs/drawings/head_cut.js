@@ -1,26 +1,43 @@
 (() => {
-// Vectors split into heads, the right way and by a shortcut that only has the right shape.
-function draw({ view, viewWidth, data, el, set, number, said, say, choices, onkeys, expose, keep }) {
-  const { x, heads } = data, n = x.length, width = x[0].length, part = width / heads;
+function draw(stage) {
+  const { view, viewWidth, data, el, set, number } = stage;
+  const { said, say, choices, onkeys, expose, keep } = stage;
+  const { x, heads } = data;
+  const n = x.length;
+  const width = x[0].length;
+  const part = width / heads;
   const hues = ["#2a9d9d", "#d1578f", "#b59a1c", "#6b7fd0"];
   const paint = (h) => `color-mix(in srgb, ${hues[h % hues.length]} 34%, transparent)`;
 
-  // ---- What is computed: shapes as PyTorch reads them. A list of heads, each a list of vectors ----
   const flat = x.flat();
-  const shaped = (list, a, b, c) => Array.from({ length: a }, (_, i) => Array.from({ length: b }, (_, j) => list.slice((i * b + j) * c, (i * b + j + 1) * c)));
+  const times = (count, f) => Array.from({ length: count }, (_, i) => f(i));
+  const shaped = (list, a, b, c) =>
+    times(a, (i) => times(b, (j) => list.slice((i * b + j) * c, (i * b + j + 1) * c)));
   const swapped = (t) => t[0].map((_, j) => t.map((_, i) => t[i][j]));
-  const cut = shaped(flat, n, heads, part), right = swapped(cut), wrong = shaped(flat, heads, n, part);
-  const where = (split, m) => {  // the head and the token under which number m (counted in reading order) is found
-    for (let h = 0; h < heads; h++) for (let i = 0; i < n; i++) for (let j = 0; j < part; j++) if (split[h][i][j] === m) return [h, i, j];
+  const cut = shaped(flat, n, heads, part);
+  const right = swapped(cut);
+  const wrong = shaped(flat, heads, n, part);
+  function where(split, m) {
+    for (let h = 0; h < heads; h++) {
+      for (let i = 0; i < n; i++) {
+        const j = split[h][i].indexOf(m);
+        if (j >= 0) return [h, i, j];
+      }
+    }
+  }
+  const order = [...flat.keys()];
+  const found = {
+    right: swapped(shaped(order, n, heads, part)),
+    wrong: shaped(order, heads, n, part),
   };
-  const numbered = shaped([...flat.keys()], n, heads, part);
-  const found = { right: swapped(numbered), wrong: shaped([...flat.keys()], heads, n, part) };
 
-  // ---- Two pictures of the same numbers: each says where a number stands now, and where it lands ----
-  const [wide, high, margin, between] = [36, 28, 62, 14], tokenOf = (m) => Math.floor(m / width), tall = n * high + between;
-  let step = 1, lit = Math.floor(width / heads) + width * (n - 1);
+  const [wide, high, margin, between] = [36, 28, 62, 14];
+  const tall = n * high + between;
+  const tokenOf = (m) => Math.floor(m / width);
+  let step = 1;
+  let lit = Math.floor(width / heads) + width * (n - 1);
   const kinds = { right: "Split, then transpose", wrong: "The final shape at once" };
-  const stackedAt = { right: 2, wrong: 1 };  // the step from which the heads lie one below the other
+  const stackedAt = { right: 2, wrong: 1 };
   const stacked = (kind) => step >= stackedAt[kind];
   function place(kind, m) {  // left and top of a number
     if (stacked(kind)) {
@@ -34,32 +51,46 @@ function draw({ view, viewWidth, data, el, set, number, said, say, choices, onke
   const pitch = Math.min(all / n, 2 * high);
   const rowOf = (i) => Math.round(all / 2 + (i - (n - 1) / 2) * pitch - high / 2);
 
-  // ---- What is drawn once ----
   const arrows = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -width, ArrowDown: width };
   function numbers() {
-    const cells = flat.map((x, m) => el("div", { role: "option", class: "moves", ...keep,
-      onclick: () => light(m), onfocus: () => light(m), onpointerenter: () => light(m), onkeydown: onkeys(arrows, (by) => cells[m + by]?.focus()) }, number(x, 0)));
+    const cells = flat.map((x, m) => el("div", {
+      role: "option", class: "moves", ...keep,
+      onclick: () => light(m), onfocus: () => light(m), onpointerenter: () => light(m),
+      onkeydown: onkeys(arrows, (by) => cells[m + by]?.focus()) }, number(x, 0)));
     return cells;
   }
-  const label = () => el("span", { "aria-hidden": true, style: "position: absolute; left: 0; font-size: 13px; line-height: 28px; white-space: nowrap" });
+  const label = () => el("span", {
+    "aria-hidden": true,
+    style: "position: absolute; left: 0; font-size: 13px; line-height: 28px; "
+      + "white-space: nowrap" });
   const pictures = Object.entries(kinds).map(([kind, title]) => {
-    const cells = numbers(), names = Array.from({ length: n * heads }, label),
-      signs = Array.from({ length: heads }, label),
-      shape = el("span", { style: "font-size: 13px; color: var(--soft)" });
+    const cells = numbers();
+    const names = times(n * heads, label);
+    const signs = times(heads, label);
+    const shape = el("span", { style: "font-size: 13px; color: var(--soft)" });
     const across = margin + width * wide + between * (heads - 1);
-    const box = el("div", { style: `position: relative; width: ${across}px; height: ${all}px` },
-      el("div", { role: "listbox", "aria-label": `${title}; arrow keys go from number to number` }, ...cells), ...names, ...signs);
-    return { kind, cells, names, signs, shape, node: el("div", {},
-      el("div", { style: "margin-bottom: 0.4rem" }, el("b", { style: "font-weight: 600" }, title),
-        " ", shape), box) };
+    const says = `${title}; arrow keys go from number to number`;
+    const list = el("div", { role: "listbox", "aria-label": says }, ...cells);
+    const size = `position: relative; width: ${across}px; height: ${all}px`;
+    const box = el("div", { style: size }, list, ...names, ...signs);
+    const caption = el("div", { style: "margin-bottom: 0.4rem" },
+      el("b", { style: "font-weight: 600" }, title), " ", shape);
+    return { kind, cells, names, signs, shape, node: el("div", {}, caption, box) };
   });
 
-  // ---- What changes ----
   function showNumber(kind, cell, m) {
-    const [x, y] = place(kind, m), [h, token] = where(found[kind], m), lands = stacked(kind) ? `, lands in head ${h} as token ${token}` : "";
-    set(cell, { tabindex: m === lit ? 0 : -1, "aria-selected": String(m === lit), "aria-label": `${number(flat[m], 0)}, of token ${tokenOf(m)}${lands}`,
-      style: `position: absolute; left: ${x}px; top: ${y}px; width: ${wide}px; height: ${high}px; display: grid; place-items: center; box-sizing: border-box; cursor: pointer; transition-property: left, top; `
-        + `background: ${paint(Math.floor((m % width) / part))}; border: 1px solid var(--faint); ${m === lit ? "font-weight: 700; box-shadow: inset 0 0 0 3px currentColor; z-index: 1" : ""}` });
+    const [x, y] = place(kind, m);
+    const [h, token] = where(found[kind], m);
+    const lands = stacked(kind) ? `, lands in head ${h} as token ${token}` : "";
+    const ring = "font-weight: 700; box-shadow: inset 0 0 0 3px currentColor; z-index: 1";
+    set(cell, {
+      tabindex: m === lit ? 0 : -1, "aria-selected": String(m === lit),
+      "aria-label": `${number(flat[m], 0)}, of token ${tokenOf(m)}${lands}`,
+      style: `position: absolute; left: ${x}px; top: ${y}px; width: ${wide}px; height: ${high}px; `
+        + "display: grid; place-items: center; box-sizing: border-box; cursor: pointer; "
+        + "transition-property: left, top; "
+        + `background: ${paint(Math.floor((m % width) / part))}; border: 1px solid var(--faint); `
+        + (m === lit ? ring : "") });
   }
   function showPicture({ kind, cells, names, signs, shape }) {
     const apart = stacked(kind);
@@ -75,27 +106,44 @@ function draw({ view, viewWidth, data, el, set, number, said, say, choices, onke
         : [h * (part * wide + between), rowOf(0) - high];
       Object.assign(sign.style, { left: `${margin + left}px`, top: `${top}px` });
     });
-    shape.textContent = `shape (${(step === 0 ? [n, width] : apart ? [heads, n, part] : [n, heads, part]).join(", ")})`;
+    const size = step === 0 ? [n, width] : apart ? [heads, n, part] : [n, heads, part];
+    shape.textContent = `shape (${size.join(", ")})`;
   }
 
-  function light(m) { lit = m; show(); }
+  function light(m) {
+    lit = m;
+    show();
+  }
+  function sentence() {
+    const [h, i] = where(found.right, lit);
+    const [wrongHead, wrongToken] = where(found.wrong, lit);
+    const name = number(flat[lit], 0);
+    const from = `${name} belongs to token ${tokenOf(lit)}`;
+    if (step === 0) return `${from}; its colour is head ${h}’s.`;
+    if (step === 1) {
+      return `${from}. In the first picture each vector is split, and no number moves. `
+        + `In the second, ${name} is in head ${wrongHead}, as token ${wrongToken}.`;
+    }
+    const end = h === wrongHead && i === wrongToken ? ", by chance the same." : ".";
+    return `${from}. First picture: head ${h}, token ${i}. `
+      + `Second: head ${wrongHead}, token ${wrongToken}${end}`;
+  }
   function show() {
     pictures.forEach(showPicture);
-    const [h, i] = where(found.right, lit), [wrongHead, wrongToken] = where(found.wrong, lit);
-    const name = number(flat[lit], 0), from = `${name} belongs to token ${tokenOf(lit)}`;
-    say(step === 0 ? `${from}; its colour is head ${h}’s.`
-      : step === 1 ? `${from}. In the first picture each vector is split, and no number moves. In the second, ${name} is in head ${wrongHead}, as token ${wrongToken}.`
-      : `${from}. First picture: head ${h}, token ${i}. Second: head ${wrongHead}, token ${wrongToken}${h === wrongHead && i === wrongToken ? ", by chance the same." : "."}`);
+    say(sentence());
   }
   view.append(
     choices("step", ["the vectors", "view", "transpose"], step, (i) => { step = i; show(); }),
-    // above the pictures, which are higher in other steps
     el("div", { style: `min-height: ${viewWidth < 600 ? 4.2 : 2.8}em` }, said),
     el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.9rem 2.4rem" },
       ...pictures.map((p) => p.node)));
   show();
-  expose(() => ({ step, lit: flat[lit], right: step === 0 ? x : step === 1 ? cut : right, wrong: step === 0 ? x : wrong,
-    lands: { right: where(found.right, lit), wrong: where(found.wrong, lit) } }));
+  expose(() => ({
+    step, lit: flat[lit],
+    right: step === 0 ? x : step === 1 ? cut : right,
+    wrong: step === 0 ? x : wrong,
+    lands: { right: where(found.right, lit), wrong: where(found.wrong, lit) },
+  }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=head_cut]")) draw(stage(figure));
 })();

@@ -1,55 +1,85 @@
 (() => {
-// The weights of the heads of a layer, at some steps of its training.
-function draw({ view, viewWidth, data, el, set, sum, number, said, say, slider, player, byItself, motion, expose }) {
-  const { weights, steps, losses } = data, h = weights[0].length, n = weights[0][0].length;
-  let frame = steps.length - 1, shows = weights[frame];
+function draw(stage) {
+  const { view, viewWidth, data, el, set, sum, number } = stage;
+  const { said, say, slider, player, byItself, motion, expose } = stage;
+  const { weights, steps, losses } = data;
+  const n = weights[0][0].length;
+  let frame = steps.length - 1;
+  let shows = weights[frame];
   const mean = (list) => sum(list) / list.length;
-  const shown = (w) => [mean(w.slice(2).map((row) => row[0])), mean(w.slice(2).map((row, i) => row[i + 1]))];
+  const shown = (w) => {  // the mean weights of the first token, and of the previous one
+    const rows = w.slice(2);
+    return [mean(rows.map((row) => row[0])), mean(rows.map((row, i) => row[i + 1]))];
+  };
 
-  // on a phone both heads stand beside each other, too
-  const wide = viewWidth >= 600, side = wide ? 38 : 24;
+  const wide = viewWidth >= 600;
+  const side = wide ? 38 : 24;
   const across = `min-width: ${side}px; max-width: ${side}px; padding: 0; text-align: center; `
     + `font-size: ${wide ? 13 : 12}px; overflow: hidden`;
   const box = `${across}; height: ${side}px`;
   const head = (text) => el("th", { scope: "col", "data-sym": "k", style: across }, text);
+  const query = (i) => el("th", {
+    scope: "row", "data-sym": "q", style: "padding: 0 6px 0 0; font-size: 13px; min-width: 0" },
+  wide ? `token ${i}` : `${i}`);
   const heads = weights[0].map((_, k) => {
-    const cells = weights[0][k].map((row) => row.map(() => el("td", { "data-sym": "w" }, el("span"))));
+    const cells = weights[0][k].map((row) =>
+      row.map(() => el("td", { "data-sym": "w" }, el("span"))));
     const note = el("div", { style: "font-variant-numeric: tabular-nums; min-height: 2.8em" });
     const table = el("table", {
       "aria-label": `head ${k}: a row for each query, a column for each key`,
       tabindex: 0, style: "margin: 0 0 0.3rem" },
-      el("thead", {}, el("tr", {}, el("td", {}), ...cells.map((_, j) => head(`${j}`)))),
-      el("tbody", {}, ...cells.map((row, i) => el("tr", {}, el("th", { scope: "row", "data-sym": "q", style: "padding: 0 6px 0 0; font-size: 13px; min-width: 0" }, wide ? `token ${i}` : `${i}`), ...row))));
-    return { cells, note, node: el("div", {}, el("b", { style: "font-weight: 600" }, `head ${k}`), table, note) };
+    el("thead", {}, el("tr", {}, el("td", {}), ...cells.map((_, j) => head(`${j}`)))),
+    el("tbody", {}, ...cells.map((row, i) => el("tr", {}, query(i), ...row))));
+    const title = el("b", { style: "font-weight: 600" }, `head ${k}`);
+    return { cells, note, node: el("div", {}, title, table, note) };
   });
   const loss = el("span", { style: "font-variant-numeric: tabular-nums" });
 
   function showHead({ cells, note }, now) {
     const [first, before] = shown(now);
-    note.replaceChildren(el("div", {}, `first token ${number(first)}`), el("div", {}, `previous token ${number(before)}`));
-    cells.forEach((row, i) => row.forEach((cell, j) => { cell.firstChild.textContent = number(100 * now[i][j], 0); }));
+    note.replaceChildren(
+      el("div", {}, `first token ${number(first)}`),
+      el("div", {}, `previous token ${number(before)}`));
+    cells.forEach((row, i) => row.forEach((cell, j) => {
+      cell.firstChild.textContent = number(100 * now[i][j], 0);
+    }));
+  }
+  function look(weight) {
+    const share = `${(80 * weight).toFixed(1)}%`;
+    return `${box}; border: 1px solid var(--faint); color: inherit; `
+      + `background: color-mix(in srgb, var(--w) ${share}, transparent)`;
   }
   function paint(now) {
     heads.forEach(({ cells }, k) => cells.forEach((row, i) => row.forEach((cell, j) => {
-      set(cell, { style: `${box}; border: 1px solid var(--faint); color: inherit; background: color-mix(in srgb, var(--w) ${(80 * now[k][i][j]).toFixed(1)}%, transparent)` });
+      set(cell, { style: look(now[k][i][j]) });
     })));
     shows = now;
   }
-  const glide = motion(), between = (a, b, t) => (Array.isArray(a) ? a.map((x, i) => between(x, b[i], t)) : a + (b - a) * t);
+  const glide = motion();
+  const between = (a, b, t) =>
+    (Array.isArray(a) ? a.map((x, i) => between(x, b[i], t)) : a + (b - a) * t);
   function favourite(now) {
     const [first, before] = shown(now);
-    const most = Math.max(first, before), to = first > before ? "first token" : "previous token";
-    return most < 1.5 / n ? "attends to all tokens about alike" : `${most < 0.5 ? "prefers" : "attends to"} the ${to}`;
+    const most = Math.max(first, before);
+    const to = first > before ? "first token" : "previous token";
+    if (most < 1.5 / n) return "attends to all tokens about alike";
+    return `${most < 0.5 ? "prefers" : "attends to"} the ${to}`;
   }
   function show() {
     const from = shows;
     heads.forEach((head, k) => showHead(head, weights[frame][k]));
     glide(500, (t) => paint(between(from, weights[frame], t)));
     loss.textContent = `loss ${number(losses[frame], 3)}`;
-    say(`Step ${steps[frame]}: ${weights[frame].map((now, k) => `head ${k} ${favourite(now)}`).join(", ")}.`);
+    const each = weights[frame].map((now, k) => `head ${k} ${favourite(now)}`);
+    say(`Step ${steps[frame]}: ${each.join(", ")}.`);
   }
-  const go = (i) => { frame = i; time.move(i); show(); };
-  const time = slider("step of training", { min: 0, max: steps.length - 1, step: 1, value: frame, text: (i) => `${steps[i]}`,
+  function go(i) {
+    frame = i;
+    time.move(i);
+    show();
+  }
+  const time = slider("step of training", {
+    min: 0, max: steps.length - 1, step: 1, value: frame, text: (i) => `${steps[i]}`,
     input: (i) => { play.stop(); frame = i; show(); } });
   const play = player({ at: () => frame, last: () => steps.length - 1, ms: () => 900, go });
   view.append(
@@ -60,7 +90,9 @@ function draw({ view, viewWidth, data, el, set, sum, number, said, say, slider, 
     el("div", { style: "min-height: 2.8em; margin-top: 0.5rem" }, said));
   show();
   byItself(play, () => go(0));
-  expose(() => ({ step: steps[frame], loss: losses[frame], weights: weights[frame], means: weights[frame].map(shown), playing: play.playing() }));
+  expose(() => ({
+    step: steps[frame], loss: losses[frame], weights: weights[frame],
+    means: weights[frame].map(shown), playing: play.playing() }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=head_film]")) draw(stage(figure));
 })();

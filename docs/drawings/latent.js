@@ -1,14 +1,16 @@
 (() => {
-// What a layer caches for each token, at true scale: keys and values, or one latent vector. Below,
-// how it is read: keys and values are made of it, or both projections move behind it.
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, number, grouped, plural, said, say } = stage;
   const { slider, choices, motion, expose } = stage;
-  const { d_head, d_latent, d_rope, shared, choice, forms } = data, wide = viewWidth >= 600;
-  const columns = wide ? 64 : 28, move = motion();
-  let heads = data.heads, tokens = data.tokens, form = 0, state;
+  const { d_head, d_latent, d_rope, shared, choice, forms } = data;
+  const wide = viewWidth >= 600;
+  const columns = wide ? 64 : 28;
+  const move = motion();
+  let heads = data.heads;
+  let tokens = data.tokens;
+  let form = 0;
+  let state;
 
-  // ---- What is counted ----
   const kinds = () => ({ MHA: heads, GQA: Math.min(shared, heads), MQA: 1 });
   function count() {
     const cached = Object.entries(kinds()).map(([kind, h]) => [kind, 2 * h * d_head]);
@@ -21,16 +23,19 @@ function draw(stage) {
     return { cached: Object.fromEntries([...cached, ["MLA", d_latent + d_rope]]), work };
   }
 
-  // ---- The caches: a square stands for 128 numbers ----
   const text = (x, y, says, more = {}) => svg("text", { x, y, "aria-hidden": true, ...more }, says);
   const bold = { style: "font-weight: 600" };
   const small = { style: "font-size: 13px; fill: var(--soft)" };
-  const middle = { "text-anchor": "middle" }, step = 10, left = 58;
+  const middle = { "text-anchor": "middle" };
+  const step = 10;
+  const left = 58;
   const fig = (width, height) =>
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
-  const lines = Math.ceil(Math.max(...choice) / columns), first = 2 * step * lines + 10;
+  const lines = Math.ceil(Math.max(...choice) / columns);
+  const first = 2 * step * lines + 10;
   const tops = [24, first + 30, first + 74, first + 118];
-  const board = fig(left + columns * step, tops[3] + 36), names = ["MHA", "GQA", "MQA", "MLA"];
+  const board = fig(left + columns * step, tops[3] + 36);
+  const names = ["MHA", "GQA", "MQA", "MLA"];
   const totals = names.map((name, i) => {
     const node = text(0, tops[i] + 28, "", small);
     board.append(text(0, tops[i] + 12, name, bold), node);
@@ -41,7 +46,8 @@ function draw(stage) {
     width: step - 1, height: step - 1, fill: `var(--${sym})`, "data-sym": sym });
   const most = { MHA: Math.max(...choice), GQA: shared, MQA: 1 };
   const squares = Object.entries(most).map(([kind, n], row) => {
-    const top = tops[row], below = top + step * Math.ceil(n / columns) + 3;
+    const top = tops[row];
+    const below = top + step * Math.ceil(n / columns) + 3;
     const both = [["k", top], ["v", below]].map(([sym, y]) =>
       Array.from({ length: n }, (_, i) => square(i, y, sym)));
     board.append(...both.flat());
@@ -58,8 +64,9 @@ function draw(stage) {
     beside(2, step, "one key and one value for all heads"),
     beside(3, wideLatent + d_rope * perSquare, `latent ${d_latent} + rotated part ${d_rope}`));
 
-  // ---- The way from the cache to the context, drawn for one head ----
-  const way = fig(340, 344), at = { k: 44, v: 132, q: 270, mix: 200 }, scale = 72 / d_latent;
+  const way = fig(340, 344);
+  const at = { k: 44, v: 132, q: 270, mix: 200 };
+  const scale = 72 / d_latent;
   const [latent, head, rope] = [d_latent, d_head, d_rope].map((n) => n * scale);
   const block = (x, y, width, rows, hue, more = {}) => Array.from({ length: rows }, (_, i) =>
     svg("rect", { x: x - width / 2, y: y + 9 * i, width, height: 8,
@@ -78,7 +85,8 @@ function draw(stage) {
   const boxes = { k: box("W_k"), v: box("W_v") };
   const ends = { k: [[at.k, 94], [at.q, 60]], v: [[at.v, 94], [at.mix, 292]] };
   const group = (...parts) => svg("g", {}, ...parts.flat());
-  const rotated = { ...sym("k"), "fill-opacity": 0.5 }, centred = { ...small, ...middle };
+  const rotated = { ...sym("k"), "fill-opacity": 0.5 };
+  const centred = { ...small, ...middle };
   const made = group(
     block(at.k, 142, head, 5, "k", sym("k")), block(at.v, 142, head, 5, "v", sym("v")),
     block(at.k + head / 2 + rope / 2 + 2, 142, rope, 5, "k", rotated),
@@ -111,11 +119,13 @@ function draw(stage) {
     set(absorbed, { opacity: share.toFixed(2) });
   }
 
-  // ---- How many multiplications each way takes ----
-  const room = 330, sums = fig(room, 122), reach = 190;
+  const room = 330;
+  const sums = fig(room, 122);
+  const reach = 190;
   sums.append(text(0, 10, "multiplications for one new token, all heads", small));
   const bars = forms.map((name, i) => {
-    const y = 34 + 44 * i, fill = { fill: "var(--neutral)", "fill-opacity": 0.6 };
+    const y = 34 + 44 * i;
+    const fill = { fill: "var(--neutral)", "fill-opacity": 0.6 };
     const node = svg("rect", { x: 0, y, width: 1, height: 20, rx: 2, class: "moves", ...fill });
     const value = text(0, y + 15, "");
     sums.append(text(0, y - 4, name, bold), node, value);
@@ -126,7 +136,6 @@ function draw(stage) {
     return `${number(x / unit, 1)} ${name}`;
   }
 
-  // ---- What is shown ----
   function showCaches({ cached }) {
     const now = kinds();
     for (const { kind, both } of squares) {
@@ -139,7 +148,8 @@ function draw(stage) {
   function showWork({ work }) {
     const top = Math.max(...Object.values(work));
     bars.forEach(({ node, value }, i) => {
-      const long = Math.max(1.5, reach * work[forms[i]] / top), chosen = i === form;
+      const long = Math.max(1.5, reach * work[forms[i]] / top);
+      const chosen = i === form;
       set(node, { width: long, stroke: chosen ? "var(--rose)" : "none", "stroke-width": 2.5 });
       set(value, { x: long + 8 });
       value.textContent = amount(work[forms[i]]);
@@ -148,7 +158,8 @@ function draw(stage) {
     set(sums, { "aria-label": `Multiplications: ${both}` });
   }
   function explain({ cached }) {
-    const ratio = number(cached.MHA / cached.MLA, 1), each = `each of ${plural(tokens, "token")}`;
+    const ratio = number(cached.MHA / cached.MLA, 1);
+    const each = `each of ${plural(tokens, "token")}`;
     const how = form ? "Absorbed: W_k is applied to the query, and W_v to the mixture, once each."
       : `Expanded: in every head W_k and W_v make a key and a value of ${each}.`;
     say(`With ${plural(heads, "head")} MHA caches ${ratio} times as much as MLA. ${how}`);

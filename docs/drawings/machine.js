@@ -1,15 +1,16 @@
 (() => {
-// A whole decoder-only transformer that runs: hidden states travel from part to part, and each part
-// opens to its numbers.
 function draw(stage) {
-  const { figure, view, viewWidth, data, el, svg, set, clamp, softmax, sum, number, grouped } = stage;
+  const { figure, view, viewWidth, data, el, svg, set, clamp, softmax } = stage;
+  const { sum, number, grouped } = stage;
   const { said, say, slider, player, motion, expose } = stage;
-  const { names, n_blocks, parts } = data, wide = viewWidth >= 600;
+  const { names, n_blocks, parts } = data;
+  const wide = viewWidth >= 600;
   const [plus, equals] = [10, 11];
   const { start, parts: by } = engine(figure, { data, sum, softmax });
-  let a = data.a, b = data.b, at = 4;
+  let a = data.a;
+  let b = data.b;
+  let at = 4;
 
-  // ---- The steps: every part once, those of a block once in each block ----
   const steps = [0, 1, 2].map((part) => [part, 0]);
   for (let block = 0; block < n_blocks; block++) {
     steps.push(...[3, 4, 5, 6, 7, 8].map((part) => [part, block]));
@@ -19,18 +20,20 @@ function draw(stage) {
   const stepOf = (part, block) =>
     steps.findIndex(([p, of]) => p === part && (!inBlock(part) || of === block));
 
-  // ---- The numbers: of each step the sheets that it shows, and what comes out ----
   const add = (x, y) => x.map((row, i) => row.map((n, j) => n + y[i][j]));
   const relu = (row) => row.map((n) => Math.max(0, n));
   const shade = (value, most) => clamp(0.5 + 0.5 * value / most, 0, 1);
   const dot = (x, y) => sum(x.map((n, i) => n * y[i]));
   function through(run, x, block) {
-    const name = `stack.blocks.${block}`, layer = `${name}.feed_forward`;
+    const name = `stack.blocks.${block}`;
+    const layer = `${name}.feed_forward`;
     const first = by.norm(run, `${name}.attention_norm`, x);
     const attended = by.attention(run, `${name}.attention`, first, first, true);
-    const between = add(x, attended), second = by.norm(run, `${layer}_norm`, between);
+    const between = add(x, attended);
+    const second = by.norm(run, `${layer}_norm`, between);
     const inner = by.linear(run, `${layer}.up_proj`, second).map(relu);
-    const fed = by.linear(run, `${layer}.down_proj`, inner), end = add(between, fed);
+    const fed = by.linear(run, `${layer}.down_proj`, inner);
+    const end = add(between, fed);
     const [before, after] = ["the residual stream", "= the residual stream"];
     const bits = `${inner[0].length} numbers for each token, after ReLU`;
     const [attention, feedForward] = ["what attention gives", "what the feed-forward layer gives"];
@@ -43,31 +46,36 @@ function draw(stage) {
       { sheets: [[before, between], [`+ ${feedForward}`, fed], [after, end]], out: end }];
   }
   function compute() {
-    const ids = [a, plus, b, equals], run = start(data.model.steps.length - 1);
-    const table = run.w["embed.table.weight"], places = run.w["embed.positions.weight"];
-    const picked = ids.map((id) => table[id]), x = by.embed(run, "embed", ids);
+    const ids = [a, plus, b, equals];
+    const run = start(data.model.steps.length - 1);
+    const table = run.w["embed.table.weight"];
+    const places = run.w["embed.positions.weight"];
+    const picked = ids.map((id) => table[id]);
+    const x = by.embed(run, "embed", ids);
     const both = [["token embedding", picked], ["+ position vectors", places]];
     const found = [{ ids }, { sheets: [["the row of each id", picked]], out: picked },
       { sheets: [...both, ["= the residual stream", x]], out: x }];
     for (let block = 0; block < n_blocks; block++) {
       found.push(...through(run, found.at(-1).out, block));
     }
-    const last = found.at(-1).out, end = by.norm(run, "stack.norm", last);
+    const last = found.at(-1).out;
+    const end = by.norm(run, "stack.norm", last);
     const logits = end.map((row) => table.map((one) => dot(one, row)));
     const chances = logits.map(softmax);
-    const shares = chances.at(-1), next = shares.indexOf(Math.max(...shares));
+    const shares = chances.at(-1);
+    const next = shares.indexOf(Math.max(...shares));
     found.push({ sheets: [["the residual stream", last], ["normalized", end]], out: end },
       { bars: logits.at(-1), out: logits },
       { bars: shares, percent: true, out: chances }, { bars: shares, percent: true, next });
     return { ids, found, next, chance: shares[next] };
   }
 
-  // ---- The sheet: vectors as small bars with their numbers, a row for each token ----
   const quiet = { "aria-hidden": true, "pointer-events": "none" };
   const text = (x, y, says, more = {}) => svg("text", { x, y, ...quiet, ...more }, says);
   const stroke = { fill: "none", stroke: "currentColor", "stroke-width": 1.5 };
   const line = (d, more = {}) => svg("path", { d, ...stroke, ...more });
-  const middle = { "text-anchor": "middle" }, small = { ...middle, style: "font-size: 12px" };
+  const middle = { "text-anchor": "middle" };
+  const small = { ...middle, style: "font-size: 12px" };
   const bold = { style: "font-weight: 600" };
   const heading = { style: "font-size: 13px; font-weight: 600" };
   const room = 320, left = 26, high = 24;
@@ -75,7 +83,8 @@ function draw(stage) {
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", style });
   const board = picture(room, 372, "max-width: 100%; height: auto");
   function vectors([title, rows], top, now) {
-    const cell = (room - left - 2) / rows[0].length, digits = cell > 24;
+    const cell = (room - left - 2) / rows[0].length;
+    const digits = cell > 24;
     const most = Math.max(...rows.flat().map(Math.abs), 1e-9);
     const size = { width: cell - 1, height: high - 2, fill: "var(--accent)" };
     const shaded = (value, x, zero) => [  // in the shade that it has in the small picture
@@ -85,19 +94,24 @@ function draw(stage) {
       width: cell - 2, height: 10 * value / most, fill: "var(--accent)" })];  // after ReLU
     const entry = digits ? shaded : barred;
     return [text(0, top + 13, title, heading), ...rows.flatMap((row, i) => {
-      const zero = top + 32 + high * i, faint = { stroke: "var(--faint)", "stroke-width": 1 };
+      const zero = top + 32 + high * i;
+      const faint = { stroke: "var(--faint)", "stroke-width": 1 };
       return [text(4, zero + 5, names[now.ids[i]], bold),
         ...(digits ? [] : [line(`M${left} ${zero}H${room - 2}`, faint)]),
         ...row.flatMap((value, j) => entry(value, left + cell * j, zero))];
     })];
   }
   function heads(weights, now) {  // the attention of each head, as a matrix
-    const side = 29, broad = 160, top = 34, size = { width: side - 1, height: side - 1 };
+    const side = 29;
+    const broad = 160;
+    const top = 34;
+    const size = { width: side - 1, height: side - 1 };
     const look = (w) => ({ fill: "var(--w)", "fill-opacity": 0.08 + 0.6 * w, "data-sym": "w" });
     const square = (w, x, y) => [svg("rect", { x, y, ...size, ...look(w) }),
       text(x + side / 2, y + 19, Math.round(100 * w), small)];
     return weights.flatMap((rows, h) => {
-      const x = broad * h + left, rowAt = (i) => top + side * i;
+      const x = broad * h + left;
+      const rowAt = (i) => top + side * i;
       return [text(broad * h, 13, `head ${h}: weights, %`, heading), ...rows.flatMap((row, i) => [
         text(broad * h + 4, rowAt(i) + 19, names[now.ids[i]], bold),
         text(x + side * i + 14, 29, names[now.ids[i]], small),
@@ -112,12 +126,16 @@ function draw(stage) {
       line(`M54 ${43 + 42 * i}H84`, { stroke: "var(--soft)" })]);
   }
   function outcomes({ bars, percent, next }) {  // one bar for each token of the vocabulary
-    const most = Math.max(...bars.map(Math.abs)), [zero, reach] = percent ? [34, 220] : [150, 105];
+    const most = Math.max(...bars.map(Math.abs));
+    const [zero, reach] = percent ? [34, 220] : [150, 105];
     const title = percent ? "probability of each next token" : "logit of each next token, at “=”";
-    const write = (x) => (percent ? `${number(100 * x, 1)} %` : number(x, 1)), step = 27;
+    const write = (x) => (percent ? `${number(100 * x, 1)} %` : number(x, 1));
+    const step = 27;
     const fill = { fill: "var(--neutral)", "fill-opacity": 0.55, "stroke-width": 3 };
     return [text(0, 13, title, heading), ...bars.flatMap((value, i) => {
-      const long = reach * Math.abs(value) / most, y = 26 + step * i, below = value < 0;
+      const long = reach * Math.abs(value) / most;
+      const y = 26 + step * i;
+      const below = value < 0;
       const size = { y: y + 2, width: Math.max(1, long), height: step - 6, rx: 2 };
       const look = { ...fill, stroke: i === next ? "var(--rose)" : "none" };
       const side = { "text-anchor": below ? "end" : "start", style: "font-size: 13px" };
@@ -127,14 +145,16 @@ function draw(stage) {
     })];
   }
   function contents(now, { ids, weights, sheets, bars, ...more }) {
-    if (ids) return [text(0, 13, "each token is a number in the vocabulary", heading), ...tokens(now)];
+    if (ids) {
+      const title = text(0, 13, "each token is a number in the vocabulary", heading);
+      return [title, ...tokens(now)];
+    }
     if (bars) return outcomes({ bars, ...more });
     const first = weights ? 164 : 0;
     const below = sheets.flatMap((sheet, i) => vectors(sheet, first + 124 * i, now));
     return [...(weights ? heads(weights, now) : []), ...below];
   }
 
-  // ---- The machine: where each part stands (middle, height, width), as on the map of the book ----
   const width = 356, height = 574, stream = 124, arm = 248;
   const places = [[stream, 18, 28, 172], [stream, 68, 28, 172], [arm, 108, 26, 132],
     [arm, 186, 24, 132], [arm, 220, 28, 132], [stream, 250],
@@ -169,13 +189,15 @@ function draw(stage) {
   const aside = (from, top, bottom, to) => [
     line(`M${stream} ${from}H${arm}V${top - 4}`), head(arm, top, "down"),
     line(`M${arm} ${bottom}V${to}H${stream + 14}`), head(stream + 10, to, "left")];
-  const tops = [0, 1, 2, 3].map((i) => stream - 66 + 44 * i), strong = { ...middle, ...bold };
+  const tops = [0, 1, 2, 3].map((i) => stream - 66 + 44 * i);
+  const strong = { ...middle, ...bold };
   const written = tops.map((x) => text(x, 23, "", strong));
   const chip = { y: 7, width: 34, height: 22, rx: 4, fill: "var(--paper)", stroke: "var(--soft)" };
   const chips = tops.map((x) => svg("rect", { x: x - 17, ...chip, "pointer-events": "none" }));
   const answer = text(stream, 559, "", strong);
   const which = text(318, 162, "", { ...bold, "text-anchor": "end" });
-  const packet = svg("g", { "pointer-events": "none" }), dashed = { "stroke-dasharray": "3 4" };
+  const packet = svg("g", { "pointer-events": "none" });
+  const dashed = { "stroke-dasharray": "3 4" };
   const tinted = { stroke: "var(--accent)", "stroke-opacity": 0.6 };
   root.append(
     ...behind(4, 146, 322, 224, 4, { stroke: "var(--faint)" }),
@@ -191,7 +213,6 @@ function draw(stage) {
     text(stream + 30, 570, "append, and again", { style: "font-size: 13px; fill: var(--soft)" }),
     ...nodes, ...labels, ...chips, ...written, answer, packet);
 
-  // ---- What travels: a row for each token, a column for each number; the darker, the larger ----
   const spots = places.map(([x, y, tall, broad], part) => {
     if (part === 2 || !tall) return [stream - 46, y];
     return x === arm ? [157, y] : [x + broad / 2 + 26, y];
@@ -221,7 +242,6 @@ function draw(stage) {
     move(450, go).then((came) => { if (came) paint(out); });
   }
 
-  // ---- What is shown ----
   let state;
   function lookOf(part, marked) {
     const tint = "color-mix(in srgb, var(--accent) 14%, transparent)";
@@ -229,7 +249,8 @@ function draw(stage) {
     return { fill, stroke: `var(--${marked ? "rose" : edge})`, "stroke-width": marked ? 3.5 : 1 };
   }
   function explain(now) {
-    const [part, block] = steps[at], { name, says, parameters, large, shape: sized } = parts[part];
+    const [part, block] = steps[at];
+    const { name, says, parameters, large, shape: sized } = parts[part];
     const where = inBlock(part) ? `, block ${block + 1} of ${n_blocks}` : "";
     const sizes = `${grouped(parameters)} here, ${grouped(large)} in the smallest GPT-2`;
     const counted = parameters ? ` Parameters: ${sizes}.` : "";
@@ -242,7 +263,8 @@ function draw(stage) {
   }
   function show(to = at) {
     at = to;
-    const now = compute(), [part, block] = steps[at];
+    const now = compute();
+    const [part, block] = steps[at];
     nodes.forEach((node, i) => set(node, lookOf(i, i === part)));
     which.textContent = `block ${block + 1} of ${n_blocks}`;
     written.forEach((node, i) => { node.textContent = names[now.ids[i]]; });
@@ -267,7 +289,6 @@ function draw(stage) {
   const [flow, side] = wide ? ["", "flex: 1 1 14rem; min-width: 0"]
     : ["; flex-direction: column", "width: 100%"];
   const beside = `align-items: flex-start; flex-wrap: nowrap; gap: ${wide ? 1.5 : 0.4}rem${flow}`;
-  // On a phone the steps stay in sight, with the numbers and with the picture below them.
   const stay = "position: sticky; top: 2.9rem; z-index: 2; width: 100%; padding-block: 0.4rem; "
     + "background: var(--paper)";
   const top = el("div", { class: "row", style: `margin: 0; ${wide ? "" : stay}` }, play.node, rail);

@@ -1,13 +1,16 @@
 (() => {
-// A mask to click: a grid of queries and keys whose cells allow or forbid, the weights, and what a context depends on.
-function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say, choices, toggle, more, slider, onkeys, expose, keep }) {
-  const { tokens, filler, scores } = data, n = tokens.length, all = [...tokens.keys()];
-  const on = { causal: true, padding: false, after: false, blocked: false, first: false, cached: 0 };
-  let clicked = {}, [row, column] = [Math.floor(n / 2), 0];
+function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say, choices, toggle,
+  more, slider, onkeys, expose, keep }) {
+  const { tokens, filler, scores } = data;
+  const n = tokens.length;
+  const all = [...tokens.keys()];
+  const on = { causal: true, padding: false, after: false, blocked: false, first: false,
+    cached: 0 };
+  let clicked = {};
+  let [row, column] = [Math.floor(n / 2), 0];
   const named = (j) => (on.padding && j === n - 1 ? filler : tokens[j]);
 
-  // ---- What is computed: cached tokens are keys only, without a query ----
-  const own = (i) => (on.first ? i - on.cached : i);  // the key at which the causal triangle ends in row i
+  const own = (i) => (on.first ? i - on.cached : i);  // the key at which the triangle ends in row i
   const switched = (i, j) => (!on.causal || j <= own(i)) && (!on.padding || j < n - 1);
   const written = (i, j) => clicked[[i, j]] ?? switched(i, j);
   const allowed = (i) => all.map((j) => written(i, j) !== on.blocked);
@@ -25,93 +28,156 @@ function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say
     return { i, may: allowed(i), weights, sum: sum(weights), reached: reached(i, weights) };
   });
 
-  // ---- The board ----
   const cross = "color-mix(in srgb, currentColor 50%, transparent)";
   const line = (to) => `linear-gradient(to ${to}, transparent calc(50% - 0.8px), `
     + `${cross} calc(50% - 0.8px), ${cross} calc(50% + 0.8px), transparent calc(50% + 0.8px))`;
   const crossed = `${line("top right")}, ${line("bottom right")}`;
   const plain = "padding: 0.1rem 0.35rem; font-size: 13px; height: 30px";
-  const tops = all.map(() => el("th", { scope: "col", "data-sym": "k", style: "padding: 0.1rem; text-align: center; font-size: 13px" }));
+  const tops = all.map(() => el("th", { scope: "col", "data-sym": "k",
+    style: "padding: 0.1rem; text-align: center; font-size: 13px" }));
   const sides = all.map(() => el("th", { scope: "row", "data-sym": "q", style: plain }));
   const sums = all.map(() => el("td", { style: `${plain}; min-width: 3.6rem` }));
   const arrows = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
-  const cells = all.map((i) => all.map((j) => el("button", { type: "button", ...keep,
-    onclick: () => { clicked[[i, j]] = !written(i, j); go(i, j); },
-    onfocus: () => go(i, j), onpointerenter: () => go(i, j),
-    onkeydown: onkeys(arrows, ([down, right]) => cells[clamp(i + down, on.cached, n - 1)][clamp(j + right, 0, n - 1)].focus()) }, el("span"), el("span"))));
-  const board = el("table", { "aria-label": "A row for each query, a column for each key. Arrow keys move; Enter allows or forbids.", style: "margin: 0" },
-    el("thead", {}, el("tr", {}, el("td", {}), ...tops, el("th", { scope: "col", style: plain }, "sum"))),
-    el("tbody", {}, ...all.map((i) => el("tr", {}, sides[i], ...cells[i].map((cell) => el("td", { style: "padding: 0" }, cell)), sums[i]))));
+  function cellAt(i, j) {
+    const click = () => {
+      clicked[[i, j]] = !written(i, j);
+      go(i, j);
+    };
+    const move = ([down, right]) =>
+      cells[clamp(i + down, on.cached, n - 1)][clamp(j + right, 0, n - 1)].focus();
+    const look = () => go(i, j);
+    return el("button", { type: "button", ...keep, onclick: click, onfocus: look,
+      onpointerenter: look, onkeydown: onkeys(arrows, move) }, el("span"), el("span"));
+  }
+  const cells = all.map((i) => all.map((j) => cellAt(i, j)));
+  function boardRow(i) {
+    const inside = cells[i].map((cell) => el("td", { style: "padding: 0" }, cell));
+    return el("tr", {}, sides[i], ...inside, sums[i]);
+  }
+  const board = el("table", { "aria-label": "A row for each query, a column for each key. "
+    + "Arrow keys move; Enter allows or forbids.", style: "margin: 0" },
+    el("thead", {},
+      el("tr", {}, el("td", {}), ...tops, el("th", { scope: "col", style: plain }, "sum"))),
+    el("tbody", {}, ...all.map(boardRow)));
 
-  // ---- Below it: what the chosen context depends on ----
-  const gap = 64, place = (j) => 32 + gap * j;
-  const arcs = svg("svg", { width: gap * n, height: 118, viewBox: `0 0 ${gap * n} 118`, "aria-hidden": true });
+  const gap = 64;
+  const place = (j) => 32 + gap * j;
+  const arcs = svg("svg", { width: gap * n, height: 118, viewBox: `0 0 ${gap * n} 118`,
+    "aria-hidden": true });
 
-  // ---- What changes. The row of a cached token, which has no query, is undefined ----
   const barred = "repeating-linear-gradient(90deg, var(--faint) 0 2px, transparent 2px 8px)";
   function showRow(i, r) {
     sides[i].textContent = tops[i].textContent = named(i);
-    set(sides[i], { style: `${plain}; text-shadow: ${i === row ? "0.5px 0 currentColor" : "none"}; box-shadow: ${i === row ? "inset 4px 0 0 var(--q)" : "none"}` });
+    const [shadow, edge] = i === row ? ["0.5px 0 currentColor", "inset 4px 0 0 var(--q)"]
+      : ["none", "none"];
+    set(sides[i], { style: `${plain}; text-shadow: ${shadow}; box-shadow: ${edge}` });
     sums[i].textContent = r ? `${number(r.sum)}${Math.abs(r.sum - 1) < 1e-6 ? " ✓" : " ✗"}` : "";
     cells[i].forEach((cell, j) => showCell(cell, i, j, r));
   }
+  const button = "display: block; width: 46px; height: 34px; padding: 0; "
+    + "border: 1px solid var(--faint); border-radius: 0; font-size: 13px; font-weight: 400; "
+    + "box-shadow: none; color: inherit";
+  const dot = "display: inline-block; width: 12px; height: 12px; border-radius: 50%; "
+    + "background: var(--k)";
   function showCell(cell, i, j, r) {
-    const [weight, leak] = cell.children, { says, paint, sym, mark, leaks } = !r ? { says: `${named(i)} is in the cache and has no query`, paint: barred }
-      : r.may[j] ? pair(i, j, r.weights[j]) : forbidden(i, j, r.reached[j]);
-    set(cell, { "data-sym": sym, disabled: !r, tabindex: i === row && j === column ? 0 : -1, "aria-pressed": r ? String(r.may[j]) : null, "aria-label": says,
-      style: `display: block; width: 46px; height: 34px; padding: 0; border: 1px solid var(--faint); border-radius: 0; font-size: 13px; font-weight: 400; box-shadow: none; color: inherit; background: ${paint}` });
+    const [weight, leak] = cell.children;
+    const { says, paint, sym, mark, leaks } = lookOf(i, j, r);
+    set(cell, { "data-sym": sym, disabled: !r, tabindex: i === row && j === column ? 0 : -1,
+      "aria-pressed": r ? String(r.may[j]) : null, "aria-label": says,
+      style: `${button}; background: ${paint}` });
     weight.textContent = mark ?? "";
     set(leak, { "data-sym": leaks ? "k" : null, style: leaks ? dot : "display: none" });
   }
-  const dot = "display: inline-block; width: 12px; height: 12px; border-radius: 50%; background: var(--k)";
-  const pair = (i, j, weight) => ({ says: `${named(i)} attends to ${named(j)}: ${number(weight)}`, sym: "w", mark: number(weight),
-    paint: `color-mix(in srgb, var(--w) ${(60 * weight).toFixed(1)}%, transparent)` });
-  const forbidden = (i, j, leaks) => ({ says: `${named(i)} must not attend to ${named(j)}${leaks ? ", but depends on it" : ""}`, paint: crossed, leaks });
+  function lookOf(i, j, r) {
+    if (!r) return { says: `${named(i)} is in the cache and has no query`, paint: barred };
+    return r.may[j] ? pair(i, j, r.weights[j]) : forbidden(i, j, r.reached[j]);
+  }
+  function pair(i, j, weight) {
+    const paint = `color-mix(in srgb, var(--w) ${(60 * weight).toFixed(1)}%, transparent)`;
+    const mark = number(weight);
+    return { says: `${named(i)} attends to ${named(j)}: ${mark}`, sym: "w", mark, paint };
+  }
+  function forbidden(i, j, leaks) {
+    const says = `${named(i)} must not attend to ${named(j)}`;
+    return { says: leaks ? `${says}, but depends on it` : says, paint: crossed, leaks };
+  }
 
+  function bow(from, to) {
+    if (from === to) return `M${to - 10} 84C${to - 26} 52 ${to + 26} 52 ${to + 10} 84`;
+    const high = 26 + 15 * Math.abs(from - to) / gap;
+    return `M${from} 84Q${(from + to) / 2} ${84 - 1.35 * high} ${to} 84`;
+  }
   function arc(j, weight) {  // from a token to the chosen one; dashes if it leaks
-    const [from, to] = [place(j), place(row)], high = 26 + 15 * Math.abs(j - row);
-    const d = j === row ? `M${to - 10} 84C${to - 26} 52 ${to + 26} 52 ${to + 10} 84` : `M${from} 84Q${(from + to) / 2} ${84 - 1.35 * high} ${to} 84`;
-    return svg("path", { d, fill: "none", opacity: 0.85, ...(weight > 0 ? { "data-sym": "w", stroke: "var(--w)", "stroke-width": 1.5 + 7 * weight }
-      : { "data-sym": "k", stroke: "var(--k)", "stroke-width": 2.5, "stroke-dasharray": "3 4" }) });
+    const look = weight > 0
+      ? { "data-sym": "w", stroke: "var(--w)", "stroke-width": 1.5 + 7 * weight }
+      : { "data-sym": "k", stroke: "var(--k)", "stroke-width": 2.5, "stroke-dasharray": "3 4" };
+    return svg("path", { d: bow(place(j), place(row)), fill: "none", opacity: 0.85, ...look });
   }
   function showArcs({ reached, weights }) {
     const width = 8.5 * named(row).length + 12;
-    set(arcs, {}, ...all.filter((j) => reached[j]).map((j) => arc(j, weights[j])),
-      svg("rect", { x: place(row) - width / 2, y: 87, width, height: 24, rx: 5, fill: "none", stroke: "var(--q)", "stroke-width": 2 }),
-      ...all.map((j) => svg("text", { x: place(j), y: 104, "text-anchor": "middle", opacity: reached[j] ? 1 : 0.55, "text-decoration": reached[j] ? "none" : "line-through" }, named(j))));
+    const frame = svg("rect", { x: place(row) - width / 2, y: 87, width, height: 24, rx: 5,
+      fill: "none", stroke: "var(--q)", "stroke-width": 2 });
+    const name = (j) => svg("text", { x: place(j), y: 104, "text-anchor": "middle",
+      opacity: reached[j] ? 1 : 0.55,
+      "text-decoration": reached[j] ? "none" : "line-through" }, named(j));
+    const drawn = all.filter((j) => reached[j]).map((j) => arc(j, weights[j]));
+    set(arcs, {}, ...drawn, frame, ...all.map(name));
   }
-  function tell({ may, reached }) {
-    const asks = !may[row] && (on.after || may.filter(Boolean).length > 1);  // one weight alone is 1, whatever the query
-    const who = (test) => all.filter(test).map(named).join(", "), leak = who((j) => reached[j] && !may[j]);
-    say(!may.some(Boolean) ? `“${named(row)}” may attend to nothing: its weights are all 0.`
-      : `The context of “${named(row)}” depends on: ${who((j) => may[j])}${asks ? ", and through its query on itself" : ""}.${leak ? ` A leak: ${leak}.` : ""}`);
+  function told({ may, reached }) {
+    const token = `“${named(row)}”`;
+    if (!may.some(Boolean)) return `${token} may attend to nothing: its weights are all 0.`;
+    const who = (test) => all.filter(test).map(named).join(", ");
+    const asks = !may[row] && (on.after || may.filter(Boolean).length > 1);
+    const itself = asks ? ", and through its query on itself" : "";
+    const leaks = who((j) => reached[j] && !may[j]);
+    return `The context of ${token} depends on: ${who((j) => may[j])}${itself}.`
+      + (leaks ? ` A leak: ${leaks}.` : "");
   }
-  function go(i, j) { [row, column] = [i, j]; show(); }
+  function go(i, j) {
+    [row, column] = [i, j];
+    show();
+  }
   function show() {
     if (row < on.cached) row = on.cached;
-    const now = rows(), of = (i) => now.find((r) => r.i === i);
+    const now = rows();
+    const of = (i) => now.find((r) => r.i === i);
     for (const i of all) showRow(i, of(i));
     showArcs(of(row));
-    tell(of(row));
+    say(told(of(row)));
   }
 
-  // ---- Switches ----
-  const change = (key) => (value) => { on[key] = value; clicked = {}; show(); };
-  const pick = (text, options, key) => el("div", { class: "row" }, el("span", { style: "min-width: 7.5rem" }, text),
-    choices(text, options, 0, (i) => { on[key] = i === 1; show(); }));
+  const change = (key) => (value) => {
+    on[key] = value;
+    clicked = {};
+    show();
+  };
+  function pick(text, options, key) {
+    const radios = choices(text, options, 0, (i) => {
+      on[key] = i === 1;
+      show();
+    });
+    const name = el("span", { style: "min-width: 7.5rem" }, text);
+    return el("div", { class: "row" }, name, radios);
+  }
+  const beside = "display: flex; flex-wrap: wrap; gap: 0.3rem 1.5rem; align-items: center";
   view.append(
-    el("div", { class: "row", style: "margin-top: 0" }, toggle("causal mask", true, change("causal")), toggle("padding mask, last token", false, change("padding"))),
-    el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.3rem 1.5rem; align-items: center" }, board, arcs),
+    el("div", { class: "row", style: "margin-top: 0" },
+      toggle("causal mask", true, change("causal")),
+      toggle("padding mask, last token", false, change("padding"))),
+    el("div", { style: beside }, board, arcs),
     el("div", { style: "min-height: 2.8em; margin-top: 0.4rem" }, said),
     more(
       pick("The mask comes", ["before the softmax", "after the softmax"], "after"),
       pick("True means", ["may attend", "blocked"], "blocked"),
-      slider("Tokens in a cache", { min: 0, max: n - 1, step: 1, value: 0, input: change("cached"), text: (x) => number(x, 0) }),
+      slider("Tokens in a cache", { min: 0, max: n - 1, step: 1, value: 0,
+        input: change("cached"), text: (x) => number(x, 0) }),
       pick("The triangle ends", ["last query, last key", "first query, first key"], "first")));
   show();
   expose(() => {
     const now = rows();
-    return { ...on, mask: now.map((r) => r.may), weights: now.map((r) => r.weights), sums: now.map((r) => r.sum), reached: now.map((r) => r.reached) };
+    const each = (key) => now.map((r) => r[key]);
+    return { ...on, mask: each("may"), weights: each("weights"), sums: each("sum"),
+      reached: each("reached") };
   });
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=mask_board]")) draw(stage(figure));

@@ -1,13 +1,17 @@
 (() => {
-// Pairs of keys and values are written into one state, and every key is read back: how far off?
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, matmul, sum, number, plural, vector } = stage;
   const { said, say, slider, choices, player, motion, expose } = stage;
-  const { names, k, v, rules } = data, n = names.length, [d, e] = [k[0].length, v[0].length];
-  const wide = viewWidth >= 600, all = [...names.keys()], move = motion();
-  let t = data.written, rule = 0, state;
+  const { names, k, v, rules } = data;
+  const n = names.length;
+  const [d, e] = [k[0].length, v[0].length];
+  const wide = viewWidth >= 600;
+  const all = [...names.keys()];
+  const move = motion();
+  let t = data.written;
+  let rule = 0;
+  let state;
 
-  // ---- What is computed ----
   const product = (key, value) => key.map((a) => value.map((b) => a * b));
   const plus = (a, b) => a.map((row, i) => row.map((x, j) => x + b[i][j]));
   const read = (key, S) => matmul([key], S)[0];
@@ -17,7 +21,9 @@ function draw(stage) {
     return product(k[i], minus(v[i], known));
   }
   function compute() {
-    let S = k[0].map(() => v[0].map(() => 0)), before = S, added = S;
+    let S = k[0].map(() => v[0].map(() => 0));
+    let before = S;
+    let added = S;
     for (let i = 0; i < t; i++) {
       [before, added] = [S, write(S, i)];
       S = plus(S, added);
@@ -28,17 +34,22 @@ function draw(stage) {
   }
   const short = (x) => number(x, Math.abs(x - Math.round(x)) < 1e-9 ? 0 : 1);
 
-  // ---- The state, and beside it what the step adds ----
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "aria-hidden": true, "text-anchor": "middle", ...more }, says);
-  const soft = "font-size: 13px; fill: var(--soft)", side = 40, high = 28, top = 42, left = 48;
+  const soft = "font-size: 13px; fill: var(--soft)";
+  const side = 40;
+  const high = 28;
+  const top = 42;
+  const left = 48;
   const apart = e * side + 26, broad = left + apart + e * side + 2;
-  const tall = top + d * high + 2, fig = (width, height) =>
+  const tall = top + d * high + 2;
+  const fig = (width, height) =>
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const board = fig(broad, tall);
   function grid(x, hue) {
     const cell = (_, at) => {
-      const [i, j] = [Math.floor(at / e), at % e], [a, b] = [x + side * j, top + high * i];
+      const [i, j] = [Math.floor(at / e), at % e];
+      const [a, b] = [x + side * j, top + high * i];
       const size = { x: a, y: b, width: side - 1, height: high - 1 };
       const tint = svg("rect", { ...size, fill: `var(--${hue})`, stroke: "var(--soft)" });
       return { tint, word: text(a + side / 2, b + 19, "", { style: "font-size: 13px" }) };
@@ -65,8 +76,9 @@ function draw(stage) {
   const lines = k[0].map((_, i) => text(20, top + high * i + 19, `key ${i}`, { style: soft }));
   board.append(...titles, ...columns, ...lines, held.node, added.node);
 
-  // ---- The pairs: key, value, what reading gives, and how far off that is ----
-  const row = 34, room = wide ? 374 : 342, list = fig(room, 26 + row * n);
+  const row = 34;
+  const room = wide ? 374 : 342;
+  const list = fig(room, 26 + row * n);
   const [atKey, atValue, atRead, atBar] = [40, 92, 166, 272];
   const head = [[atKey, "key"], [atValue, "value"], [atRead, "read back"], [atBar, "error"]];
   const start = { "text-anchor": "start" };
@@ -83,7 +95,8 @@ function draw(stage) {
       height: Math.max(1, 13 * Math.abs(x)), fill: "var(--k)", "data-sym": "k" }));
   }
   const pairs = all.map((i) => {
-    const y = 22 + row * i, name = text(2, y + 22, names[i], bold);
+    const y = 22 + row * i;
+    const name = text(2, y + 22, names[i], bold);
     const value = numbersAt(atValue, y, 24, { "data-sym": "v" });
     const found = numbersAt(atRead, y, 33, {});
     const bar = svg("rect", { x: atBar, y: y + 8, width: 0, height: 18, rx: 2,
@@ -98,7 +111,8 @@ function draw(stage) {
   });
   set(list, { "aria-label": "The pairs, and what reading each key gives" });
   function showPair({ node, found, bar, off, mark }, i, now) {
-    const here = i < t, long = here ? Math.min(wide ? 66 : 34, (wide ? 7 : 4) * now.errors[i]) : 0;
+    const here = i < t;
+    const long = here ? Math.min(wide ? 66 : 34, (wide ? 7 : 4) * now.errors[i]) : 0;
     set(node, { opacity: here ? 1 : 0.35 });
     found.forEach((one, j) => { one.textContent = here ? short(now.found[i][j]) : ""; });
     set(bar, { width: Math.max(here ? 1 : 0, long) });
@@ -107,7 +121,6 @@ function draw(stage) {
     set(mark, { stroke: i === t - 1 ? "var(--rose)" : "none" });
   }
 
-  // ---- What changes ----
   function slide(now) {  // what is added moves onto the state
     fill(held, now.before);
     fill(added, now.added);
@@ -118,7 +131,8 @@ function draw(stage) {
     move(700, put).then((came) => { if (came) { put(0); fill(held, now.S); } });
   }
   function explain(now) {
-    const last = t - 1, most = Math.max(...now.errors);
+    const last = t - 1;
+    const most = Math.max(...now.errors);
     const worst = now.errors.findIndex((x) => x > most - 1e-6);  // of several, the first
     const exact = now.errors.filter((x) => x < 1e-6).length;
     const rest = exact === t ? "" : ` ${names[worst]} is furthest off: `

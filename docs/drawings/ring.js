@@ -1,79 +1,102 @@
 (() => {
-// A ring of ranks: queries stay, keys travel; the matrix shows which block each
-// rank works on, bars how many pairs it has computed.
-function draw({ view, viewWidth, data, el, svg, set, sum, grouped, plural, listed, said, say, choices, toggle, slider, player, motion, expose }) {
-  const { tokens, world, bytes } = data, n = tokens.length, all = [...tokens.keys()], ranks = [...Array(world).keys()];
+function draw(stage) {
+  const { view, viewWidth, data, el, svg, set, sum, grouped, plural, listed } = stage;
+  const { said, say, choices, toggle, slider, player, motion, expose } = stage;
+  const { tokens, world, bytes } = data;
+  const n = tokens.length;
+  const all = [...tokens.keys()];
+  const ranks = [...Array(world).keys()];
   const orders = ["contiguous", "zig-zag"];
-  let order = 0, causal = false, step = 1;
+  let order = 0;
+  let causal = false;
+  let step = 1;
 
-  // ---- What is computed ----
   const bound = (i, pieces) => Math.floor((n * i) / pieces);
   function owner(i) {  // the rank that holds a token
-    const pieces = order ? 2 * world : world, at = [...Array(pieces).keys()].find((p) => i < bound(p + 1, pieces));
+    const pieces = order ? 2 * world : world;
+    const at = [...Array(pieces).keys()].find((p) => i < bound(p + 1, pieces));
     return order ? Math.min(at, pieces - 1 - at) : at;
   }
   const owned = (rank) => all.filter((i) => owner(i) === rank);
   const held = (rank, at = step) => (rank - at + world) % world;  // whose keys a rank holds
   const allowed = (i, j) => !causal || j <= i;
   const stepOf = (i, j) => (owner(i) - owner(j) + world) % world;  // when a pair is computed
-  const pairs = (rank, at) => sum(owned(rank).map((i) => all.filter((j) => stepOf(i, j) === at && allowed(i, j)).length));
+  const computed = (i, at) => all.filter((j) => stepOf(i, j) === at && allowed(i, j)).length;
+  const pairs = (rank, at) => sum(owned(rank).map((i) => computed(i, at)));
   const upTo = (rank) => sum(ranks.slice(0, step + 1).map((at) => pairs(rank, at)));
-  const sent = (rank) => sum(ranks.slice(0, step).map((at) => owned(held(rank, at)).length));  // tokens whose keys and values it sent on
+  const count = (rank) => owned(rank).length;
+  const passed = (rank) => ranks.slice(0, step).map((at) => count(held(rank, at)));
+  const sent = (rank) => sum(passed(rank));  // tokens whose keys and values it sent on
 
-  // ---- The matrix: a square for each pair ----
-  const unit = viewWidth < 600 ? 15 : 19, small = "font-size: 12px";
-  const left = 72, high = 62, wide = left + n * unit + 22, low = high + n * unit + 4;
-  const root = svg("svg", { width: wide, height: low, viewBox: `0 0 ${wide} ${low}`, role: "img",
-    "aria-label": "Query–key pairs: a row for each query, a column for each key. Each rank’s block is framed." });
-  const names = all.map((i) => svg("text",
-    { x: left - 6, y: high + i * unit + unit / 2 + 4, "text-anchor": "end", "data-sym": "q",
+  const unit = viewWidth < 600 ? 15 : 19;
+  const small = "font-size: 12px";
+  const left = 72, high = 62;
+  const wide = left + n * unit + 22, low = high + n * unit + 4;
+  const says = "Query–key pairs: a row for each query, a column for each key. "
+    + "Each rank’s block is framed.";
+  const root = svg("svg", {
+    width: wide, height: low, viewBox: `0 0 ${wide} ${low}`, role: "img", "aria-label": says });
+  const columnAt = (j) => left + j * unit, rowAt = (i) => high + i * unit;
+  const names = all.map((i) => svg("text", {
+    x: left - 6, y: rowAt(i) + unit / 2 + 4, "text-anchor": "end", "data-sym": "q",
     style: small }, tokens[i]));
-  const tops = all.map((j) => svg("text",
-    { transform: `translate(${left + j * unit + unit / 2 + 4} ${high - 6}) rotate(-90)`,
+  const tops = all.map((j) => svg("text", {
+    transform: `translate(${columnAt(j) + unit / 2 + 4} ${high - 6}) rotate(-90)`,
     "data-sym": "k", style: small }, tokens[j]));
-  const cells = all.map((i) => all.map((j) => svg("rect", { x: left + j * unit, y: high + i * unit, width: unit, height: unit, stroke: "var(--faint)" })));
-  const rows = all.map((i) => svg("text",
-    { x: left + n * unit + 6, y: high + i * unit + unit / 2 + 4,
-    style: `${small}; fill: var(--soft)` }));
+  const cells = all.map((i) => all.map((j) => svg("rect", {
+    x: columnAt(j), y: rowAt(i), width: unit, height: unit, stroke: "var(--faint)" })));
+  const rows = all.map((i) => svg("text", {
+    x: columnAt(n) + 6, y: rowAt(i) + unit / 2 + 4, style: `${small}; fill: var(--soft)` }));
   const frames = svg("g", {});
   root.append(...names, ...tops, ...cells.flat(), ...rows, frames);
 
-  // ---- The ring: a circle for each rank, with its queries and the keys that it holds ----
   const size = 250, middle = size / 2, far = 88, near = 34;
-  const place = (r) => { const a = (2 * Math.PI * r) / world - Math.PI / 2; return [middle + far * Math.cos(a), middle + far * Math.sin(a)]; };
-  const circle = svg("svg", { width: size, height: size, viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": "A ring of ranks. Each sends the keys and values that it holds to the next." });
+  const onRing = (a) => [middle + far * Math.cos(a), middle + far * Math.sin(a)];
+  const angle = (r) => (2 * Math.PI * r) / world - Math.PI / 2;
+  const circle = svg("svg", {
+    width: size, height: size, viewBox: `0 0 ${size} ${size}`, role: "img",
+    "aria-label": "A ring of ranks. Each sends the keys and values that it holds to the next." });
   const way = (r) => {  // an arrow from a rank to the next
-    const a = (2 * Math.PI * (r + 0.5)) / world - Math.PI / 2, turn = Math.PI / world - 0.47;
-    const at = (b) => [middle + far * Math.cos(b), middle + far * Math.sin(b)];
-    const [x, y] = at(a - turn), [u, v] = at(a + turn), back = a + turn + Math.PI / 2 - 0.25;
+    const a = angle(r + 0.5);
+    const turn = Math.PI / world - 0.47;
+    const [x, y] = onRing(a - turn);
+    const [u, v] = onRing(a + turn);
+    const back = a + turn + Math.PI / 2 - 0.25;
     const tip = (by) => `L${u - 9 * Math.cos(back + by)} ${v - 9 * Math.sin(back + by)}M${u} ${v}`;
-    return svg("path", { d: `M${x} ${y}A${far} ${far} 0 0 1 ${u} ${v}${tip(0.5)}${tip(-0.5)}`, fill: "none", stroke: "var(--k)", "stroke-width": 2.5 });
+    const d = `M${x} ${y}A${far} ${far} 0 0 1 ${u} ${v}${tip(0.5)}${tip(-0.5)}`;
+    return svg("path", { d, fill: "none", stroke: "var(--k)", "stroke-width": 2.5 });
   };
   const arrows = ranks.map(way);
   const nodes = ranks.map((r) => {
-    const [x, y] = place(r);
-    return svg("g", {}, svg("circle", { cx: x, cy: y, r: near, fill: "var(--paper)", stroke: "var(--soft)", "stroke-width": 1.5 }),
-      svg("text", { x, y: y - 12, "text-anchor": "middle", style: "font-size: 13px; font-weight: 600" }, `rank ${r}`),
-      svg("text", { x, y: y + 4, "text-anchor": "middle", "data-sym": "q", style: small }, `queries ${r}`));
+    const [x, y] = onRing(angle(r));
+    const look = { fill: "var(--paper)", stroke: "var(--soft)", "stroke-width": 1.5 };
+    const bold = "font-size: 13px; font-weight: 600";
+    return svg("g", {},
+      svg("circle", { cx: x, cy: y, r: near, ...look }),
+      svg("text", { x, y: y - 12, "text-anchor": "middle", style: bold }, `rank ${r}`),
+      svg("text", { x, y: y + 4, "text-anchor": "middle", "data-sym": "q", style: small },
+        `queries ${r}`));
   });
-  const chips = ranks.map((o) => svg("text", { "text-anchor": "middle", "data-sym": "k", style: "font-size: 12px; font-weight: 600" }, `keys ${o}`));
+  const chips = ranks.map((o) => svg("text", {
+    "text-anchor": "middle", "data-sym": "k", style: "font-size: 12px; font-weight: 600" },
+  `keys ${o}`));
   circle.append(...arrows, ...nodes, ...chips);
   const moved = motion();
   function carry(from, to) {  // the keys travel from where they were
     moved(450, (t) => chips.forEach((chip, o) => {
-      const a = (2 * Math.PI * (o + from + (to - from) * t)) / world - Math.PI / 2;
-      set(chip, { x: (middle + far * Math.cos(a)).toFixed(1), y: (middle + far * Math.sin(a) + 20).toFixed(1) });
+      const [x, y] = onRing(angle(o + from + (to - from) * t));
+      set(chip, { x: x.toFixed(1), y: (y + 20).toFixed(1) });
     }));
   }
 
-  // ---- The work: a bar for each rank, grey for the steps before, framed for this step ----
   const tall = 24, from = 56, full = size - from - 44;
   const work = svg("svg", { width: size, height: tall * world + 22,
     viewBox: `0 0 ${size} ${tall * world + 22}`, "aria-hidden": true });
   const write = (x, y, text, style = "") =>
     svg("text", { x, y, style: `${small}; ${style}` }, text);
   const bars = ranks.map((r) => {
-    const y = 22 + tall * r, bar = { y: y + 3, height: tall - 8, rx: 2, class: "moves" };
+    const y = 22 + tall * r;
+    const bar = { y: y + 3, height: tall - 8, rx: 2, class: "moves" };
     const done = svg("rect", { ...bar, x: from, fill: "var(--faint)" });
     const now = svg("rect", { ...bar, fill: "var(--neutral)", "fill-opacity": 0.55,
       stroke: "var(--rose)", "stroke-width": 2 });
@@ -85,8 +108,11 @@ function draw({ view, viewWidth, data, el, svg, set, sum, grouped, plural, liste
   function showWork() {
     const most = Math.max((n * n) / world, ...ranks.map(upTo));
     ranks.forEach((r) => {
-      const { done, now, count } = bars[r], fresh = pairs(r, step), all = upTo(r);
-      const long = (x) => (full * x) / most, end = from + long(all);
+      const { done, now, count } = bars[r];
+      const fresh = pairs(r, step);
+      const all = upTo(r);
+      const long = (x) => (full * x) / most;
+      const end = from + long(all);
       set(done, { width: long(all - fresh) });
       set(now, { x: end - long(fresh), width: long(fresh), opacity: fresh ? 1 : 0 });
       set(count, { x: end + 7, "font-weight": fresh ? 400 : 700 });
@@ -94,50 +120,78 @@ function draw({ view, viewWidth, data, el, svg, set, sum, grouped, plural, liste
     });
   }
 
-  // ---- In the middle of the ring: what each rank has sent ----
   const kib = (count) => grouped((count * bytes) / 1024);
   const inside = [-2, 14].map((by) => svg("text", { x: middle, y: middle + by,
     "text-anchor": "middle", style: small }));
   circle.append(...inside);
   function showSent() {
-    const each = ranks.map(sent), [least, most] = [Math.min(...each), Math.max(...each)];
+    const each = ranks.map(sent);
+    const [least, most] = [Math.min(...each), Math.max(...each)];
     inside[0].textContent = `${least < most ? `${kib(least)}–` : ""}${kib(most)} KiB`;
     inside[1].textContent = "sent by each";
   }
 
-  // ---- Controls ----
-  const steps = slider("Step", { min: 1, max: world, step: 1, value: step + 1, text: (x) => `${x} of ${world}`, input: (to) => { play.stop(); go(to - 1); } });
-  function go(to) { const from = step; step = to; steps.move(to + 1, world); show(); carry(from, to); }
-  const play = player({ at: () => step, last: () => world - 1, ms: () => 1300, go });
-  function again(change) { play.stop(); change(); show(); }
-
-  // ---- What changes ----
-  function showCell(i, j) {
-    const at = stepOf(i, j), now = at === step, off = !allowed(i, j);
-    const fill = off ? "none" : now ? "color-mix(in srgb, var(--neutral) 55%, transparent)" : at < step ? "var(--faint)" : "none";
-    set(cells[i][j], { fill });
+  const steps = slider("Step", {
+    min: 1, max: world, step: 1, value: step + 1, text: (x) => `${x} of ${world}`,
+    input: (to) => { play.stop(); go(to - 1); } });
+  function go(to) {
+    const from = step;
+    step = to;
+    steps.move(to + 1, world);
+    show();
+    carry(from, to);
   }
+  const play = player({ at: () => step, last: () => world - 1, ms: () => 1300, go });
+  function again(change) {
+    play.stop();
+    change();
+    show();
+  }
+
+  function fillOf(i, j) {
+    const at = stepOf(i, j);
+    if (!allowed(i, j) || at > step) return "none";
+    return at < step ? "var(--faint)" : "color-mix(in srgb, var(--neutral) 55%, transparent)";
+  }
+  const showCell = (i, j) => set(cells[i][j], { fill: fillOf(i, j) });
   function runs(list) {  // neighbouring tokens, as [first, last]
-    return list.reduce((found, i) => { const last = found.at(-1); if (last && last[1] === i - 1) last[1] = i; else found.push([i, i]); return found; }, []);
+    const found = [];
+    for (const i of list) {
+      const last = found.at(-1);
+      if (last && last[1] === i - 1) last[1] = i;
+      else found.push([i, i]);
+    }
+    return found;
   }
   function frame(rank) {
-    return runs(owned(rank)).flatMap(([a, b]) => runs(owned(held(rank))).filter(([c]) => allowed(b, c)).map(([c, d]) => svg("rect", {
-      x: left + c * unit, y: high + a * unit, width: unit * (d - c + 1), height: unit * (b - a + 1), fill: "none", stroke: "var(--rose)", "stroke-width": 2.5, rx: 2 })));
+    const look = { fill: "none", stroke: "var(--rose)", "stroke-width": 2.5, rx: 2 };
+    const framed = ([a, b], [c, d]) => svg("rect", {
+      x: columnAt(c), y: rowAt(a),
+      width: unit * (d - c + 1), height: unit * (b - a + 1), ...look });
+    const queries = runs(owned(rank)), keys = runs(owned(held(rank)));
+    return queries.flatMap((own) =>
+      keys.filter(([first]) => allowed(own[1], first)).map((theirs) => framed(own, theirs)));
   }
   function tell() {
-    const now = ranks.map((r) => pairs(r, step)), most = Math.max(...now), idle = ranks.filter((r) => !now[r]);
-    const whole = sum(ranks.map(upTo)), worst = Math.max(...ranks.map(upTo)), equal = now.every((x) => x === most);
-    const work = equal ? `each rank computes ${plural(most, "pair")}` : `the ranks compute ${now.join(", ")} pairs`;
+    const now = ranks.map((r) => pairs(r, step)), done = ranks.map(upTo);
+    const most = Math.max(...now), worst = Math.max(...done);
+    const idle = ranks.filter((r) => !now[r]);
+    const equal = now.every((x) => x === most);
+    const work = equal ? `each rank computes ${plural(most, "pair")}`
+      : `the ranks compute ${now.join(", ")} pairs`;
     const [who, wait] = idle.length === 1 ? ["Rank", "waits"] : ["Ranks", "wait"];
     const waits = idle.length ? ` ${who} ${listed(idle, String)} ${wait}.` : "";
-    const end = step === world - 1 ? ` Done: ${plural(whole, "pair")}, at most ${grouped(worst)} on one rank.` : ` Meanwhile each sends keys and values to the next.`;
+    const end = step === world - 1
+      ? ` Done: ${plural(sum(done), "pair")}, at most ${grouped(worst)} on one rank.`
+      : " Meanwhile each sends keys and values to the next.";
     say(`Step ${step + 1}: ${work}.${waits}${end}`);
   }
   function show() {
     for (const i of all) for (const j of all) showCell(i, j);
     rows.forEach((row, i) => { row.textContent = owner(i); });
     frames.replaceChildren(...ranks.flatMap(frame));
-    arrows.forEach((arrow) => set(arrow, { visibility: step < world - 1 ? "visible" : "hidden" }));
+    const visibility = step < world - 1 ? "visible" : "hidden";
+    arrows.forEach((arrow) => set(arrow, { visibility }));
     showWork();
     showSent();
     tell();
@@ -157,7 +211,11 @@ function draw({ view, viewWidth, data, el, svg, set, sum, grouped, plural, liste
       column, root));
   show();
   carry(step, step);
-  expose(() => ({ step, order: orders[order], causal, owned: ranks.map(owned), held: ranks.map((r) => held(r)), pairs: ranks.map((r) => ranks.map((at) => pairs(r, at))), sent: ranks.map((r) => sent(r) * bytes) }));
+  expose(() => ({
+    step, order: orders[order], causal, owned: ranks.map(owned), held: ranks.map((r) => held(r)),
+    pairs: ranks.map((r) => ranks.map((at) => pairs(r, at))),
+    sent: ranks.map((r) => sent(r) * bytes),
+  }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=ring]")) draw(stage(figure));
 })();

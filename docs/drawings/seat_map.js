@@ -1,18 +1,17 @@
 (() => {
-// A pool of blocks as a seat map: sequences that arrive, grow, fork and end; their block tables;
-// and the slots that stay empty, in blocks and in one buffer for each sequence. Blocks are taken
-// and freed in the order of `PagedCache`.
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, sum, grouped, plural, said, say } = stage;
   const { button, motion, expose, keep } = stage;
   const { n_blocks, size, n_max, prompt, sequences } = data;
-  const letters = [..."ABCDEF"], rows = [...letters.keys()];
+  const letters = [..."ABCDEF"];
+  const rows = [...letters.keys()];
   const seqs = rows.map((r) => sequences[r] ?? null);
-  const free = [...data.free], room = n_blocks * size;
+  const free = [...data.free];
+  const room = n_blocks * size;
   const upTo = (n) => [...Array(n).keys()];
-  let chosen = 0, fresh = new Set();
+  let chosen = 0;
+  let fresh = new Set();
 
-  // ---- The cache ----
   const live = () => rows.filter((r) => seqs[r]);
   const users = (block) => live().filter((r) => seqs[r].table.includes(block));
   const take = () => free.pop();
@@ -36,7 +35,6 @@ function draw(stage) {
     return copy;
   }
 
-  // ---- What is counted ----
   const tokens = () => sum(live().map((r) => seqs[r].n));
   const within = (r, block) => seqs[r].n - size * seqs[r].table.indexOf(block);
   const filled = (block) =>
@@ -47,7 +45,6 @@ function draw(stage) {
   });
   const inBuffers = () => ({ taken: tokens(), reserved: n_max * live().length });
 
-  // ---- The seat map: a row of seats for each block ----
   const seat = 30, left = 24, line = 36, columns = 2;
   const wide = left + size * (seat + 2) + 14, deep = Math.ceil(n_blocks / columns);
   const at = (block) => [Math.floor(block / deep) * wide, (block % deep) * line];
@@ -63,7 +60,8 @@ function draw(stage) {
   });
   const readable = { "text-anchor": "middle", style: "font-size: 13px" };
   function seatOf(block, slot) {
-    const [x, y] = at(block), from = x + left + slot * (seat + 2);
+    const [x, y] = at(block);
+    const from = x + left + slot * (seat + 2);
     return {
       box: svg("rect", { x: from, y: y + 2, ...shape }),
       who: svg("text", { x: from + seat / 2, y: y + 22, ...readable }),
@@ -84,7 +82,8 @@ function draw(stage) {
   function showSeat(block, slot) {
     const { box, who } = seats[block][slot];
     const of = users(block).filter((r) => within(r, block) > slot);
-    const mine = of.includes(chosen), isNew = fresh.has(`${block} ${slot}`);
+    const mine = of.includes(chosen);
+    const isNew = fresh.has(`${block} ${slot}`);
     const empty = !of.length && users(block).length;
     set(box, {
       fill: mine ? "var(--rose)" : of.length ? "var(--neutral)" : "none",
@@ -97,9 +96,10 @@ function draw(stage) {
     who.textContent = names.slice(0, 3);
   }
 
-  // ---- The sequences: a block table and a buffer for each ----
   const small = "padding: 1px 6px 1px 0; font-size: 13px; text-align: left";
-  const strip = 9, long = n_max * strip, group = `seat-${Math.random()}`;
+  const strip = 9;
+  const long = n_max * strip;
+  const group = `seat-${Math.random()}`;
   function choose(r) {
     chosen = r;
     fresh = new Set();
@@ -126,7 +126,8 @@ function draw(stage) {
   const ofCount = `${small}; text-align: right; padding-right: 14px`;
   const inLine = "white-space: nowrap; font-variant-numeric: tabular-nums; min-width: 6.2rem";
   function rowOf(r) {
-    const pick = pickOf(r), { cells, none, buffer } = bufferOf();
+    const pick = pickOf(r);
+    const { cells, none, buffer } = bufferOf();
     const count = el("td", { style: ofCount });
     const table = el("td", { style: `${small}; ${inLine}` });
     const name = el("label", { class: "choice" }, pick, letters[r]);
@@ -153,7 +154,8 @@ function draw(stage) {
     }));
   }
   function showRow(r) {
-    const { cells, none, count, table, pick } = parts[r], seq = seqs[r];
+    const { cells, none, count, table, pick } = parts[r];
+    const seq = seqs[r];
     const out = seq && (live().indexOf(r) + 1) * n_max > room;
     const faint = seq ? "" : "opacity: 0.45";
     count.textContent = seq ? grouped(seq.n) : "";
@@ -165,8 +167,8 @@ function draw(stage) {
     set(none, { visibility: out ? "visible" : "hidden" });
   }
 
-  // ---- The tally: two bars, to the same scale, and where the memory ends ----
-  const most = rows.length * n_max, ends = `${(100 * room) / most}%`;
+  const most = rows.length * n_max;
+  const ends = `${(100 * room) / most}%`;
   const fromEdge = "position: absolute; left: 0; top: 0; bottom: 0; box-sizing: border-box";
   const barOf = (name, count) =>
     ({ name, count, used: el("div", {}), whole: el("div", {}), text: el("span", {}) });
@@ -195,11 +197,13 @@ function draw(stage) {
     text.textContent = `${held}, ${empty}${over}`;
   }
 
-  // ---- What a reader does ----
   const are = (n) => (n === 1 ? "is" : "are");
   function tell(what) {
-    const mine = inBlocks(), theirs = inBuffers(), shared = tokens() - mine.taken;
-    const empty = mine.reserved - mine.taken, unused = theirs.reserved - theirs.taken;
+    const mine = inBlocks();
+    const theirs = inBuffers();
+    const shared = tokens() - mine.taken;
+    const empty = mine.reserved - mine.taken;
+    const unused = theirs.reserved - theirs.taken;
     const blocks = `${grouped(empty)} of ${plural(mine.reserved, "slot")} in blocks`;
     const buffers = `${grouped(unused)} of ${grouped(theirs.reserved)} in buffers`;
     const both = shared ? ` ${plural(shared, "token")} ${are(shared)} shared.` : "";
@@ -223,7 +227,9 @@ function draw(stage) {
     tell(what);
   }
   function nextToken() {
-    const copies = [], waiting = [], full = [];
+    const copies = [];
+    const waiting = [];
+    const full = [];
     for (const r of live()) {
       if (seqs[r].n === n_max) full.push(letters[r]);
       else if (needs(seqs[r]) > free.length) waiting.push(letters[r]);
@@ -245,7 +251,8 @@ function draw(stage) {
   const noChoice = "Choose a sequence first.";
   const freeBlocks = (n) => `${plural(n, "block")} ${are(n)} free`;
   function arrive() {
-    const r = place(), blocks = Math.ceil(prompt / size);
+    const r = place();
+    const blocks = Math.ceil(prompt / size);
     if (r === undefined) return noPlace;
     if (blocks > free.length) {
       const wanted = `A prompt of ${prompt} tokens needs ${blocks} blocks`;
@@ -257,7 +264,8 @@ function draw(stage) {
     return `${letters[r]} arrives with a prompt of ${prompt} tokens.`;
   }
   function fork() {
-    const r = place(), from = seqs[chosen];
+    const r = place();
+    const from = seqs[chosen];
     if (!from) return noChoice;
     if (r === undefined) return noPlace;
     seqs[r] = { table: [...from.table], n: from.n };
@@ -266,7 +274,9 @@ function draw(stage) {
     return `${what}: nothing is copied, both tables list the same blocks.`;
   }
   function end() {
-    const seq = seqs[chosen], who = letters[chosen], before = free.length;
+    const seq = seqs[chosen];
+    const who = letters[chosen];
+    const before = free.length;
     if (!seq) return noChoice;
     seqs[chosen] = null;
     seq.table.forEach(release);

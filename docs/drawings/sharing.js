@@ -1,83 +1,144 @@
 (() => {
-// Heads of queries above, heads of keys below, a line from each query to the keys it reads; and the bytes of a cache.
-function draw({ view, viewWidth, data, svg, set, clamp, el, grouped, plural, said, say, choices, toggle, motion, onkeys, expose, keep }) {
-  const { heads, options, bytes: perHead, full: most, what } = data, wide = viewWidth >= 600;
-  const width = wide ? 640 : 346, side = wide ? 40 : 30, top = 24, bottom = 150, gap = width / heads;
-  let n = data.n_kv_heads, wrong = false, chosen = 0;
-  const root = svg("svg", { width, height: 250, viewBox: `0 0 ${width} 250`, role: "group", style: "height: auto",
+function draw(stage) {
+  const { view, viewWidth, data, svg, set, clamp, el, grouped, plural } = stage;
+  const { said, say, choices, toggle, motion, onkeys, expose, keep } = stage;
+  const { heads, options, bytes: perHead, full: most, what } = data;
+  const wide = viewWidth >= 600;
+  const width = wide ? 640 : 346;
+  const side = wide ? 40 : 30;
+  const top = 24, bottom = 150;
+  const gap = width / heads;
+  let n = data.n_kv_heads;
+  let wrong = false;
+  let chosen = 0;
+  const root = svg("svg", {
+    width, height: 250, viewBox: `0 0 ${width} 250`, role: "group", style: "height: auto",
     "aria-label": "Query heads, the key heads that they read, and the size of the cache" });
-  const text = (x, y, says, more = {}) => svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
-  const queryAt = (i) => gap * (i + 0.5), keyAt = (j, of = n) => (width / of) * (j + 0.5);
-  const right = (i) => Math.floor(i / (heads / n)), repeated = (i) => i % n;
+  const text = (x, y, says, more = {}) =>
+    svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
+  const queryAt = (i) => gap * (i + 0.5);
+  const keyAt = (j, of = n) => (width / of) * (j + 0.5);
+  const right = (i) => Math.floor(i / (heads / n));
+  const repeated = (i) => i % n;
   const reads = () => [...Array(heads).keys()].map((i) => (wrong ? repeated : right)(i));
   const lost = () => reads().map((j, i) => j !== right(i));
 
-  root.append(text(0, 14, "query heads", { "data-sym": "q", "text-anchor": "start", style: "font-weight: 600" }));
+  const bold = { "text-anchor": "start", style: "font-weight: 600" };
+  root.append(text(0, 14, "query heads", { "data-sym": "q", ...bold }));
   const arrows = { ArrowLeft: -1, ArrowRight: 1 };
-  const queries = [...Array(heads).keys()].map((i) => {
-    const x = queryAt(i), part = {
+  const square = { width: side, height: side, rx: 5 };
+  function queryParts(i) {
+    const x = queryAt(i);
+    const start = x - side / 2;
+    const look = { fill: "var(--q)", "fill-opacity": 0.25, stroke: "var(--q)" };
+    const diagonals = `M${start} ${top}l${side} ${side}m0 ${-side}l${-side} ${side}`;
+    return {
       line: svg("path", { stroke: "var(--soft)", fill: "none" }),
-      box: svg("rect", { x: x - side / 2, y: top, width: side, height: side, rx: 5, fill: "var(--q)", "fill-opacity": 0.25, stroke: "var(--q)" }),
+      box: svg("rect", { x: start, y: top, ...square, ...look }),
       name: text(x, top + side / 2 + 5, i),
-      cross: svg("path", { d: `M${x - side / 2} ${top}l${side} ${side}m0 ${-side}l${-side} ${side}`, stroke: "currentColor", "stroke-width": 1.5, opacity: 0.8 }),
+      cross: svg("path", {
+        d: diagonals, stroke: "currentColor", "stroke-width": 1.5, opacity: 0.8 }),
     };
+  }
+  const queries = [...Array(heads).keys()].map((i) => {
+    const part = queryParts(i);
     const choose = () => { chosen = i; show(); };
-    const node = svg("g", { "data-sym": "q", style: "cursor: pointer; color: inherit", tabindex: 0, role: "button", "aria-label": `query head ${i}`, ...keep,
-      onclick: choose, onfocus: choose, onpointerenter: choose, onkeydown: onkeys(arrows, (by) => queries[clamp(i + by, 0, heads - 1)].node.focus()) }, part.box, part.name, part.cross);
+    const beside = (by) => queries[clamp(i + by, 0, heads - 1)];
+    const node = svg("g", {
+      "data-sym": "q", style: "cursor: pointer; color: inherit", tabindex: 0, role: "button",
+      "aria-label": `query head ${i}`, ...keep,
+      onclick: choose, onfocus: choose, onpointerenter: choose,
+      onkeydown: onkeys(arrows, (by) => beside(by).node.focus()) },
+    part.box, part.name, part.cross);
     return { ...part, node, at: 0 };
   });
-  const keys = [...Array(heads).keys()].map(() => ({ box: svg("rect", { y: bottom, width: side, height: side, rx: 5, fill: "var(--k)", stroke: "var(--k)" }), name: text(0, bottom + side / 2 + 5, "") }));
-  root.append(...queries.map((q) => q.line), ...keys.map((k) => svg("g", { "data-sym": "k", style: "color: inherit" }, k.box, k.name)), ...queries.map((q) => q.node));
-  const caption = text(0, bottom + side + 17, "", { "text-anchor": "start", style: "font-weight: 600" });
+  const keys = [...Array(heads).keys()].map(() => ({
+    box: svg("rect", { y: bottom, ...square, fill: "var(--k)", stroke: "var(--k)" }),
+    name: text(0, bottom + side / 2 + 5, ""),
+  }));
+  const keyNode = ({ box, name }) =>
+    svg("g", { "data-sym": "k", style: "color: inherit" }, box, name);
+  root.append(
+    ...queries.map((q) => q.line),
+    ...keys.map(keyNode),
+    ...queries.map((q) => q.node));
+  const caption = text(0, bottom + side + 17, "", bold);
   const bar = { y: 222, height: 18 };
   const used = svg("rect", { x: 0, ...bar, fill: "var(--k)", "fill-opacity": 0.75 });
-  root.append(caption, svg("rect", { x: 0.5, ...bar, width: width - 1, fill: "none", stroke: "var(--soft)" }), used);
+  const outline = { width: width - 1, fill: "none", stroke: "var(--soft)" };
+  root.append(caption, svg("rect", { x: 0.5, ...bar, ...outline }), used);
 
-  const [one, unit] = most >= 2 ** 30 ? [2 ** 30, "GiB"] : [2 ** 20, "MiB"];  // one unit for the part and for the whole
+  const [one, unit] = most >= 2 ** 30 ? [2 ** 30, "GiB"] : [2 ** 20, "MiB"];
   const size = (b) => `${grouped(b / one)} ${unit}`;
-  const names = (list) => (list.length === 1 ? `Query head ${list[0]} reads` : `Query heads ${list.slice(0, -1).join(", ")} and ${list.at(-1)} read`);
+  const names = (list) => (list.length === 1 ? `Query head ${list[0]} reads`
+    : `Query heads ${list.slice(0, -1).join(", ")} and ${list.at(-1)} read`);
   function lines() {
     queries.forEach((q, i) => set(q.line, { d: `M${queryAt(i)} ${top + side}L${q.at} ${bottom}` }));
   }
   function showQuery(q, i, reads, lit, off) {
-    set(q.line, { stroke: lit ? "var(--q)" : "var(--soft)", "stroke-width": i === chosen ? 4 : lit ? 2.5 : 1.2, "stroke-dasharray": off ? "5 4" : null });
+    set(q.line, {
+      stroke: lit ? "var(--q)" : "var(--soft)",
+      "stroke-width": i === chosen ? 4 : lit ? 2.5 : 1.2,
+      "stroke-dasharray": off ? "5 4" : null });
     set(q.box, { "fill-opacity": lit ? 0.55 : 0.15, "stroke-width": i === chosen ? 3 : 1 });
-    set(q.node, { "aria-label": `query head ${i}, reads key head ${reads}${off ? ", the wrong one" : ""}` });
+    const judged = off ? ", the wrong one" : "";
+    set(q.node, { "aria-label": `query head ${i}, reads key head ${reads}${judged}` });
     set(q.cross, { visibility: off ? "visible" : "hidden" });
   }
   function showKey(k, j, lit) {
     const visibility = j < n ? "visible" : "hidden";
-    set(k.box, { x: keyAt(j) - side / 2, visibility, "fill-opacity": lit ? 0.6 : 0.2, "stroke-width": lit ? 3 : 1 });
+    set(k.box, {
+      x: keyAt(j) - side / 2, visibility,
+      "fill-opacity": lit ? 0.6 : 0.2, "stroke-width": lit ? 3 : 1 });
     set(k.name, { x: keyAt(j), visibility });
     k.name.textContent = j;
   }
+  function tell(now, off) {
+    const mine = now[chosen];
+    const group = now.flatMap((j, i) => (j === mine ? [i] : []));
+    const count = off.filter(Boolean).length;
+    const untrained = "query heads read keys that they were not trained with.";
+    const order = count ? `In the wrong order ${count} of ${heads} ${untrained}`
+      : `With ${n} both orders are the same.`;
+    const weighed = `${what} take ${size(n * perHead)}.`;
+    say(`${names(group)} key head ${mine}. ${wrong ? order : weighed}`);
+  }
   function show() {
-    const now = reads(), off = lost(), mine = now[chosen];
+    const now = reads();
+    const off = lost();
+    const mine = now[chosen];
     queries.forEach((q, i) => showQuery(q, i, now[i], now[i] === mine, off[i]));
     keys.forEach((k, j) => showKey(k, j, j === mine));
     set(used, { width: (width * n) / heads });
-    caption.textContent = `cache: ${size(n * perHead)} (${size(most)} with ${plural(heads, "key head")})`;
-    const group = now.flatMap((j, i) => (j === mine ? [i] : [])), count = off.filter(Boolean).length;
-    say(`${names(group)} key head ${mine}. ` + (wrong
-      ? count ? `In the wrong order ${count} of ${heads} query heads read keys that they were not trained with.` : `With ${n} both orders are the same.`
-      : `${what} take ${size(n * perHead)}.`));
+    const whole = `${size(most)} with ${plural(heads, "key head")}`;
+    caption.textContent = `cache: ${size(n * perHead)} (${whole})`;
+    tell(now, off);
   }
   const glide = motion();
   function move() {
-    const from = queries.map((q) => q.at), to = reads().map((j) => keyAt(j));
+    const from = queries.map((q) => q.at);
+    const to = reads().map((j) => keyAt(j));
     show();
-    glide(400, (t) => { queries.forEach((q, i) => { q.at = from[i] + (to[i] - from[i]) * t; }); lines(); });
+    glide(400, (t) => {
+      queries.forEach((q, i) => { q.at = from[i] + (to[i] - from[i]) * t; });
+      lines();
+    });
   }
 
   const offered = [...options].reverse();  // from a key head for each query head to one for all
-  const pick = choices("heads of keys and values", offered.map(String), offered.indexOf(n), (i) => { n = offered[i]; move(); });
+  const pick = choices("heads of keys and values", offered.map(String), offered.indexOf(n),
+    (i) => { n = offered[i]; move(); });
   set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em` });
-  view.append(el("div", { class: "row", style: "margin-top: 0" }, el("span", { "data-sym": "k", style: "font-weight: 600" }, "key heads"), pick), root, said,
-    el("div", { class: "row" }, toggle("wrong order: repeat", false, (on) => { wrong = on; move(); })));
+  const label = el("span", { "data-sym": "k", style: "font-weight: 600" }, "key heads");
+  const order = toggle("wrong order: repeat", false, (on) => { wrong = on; move(); });
+  view.append(
+    el("div", { class: "row", style: "margin-top: 0" }, label, pick),
+    root, said, el("div", { class: "row" }, order));
   queries.forEach((q, i) => { q.at = keyAt(reads()[i]); });
   lines();
   show();
-  expose(() => ({ n_kv_heads: n, wrong, chosen, reads: reads(), lost: lost(), bytes: n * perHead }));
+  expose(() => ({
+    n_kv_heads: n, wrong, chosen, reads: reads(), lost: lost(), bytes: n * perHead }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=sharing]")) draw(stage(figure));
 })();

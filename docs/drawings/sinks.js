@@ -1,14 +1,16 @@
 (() => {
-// One query: scores to drag, the weights as parts of one bar, and the context. A window may leave
-// the first token behind, and a sink may take the weight that no token needs.
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, clamp, mix, softmax, sum, number, listed } = stage;
   const { vector, percent, said, say, slider, choices, player, handle, expose } = stage;
-  const { tokens, v, window, modes, reach } = data, n = tokens.length, all = [...tokens.keys()];
-  const scores = [...data.scores, data.sink], wide = viewWidth >= 600;
-  let newest = data.newest, mode = data.mode, state;
+  const { tokens, v, window, modes, reach } = data;
+  const n = tokens.length;
+  const all = [...tokens.keys()];
+  const scores = [...data.scores, data.sink];
+  const wide = viewWidth >= 600;
+  let newest = data.newest;
+  let mode = data.mode;
+  let state;
 
-  // ---- What is computed: the last score is that of the sink ----
   function compute() {
     const { first, sink } = modes[mode];
     const inside = (i) => i <= newest && (!window || i > newest - window);
@@ -20,7 +22,6 @@ function draw(stage) {
 
   const whole = (x) => number(x, 0);
 
-  // ---- The scores: bars that go up and down, each with a handle ----
   const width = wide ? Math.min(viewWidth, 720) : 342, column = width / (n + 1);
   const thick = Math.min(72, Math.round(column * 0.56));
   const unit = 10, zero = 40 + reach * unit, low = zero + reach * unit, height = low + 176;
@@ -28,17 +29,20 @@ function draw(stage) {
     "aria-label": "Scores to drag, their weights, and the context" });
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
-  const small = { style: "font-size: 13px; fill: var(--soft)" }, left = { "text-anchor": "start" };
+  const small = { style: "font-size: 13px; fill: var(--soft)" };
+  const left = { "text-anchor": "start" };
   const line = (d, more = {}) => svg("path", { d, fill: "none", stroke: "var(--soft)", ...more });
   const frame = svg("rect", { y: 3, height: low - 3, rx: 8, class: "moves",
     fill: "var(--accent)", "fill-opacity": 0.07, stroke: "var(--accent)" });
   if (window) root.append(frame);
   root.append(line(`M0 ${zero}H${width}`, { stroke: "var(--faint)" }));
   const keys = { ArrowUp: 0.5, ArrowRight: 0.5, ArrowDown: -0.5, ArrowLeft: -0.5 };
-  const names = [...tokens, "sink"], ofValue = { style: "font-size: 13px" };
+  const names = [...tokens, "sink"];
+  const ofValue = { style: "font-size: 13px" };
   const upright = (x, more) => svg("rect", { x: x - thick / 2, width: thick, rx: 3, ...more });
   const bars = names.map((name, i) => {
-    const x = column * (i + 0.5), label = text(x, 22, name, { style: "font-weight: 600" });
+    const x = column * (i + 0.5);
+    const label = text(x, 22, name, { style: "font-weight: 600" });
     const edge = i < n ? {} : { stroke: "var(--rose)", "stroke-dasharray": "4 3" };
     const track = upright(x, { y: 40, height: low - 40, fill: "var(--faint)", opacity: 0.45 });
     const bar = upright(x, { fill: "var(--neutral)", "fill-opacity": 0.6, ...edge });
@@ -49,7 +53,10 @@ function draw(stage) {
       : text(x, low + 18, "no value", small);
     const node = svg("g", {}, label, track, bar, dot, value, under);
     root.append(node);
-    const move = (to) => { scores[i] = Math.round(2 * clamp(to, -reach, reach)) / 2; show(); };
+    const move = (to) => {
+      scores[i] = Math.round(2 * clamp(to, -reach, reach)) / 2;
+      show();
+    };
     const at = (_, y) => move((zero - y) / unit);  // dragged
     const knob = handle(root, `score of ${name}`, { cx: x }, [-reach, reach], at, keys,
       (by) => move(scores[i] + by));
@@ -58,11 +65,13 @@ function draw(stage) {
   });
   const below = low + 18;
 
-  // ---- The weights: parts of one bar, which is 1 in all ----
-  const share = below + 38, bottom = share + 66, most = Math.max(...v.flat().map(Math.abs));
+  const share = below + 38;
+  const bottom = share + 66;
+  const most = Math.max(...v.flat().map(Math.abs));
   root.append(text(0, share - 7, "weights: 1 in all", { ...small, ...left }));
   const parts = names.map((_, i) => {
-    const token = i < n, colour = token ? "w" : "rose";
+    const token = i < n;
+    const colour = token ? "w" : "rose";
     const rect = svg("rect", { y: share, height: 28, rx: 2, class: "moves",
       fill: `var(--${colour})`, "fill-opacity": token ? 0.3 + 0.3 * (i % 2) : 0.15,
       stroke: `var(--${colour})`,
@@ -73,8 +82,8 @@ function draw(stage) {
   });
   root.append(...parts.map(({ word }) => word));
 
-  // ---- The context ----
-  const signed = v.flat().some((x) => x < 0), name = 76;
+  const signed = v.flat().some((x) => x < 0);
+  const name = 76;
   const middle = signed ? (width + name) / 2 : name, half = width - middle - 46;
   root.append(text(0, bottom + 18, "context", { ...left, style: "font-weight: 600" }),
     line(`M${middle} ${bottom - 8}V${bottom + 36}`));
@@ -87,9 +96,10 @@ function draw(stage) {
     return { bar, value };
   });
 
-  // ---- What changes ----
   function showScore({ node, bar, dot, value, knob }, i, open) {
-    const s = scores[i], y = zero - unit * s, said = number(s, 1);
+    const s = scores[i];
+    const y = zero - unit * s;
+    const said = number(s, 1);
     const shown = i < n ? (open ? 1 : 0.3) : open ? 1 : 0;
     set(node, { opacity: shown });
     set(bar, { y: Math.min(y, zero), height: Math.abs(y - zero) });
@@ -112,14 +122,16 @@ function draw(stage) {
   }
   function showContext({ context }) {
     sums.forEach(({ bar, value }, j) => {
-      const long = half * Math.abs(context[j]) / most, right = context[j] >= 0;
+      const long = half * Math.abs(context[j]) / most;
+      const right = context[j] >= 0;
       set(bar, { x: right ? middle : middle - long, width: Math.max(1, long) });
       set(value, { x: right ? middle + long + 20 : middle - long - 20 });
       value.textContent = number(context[j]);
     });
   }
   function explain({ open, weights, context, kept }) {
-    const seen = tokens.filter((_, i) => open[i]), past = window && newest >= window;
+    const seen = tokens.filter((_, i) => open[i]);
+    const past = window && newest >= window;
     const who = window ? `“${tokens[newest]}” attends to ${listed(seen)}` : "";
     const gone = past && !open[0] ? `; “${tokens[0]}” has left the window` : "";
     const to = (name, w) => `${name} takes ${percent(w)}`;
@@ -129,7 +141,8 @@ function draw(stage) {
     say(`${who}${gone}${who ? ". " : ""}${rest} The context is ${vector(context, number)}.`);
   }
   function show() {
-    const now = compute(), from = Math.max(0, newest - (window ?? 1) + 1);
+    const now = compute();
+    const from = Math.max(0, newest - (window ?? 1) + 1);
     bars.forEach((bar, i) => showScore(bar, i, now.open[i]));
     set(frame, { x: column * from + 2, width: column * (newest - from + 1) - 4 });
     showWeights(now);
@@ -137,7 +150,11 @@ function draw(stage) {
     explain(now);
     state = { newest, mode: modes[mode].name, scores: [...scores], ...now };
   }
-  const go = (to) => { newest = to; range.move(newest + 1); show(); };
+  function go(to) {
+    newest = to;
+    range.move(newest + 1);
+    show();
+  }
   const range = slider("Newest token", { min: 1, max: n, step: 1, value: newest + 1,
     text: (x) => tokens[x - 1], input: (x) => { play.stop(); newest = x - 1; show(); } });
   const play = player({ at: () => newest, last: () => n - 1, go, ms: () => 1200 });

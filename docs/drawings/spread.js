@@ -1,15 +1,15 @@
 (() => {
-// Random scores at every width: their histogram, the weights of one query, and the gradient that
-// gets through the softmax.
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, number, grouped, softmax, say, said } = stage;
   const { slider, toggle, button, expose } = stage;
   const { widths, counts, bin, deviation, scores, gradient } = data;
-  const kinds = ["plain", "scaled"], bins = counts.plain[0].length;
-  let at = data.start, query = data.query, scaled = false;
+  const kinds = ["plain", "scaled"];
+  const bins = counts.plain[0].length;
+  let at = data.start;
+  let query = data.query;
+  let scaled = false;
   const kind = () => kinds[+scaled], scale = () => (scaled ? widths[at] ** -0.5 : 1);
 
-  // ---- The histogram: its tallest bin has the full height; one sees its shape at every width ----
   const full = 350, deep = 150, low = deep + 6, high = low + 54;
   const unit = full / bins, middle = full / 2, most = (bin * bins) / 2;
   const area = svg("path", {
@@ -19,7 +19,8 @@ function draw(stage) {
     "stroke-width": 1,
   });
   const reach = svg("path", { stroke: "var(--rose)", "stroke-width": 3, fill: "none" });
-  const bold = "font-size: 13px; font-weight: 600", soft = "font-size: 12px; fill: var(--soft)";
+  const bold = "font-size: 13px; font-weight: 600";
+  const soft = "font-size: 12px; fill: var(--soft)";
   const name = svg("text", { "text-anchor": "middle", style: bold });
   function tick(x) {
     const anchor = x < 0 ? "start" : x > 0 ? "end" : "middle";
@@ -53,8 +54,8 @@ function draw(stage) {
     name.textContent = `standard deviation ${number(far, 1)}`;
   }
 
-  // ---- The weights of one query, and what is left of the gradient ----
-  const tall = 110, small = "font-size: 12px";
+  const tall = 110;
+  const small = "font-size: 12px";
   const bars = scores[0][0].map(() => ({
     bar: el("div", { "data-sym": "w" }),
     text: el("span", { style: small }),
@@ -83,7 +84,8 @@ function draw(stage) {
   const weights = () => softmax(scores[at][query].map((x) => x * scale()));
   const edge = "border-radius: 2px 2px 0 0; box-shadow: 0 1px 0 var(--soft)";
   function showWeights() {
-    const now = weights(), part = gradient[kind()][at];
+    const now = weights();
+    const part = gradient[kind()][at];
     const whole = Math.max(...Object.values(gradient).flat());
     const share = ((100 * part) / whole).toFixed(1);
     bars.forEach(({ bar, text }, i) => {
@@ -94,7 +96,6 @@ function draw(stage) {
     left.textContent = number(part);
   }
 
-  // ---- What changes ----
   function tell() {
     const width = `Width ${grouped(widths[at])}${scaled ? ", divided by √d" : ""}`;
     const typical = `a typical score is ${number(deviation[kind()][at], 1)} from 0`;

@@ -1,6 +1,4 @@
 (() => {
-// The residual stream through many blocks, once with each kind of norm: forward, the length of the
-// hidden state after each block; then backward, the length of the gradient in each block.
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, number, say, said, slider, player, expose } = stage;
   const { runs } = data, n = runs[0].gradients.length, last = 2 * n - 1;
@@ -11,8 +9,9 @@ function draw(stage) {
   const block = () => (back() ? last - moment : moment);  // from 0
   const shown = (i) => ({ length: !back() ? i <= moment : true, gradient: back() && i >= block() });
 
-  // ---- A panel for each run, a column for each block: hidden states go up, gradients go down ----
-  const wide = viewWidth >= 600, up = wide ? 112 : 76, down = wide ? 78 : 54;
+  const wide = viewWidth >= 600;
+  const up = wide ? 112 : 76;
+  const down = wide ? 78 : 54;
   const full = 340, left = 2, unit = (full - 2 * left) / n;
   const head = 26, base = head + up, under = base + 20, deep = under + down + 16;
   const text = (attributes, ...words) =>
@@ -45,7 +44,8 @@ function draw(stage) {
     return el("div", { style: "font-size: 14px" }, el("b", {}, name), " ", rule);
   }
   function panelOf(run) {
-    const bars = run.gradients.map(barsAt), frame = frameOf();
+    const bars = run.gradients.map(barsAt);
+    const frame = frameOf();
     const texts = { length: text({}), gradient: text({}) };
     const numbers = [1, n / 2, n].map(numberOf);
     const both = bars.flatMap(({ length, gradient }) => [length, gradient]);
@@ -58,23 +58,27 @@ function draw(stage) {
   const high = (run, i) => (up * run.lengths[i]) / tops.lengths;
   const low = (run, i) => (down * run.gradients[i]) / tops.gradients;
   function showBar({ run, bars }, i) {
-    const on = shown(i), opacity = { "fill-opacity": i === block() ? 1 : 0.6 };
-    const rise = on.length ? high(run, i) : 1, fall = on.gradient ? low(run, i) : 1;
+    const on = shown(i);
+    const opacity = { "fill-opacity": i === block() ? 1 : 0.6 };
+    const rise = on.length ? high(run, i) : 1;
+    const fall = on.gradient ? low(run, i) : 1;
     set(bars[i].length, { y: base - rise, height: rise, fill: "var(--neutral)", ...opacity });
     set(bars[i].gradient, { height: fall, fill: "var(--rose)", ...opacity });
   }
   function showPanel(panel) {
-    const { run, bars, frame, texts } = panel, i = block();
-    const x = inside(left + (i + 0.5) * unit), halo = { class: "halo" };
+    const { run, bars, frame, texts } = panel;
+    const i = block();
+    const x = inside(left + (i + 0.5) * unit);
+    const halo = { class: "halo" };
     const seen = { ...halo, visibility: back() ? "visible" : "hidden" };
     bars.forEach((_, j) => showBar(panel, j));
     set(frame, { x: left + i * unit });
-    const above = base - high(run, i) - 6, below = under + low(run, i) + 13;
+    const above = base - high(run, i) - 6;
+    const below = under + low(run, i) + 13;
     set(texts.length, { x, y: above, ...halo }, number(run.lengths[i], 1));
     set(texts.gradient, { x, y: below, ...seen }, number(run.gradients[i], 3));
   }
 
-  // ---- What changes ----
   function tell() {
     const i = block();
     const each = (key, digits) =>

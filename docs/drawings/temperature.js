@@ -1,14 +1,17 @@
 (() => {
-// The probabilities of the next token: at every temperature, and cut by top-k and top-p as
-// `generate` cuts them.
 function draw(stage) {
   const { view, viewWidth, data, el, set, sum, softmax, number, plural, said, say } = stage;
   const { choices, slider, button, expose } = stage;
-  const { tokens, prefixes, logits } = data, all = [...tokens.keys()], size = tokens.length;
-  let at = data.start, temperature = 1, k = size, p = 1;
-  let drawn = null, seed = 1;
+  const { tokens, prefixes, logits } = data;
+  const all = [...tokens.keys()];
+  const size = tokens.length;
+  let at = data.start;
+  let temperature = 1;
+  let k = size;
+  let p = 1;
+  let drawn = null;
+  let seed = 1;
 
-  // ---- What is computed ----
   const highest = (list) => list.indexOf(Math.max(...list));
   const ranked = (row) => [...all].sort((i, j) => row[j] - row[i]);
   function topK(row) {
@@ -42,9 +45,9 @@ function draw(stage) {
     return row.findIndex((x) => (left -= x) < 0);
   }
 
-  // ---- A row for each token: its name, a bar, its probability, how often it was drawn ----
   const text = "font-size: 13px; line-height: 17px; white-space: nowrap";
-  const right = `${text}; text-align: right`, soft = `${text}; color: var(--soft)`;
+  const right = `${text}; text-align: right`;
+  const soft = `${text}; color: var(--soft)`;
   const rows = all.map((i) => ({
     name: el("span", { style: right }, tokens[i]),
     bar: el("div", { class: "moves" }),
@@ -87,7 +90,8 @@ function draw(stage) {
     set(ghost, { style: `${outer}; ${reaching(was)}; ${dashed}; visibility: ${seen}` });
   }
   function showToken(i, now, was) {
-    const { name, value, count } = rows[i], cut = now === 0;
+    const { name, value, count } = rows[i];
+    const cut = now === 0;
     const weight = i === highest(logits[at]) ? 700 : 400;
     const through = cut ? "line-through" : "none";
     showBars(rows[i], now, was);
@@ -97,7 +101,6 @@ function draw(stage) {
     count.textContent = drawn ? drawn[i] : "";
   }
 
-  // ---- What is said ----
   function cutting(row, was) {
     if (temperature === 0) return "Temperature 0 always takes the most probable token.";
     const left = row.filter((x) => x > 0).length;
@@ -113,7 +116,8 @@ function draw(stage) {
     say(`After “${prefixes[at]}”: ${best}. ${cutting(row, was)}`);
   }
   function show() {
-    const row = probabilities(), was = plain();
+    const row = probabilities();
+    const was = plain();
     for (const i of all) showToken(i, row[i], was[i]);
     const changed = all.some((i) => differs(row[i], was[i]));
     const visibility = changed ? "visible" : "hidden";
@@ -121,7 +125,6 @@ function draw(stage) {
     tell(row, was);
   }
 
-  // ---- What a reader does ----
   const changing = (take) => (x) => {
     take(x);
     drawn = null;

@@ -1,11 +1,15 @@
 (() => {
-// Masks combined with & and |: which pairs are allowed, how many scores that is, and which tokens reach a query through layers.
-function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, more, slider, expose }) {
-  const { tokens, documents, sinks, block } = data, n = tokens.length, all = [...tokens.keys()];
+function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, more, slider,
+  expose }) {
+  const { tokens, documents, sinks, block } = data;
+  const n = tokens.length;
+  const all = [...tokens.keys()];
   const on = { window: true, sinks: false, documents: false, blocks: false, causal: false };
-  let width = data.window, either = true, query = n - 1, layers = 2;
+  let width = data.window;
+  let either = true;
+  let query = n - 1;
+  let layers = 2;
 
-  // ---- What is computed ----
   const masks = {
     causal: (i, j) => j <= i,
     window: (i, j) => j <= i && j > i - width,
@@ -17,41 +21,60 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, mo
   const others = () => ["causal", "documents", "blocks"].filter((name) => on[name]);
   function may(i, j) {
     const two = pair().map((name) => masks[name](i, j));
-    return (!two.length || (either ? two.some(Boolean) : two.every(Boolean))) && others().every((name) => masks[name](i, j));
+    const first = !two.length || (either ? two.some(Boolean) : two.every(Boolean));
+    return first && others().every((name) => masks[name](i, j));
   }
   function formula() {
-    const written = { causal: "causal", window: `window ${width}`, sinks: `sinks ${sinks}`, documents: "documents", blocks: `blocks ${block}` };
+    const written = {
+      causal: "causal",
+      window: `window ${width}`,
+      sinks: `sinks ${sinks}`,
+      documents: "documents",
+      blocks: `blocks ${block}`,
+    };
     const two = pair().map((name) => written[name]).join(either ? " | " : " & ");
     const first = two.includes("|") && others().length ? `(${two})` : two;
-    return [first, ...others().map((name) => written[name])].filter(Boolean).join(" & ") || "no mask";
+    const parts = [first, ...others().map((name) => written[name])];
+    return parts.filter(Boolean).join(" & ") || "no mask";
   }
   const board = () => all.map((i) => all.map((j) => may(i, j)));
-  function levels(mask, i) {  // which tokens reach it, from the last layer down to the tokens themselves
+  function levels(mask, i) {  // which tokens reach it, from the last layer down to the tokens
     const found = [[i]];
-    for (let l = 0; l < layers; l++) found.push(all.filter((j) => found[l].some((m) => mask[m][j])));
+    for (let l = 0; l < layers; l++) {
+      found.push(all.filter((j) => found[l].some((m) => mask[m][j])));
+    }
     return found;
   }
 
-  // ---- The board: rows are queries, columns are keys ----
-  const side = 24, left = 54, top = 56, label = (x, y, text, style, anchor = "middle") => svg("text", { x, y, "text-anchor": anchor, style: `font-size: 13px; ${style}` }, text);
-  const slanted = (x, y, text) => svg("text", { "data-sym": "k", transform: `translate(${x} ${y}) rotate(-55)`, style: "font-size: 13px" }, text);
-  const cells = all.map((i) => all.map((j) => {
+  const side = 24, left = 54, top = 56;
+  const label = (x, y, text, style, anchor = "middle") =>
+    svg("text", { x, y, "text-anchor": anchor, style: `font-size: 13px; ${style}` }, text);
+  const slanted = (x, y, text) => svg("text", { "data-sym": "k",
+    transform: `translate(${x} ${y}) rotate(-55)`, style: "font-size: 13px" }, text);
+  function cellAt(i, j) {
     const [x, y] = [left + side * j, top + side * i];
     const box = svg("rect", { x, y, width: side, height: side, stroke: "var(--faint)" });
     const cross = svg("path", { d: `M${x + 8} ${y + 8}l8 8m0 -8l-8 8`, stroke: "var(--soft)",
       "stroke-width": 1, opacity: 0.4 });
     const ring = svg("circle", { cx: x + 12, cy: y + 12, r: 5 });
-    const node = svg("g", { style: "cursor: pointer", onclick: () => choose(i) }, box, cross, ring);
-    return { node, box, cross, ring };
-  }));
-  const sides = all.map((i) => set(label(left - 6, top + side * i + 17, tokens[i], "", "end"), { "data-sym": "q" }));
-  const row = svg("rect", { "data-sym": "q", x: left, width: side * n, height: side, fill: "none", stroke: "var(--q)", "stroke-width": 2.5 });
-  const breaks = all.slice(1).filter((i) => documents[i] !== documents[i - 1]).map((i) =>
-    svg("path", { d: `M${left} ${top + side * i}h${side * n}M${left + side * i} ${top}v${side * n}`, stroke: "var(--soft)", "stroke-dasharray": "2 3" }));
-  const grid = svg("svg", { width: 346, height: top + side * n + 4, viewBox: `0 0 346 ${top + side * n + 4}`, "aria-hidden": true, style: "flex: none" },
-    ...cells.flat().map((c) => c.node), ...breaks, ...sides, ...all.map((j) => slanted(left + side * j + 14, top - 6, tokens[j])), row);
+    const looks = { style: "cursor: pointer", onclick: () => choose(i) };
+    return { node: svg("g", looks, box, cross, ring), box, cross, ring };
+  }
+  const cells = all.map((i) => all.map((j) => cellAt(i, j)));
+  const sides = all.map((i) =>
+    set(label(left - 6, top + side * i + 17, tokens[i], "", "end"), { "data-sym": "q" }));
+  const tops = all.map((j) => slanted(left + side * j + 14, top - 6, tokens[j]));
+  const row = svg("rect", { "data-sym": "q", x: left, width: side * n, height: side,
+    fill: "none", stroke: "var(--q)", "stroke-width": 2.5 });
+  const begins = all.slice(1).filter((i) => documents[i] !== documents[i - 1]);
+  const breaks = begins.map((i) => svg("path", {
+    d: `M${left} ${top + side * i}h${side * n}M${left + side * i} ${top}v${side * n}`,
+    stroke: "var(--soft)", "stroke-dasharray": "2 3" }));
+  const high = top + side * n + 4;
+  const grid = svg("svg", { width: 346, height: high, viewBox: `0 0 346 ${high}`,
+    "aria-hidden": true, style: "flex: none" },
+    ...cells.flat().map((c) => c.node), ...breaks, ...sides, ...tops, row);
 
-  // ---- The key to its marks, drawn as in the board ----
   const icon = (mark) => svg("svg", { width: 18, height: 18, viewBox: "0 0 18 18" }, mark);
   const square = svg("rect", { x: 1, y: 1, width: 16, height: 16, "fill-opacity": 0.65 });
   const circled = { cx: 9, cy: 9, r: 5, fill: "none", stroke: "var(--neutral)", "stroke-width": 2 };
@@ -66,51 +89,74 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, mo
   const legend = el("div", { class: "row", style: "font-size: 13px; margin-block: 0.3rem" },
     ...marks.map(entry));
 
-  // ---- The layers: what reaches a query ----
-  const x = (j) => 34 + 27 * j, y = (l) => 128 - (104 * l) / layers;
+  const x = (j) => 34 + 27 * j;
+  const y = (l) => 128 - (104 * l) / layers;
   const tower = svg("svg", { width: 346, height: 191, viewBox: "0 0 346 191", "aria-hidden": true,
     style: "flex: none" });
-  function drawPairs(mask, found) {  // a line to each token that is attended to, from each that matters one layer above
-    const line = (i, j, l) => svg("path", { d: `M${x(i)} ${y(l)}L${x(j)} ${y(l - 1)}`, stroke: "var(--neutral)", "stroke-width": 2, opacity: 0.55 });
-    return found.slice(0, -1).flatMap((level, down) => level.flatMap((i) => all.filter((j) => mask[i][j]).map((j) => line(i, j, layers - down))));
+  function drawPairs(mask, found) {
+    const line = (i, j, l) => svg("path", { d: `M${x(i)} ${y(l)}L${x(j)} ${y(l - 1)}`,
+      stroke: "var(--neutral)", "stroke-width": 2, opacity: 0.55 });
+    const seenBy = (i) => all.filter((j) => mask[i][j]);
+    return found.slice(0, -1).flatMap((level, down) =>
+      level.flatMap((i) => seenBy(i).map((j) => line(i, j, layers - down))));
   }
   function drawLayer(level, down) {  // its number, and a dot for each token
-    const l = layers - down, cy = y(l);
+    const l = layers - down;
+    const cy = y(l);
     const dots = all.map((j) => {
-      const here = level.includes(j), mine = !down && j === query, hue = mine ? "var(--q)" : here && "var(--neutral)";
-      return svg("circle", { "data-sym": mine ? "q" : null, cx: x(j), cy, r: here ? 7 : 4, fill: hue || "none", stroke: hue || "var(--faint)", "stroke-width": 1.5 });
+      const here = level.includes(j);
+      const mine = !down && j === query;
+      const hue = mine ? "var(--q)" : here && "var(--neutral)";
+      return svg("circle", { "data-sym": mine ? "q" : null, cx: x(j), cy, r: here ? 7 : 4,
+        fill: hue || "none", stroke: hue || "var(--faint)", "stroke-width": 1.5 });
     });
     return [label(0, cy + 5, l ? `${l}` : "", "fill: var(--soft)", "start"), ...dots];
   }
   function drawName(j, matters) {
-    return svg("text", { transform: `translate(${x(j) + 5} ${y(0) + 20}) rotate(-55)`, "text-anchor": "end",
-      style: `font-size: 13px; font-weight: ${matters ? 700 : 400}`, opacity: matters ? 1 : 0.6 }, tokens[j]);
+    const place = `translate(${x(j) + 5} ${y(0) + 20}) rotate(-55)`;
+    const style = `font-size: 13px; font-weight: ${matters ? 700 : 400}`;
+    return svg("text", { transform: place, "text-anchor": "end", style,
+      opacity: matters ? 1 : 0.6 }, tokens[j]);
   }
   function build(mask, found) {
-    set(tower, {}, ...drawPairs(mask, found), ...found.flatMap(drawLayer), ...all.map((j) => drawName(j, found.at(-1).includes(j))),
+    const reaching = found.at(-1);
+    set(tower, {},
+      ...drawPairs(mask, found),
+      ...found.flatMap(drawLayer),
+      ...all.map((j) => drawName(j, reaching.includes(j))),
       label(0, y(layers) - 12, "layer", "fill: var(--soft)", "start"));
   }
 
-  // ---- Below: the formula, the count, the line that is read out ----
-  const code = el("code", { style: "font-size: 14px; background: none; border: none; padding: 0; color: inherit" });
+  const code = el("code", { style: "font-size: 14px; background: none; border: none; padding: 0; "
+    + "color: inherit" });
   const bar = el("div", { style: "height: 10px; background: var(--neutral); border-radius: 2px" });
-  const count = el("span", { "aria-live": "polite", style: "font-variant-numeric: tabular-nums; font-weight: 600" });
+  const count = el("span", { "aria-live": "polite",
+    style: "font-variant-numeric: tabular-nums; font-weight: 600" });
   function showRow(mask, i) {
     const far = levels(mask, i).at(-1);
-    cells[i].forEach(({ box, cross, ring }, j) => {
-      const allowed = mask[i][j], reached = far.includes(j);
-      set(box, { fill: allowed ? `color-mix(in srgb, var(--${j > i ? "rose" : "neutral"}) 65%, transparent)` : "transparent" });
-      set(cross, { visibility: allowed || reached ? "hidden" : "visible" });
-      set(ring, { visibility: !allowed && reached ? "visible" : "hidden", fill: "none", stroke: "var(--neutral)", "stroke-width": 2 });
-    });
+    cells[i].forEach((cell, j) =>
+      showCell(cell, mask[i][j], far.includes(j), j > i ? "rose" : "neutral"));
     set(sides[i], { "font-weight": i === query ? 700 : 400 });
   }
+  function showCell({ box, cross, ring }, allowed, reached, hue) {
+    const shade = `color-mix(in srgb, var(--${hue}) 65%, transparent)`;
+    set(box, { fill: allowed ? shade : "transparent" });
+    set(cross, { visibility: allowed || reached ? "hidden" : "visible" });
+    set(ring, { visibility: !allowed && reached ? "visible" : "hidden", fill: "none",
+      stroke: "var(--neutral)", "stroke-width": 2 });
+  }
   function tell(mask, through) {
-    const sees = mask[query].filter(Boolean).length, leaks = all.filter((i) => mask[i].some((m, j) => m && j > i)).length;
-    say(`Token ${query}, “${tokens[query]}”, attends to ${sees}; through ${plural(layers, "layer")} ${through.length} of ${n} tokens reach it.${leaks ? ` The mask allows ${plural(leaks, "token")} to attend to the future.` : ""}`);
+    const sees = mask[query].filter(Boolean).length;
+    const leaks = all.filter((i) => mask[i].some((m, j) => m && j > i)).length;
+    const leak = ` The mask allows ${plural(leaks, "token")} to attend to the future.`;
+    say(`Token ${query}, “${tokens[query]}”, attends to ${sees}; `
+      + `through ${plural(layers, "layer")} ${through.length} of ${n} tokens reach it.`
+      + (leaks ? leak : ""));
   }
   function show() {
-    const mask = board(), found = levels(mask, query), scores = mask.flat().filter(Boolean).length;
+    const mask = board();
+    const found = levels(mask, query);
+    const scores = mask.flat().filter(Boolean).length;
     build(mask, found);
     for (const i of all) showRow(mask, i);
     set(row, { y: top + side * query });
@@ -120,26 +166,47 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, mo
     bar.style.width = `${(100 * scores) / (n * n)}%`;
     tell(mask, found.at(-1));
   }
-  const chosen = slider("Query", { min: 0, max: n - 1, step: 1, value: query, input: (i) => { query = i; show(); }, text: (i) => `${i} ${tokens[i]}` });
-  function choose(i) { const range = chosen.querySelector("input"); range.value = i; range.dispatchEvent(new Event("input")); }
-  const turn = (name) => toggle(name, on[name], (value) => { on[name] = value; show(); });
+
+  const after = (change) => (to) => {
+    change(to);
+    show();
+  };
+  const chosen = slider("Query", { min: 0, max: n - 1, step: 1, value: query,
+    input: after((i) => { query = i; }), text: (i) => `${i} ${tokens[i]}` });
+  function choose(i) {
+    const range = chosen.querySelector("input");
+    range.value = i;
+    range.dispatchEvent(new Event("input"));
+  }
+  const turn = (name) => toggle(name, on[name], after((value) => { on[name] = value; }));
   const whole = (i) => `${i}`;
-  const joined = set(choices("A key in the window, in the sinks, or in both", ["either |", "both &"], 0, (i) => { either = !i; show(); }), { class: "row joined" });
-  const panel = (...parts) => el("div", { style: "width: 346px; max-width: 100%" }, ...parts);  // a picture under the control that moves it
-  view.append(el("div", { class: "beside", style: "gap: 0.3rem 1.5rem; align-items: flex-start; margin: 0" },
-    panel(slider("Window", { min: 1, max: n, step: 1, value: width,
-      input: (i) => { width = i; show(); }, text: whole }), grid, legend,
-      el("div", { style: "min-height: 1.5em" }, code),
-      el("div", { style: "display: grid; grid-template-columns: 1fr 8.5rem; gap: 0.8rem; align-items: center; margin-bottom: 0.3rem" },
-        el("div", { style: "box-shadow: 0 0 0 1px var(--soft); border-radius: 2px" }, bar), count),
-      more(el("div", { class: "row", style: "gap: 0.4rem" }, ...Object.keys(on).map(turn)), joined, chosen)),
-    panel(slider("Layers", { min: 1, max: 4, step: 1, value: layers, input: (i) => { layers = i; show(); }, text: whole }), tower,
-      set(said, { style: "min-height: 4.2em" }))));
+  const joining = choices("A key in the window, in the sinks, or in both", ["either |", "both &"],
+    0, after((i) => { either = !i; }));
+  const joined = set(joining, { class: "row joined" });
+  const widths = slider("Window", { min: 1, max: n, step: 1, value: width,
+    input: after((i) => { width = i; }), text: whole });
+  const depth = slider("Layers", { min: 1, max: 4, step: 1, value: layers,
+    input: after((i) => { layers = i; }), text: whole });
+
+  const panel = (...parts) => el("div", { style: "width: 346px; max-width: 100%" }, ...parts);
+  const counted = el("div", { style: "display: grid; grid-template-columns: 1fr 8.5rem; "
+    + "gap: 0.8rem; align-items: center; margin-bottom: 0.3rem" },
+    el("div", { style: "box-shadow: 0 0 0 1px var(--soft); border-radius: 2px" }, bar), count);
+  const switches = el("div", { class: "row", style: "gap: 0.4rem" }, ...Object.keys(on).map(turn));
+  const apart = "gap: 0.3rem 1.5rem; align-items: flex-start; margin: 0";
+  view.append(el("div", { class: "beside", style: apart },
+    panel(widths, grid, legend, el("div", { style: "min-height: 1.5em" }, code), counted,
+      more(switches, joined, chosen)),
+    panel(depth, tower, set(said, { style: "min-height: 4.2em" }))));
   show();
+  const reachedBy = (mask, i) => {
+    const far = levels(mask, i).at(-1);
+    return all.map((j) => far.includes(j));
+  };
   expose(() => {
     const mask = board();
     return { mask, scores: mask.flat().filter(Boolean).length, formula: formula(), layers, query,
-      reached: all.map((i) => all.map((j) => levels(mask, i).at(-1).includes(j))) };
+      reached: all.map((i) => reachedBy(mask, i)) };
   });
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=window_board]")) draw(stage(figure));

@@ -84,11 +84,8 @@
         const results = new Map();
         if (query === undefined)
             return results;
-        // Number of columns in the Levenshtein matrix.
         const n = query.length + 1;
-        // Matching terms can never be longer than N + maxDistance.
         const m = n + maxDistance;
-        // Fill first matrix row and column with numbers: 0 1 2 3 ...
         const matrix = new Uint8Array(m * n).fill(maxDistance + 1);
         for (let j = 0; j < n; ++j)
             matrix[j] = j;
@@ -97,50 +94,26 @@
         recurse(node, query, maxDistance, results, matrix, 1, n, '');
         return results;
     };
-    // Modified version of http://stevehanov.ca/blog/?id=114
-    // This builds a Levenshtein matrix for a given query and continuously updates
-    // it for nodes in the radix tree that fall within the given maximum edit
-    // distance. Keeping the same matrix around is beneficial especially for larger
-    // edit distances.
-    //
-    //           k   a   t   e   <-- query
-    //       0   1   2   3   4
-    //   c   1   1   2   3   4
-    //   a   2   2   1   2   3
-    //   t   3   3   2   1  [2]  <-- edit distance
-    //   ^
-    //   ^ term in radix tree, rows are added and removed as needed
     const recurse = (node, query, maxDistance, results, matrix, m, n, prefix) => {
         const offset = m * n;
         key: for (const key of node.keys()) {
             if (key === LEAF) {
-                // We've reached a leaf node. Check if the edit distance acceptable and
-                // store the result if it is.
                 const distance = matrix[offset - 1];
                 if (distance <= maxDistance) {
                     results.set(prefix, [node.get(key), distance]);
                 }
             }
             else {
-                // Iterate over all characters in the key. Update the Levenshtein matrix
-                // and check if the minimum distance in the last row is still within the
-                // maximum edit distance. If it is, we can recurse over all child nodes.
                 let i = m;
                 for (let pos = 0; pos < key.length; ++pos, ++i) {
                     const char = key[pos];
                     const thisRowOffset = n * i;
                     const prevRowOffset = thisRowOffset - n;
-                    // Set the first column based on the previous row, and initialize the
-                    // minimum distance in the current row.
                     let minDistance = matrix[thisRowOffset];
                     const jmin = Math.max(0, i - maxDistance - 1);
                     const jmax = Math.min(n - 1, i + maxDistance);
-                    // Iterate over remaining columns (characters in the query).
                     for (let j = jmin; j < jmax; ++j) {
                         const different = char !== query[j];
-                        // It might make sense to only read the matrix positions used for
-                        // deletion/insertion if the characters are different. But we want to
-                        // avoid conditional reads for performance reasons.
                         const rpl = matrix[prevRowOffset + j] + +different;
                         const del = matrix[prevRowOffset + j + 1] + 1;
                         const ins = matrix[thisRowOffset + j] + 1;
@@ -148,8 +121,6 @@
                         if (dist < minDistance)
                             minDistance = dist;
                     }
-                    // Because distance will never decrease, we can stop. There will be no
-                    // matching child nodes.
                     if (minDistance > maxDistance) {
                         continue key;
                     }
@@ -468,28 +439,20 @@
             }
         }
     };
-    // Create a path in the radix tree for the given key, and returns the deepest
-    // node. This function is in the hot path for indexing. It avoids unnecessary
-    // string operations and recursion for performance.
     const createPath = (node, key) => {
         const keyLength = key.length;
         outer: for (let pos = 0; node && pos < keyLength;) {
             for (const k of node.keys()) {
-                // Check whether this key is a candidate: the first characters must match.
                 if (k !== LEAF && key[pos] === k[0]) {
                     const len = Math.min(keyLength - pos, k.length);
-                    // Advance offset to the point where key and k no longer match.
                     let offset = 1;
                     while (offset < len && key[pos + offset] === k[offset])
                         ++offset;
                     const child = node.get(k);
                     if (offset === k.length) {
-                        // The existing key is shorter than the key we need to create.
                         node = child;
                     }
                     else {
-                        // Partial match: we need to insert an intermediate node to contain
-                        // both the existing subtree and the new node.
                         const intermediate = new Map();
                         intermediate.set(k.slice(offset), child);
                         node.set(key.slice(pos, pos + offset), intermediate);
@@ -500,7 +463,6 @@
                     continue outer;
                 }
             }
-            // Create a final child node to contain the final suffix of the key.
             const child = new Map();
             node.set(key.slice(pos), child);
             return child;
@@ -686,10 +648,6 @@
             this._documentCount = 0;
             this._documentIds = new Map();
             this._idToShortId = new Map();
-            // Fields are defined during initialization, don't change, are few in
-            // number, rarely need iterating over, and have string keys. Therefore in
-            // this case an object is a better candidate than a Map to store the mapping
-            // from field key to ID.
             this._fieldIds = {};
             this._fieldLength = new Map();
             this._avgFieldLength = [];
@@ -1011,10 +969,6 @@
             return this.conditionalVacuum(options);
         }
         conditionalVacuum(options, conditions) {
-            // If a vacuum is already ongoing, schedule another as soon as it finishes,
-            // unless there's already one enqueued. If one was already enqueued, do not
-            // enqueue another on top, but make sure that the conditions are the
-            // broadest.
             if (this._currentVacuum) {
                 this._enqueuedVacuumConditions = this._enqueuedVacuumConditions && conditions;
                 if (this._enqueuedVacuum != null) {
@@ -1063,7 +1017,6 @@
                 }
                 this._dirtCount -= initialDirtCount;
             }
-            // Make the next lines always async, so they execute after this function returns
             await null;
             this._currentVacuum = this._enqueuedVacuum;
             this._enqueuedVacuum = null;
@@ -1288,10 +1241,6 @@
             const rawResults = this.executeQuery(query, searchOptions);
             const results = [];
             for (const [docId, { score, terms, match }] of rawResults) {
-                // terms are the matched query terms, which will be returned to the user
-                // as queryTerms. The quality is calculated based on them, as opposed to
-                // the matched terms in the document (which can be different due to
-                // prefix and fuzzy match)
                 const quality = terms.length || 1;
                 const result = {
                     id: this._documentIds.get(docId),
@@ -1305,8 +1254,6 @@
                     results.push(result);
                 }
             }
-            // If it's a wildcard query, and no document boost is applied, skip sorting
-            // the results, as all results have the same score of 1
             if (query === MiniSearch.wildcard && searchOptionsWithDefaults.boostDocument == null) {
                 return results;
             }
@@ -1498,7 +1445,6 @@
                 const dataMap = new Map();
                 for (const fieldId of Object.keys(data)) {
                     let indexEntry = data[fieldId];
-                    // Version 1 used to nest the index entry inside a field called ds
                     if (serializationVersion === 1) {
                         indexEntry = indexEntry.ds;
                     }
@@ -1525,7 +1471,6 @@
                 const dataMap = new Map();
                 for (const fieldId of Object.keys(data)) {
                     let indexEntry = data[fieldId];
-                    // Version 1 used to nest the index entry inside a field called ds
                     if (serializationVersion === 1) {
                         indexEntry = indexEntry.ds;
                     }
@@ -1604,14 +1549,7 @@
                     if (!distance) {
                         continue;
                     } // Skip exact match.
-                    // Delete the term from fuzzy results (if present) if it is also a
-                    // prefix result. This entry will always be scored as a prefix result.
                     fuzzyMatches === null || fuzzyMatches === void 0 ? void 0 : fuzzyMatches.delete(term);
-                    // Weight gradually approaches 0 as distance goes to infinity, with the
-                    // weight for the hypothetical distance 0 being equal to prefixWeight.
-                    // The rate of change is much lower than that of fuzzy matches to
-                    // account for the fact that prefix matches stay more relevant than
-                    // fuzzy matches for longer distances.
                     const weight = prefixWeight * term.length / (term.length + 0.3 * distance);
                     this.termResults(query.term, term, weight, query.termBoost, data, boosts, boostDocument, bm25params, results);
                 }
@@ -1622,8 +1560,6 @@
                     if (!distance) {
                         continue;
                     } // Skip exact match.
-                    // Weight gradually approaches 0 as distance goes to infinity, with the
-                    // weight for the hypothetical distance 0 being equal to fuzzyWeight.
                     const weight = fuzzyWeight * term.length / (term.length + distance);
                     this.termResults(query.term, term, weight, query.termBoost, data, boosts, boostDocument, bm25params, results);
                 }
@@ -1731,12 +1667,6 @@
                         continue;
                     const termFreq = fieldTermFreqs.get(docId);
                     const fieldLength = this._fieldLength.get(docId)[fieldId];
-                    // NOTE: The total number of fields is set to the number of documents
-                    // `this._documentCount`. It could also make sense to use the number of
-                    // documents where the current field is non-blank as a normalization
-                    // factor. This will make a difference in scoring if the field is rarely
-                    // present. This is currently not supported, and may require further
-                    // analysis to see if it is a valid use case.
                     const rawScore = calcBM25Score(termFreq, matchingFields, this._documentCount, fieldLength, avgFieldLength, bm25params);
                     const weightedScore = termWeight * termBoost * fieldBoost * docBoost * rawScore;
                     const result = results.get(docId);
@@ -1971,13 +1901,11 @@
     const defaultVacuumConditions = { minDirtFactor: 0.1, minDirtCount: 20 };
     const defaultAutoVacuumOptions = { ...defaultVacuumOptions, ...defaultVacuumConditions };
     const assignUniqueTerm = (target, term) => {
-        // Avoid adding duplicate terms.
         if (!target.includes(term))
             target.push(term);
     };
     const assignUniqueTerms = (target, source) => {
         for (const term of source) {
-            // Avoid adding duplicate terms.
             if (!target.includes(term))
                 target.push(term);
         }
@@ -2003,8 +1931,6 @@
         return map;
     };
     const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-    // This regular expression matches any Unicode space, newline, or punctuation
-    // character
     const SPACE_OR_PUNCTUATION = /[\n\r\p{Z}\p{P}]+/u;
 
     return MiniSearch;
