@@ -129,8 +129,9 @@ def _biased(subject: Subject) -> Bug | None:
             return None
         gaps = (weights.log() - subject.scores(q, k)).masked_fill(weights < 1e-9, math.nan)
         added.append(gaps - gaps.nanmean(-1, keepdim=True))
-    some = added[0].nan_to_num().abs().max() > 1e-2
-    return known("bias.undeclared") if some and nearly(*added, 1e-3, equal_nan=True) else None
+    one, other = added
+    found = one.nan_to_num().abs().max() > 1e-2 and nearly(one, other, 1e-3, equal_nan=True)
+    return known("bias.undeclared") if found else None
 
 
 def _wrong_scale(subject: Subject) -> Bug | None:
