@@ -176,6 +176,8 @@ def _is_maker(thing: Any, args: argparse.Namespace) -> bool:
     if inspect.isclass(thing) or isinstance(thing, nn.Module) or parameters_of(thing) is None:
         return inspect.isclass(thing)
     needed = required_by(thing)
+    if args.kind == "positions" and len(needed) == 3:  # a bias of n_heads, n_q and n_k
+        return False
     return not needed or _is_setting(needed[0]) or needed[0] in settings_of(args.set)
 
 
