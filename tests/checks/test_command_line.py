@@ -76,7 +76,7 @@ class Grown(MultiHeadAttention):
     def forward(self, x, cache=None):
         cache = {} if cache is None else cache
         cache["x"] = torch.cat([cache.get("x", x[:, :0]), x], 1)
-        return super().forward(cache["x"], causal=True)[:, -x.shape[1] :]
+        return super().forward(cache["x"], causal=True)[0][:, -x.shape[1] :]
 
 
 @pytest.fixture(autouse=True)
