@@ -10,7 +10,7 @@ import torch
 import torch.nn as nn
 
 import attention_checks
-from attention_checks import Contract, check_attention, check_flash, check_self_attention
+from attention_checks import Contract, check_attention, check_flash
 from attention_checks.catalogue import CATALOGUE
 from attention_checks.catalogue.audit import AUDIT_SIGNS
 from attention_checks.distributed.shards import Sharding, trial_of
