@@ -16,10 +16,12 @@ from attention_checks.api import (
 from attention_checks.auditing import AuditReport, Expected, audit
 from attention_checks.examine import Misused
 from attention_checks.report import CheckFailed, NotCompared, Report
+from attention_checks.spec import Contract
 
 __all__ = [
     "AuditReport",
     "CheckFailed",
+    "Contract",
     "Expected",
     "Misused",
     "NotCompared",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.nn as nn
@@ -33,7 +34,7 @@ from attention_checks.properties.positions import bias_properties, rotation_prop
 from attention_checks.properties.softmax import masked_softmax_properties, softmax_properties
 from attention_checks.report import CheckFailed, Report
 from attention_checks.signatures import name_of, parameters_of
-from attention_checks.spec import Contract, declared
+from attention_checks.spec import MEANINGS, Contract, declared, keywords_of
 from attention_checks.subjects.facts import Subject
 from attention_checks.subjects.layer import Declared
 from attention_nb.kv_cache import KVCache
@@ -42,13 +43,29 @@ from attention_nb.positions import RotaryEmbedding
 from attention_nb.tools.guards import expect_flags, expect_sizes
 from attention_nb.tools.ranks import Ranks
 
+_DESIGN = "        design: what else it chooses, as in `attention_checks.Contract`"
 __tracebackhide__ = True  # pytest shows the line of your test, not the way through this module
 
 
+_Check = TypeVar("_Check", bound=Callable[..., Report])
+
+
+def _with_choices(check: _Check) -> _Check:
+    "Show the choices that a check reads in its signature and its docstring, as `help` shows them."
+    signature, name = inspect.signature(check), check.__name__
+    own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    more = [p for p in keywords_of(name) if p.name not in signature.parameters]
+    lines = "\n".join(f"        {p.name}: {MEANINGS[p.name]}" for p in more)
+    check.__doc__ = (check.__doc__ or "").replace(_DESIGN, lines)
+    vars(check)["__signature__"] = signature.replace(parameters=[*own, *more])
+    return check
+
+
+@_with_choices
 def check_attention(
     fn: Callable[..., Any],
     causal: bool | str = False,
-    mask: str | bool | None = None,
+    mask: str | bool | tuple[str, str] | None = None,
     scale: float | Callable[[int], float] | None = None,
     window: int | None = None,
     sinks: int = 0,
@@ -61,13 +78,14 @@ def check_attention(
     Args:
         fn: fn(q, k, v) or fn(q, k, v, mask), over (b, h, n, d)
         causal: does it hide the future? If n_q ≠ n_k: "lower-right", "upper-left"
-        mask: what a mask means: "allowed" (True = may attend), "blocked", "bias"; False: none
+        mask: "allowed" (True = may attend), "blocked", "bias", or with its name
+            ("src_mask", "blocked"); False: it takes none
         scale: factor of the scores, or a function of d_k; default 1 / √d_k
         window: a query sees itself and the `window` - 1 keys before it, and none after
         sinks: keys at the beginning that every query sees besides its window
         documents: tokens of each document, if several are packed into one sequence
         strict: raise NotCompared if its numbers could be compared with nothing?
-        design: what else it chooses, as in `attention_checks.spec.Contract`
+        design: what else it chooses, as in `attention_checks.Contract`
 
     Raises:
         CheckFailed: if a property does not hold, or nothing was compared
@@ -80,10 +98,11 @@ def check_attention(
     return _run("check_attention", fn, lambda: attention_properties(subject), strict, contract)
 
 
+@_with_choices
 def check_flash(
     fn: Callable[..., Any],
     causal: bool | str = False,
-    mask: str | bool | None = None,
+    mask: str | bool | tuple[str, str] | None = None,
     scale: float | Callable[[int], float] | None = None,
     **design: Any,
 ) -> Report:
@@ -92,9 +111,10 @@ def check_flash(
     Args:
         fn: fn(q, k, v) or fn(q, k, v, mask) → context, or (context, log-sum-exp)
         causal: does it hide the future? If n_q ≠ n_k: "lower-right", "upper-left"
-        mask: what a mask means: "allowed" (True = may attend), "blocked", "bias"; False: none
+        mask: "allowed" (True = may attend), "blocked", "bias", or with its name
+            ("src_mask", "blocked"); False: it takes none
         scale: factor of the scores; default 1 / √d_k
-        design: what else it chooses, as in `attention_checks.spec.Contract`
+        design: what else it chooses, as in `attention_checks.Contract`
 
     Raises:
         CheckFailed: if a property does not hold
@@ -106,6 +126,7 @@ def check_flash(
     return _run("check_flash", fn, lambda: flash_properties(subject), contract=contract)
 
 
+@_with_choices
 def check_self_attention(
     module: Any,
     d_model: int,
@@ -132,7 +153,7 @@ def check_self_attention(
         window: a token sees itself and the `window` - 1 tokens before it, and none after
         n_kv_heads: number of heads of keys and values; default: what their widths tell
         only_attention: may it do nothing else, as a residual? So `check_multi_head` asks
-        design: what else it chooses, as in `attention_checks.spec.Contract`
+        design: what else it chooses, as in `attention_checks.Contract`
 
     Raises:
         CheckFailed: if a property does not hold, or nothing was compared
@@ -152,8 +173,17 @@ def check_self_attention(
     return _run_layer(check, module, layer, layer_properties, strict)
 
 
+@_with_choices
 def check_multi_head(
-    module: Any, d_model: int, n_heads: int, causal: bool = False, **design: Any
+    module: Any,
+    d_model: int,
+    n_heads: int,
+    causal: bool = False,
+    positions: bool | None = None,
+    call: Callable[[Any, Tensor], Any] | None = None,
+    strict: bool = True,
+    n_kv_heads: int | None = None,
+    **design: Any,
 ) -> Report:
     """Check a multi-head layer: as `check_self_attention`, and it may do nothing else.
 
@@ -162,16 +192,26 @@ def check_multi_head(
         d_model: width of x
         n_heads: number of heads
         causal: does it hide the future?
-        design: what else `check_self_attention` takes, by name
+        positions: does it know positions (RoPE, …)? None: find out
+        call: call(module, x); default: module(x), or module(x, x, x)
+        strict: raise NotCompared if its numbers could be compared with nothing?
+        n_kv_heads: number of heads of keys and values; default: what their widths tell
+        design: what else it chooses, as in `attention_checks.Contract`
 
     Raises:
         CheckFailed: if a property does not hold, or nothing was compared
         Misused: for what the check cannot try
     """
     expect_sizes(n_heads=n_heads)
-    return check_self_attention(module, d_model, causal, n_heads, only_attention=True, **design)
+    return check_self_attention(
+        *(module, d_model, causal, n_heads, positions, call, strict),
+        n_kv_heads=n_kv_heads,
+        only_attention=True,
+        **design,
+    )
 
 
+@_with_choices
 def check_cross_attention(
     module: Any,
     d_model: int,
@@ -192,7 +232,7 @@ def check_cross_attention(
         call: call(module, x, memory); default: module(x, memory), or as its parameters demand
         strict: raise NotCompared if its numbers could be compared with nothing?
         n_kv_heads: number of heads of keys and values; default: what their widths tell
-        design: what else it chooses, as in `attention_checks.spec.Contract`
+        design: what else it chooses, as in `attention_checks.Contract`
 
     Raises:
         CheckFailed: if a property does not hold, or nothing was compared
@@ -210,12 +250,13 @@ def check_cross_attention(
     return _run_layer("check_cross_attention", module, layer, properties, strict, memory=True)
 
 
+@_with_choices
 def check_softmax(fn: Callable[..., Any], **design: Any) -> Report:
     """Check any softmax: weights, dimensions, stability, gradients.
 
     Args:
         fn: fn(x), over the last dimension, or fn(x, dim)
-        design: what else it chooses, as in `attention_checks.spec.Contract`
+        design: what else it chooses, as in `attention_checks.Contract`
 
     Raises:
         CheckFailed: if a property does not hold
@@ -226,12 +267,13 @@ def check_softmax(fn: Callable[..., Any], **design: Any) -> Report:
     return _run("check_softmax", fn, lambda: softmax_properties(fn), contract=contract)
 
 
+@_with_choices
 def check_masked_softmax(fn: Callable[..., Any], **design: Any) -> Report:
     """Check any masked softmax: what is masked gets exactly 0, for scores up to ±10⁴.
 
     Args:
         fn: fn(scores, mask), over the last dimension; True = may attend
-        design: what else it chooses, as in `attention_checks.spec.Contract`
+        design: what else it chooses, as in `attention_checks.Contract`
 
     Raises:
         CheckFailed: if a property does not hold
@@ -244,6 +286,7 @@ def check_masked_softmax(fn: Callable[..., Any], **design: Any) -> Report:
     )
 
 
+@_with_choices
 def check_cache(
     module: Any,
     d_model: int,
@@ -262,7 +305,7 @@ def check_cache(
         step: step(x, cache): the next tokens; it fills the cache
         full: full(x): all tokens at once, the future hidden; default module(x)
         grows: may the cache grow, and be copied, at each step?
-        design: what else it chooses, as in `attention_checks.spec.Contract`
+        design: what else it chooses, as in `attention_checks.Contract`
 
     Raises:
         CheckFailed: if a property does not hold
@@ -286,6 +329,7 @@ def check_cache(
         return _run("check_cache", module, lambda: cache_properties(layer), contract=contract)
 
 
+@_with_choices
 def check_positions(
     fn: Callable[..., Any],
     d_head: int | None = None,
@@ -306,7 +350,7 @@ def check_positions(
         interleaved: of a rotation: are pairs neighbours? None: find out
         n_heads: of a bias: number of heads
         alibi: of a bias: is it ALiBi? False: any function of distances
-        design: what else it chooses, as in `attention_checks.spec.Contract`
+        design: what else it chooses, as in `attention_checks.Contract`
 
     Raises:
         CheckFailed: if a property does not hold
@@ -326,6 +370,7 @@ def check_positions(
     return _run("check_positions", fn, properties, contract=contract)
 
 
+@_with_choices
 def check_distributed(
     fn: Callable[..., Any],
     order: str | Order = "contiguous",
@@ -356,7 +401,7 @@ def check_distributed(
         sink_logits: a logit for each head that takes a share of its weights
         timeout: seconds after which ranks that do not finish count as stuck
         strict: raise NotCompared if its numbers could be compared with nothing?
-        design: what else it chooses, as in `attention_checks.spec.Contract`
+        design: what else it chooses, as in `attention_checks.Contract`
 
     Raises:
         CheckFailed: if a property does not hold
@@ -398,6 +443,7 @@ def check_sharding(
     return _run("check_distributed", fn, listed, strict, sharding.contract)
 
 
+@_with_choices
 def check_agrees(
     fn: Callable[..., Any],
     reference: Callable[..., Any],
@@ -412,7 +458,7 @@ def check_agrees(
         reference: one that is right, if slow
         examples: the arguments of one call each, small ones first
         wrong: likely wrong answers, by what is wrong with them
-        design: what else it chooses, as in `attention_checks.spec.Contract`
+        design: what else it chooses, as in `attention_checks.Contract`
 
     Raises:
         CheckFailed: if a property does not hold
@@ -433,11 +479,15 @@ def check_agrees(
 
 
 def _function(
-    fn: Callable[..., Any], causal: bool | str, mask: str | bool | None, contract: Contract
+    fn: Callable[..., Any],
+    causal: bool | str,
+    mask: str | bool | tuple[str, str] | None,
+    contract: Contract,
 ) -> Subject:
     "Return a function as a subject: one with a window is causal, unless it sees ahead."
     causal = causal or contract.window is not None and contract.ahead is None
-    return Subject(fn, causal, mask, contract, reach_of(contract, causal))
+    name, meaning = mask if isinstance(mask, tuple) else ("", mask)
+    return Subject(fn, causal, meaning, contract, reach_of(contract, causal), mask_name=name)
 
 
 def _run(
@@ -455,7 +505,9 @@ def _run(
             if not contract.gradients:
                 properties = [each for each in properties if not each.differentiates]
             return examine(
-                f"{check}({name_of(subject)})", properties, recognise, strict, contract.skip
+                f"{check}({name_of(subject)})",
+                *(properties, recognise, strict, contract.skip),
+                accepts=inspect.signature(globals()[check]).parameters,
             )
     except (CheckFailed, Misused) as e:
         raise e.with_traceback(None) from None  # without the way through the properties

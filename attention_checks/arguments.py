@@ -80,22 +80,27 @@ def is_mask(name: str) -> bool:
 def expect_attention(
     fn: Any,  # an attention function
     causal: bool | str,
-    mask: str | bool | None,
+    mask: str | bool | tuple[str, str] | None,
     named_mask: bool = False,  # is its mask given by name alone?
 ) -> None:
     "Raise TypeError or ValueError for what no check of a function can be called with."
-    named = named_mask or any(is_mask(name) for name in parameters_of(fn) or {})
-    fourth = isinstance(mask, str) and not named  # the mask, whatever it is called
+    name, meaning = mask if isinstance(mask, tuple) and len(mask) == 2 else ("", mask)
+    taken = parameters_of(fn) or {}
+    named = named_mask or name != "" or any(map(is_mask, taken))
+    fourth = isinstance(meaning, str) and not named  # the mask, whatever it is called
     what = "a function of q, k, v and mask" if fourth else "a function of q, k and v"
-    expect_callable("fn", fn, what, 4 if fourth else 3, more=0)
+    expect_callable("fn", fn, what, 4 if fourth else 3, more=int(name != ""))
+    if name and name not in taken:
+        raise ValueError(f"mask: expected a parameter of {name_of(fn)}; got {name!r}")
     corners = (True, False, "lower-right", "upper-left")
     if not isinstance(causal, (bool, str)) or causal not in corners:
         raise ValueError(
             f'causal: expected True, False, "lower-right" or "upper-left"; got {causal!r}'
         )
-    if mask not in (None, True, False, "allowed", "blocked", "bias"):
+    if meaning not in (None, True, False, "allowed", "blocked", "bias"):
         raise ValueError(
-            f'mask: expected "allowed", "blocked", "bias", True, False or None; got {mask!r}'
+            'mask: expected "allowed", "blocked", "bias", True, False, None, or a parameter and one'
+            f" of these; got {mask!r}"
         )
 
 

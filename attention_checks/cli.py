@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import json
 import os
+import re
 import sys
-from argparse import BooleanOptionalAction as Switch
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,31 +29,26 @@ from attention_checks.api import (
     check_self_attention,
     check_softmax,
 )
-from attention_checks.distributed.shards import ORDERS
 from attention_checks.examine import NeedsMore, first_line
-from attention_checks.loading import Unusable, load, made, required_by, written_at
+from attention_checks.loading import Unusable, load, made, required_by, settings_of, written_at
 from attention_checks.report import CheckFailed, Report
 from attention_checks.signatures import name_of, parameters_of
-from attention_checks.spec import choices_of, contract_options
 
 _CHECKS: dict[str, Callable[..., Report]] = {  # what a function or a layer is → its check
+    "layer": check_self_attention,
+    "cross": check_cross_attention,
     "attention": check_attention,
     "flash": check_flash,
     "softmax": check_softmax,
     "masked-softmax": check_masked_softmax,
     "positions": check_positions,
     "cache": check_cache,
-    "layer": check_self_attention,
     "distributed": check_distributed,
 }
-_OF_RANKS = ("order", "worlds", "even", "empty_ranks")  # options for attention over ranks alone
-_TAKES = {  # kind → options that its check takes, besides what a contract holds
-    "attention": ("causal", "strict"),
-    "flash": ("causal",),
-    "cache": ("d_model",),
-    "distributed": ("causal", "strict", "n_heads", "n_kv_heads", *_OF_RANKS),
+_TAKES = {  # kind → the arguments of its check, without what is checked
+    kind: dict([*inspect.signature(check).parameters.items()][1:])
+    for kind, check in _CHECKS.items()
 }
-_FOR = {"call": "layers", "d_memory": "layers", **dict.fromkeys(_OF_RANKS, "ranks")}
 _ABOUT = "Say what is wrong with an attention layer or function, and what the bug probably is."
 _STATUS = (
     "Exit status: 0 all is sound, 1 there is a bug, 2 something was not compared or could not be"
@@ -71,26 +69,59 @@ class Finding(NamedTuple):
     line: int = 1  # where it begins
 
 
-_NUMBER: dict[str, Any] = {"type": int, "metavar": "NUMBER"}
-_WIDTH: dict[str, Any] = {"type": int, "metavar": "WIDTH"}
+def _kinds_of(name: str) -> list[str]:
+    "Return the kinds whose checks take an argument."
+    return [kind for kind, takes in _TAKES.items() if name in takes]
+
+
+def _meaning(name: str) -> str:
+    "Return what an argument of the checks means."
+    rows = (inspect.getdoc(_CHECKS[_kinds_of(name)[0]]) or "").replace("\n        ", " ")
+    return next(row for row in rows.splitlines() if row.startswith(f"    {name}: ")).strip()
+
+
+def _value(annotation: str, text: str) -> Any:
+    "Read what an option is given as the annotation of its argument says."
+    target = re.search("Callable|Rotate|Order", annotation)
+    if target and (":" in text or target.start() == 0):
+        return load(text)
+    for kind, read in (("int", int), ("float", float)):
+        if kind in annotation:
+            with suppress(ValueError):
+                return read(text)
+    if not re.search("str|Mapping", annotation):
+        raise argparse.ArgumentTypeError(f"expected a number; got {text!r}")
+    name, equals, meaning = text.partition("=")
+    return (name, meaning) if equals and "tuple" in annotation else text
+
+
+_METAVARS = {
+    "Mapping": "NAME=VALUE",
+    "(Callable|Rotate)": "TARGET",
+    "(int|float|Collection.(int|float))": "NUMBER",
+    "": "NAME",
+}
+
+
+def _option(name: str) -> dict[str, Any]:
+    "Return an argument of the checks as an option, as argparse takes it."
+    annotation = str(_TAKES[_kinds_of(name)[0]][name].annotation)
+    said = f"{_meaning(name).partition(': ')[2]} [{', '.join(_kinds_of(name))}]"
+    option: dict[str, Any] = {"default": None, "help": said.replace("%", "%%")}
+    if annotation.startswith("bool"):
+        return {**option, "action": argparse.BooleanOptionalAction}
+    option["metavar"] = next(m for of, m in _METAVARS.items() if re.match(of, annotation))
+    if re.search("Mapping|Collection", annotation):
+        option["action"] = "append"
+    return {**option, "type": partial(_value, annotation)}
+
+
+_OF_CHECKS = {name: _option(name) for takes in _TAKES.values() for name in takes}
 _SETTING = {"action": "append", "default": [], "metavar": "NAME=VALUE"}
-_STRICT = {"default": True, "help": "what could be compared with nothing is not accepted"}
 _OPTIONS: dict[str, dict[str, Any]] = {  # of `check`, as argparse takes them
-    "d_model": {**_WIDTH, "help": "width of a layer's input"},
-    "d_memory": {**_WIDTH, "help": "width of a memory: it is called as layer(x, memory)"},
-    "n_heads": {**_NUMBER, "help": "number of heads (default: what the layer says)"},
-    "n_kv_heads": {**_NUMBER, "help": "number of key heads (default: what widths tell)"},
-    "causal": {"action": Switch, "help": "it hides the future"},
-    "positions": {"action": Switch, "help": "it knows positions (RoPE, ALiBi, …)"},
-    "call": {"metavar": "TARGET", "help": "function of layer and x (and memory) to call it"},
-    **contract_options(),
-    "order": {"choices": list(ORDERS), "help": "over ranks: which rank holds which tokens"},
-    "worlds": {**_NUMBER, "action": "append", "help": "over ranks: how many; may be repeated"},
-    "even": {"action": Switch, "help": "over ranks: it takes equal shards alone"},
-    "empty_ranks": {"action": Switch, "help": "a rank may hold no token (default: it may)"},
+    **_OF_CHECKS,
     "as": {"dest": "kind", "choices": list(_CHECKS), "help": "what it is (default: find out)"},
     "set": {**_SETTING, "help": "an argument of the class; may be repeated"},
-    "strict": {"action": Switch, **_STRICT},
     "format": {"choices": ["text", "json"], "default": "text", "help": "how to write it"},
 }
 
@@ -113,7 +144,8 @@ def _parser(prog: str) -> argparse.ArgumentParser:
 def _kind(thing: Any, args: argparse.Namespace) -> str:
     "Return what something is: as declared, or by the names of its parameters."
     if args.kind or isinstance(thing, nn.Module):
-        return args.kind or "layer"
+        kind: str = args.kind or "layer"
+        return "cross" if kind == "layer" and args.d_memory is not None else kind
     name = name_of(thing)
     if parameters_of(thing) is None:
         raise Unusable(f"{name} does not tell its parameters: say what it is with --as")
@@ -129,56 +161,38 @@ def _kind(thing: Any, args: argparse.Namespace) -> str:
     return "masked-softmax" if masked else "softmax"
 
 
+def _given(kind: str, args: argparse.Namespace, used: Collection[str]) -> dict[str, Any]:
+    "Return the arguments of a check that the command line gives; Unusable for one too many."
+    given = {name: value for name in _OF_CHECKS if (value := getattr(args, name)) is not None}
+    for name in given:
+        if name not in _TAKES[kind] and name not in used:
+            option, kinds = name.replace("_", "-"), ", ".join(_kinds_of(name))
+            raise Unusable(f"--{option} is for {kinds}; {args.target} is taken for {kind}")
+    for name in ("roles", "norms", "scaling"):
+        if name in given:
+            given[name] = settings_of(given[name])
+    return {name: value for name, value in given.items() if name in _TAKES[kind]}
+
+
 def _check(args: argparse.Namespace) -> Report:
     "Load, make and check what the command line names."
-    thing = made(load(args.target), args)
+    thing, used = made(load(args.target), args)
     kind = _kind(thing, args)
-    if kind == "layer":
-        return _check_layer(thing, args)
-    takes = _TAKES.get(kind, ())
-    for option, what in _FOR.items():
-        if option not in takes and getattr(args, option) is not None:
-            says = f"--{option.replace('_', '-')} is for {what}"
-            raise Unusable(f"{says}; {name_of(thing)} is a {kind}")
-    if "d_model" in takes:
-        _width(args)
-    given = {name: getattr(args, name) for name in takes}
-    given = {name: value for name, value in given.items() if value is not None}
-    return _CHECKS[kind](thing, **given, **choices_of(args))
-
-
-def _width(args: argparse.Namespace) -> int:
-    "Return the width of a layer's input."
-    if args.d_model is None:
-        raise Unusable("a layer needs --d-model, the width of its input")
-    width: int = args.d_model
-    return width
-
-
-def _check_layer(layer: Any, args: argparse.Namespace) -> Report:
-    "Check a layer, called with its input alone, or with `--call`."
-    width = _width(args)
-    call = load(args.call) if args.call else None
-    heads = {"n_heads": args.n_heads, "n_kv_heads": args.n_kv_heads}
-    how = {"call": call, "strict": args.strict, **heads, **choices_of(args)}
-    if args.d_memory is not None:
-        for option in ("causal", "positions"):
-            if getattr(args, option):
-                raise Unusable(
-                    f"--{option} is for self-attention; --d-memory makes it cross-attention"
-                )
-        return check_cross_attention(layer, width, args.d_memory, **how)
-    how["positions"] = args.positions
+    given = _given(kind, args, used)
+    for name, parameter in _TAKES[kind].items():
+        if parameter.default is parameter.empty and name not in given:
+            raise Unusable(f"--as {kind} needs --{name.replace('_', '-')}: {_meaning(name)}")
     try:
-        return check_self_attention(layer, width, bool(args.causal), **how)
+        return _CHECKS[kind](thing, **given)
     except CheckFailed as e:
-        if not {"shape.call", "shape.arguments"} & set(e.report.codes):
+        if kind != "layer" or not {"shape.call", "shape.arguments"} & set(e.report.codes):
             raise
     except NeedsMore:
-        pass
+        if kind != "layer":
+            raise
     raise Unusable(
-        f"{name_of(layer)} cannot be called with x alone, it needs"
-        f" {', '.join(required_by(layer))}: name a function of yours that calls it,"
+        f"{name_of(thing)} cannot be called with x alone, it needs"
+        f" {', '.join(required_by(thing))}: name a function of yours that calls it,"
         " --call module:function"
     )
 
@@ -269,9 +283,9 @@ def main(
 ) -> int:  # exit status: 0 all is sound, 1 there is a bug, 2 not compared or not checked
     "Run `attention-nb`."
     parser = _parser(prog)
-    args = parser.parse_args(argv)
     findings, errors = [], []
     try:
+        args = parser.parse_args(argv)
         asked = _asked(args, parser)
     except Unusable as e:
         return unusable(prog, str(e))

@@ -7,6 +7,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -77,6 +78,7 @@ def examine(
     recognise: Callable[[], Any] | None = None,  # names the bug by its numbers if one failed
     strict: bool = True,  # is it a failure if the numbers were compared with nothing?
     skip: Collection[str] = (),  # codes of bugs that are no failure here
+    accepts: Collection[str] | None = None,  # what can be declared; None: anything
 ) -> Report:
     "Try every property, none after a first that fails; raise CheckFailed unless the report is ok."
     tried = _each(properties)
@@ -86,7 +88,7 @@ def examine(
     report = Report(
         subject=subject,
         passed=tuple(each.name for each in tried if not each.error),
-        failed=tuple(failed),
+        failed=tuple(_declarable(failure, accepts) for failure in failed),
         notes=(*filter(None, map(_note, tried)), *_skipped(skipped)),
         remarks=tuple(each.remark for each in tried if each.remark),
         compared=compared,
@@ -167,6 +169,13 @@ def _settled(broken: list[tuple[str, Broken]], recognised: tuple[Bug, ...]) -> l
     hidden = any(not e.symptom for _, e in named)
     unknown = [_failure(name, e, () if hidden else e.bugs) for name, e in broken if e.unknown]
     return [_failure(name, e, e.bugs) for name, e in named] + unknown
+
+
+def _declarable(failure: Failure, accepts: Collection[str] | None) -> Failure:
+    "Return a failure without what declares it, where the check does not take that."
+    names = re.findall(r"(\w+)=", failure.declare)
+    taken = accepts is None or set(names) <= set(accepts)
+    return failure if taken else replace(failure, declare="")
 
 
 def _failure(name: str, broken: Broken, bugs: tuple[Bug, ...]) -> Failure:

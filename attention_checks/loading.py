@@ -139,7 +139,7 @@ def settings_of(
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
-            raise Unusable(f"--set: expected name=value; got {pair!r}")
+            raise Unusable(f"expected name=value; got {pair!r}")
         try:
             settings[name] = ast.literal_eval(text)
         except (ValueError, SyntaxError):
@@ -150,10 +150,10 @@ def settings_of(
 def made(
     thing: Any,  # a layer, a function, a class, or a function that makes a layer
     args: argparse.Namespace,  # what the command says
-) -> Any:
+) -> tuple[Any, set[str]]:  # and the options that were used to make it
     "Return a layer or a function as it is, or the object that a class or a maker makes."
     if not _is_maker(thing, args):
-        return thing
+        return thing, set()
     kwargs = _arguments(thing, args)
     call = f"{name_of(thing)}({', '.join(f'{k}={v!r}' for k, v in kwargs.items())})"
     try:
@@ -168,7 +168,7 @@ def made(
         raise Unusable(
             f"{call} gives {kind}, which cannot be called; expected a layer or a function"
         )
-    return result
+    return result, {"causal" if name in CAUSAL else _OPTION_OF.get(name, "") for name in kwargs}
 
 
 def _is_maker(thing: Any, args: argparse.Namespace) -> bool:
@@ -176,6 +176,8 @@ def _is_maker(thing: Any, args: argparse.Namespace) -> bool:
     if inspect.isclass(thing) or isinstance(thing, nn.Module) or parameters_of(thing) is None:
         return inspect.isclass(thing)
     needed = required_by(thing)
+    if args.kind == "positions" and len(needed) == 3:  # a bias of n_heads, n_q and n_k
+        return False
     return not needed or _is_setting(needed[0]) or needed[0] in settings_of(args.set)
 
 

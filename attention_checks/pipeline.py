@@ -138,20 +138,31 @@ class Bug(NamedTuple):
 
 
 def signs(table: str, guess: bool = False) -> list[Bug]:
-    "Make bugs that replace no stage: a line is `code: sentence`, and goes on where it is indented."
+    """Make bugs that replace no stage: a line is `code: sentence`, or `code: sentence | declare`,
+    and goes on where it is indented.
+    """
     rows = re.sub(r"\n +", " ", table.strip()).splitlines()
     parts = [row.partition(": ") for row in rows]
-    return [Bug(code, says, guess=guess) for code, _, says in parts]
+    return [_row(code, text)._replace(guess=guess) for code, _, text in parts]
+
+
+def _row(code: str, text: str) -> Bug:
+    "Make a bug of its sentence, and what declares it if that follows."
+    says, _, declare = text.partition(" | ")
+    return Bug(code, says, declare=declare)
 
 
 def bugs_of(
     stage: str,  # which stage they replace
     form: Callable[[Any], Step],  # makes a step of what stands in the table
-    table: Mapping[str, tuple[str, Any]],  # code → sentence, and what stands in the stage's place
+    table: Mapping[str, tuple[str, Any]],  # code → sentence, as in `signs`, and what the stage does
     needs: str = "",  # as in `Bug`
 ) -> list[Bug]:  # in the order of the table
     "Make bugs that replace one stage of a table."
-    return [Bug(code, says, {stage: form(f)}, needs) for code, (says, f) in table.items()]
+    return [
+        _row(code, text)._replace(steps={stage: form(f)}, needs=needs)
+        for code, (text, f) in table.items()
+    ]
 
 
 def sentence(bugs: Iterable[Bug]) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from argparse import BooleanOptionalAction
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
+from inspect import Parameter
 from typing import Any
 
 import torch
@@ -108,6 +108,12 @@ def _sinks(name: str, value: Any) -> None:
         expect_sizes(**{name: value})
 
 
+def _bias(name: str, value: Any) -> None:
+    "Expect the name of a part of the layer, or a function that gives what is added."
+    if not callable(value):
+        _attribute(name, value)
+
+
 def _mask(name: str, value: Any) -> None:
     "Expect what a mask means, whether there is one, or its parameter and its meaning."
     meanings = ("allowed", "blocked", "bias")
@@ -140,17 +146,6 @@ def _returns(name: str, value: Any) -> None:
         raise TypeError(f"{name}: expected an index, a name or a function; got {value!r}")
 
 
-def _number_or_name(text: str) -> int | str:
-    "Read an option that is a number or a name."
-    return int(text) if text.isdigit() else text
-
-
-def _mask_option(text: str) -> str | tuple[str, str]:
-    "Read the meaning of a mask, perhaps with the parameter that takes it."
-    name, equals, meaning = text.partition("=")
-    return (name, meaning) if equals else text
-
-
 def dtype_of(
     value: Any,  # a type of PyTorch, or its name
 ) -> Any:  # the type; None if there is none of that name
@@ -160,14 +155,24 @@ def dtype_of(
     return value
 
 
-def _choice(default: Any, expect: Expect, help: str, **option: Any) -> Any:
-    "Return a field of the spec: its guard, its help, and how the command line reads it."
-    return field(default=default, metadata={"expect": expect, "help": help, "option": option})
+_FUNCTIONS = ("check_attention", "check_flash")
+_SELF = ("check_self_attention", "check_multi_head")
+_LAYERS = (*_SELF, "check_cross_attention")
+_ATTENTION = (*_FUNCTIONS, *_LAYERS)
+_SOFTMAX = ("check_softmax", "check_masked_softmax", "check_positions", "check_agrees")
+_RANKS, _CACHE = "check_distributed", "check_cache"
 
 
-_NUMBER: dict[str, Any] = {"type": float, "metavar": "NUMBER"}  # options of the command line
-_WHOLE: dict[str, Any] = {"type": int, "metavar": "NUMBER"}
-_PAIRS: dict[str, Any] = {"action": "append", "metavar": "ROLE=NAME"}
+def _choice(
+    default: Any,
+    expect: Expect,
+    help: str,
+    *checks: str,  # which read it
+    of_functions: Callable[[Any], bool] | None = None,  # which values layers do not read
+) -> Any:
+    "Return a field of the spec: its guard, its help, and who reads it."
+    named = {"expect": expect, "help": help, "checks": checks, "of_functions": of_functions}
+    return field(default=default, metadata=named)
 
 
 @dataclass(frozen=True)
@@ -175,108 +180,119 @@ class Contract:
     "Hold what a design may choose, as its author declares it; each field is a keyword of a check."
 
     scale: float | Callable[[int], float] | None = _choice(
-        None, _scale, "factor of the scores (default: 1/√d_k)", **_NUMBER
+        None, _scale, "factor of the scores (default: 1/√d_k)", *_ATTENTION, _RANKS
     )
     softcap: float | None = _choice(
-        None, _positive, "scores become softcap · tanh(scores / softcap)", **_NUMBER
+        None, _positive, "scores become softcap · tanh(scores / softcap)", *_ATTENTION, _RANKS
     )
     roles: Mapping[str, str] | None = _choice(
-        None, _named(*ROLES), "the layer's part in each role: q=W_query", **_PAIRS
+        None, _named(*ROLES), "the layer's part in each role: q=W_query", *_LAYERS
     )
     norms: Mapping[str, str] | None = _choice(
-        None, _named("q", "k"), "the norms of queries and keys: q=q_norm", **_PAIRS
+        None, _named("q", "k"), "the norms of queries and keys: q=q_norm", *_LAYERS
     )
     sinks: int | str = _choice(
         0,
         _sinks,
-        "keys at the start that all see, or the parameter of one sink logit per head",
-        type=_number_or_name,
-        metavar="NUMBER_OR_NAME",
+        "of a function: keys at the start that all see; of a layer: the parameter of one sink"
+        " logit per head",
+        *(*_ATTENTION, _RANKS),
+        of_functions=lambda value: not isinstance(value, str),
     )
     gate: str | None = _choice(
-        None, _attribute, "the module whose sigmoid gates the context", metavar="NAME"
+        None, _attribute, "the module whose sigmoid gates the context", *_LAYERS
     )
-    bias: str | None = _choice(
-        None, _attribute, "the module whose output is added to the scores", metavar="NAME"
+    bias: str | Callable[[int, int, int], Tensor] | None = _choice(
+        None,
+        _bias,
+        "what is added to the scores: of a layer the module that gives it; of a function"
+        " bias(n_heads, n_q, n_k) → (h, n_q, n_k)",
+        *_ATTENTION,
+        of_functions=callable,
     )
     mask: str | bool | tuple[str, str] | None = _choice(
         None,
         _mask,
         "what its mask means: allowed (True = may attend), blocked, bias;"
         " with its name: src_mask=blocked",
-        type=_mask_option,
-        metavar="MEANING",
+        *_ATTENTION,
     )
     window: int | None = _choice(
-        None, _size, "keys that a query sees, itself included: it and those before it", **_WHOLE
+        None,
+        _size,
+        "keys that a query sees, itself included: it and those before it",
+        *(*_FUNCTIONS, *_SELF, _RANKS, _CACHE),
     )
-    ahead: int | None = _choice(None, _size, "keys after the query that it sees besides", **_WHOLE)
+    ahead: int | None = _choice(
+        None, _size, "keys after the query that it sees besides", *_FUNCTIONS, *_SELF, _RANKS
+    )
     documents: int | None = _choice(
-        None, _size, "of a function: tokens of each packed document", **_WHOLE
+        None, _size, "of a function: tokens of each packed document", "check_attention", _RANKS
     )
     lengths: int | Collection[int] | None = _choice(
         None,
         _lengths,
-        "a sequence length that it takes; may be repeated (default: any)",
-        type=int,
-        action="append",
-        metavar="NUMBER",
+        "a sequence length that it takes, or several (default: any)",
+        *_ATTENTION,
+        _CACHE,
     )
     max_batch: int | None = _choice(
-        None, _size, "the largest batch that it takes (default: any)", **_WHOLE
+        None, _size, "the largest batch that it takes (default: any)", *_LAYERS, _CACHE
     )
     group_order: str | None = _choice(
         None,
         _one_of("blocks", "tiled"),
         "query heads share keys as 0 0 1 1 (blocks, the default) or 0 1 0 1 (tiled)",
-        choices=("blocks", "tiled"),
+        *_LAYERS,
     )
     dropout: str | None = _choice(
         None,
         _one_of("weights", "scores", "none"),
-        "what dropout drops: weights or outputs (the default), scores, or nothing",
-        choices=("weights", "scores", "none"),
+        "what dropout drops: weights or outputs (weights, the default), scores, or none",
+        *_LAYERS,
     )
     empty: str = _choice(
         "zero",
         _one_of("zero", "nan", "any"),
-        "the context of a fully masked query (default: zero)",
-        choices=("zero", "nan", "any"),
+        "the context of a fully masked query: zero (the default), nan or any",
+        *_FUNCTIONS,
     )
     layout: str | None = _choice(
         None,
-        _one_of("bnd", "nbd", "bhwd", "bdhw", "bhnd", "bnhd"),
-        "the order of its axes: nbd, bhwd or bdhw for bnd; for a function bnhd for bhnd",
-        metavar="AXES",
+        _one_of("bnhd", "nbd", "bhwd", "bdhw"),
+        "the order of its axes: of a function bnhd for bhnd; of a layer nbd, bhwd or bdhw for bnd",
+        *_ATTENTION,
+        of_functions=lambda value: value == "bnhd",
     )
     returns: int | str | Callable[[Any], Tensor] | None = _choice(
         None,
         _returns,
         "the output in what a layer returns: an index or a name (default: the first tensor)",
-        type=_number_or_name,
-        metavar="INDEX_OR_NAME",
+        *(*_LAYERS, _CACHE),
     )
     gradients: bool = _choice(
         True,
         _flag,
         "it is differentiable (default: it is, and gradients are tried)",
-        action=BooleanOptionalAction,
+        *(*_ATTENTION, *_SOFTMAX, _RANKS),
     )
     device: str | torch.device | None = _choice(
-        None, _device, "where it runs (default: cpu)", metavar="NAME"
+        None, _device, "where it runs (default: cpu)", *_ATTENTION, _CACHE
     )
     dtype: str | torch.dtype | None = _choice(
-        None, _dtype, "the type it runs in (default: float32)", metavar="NAME"
+        None, _dtype, "the type it runs in (default: float32)", *_ATTENTION, _RANKS, _CACHE
     )
     tolerance: float | None = _choice(
-        None, _positive, "how far apart equal numbers may be (default: 0.0002)", **_NUMBER
+        None,
+        _positive,
+        "how far apart equal numbers may be (default: 0.0002)",
+        *(*_ATTENTION, *_SOFTMAX, _RANKS, _CACHE),
     )
     skip: Collection[str] = _choice(
         (),
         _codes,
-        "the code of a bug that is no failure here; may be repeated",
-        action="append",
-        metavar="CODE",
+        "codes of bugs that are no failure here",
+        *(*_ATTENTION, *_SOFTMAX, _RANKS, _CACHE),
     )
 
     def __post_init__(self) -> None:
@@ -366,29 +382,28 @@ class Contract:
         return with_tolerance(tolerance / USUAL_TOLERANCE)
 
 
-_ALL = tuple(row.name for row in fields(Contract))
-_OF_LAYERS = ("roles", "norms", "gate", "bias", "returns", "max_batch")
-_OF_PASTS = ("window", "ahead")  # what only something with a past has
-_NUMBERS = ("gradients", "tolerance", "skip")
-_SELF = tuple(name for name in _ALL if name != "documents")
+_ROWS = {row.name: row for row in fields(Contract)}
+MEANINGS = {name: row.metadata["help"] for name, row in _ROWS.items()}  # choice → what it says
+_CHECKS = dict.fromkeys(check for row in _ROWS.values() for check in row.metadata["checks"])
 READ_BY: dict[str, tuple[str, ...]] = {  # check → the choices that it reads
-    "check_attention": tuple(name for name in _ALL if name not in _OF_LAYERS),
-    "check_flash": tuple(name for name in _ALL if name not in (*_OF_LAYERS, "documents")),
-    "check_self_attention": _SELF,
-    "check_multi_head": _SELF,
-    "check_cross_attention": tuple(name for name in _SELF if name not in _OF_PASTS),
-    "check_softmax": _NUMBERS,
-    "check_masked_softmax": _NUMBERS,
-    "check_positions": _NUMBERS,
-    "check_agrees": _NUMBERS,
-    "check_distributed": (
-        *("scale", "softcap", "sinks", "window", "ahead", "documents"),
-        *("gradients", "dtype", "tolerance", "skip"),
-    ),
-    "check_cache": (
-        *("window", "lengths", "max_batch", "returns", "device", "dtype", "tolerance", "skip"),
-    ),
+    check: tuple(name for name, row in _ROWS.items() if check in row.metadata["checks"])
+    for check in _CHECKS
 }
+Contract.__doc__ = f"{Contract.__doc__}\n\nArgs:\n" + "\n".join(
+    f"    {name}: {row.metadata['help']} [{', '.join(row.metadata['checks'])}]"
+    for name, row in _ROWS.items()
+)
+
+
+def readers_of(
+    name: str,  # of a choice
+    value: Any,  # what was declared
+) -> list[str]:
+    "Return the checks that read this value of a choice."
+    checks, of_functions = (_ROWS[name].metadata[key] for key in ("checks", "of_functions"))
+    if of_functions is None:
+        return list(checks)
+    return [check for check in checks if (check not in _LAYERS) is of_functions(value)]
 
 
 def declared(
@@ -396,34 +411,25 @@ def declared(
     **choices: Any,  # name=value, as in `Contract`
 ) -> Contract:
     "Return the contract of some keywords; raise TypeError or ValueError for what it cannot hold."
-    names = READ_BY[check]
     for name, value in choices.items():
-        if name not in _ALL:
+        if name not in _ROWS:
             raise TypeError(
-                f"{name}: expected an argument of the check, or one of {', '.join(names)};"
-                f" got {value!r}"
+                f"{name}: expected an argument of the check, or one of"
+                f" {', '.join(READ_BY[check])}; got {value!r}"
             )
-        if name not in names and value != getattr(Contract, name):
-            readers = ", ".join(each for each, read in READ_BY.items() if name in read)
-            raise TypeError(f"{name}: expected for {readers} only; got {value!r}")
-    return Contract(**choices)
+    contract = Contract(**choices)
+    for name, value in choices.items():
+        if value != _ROWS[name].default and check not in (readers := readers_of(name, value)):
+            raise TypeError(f"{name}: expected for {', '.join(readers)} only; got {value!r}")
+    return contract
 
 
-def contract_options() -> dict[str, dict[str, Any]]:
-    "Return the choices as options of a command: name → what argparse is told."
-    return {
-        row.name: {"help": row.metadata["help"], "default": None, **row.metadata["option"]}
-        for row in fields(Contract)
-    }
-
-
-def choices_of(
-    namespace: Any,  # with an attribute for each choice; None: not declared
-) -> dict[str, Any]:
-    "Return what was declared to a command, as `declared` takes it."
-    values = {name: getattr(namespace, name, None) for name in contract_options()}
-    for name in ("roles", "norms"):
-        pairs = values[name]
-        if pairs is not None:
-            values[name] = dict(pair.partition("=")[::2] for pair in pairs)
-    return {name: value for name, value in values.items() if value is not None}
+def keywords_of(
+    check: str,  # its name, such as "check_softmax"
+) -> list[Parameter]:
+    "Return the choices that a check reads, as parameters."
+    rows = (_ROWS[name] for name in READ_BY[check])
+    return [
+        Parameter(row.name, Parameter.KEYWORD_ONLY, default=row.default, annotation=row.type)
+        for row in rows
+    ]

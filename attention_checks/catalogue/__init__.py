@@ -27,27 +27,6 @@ from attention_checks.pipeline import Bug
 
 # The bugs that any attention may have, in the order of trying.
 ATTENTION: list[Bug] = [*SCALE, *WEIGHTS, *UNASKED, *WRONG, *APPLIED, *ROUTES, *HEADS]
-_DECLARED_BY = {  # what a design may choose, and the argument that declares it
-    "scale.constant": "scale={found}",
-    "scale.head_constant": "scale={found}",
-    "mask.empty_nan": 'empty="nan"',
-    "mask.empty_mean": 'empty="any"',
-    "mask.empty_something": 'empty="any"',
-    "dropout.biased": 'dropout="scores"',
-    "shape.only_length": "lengths={n}",
-    "order.matters": "positions=True",
-    "mask.causal_unsaid": "causal=True",
-    "heads.layout": 'layout="bnhd"',
-    "batch.axes": 'layout="nbd"',
-    "cache.rounded": "tolerance={tolerance}",
-    "shares.rounded": "tolerance={tolerance}",
-    "ranks.alone": "worlds=(2, 3, 4)",
-    "shards.uneven": "even=True",
-    "shards.empty": "empty_ranks=False",
-    "shards.order": 'order="{found}"',
-    "rotation.backwards": 'skip=["rotation.backwards"]',
-    "layer.unknown": 'skip=["layer.unknown"]',  # attention without softmax, as linear attention
-}
 _ALL: list[Bug] = [
     *ATTENTION,
     *NORMS,
@@ -76,9 +55,7 @@ _ALL: list[Bug] = [
     *BIAS_SIGNS,
     *(BAND, SIZE, WINDOW),  # with the braces of what is found out
 ]
-CATALOGUE: dict[str, Bug] = {
-    bug.code: bug._replace(declare=_DECLARED_BY.get(bug.code, bug.declare)) for bug in _ALL
-}
+CATALOGUE: dict[str, Bug] = {bug.code: bug for bug in _ALL}
 
 
 def known(

@@ -14,6 +14,7 @@ dtype.other: it returns {found} for {like} in {given}: end with .to({like}.dtype
 dtype.overflows: it overflows in {dtype}: a number is beyond the type's range
 dtype.loses: it loses precision in {dtype}
 dtype.no_infinity: -1e9 stands for minus infinity, and float16 cannot hold it: use -inf
+    | dtype="float32"
 dtype.widens: it widens to float32 and does not cast back: .to(v.dtype) is missing
 input.modified: it modifies its input {name} in place (add_, or /=, *=, +=)
 input.mask_modified: it modifies its mask in place (logical_not_, or mask[...] =)

@@ -28,6 +28,7 @@ shards.queries_last: the last query of each rank is taken for the last token: th
     up the lower right corner, so give a mask of positions
 shards.from_zero: each rank counts its tokens from 0: add where its shard begins
 shards.order: tokens are masked as if they were in {found} order, where {declared} was declared
+    | order="{found}"
 shards.second_piece: the second piece of a rank is taken for number world + rank: in zigzag order it
     is 2 · world - 1 - rank
 shards.as_equal: a rank's first position is computed as rank · its own number of tokens, which is
@@ -42,8 +43,8 @@ shards.own_mask_lost: a rank's own keys are not masked, only those of other rank
 shards.later_skipped: keys of later ranks are skipped, and they do not all hold the future
 shards.window_cut: the window ends at the border of a shard: fetch the keys before it
 shards.sinks_each: the first keys of each shard are taken for sinks: only rank 0 holds them
-shards.uneven: it fails where ranks hold different numbers of tokens: {how}
-shards.empty: it fails where a rank holds no token: {how}
+shards.uneven: it fails where ranks hold different numbers of tokens: {how} | even=True
+shards.empty: it fails where a rank holds no token: {how} | empty_ranks=False
 shares.mean: partial contexts are averaged: weight each by its share of the sum of exponentials
 shares.sum: partial contexts are added: weight each by its share of the sum of exponentials
 shares.last: the context of the last step replaces what was there: merge them
@@ -60,7 +61,7 @@ shares.empty_nan: where a shard holds nothing that a query may see, merging give
 shares.sinks_lost: the sink logits are dropped
 shares.sinks_each: the sink logits are counted once on each rank: add them once
 shares.rounded: its numbers are {off} of the largest apart from the right ones, as if partial
-    contexts, log-sum-exps or what is sent were {kept}
+    contexts, log-sum-exps or what is sent were {kept} | tolerance={tolerance}
 shares.sixteen_bits: in bfloat16 several ranks lose {times} times as much as one: keep partial
     contexts and log-sum-exps in float32
 backward.times_ranks: gradients of {of} are multiplied by the number of ranks
@@ -87,7 +88,7 @@ ranks.both_send: all ranks send first and wait for a receiver: post sends and re
 ranks.stuck: ranks wait for each other in vain: each collective must be called by all ranks of its
     group, and each send needs its receive
 ranks.died: a rank died: {how}
-ranks.alone: on one rank alone it raises {error}: a rank cannot send to itself
+ranks.alone: on one rank alone it raises {error}: a rank cannot send to itself | worlds=(2, 3, 4)
 ranks.one_raises: {some} raised an error, others went on: {error}
 ranks.group: in a group that is a part of the world it fails: ranks of the group are not ranks of
     the world (get_global_rank)

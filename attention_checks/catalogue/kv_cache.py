@@ -19,7 +19,7 @@ cache.mixes_sequences: with a cache, the sequences of a batch are mixed up
 cache.query_positions: queries and keys count from different positions: read the length of the
     cache once, before the new keys are appended
 cache.rounded: its numbers are near those of one pass, {off} of the largest apart: does the
-    cache keep fewer bits?
+    cache keep fewer bits? | tolerance={tolerance}
 cache.unknown: one token at a time gives other numbers than all at once, and no known bug gives
     them
 cache.chunk_future: the tokens of a chunk attend to later ones: mask within the chunk
@@ -35,8 +35,8 @@ cache.sequence_ends: shorter sequences do not continue at their own ends: each m
     and attend from its own length
 cache.reorder: after reorder(indices) sequence i does not continue from sequence indices[i]: keys,
     values and lengths must all move
-cache.full_silent: a full cache takes more tokens, and says nothing
+cache.full_silent: a full cache takes more tokens, and says nothing | grows=True
 cache.full_changed: a full cache refuses more tokens, but something has changed by then
-cache.copies: each step copies all that is cached: allocate once, and write into it
+cache.copies: each step copies all that is cached: allocate once, and write into it | grows=True
 """
 )

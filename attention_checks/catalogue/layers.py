@@ -378,12 +378,13 @@ LAYER_SIGNS: list[Bug] = signs(
     """
 shape.weights_and_output: it returns (weights, output): return (output, weights)
 rotation.backwards: queries and keys are rotated backwards (RoPE): negate the sines, or exchange
-    cosines and sines
+    cosines and sines | skip=["rotation.backwards"]
 shape.rows: the axes of the output are in the wrong order: return (b, n, d_model)
 shape.call: it cannot be called as module(x): declare how, call=lambda module, x: …
 shape.arguments: forward needs {needed}, and was called with x for each: declare how,
     call=lambda module, x: …
 shape.only_length: it takes no sequence of {given} tokens, but of {n}: a length is hard-coded
+    | lengths={n}
 route.reads_x: {names} reads x: compute keys and values from the memory
 route.reads_memory: {names} reads the memory: compute queries from x
 route.exchanged: x and the memory are exchanged: compute queries from x, keys and values from
@@ -398,7 +399,7 @@ mask.not_itself_first: the causal mask is off by one: the first token attends to
 softmax.over_heads_or_batch: the softmax normalises over heads or the batch (dim=1, dim=0), so
     masked rows are 0 / 0: normalise over keys (dim=-1)
 scale.head_constant: wrong scale: the scores are multiplied by {found}; multiply them by
-    {right}, which is 1/√d_head
+    {right}, which is 1/√d_head | scale={found}
 heads.number: the vectors are split into {found}, not into {said}
 heads.shared: it has {found} for keys and values, not {said}: check n_kv_heads
 split.fused_viewed: the fused projection is split with view(b, h, n, 3 · d_head), which mixes
@@ -407,6 +408,7 @@ split.keys_values: keys and values are exchanged when the fused projection is sp
 project.unused: {name} is not used{detached}{instead}
 project.twice: {name} is applied more than once
 project.residual: the input is added to the output: leave the residual connection to the block
+    | skip=["project.residual"]
 project.more: the output is not what the output projection gave: something is added, scaled or
     clamped after it
 window.narrow: no token attends to another more than {widest} positions away: the mask hides too
@@ -433,7 +435,7 @@ dropout.in_evaluation: the output is random in evaluation: give F.dropout
     training=self.training, or keep nn.Dropout as an attribute{anew}
 dropout.never: dropout is set but never applied in training
 dropout.biased: dropout changes the mean: divide the kept weights by 1 - p, and drop weights, not
-    scores before the softmax, and nothing before a ReLU
+    scores before the softmax, and nothing before a ReLU | dropout="scores"
 state.first_length: a mask is kept from the first call: longer sequences are not masked to their
     end
 state.grows: forward adds to the state dict, which no new layer can load: use register_buffer(…,
@@ -458,23 +460,23 @@ values.not_finite: ordinary inputs give NaN or infinity{hint}
 values.nan_row: the output of a token is NaN or infinite: it attends to nothing, and its softmax
     is 0 / 0
 layer.unknown: its output is not softmax(q kᵀ / √d_head) v of its own projections, and fits no
-    bug known here
+    bug known here | skip=["layer.unknown"]
 batch.axes: it attends over the batch, not over the sequence: it expects (n, b, d_model)
-    (batch_first=False?), or axes are swapped
+    (batch_first=False?), or axes are swapped | layout="nbd"
 batch.mixes: sequences of a batch influence each other: a softmax, a mean or a reshape runs over
     the batch axis
 mask.not_itself: a token does not attend to itself: the causal mask is off by one (use
     diagonal=0)
 mask.causal_unsaid: a causal mask is on, though causal=False is declared: later tokens do not
-    reach earlier outputs
+    reach earlier outputs | causal=True
 mask.narrow: some tokens are never attended to: the mask hides too much (if a window is
     intended, declare its size, window=…), a slice is off by one, or triu stands for tril
 documents.ignored: {name} has no influence: each token attends to other documents of its
     sequence, too
 documents.moved: a document's output depends on those before it: {name} separates them, but
     positions do not start anew, or it is misread
-order.matters: the output depends on the order of tokens: a mask, positions (declare
-    positions=True), or a reshape that mixes tokens and heads
+order.matters: the output depends on the order of tokens: a mask, positions,
+    or a reshape that mixes tokens and heads | positions=True
 order.never: positions=True is declared, but the order of tokens has no influence: {told} is
     never used, or is indexed by heads or the batch
 weights.returned_sums: it returns scores, or weights whose rows do not sum to 1 (transposed, or

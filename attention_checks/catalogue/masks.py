@@ -219,8 +219,7 @@ BIAS: list[Bug] = [
 
 MASK_SIGNS: list[Bug] = signs(
     """
-mask.meaning: the mask is {how}, where {expected} is expected (if it is meant, pass
-    mask="{found}")
+mask.meaning: the mask is {how}, where {expected} is expected | mask="{found}"
 mask.leaks_if_low: minus infinity is a number such as -1e4: where scores are lower, the mask
     leaks
 mask.after_normalised: the mask comes after the softmax, and weights are normalised again:
@@ -233,8 +232,9 @@ mask.axis: the mask is broadcast along the wrong axis (batch, heads or queries),
 mask.broadcast: the mask does not broadcast to the scores: its axes are mixed up
 mask.padding: padding changes the contexts although it is masked
 mask.empty_nan: a query that may attend to nothing gets NaN: the softmax of -inf alone is 0 / 0
+    | empty="nan"
 mask.empty_mean: a query that may attend to nothing gets the mean of the values: minus infinity
-    is a finite number such as -1e9
+    is a finite number such as -1e9 | empty="any"
 mask.empty_gradient: a query that may attend to nothing gives NaN gradients: NaN is replaced
     after the softmax, not avoided in it
 mask.leaks_if_large: the future leaks when its scores are large: set them to -inf before the
@@ -251,10 +251,11 @@ mask.influence: a masked key with a large score has influence: set it to -inf be
     softmax; no finite number, such as -1e4, will do
 mask.leaks: a context depends on the future: the causal mask is missing, wrong or too late
 mask.some_weight: masked keys keep some weight: set their scores to -inf before the softmax
-mask.empty_something: a query that may attend to nothing gets something, not zero
+mask.empty_something: a query that may attend to nothing gets something, not zero | empty="any"
 mask.sums: weights do not sum to 1: masked after the softmax, or normalised along the wrong axis
 mask.unknown: it is no softmax of the allowed keys, and no known bug gives its numbers
 bias.wrong: the bias is not added to the scores as it should be
+bias.undeclared: a number for each query and key is added to the scores, as ALiBi does | bias=…
 """,
     guess=True,
 )

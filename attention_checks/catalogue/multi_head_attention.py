@@ -26,6 +26,7 @@ _TRANSPOSED = Bug(
         ),
         "mix": lambda work: work._replace(out=(work.weights @ work.v).transpose(-3, -2)),
     },
+    declare='layout="bnhd"',
 )
 HEADS: list[Bug] = [
     *bugs_of(

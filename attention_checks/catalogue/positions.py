@@ -168,7 +168,9 @@ def mixed(way: str) -> Step:
     return step
 
 
-BASE = Bug("rotary.base", "its angles are made with the base {found}, not {base}")
+BASE = Bug(
+    "rotary.base", "its angles are made with the base {found}, not {base}", declare="base={found}"
+)
 MIXED = Bug(
     "rotary.mixed",
     "pairs are split one way, and angles repeated for the other (cat and repeat_interleave)",

@@ -22,8 +22,11 @@ def _heads(work: Work) -> int:
 
 _SCALES: dict[str, tuple[str, Callable[[Work], float]]] = {
     "scale.usual": ("divided by √d_k", lambda work: _d_k(work) ** -0.5),  # beside a declared scale
-    "scale.missing": ("not scaled", lambda work: 1.0),
-    "scale.by_width": ("divided by d_k, not √d_k (scaled twice?)", lambda work: 1 / _d_k(work)),
+    "scale.missing": ("not scaled | scale={found}", lambda work: 1.0),
+    "scale.by_width": (
+        "divided by d_k, not √d_k (scaled twice?) | scale={found}",  # µP
+        lambda work: 1 / _d_k(work),
+    ),
     "scale.multiplied": ("multiplied by √d_k, not divided by it", lambda work: _d_k(work) ** 0.5),
     "scale.d_model_root": ("divided by √d_model, not √d_k", lambda work: work.d_model**-0.5),
     "scale.by_d_model": ("divided by d_model, not √d_k", lambda work: 1 / work.d_model),
@@ -40,15 +43,10 @@ _SCALES: dict[str, tuple[str, Callable[[Work], float]]] = {
     ),
     "scale.halved": ("divided by 2 √d_k", lambda work: _d_k(work) ** -0.5 / 2),
 }
-_DECLARABLE = {"scale.missing": "scale={found}", "scale.by_width": "scale={found}"}  # T5; µP
 SCALE: list[Bug] = [
-    Bug(
-        code,
-        f"the scores are {how}: multiply q kᵀ by {{scale}}",
-        factor=factor,
-        declare=_DECLARABLE.get(code, ""),
-    )
-    for code, (how, factor) in _SCALES.items()
+    Bug(code, f"the scores are {how}: multiply q kᵀ by {{scale}}", factor=factor, declare=declare)
+    for code, (text, factor) in _SCALES.items()
+    for how, _, declare in [text.partition(" | ")]
 ]
 
 
@@ -122,7 +120,7 @@ def mixing(
 
 ATTENTION_SIGNS: list[Bug] = signs(
     """
-scale.constant: the scores are multiplied by {found}, not by {right}
+scale.constant: the scores are multiplied by {found}, not by {right} | scale={found}
 weights.returned_scores: it returns scores, not the weights that made the context
 weights.returned_other: it returns other weights than those that made the context
 shape.weights_first: it returns (weights, context): return (context, weights)

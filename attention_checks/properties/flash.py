@@ -20,8 +20,6 @@ from attention_checks.properties import Properties, Relation, listed, outcome
 from attention_checks.properties.gradients import gradients_of
 from attention_checks.properties.functions import attention_properties
 from attention_checks.subjects.facts import Subject
-from attention_nb.grouped_heads import soft_cap
-from attention_nb.self_attention import attention_scores
 from attention_nb.tools.testing import allocated, operations, random_qkv
 
 _GROWTH = 3.3  # from 600 to 1200 tokens a tile of 1024 × 1024 grows by 2.9, a matrix by 4
@@ -72,12 +70,7 @@ class _Flash:
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
         "The right scores, -inf where a key is hidden."
-        scores, cap = (
-            attention_scores(q, k, self.subject.right_scale(q)),
-            self.subject.contract.softcap,
-        )
-        allowed = self.subject.allowed(q, k)
-        scores = scores if cap is None else soft_cap(scores, cap)
+        scores, allowed = self.subject.scores(q, k), self.subject.allowed(q, k)
         return scores if allowed is None else scores.masked_fill(~allowed, -math.inf)
 
 

@@ -51,6 +51,7 @@ def _height_and_width(n: int) -> tuple[int, int]:
 
 _Layout = Callable[[Tensor], Tensor]
 _LAYOUTS: dict[str, tuple[_Layout, _Layout]] = {  # from (b, n, d), and back
+    "bnd": (lambda x: x, lambda y: y),
     "nbd": (lambda x: x.transpose(0, 1), lambda y: y.transpose(0, 1)),
     "bhwd": (lambda x: x.unflatten(1, _height_and_width(x.shape[1])), lambda y: y.flatten(1, 2)),
     "bdhw": (lambda x: x.mT.unflatten(2, _height_and_width(x.shape[1])), lambda y: y.flatten(2).mT),
@@ -67,7 +68,7 @@ def as_declared(
         call = lambda module, *inputs: declared_output(plain(module, *inputs), contract.returns)
     if not (contract.layout or contract.device or contract.dtype):
         return call
-    to, back = _LAYOUTS.get(contract.layout or "", (lambda x: x, lambda y: y))
+    to, back = _LAYOUTS[contract.layout or "bnd"]
 
     def declared(module: Any, *inputs: Tensor) -> Any:
         output, rest = first_tensor(call(module, *(contract.there(to(t)) for t in inputs)))

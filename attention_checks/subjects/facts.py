@@ -207,7 +207,8 @@ def _must_add_bias(subject: Subject) -> None:
         bias = torch.randn(sizes.n_q, sizes.n_k, generator=torch.Generator().manual_seed(7))
         if subject.style.form == OF_KEYS:
             bias = bias[:1].expand(bias.shape)
-        work = subject.work(q, k, v)._replace(bias=bias)
+        work = subject.work(q, k, v)
+        work = work._replace(bias=work.bias + bias)
         got = subject(q, k, v, bias).detach()
         bugs = explain([Case(work, got)], BIAS, 1)
         if bugs == ():

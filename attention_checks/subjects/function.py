@@ -15,10 +15,11 @@ from torch import Tensor
 from attention_checks.catalogue import ATTENTION
 from attention_checks.catalogue.grouped_heads import capping
 from attention_checks.catalogue.local_attention import Reach, reach_bugs
+from attention_checks.catalogue.masks import BIAS
 from attention_checks.catalogue.self_attention import NORMS
-from attention_checks.examine import attempt, first_line
+from attention_checks.examine import Misused, attempt, first_line
 from attention_checks.numbers import must_be_tensor, nearly, some_mask
-from attention_checks.pipeline import Bug, Work, rightly, work_of
+from attention_checks.pipeline import STAGES, Bug, Work, rightly, work_of
 from attention_checks.signatures import parameters_of
 from attention_checks.spec import Contract
 from attention_nb.naive_attention import at_least_float32
@@ -115,6 +116,7 @@ class Attention:
     contract: Contract = Contract()
     reach: Reach | None = None  # which keys a query may attend to; None: all, or all of the past
     style: CallStyle = CallStyle()
+    mask_name: str = ""  # the parameter that takes a mask, if that was declared
 
     def called(self: _Subject, **style: Any) -> _Subject:
         "Give the function with another style of calling."
@@ -212,7 +214,22 @@ class Attention:
     def work(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Work:
         "Set out what it starts from."
         work = work_of(q, k, v, self.allowed(q, k, mask), self.right_scale(q))
-        return work._replace(softcap=self.contract.softcap)
+        return work._replace(softcap=self.contract.softcap, bias=self._bias(q, k))
+
+    def _bias(self, q: Tensor, k: Tensor) -> Tensor:
+        "Give what should be added to the scores, as declared; Misused for another shape."
+        if not callable(self.contract.bias):
+            return torch.zeros((), dtype=q.dtype)
+        sizes = (q.shape[-3], q.shape[-2], k.shape[-2])
+        bias = self.contract.bias(*sizes)
+        if not isinstance(bias, Tensor) or bias.shape != sizes:
+            got = getattr(bias, "shape", type(bias).__name__)
+            raise Misused(f"bias: expected (h, n_q, n_k) = {sizes} of these numbers; got {got}")
+        return bias.to(q.dtype)
+
+    def scores(self, q: Tensor, k: Tensor) -> Tensor:
+        "Give the right scores, before any mask."
+        return STAGES["cap"](STAGES["score"](self.work(q, k, k))).scores
 
     def oracle(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         "Give the right context, which is that of the loops of chapter 1, stage by stage."
@@ -246,11 +263,12 @@ class Attention:
     def bugs(self) -> list[Bug]:
         "The bugs that its numbers may tell, first those of what was declared."
         cap = self.contract.softcap
-        of_cap = [] if cap is None else capping(cap)[1]
+        declared = [] if cap is None else capping(cap)[1]
+        declared += BIAS if self.contract.bias else []
         if self.reach is None or self.sees is None:
-            return [*of_cap, *ATTENTION, *NORMS]
+            return [*declared, *ATTENTION, *NORMS]
         undeclared = [bug for bug in ATTENTION if not bug.code.startswith("mask.window")]
-        return [*reach_bugs(self.sees), *of_cap, *undeclared, *NORMS]
+        return [*reach_bugs(self.sees), *declared, *undeclared, *NORMS]
 
     @property
     def said(self) -> str:
@@ -269,7 +287,7 @@ def settle(
     subject: _Subject,  # a function whose style of calling is unknown
 ) -> _Subject:  # the same with its style
     "Find out how a function wants to be called: with (b, h, n, d) or (b, n, d), and which mask."
-    name = None if subject.mask is False else _mask_parameter(subject.fn)
+    name = None if subject.mask is False else subject.mask_name or _mask_parameter(subject.fn)
     takes = name is not None or isinstance(subject.mask, str)
     style = CallStyle(name, takes, takes and _required(subject.fn, name))
     subject = replace(subject, style=style)

@@ -116,7 +116,7 @@ def _sinks(layer: nn.Module, contract: Contract) -> Tensor | None:
 def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> _Own:
     "The bias of the scores: the declared part, or an embedding that is read once for all pairs."
     n = x.shape[1]
-    if contract.bias is not None:
+    if isinstance(contract.bias, str):
         part = part_of(layer, contract.bias, "bias")
         read = _given_once({contract.bias: part}, lambda: call(layer, x))
         if isinstance(part, Tensor):  # a table for the longest sequence

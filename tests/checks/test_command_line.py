@@ -12,8 +12,9 @@ import torch
 import torch.nn as nn
 
 from attention_checks.cli import main
+from attention_nb.masks import causal_mask
 from attention_nb.multi_head_attention import MultiHeadAttention
-from attention_nb.positions import RotaryEmbedding
+from attention_nb.positions import RotaryEmbedding, alibi_bias
 from attention_nb.softmax import masked_softmax, softmax
 
 
@@ -55,13 +56,38 @@ def near(q, k, v):
     return masked_softmax(q @ k.mT / q.shape[-1] ** 0.5, distance.abs() <= 2) @ v
 
 
+def hides(q, k, v, src_mask=None):
+    allowed = None if src_mask is None else ~src_mask
+    return masked_softmax(q @ k.mT / q.shape[-1] ** 0.5, allowed) @ v
+
+
+def biased(q, k, v):
+    n_q, n_k = q.shape[-2], k.shape[-2]
+    scores = q @ k.mT / q.shape[-1] ** 0.5 + alibi_bias(q.shape[1], n_q, n_k).to(q.dtype)
+    return masked_softmax(scores, causal_mask(n_q, n_k)) @ v
+
+
+class Grown(MultiHeadAttention):
+    "Its cache is a dictionary that grows."
+
+    def new_cache(self, b, n_max):
+        return {}
+
+    def forward(self, x, cache=None):
+        cache = {} if cache is None else cache
+        cache["x"] = torch.cat([cache.get("x", x[:, :0]), x], 1)
+        return super().forward(cache["x"], causal=True)[0][:, -x.shape[1] :]
+
+
 @pytest.fixture(autouse=True)
 def mine(monkeypatch):
     "A module that holds all of these."
     module = types.ModuleType("mine")
-    for thing in (Indexed, Configured, Exchanged, NoLayer, unscaled, near):
+    for thing in (Indexed, Configured, Exchanged, NoLayer, unscaled, near, hides, biased):
         setattr(module, thing.__name__, thing)
-    module.turns = RotaryEmbedding(8)
+    module.turns, module.grown = RotaryEmbedding(8), Grown(24, 3)
+    scaling = {"rope_type": "linear", "factor": 4.0}
+    module.far = RotaryEmbedding(8, 500000.0, scaling)
     module.layer = MultiHeadAttention(24, 3)
     module.make = lambda d_model: MultiHeadAttention(d_model, 3)
     module.make_two = lambda d, h: MultiHeadAttention(d, h)
@@ -106,6 +132,12 @@ SOUND = [
     "torch:softmax --as softmax --tolerance 0.001",
     "mine:layer --as cache --d-model 24 --tolerance 0.001 --max-batch 2",
     "mine:turns --as positions --no-gradients",
+    "mine:far --as positions --base 500000 --scaling rope_type=linear --scaling factor=4",
+    "attention_nb.positions:alibi_bias --as positions --n-heads 4 --alibi",
+    "mine:grown --as cache --d-model 24 --grows",
+    "mine:hides --mask src_mask=blocked --no-strict",
+    "mine:biased --bias attention_nb.positions:alibi_bias --causal",
+    f"mine:Exchanged {MEMORY} --call mine:memory_first --as cross",
 ]
 
 
@@ -133,7 +165,7 @@ UNUSABLE = [
     ("torch.nn:MultiheadAttention --d-model 24", "--n-heads"),
     ("torch.nn:MultiheadAttention --n-heads 3", "--d-model"),
     ("torch.nn:MultiheadAttention --d-model 24 --n-heads 5", "raised AssertionError"),
-    ("torch:softmax --as softmax --scale 1", "scale: expected for check_attention"),
+    ("torch:softmax --as softmax --scale 1", "--scale is for layer, cross"),
     ("attention_nb.softmax:softmax --d-model 24", "--as layer"),
     ("numpy:matmul --as attention", "NumPy"),
     (f"mine:Indexed {LAYER}", "--call"),
@@ -142,12 +174,19 @@ UNUSABLE = [
     ("mine:ends", "SystemExit: 3"),
     (
         f"mine:layer {LAYER} --documents 4",
-        "documents: expected for check_attention, check_distributed only",
+        "--documents is for attention, distributed; mine:layer is taken for layer",
     ),
-    (f"mine:Exchanged {MEMORY} --window 3", "window: expected for check_attention"),
+    (f"mine:Exchanged {MEMORY} --window 3", "--window is for layer"),
     ("mine:layer --as cache", "--d-model"),
     (f"mine:Exchanged {MEMORY} --causal", "--causal"),
     ("mine:unscaled --call mine:indexed", "--call"),
+    ("torch:softmax --as softmax --causal", "--causal is for layer, attention, flash, distributed"),
+    ("torch:softmax --as softmax --n-heads 4", "--n-heads is for layer, cross, positions"),
+    ("torch:softmax --as softmax --no-strict", "--strict is for layer, cross, attention"),
+    ("mine:hides --mask mask=blocked", "mask: expected a parameter of hides; got 'mask'"),
+    ("mine:hides --layout nbd", "layout: expected for check_self_attention"),
+    (f"mine:layer {LAYER} --sinks 2", "sinks: expected for check_attention"),
+    ("mine:layer --d-model 24 --roles q_proj", "expected name=value; got 'q_proj'"),
 ]
 
 

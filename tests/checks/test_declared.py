@@ -261,7 +261,7 @@ GIVEN = dict(
     mask="allowed",
     sinks=1,
     empty="any",
-    layout="bnd",
+    layout="nbd",
     device="meta",
     dtype="float64",
 )

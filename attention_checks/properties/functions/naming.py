@@ -19,7 +19,6 @@ from attention_checks.pipeline import Bug, rightly
 from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.facts import Subject
 from attention_checks.subjects.function import CUBE, EQUAL, SQUARE, Sizes
-from attention_nb.self_attention import attention_scores
 
 
 def used_weights(subject: Subject, q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -30,7 +29,7 @@ def used_weights(subject: Subject, q: Tensor, k: Tensor, mask: Tensor | None = N
 
 def recognise(subject: Subject) -> tuple[Bug, ...] | None:
     "Find the bugs that explain its numbers; an error in one search does not stop the next."
-    for search in (_band, _added, _rounded, _one_bug, _wrong_scale, _capped, _two_bugs):
+    for search in (_band, _added, _rounded, _one_bug, _wrong_scale, _capped, _two_bugs, _biased):
         if found := attempt(lambda: search(subject)):
             return bugs_in(found)
     return None if subject.finite else (known("values.nan"),)
@@ -86,10 +85,10 @@ def measured_band(
     k: Tensor,  # (b, h, n_k, d_k)
 ) -> Bug | None:  # None: there is none, or it is the declared one
     "Name the keys that each query sees, if they are a band other than the declared one."
-    weights, right = used_weights(subject, q, k), subject.right_scale(q)
+    weights = used_weights(subject, q, k)
     seen = (weights.abs() > 1e-9).flatten(0, -3).any(0)
     bug = name_band(seen, subject.sees)
-    scores = attention_scores(q, k, right).masked_fill(~seen, -math.inf)
+    scores = subject.scores(q, k).masked_fill(~seen, -math.inf)
     return bug if bug and nearly(weights, scores.softmax(-1), 1e-4) else None
 
 
@@ -102,7 +101,7 @@ def _two_bugs(subject: Subject) -> tuple[Bug, ...] | None:
 def _added(subject: Subject) -> tuple[Bug, ...] | Bug | None:
     "Find a number that is added to the softmax's sum."
     q, k, _ = subject.usual.draw()
-    scores = attention_scores(q, k, subject.right_scale(q))
+    scores = subject.scores(q, k)
     for mask in (None,) if subject.no_mask else (None, subject.usual_mask):
         allowed, weights = subject.allowed(q, k, mask), used_weights(subject, q, k, mask)
         if allowed is None:
@@ -121,13 +120,29 @@ def _rounded(subject: Subject) -> Bug | None:
     return None if subject.contract.dtype else name_rounded(used_weights(subject, q, k))
 
 
+def _biased(subject: Subject) -> Bug | None:
+    "Find out whether what is added to the scores is the same for other queries and keys."
+    added = []
+    for q, k, v in (subject.usual.draw(seed) for seed in (0, 1)):
+        weights = used_weights(subject, q, k)
+        if not nearly(weights @ v, subject(q, k, v)):
+            return None
+        gaps = (weights.log() - subject.scores(q, k)).masked_fill(weights < 1e-9, math.nan)
+        added.append(gaps - gaps.nanmean(-1, keepdim=True))
+    one, other = added
+    found = one.nan_to_num().abs().max() > 1e-2 and nearly(one, other, 1e-3, equal_nan=True)
+    return known("bias.undeclared") if found else None
+
+
 def _wrong_scale(subject: Subject) -> Bug | None:
     "Measure what it multiplies scores by: two weights of the last query tell."
     q, k, v = subject.usual.draw()
     got, right = subject(q, k, v), subject.right_scale(q)
     if nearly(got, subject.oracle(q, k, v)):
         return None
-    scores, logs = (q @ k.mT)[..., -1, :2], used_weights(subject, q, k)[..., -1, :2].log()
+    added = subject.scores(q, k) - q @ k.mT * right
+    logs = (used_weights(subject, q, k).log() - added)[..., -1, :2]
+    scores = (q @ k.mT)[..., -1, :2]
     scale = float(((logs[..., 0] - logs[..., 1]) / (scores[..., 0] - scores[..., 1])).median())
     if not nearly(got, rightly(subject.work(q, k, v)._replace(scale=scale))):
         return None

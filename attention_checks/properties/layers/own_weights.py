@@ -241,11 +241,8 @@ def _agrees_without_x(layer: Layer, trace: Trace) -> bool:
 def _with_residual(layer: Layer, got: Tensor, want: Tensor) -> str:
     "What is said of a residual; Broken where it is not promised. A self-attention may be a block."
     name = next((name for name, _ in settings_of(layer.module, "residual")), "")
-    bug = known("project.residual")
-    if layer.only_attention:
-        raise Broken(first_difference(got, want), bug)
-    if layer.other is not None and not name:
-        raise Broken(first_difference(got, want), bug._replace(declare=f'skip=["{bug.code}"]'))
+    if layer.only_attention or layer.other is not None and not name:
+        raise Broken(first_difference(got, want), known("project.residual"))
     return "a residual is in it: x is added" + (f" ({name})" if name else "")
 
 
