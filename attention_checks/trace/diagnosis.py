@@ -79,7 +79,9 @@ def _traced_once(layer: Layer) -> Trace:
         raise NotChecked(why)
     if isinstance(layer.module, torch.jit.ScriptModule):
         raise NotChecked("no reference could be built: PyTorch has no hooks for a ScriptModule")
-    return trace_of(layer, layer.draw(layer.contract.batch(SEQUENCES), _traced_tokens(layer)))
+    x = layer.draw(layer.contract.batch(SEQUENCES), _traced_tokens(layer))
+    cap = layer.contract.softcap or 0.0  # scores should be about as large
+    return trace_of(layer, x * max(1.0, 1.5 * cap) ** 0.5)
 
 
 def _traced_tokens(layer: Layer) -> int:

@@ -210,6 +210,7 @@ def capped(cap):
         "cap.missing": lambda s: s,
         "cap.not_multiplied": lambda s: torch.tanh(s / 1.5),
         "cap.cut": lambda s: s.clamp(-1.5, 1.5),
+        "scores.capped": lambda s: 1.6 * torch.tanh(s / 1.6),
     }.items(),
 )
 def test_a_soft_cap_of_a_function(code, cap):
@@ -219,6 +220,14 @@ def test_a_soft_cap_of_a_function(code, cap):
     with pytest.raises(CheckFailed) as failed:
         check_attention(capped(cap), softcap=1.5)
     assert code in failed.value.report.codes, failed.value
+
+
+@pytest.mark.parametrize("found", [0, 50, 36])
+def test_a_large_soft_cap_is_tried_on_large_scores(found):
+    """Without large scores, caps of 30 and 36 give the same numbers to four digits."""
+    cap = (lambda s: found * torch.tanh(s / found)) if found else (lambda s: s)
+    code = "scores.capped" if found else "cap.missing"
+    assert report_of(check_attention, capped(cap), softcap=30.0).codes == [code]
 
 
 def attend(q, k, v):
