@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.conventions import declared_scales
-from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line
+from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line, tell_own
 from attention_checks.numbers import nearly
 from attention_checks.pipeline import Bug
 from attention_checks.subjects.layer import SEQUENCES, Diagnosis, Layer, Observed, no_module
@@ -63,6 +63,7 @@ def _reason(e: Exception) -> Exception:
     "Why there is no reference: it is not the fault of the layer."
     if isinstance(e, (Broken, NotChecked, Misused)):
         return e
+    tell_own(e)
     return NotChecked(f"no reference could be built: {first_line(e, 60)}")
 
 
