@@ -194,8 +194,25 @@ def attempt(f: Callable[[], Any]) -> Any:
     "Call something that code which is broken in another way may not be able to do."
     try:
         return f()
-    except Exception:
+    except Exception as e:
+        tell_own(e)
         return None
+
+
+LOUD = False  # the tests of the checks set it: an error of the checks is then no finding
+_OWN = (AttributeError, NameError, KeyError, AssertionError, ZeroDivisionError)
+
+
+class Crash(BaseException):
+    "Raised where the checks themselves fail, past all that takes an error for a finding."
+
+
+def tell_own(e: Exception) -> None:
+    "Raise Crash, if that is asked, for an error that a line of the checks raised."
+    *_, (frame, _) = traceback.walk_tb(e.__traceback__)
+    of_checks = frame.f_globals.get("__name__", "").startswith(__name__.partition(".")[0])
+    if LOUD and isinstance(e, _OWN) and of_checks:
+        raise Crash(first_line(e)) from e
 
 
 _ELSEWHERE = re.compile(  # what kernels say that run on other machines alone
@@ -216,6 +233,7 @@ def _try(holds: Callable[[], str | None], first: bool) -> str | None:
             raise NotChecked(first_line(e)) from None
         raise Broken(f"it raised {first_line(e)}", known("code.not_implemented")) from e
     except Exception as e:
+        tell_own(e)
         if not first and _ELSEWHERE.search(str(e)):
             raise NotChecked(
                 f"{first_line(e)}: it cannot do this here; declare device=… where it can"

@@ -36,15 +36,13 @@ def nearest_number(
 def fitted_cap(
     case: Case,  # what was seen
 ) -> Bug | None:  # None: no soft cap gives it
-    "Find the soft cap that gives the numbers that were seen, if none was declared."
+    "Find the soft cap that gives the numbers that were seen, if none or another was declared."
 
     def capped(number: Tensor) -> tuple[Work, tuple[Bug, ...]]:
         cap = number.abs() + 1e-3  # the search may go below 0
         step = lambda work: work._replace(scores=cap * torch.tanh(work.scores / cap))
         return case.work, (CAPPED._replace(steps={"cap": step}),)
 
-    if case.work.softcap is not None:
-        return None
     number, _ = nearest_number(case, capped, 32.0, 31.0)
     made = run(*capped(torch.tensor(number)), stages=case.stages)
     plain = run(case.work, stages=case.stages)

@@ -14,7 +14,7 @@ from attention_checks.catalogue.masks import APPLIED, BIAS, MASK_SIGNS, UNASKED,
 from attention_checks.catalogue.multi_head_attention import HEADS
 from attention_checks.catalogue.positions import ALIBI, BIAS_SIGNS, ROTARY_SIGNS, rotary_bugs
 from attention_checks.catalogue.results import RESULT_SIGNS
-from attention_checks.catalogue.self_attention import ATTENTION_SIGNS, NORMS, ROUTES, SCALE
+from attention_checks.catalogue.self_attention import ATTENTION_SIGNS, MIXES, NORMS, ROUTES, SCALE
 from attention_checks.catalogue.softmax import (
     EPSILON,
     OTHER_DIM,
@@ -26,7 +26,7 @@ from attention_checks.catalogue.softmax import (
 from attention_checks.pipeline import Bug
 
 # The bugs that any attention may have, in the order of trying.
-ATTENTION: list[Bug] = [*SCALE, *WEIGHTS, *UNASKED, *WRONG, *APPLIED, *ROUTES, *HEADS]
+ATTENTION: list[Bug] = [*SCALE, *WEIGHTS, *UNASKED, *WRONG, *APPLIED, *ROUTES, *MIXES, *HEADS]
 _ALL: list[Bug] = [
     *ATTENTION,
     *NORMS,

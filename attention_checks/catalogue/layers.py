@@ -398,8 +398,8 @@ mask.not_itself_first: the causal mask is off by one: the first token attends to
     its softmax is 0 / 0 (use tril(diagonal=0))
 softmax.over_heads_or_batch: the softmax normalises over heads or the batch (dim=1, dim=0), so
     masked rows are 0 / 0: normalise over keys (dim=-1)
-scale.head_constant: wrong scale: the scores are multiplied by {found}; multiply them by
-    {right}, which is 1/√d_head | scale={found}
+scale.head_constant: wrong scale: the scores are multiplied by {found}; multiply them by {right}
+    | scale={found}
 heads.number: the vectors are split into {found}, not into {said}
 heads.shared: it has {found} for keys and values, not {said}: check n_kv_heads
 split.fused_viewed: the fused projection is split with view(b, h, n, 3 · d_head), which mixes
@@ -409,6 +409,10 @@ project.unused: {name} is not used{detached}{instead}
 project.twice: {name} is applied more than once
 project.residual: the input is added to the output: leave the residual connection to the block
     | skip=["project.residual"]
+project.bias: the bias of {name} is added {times} times: add it once
+project.pooled: every output is the mean over all tokens: return the vector of each token
+project.scaled: what the output projection gave is multiplied by {factor}: return it as it is
+    | skip=["project.scaled"]
 project.more: the output is not what the output projection gave: something is added, scaled or
     clamped after it
 window.narrow: no token attends to another more than {widest} positions away: the mask hides too

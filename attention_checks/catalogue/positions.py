@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -180,7 +180,11 @@ _BASES = (100.0, 500.0, 1000.0, 10_000.0, 50_000.0, 100_000.0, 500_000.0, 1_000_
 
 
 def rotary_bugs(
-    d_head: int, base: float = 10000.0, scaling: Mapping[str, Any] | None = None, way: str = HALVES
+    d_head: int,
+    base: float = 10000.0,
+    scaling: Mapping[str, Any] | None = None,
+    way: str = HALVES,
+    measured: Iterable[float] = (),  # other bases that are tried
 ) -> list[Bug]:
     "List wrong rotations."
 
@@ -196,7 +200,7 @@ def rotary_bugs(
     bugs = bugs_of("angles", angled, _ANGLES)
     if scaling is not None:
         bugs.append(Bug("rotary.unscaled", _UNSCALED, {"angles": with_base(base)}))
-    for other in _BASES:
+    for other in (*_BASES, *measured):
         if other not in (base, base**0.5, base**2):  # those are wrong exponents
             wrong = BASE.about(found=f"{other:g}", base=f"{base:g}")
             bugs.append(wrong._replace(steps={"angles": with_base(other)}))

@@ -118,6 +118,19 @@ def mixing(
     return lambda work: work._replace(out=f(work.weights @ work.v, work))
 
 
+MIXES: list[Bug] = bugs_of(
+    "mix",
+    mixing,
+    {
+        "mix.own_value": (
+            "each query gets its own value, whatever it attends to: multiply each key's weight by"
+            " that key's value (einsum: bhqk,bhkd->bhqd)",
+            lambda _, work: work.weights.sum(-1, keepdim=True) * work.v,
+        ),
+    },
+)
+
+
 ATTENTION_SIGNS: list[Bug] = signs(
     """
 scale.constant: the scores are multiplied by {found}, not by {right} | scale={found}

@@ -89,10 +89,19 @@ class _Rotation:
         "The way its pairs lie and what is wrong with it: the way that needs the fewest bugs."
         best: tuple[str, tuple[Bug, ...] | None] = (next(iter(WAYS)), None)
         for way in WAYS:
-            bugs = explain(self.cases(way), rotary_bugs(self.d_head, self.base, self.scaling, way))
+            wrong = rotary_bugs(self.d_head, self.base, self.scaling, way, self._bases(way))
+            bugs = explain(self.cases(way), wrong)
             if bugs is not None and (best[1] is None or len(bugs) < len(best[1])):
                 best = way, bugs
         return best
+
+    def _bases(self, way: str) -> list[float]:
+        "The base that the angle of the second pair tells, at position 1."
+        split, x = WAYS[way][0], self.vectors(1)
+        given, got = (torch.complex(*split(t.float())) for t in (x, self(x, torch.ones(1).long())))
+        angles = (got / given).detach()[..., 1:2].angle()
+        angle = float(angles.median()) if angles.numel() else 0.0
+        return [angle ** (-self.d_head / 2)] if 1e-3 < angle < 1 else []
 
     @cached_property
     def mismatch(self) -> Broken | None:

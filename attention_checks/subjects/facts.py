@@ -118,8 +118,8 @@ def _right_at(subject: Subject, sizes: Sizes) -> bool:
 
 def _must_be_right(subject: Subject) -> None:
     "Raise Broken unless its numbers are those of the oracle."
-    for seed in (0, 1):
-        q, k, v = subject.usual.draw(seed)
+    for sizes, seed in ((subject.usual, 0), (subject.usual, 1), (subject.loud, 0)):
+        q, k, v = sizes.draw(seed)
         got, want = subject(q, k, v), subject.oracle(q, k, v)
         if nearly(got, want):
             continue
@@ -133,7 +133,7 @@ def _must_be_right(subject: Subject) -> None:
 
 def _smallest(subject: Subject, masked: bool = False) -> str:
     "Give the smallest sizes at which it disagrees with the oracle, with the numbers."
-    for sizes in [*_SMALL, subject.usual]:
+    for sizes in [*_SMALL, subject.usual, subject.loud]:
         if subject.causal is True and sizes.n_q != sizes.n_k:
             continue
         q, k, v = sizes.draw()

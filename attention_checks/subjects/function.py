@@ -35,6 +35,7 @@ class Sizes(NamedTuple):
     n_k: int = 7
     d_k: int = 17
     d_v: int = 13
+    loud: float = 1.0  # what queries are multiplied by
 
     def longer(
         self,
@@ -45,7 +46,8 @@ class Sizes(NamedTuple):
 
     def draw(self, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
         "Draw queries, keys and values."
-        return random_qkv(*self, seed=seed)
+        q, k, v = random_qkv(*self[:6], seed=seed)
+        return q * self.loud, k, v
 
 
 SQUARE, CUBE, EQUAL = Sizes(n_k=5), Sizes(n_k=5, d_v=17), Sizes(5, 5, 5, 5, 5, 5)
@@ -253,6 +255,12 @@ class Attention:
             n = self.contract.usual(5)
             return Sizes(n_q=n, n_k=n)
         return SQUARE if self.causal is True else Sizes()
+
+    @property
+    def loud(self) -> Sizes:
+        "The usual sizes, with scores about as large as a declared soft cap, if there is one."
+        cap = self.contract.softcap or 0.0
+        return self.usual._replace(loud=max(1.0, cap / 3))
 
     @property
     def usual_mask(self) -> Tensor:

@@ -35,6 +35,7 @@ class Trace(NamedTuple):
     unfired: dict[str, nn.Module]  # output projections that were never called, by name
     matrices: dict[str, Tensor]  # output projections that are bare parameters, by name
     bias: Tensor | None  # what is added to those
+    end_bias: Tensor | None  # what the last output projection adds; None: nothing
     calls: dict[str, int]  # how often each recognised projection was called
     names: dict[str, list[str]]  # role → names
     unrecognised: list[str]  # modules and parameters that are none of them
@@ -120,6 +121,7 @@ def trace_layer(
         others=ways[1:],
         **_end(parts, named, ins, outs, x),
         bias=_bias(layer, "out"),
+        end_bias=_end_bias(layer, named),
         calls=_calls(parts, outs, used) | dict.fromkeys(read, 1),
         names=named,
         unrecognised=unrecognised_in(layer, {*parts.names, *parts.bare, *contract.parts}, read),
@@ -156,6 +158,13 @@ def _end(
         "unfired": {name: parts.leaves[name] for name in silent},
         "matrices": {n: as_float(p) for n, (role, p) in parts.bare.items() if role == "out"},
     }
+
+
+def _end_bias(layer: nn.Module, named: dict[str, list[str]]) -> Tensor | None:
+    "The bias of the last output projection, a module or bare."
+    last = dict(layer.named_modules()).get(next(reversed(named.get("out", [])), ""))
+    bias = as_float(getattr(last, "bias", None)) if last else _bias(layer, "out")
+    return bias if isinstance(bias, Tensor) else None
 
 
 def _named(parts: Parts) -> dict[str, list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION, known
 from attention_checks.catalogue.grouped_heads import GROUPS
-from attention_checks.catalogue.layers import LAYER, REPEATED, merging
+from attention_checks.catalogue.layers import LAYER, NEVER, REPEATED, merging
 from attention_checks.catalogue.self_attention import SCALE
 from attention_checks.fitting import fitted_cap, nearest_number
 from attention_checks.numbers import nearly
@@ -47,7 +48,7 @@ def compare_with_own_weights(
         for start in starts:
             if (most or not start.bugs) and explain([start.case], [], 0) is not None:
                 return start.bugs
-        return _named(starts, heads, most) if most else None
+        return _named(trace, starts, heads, most) if most else None
 
 
 def _starts(trace: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:
@@ -61,7 +62,9 @@ def _starts(trace: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:
     return sorted(found, key=lambda start: len(start.bugs))
 
 
-def _named(starts: list[Start], heads: list[int], most: int) -> tuple[Bug, ...] | None:
+def _named(
+    trace: Trace, starts: list[Start], heads: list[int], most: int
+) -> tuple[Bug, ...] | None:
     "The fewest bugs that explain the layer's output: a scale comes first."
     right, wrong = _first_of(starts, heads), [start for start in starts if start.bugs]
     scales = (explain([start.case], SCALE, 0) for start in starts if not start.bugs)
@@ -71,13 +74,49 @@ def _named(starts: list[Start], heads: list[int], most: int) -> tuple[Bug, ...] 
     found = _fewest(right + wrong[:4]) or _fewest(filled)
     if found is not None:
         return found
-    if capped := next(filter(None, (fitted_cap(start.case) for start in right)), None):
-        return (capped,)
+    fitted = (fit(start.case) for fit in (fitted_cap, partial(_end_of, trace)) for start in right)
+    if bug := next(filter(None, fitted), None):
+        return (bug,)
     if most == 1:
         return None
     return _fewest(
         _gone_wrong(start, bug) for start in right[:1] for bug in (*start.more, *_FREQUENT)
     )
+
+
+def _end_of(trace: Trace, case: Case) -> Bug | None:
+    "What is wrong with the end, if the output projection is used without a call."
+    made = run(case.work, stages=case.stages) if trace.unfired or trace.matrices else None
+    return named_end(trace, case.seen, made.out) if made and trace.context is None else None
+
+
+def named_end(
+    trace: Trace,
+    out: Tensor,  # the layer's output, (b, n, d_out)
+    given: Tensor,  # what its output projection gives, (b, n, d_out)
+) -> Bug | None:  # None for what may be meant, or is not known
+    "Name what is wrong with that which follows the output projection."
+    name = next(reversed(trace.names.get("out", [])), "")
+    if trace.context is not None and nearly(out, trace.context):
+        return NEVER.about(name=name)
+    if out.shape != given.shape:
+        return None
+    if nearly(out, given.mean(1, keepdim=True).expand_as(given)):
+        return known("project.pooled")
+    if times := _multiple(out - given, trace.end_bias):
+        return known("project.bias", name=name, times=f"{1 + times:.3g}")
+    others = [part for part in trace.unrecognised if ", whose weight is read" not in part]
+    factor = None if others else _multiple(out, given)
+    return known("project.scaled", factor=f"{factor:.3g}") if factor else None
+
+
+def _multiple(t: Tensor, of: Tensor | None) -> float | None:
+    "By which number something is multiplied to give t; None by no number."
+    if of is None or not of.any():
+        return None
+    of = of.expand_as(t)
+    factor = float((t * of).sum() / (of * of).sum())
+    return factor if abs(factor) > 1e-3 and nearly(t / factor, of) else None
 
 
 def _first_of(starts: list[Start], heads: list[int]) -> list[Start]:
@@ -160,5 +199,7 @@ def fitted_scale(
     made = run(case.work._replace(scale=scale), stages=case.stages)
     wrong = not math.isclose(scale, right, rel_tol=1e-3)
     if made is not None and wrong and nearly(made.out, case.seen, 1e-4):
-        return known("scale.head_constant", found=f"{scale:.4g}", right=f"{right:.4g}")
+        usual = math.isclose(right, case.work.q.shape[-1] ** -0.5, rel_tol=1e-3)
+        why = "which is 1/√d_head" if usual else "as declared"
+        return known("scale.head_constant", found=f"{scale:.4g}", right=f"{right:.4g}, {why}")
     return None

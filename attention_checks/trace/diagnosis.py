@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.conventions import declared_scales
-from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line
+from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line, tell_own
 from attention_checks.numbers import nearly
 from attention_checks.pipeline import Bug
 from attention_checks.subjects.layer import SEQUENCES, Diagnosis, Layer, Observed, no_module
@@ -63,6 +63,7 @@ def _reason(e: Exception) -> Exception:
     "Why there is no reference: it is not the fault of the layer."
     if isinstance(e, (Broken, NotChecked, Misused)):
         return e
+    tell_own(e)
     return NotChecked(f"no reference could be built: {first_line(e, 60)}")
 
 
@@ -79,7 +80,9 @@ def _traced_once(layer: Layer) -> Trace:
         raise NotChecked(why)
     if isinstance(layer.module, torch.jit.ScriptModule):
         raise NotChecked("no reference could be built: PyTorch has no hooks for a ScriptModule")
-    return trace_of(layer, layer.draw(layer.contract.batch(SEQUENCES), _traced_tokens(layer)))
+    x = layer.draw(layer.contract.batch(SEQUENCES), _traced_tokens(layer))
+    cap = layer.contract.softcap or 0.0  # scores should be about as large
+    return trace_of(layer, x * max(1.0, 1.5 * cap) ** 0.5)
 
 
 def _traced_tokens(layer: Layer) -> int:

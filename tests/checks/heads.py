@@ -15,12 +15,13 @@ from attention_checks.properties import Relation, listed
 from attention_checks.subjects.layer import Declared, adapt
 from attention_checks.trace.diagnosis import examined
 from attention_nb.masks import causal_mask
+from tests.checks.made import Made
 
 NO_PROJECTIONS: dict[str, Any] = dict.fromkeys(("to_q", "to_k", "to_v"))
 _Mask = Callable[[int], Tensor]  # of a number of tokens, (n, n), True = may attend
 
 
-class Head(nn.Module):
+class Head(Made):
     "A causal head whose forward is given."
 
     to_q: nn.Module
@@ -32,8 +33,7 @@ class Head(nn.Module):
         way: Callable[..., Any] = lambda m, x: m.attend(x),  # its output, of itself and x
         **more: Any,  # more attributes; or other ones, under the names of its projections
     ) -> None:
-        super().__init__()
-        self.way = way
+        super().__init__(way)
         usual = {name: nn.Linear(12, 6) for name in NO_PROJECTIONS}
         for name, thing in (usual | more).items():
             setattr(self, name, thing)
@@ -46,10 +46,6 @@ class Head(nn.Module):
     def attend(self, x: Tensor, mask: _Mask = causal_mask, scale: float = 6**-0.5) -> Tensor:
         "Attention, (b, n, 6)."
         return self.scores(x, mask, scale).softmax(-1) @ self.to_v(x)
-
-    def forward(self, x: Tensor) -> Any:
-        "What was given."
-        return self.way(self, x)
 
 
 def all_tokens(n: int) -> Tensor:

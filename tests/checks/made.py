@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch.nn as nn
-import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.trace import Trace, trace_layer
 from attention_nb.multi_head_attention import merge_heads, split_heads
+from tests.checks.variants import attention
 
 
 class Made(nn.Module):
@@ -65,15 +65,11 @@ def attend(
     k: Tensor,
     v: Tensor,
     scale: float = 3**-0.5,  # for heads of 3 features
-    mask: Tensor | None = None,  # boolean, True = may attend
-    on_scores: Callable[[Tensor], Tensor] = lambda scores: scores,  # done to scaled scores
     merge: Callable[[Tensor], Tensor] = merge_heads,
+    **options: Any,  # as in `attention`
 ) -> Tensor:  # (b, n, width)
     "Compute attention and merge the heads."
-    scores = on_scores(q @ k.mT * scale)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf"))
-    return merge(F.softmax(scores, -1) @ v)
+    return merge(attention(q, k, v, scale=scale, **options))
 
 
 def trace(

@@ -5,17 +5,17 @@ and all comes back as it was.
 import json
 import logging
 
-import audited
 import pytest
 import torch
 import torch.nn as nn
 from attention_checks import Expected, Misused, audit
 from attention_checks.auditing import cli as command
 from attention_checks.auditing import session as sessions
-from audited import IDS, PLANTED
-from third_party import decoders
 
 import attention_nb as nb
+from tests.checks import audited
+from tests.checks.audited import IDS, PLANTED
+from tests.third_party import decoders
 
 logging.getLogger("transformers").setLevel(logging.ERROR)
 
@@ -134,7 +134,7 @@ def test_decoders_of_transformers(kind):
 
 
 MADE = """
-import audited
+from tests.checks import audited
 def sound():
     return audited.book(), audited.IDS
 def planted():

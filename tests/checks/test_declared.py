@@ -22,6 +22,7 @@ from attention_nb.multi_head_attention import MultiHeadAttention, merge_heads, s
 from attention_nb.positions import RotaryEmbedding
 from attention_nb.softmax import masked_softmax, softmax
 from tests.checks.finding import report_of
+from tests.checks.variants import attention
 
 D, H = 24, 3
 
@@ -188,10 +189,9 @@ def test_functions_are_told_nothing_of_layers():
     """A keyword that would be ignored is refused;
     a function without a backward pass is sound if that is declared.
     """
-    attend = lambda q, k, v: torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v
     with pytest.raises(TypeError, match="gate: expected for check_self_attention"):
-        check_attention(attend, gate="gate")
-    inference = torch.no_grad()(attend)
+        check_attention(attention, gate="gate")
+    inference = torch.no_grad()(attention)
     with pytest.raises(CheckFailed) as failed:
         check_attention(lambda q, k, v: inference(q, k, v))
     assert failed.value.report.codes == ["grad.none"]
@@ -210,6 +210,7 @@ def capped(cap):
         "cap.missing": lambda s: s,
         "cap.not_multiplied": lambda s: torch.tanh(s / 1.5),
         "cap.cut": lambda s: s.clamp(-1.5, 1.5),
+        "scores.capped": lambda s: 1.6 * torch.tanh(s / 1.6),
     }.items(),
 )
 def test_a_soft_cap_of_a_function(code, cap):
@@ -221,8 +222,12 @@ def test_a_soft_cap_of_a_function(code, cap):
     assert code in failed.value.report.codes, failed.value
 
 
-def attend(q, k, v):
-    return torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v
+@pytest.mark.parametrize("found", [0, 50, 36])
+def test_a_large_soft_cap_is_tried_on_large_scores(found):
+    """Without large scores, caps of 30 and 36 give the same numbers to four digits."""
+    cap = (lambda s: found * torch.tanh(s / found)) if found else (lambda s: s)
+    code = "scores.capped" if found else "cap.missing"
+    assert report_of(check_attention, capped(cap), softcap=30.0).codes == [code]
 
 
 def without_gradients(fn):
@@ -232,7 +237,7 @@ def without_gradients(fn):
 
 LAYER = MultiHeadAttention(24, 3)
 CALLS = {  # check → what it is called with, and by name
-    "check_attention": ((attend,), {}),
+    "check_attention": ((attention,), {}),
     "check_flash": ((flash_attention,), {}),
     "check_self_attention": ((LAYER, 24), {}),
     "check_multi_head": ((LAYER, 24, 3), {}),

@@ -7,7 +7,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from attention_checks import check_self_attention
+from attention_checks import Misused, check_self_attention
 from attention_checks.properties.layers.masking import MASKING
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.properties.layers.running import CALLS, EDGES, RUNS
@@ -50,6 +50,12 @@ def holds_of(name, make, code, declared):
 
 
 HEADS = {"declared_heads": 4}
+ITS_OUTPUT = "its output is what"
+
+
+def ending(end, **more):
+    "A head whose output projection is followed by something, of what it gave and x."
+    return Head(lambda m, x: end(m.out(m.attend(x)), x), out=nn.Linear(6, 12), **more)
 
 
 @pytest.mark.parametrize(
@@ -76,6 +82,20 @@ HEADS = {"declared_heads": 4}
 )
 def test_runs(make, code, declared):
     holds_of(RUN, make, code, declared)
+
+
+@pytest.mark.parametrize("pool", [lambda y: y.mean(1), lambda y: y[:, :1]])
+def test_a_layer_that_pools_is_refused_in_words(pool):
+    with pytest.raises(Misused, match="one vector for each token; got .* one for each sequence"):
+        check_self_attention(Head(lambda m, x: pool(m.attend(x))), 12)
+
+
+def test_what_follows_the_output_projection_is_told():
+    report = report_of(
+        check_self_attention, ending(lambda y, x: F.layer_norm(y + x, (12,))), 12, causal=True
+    )
+    assert "what follows the output projection was compared with nothing" in str(report)
+    assert report.verdict == "sound" and ITS_OUTPUT not in "".join(report.passed)
 
 
 @pytest.mark.parametrize(
@@ -153,13 +173,23 @@ def test_runs(make, code, declared):
                 ),
                 "values.linear",
             ),
+            ("doubled", ITS_OUTPUT, lambda: ending(lambda y, x: 2 * y), "project.scaled"),
+            ("a residual", ITS_OUTPUT, lambda: ending(lambda y, x: y + x), "holds"),
+            ("a ReLU", ITS_OUTPUT, lambda: ending(lambda y, x: y.relu()), "not tried"),
             (
-                "doubled",
-                "it agrees",
-                lambda: Head(lambda m, x: m.out(m.attend(x)) * 2, out=nn.Linear(6, 12)),
+                "a ReLU in attention alone",
+                ITS_OUTPUT,
+                lambda: ending(lambda y, x: y.relu()),
                 "project.more",
                 {"only_attention": True},
             ),
+            (
+                "a gain of its own",
+                ITS_OUTPUT,
+                lambda: ending(lambda y, x: 2 * y, gain=nn.Parameter(torch.ones(1))),
+                "not tried",
+            ),
+            ("nothing is projected", ITS_OUTPUT, Head, "holds"),
             ("three tokens, undeclared", "it agrees", lambda: masked(window(3)), "mask.window"),
         )
     ],

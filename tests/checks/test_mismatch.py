@@ -86,7 +86,7 @@ def said(layer, positions=True, **choices):
         d_model=D, causal=True, declared_heads=H, positions=positions, contract=Contract(**choices)
     )
     try:
-        OWN_WEIGHTS[-1].holds(examined(adapt(layer, declared)))
+        OWN_WEIGHTS[1].holds(examined(adapt(layer, declared)))
     except NotChecked as e:
         return f"not compared: {e}"
     except Broken as e:

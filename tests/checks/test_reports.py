@@ -8,6 +8,7 @@ import pytest
 import torch
 from tests.checks.finding import report_of
 
+from attention_checks import examine as own
 from attention_checks.catalogue import known
 from attention_checks.examine import Broken, Misused, NotChecked, Property, examine, first_line
 from attention_checks.pipeline import Bug
@@ -124,3 +125,14 @@ def test_an_error_is_told_with_the_line_of_the_code_under_test():
     assert error_of(wrong, file="ipykernel_7/8.py").endswith(" (line 2: y = x @ x)")
     for name, package in (("torch.nn", "torch"), ("functools", ""), ("__main__", "torch")):
         assert "layers.py" not in error_of(wrong, name, package=package), name
+
+
+@pytest.mark.parametrize("error", [KeyError, AttributeError, AssertionError])
+def test_an_error_of_the_checks_is_no_finding(error, monkeypatch):
+    """In their tests it passes; for users it is a note or a finding. Theirs is always one."""
+    ours = eval("lambda e: (_ for _ in ()).throw(e)", {"__name__": "attention_checks.made_up"})
+    with pytest.raises(own.Crash, match=error.__name__):
+        own.attempt(lambda: ours(error()))
+    assert own.attempt(lambda: {}[error]) is None  # a line of the tests
+    monkeypatch.setattr(own, "LOUD", False)
+    assert own.attempt(lambda: ours(error())) is None

@@ -22,9 +22,10 @@ def attention(
     scale: float | None = None,  # what scores are multiplied by; default 1 / √d_k
     dim: int = -1,  # what the softmax normalises over
     fill: float = float("-inf"),  # what forbidden scores become
+    on_scores: Callable[[Tensor], Tensor] = lambda scores: scores,  # done to scaled scores
 ) -> Tensor:  # (b, h, n_q, d_v)
     "Attend, as most people write it."
-    scores = q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
+    scores = on_scores(q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale))
     if mask is not None:
         scores = scores.masked_fill(~mask, fill)
     return scores.softmax(dim) @ v

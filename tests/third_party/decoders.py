@@ -1,10 +1,9 @@
 """Audit the decoders of transformers: tiny ones, with random weights. No false alarm is wanted.
 
-    .venv/bin/python -m tests.third_party.decoders                 # all, writes decoders.json
+    .venv/bin/python -m tests.third_party.decoders                 # all, a line for each
     .venv/bin/python -m tests.third_party.decoders Llama GPT2      # some, prints their reports
 
-Another release is tried by its folder: PYTHONPATH=folder .venv/bin/python -m …;
-results are written for .venv's own alone.
+Another release is tried by its folder: PYTHONPATH=folder .venv/bin/python -m …
 """
 
 import inspect
@@ -17,7 +16,6 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -27,7 +25,6 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 
 from attention_checks.auditing import AuditReport, audit
 
-RESULTS = Path(__file__).with_name("decoders.json")
 LARGEST = 40_000_000  # parameters of a model that is tried
 SECONDS = 120
 # Of a tiny model, by the names that configs have for them; widths all differ.
@@ -232,25 +229,12 @@ def main(kinds: list[str]) -> None:
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
     chosen = [kind for kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES if not kinds or kind in kinds]
-    rows = []
     for kind in chosen:
-        rows.append(row(kind))
-        if not kinds:
-            text = json.dumps(
-                {"transformers": transformers.__version__, "decoders": rows},
-                indent=1,
-                ensure_ascii=False,
-            )
-            Path(os.environ.get("DECODERS", RESULTS)).write_text(text + "\n", encoding="utf-8")
-        print(
-            kind,
-            rows[-1]["verdict"],
-            rows[-1].get("codes") or rows[-1].get("why") or "",
-            rows[-1].get("seconds", ""),
-            flush=True,
-        )
+        found = row(kind)
+        why = found.get("codes") or found.get("why") or ""
+        print(kind, found["verdict"], why, found.get("seconds", ""), flush=True)
         if kinds:
-            print(json.dumps(rows[-1], indent=1))
+            print(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def recognise(subject: Subject) -> tuple[Bug, ...] | None:
 
 def _wrong_cases(subject: Subject) -> Iterator[list[Case]]:
     "Give its outputs that are wrong: without and with a mask together, then each alone."
-    for sizes in dict.fromkeys([subject.usual, SQUARE, CUBE, EQUAL]):
+    for sizes in dict.fromkeys([subject.usual, subject.loud, SQUARE, CUBE, EQUAL]):
         masks: list[Tensor | None] = [None]
         if subject.style.takes_mask:
             masks.append(subject.style.some_mask(sizes.n_q, sizes.n_k))

@@ -17,7 +17,7 @@ from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
 from attention_checks.subjects.layer import SEQUENCES, Layer, no_module
 from attention_checks.trace import Trace
-from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
+from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale, named_end
 from attention_checks.trace.diagnosis import ignores_order, trace_of
 from attention_checks.trace.rotating import agrees_with_rotation
 
@@ -40,8 +40,7 @@ def _own_weights(layer: Layer) -> str | None:
             raise layer.diagnosis.why
         bugs = layer.diagnosis.bugs
     if bugs == ():
-        remarks = (*layer.diagnosis.remarks, _after_projection(layer, trace))
-        return "; ".join(filter(None, remarks)) or None
+        return "; ".join(layer.diagnosis.remarks) or None
     if trace.context is None and _agrees_without_x(layer, trace):
         return _with_residual(layer, trace.out, trace.out - trace.x)
     raise _mismatch(layer, trace, _beside_scale(layer, trace, bugs or ()))
@@ -209,20 +208,23 @@ def _undeclared(layer: Layer, trace: Trace) -> list[str]:
     return found
 
 
-def _after_projection(layer: Layer, trace: Trace) -> str | None:
-    "Nothing follows the output projection, if a layer is attention alone; a constant never does."
-    out, projected = trace.out, trace.projected
-    if trace.unrecognised or projected is None or nearly(out, projected):
+def _after_projection(layer: Layer) -> str | None:
+    "The output is what the output projection gave, perhaps with x added; else it was not seen."
+    trace, out = layer.observed.trace, None
+    if trace is not None and trace.projections:
+        out = trace.out if trace.context is None else trace.projected
+    if trace is None or out is None or trace.context is None and layer.diagnosis.bugs != ():
+        raise NotChecked("no call of an output projection was recognised")
+    if nearly(trace.out, out):
         return None
-    if out.shape != projected.shape:
-        if layer.only_attention:
-            raise Broken("another shape", known("project.more"))
-        return None
-    if out.shape == trace.x.shape and nearly(out, projected + trace.x):
-        return _with_residual(layer, out, projected)
-    if layer.only_attention:
-        raise Broken(first_difference(out, projected), known("project.more"))
-    return None
+    if trace.out.shape == trace.x.shape and nearly(trace.out, out + trace.x):
+        return _with_residual(layer, trace.out, out)
+    bug = named_end(trace, trace.out, out)
+    if not bug and layer.only_attention and not trace.unrecognised:
+        bug = known("project.more")
+    if bug:
+        raise Broken(first_difference(trace.out, out), bug)
+    raise NotChecked("what follows the output projection was compared with nothing")
 
 
 def _agrees_without_x(layer: Layer, trace: Trace) -> bool:
@@ -278,5 +280,10 @@ OWN_WEIGHTS = (
         _own_weights,
         no_module,
         compares="its own weights",
+    ),
+    Relation(
+        "its output is what its output projection gave",
+        _after_projection,
+        asked=lambda layer: bool(layer.parts),
     ),
 )

@@ -44,10 +44,21 @@ def _runs(layer: Layer) -> str | None:
         raise Broken(f"{shape}: it gives shapes {shapes}", known("shape.weights_and_output"))
     if y.ndim != 3 or y.shape[:2] != layer.output_shape(x):
         expected = f"expected ({SEQUENCES}, {layer.n}, d_out)"
+        _must_not_pool(y, expected)
         bug = misrouted(layer) or known("shape.rows")
         raise Broken(f"{shape}: it gives shape {tuple(y.shape)}, {expected}", bug)
     must_be_vectors(layer, x, y)
     return "; ".join([*_how_called(layer), *layer.remarks, *_zeros(layer)]) or None
+
+
+def _must_not_pool(y: Tensor, expected: str) -> None:
+    "Raise Misused if it gives one vector for each sequence."
+    if y.shape[:-1] in ((SEQUENCES,), (SEQUENCES, 1)):
+        raise Misused(
+            f"module: {expected}, one vector for each token; got {tuple(y.shape)}, one for each"
+            " sequence: if it pools on purpose, check the attention inside it; if not, a mean or"
+            " an index drops the tokens"
+        )
 
 
 def _how_called(layer: Layer) -> list[str]:

@@ -114,6 +114,7 @@ misuse("causal, and refuses a mask", "a mask is promised", "code.raises", args={
 
 # which tensor is where
 bug(T, "q and k exchanged", ("q @ k.transpose(-2, -1)", "k @ q.transpose(-2, -1)"), "route.queries_keys")
+bug(T, "each query mixes its own value", ("weights @ v, weights", "torch.einsum('bhqk,bhqd->bhqd', weights, v), weights"), "mix.own_value")
 bug(T, "the scores are transposed", ("weights @ v, weights", "weights.mT @ v, weights"), "softmax.transposed")
 bug(T, "keys in the values' place", ("weights @ v, weights", "weights @ k, weights"), "shape.keys_wide")
 bug(T, "queries against queries", ("q @ k.transpose", "q @ q.transpose"), "route.queries_as_keys")
@@ -412,6 +413,16 @@ bug(M, "heads in reverse order", ("(weights @ v).transpose", "(weights @ v).flip
 bug(M, "the output projection is forgotten", ("return self.out_proj(context)", "return context"), "project.never")
 bug(M, "the output projection is used twice", ("return self.out_proj(context)", "return self.out_proj(self.out_proj(context))"), "project.twice")
 bug(M, "a residual too many", ("return self.out_proj(context)", "return x + self.out_proj(context)"), "project.residual")
+LAST_STEP, LINEAR = "return self.out_proj(context)", "F.linear(context, self.out_proj.weight, self.out_proj.bias)"
+bug(M, "the output bias twice", (LAST_STEP, LAST_STEP + " + self.out_proj.bias"), "project.bias")
+bug(M, "the mean of all outputs", (LAST_STEP, LAST_STEP + ".mean(1, keepdim=True).expand_as(x)"), "project.pooled")
+bug(M, "a hundredth of each output", (LAST_STEP, "return 0.01 * self.out_proj(context)"), "project.scaled")
+bug(M, "projected, and returned without", (LAST_STEP, "self.out_proj(context)\n        return context"), "project.never")
+bug(M, "half of the output bias", (LAST_STEP, "return F.linear(context, self.out_proj.weight, 0.5 * self.out_proj.bias)"), "project.bias")
+bug("ReadsItsWeights", "no output bias", (LINEAR, "F.linear(context, self.out_proj.weight)"), "project.bias")
+bug("ReadsItsWeights", "the mean of all outputs", (LINEAR, LINEAR + ".mean(1, keepdim=True).expand_as(x)"), "project.pooled")
+bug("ReadsItsWeights", "a hundredth of each output", (LINEAR, "0.01 * " + LINEAR), "project.scaled")
+bug(M, "each query mixes its own value", ("(weights @ v)", "torch.einsum('bhqk,bhqd->bhqd', weights, v)"), "mix.own_value")
 bug(M, "k_proj forgotten", ("self.k_proj(x).view", "x.view"), "parameter.unused")
 bug(M, "v is k", (V_SPLIT, "k"), "parameter.unused")
 bug(M, "q and k exchanged", [("self.q_proj(x)", "self.Q(x)"), ("self.k_proj(x)", "self.q_proj(x)"), ("self.Q(x)", "self.k_proj(x)")], "route.queries_keys")
@@ -494,6 +505,8 @@ bug("CappedGroups", "not capped", (CAP, "scores"), "cap.missing")
 bug("CappedGroups", "not multiplied by the cap", (CAP, "torch.tanh(scores / self.softcap)"), "cap.not_multiplied", build=lambda c: c(24, 4, 2, 3.0))
 bug("CappedGroups", "not divided by the cap", (CAP, "self.softcap * torch.tanh(scores)"), "cap.not_divided", build=lambda c: c(24, 4, 2, 3.0))
 bug("CappedGroups", "cut off at the cap", (CAP, "scores.clamp(-self.softcap, self.softcap)"), "cap.cut")
+misuse("CappedGroups", "another cap is declared", "scores.capped", build=lambda c: c(24, 4, 2, 50.0), args=with_args("CappedGroups", softcap=30.0))
+misuse("CappedGroups", "a small one is declared", "scores.capped", args=with_args("CappedGroups", softcap=2.0))
 SINK, SINKS = "torch.cat([scores, sinks], dim=-1).softmax(-1)[..., :-1]", "self.sinks.view(1, -1, 1, 1)"
 bug("SunkGroups", "groups repeated in the wrong order", (SHARE, TURNS), "split.groups")
 bug("SunkGroups", "softmax off by one", (SINKS, "(0 * self.sinks.view(1, -1, 1, 1))"), "sink.zero")
@@ -744,6 +757,7 @@ RH = "rotates halves, found out"
 SPEED = "base ** (torch.arange(0, x.shape[-1], 2).float() / x.shape[-1])"
 bug(RH, "gives rows back as they were", ("return (x * cos + rotated * sin).to(x.dtype)", "return x.clone()"), "rotary.identity")
 bug(RH, "another base", ("base=10000.0", "base=500000.0"), "rotary.base")
+bug(RH, "a base in no list", ("base=10000.0", "base=12345.0"), "rotary.base")
 bug(RH, "exponents of whole pairs", (SPEED, "base ** (torch.arange(x.shape[-1] // 2).float() / x.shape[-1])"), "rotary.exponent")
 bug(RH, "the two twice", (SPEED, "base ** (2 * torch.arange(0, x.shape[-1], 2).float() / x.shape[-1])"), "rotary.exponent_twice")
 bug(RH, "linspace with both ends", (SPEED, "base ** torch.linspace(0, 1, x.shape[-1] // 2)"), "rotary.exponent_ends")
