@@ -343,6 +343,8 @@ def must_hide_padding(layer: Layer) -> str | None:
         raise NotChecked("mask=False says that it takes none")
     if not names:
         raise NotChecked(_no_mask(layer))
+    if layer.causal and first_leak(layer, [layer.draw()], (1.0,), layer(layer.draw())):
+        raise NotChecked("without a mask, the future is seen already")
     remarks, reasons = [], []
     for name in names:
         try:
@@ -403,7 +405,7 @@ def _try_masks(
 
 
 def _influences(layer: Layer, name: str, way: _Way, size: float = 1.0) -> str:
-    "What moves outputs that it should not, under a mask: the future, or what is hidden, or nothing."
+    "What moves outputs under a mask that should not: the future, what is hidden, or nothing."
     x, padding = size * layer.draw(), way.padding(layer)
     changed = 3 * size - 2 * x
     for kept in padding:

@@ -254,7 +254,8 @@ def must_not_mix(layer: Layer) -> None:
     broken = outcome(lambda: must_not_mix_along(layer, [x], 0, "sequence", mixed, alone=True))
     if broken:  # if it attends over the batch, all else of tokens is a symptom
         over_batch = broken.bugs == (known("batch.axes"),)
-        raise Broken(broken.example, broken.bugs, last=over_batch)
+        symptom = broken.symptom and not over_batch
+        raise Broken(broken.example, broken.bugs, symptom, last=over_batch)
 
 
 def _mixed(layer: Layer, x: Tensor) -> Bug:
