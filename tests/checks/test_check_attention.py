@@ -146,7 +146,7 @@ MASKED = [
         {},
         "mask.broadcast",
     ),
-    ("-1e4", filled(-1e4), {}, "mask.empty_mean"),
+    ("-1e4", filled(-1e4), {}, "mask.leaks_if_low"),
     ("inverted", with_mask(lambda m, q, k: ~m), {}, "mask.meaning"),
     (
         "one more where anything is hidden",

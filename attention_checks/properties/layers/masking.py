@@ -343,6 +343,10 @@ def must_hide_padding(layer: Layer) -> str | None:
         raise NotChecked("mask=False says that it takes none")
     if not names:
         raise NotChecked(_no_mask(layer))
+    if layer.causal and not _declared_mask(layer)[1]:
+        raise NotChecked(
+            f"later tokens are hidden anyway; for padding at the left, {_declare(names[0])}"
+        )
     if layer.causal and first_leak(layer, [layer.draw()], (1.0,), layer(layer.draw())):
         raise NotChecked("without a mask, the future is seen already")
     remarks, reasons = [], []
@@ -375,12 +379,12 @@ def _must_hide(layer: Layer, name: str) -> str:
     if not tried.hiding:
         raise _not_hiding(layer, name, tried)
     right = _as_alone(layer, name, tried.hiding)
-    if _influences(layer, name, right, 300.0) == "hidden":
-        shown = f"{name}, inputs 300 times as large: hidden tokens move the outputs of others"
-        raise Broken(shown, known("mask.leaks_if_low"))
     kept = right.padding(layer)[-1]
     given = {"x": layer.draw(), "mask": right.mask(layer, kept)}
     must_leave_alone(lambda x, mask: _under(layer, name, x, mask, copied=False), given)
+    if _influences(layer, name, right, 300.0) == "hidden":
+        shown = f"{name}, inputs 300 times as large: hidden tokens move the outputs of others"
+        raise Broken(shown, known("mask.leaks_if_low"))
     _must_hide_in_sixteen_bits(layer, name, right.mask(layer, kept))
     return f"{name} was given as {right.how}"
 
