@@ -64,15 +64,15 @@ def _expect_parameters(name: str, fn: Any, what: str, n: int, more: int) -> None
         raise TypeError(f"{name}: expected {what}; got {got}")
     rest = [p for p in parameters if p not in positional[: n + more]]
     required = [p.name for p in rest if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
-    if needed := [each for each in required if not is_mask(each)]:
+    if needed := [each for each in required if not _is_mask_or_bias(each)]:
         repair = "fix it with partial"
-        if not more and not any(is_mask(p.name) for p in parameters):
+        if not more and not any(_is_mask_or_bias(p.name) for p in parameters):
             repair += ", or say mask=… if it is one"
         got = f"{name_of(fn)}, which also needs {needed[0]}: {repair}"
         raise TypeError(f"{name}: expected {what}; got {got}")
 
 
-def is_mask(name: str) -> bool:
+def _is_mask_or_bias(name: str) -> bool:
     "Return whether a parameter is called like a mask or a bias."
     return "mask" in name or "bias" in name
 
@@ -86,7 +86,7 @@ def expect_attention(
     "Raise TypeError or ValueError for what no check of a function can be called with."
     name, meaning = mask if isinstance(mask, tuple) and len(mask) == 2 else ("", mask)
     taken = parameters_of(fn) or {}
-    named = named_mask or name != "" or any(map(is_mask, taken))
+    named = named_mask or name != "" or any(map(_is_mask_or_bias, taken))
     fourth = isinstance(meaning, str) and not named  # the mask, whatever it is called
     what = "a function of q, k, v and mask" if fourth else "a function of q, k and v"
     expect_callable("fn", fn, what, 4 if fourth else 3, more=int(name != ""))

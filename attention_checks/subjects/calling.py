@@ -159,7 +159,7 @@ def how_to_call(
     "Find out how to call a layer: module(x), or as its parameters demand."
     parameters = parameters_of(module)
     if is_torch_mha(module):
-        return lambda m, x: _call_torch_mha(m, x, causal)
+        return lambda m, x: call_torch_mha(m, x, causal)
     if parameters is None:
         return lambda m, x: m(x)
     needed = needed_by(module)
@@ -172,10 +172,14 @@ def how_to_call(
         )
     if packing_names(others):
         return _packed_call(others)
-    options = {}
-    if causal:
-        options = {n: True for n in CAUSAL if n in parameters and parameters[n].default is False}
+    options = causal_options(module) if causal else {}
     return lambda m, x: m(x, *inputs_for(others, x).values(), **options)
+
+
+def causal_options(module: Any) -> dict[str, bool]:
+    "Give the options of a call that hide the future, by name."
+    parameters = parameters_of(module) or {}
+    return {n: True for n in CAUSAL if n in parameters and parameters[n].default is False}
 
 
 def inputs_for(
@@ -239,13 +243,14 @@ def needed_by(module: Any) -> list[str]:
     ]
 
 
-def _call_torch_mha(
+def call_torch_mha(
     m: nn.MultiheadAttention, x: Tensor, causal: bool, memory: Tensor | None = None, **options: Any
 ) -> tuple[Tensor, Any]:
     "nn.MultiheadAttention over x, or over x and a memory, whatever its layout."
     if causal:
         n = x.shape[1]
-        options["attn_mask"] = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
+        future = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
+        options = {"attn_mask": future, **options}
     q = x if m.batch_first else x.transpose(0, 1)
     kv = q
     if memory is not None:
@@ -260,7 +265,7 @@ def how_to_call_both(
 ) -> Call:  # of module, x and memory
     "Find out how to call cross-attention: module(x, memory), or as its parameters demand."
     if is_torch_mha(module):
-        return lambda m, x, y: _call_torch_mha(m, x, False, None if y is x else y, **options)
+        return lambda m, x, y: call_torch_mha(m, x, False, None if y is x else y, **options)
     parameters, takers = parameters_of(module) or {}, for_memory(module)
     takes_any = any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
     needed = [

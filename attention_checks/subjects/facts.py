@@ -15,7 +15,8 @@ from attention_checks.numbers import first_difference, nearly, numbers_of, sizes
 from attention_checks.pipeline import rightly
 from attention_checks.properties import outcome
 from attention_checks.search import Case, explain
-from attention_checks.subjects.function import MEANINGS, OF_KEYS, ONES, Attention, Sizes, settle
+from attention_checks.subjects.function import ONES, Attention, Sizes, settle
+from attention_checks.subjects.masks import other_meaning
 from attention_nb.naive_attention import naive_attention
 from attention_nb.tools.testing import operations
 
@@ -165,7 +166,8 @@ def _must_be_right_masked(subject: Subject) -> None:
         raise Broken(f"it raised {first_line(e)}", bug) from None
     if subject.sound and not nearly(got, want):
         bug = known(_masked_code(subject, got))
-        raise Broken(_smallest(subject, masked=True), bug, symptom=True)
+        symptom = bug.code != "mask.ignored"
+        raise Broken(_smallest(subject, masked=True), bug, symptom)
 
 
 def _masked_code(subject: Subject, got: Tensor) -> str:
@@ -179,23 +181,13 @@ def _masked_code(subject: Subject, got: Tensor) -> str:
     return "mask.replaces_causal" if subject.causal and nearly(got, alone) else "mask.wrong"
 
 
-_OTHERWISE = {  # how a mask is taken that should be boolean
-    "allowed": "inverted: True lets attend",
-    "blocked": "inverted: True hides",
-    "bias": "added to the scores",
-}
-
-
 def _must_mean(subject: Subject) -> None:
     "Raise Broken if a mask means something else than was said."
     meaning = subject.style.meaning
     either = subject.mask is None and "padding" in (subject.style.parameter or "")
     if meaning == subject.said or either:  # of padding masks people mean either
         return
-    how = _OTHERWISE[meaning]
-    if subject.said == "bias":
-        how = f"boolean, {MEANINGS[meaning]}"
-    bug = known("mask.meaning", how=how, expected=MEANINGS[subject.said], found=meaning)
+    bug = other_meaning(subject.said, meaning)
     shown = _smallest(subject.called(meaning=subject.said), masked=True)
     raise Broken(f'{shown}; with mask="{meaning}" it agrees with the oracle', bug)
 
@@ -205,7 +197,7 @@ def _must_add_bias(subject: Subject) -> None:
     for sizes in (Sizes(1, 1, 2, 2, 2, 1), subject.usual):
         q, k, v = sizes.draw()
         bias = torch.randn(sizes.n_q, sizes.n_k, generator=torch.Generator().manual_seed(7))
-        if subject.style.form == OF_KEYS:
+        if subject.style.of_keys:
             bias = bias[:1].expand(bias.shape)
         work = subject.work(q, k, v)
         work = work._replace(bias=work.bias + bias)
@@ -221,7 +213,7 @@ def _must_add_bias(subject: Subject) -> None:
 
 
 def _must_hide(subject: Subject) -> None:
-    "Raise Broken if a forbidden key has influence when its numbers are large."
+    "Raise Broken if a forbidden key has influence, with large numbers or among low scores."
     q, k, v = subject.usual.draw()
     mask = torch.ones(subject.usual.n_q, subject.usual.n_k, dtype=torch.bool)
     mask[:, -1] = False
@@ -229,7 +221,13 @@ def _must_hide(subject: Subject) -> None:
     large_k[..., -1, :] *= 1e5  # a score beyond -1e4, which people take for minus infinity
     large_v[..., -1, :] = 1e4
     before, after = subject(q, k, v, mask), subject(q, large_k, large_v, mask)
-    if nearly(after, before):
-        return
-    shown = f"a forbidden key with large numbers: {first_difference(after, before)}"
-    raise Broken(shown, known("mask.influence"), symptom=not subject.sound)
+    if not nearly(after, before):
+        shown = f"a forbidden key with large numbers: {first_difference(after, before)}"
+        raise Broken(shown, known("mask.influence"), symptom=not subject.sound)
+    q[..., 0], k[..., 0] = 1, -2e4 / subject.right_scale(q)
+    before, after = subject(q, k, v, mask), subject(q, k, large_v, mask)
+    if before.isfinite().all() and not nearly(after, before):
+        shown = (
+            f"all scores near -2 · 10⁴: a forbidden value counts, {first_difference(after, before)}"
+        )
+        raise Broken(shown, known("mask.leaks_if_low"), symptom=not subject.sound)

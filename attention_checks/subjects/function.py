@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +21,7 @@ from attention_checks.numbers import must_be_tensor, nearly, some_mask
 from attention_checks.pipeline import STAGES, Bug, Work, rightly, work_of
 from attention_checks.signatures import parameters_of
 from attention_checks.spec import Contract
+from attention_checks.subjects.masks import MEANINGS, OF_KEYS, PLAIN, SHAPES
 from attention_nb.naive_attention import at_least_float32
 from attention_nb.tools.testing import random_qkv
 
@@ -61,20 +61,6 @@ ONES = [
 ]
 
 
-OF_KEYS = "(b, n_k)"
-FORMS: dict[str, Callable[[Tensor], Tensor]] = {  # of a mask (b, h, n_q, n_k), beside (n_q, n_k)
-    "": lambda mask: mask,
-    "(b, 1, n_q, n_k)": lambda mask: mask[:, :1],
-    "(b, n_q, n_k)": lambda mask: mask[:, 0],
-    OF_KEYS: lambda mask: mask[:, 0, 0],
-}
-MEANINGS = {
-    "allowed": "True = may attend",
-    "blocked": "True = blocked",
-    "bias": "a tensor to add to the scores",
-}
-
-
 class CallStyle(NamedTuple):
     "How a function wants to be called."
 
@@ -82,14 +68,19 @@ class CallStyle(NamedTuple):
     takes_mask: bool = False
     needs_mask: bool = False
     meaning: str = "allowed"  # of its mask, one of MEANINGS
-    form: str = ""  # the shape of its mask, one of FORMS
+    form: str = PLAIN  # the shape of its mask, one of SHAPES; PLAIN: as it is
     flat: bool = False  # it takes (b, n, d) only
     refuses: str = ""  # what it raises at any mask
+
+    @property
+    def of_keys(self) -> bool:
+        "Tell whether its mask is the same for all queries."
+        return self.form in OF_KEYS
 
     def some_mask(self, n_q: int, n_k: int) -> Tensor:
         "Draw a mask, the same for all queries if it takes no other."
         mask = some_mask(n_q, n_k)
-        return mask[:1].expand(n_q, n_k) if self.form == OF_KEYS else mask
+        return mask[:1].expand(n_q, n_k) if self.of_keys else mask
 
     def as_taken(
         self,
@@ -97,12 +88,14 @@ class CallStyle(NamedTuple):
         q: Tensor,  # the queries, (b, h, n_q, d_k)
     ) -> Tensor:  # a copy
         "Bring a mask into the form that the function takes."
-        if self.form:
+        if self.form != PLAIN:
             mask = mask.expand(*q.shape[:-1], mask.shape[-1])
-            mask = FORMS[self.form](mask.flatten(0, 1)[:, None] if self.flat else mask)
-        if self.meaning == "bias" and not mask.is_floating_point():
-            return torch.zeros(mask.shape, dtype=q.dtype).masked_fill(~mask, -math.inf)
-        return ~mask if self.meaning == "blocked" else mask.clone()
+            mask = SHAPES[self.form](mask.flatten(0, 1)[:, None] if self.flat else mask)
+        if mask.is_floating_point():
+            return mask.clone()
+        meaning = MEANINGS[self.meaning]
+        made = meaning.made[meaning.says](mask)
+        return made.to(q.dtype) if made.is_floating_point() else made
 
 
 _Subject = TypeVar("_Subject", bound="Attention")
@@ -331,8 +324,9 @@ def _with_mask(subject: _Subject) -> _Subject:
         return subject
     runs: str | None = None  # the first shape that does
     error = ""
-    for form, meaning in product(FORMS, dict.fromkeys((subject.said, *MEANINGS))):
-        if runs == "" != form:
+    # the most general shape first
+    for form, meaning in product(reversed(SHAPES), dict.fromkeys((subject.said, *MEANINGS))):
+        if runs == PLAIN != form:
             break  # it takes (n_q, n_k), if wrongly
         tried = subject.called(form=form, meaning=meaning)
         inputs = (*tried.usual.draw(), tried.usual_mask)

@@ -14,7 +14,8 @@ from tests.checks.variants import attention, causal, filled, masked, raising, sc
 from attention_checks import check_attention
 from attention_checks.examine import Misused
 from attention_checks.subjects.facts import Subject
-from attention_checks.subjects.function import FORMS, Attention, CallStyle, Sizes, settle
+from attention_checks.subjects.function import Attention, CallStyle, Sizes, settle
+from attention_checks.subjects.masks import PLAIN, SHAPES
 from attention_nb.naive_attention import naive_attention
 
 
@@ -145,7 +146,7 @@ MASKED = [
         {},
         "mask.broadcast",
     ),
-    ("-1e4", filled(-1e4), {}, "mask.empty_mean"),
+    ("-1e4", filled(-1e4), {}, "mask.leaks_if_low"),
     ("inverted", with_mask(lambda m, q, k: ~m), {}, "mask.meaning"),
     (
         "one more where anything is hidden",
@@ -221,7 +222,7 @@ def test_a_function_that_refuses_masks_is_tried_without():
     assert report.ok and len(report.notes) == 4
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form])
+@pytest.mark.parametrize("form", [form for form in SHAPES if form != PLAIN])
 @pytest.mark.parametrize("flat", [False, True])
 def test_masks_of_any_shape_are_found_out(form, flat):
     "A function that takes one shape of mask only, over (b, h, n, d) or (b, n, d)."

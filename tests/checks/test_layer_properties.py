@@ -510,6 +510,27 @@ def test_a_mask_that_means_the_opposite_of_what_was_declared_does_not_hold():
     assert verdict(Takes("mask", hidden), MASKING, "what its own", **declared) != "holds"
 
 
+class OverTheBatch(nn.Module):
+    "batch_first was forgotten."
+
+    def __init__(self):
+        super().__init__()
+        self.attn = nn.MultiheadAttention(12, 2)
+
+    def forward(self, x):
+        return self.attn(x, x, x, need_weights=False)[0]
+
+
+def test_a_named_cause_has_no_symptoms_beside_it():
+    assert codes_of(check_self_attention, OverTheBatch(), 12, positions=False) == ["batch.axes"]
+
+
+def test_a_mask_that_is_not_declared_is_not_tried_where_the_future_is_hidden():
+    declared = {"causal": True}
+    use = lambda scores, mask: scores
+    assert verdict(Takes("mask", use), MASKING, "what its own", **declared) == "not tried"
+
+
 @pytest.mark.parametrize("returns", [1, lambda result: result[1]])
 def test_the_output_is_where_it_was_declared(returns):
     layer = Head(lambda m, x: (m.scores(x), m.attend(x)))

@@ -13,7 +13,8 @@ from attention_checks.properties import Relation
 from attention_checks.properties.gradients import gradients_of
 from attention_checks.properties.functions.lengths import any_length, name_empty
 from attention_checks.subjects.facts import MANY, Subject, draw_many
-from attention_checks.subjects.function import OF_KEYS, Sizes
+from attention_checks.subjects.function import Sizes
+from attention_checks.subjects.masks import PLAIN
 from attention_nb.masks import causal_mask
 
 
@@ -28,7 +29,7 @@ def _must_hide_many(subject: Subject) -> None:
     "Raise Broken if a mask of many keys is wrong; the last query may not attend to the first ones."
     q, k, v = draw_many(subject)
     mask = subject.style.some_mask(q.shape[-2], MANY).clone()
-    if subject.style.form != OF_KEYS:
+    if not subject.style.of_keys:
         mask[-1, :64] = False
     got = attempt(lambda: subject(q, k, v, mask).detach())
     want = subject.oracle(q, k, v, mask)
@@ -71,14 +72,14 @@ def _fits(subject: Subject, shape: tuple[int, ...], sizes: Sizes) -> bool:
     style = subject.style
     if style.flat and len(shape) == 4:
         return False
-    if style.form and shape[:2] == (sizes.b, sizes.h):
+    if style.form != PLAIN and shape[:2] == (sizes.b, sizes.h):
         return False
-    return style.form != OF_KEYS or shape[-2] == 1
+    return not style.of_keys or shape[-2] == 1
 
 
 def _empty(subject: Subject) -> None:
     "Forbid everything to one query: its context must be zero, and gradients finite."
-    if subject.style.form == OF_KEYS:
+    if subject.style.of_keys:
         raise NotChecked("its mask is the same for all queries")
     q, k, v = (t.requires_grad_() for t in subject.usual.draw())
     mask = causal_mask(q.shape[-2], k.shape[-2]).clone()
@@ -104,8 +105,9 @@ def _empty_bugs(subject: Subject, context: Tensor) -> tuple[Bug, ...]:
     "Say what a query that may attend to nothing gets, and whether another bug tells why."
     hiding = subject.hiding.bugs if subject.hiding else ()
     empty = name_empty(context, subject.usual.draw()[2])
-    nan = empty.code == "mask.empty_nan" and any(bug.code == "mask.nan" for bug in hiding)
-    return hiding if nan else (empty,)
+    causes = {"mask.empty_nan": "mask.nan", "mask.empty_mean": "mask.leaks_if_low"}
+    told = any(bug.code == causes.get(empty.code) for bug in hiding)
+    return hiding if told else (empty,)
 
 
 def _unclear(subject: Subject) -> str:
@@ -113,7 +115,7 @@ def _unclear(subject: Subject) -> str:
     mismatch = subject.mask_mismatch
     if subject.no_mask or not mismatch:
         return subject.no_mask
-    return mismatch.bug if mismatch.bugs[0].code.startswith("bias") else ""
+    return mismatch.bug if mismatch.bugs[0].code.startswith(("bias", "mask.ignored")) else ""
 
 
 HIDING = (

@@ -13,7 +13,7 @@ from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
 from attention_checks.properties.numerics import must_be_finite, must_hold_in_half
 from attention_checks.subjects.facts import Subject, draw_many
-from attention_checks.subjects.function import OF_KEYS, Sizes
+from attention_checks.subjects.function import Sizes
 from attention_nb.masks import causal_mask
 
 
@@ -86,7 +86,7 @@ def _half(subject: Subject) -> None:
     "Run in sixteen bits, with a causal mask and without."
     atols = {torch.float16: 0.02, torch.bfloat16: 0.12}
     n_q, n_k = subject.usual.n_q, subject.usual.n_k
-    mask = subject.usual_mask if subject.style.form == OF_KEYS else causal_mask(n_q, n_k)
+    mask = subject.usual_mask if subject.style.of_keys else causal_mask(n_q, n_k)
     for given in (None,) if subject.no_mask else (mask, None):
         must_hold_in_half(lambda q, k, v: subject(q, k, v, given), subject.usual.draw(), "v", atols)
 

@@ -13,7 +13,8 @@ from attention_checks.pipeline import Bug, tolerance_factor
 from attention_checks.properties import Relation, must_agree
 from attention_checks.properties.functions.naming import used_weights
 from attention_checks.subjects.facts import Subject
-from attention_checks.subjects.function import CUBE, EQUAL, MEANINGS, SQUARE, Sizes
+from attention_checks.subjects.function import CUBE, EQUAL, SQUARE, Sizes
+from attention_checks.subjects.masks import MEANINGS, PLAIN
 
 
 def _runs(subject: Subject) -> str | None:
@@ -44,10 +45,10 @@ def _remark(subject: Subject) -> str | None:
     style, remarks = subject.style, []
     if style.flat:
         remarks.append("it takes (b, n, d): heads were given as further sequences")
-    if style.form:
+    if style.form != PLAIN:
         remarks.append(f"its mask was given as {style.form}")
     if style.meaning != subject.said:
-        remarks.append(f"its mask was taken to mean: {MEANINGS[style.meaning]}")
+        remarks.append(f"its mask was taken to mean: {MEANINGS[style.meaning].says}")
     return "; ".join(remarks) or None
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -29,7 +30,9 @@ from attention_checks.properties.layers.running import must_be_vectors, must_sta
 from attention_checks.properties.state import must_leave_alone
 from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import (
+    call_torch_mha,
     called_with,
+    causal_options,
     how_to_call_both,
     inputs_for,
     is_torch_mha,
@@ -37,6 +40,7 @@ from attention_checks.subjects.calling import (
 )
 from attention_checks.subjects.copies import softened_copy
 from attention_checks.subjects.layer import SEQUENCES, Layer, no_module, normalises_batch
+from attention_checks.subjects.masks import MEANINGS, SHAPES, TRANSPOSED, Form, other_meaning
 from attention_checks.trace.comparing import compare_with_own_weights
 from attention_checks.trace.diagnosis import ignores_order, trace_of
 
@@ -230,7 +234,8 @@ def _must_reach_all(layer: Layer, n: int, allowed: Tensor, reach: Tensor) -> Non
     if unseen:
         unseen = _unseen(allowed, moved_by(layer, n, softened_copy(layer.module))[1])
     if unseen:
-        raise Broken(f"{n} tokens: many do not move outputs that they should", unseen)
+        shown = f"{n} tokens: many do not move outputs that they should"
+        raise Broken(shown, unseen, symptom=layer.diagnosis.bugs != ())
 
 
 def moved_by(
@@ -273,34 +278,6 @@ def _unseen(allowed: Tensor, reach: Tensor) -> Bug | None:
     return known("window.narrow", widest=widest) if widest < n - 5 else None
 
 
-_Form = Callable[[Tensor, int], Tensor]  # of boolean (b, n), True = is there, and n_q
-_SHAPES: dict[str, _Form] = {
-    "(b, n)": lambda m, n_q: m,
-    "(b, 1, 1, n)": lambda m, n_q: m[:, None, None],
-    "(b, n, n)": lambda m, n_q: m[:, None].expand(-1, n_q, -1),
-    "(b, 1, n, n)": lambda m, n_q: m[:, None, None].expand(-1, -1, n_q, -1),
-    "(n, n)": lambda m, n_q: m[1:2].expand(n_q, -1),  # that of the second sequence, for all
-}
-_TRANSPOSED: dict[str, _Form] = {  # wrong for any mask: keys before queries
-    "(b, n_k, n_q)": lambda m, n_q: m[..., None].expand(-1, -1, n_q),
-    "(b, 1, n_k, n_q)": lambda m, n_q: m[:, None, :, None].expand(-1, -1, -1, n_q),
-    "(n_k, n_q)": lambda m, n_q: m[1, :, None].expand(-1, n_q),
-}
-_MEANINGS: dict[str, Callable[[Tensor], Tensor]] = {
-    "True = may attend": lambda m: m,
-    "True = hidden": lambda m: ~m,
-    "added to the scores": lambda m: torch.zeros(m.shape).masked_fill(~m, -math.inf),
-    "1 = may attend": lambda m: m.float(),
-}
-
-
-_DECLARED = {  # what mask= declares → the meanings that it may have
-    "allowed": ("True = may attend", "1 = may attend"),
-    "blocked": ("True = hidden",),
-    "bias": ("added to the scores",),
-}
-
-
 def _declared_mask(layer: Layer) -> tuple[str, str]:
     "The name and the meaning of the mask that was declared; empty where they were not."
     mask = layer.contract.mask
@@ -309,33 +286,48 @@ def _declared_mask(layer: Layer) -> tuple[str, str]:
     return "", mask if isinstance(mask, str) else ""
 
 
-class _Mask(NamedTuple):
-    "A mask that should hide the last tokens of some sequences."
+class _Way(NamedTuple):
+    "A way of giving a mask."
 
-    how: str  # its shape and meaning
-    there: Tensor  # boolean, (b, n), False for what it should hide
-    mask: Tensor
+    how: str  # its shape and meaning in words
+    meaning: str  # one of MEANINGS
+    form: Form  # its shape
+    made: Form  # its entries
+
+    def padding(self, layer: Layer) -> list[Tensor]:
+        "Mark what it should keep of some sequences, boolean (b, n), by the padding that is tried."
+        at, hidden = torch.arange(layer.n), torch.arange(SEQUENCES)[:, None]
+        several = [at < layer.n - hidden]
+        if layer.causal:  # later tokens are hidden anyway; the second leaves each query a token
+            several = [at >= hidden, (at == 0) | (at > hidden)]
+        if self.how.startswith("(b"):
+            return several
+        return [kept[1:2].expand_as(kept) for kept in several]  # one for all
+
+    def mask(self, layer: Layer, kept: Tensor) -> Tensor:
+        "Make a mask, which hides the future too where it may."
+        whole = kept[:, None, None].expand(-1, 1, layer.output_length(layer.n), -1)
+        return self.made(self.form(whole.tril() if layer.causal else whole))
 
 
 class _Tried(NamedTuple):
     "What became of all the masks that were tried."
 
-    hiding: list[_Mask]  # those under which the hidden tokens have no influence
+    hiding: list[_Way]  # those under which the hidden tokens have no influence
+    open: list[_Way]  # those under which the future has some, though it is to have none
     outputs: list[Tensor]  # of all masks that it takes
     error: str  # the first one; empty if there is none
 
 
-def _masks(layer: Layer, name: str, shapes: dict[str, _Form]) -> Iterator[_Mask]:
+def _ways(
+    layer: Layer, name: str, shapes: dict[str, Form], meanings: Collection[str]
+) -> Iterator[_Way]:
     "Every shape and every meaning of a mask."
-    kept = torch.arange(layer.n) < (layer.n - torch.arange(SEQUENCES))[:, None]
-    n_q = layer.output_length(layer.n)
-    meanings = _DECLARED.get(_declared_mask(layer)[1], tuple(_MEANINGS))
     for (shape, form), meaning in product(shapes.items(), meanings):
-        for_all = not shape.startswith("(b")
-        if for_all and layer.of_memory and "padding" in name:
-            continue  # no padding is the same for all sequences
-        there = kept[1:2].expand(SEQUENCES, -1) if for_all else kept
-        yield _Mask(f"{shape}, {meaning}", there, _MEANINGS[meaning](form(kept, n_q)))
+        if shape.startswith("(b") or not layer.of_memory or "padding" not in name:
+            # no padding is the same for all sequences
+            for says, made in MEANINGS[meaning].made.items():
+                yield _Way(f"{shape}, {says}", meaning, form, made)
 
 
 def must_hide_padding(layer: Layer) -> str | None:
@@ -351,8 +343,12 @@ def must_hide_padding(layer: Layer) -> str | None:
         raise NotChecked("mask=False says that it takes none")
     if not names:
         raise NotChecked(_no_mask(layer))
-    if layer.causal:
-        raise NotChecked("later tokens are hidden anyway")
+    if layer.causal and not _declared_mask(layer)[1]:
+        raise NotChecked(
+            f"later tokens are hidden anyway; for padding at the left, {_declare(names[0])}"
+        )
+    if layer.causal and first_leak(layer, [layer.draw()], (1.0,), layer(layer.draw())):
+        raise NotChecked("without a mask, the future is seen already")
     remarks, reasons = [], []
     for name in names:
         try:
@@ -379,41 +375,64 @@ def _declare(name: str) -> str:
 
 def _must_hide(layer: Layer, name: str) -> str:
     "What a mask means; Broken if it hides too little, NotChecked if its meaning is unclear."
-    tried = _try_masks(layer, name, _SHAPES)
+    tried = _try_masks(layer, name, SHAPES)
     if not tried.hiding:
         raise _not_hiding(layer, name, tried)
     right = _as_alone(layer, name, tried.hiding)
-    given = right.mask.clone()
-    under = lambda x, mask: _under(layer, name, x, mask, copied=False)
-    must_leave_alone(under, {"x": layer.draw(), "mask": given})
-    _must_hide_in_sixteen_bits(layer, name, right.mask)
+    kept = right.padding(layer)[-1]
+    given = {"x": layer.draw(), "mask": right.mask(layer, kept)}
+    must_leave_alone(lambda x, mask: _under(layer, name, x, mask, copied=False), given)
+    if _influences(layer, name, right, 300.0) == "hidden":
+        shown = f"{name}, inputs 300 times as large: hidden tokens move the outputs of others"
+        raise Broken(shown, known("mask.leaks_if_low"))
+    _must_hide_in_sixteen_bits(layer, name, right.mask(layer, kept))
     return f"{name} was given as {right.how}"
 
 
-def _try_masks(layer: Layer, name: str, shapes: dict[str, _Form]) -> _Tried:
-    "Try every shape and meaning of a mask."
-    x, tried = layer.draw(), _Tried([], [], "")
-    plain = layer(x)
-    for mask in _masks(layer, name, shapes):
+def _try_masks(
+    layer: Layer, name: str, shapes: dict[str, Form], meanings: Collection[str] = ()
+) -> _Tried:
+    "Try every shape and meaning of a mask; of the meanings those that were declared, or all."
+    declared, tried = _declared_mask(layer)[1], _Tried([], [], [], "")
+    shape = layer(layer.draw()).shape
+    for way in _ways(layer, name, shapes, meanings or ([declared] if declared else MEANINGS)):
         try:
-            got = _under(layer, name, x, mask.mask)
+            mask = way.mask(layer, way.padding(layer)[0])
+            tried.outputs.append(_under(layer, name, layer.draw(), mask))
+            what = "hidden" if tried.outputs[-1].shape != shape else _influences(layer, name, way)
         except Exception as e:
             tried = tried._replace(error=tried.error or first_line(e, 80))
             continue
-        tried.outputs.append(got)
-        other = torch.where(mask.there[..., None], x, 3 - 2 * x)
-        kept = mask.there
-        if layer.of_memory:
-            kept = torch.ones(layer.output_shape(x), dtype=torch.bool)
-        if got.shape == plain.shape:
-            if nearly(_under(layer, name, other, mask.mask)[kept], got[kept]):
-                tried.hiding.append(mask)
+        if what != "hidden":
+            (tried.open if what else tried.hiding).append(way)
     return tried
+
+
+def _influences(layer: Layer, name: str, way: _Way, size: float = 1.0) -> str:
+    "What moves outputs under a mask that should not: the future, what is hidden, or nothing."
+    x, padding = size * layer.draw(), way.padding(layer)
+    changed = 3 * size - 2 * x
+    for kept in padding:
+        run = partial(_under, layer, name, mask=way.mask(layer, kept))
+        stays = torch.ones(layer.output_shape(x), dtype=torch.bool) if layer.of_memory else kept
+        before = run(x=x)
+        if kept is not padding[-1] and not before[stays].isfinite().all():
+            continue  # through further layers, NaN of queries that may attend to nothing
+        same = partial(nearly, atol=2 * _rounding(before))
+        late = torch.cat([x[:, :-1], changed[:, -1:]], 1)
+        earlier = stays & (torch.arange(stays.shape[1]) < stays.shape[1] - 1)
+        if layer.causal and not same(run(x=late)[earlier], before[earlier]):
+            return "future"
+        if not same(run(x=torch.where(kept[..., None], x, changed))[stays], before[stays]):
+            return "hidden"
+    return ""
 
 
 def _must_hide_in_sixteen_bits(layer: Layer, name: str, mask: Tensor) -> None:
     "Raise Broken if 16 bits do without the mask, and not with it."
     if layer.contract.dtype or not attempt(lambda: (must_stand_sixteen_bits(layer), True)):
+        return
+    if not _under(layer, name, layer.draw(), mask).isfinite().all():
         return
     try:
         must_stand_sixteen_bits(_masked(layer, name, mask))
@@ -425,27 +444,39 @@ def _must_hide_in_sixteen_bits(layer: Layer, name: str, mask: Tensor) -> None:
 
 def _not_hiding(layer: Layer, name: str, tried: _Tried) -> Broken | NotChecked:
     "What to raise if no mask that was tried hides anything."
-    sure, declared = hides_padding(name), _declared_mask(layer)[1]
-    if not tried.outputs and layer.of_memory and sure:
-        of_queries = torch.zeros(SEQUENCES, layer.output_length(layer.n), dtype=torch.bool)
-        if attempt(lambda: (_under(layer, name, layer.draw(), of_queries),)):
-            return Broken(f"{name}: it must be as long as x", known("mask.axis"))
-    if transposed := _try_masks(layer, name, _TRANSPOSED).hiding:
-        shown = f"{name}: only as {transposed[0].how} it hides the last tokens"
-        return Broken(shown, known("mask.transposed"))
+    if bug := _misread(layer, name, tried):
+        return bug
     if not tried.outputs:
         return NotChecked(f"{name}: no mask that was tried will do; {tried.error}")
-    plain = layer(layer.draw())
+    plain, declared = layer(layer.draw()), _declared_mask(layer)[1]
     if all(nearly(got, plain) for got in tried.outputs):
-        if not must_matter(name):
+        if not must_matter(name) and not declared:
             return NotChecked(f"{name}: it makes no difference; is it for another input?")
         shown = f"{name}: whatever it hides, the output is the same"
         return Broken(shown, known("mask.ignored"))
-    if declared:
-        shown = f"{name}: in no shape that was tried it hides the last tokens"
-        return Broken(shown, known("mask.padding"))
-    why = f"{name}: not tried, for no meaning fits"
-    return NotChecked(f"{why}: {_declare(name)}")
+    if not declared:
+        return NotChecked(f"{name}: not tried, for no meaning fits: {_declare(name)}")
+    if tried.open:
+        return Broken(f"{name}: with it, the future is seen", known("mask.replaces_causal"))
+    shown = f"{name}: in no shape that was tried it hides tokens"
+    return Broken(shown, known("mask.padding"), symptom=True)
+
+
+def _misread(layer: Layer, name: str, tried: _Tried) -> Broken | None:
+    "What to raise if a mask is as long as x, not as the memory, is transposed, or means another."
+    declared = _declared_mask(layer)[1]
+    if not tried.outputs and layer.of_memory and hides_padding(name):
+        of_queries = torch.zeros(SEQUENCES, layer.output_length(layer.n), dtype=torch.bool)
+        if attempt(lambda: (_under(layer, name, layer.draw(), of_queries),)):
+            return Broken(f"{name}: it must be as long as x", known("mask.axis"))
+    shown = f"{name}: only as {{}} it hides tokens"
+    if transposed := _try_masks(layer, name, TRANSPOSED).hiding:
+        return Broken(shown.format(transposed[0].how), known("mask.transposed"))
+    others = [meaning for meaning in MEANINGS if declared and meaning != declared]
+    if others and (found := _try_masks(layer, name, SHAPES, others).hiding):
+        bug = other_meaning(declared, found[0].meaning)
+        return Broken(shown.format(found[0].how), bug)
+    return None
 
 
 def _under(layer: Layer, name: str, x: Tensor, mask: Tensor, copied: bool = True) -> Tensor:
@@ -463,35 +494,42 @@ def _masked(layer: Layer, name: str, mask: Tensor) -> Layer:
         given = {name: layer.contract.there(of_type)}
         if layer.declared_call:
             return called_with(layer.declared_call, m, given, x, *(() if y is None else (y,)))
-        if y is not None or is_torch_mha(m):
-            return how_to_call_both(m, **given)(m, x, x if y is None else y)
-        return m(x, **inputs_for(needed_by(m)[1:], x) | given)
+        if is_torch_mha(m):
+            return call_torch_mha(m, x, layer.causal, y, **given)
+        if y is not None:
+            return how_to_call_both(m, **given)(m, x, y)
+        options = causal_options(m) if layer.causal else {}
+        return m(x, **inputs_for(needed_by(m)[1:], x) | options | given)
 
     return layer.calling(call)
 
 
-def _as_alone(layer: Layer, name: str, masks: list[_Mask]) -> _Mask:
-    "The first mask under which each padded sequence comes out as it does without its padding."
+def _as_alone(layer: Layer, name: str, ways: list[_Way]) -> _Way:
+    "The first way in which each padded sequence comes out as it does without its padding."
+    if layer.causal and not ignores_order(layer):
+        return ways[0]  # without padding at the left, positions are others
     shown = ""
-    for mask in masks:
-        difference = _unlike_alone(layer, mask, _under(layer, name, layer.draw(), mask.mask))
-        if not difference:
-            return mask
+    for way in ways:
+        if not (difference := _unlike_alone(layer, name, way)):
+            return way
         shown = shown or f"{name} hides {difference}"
     if hides_padding(name) or _declared_mask(layer)[1]:  # what it means leaves no doubt
         raise Broken(shown, known("mask.padding"), symptom=True)
     raise NotChecked(f"{name}: it hides no padding by any meaning that was tried; {_declare(name)}")
 
 
-def _unlike_alone(layer: Layer, mask: _Mask, got: Tensor) -> str:
+def _unlike_alone(layer: Layer, name: str, way: _Way) -> str:
     "How a sequence with padding that is hidden differs from that without; empty if it does not."
     if layer.of_memory and layer.position_setting:
         return ""  # positions may count from the memory's end
-    x = layer.draw()
-    for i, n in enumerate(mask.there.sum(1).tolist()):
+    x, padding = layer.draw(), way.padding(layer)[-1]
+    got = _under(layer, name, x, way.mask(layer, padding))
+    for i, kept in enumerate(padding):
+        n = int(kept.sum())
         if not layer.contract.takes(n):
             continue
-        own, alone = got[i : i + 1, : layer.output_length(n)], layer(x[i : i + 1, :n]).detach()
+        own, alone = got[i : i + 1], layer(x[i : i + 1, kept]).detach()
+        own = own if layer.of_memory else own[:, kept]
         if not nearly(own, alone):
             shown = first_difference(own, alone)
             return f"{layer.n - n} of {layer.n} tokens: {shown}, as without them"

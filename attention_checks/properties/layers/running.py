@@ -13,7 +13,7 @@ from attention_checks.conventions import MASK
 from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line
 from attention_checks.numbers import first_difference, must_be_tensor, nearly
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Relation
+from attention_checks.properties import Relation, outcome
 from attention_checks.properties.equivariance import must_not_mix_along
 from attention_checks.properties.numerics import must_be_finite, must_keep_dtype, run_in_half
 from attention_checks.properties.state import untouched_anyhow
@@ -261,7 +261,12 @@ def _short_then_long(layer: Layer, x: Tensor, want: Tensor) -> None:
 def must_not_mix(layer: Layer) -> None:
     "Raise Broken if a sequence of a batch comes out other than alone."
     x = layer.draw()
-    must_not_mix_along(layer, [x], 0, "sequence", lambda: _mixed(layer, x), alone=True)
+    mixed = lambda: _mixed(layer, x)
+    broken = outcome(lambda: must_not_mix_along(layer, [x], 0, "sequence", mixed, alone=True))
+    if broken:  # if it attends over the batch, all else of tokens is a symptom
+        over_batch = broken.bugs == (known("batch.axes"),)
+        symptom = broken.symptom and not over_batch
+        raise Broken(broken.example, broken.bugs, symptom, last=over_batch)
 
 
 def _mixed(layer: Layer, x: Tensor) -> Bug:

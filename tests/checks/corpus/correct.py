@@ -2071,6 +2071,28 @@ class TakesAnExtendedMask(Attends):
         return self.out_proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 
+@right("self_attention", build=lambda c: c(24, 4), d_model=24, n_heads=4, causal=True, positions=False, mask=("pad", "blocked"), strict=True)
+class DecodesWithPadding(Attends):
+    "The future is hidden, and so is padding, which may be at the left."
+    def forward(self, x, pad=None):
+        q, k, v = (heads_of_rows(p(x), self.n_heads) for p in (self.q_proj, self.k_proj, self.v_proj))
+        allowed = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()
+        if pad is not None:
+            allowed = allowed & ~pad[:, None, None]
+        scores = (q @ k.mT * self.scale(q.shape[-1])).masked_fill(~allowed, -math.inf)
+        return self.out_proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+@right("self_attention", build=lambda c: c(24, 4), d_model=24, n_heads=4, causal=True, positions=False, mask=("attention_mask", "allowed"))
+class DecodesUnderAMask(Attends):
+    "It cannot be called without a mask, which may be None; the future is hidden by the fused kernel, or by the mask."
+    def forward(self, x, attention_mask):
+        q, k, v = (heads_of_rows(p(x), self.n_heads) for p in (self.q_proj, self.k_proj, self.v_proj))
+        given = attention_mask is not None
+        out = F.scaled_dot_product_attention(q, k, v, attention_mask if given else None, is_causal=not given)
+        return self.out_proj(out.transpose(1, 2).flatten(2))
+
+
 @right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4)
 class TakesBoth(Attends):
     "A mask for pairs and one for words."

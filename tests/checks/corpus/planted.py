@@ -263,7 +263,7 @@ bug(T, "only the first of the batch has a mask", [("scores.masked_fill(~mask,", 
 bug(T, "only the first head has a mask", [("scores.masked_fill(~mask,", "scores.masked_fill(~mask[..., :1, :, :].expand(*mask.shape[:-3], 1, *mask.shape[-2:]) if mask.ndim == 4 else ~mask,")],
     "mask.axis")
 bug(T, "masked after softmax", [('scores = scores.masked_fill(~mask, float("-inf"))', "pass")], "mask.after_softmax")
-bug(T, "-1e4 as minus infinity in the mask", [('float("-inf")', "-1e4"), ("weights.masked_fill(~mask, 0.0)", "weights")], "mask.empty_mean")
+bug(T, "-1e4 as minus infinity in the mask", [('float("-inf")', "-1e4"), ("weights.masked_fill(~mask, 0.0)", "weights")], "mask.leaks_if_low")
 bug(T, "-1e4 is added", [('scores.masked_fill(~mask, float("-inf"))', "scores + ~mask * -1e4"), ("weights.masked_fill(~mask, 0.0)", "weights")], "mask.influence")
 bug(T, "infinity times the mask", [('scores.masked_fill(~mask, float("-inf"))', 'scores + ~mask * float("-inf")'), ("weights.masked_fill(~mask, 0.0)", "weights")], "mask.nan")
 bug(T, "a square mask is transposed", ("    if mask is not None:\n        scores", "    mask = mask.mT if mask is not None and mask.shape[-1] == mask.shape[-2] else mask\n    if mask is not None:\n        scores"),
@@ -1083,3 +1083,20 @@ bug(TEXTS, "texts behind the first get more", ("return self.out_proj(", "return 
 bug(ENDS, "they are ignored", ("cu_seqlens.diff().tolist()", "len(x)"), "documents.ignored")
 bug(ENDS, "each but the last ends a word late", ("cu_seqlens.diff()", "torch.cat([cu_seqlens[:1], cu_seqlens[1:-1] + 1, cu_seqlens[-1:]]).diff()"), "documents.leak")
 bug(EXTENDED, "cut off in place", ("else scores + attention_mask", "else scores + attention_mask.clamp_(min=-1e4)"), "input.mask_modified")
+
+# masks in layers that hide the future ------------------------------------------------------------------------------
+LEFT, MUST = "DecodesWithPadding", "DecodesUnderAMask"
+bug(LEFT, "the mask is forgotten", ("allowed & ~pad[:, None, None]", "allowed"), "mask.ignored")
+bug(LEFT, "the mask is inverted", ("~pad[:, None, None]", "pad[:, None, None]"), "mask.meaning")
+bug(LEFT, "either mask will do", ("allowed & ~pad", "allowed | ~pad"), "mask.replaces_causal")
+bug(LEFT, "the mask takes the causal one's place", ("allowed & ~pad", "~pad"), "mask.replaces_causal")
+bug(LEFT, "the first token is always seen", ("~pad[:, None, None]", "(~pad | (torch.arange(x.shape[1]) == 0))[:, None, None]"), "mask.padding")
+bug(LEFT, "another scale under a mask", ("(q @ k.mT *", "(q @ k.mT * (1 if pad is None else 0.5) *"), "mask.padding")
+bug(MUST, "the mask is forgotten", ("attention_mask if given else None, is_causal=not given", "None, is_causal=True"), "mask.ignored")
+bug(MUST, "the mask is inverted", ("attention_mask if given", "~attention_mask if given"), "mask.meaning")
+
+bug(PADDING, "-20 as minus infinity", ("torch.finfo(scores.dtype).min", "-20.0"), "mask.leaks_if_low")
+misuse(PADDING, "believed to be True = may attend", "mask.meaning", args=with_args(PADDING, mask=("key_padding_mask", "allowed")))
+bug(T, "-20 as minus infinity, and empty rows are not promised", [('float("-inf")', "-20.0"), ("weights.masked_fill(~mask, 0.0)", "weights")], "mask.leaks_if_low",
+    args={"empty": "any"})
+bug("causal and mask", "the mask is forgotten", ("else allowed & attn_mask", "else allowed"), "mask.ignored")
