@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,8 +16,8 @@ from attention_checks.numbers import nearly
 from attention_checks.pipeline import Bug
 from attention_checks.subjects.layer import SEQUENCES, Diagnosis, Layer, Observed, no_module
 from attention_checks.trace import Trace, trace_layer
-from attention_checks.trace.comparing import compare_with_own_weights
-from attention_checks.trace.own_stages import norms_of
+from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
+from attention_checks.trace.guesses import named_choices, possible_gates
 from attention_checks.trace.rotating import agrees_with_rotation, name_rotation_bug
 
 Bugs = tuple[Bug, ...] | None  # what is wrong; () for nothing, None if nothing known fits
@@ -38,17 +39,18 @@ def observe(layer: Layer) -> Layer:
 
 
 def diagnose(layer: Layer) -> Layer:
-    "The layer with what its own weights tell, and a scale that a setting of it gives."
+    "The layer with what its own weights tell: as declared, else with what it suggests."
     found = _diagnosed(layer)
-    if layer.contract.scale is not None or found.bugs == ():
-        return replace(layer, diagnosis=found)
-    for name, scale in _other_scales(layer):
-        scaled = _scaled(layer, scale)
-        again = _diagnosed(scaled)
+    named = replace(layer, diagnosis=found)
+    if found.bugs == () or layer.observed.trace is None:
+        return named
+    for told, guess, may_name in _guesses(layer):
+        again = _diagnosed(guess)
         if again.bugs == ():
-            remark = f"its scale was taken from {name}"
-            return replace(scaled, diagnosis=replace(again, remarks=(remark,)))
-    return replace(layer, diagnosis=found)
+            return replace(guess, diagnosis=replace(again, remarks=(told,)))
+        if named.diagnosis.bugs is None and may_name and (bugs := _named(guess, again)):
+            named = replace(guess, diagnosis=replace(again, bugs=bugs, guessed=True))
+    return named
 
 
 def trace_of(layer: Layer, x: Tensor, n_k: int = 0) -> Trace:
@@ -91,22 +93,45 @@ def _traced_tokens(layer: Layer) -> int:
     return layer.n
 
 
-def _other_scales(layer: Layer) -> list[tuple[str, Callable[[int], float]]]:
-    "Scales that were not declared, and what tells them: settings, or norms of queries and keys."
-    scales = declared_scales(layer.module)
-    of_norms = layer.contract.norms is None and layer.parts and norms_of(layer.module)
-    if of_norms and of_norms.keys() == {"q", "k"}:
-        told = "the norms of its queries and keys: scores are not scaled again"
-        scales.append((told, lambda d: 1.0))
-    return scales
+def _guesses(layer: Layer) -> Iterator[tuple[str, Layer, bool]]:
+    "What tells a guess; the layer as if it were declared; whether it may name a bug."
+    choices, module = named_choices(layer.module, layer.contract), layer.module
+    parts = _declaring(layer, **choices) if choices else layer
+    scales = declared_scales(module) if layer.contract.scale is None else []
+    for name, scale in scales:
+        yield f"its scale was taken from {name}", _declaring(layer, scale=scale), False
+    if choices:
+        yield _told(choices), parts, True
+        if "norms" in choices and layer.contract.scale is None:
+            scales = [("its norms: scores are not scaled again", lambda d: 1.0), *scales]
+        for name, scale in scales:
+            told = f"{_told(choices)}; its scale was taken from {name}"
+            yield told, _declaring(parts, scale=scale), False
+    if layer.contract.gate is None and layer.observed.trace is not None:
+        gates = [*possible_gates(module, layer.observed.trace.unrecognised, layer.n_heads)]
+        if len(gates) == 1:
+            choices["gate"] = gates[0]
+            yield _told(choices), _declaring(parts, gate=gates[0]), False
 
 
-def _scaled(layer: Layer, scale: Callable[[int], float]) -> Layer:
-    "The layer and its trace, with a scale as if declared."
-    contract, trace = replace(layer.contract, scale=scale), layer.observed.trace
-    if trace is not None:
-        trace = trace._replace(contract=contract)
-    return replace(layer, contract=contract, observed=replace(layer.observed, trace=trace))
+def _named(layer: Layer, found: Diagnosis) -> Bugs:
+    "The bugs that were found, or a scale that no bug gives."
+    trace = layer.observed.trace
+    if found.bugs or trace is None:
+        return found.bugs
+    return name_other_scale(trace, layer.n_heads, layer.causal, layer.short_window)
+
+
+def _told(choices: dict[str, Any]) -> str:
+    "Say what was found out, as it may be declared."
+    return "not declared, and found by trying: " + ", ".join(
+        f"{name}={value!r}" for name, value in choices.items()
+    )
+
+
+def _declaring(layer: Layer, **choices: Any) -> Layer:
+    "The layer observed again, with choices as if they were declared."
+    return observe(replace(layer, contract=replace(layer.contract, **choices)))
 
 
 def _diagnosed(layer: Layer) -> Diagnosis:
