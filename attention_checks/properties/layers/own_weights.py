@@ -87,11 +87,10 @@ def _must_divide(layer: Layer, trace: Trace) -> None:
 def _beside_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:
     "The bugs but for a scale that may be meant; NotChecked, with what declares it, for it alone."
     contract = layer.contract
-    said = contract.scale
-    if not layer.diagnosis.guessed:
-        said = said or contract.norms or contract.softcap or contract.bias
+    parts = (contract.norms, contract.softcap, contract.bias)
+    said = contract.scale or not layer.diagnosis.guessed and any(parts)
     scales = [bug for bug in bugs if bug.code.startswith("scale.")]
-    if not trace.own or said is not None or not scales:
+    if not trace.own or said or not scales:
         return bugs
     if others := tuple(bug for bug in bugs if bug not in scales):
         return others
