@@ -40,17 +40,21 @@ def observe(layer: Layer) -> Layer:
 
 def diagnose(layer: Layer) -> Layer:
     "The layer with what its own weights tell: as declared, else with what it suggests."
-    found = _diagnosed(layer)
-    named = replace(layer, diagnosis=found)
-    if found.bugs == () or layer.observed.trace is None:
-        return named
+    plain = _diagnosed(layer, naming=False)
+    if layer.observed.trace is None or plain.bugs == ():
+        return replace(layer, diagnosis=plain)
+    to_name = None
     for told, guess, may_name in _guesses(layer):
-        again = _diagnosed(guess)
-        if again.bugs == ():
-            return replace(guess, diagnosis=replace(again, remarks=(told,)))
-        if named.diagnosis.bugs is None and may_name and (bugs := _named(guess, again)):
-            named = replace(guess, diagnosis=replace(again, bugs=bugs, guessed=True))
-    return named
+        found = _diagnosed(guess, naming=False)
+        if found.bugs == ():
+            return replace(guess, diagnosis=replace(found, remarks=(told,)))
+        to_name = guess if may_name else to_name
+    found = _diagnosed(layer)
+    if found.bugs is None and to_name is not None:
+        again = _diagnosed(to_name)
+        if bugs := _named(to_name, again):
+            return replace(to_name, diagnosis=replace(again, bugs=bugs, guessed=True))
+    return replace(layer, diagnosis=found)
 
 
 def trace_of(layer: Layer, x: Tensor, n_k: int = 0) -> Trace:
@@ -134,14 +138,18 @@ def _declaring(layer: Layer, **choices: Any) -> Layer:
     return observe(replace(layer, contract=replace(layer.contract, **choices)))
 
 
-def _diagnosed(layer: Layer) -> Diagnosis:
+def _diagnosed(layer: Layer, naming: bool = True) -> Diagnosis:
     "What its own weights tell: without rotation, rotated, and however long its window."
     trace = layer.observed.trace
     if trace is None or not trace.projections:
         return Diagnosis(why=layer.observed.why)
     try:
-        unrotated = _with_window(layer, trace) if layer.short_window else _compared(layer, trace)
-        bugs = _bugs_in_short(layer, trace, unrotated)
+        most = 2 if naming else 0
+        windowed = layer.short_window
+        unrotated = (
+            _with_window(layer, trace, most) if windowed else _compared(layer, trace, most=most)
+        )
+        bugs = _bugs_in_short(layer, trace, unrotated, naming)
         if bugs == () and layer.long_n:
             bugs = _bugs_in_long(layer)
         return Diagnosis(bugs, unrotated)
@@ -154,10 +162,10 @@ def _compared(layer: Layer, trace: Trace, window: int | None = None, most: int =
     return compare_with_own_weights(trace, layer.n_heads, layer.causal, window, most)
 
 
-def _with_window(layer: Layer, trace: Trace) -> Bugs:
+def _with_window(layer: Layer, trace: Trace, most: int) -> Bugs:
     "What its own weights tell of a layer whose window hides something in the usual call."
     sized = _bugs_of_window(layer, lambda size: _compared(layer, trace, size, 0) == ())
-    if sized is not None:
+    if sized is not None or not most:
         return sized
     bugs = _compared(layer, trace, layer.short_window)
     corners = ("mask.lower_right", "mask.upper_left")  # no window: the setting is for another thing
@@ -193,7 +201,7 @@ def ignores_order(layer: Layer) -> bool:
     return bool(layer.observed.free) and not layer.positions
 
 
-def _bugs_in_short(layer: Layer, trace: Trace, bugs: Bugs) -> Bugs:
+def _bugs_in_short(layer: Layer, trace: Trace, bugs: Bugs, naming: bool) -> Bugs:
     "What is wrong in the usual call, rotated or not."
     if bugs == () or layer.positions is False or ignores_order(layer):
         return bugs
@@ -204,7 +212,9 @@ def _bugs_in_short(layer: Layer, trace: Trace, bugs: Bugs) -> Bugs:
         )
         if sized is not None:
             return (known("rotation.backwards"),) if sign < 0 and layer.positions else sized
-    return bugs or name_rotation_bug(trace, heads, causal, layer.short_window)
+    if bugs or not naming:
+        return bugs
+    return name_rotation_bug(trace, heads, causal, layer.short_window)
 
 
 def _bugs_in_long(layer: Layer) -> Bugs:
