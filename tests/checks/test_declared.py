@@ -383,7 +383,7 @@ def plain(q, k, v, more=0):
 @pytest.mark.parametrize(
     "part, use, says",
     [
-        (nn.Linear(D, D), lambda p, x, *qkv: plain(*qkv) * p(x).exp(), "p: declare gate='p'"),
+        (nn.Linear(D, D), lambda p, x, *qkv: plain(*qkv) * p(x), "p: declare gate='p'"),
         (nn.RMSNorm(8), lambda p, x, q, k, v: plain(p(q) * 2, k, v), "p: declare norms={'q': 'p'}"),
         (
             nn.Parameter(torch.ones(H, 64, 64).tril()),
