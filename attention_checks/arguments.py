@@ -17,7 +17,7 @@ from attention_nb.tools.guards import expect_flags, expect_groups, expect_sizes
 __tracebackhide__ = True  # pytest shows the line of your test, not the way through this module
 
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-LARGEST_WINDOW = 32  # the sequences that are tried are short
+LARGEST_WINDOW = 128  # the sequences that are tried are short
 
 
 def expect_callable(

@@ -76,12 +76,8 @@ WIDTHS = (
 LENGTHS = "context_length block_size max_len max_length max_seq_len seq_len n_positions".split()
 _SETTINGS = {
     "window": re.compile(r"^_?((sliding|local|attn|attention)_)*window(_(size|len|length))?$"),
-    "part": re.compile(
-        "^(?!.*head).*(window|local|chunk|block|band|span|radius|neighbo|bucket|segment|dilat"
-        "|stride|sparse)"
-    ),
     "residual": re.compile("^(?!.*drop).*(resid|skip_connect|shortcut)"),
-    "cap": re.compile(r"^cap$|soft_?cap|logits?_(soft_?)?cap|attn_?cap|add_zero_attn"),
+    "cap": re.compile(r"^cap$|soft_?cap|logits?_(soft_?)?cap|attn_?cap"),
 }
 _SCALES: dict[str, Callable[[float, int], float]] = {  # setting → scale, of its value and d_head
     "attention_multiplier": lambda v, d: v,  # Granite
@@ -150,7 +146,7 @@ def heads_of(
 
 def settings_of(
     module: object,  # any layer; a function has none
-    kind: str,  # "window", "part" (not every token is attended to), "residual" or "cap" (of scores)
+    kind: str,  # "window", "residual" or "cap" (of scores)
 ) -> Iterator[tuple[str, float]]:  # name and value
     "List numbers above 0 that a layer keeps for a purpose."
     for m in _modules(module):

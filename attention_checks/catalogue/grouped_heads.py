@@ -153,8 +153,17 @@ def sinking(
     )
 
 
+GATES: list[Callable[[Tensor], Tensor]] = [  # what may be applied to a gate
+    torch.sigmoid,
+    lambda gate: 2 * gate.sigmoid(),
+    torch.tanh,
+    torch.nn.functional.silu,
+]
+
+
 def gating(
     gate: Tensor,  # before the sigmoid, (b, n, h) or (b, n, width)
+    function: Callable[[Tensor], Tensor] = torch.sigmoid,  # one of GATES
 ) -> tuple[Step, list[Bug]]:  # for the stage after `merge`: the correct step, and the bugs
     "Make the steps of a gate."
 
@@ -163,7 +172,7 @@ def gating(
             out=f(work.out, gate.repeat_interleave(work.out.shape[-1] // gate.shape[-1], -1))
         )
 
-    return step(lambda out, gate: out * gate.sigmoid()), bugs_of(AFTER_MERGE, step, _GATES)
+    return step(lambda out, gate: out * function(gate)), bugs_of(AFTER_MERGE, step, _GATES)
 
 
 _SAME: Any = torch.nn.Identity()

@@ -69,6 +69,7 @@ class Diagnosis:
     bugs: tuple[Bug, ...] | None = None  # what is wrong; () for nothing, None if nothing known fits
     unrotated: tuple[Bug, ...] | None = None  # the same without rotation
     why: Exception | None = None  # why there is none
+    guessed: bool = False  # do the bugs stand beside choices that were not declared?
     remarks: tuple[str, ...] = ()  # what was not declared, and leaves no doubt
 
 
@@ -233,11 +234,6 @@ class Layer(Declared):
             if size < n <= LONGEST and self.contract.takes(n) and self.fits(1, n):
                 return n
         return 0
-
-    @property
-    def cap(self) -> str | None:
-        "The name of a setting that limits the scores on purpose."
-        return next((name for name, _ in settings_of(self.module, "cap")), None)
 
     @property
     def position_setting(self) -> str | None:

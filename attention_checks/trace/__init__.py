@@ -16,7 +16,7 @@ from attention_checks.catalogue.local_attention import Reach
 from attention_checks.conventions import biased_role
 from attention_checks.pipeline import Bug, Step
 from attention_checks.spec import Contract
-from attention_checks.trace.own_stages import own_stages, tables_of, rotations_in
+from attention_checks.trace.own_stages import own_gate, own_stages, rotations_in, tables_of
 from attention_checks.trace.roles import ASKED, Parts, find_projections, sources, unrecognised_in
 from attention_checks.trace.watching import OneCall, as_float, as_rows, handing, used_of, watch
 
@@ -42,6 +42,7 @@ class Trace(NamedTuple):
     tables: list[Tensor]  # vectors that it keeps, perhaps frequencies of a rotation, (d,)
     own: Mapping[str, tuple[Step, list[Bug]]]  # stages of its own, such as a soft cap; their bugs
     rotations: list[Tensor] = []  # complex numbers that may rotate pairs of features, (n, pairs)
+    gate: Tensor | None = None  # of the context, before the sigmoid, (b, n, h) or (b, n, width)
     contract: Contract = Contract()  # what was declared of it
     memory: Tensor | None = None  # what keys and values are made of; None: the input
 
@@ -128,6 +129,7 @@ def trace_layer(
         tables=tables_of(layer),
         own=own_stages(layer, x, call, contract),
         rotations=rotations_in(handed),
+        gate=own_gate(layer, x, call, contract),
         contract=contract,
         memory=memory,
     )

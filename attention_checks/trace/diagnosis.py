@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,8 +16,8 @@ from attention_checks.numbers import nearly
 from attention_checks.pipeline import Bug
 from attention_checks.subjects.layer import SEQUENCES, Diagnosis, Layer, Observed, no_module
 from attention_checks.trace import Trace, trace_layer
-from attention_checks.trace.comparing import compare_with_own_weights
-from attention_checks.trace.own_stages import norms_of
+from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
+from attention_checks.trace.guesses import named_choices, possible_gates
 from attention_checks.trace.rotating import agrees_with_rotation, name_rotation_bug
 
 Bugs = tuple[Bug, ...] | None  # what is wrong; () for nothing, None if nothing known fits
@@ -38,16 +39,21 @@ def observe(layer: Layer) -> Layer:
 
 
 def diagnose(layer: Layer) -> Layer:
-    "The layer with what its own weights tell, and a scale that a setting of it gives."
+    "The layer with what its own weights tell: as declared, else with what it suggests."
+    plain = _diagnosed(layer, naming=False)
+    if layer.observed.trace is None or plain.bugs == ():
+        return replace(layer, diagnosis=plain)
+    to_name = None
+    for told, guess, may_name in _guesses(layer):
+        found = _diagnosed(guess, naming=False)
+        if found.bugs == ():
+            return replace(guess, diagnosis=replace(found, remarks=(told,)))
+        to_name = guess if may_name else to_name
     found = _diagnosed(layer)
-    if layer.contract.scale is not None or found.bugs == ():
-        return replace(layer, diagnosis=found)
-    for name, scale in _other_scales(layer):
-        scaled = _scaled(layer, scale)
-        again = _diagnosed(scaled)
-        if again.bugs == ():
-            remark = f"its scale was taken from {name}"
-            return replace(scaled, diagnosis=replace(again, remarks=(remark,)))
+    if found.bugs is None and to_name is not None:
+        again = _diagnosed(to_name)
+        if bugs := _named(to_name, again):
+            return replace(to_name, diagnosis=replace(again, bugs=bugs, guessed=True))
     return replace(layer, diagnosis=found)
 
 
@@ -94,32 +100,59 @@ def _traced_tokens(layer: Layer) -> int:
     return layer.n
 
 
-def _other_scales(layer: Layer) -> list[tuple[str, Callable[[int], float]]]:
-    "Scales that were not declared, and what tells them: settings, or norms of queries and keys."
-    scales = declared_scales(layer.module)
-    of_norms = layer.contract.norms is None and layer.parts and norms_of(layer.module)
-    if of_norms and of_norms.keys() == {"q", "k"}:
-        told = "the norms of its queries and keys: scores are not scaled again"
-        scales.append((told, lambda d: 1.0))
-    return scales
+def _guesses(layer: Layer) -> Iterator[tuple[str, Layer, bool]]:
+    "What tells a guess; the layer as if it were declared; whether it may name a bug."
+    choices, module = named_choices(layer.module, layer.contract), layer.module
+    parts = _declaring(layer, **choices) if choices else layer
+    scales = declared_scales(module) if layer.contract.scale is None else []
+    for name, scale in scales:
+        yield f"its scale was taken from {name}", _declaring(layer, scale=scale), False
+    if choices:
+        yield _told(choices), parts, True
+        if "norms" in choices and layer.contract.scale is None:
+            scales = [("its norms: scores are not scaled again", lambda d: 1.0), *scales]
+        for name, scale in scales:
+            told = f"{_told(choices)}; its scale was taken from {name}"
+            yield told, _declaring(parts, scale=scale), False
+    if layer.contract.gate is None and layer.observed.trace is not None:
+        gates = [*possible_gates(module, layer.observed.trace.unrecognised, layer.n_heads)]
+        if len(gates) == 1:
+            choices["gate"] = gates[0]
+            yield _told(choices), _declaring(parts, gate=gates[0]), False
 
 
-def _scaled(layer: Layer, scale: Callable[[int], float]) -> Layer:
-    "The layer and its trace, with a scale as if declared."
-    contract, trace = replace(layer.contract, scale=scale), layer.observed.trace
-    if trace is not None:
-        trace = trace._replace(contract=contract)
-    return replace(layer, contract=contract, observed=replace(layer.observed, trace=trace))
+def _named(layer: Layer, found: Diagnosis) -> Bugs:
+    "The bugs that were found, or a scale that no bug gives."
+    trace = layer.observed.trace
+    if found.bugs or trace is None:
+        return found.bugs
+    return name_other_scale(trace, layer.n_heads, layer.causal, layer.short_window)
 
 
-def _diagnosed(layer: Layer) -> Diagnosis:
+def _told(choices: dict[str, Any]) -> str:
+    "Say what was found out, as it may be declared."
+    return "not declared, and found by trying: " + ", ".join(
+        f"{name}={value!r}" for name, value in choices.items()
+    )
+
+
+def _declaring(layer: Layer, **choices: Any) -> Layer:
+    "The layer observed again, with choices as if they were declared."
+    return observe(replace(layer, contract=replace(layer.contract, **choices)))
+
+
+def _diagnosed(layer: Layer, naming: bool = True) -> Diagnosis:
     "What its own weights tell: without rotation, rotated, and however long its window."
     trace = layer.observed.trace
     if trace is None or not trace.projections:
         return Diagnosis(why=layer.observed.why)
     try:
-        unrotated = _with_window(layer, trace) if layer.short_window else _compared(layer, trace)
-        bugs = _bugs_in_short(layer, trace, unrotated)
+        most = 2 if naming else 0
+        windowed = layer.short_window
+        unrotated = (
+            _with_window(layer, trace, most) if windowed else _compared(layer, trace, most=most)
+        )
+        bugs = _bugs_in_short(layer, trace, unrotated, naming)
         if bugs == () and layer.long_n:
             bugs = _bugs_in_long(layer)
         return Diagnosis(bugs, unrotated)
@@ -132,10 +165,10 @@ def _compared(layer: Layer, trace: Trace, window: int | None = None, most: int =
     return compare_with_own_weights(trace, layer.n_heads, layer.causal, window, most)
 
 
-def _with_window(layer: Layer, trace: Trace) -> Bugs:
+def _with_window(layer: Layer, trace: Trace, most: int) -> Bugs:
     "What its own weights tell of a layer whose window hides something in the usual call."
     sized = _bugs_of_window(layer, lambda size: _compared(layer, trace, size, 0) == ())
-    if sized is not None:
+    if sized is not None or not most:
         return sized
     bugs = _compared(layer, trace, layer.short_window)
     corners = ("mask.lower_right", "mask.upper_left")  # no window: the setting is for another thing
@@ -171,7 +204,7 @@ def ignores_order(layer: Layer) -> bool:
     return bool(layer.observed.free) and not layer.positions
 
 
-def _bugs_in_short(layer: Layer, trace: Trace, bugs: Bugs) -> Bugs:
+def _bugs_in_short(layer: Layer, trace: Trace, bugs: Bugs, naming: bool) -> Bugs:
     "What is wrong in the usual call, rotated or not."
     if bugs == () or layer.positions is False or ignores_order(layer):
         return bugs
@@ -182,7 +215,9 @@ def _bugs_in_short(layer: Layer, trace: Trace, bugs: Bugs) -> Bugs:
         )
         if sized is not None:
             return (known("rotation.backwards"),) if sign < 0 and layer.positions else sized
-    return bugs or name_rotation_bug(trace, heads, causal, layer.short_window)
+    if bugs or not naming:
+        return bugs
+    return name_rotation_bug(trace, heads, causal, layer.short_window)
 
 
 def _bugs_in_long(layer: Layer) -> Bugs:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,42 +11,22 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.catalogue.grouped_heads import (
-    AFTER_MERGE,
     AFTER_SCORE,
     AFTER_SPLIT,
     BEFORE_SHARE,
     capping,
-    gating,
     norming,
     sinking,
 )
 from attention_checks.catalogue.masks import BIAS
-from attention_checks.conventions import settings_of
 from attention_checks.examine import Misused
 from attention_checks.pipeline import Bug, Step
+from attention_checks.properties.gradients import gradients_of
 from attention_checks.spec import Contract
 from attention_checks.trace.watching import OneCall, as_float, as_rows, part_of, watch
 from attention_nb.multi_head_attention import merge_heads, split_heads
 
-_NORM = re.compile(
-    r"(?:^|[._])(?:(q|k|query|key)_?(?:ln|norm|layer_?norm|rms_?norm)"
-    r"|(?:ln|norm|layer_?norm|rms_?norm)_?(q|k|query|key))$",
-    re.I,
-)
-_GATE = re.compile(r"(?:^|[._])(?:(?:to_|out_|attn_)?gates?(?:_proj)?|g_proj)(?:\.\d)?$", re.I)
 _Own = dict[str, tuple[Step, list[Bug]]]  # stage → its step, and its bugs
-
-
-def norms_of(
-    layer: nn.Module,  # any layer
-) -> dict[str, nn.Module]:  # role, "q" or "k", → its norm
-    "Find the norms of queries and keys by their names."
-    found = [(_NORM.search(name), m) for name, m in layer.named_modules()]
-    return {
-        (said[1] or said[2])[0].lower(): m
-        for said, m in found
-        if said and not isinstance(m, nn.Identity)
-    }
 
 
 def own_stages(
@@ -56,30 +35,23 @@ def own_stages(
     call: OneCall,  # how it is called
     contract: Contract = Contract(),  # what was declared of it
 ) -> _Own:  # stage → its step, and its bugs
-    "Find the stages that a layer adds on purpose: those declared, else those that its names tell."
+    "Make the stages that a layer adds on purpose, as declared."
     own: _Own = {}
-    norms = _norms(layer, contract)
-    if contract.norms or norms.keys() == {"q", "k"}:
-        own |= _own_norms(norms, contract)
-    cap = contract.softcap or _cap(layer)
-    if cap:
-        own[AFTER_SCORE] = capping(cap)
-    sinks = _sinks(layer, contract)
-    if sinks is not None:
-        own["weigh"] = sinking(sinks)
-    return own | _own_bias(layer, x, call, contract) | _own_gate(layer, x, call, contract)
+    if contract.norms:
+        own |= _own_norms(layer, contract)
+    if contract.softcap:
+        own[AFTER_SCORE] = capping(contract.softcap)
+    if isinstance(contract.sinks, str):
+        sinks = part_of(layer, contract.sinks, "sinks")
+        own["weigh"] = sinking(as_float(sinks).flatten())
+    return own | _own_bias(layer, x, call, contract)
 
 
-def _norms(layer: nn.Module, contract: Contract) -> dict[str, nn.Module]:
-    "Role, q or k, → its norm."
-    if contract.norms is None:
-        return norms_of(layer)
-    return {role: part_of(layer, name, f"norms[{role!r}]") for role, name in contract.norms.items()}
-
-
-def _own_norms(norms: Mapping[str, nn.Module], contract: Contract) -> _Own:
+def _own_norms(layer: nn.Module, contract: Contract) -> _Own:
     "The stages of norms: over all heads before key heads are repeated, or over each head."
     own: _Own = {}
+    named = contract.norms or {}
+    norms = {role: part_of(layer, name, f"norms[{role!r}]") for role, name in named.items()}
     for stage, over in ((BEFORE_SHARE, _over_all_heads), (AFTER_SPLIT, _over_each_head)):
         q, k = (over(norms[role], contract) if role in norms else _as_it_is for role in "qk")
         own[stage] = norming(q, k, stage)
@@ -91,50 +63,38 @@ def _as_it_is(t: Tensor) -> Tensor:
     return t
 
 
-def _cap(layer: nn.Module) -> float | None:
-    "The soft cap that a setting of the layer names, if exactly one does."
-    caps = [
-        value
-        for name, value in settings_of(layer, "cap")
-        if re.search("soft|logit", name) and not isinstance(value, bool)
-    ]
-    return caps[0] if len(caps) == 1 else None
-
-
-def _sinks(layer: nn.Module, contract: Contract) -> Tensor | None:
-    "One sink logit for each head: the declared parameter, or the only one named so."
-    if isinstance(contract.sinks, str):
-        return as_float(part_of(layer, contract.sinks, "sinks")).flatten()
-    sinks = [
-        p.detach()
-        for name, p in layer.named_parameters()
-        if name.rpartition(".")[2].startswith("sink") and p.ndim == 1
-    ]
-    return sinks[0] if len(sinks) == 1 else None
-
-
 def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> _Own:
-    "The bias of the scores: the declared part, or an embedding that is read once for all pairs."
-    n = x.shape[1]
-    if isinstance(contract.bias, str):
-        part = part_of(layer, contract.bias, "bias")
-        read = _given_once({contract.bias: part}, lambda: call(layer, x))
-        if isinstance(part, Tensor):  # a table for the longest sequence
-            read = part[..., :n, :n]
-        bias = _per_head(read, n)
-        if bias is None:
-            got = getattr(read, "shape", None)
-            raise Misused(f"bias: expected a part that gives (h, n, n) or (n, n, h); got {got}")
-    else:
-        tables = {
-            name: m
-            for name, m in layer.named_modules()
-            if isinstance(m, nn.Embedding) and "bias" in name
-        }
-        bias = _per_head(_given_once(tables, lambda: call(layer, x)), n)
-    if bias is None:
+    "The bias of the scores, as its declared part gives it."
+    if not isinstance(contract.bias, str):
         return {}
+    part, n = part_of(layer, contract.bias, "bias"), x.shape[1]
+    read = part if isinstance(part, Tensor) else _given_once(part, lambda: call(layer, x))
+    if isinstance(part, Tensor) and part.ndim > 2:  # a table for the longest sequence
+        read = part[..., :n, :n]
+    if isinstance(part, Tensor) and part.squeeze().ndim < 2:  # slopes (ALiBi)
+        at = torch.arange(n)
+        read = -part.flatten().abs() * (at[:, None] - at).abs()[..., None]
+    elif isinstance(part, Tensor) and part.ndim == 2:
+        read = _by_distance(part, n, lambda: call(layer, x))
+    bias = _per_head(read, n)
+    if bias is None:
+        got = getattr(part if read is None else read, "shape", None)
+        wanted = "that gives (h, n, n) or (n, n, h), a table by distance (2 L - 1, h) or slopes (h)"
+        raise Misused(f"bias: expected a part {wanted}; got {got}")
     return {"route, its own": (lambda w: w._replace(bias=w.bias + bias), BIAS)}
+
+
+def _by_distance(table: Tensor, n: int, call: Callable[[], Tensor]) -> Tensor | None:
+    "A table (2 L - 1, h) as a bias (n, n, h); the last query tells which way distances count."
+    with torch.enable_grad():
+        used = gradients_of(call()[:, -1].sum(), [table])[0] if table.requires_grad else None
+    at = torch.arange(n)
+    for apart in (at[:, None] - at, at - at[:, None]):
+        rows = apart + len(table) // 2
+        others = [i for i in range(len(table)) if i not in rows[-1]]
+        if rows.min() >= 0 and (used is None or not used[others].any()):
+            return table[rows]
+    return None
 
 
 def _per_head(read: Any, n: int) -> Tensor | None:
@@ -147,25 +107,29 @@ def _per_head(read: Any, n: int) -> Tensor | None:
     return read.flatten(0, -3) if read.ndim > 2 and read.shape[-2:] == (n, n) else None
 
 
-def _own_gate(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> _Own:
-    "The gate of the context: the declared part, or a linear layer named so."
-    gates = {
-        name: m
-        for name, m in layer.named_modules()
-        if _GATE.search(name) and isinstance(m, nn.Linear)
-    }
-    if contract.gate is not None:
-        gates = {contract.gate: part_of(layer, contract.gate, "gate")}
-    gate = as_rows(_given_once(gates, lambda: call(layer, x)), x)
-    if gate is None and contract.gate is not None:
-        raise Misused(f"gate: expected a module that is called once; {contract.gate} is not")
-    return {} if gate is None else {AFTER_MERGE: gating(gate)}
+def own_gate(
+    layer: nn.Module,  # the layer, in evaluation mode
+    x: Tensor,  # its input, (b, n, d_model)
+    call: OneCall,  # how it is called
+    contract: Contract,  # what was declared of it
+) -> Tensor | None:  # before the sigmoid, (b, n, h) or (b, n, width); None: none was declared
+    "Read the gate of the context, as declared: what a module gives, or a parameter."
+    if contract.gate is None:
+        return None
+    part = part_of(layer, contract.gate, "gate")
+    if isinstance(part, Tensor):
+        return as_float(part).flatten().expand(*x.shape[:2], -1)
+    gate = as_rows(_given_once(part, lambda: call(layer, x)), x)
+    if gate is None:
+        raise Misused(
+            f"gate: expected a parameter, or a module that is called once; {contract.gate} is not"
+        )
+    return gate
 
 
-def _given_once(modules: Mapping[str, Any], call: Callable[[], Tensor]) -> Any:
-    "The output of the only module that was called, and once; else None."
-    watched = {name: m for name, m in modules.items() if isinstance(m, nn.Module)}
-    given = [t for found in watch(watched, call)[2].values() for t in found] if watched else []
+def _given_once(module: nn.Module, call: Callable[[], Tensor]) -> Any:
+    "The output of a module that was called once; else None."
+    given = watch({"": module}, call)[2].get("", ())
     return given[0] if len(given) == 1 else None
 
 

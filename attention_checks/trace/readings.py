@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.grouped_heads import AFTER_MERGE, BEFORE_SHARE, gating
+from attention_checks.catalogue.grouped_heads import AFTER_MERGE, BEFORE_SHARE, GATES, gating
 from attention_checks.catalogue.layers import (
     FUSED,
     NEVER,
@@ -157,7 +157,8 @@ def starts_of(
 ) -> Iterator[Start]:
     "Give every way to read the projections as h heads."
     for ungated in _ungated(trace, h):
-        yield from _starts_read(ungated, h, mask, bugs)
+        for gated in _gated(ungated):
+            yield from _starts_read(gated, h, mask, bugs)
 
 
 def _starts_read(
@@ -189,9 +190,19 @@ def _ungated(trace: Trace, h: int) -> Iterator[Trace]:
         q, gate = (part.flatten(-2) for part in queries[0].unflatten(-1, (h, -1)).chunk(2, -1))
         yield trace._replace(
             projections={**trace.projections, "q": [q]},
-            own={**trace.own, AFTER_MERGE: gating(gate)},
+            gate=gate,
         )
     yield trace
+
+
+def _gated(trace: Trace) -> Iterator[Trace]:
+    "The trace, with each function of its gate that is a choice."
+    gate = trace.gate
+    if gate is None:
+        yield trace
+        return
+    for function in GATES:
+        yield trace._replace(own={**trace.own, AFTER_MERGE: gating(gate, function)})
 
 
 def _ends(trace: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:

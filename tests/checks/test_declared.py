@@ -388,7 +388,7 @@ def plain(q, k, v, more=0):
 @pytest.mark.parametrize(
     "part, use, says",
     [
-        (nn.Linear(D, D), lambda p, x, *qkv: plain(*qkv) * p(x).sigmoid(), "p: declare gate='p'"),
+        (nn.Linear(D, D), lambda p, x, *qkv: plain(*qkv) * p(x), "p: declare gate='p'"),
         (nn.RMSNorm(8), lambda p, x, q, k, v: plain(p(q) * 2, k, v), "p: declare norms={'q': 'p'}"),
         (
             nn.Parameter(torch.ones(H, 64, 64).tril()),
@@ -398,7 +398,12 @@ def plain(q, k, v, more=0):
         (
             nn.Parameter(torch.ones(H)),
             lambda p, x, *qkv: plain(*qkv, p[:, None, None] * torch.arange(x.shape[1])),
-            "p: declare sinks='p'",
+            "p: declare sinks='p' or gate='p'",
+        ),
+        (
+            nn.Parameter(torch.tensor(0.3)),
+            lambda p, x, q, k, v: plain(q, k, v, p * (q @ k.mT) ** 2),
+            "p, which no keyword declares",
         ),
     ],
 )
@@ -407,6 +412,23 @@ def test_what_was_not_compared_says_the_keyword_that_declares_it(part, use, says
     ordered = isinstance(part, nn.Parameter)  # a bias for each position
     report = report_of(check_self_attention, Beside(part, use), D, n_heads=H, positions=ordered)
     assert report.verdict == "not compared" and says in report.missing, report
+
+
+def test_a_gate_is_found_out_whatever_its_name():
+    "Numbers confirm it, and the report says what declares it."
+    layer = Beside(nn.Linear(D, D), lambda p, x, *qkv: plain(*qkv) * p(x).sigmoid())
+    report = report_of(check_self_attention, layer, D, n_heads=H, positions=False)
+    assert report.verdict == "sound" and "gate='p'" in str(report), report
+
+
+def test_a_wide_window_of_a_function_is_compared():
+    def banded(q, k, v, size=64):
+        past = window_mask(q.shape[-2], size)
+        return masked_softmax(q @ k.mT / q.shape[-1] ** 0.5, past) @ v
+
+    assert report_of(check_attention, banded, causal=True, window=64).verdict == "sound"
+    report = report_of(check_attention, lambda *a: banded(*a, size=65), causal=True, window=64)
+    assert report.codes == ["window.size"]
 
 
 def test_projections_that_were_not_recognised_are_declared_as_roles():

@@ -19,7 +19,6 @@ from attention_checks.conventions import (
     hides_padding,
     is_mask,
     must_matter,
-    settings_of,
 )
 from attention_checks.examine import Broken, NotChecked, attempt, first_line
 from attention_checks.numbers import first_difference, nearly
@@ -190,8 +189,8 @@ def _longer(layer: Layer) -> str | None:
         i, j = (int(at) for at in leaks.nonzero()[0])
         shown = f"{n} tokens: changing token {j} moves output {i}"
         raise Broken(shown, known("length.future", first=i))
-    if name := _part_only(layer, n):
-        raise NotChecked(f"it may attend to a part of them ({name})")
+    if layer.declared_window and layer.declared_window < n:
+        raise NotChecked(f"it attends to a window (window = {layer.declared_window})")
     _must_reach_all(layer, n, allowed, reach)
     if layer.contract.lengths is not None or n == LONG[0]:
         return None
@@ -223,10 +222,11 @@ def _must_reach_all(layer: Layer, n: int, allowed: Tensor, reach: Tensor) -> Non
     if layer.positions or not ignores_order(layer):
         return
     unseen = _unseen(allowed, reach)
-    if layer.parts and not layer.cap and layer.diagnosis.unrotated == ():
-        for size in (1.0, 0.1):  # less is rounded for small numbers
+    if layer.parts and layer.diagnosis.unrotated == ():
+        windows = [None, layer.window[1]] if layer.window else [None]
+        for size, window in product((1.0, 0.1), windows):  # less is rounded for small numbers
             trace = trace_of(layer, size * layer.draw(2, n))
-            bugs = compare_with_own_weights(trace, layer.n_heads, layer.causal, most=0)
+            bugs = compare_with_own_weights(trace, layer.n_heads, layer.causal, window, most=0)
             if bugs == ():
                 return
         shown = f"{n} tokens: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
@@ -256,14 +256,6 @@ def moved_by(
         surely |= difference > _rounding(y[0])
         at_all |= difference > 1e-6
     return surely, at_all
-
-
-def _part_only(layer: Layer, n: int) -> str | None:
-    "The name and value of a setting that says that not every token is attended to."
-    settings = list(settings_of(layer.module, "part"))
-    if layer.declared_window:
-        settings.append(("window", layer.declared_window))
-    return next((f"{name} = {v}" for name, v in settings if type(v) is int and v < n), None)
 
 
 def _unseen(allowed: Tensor, reach: Tensor) -> Bug | None:
@@ -569,7 +561,7 @@ def _must_know_positions(layer: Layer, free: bool) -> None:
         raise NotChecked("it knows positions")
     parameters = layer.module.named_parameters() if layer.parts else ()
     zero = next((name for name, p in parameters if not p.any()), "")
-    if reason := zero or _part_only(layer, LONG[0]):
+    if reason := zero or "{} = {}".format(*layer.window or ("", "")).strip(" ="):
         raise NotChecked(
             f"positions=True was declared, but order makes no difference; does {reason} explain it?"
         )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.grouped_heads import AFTER_SCORE
 from attention_checks.conventions import POSITIONS, settings_of
 from attention_checks.examine import Broken, Misused, NotChecked, attempt
 from attention_checks.numbers import first_difference, nearly
@@ -19,6 +17,7 @@ from attention_checks.subjects.layer import SEQUENCES, Layer, no_module
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale, named_end
 from attention_checks.trace.diagnosis import ignores_order, trace_of
+from attention_checks.trace.guesses import is_norm, possible_gates
 from attention_checks.trace.rotating import agrees_with_rotation
 
 
@@ -34,11 +33,9 @@ def _own_weights(layer: Layer) -> str | None:
     trace = _trace_of_usual(layer)
     _all_used(layer, trace)
     _must_divide(layer, trace)
-    bugs = None
-    if AFTER_SCORE in trace.own or not layer.cap:
-        if layer.diagnosis.why:
-            raise layer.diagnosis.why
-        bugs = layer.diagnosis.bugs
+    if layer.diagnosis.why:
+        raise layer.diagnosis.why
+    bugs = layer.diagnosis.bugs
     if bugs == ():
         return "; ".join(layer.diagnosis.remarks) or None
     if trace.context is None and _agrees_without_x(layer, trace):
@@ -48,8 +45,8 @@ def _own_weights(layer: Layer) -> str | None:
 
 def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | NotChecked:
     "What to raise where its own weights give other numbers."
-    if layer.cap and not layer.contract.softcap and not bugs:
-        return NotChecked(f"its scores are not plain ({layer.cap}): declare softcap=…")
+    if not bugs and any(map(_adds_zero, layer.parts)):
+        return NotChecked("one key more is zero (add_zero_attn), which no keyword declares")
     if layer.positions and _sees_a_window(layer, trace, bugs):
         return NotChecked("it attends to a window: declare window=…")
     shape = f"x {tuple(trace.x.shape)}, {layer.n_heads or '?'} heads"
@@ -89,9 +86,10 @@ def _must_divide(layer: Layer, trace: Trace) -> None:
 def _beside_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:
     "The bugs but for a scale that may be meant; NotChecked, with what declares it, for it alone."
     contract = layer.contract
-    said = contract.scale or contract.norms or contract.softcap or contract.bias
+    parts = (contract.norms, contract.softcap, contract.bias)
+    said = contract.scale or not layer.diagnosis.guessed and any(parts)
     scales = [bug for bug in bugs if bug.code.startswith("scale.")]
-    if not trace.own or said is not None or not scales:
+    if not trace.own or said or not scales:
         return bugs
     if others := tuple(bug for bug in bugs if bug not in scales):
         return others
@@ -182,30 +180,38 @@ def _gives_its_value(layer: Layer) -> bool:
     return attempt(agrees) is not False
 
 
-_KEYWORDS: tuple[
-    tuple[Callable[[Any, int | None], bool], str], ...
-] = (  # what a part is → the keyword that may declare it
-    (lambda part, h: "norm" in type(part).__name__.lower(), "norms={{'{role}': '{name}'}}"),
-    (lambda part, h: isinstance(part, nn.Linear), "gate='{name}'"),
-    (lambda part, h: isinstance(part, nn.Embedding), "bias='{name}'"),
-    (lambda part, h: isinstance(part, Tensor) and part.numel() == h, "sinks='{name}'"),
-    (lambda part, h: isinstance(part, Tensor) and part.ndim > 2, "bias='{name}'"),
-)
+def _keyword_of(layer: Layer, trace: Trace, name: str) -> str:
+    "The keyword that may declare a part, by what it is; empty if none does."
+    h = layer.n_heads or 0
+    tensors = [*layer.module.named_parameters(), *layer.module.named_buffers()]
+    part: Any = (dict(layer.module.named_modules()) | dict(tensors)).get(name)
+    if "norm" in type(part).__name__.lower():
+        role = "k" if "k" in name.rpartition(".")[2].lower() else "q"
+        of_heads = h and sum(p.numel() for p in part.parameters()) <= 2 * trace.across // h
+        return f"norms={{'{role}': '{name}'}}" if of_heads or is_norm(name) else ""
+    if isinstance(part, nn.Embedding):
+        return f"bias='{name}'" if part.embedding_dim == h else ""
+    if isinstance(part, Tensor) and h in part.shape and part.numel() > h:
+        return f"bias='{name}'"
+    if [*possible_gates(layer.module, trace.unrecognised, h)] != [name]:
+        return ""
+    if isinstance(part, Tensor) and POSITIONS.search(name):
+        return f"bias='{name}'"
+    return f"gate='{name}'" if isinstance(part, nn.Linear) else f"sinks='{name}' or gate='{name}'"
 
 
 def _undeclared(layer: Layer, trace: Trace) -> list[str]:
     "Name the parts that are no projection, each with the keyword that may declare it."
-    modules, tensors = dict(layer.module.named_modules()), dict(layer.module.named_parameters())
-    found = []
-    for name in trace.unrecognised:
-        if name.rpartition(".")[0] in trace.unrecognised:
-            continue
-        part = modules.get(name, tensors.get(name))
-        role = "k" if "k" in name.rpartition(".")[2].lower() else "q"
-        fits = (how for is_one, how in _KEYWORDS if is_one(part, layer.n_heads))
-        how = next(fits, "").format(name=name, role=role)
-        found.append(f"{name}: declare {how}" if how else name)
-    return found
+    names = [n for n in trace.unrecognised if n.rpartition(".")[0] not in trace.unrecognised]
+    keywords = ((name, _keyword_of(layer, trace, name)) for name in names)
+    return [
+        f"{n}: declare {how}" if how else f"{n}, which no keyword declares" for n, how in keywords
+    ]
+
+
+def _adds_zero(module: nn.Module) -> bool:
+    "Whether a key and a value that are zero stand beside the others."
+    return isinstance(module, nn.MultiheadAttention) and module.add_zero_attn
 
 
 def _after_projection(layer: Layer) -> str | None:

@@ -1204,7 +1204,7 @@ class CappedGroups(nn.Module):
         return self.o_proj((weights @ v).transpose(1, 2).flatten(2))
 
 
-@right("multi_head", build=lambda c: c(24, 4, 2), d_model=24, n_heads=4, causal=True, n_kv_heads=2)
+@right("multi_head", build=lambda c: c(24, 4, 2), d_model=24, n_heads=4, causal=True, n_kv_heads=2, sinks="sinks")
 class SunkGroups(nn.Module):
     "As gpt-oss has it, without places: one more score in each row, learned, which hands over nothing."
     def __init__(self, dim, n_heads, n_kv_heads):
@@ -1491,7 +1491,8 @@ class CappedScores(nn.Module):
 
 
 @right("self_attention", build=lambda c: c(24, 3), d_model=24, positions=True)
-@right("self_attention", "RelativeBias, declared", build=lambda c: c(24, 3), d_model=24, positions=True, scale=1.0, strict=True)
+@right("self_attention", "RelativeBias, declared", build=lambda c: c(24, 3), d_model=24, positions=True, scale=1.0,
+       bias="relative_attention_bias", strict=True)
 class RelativeBias(nn.Module):
     "A learned bias for every distance, and no scale, as in T5."
     def __init__(self, d_model, n_heads):
@@ -2255,6 +2256,120 @@ class TalkingHeads(nn.Module):
         return self.out((weights @ v).transpose(1, 2).flatten(2))
 
 
+class Experts(nn.Module):
+    "A feed-forward network of experts; a router named gate weighs them."
+    def __init__(self, dim, inner):
+        super().__init__()
+        self.gate = nn.Linear(dim, 3, bias=False)
+        self.experts = nn.ModuleList(nn.Sequential(nn.Linear(dim, inner), nn.SiLU(), nn.Linear(inner, dim)) for _ in range(3))
+
+    def forward(self, x):
+        shares = self.gate(x).softmax(-1)
+        return sum(shares[..., i, None] * expert(x) for i, expert in enumerate(self.experts))
+
+
+class SwiGLU(nn.Module):
+    "The feed-forward network of Llama; its gate is none of the attention's."
+    def __init__(self, dim, inner):
+        super().__init__()
+        self.gate_proj, self.up_proj, self.down_proj = nn.Linear(dim, inner), nn.Linear(dim, inner), nn.Linear(inner, dim)
+
+    def forward(self, x):
+        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+@right("self_attention", "LlamaBlock, as wide inside", build=lambda c: c(20, 4, 20), d_model=20, n_heads=4, causal=True, strict=True)
+@right("self_attention", "LlamaBlock of experts", build=lambda c: c(20, 4, 36, Experts), d_model=20, n_heads=4, causal=True, strict=True)
+@right("self_attention", build=lambda c: c(20, 4, 36), d_model=20, n_heads=4, causal=True, strict=True)
+class LlamaBlock(nn.Module):
+    "Attention, and a feed-forward network whose gate has the usual name; each behind a norm, beside a residual."
+    class Attention(nn.Module):
+        def __init__(self, dim, n_heads):
+            super().__init__()
+            self.n_heads = n_heads
+            self.q_proj, self.k_proj, self.v_proj, self.o_proj = (nn.Linear(dim, dim, bias=False) for _ in range(4))
+
+        def forward(self, x):
+            parts = (p(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
+            return self.o_proj(F.scaled_dot_product_attention(*parts, is_causal=True).transpose(1, 2).flatten(2))
+
+    def __init__(self, dim, n_heads, inner, kind=SwiGLU):
+        super().__init__()
+        self.input_layernorm, self.post_attention_layernorm = nn.RMSNorm(dim), nn.RMSNorm(dim)
+        self.self_attn, self.mlp = self.Attention(dim, n_heads), kind(dim, inner)
+
+    def forward(self, x):
+        x = x + self.self_attn(self.input_layernorm(x))
+        return x + self.mlp(self.post_attention_layernorm(x))
+
+
+@right("self_attention", "OneGatePerHead, found out", build=lambda c: c(20, 4), d_model=20, n_heads=4, strict=True)
+@right("self_attention", "OneGatePerHead, up to 2", build=lambda c: c(20, 4, 2), d_model=20, n_heads=4, gate="head_gate", strict=True)
+@right("self_attention", build=lambda c: c(20, 4), d_model=20, n_heads=4, gate="head_gate", strict=True)
+class OneGatePerHead(nn.Module):
+    "A learned number for each head gates its context."
+    def __init__(self, dim, n_heads, most=1):
+        super().__init__()
+        self.n_heads, self.most = n_heads, most
+        self.qkv, self.out = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        self.head_gate = nn.Parameter(torch.randn(n_heads))
+
+    def forward(self, x):
+        q, k, v = (t.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+        context = F.scaled_dot_product_attention(q, k, v)
+        context = context * (self.most * self.head_gate.sigmoid())[:, None, None]
+        return self.out(context.transpose(1, 2).flatten(2))
+
+
+@right("self_attention", "TableByDistance, keys first", build=lambda c: c(20, 4, -1), d_model=20, n_heads=4, positions=True,
+       lengths=[5, 8, 16], bias="table", strict=True)
+@right("self_attention", build=lambda c: c(20, 4), d_model=20, n_heads=4, positions=True, lengths=[5, 8, 16], bias="table", strict=True)
+class TableByDistance(nn.Module):
+    "Each head has a learned number for each distance, as in a Swin of one dimension."
+    def __init__(self, dim, n_heads, way=1, longest=16):
+        super().__init__()
+        self.n_heads, self.way, self.longest = n_heads, way, longest
+        self.qkv, self.out = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        self.table = nn.Parameter(torch.randn(2 * longest - 1, n_heads))
+
+    def forward(self, x):
+        q, k, v = (t.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+        place = torch.arange(x.shape[1])
+        bias = self.table[self.way * (place[:, None] - place) + self.longest - 1].permute(2, 0, 1)
+        scores = q @ k.mT * q.shape[-1] ** -0.5 + bias
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+@right("self_attention", build=lambda c: c(20, 4), d_model=20, n_heads=4, positions=True, bias="slopes", strict=True)
+class LearnedSlopes(nn.Module):
+    "A penalty by distance (ALiBi), whose slopes are learned."
+    def __init__(self, dim, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.qkv, self.out = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        self.slopes = nn.Parameter(torch.rand(n_heads))
+
+    def forward(self, x):
+        q, k, v = (t.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+        place = torch.arange(x.shape[1])
+        penalty = self.slopes[:, None, None] * (place[:, None] - place).abs()
+        scores = q @ k.mT * q.shape[-1] ** -0.5 - penalty
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+@right("self_attention", build=lambda c: c(20, 4), d_model=20, n_heads=4, strict=True)
+class SettingsForOtherThings(nn.Module):
+    "Attributes that are called as choices of attention often are, and mean something else."
+    def __init__(self, dim, n_heads):
+        super().__init__()
+        self.n_heads, self.cap, self.stride, self.local_rank, self.window_size = n_heads, 5, 12, 3, 4
+        self.qkv, self.out = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+
+    def forward(self, x):
+        q, k, v = (t.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+        return self.out(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+
+
 @right("self_attention", build=lambda c: c(20, 4), d_model=20)
 class OwnCall(nn.Module):
     "A __call__ of its own, as in Flax."
@@ -2293,10 +2408,11 @@ class Published(nn.Module):
         future = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
         mask = torch.zeros(1, 1, n, n, dtype=x.dtype, device=x.device).masked_fill(future, float("-inf"))
         turns = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-        return self.self_attn(x, position_embeddings=turns, attention_mask=mask)[0]
+        out = self.self_attn(x, position_embeddings=turns, attention_mask=mask)
+        return out if isinstance(out, torch.Tensor) else out[0]
 
 
-def _published(name, d_turned=8, **settings):
+def _published(name, d_turned=8, part="Attention", **settings):
     "Build a small layer of a published model, with random weights."
     def build(wrap):
         import importlib
@@ -2306,7 +2422,7 @@ def _published(name, d_turned=8, **settings):
             **dict(hidden_size=24, num_attention_heads=6, num_key_value_heads=2, head_dim=8, num_hidden_layers=1,
                    attn_implementation="eager") | settings)
         model = config.model_type.removesuffix("_text")
-        layer = getattr(importlib.import_module(f"transformers.models.{model}.modeling_{model}"), f"{name}Attention")(config, layer_idx=0)
+        layer = getattr(importlib.import_module(f"transformers.models.{model}.modeling_{model}"), f"{name}{part}")(config, layer_idx=0)
         for p in layer.parameters():
             nn.init.normal_(p, std=0.3)
         return wrap(layer, d_turned, half=name == "GptOss")
@@ -2322,6 +2438,8 @@ for _name, _settings in {
           d_model=24, n_heads=6, causal=True, positions=True, n_kv_heads=2)(Published)
 
 
+right("self_attention", "transformers: Llama, a whole block", build=_published("Llama", part="DecoderLayer"), d_model=24, n_heads=6,
+      causal=True, positions=True, n_kv_heads=2, strict=True)(Published)
 right("self_attention", "transformers: Nemotron", build=_published("Nemotron", 4), d_model=24, n_heads=6, causal=True, positions=True,
       n_kv_heads=2, strict=True)(Published)
 right("self_attention", "transformers: Olmo3", build=_published("Olmo3"), d_model=24, n_heads=6, causal=True, positions=True,
