@@ -183,6 +183,15 @@ def begun(tmp_path_factory) -> Path:
     return book
 
 
+@pytest.fixture(autouse=True)
+def loud(request, monkeypatch):
+    """In the tests of the checks an error that a line of the checks raises is an error,
+    and never a finding or a note.
+    """
+    if "checks" in request.path.parts:
+        monkeypatch.setattr("attention_checks.examine.LOUD", True)
+
+
 @pytest.fixture(scope="session", name="modules")
 def _modules() -> dict[str, Path]:
     "The exported modules by name, in the order of their notebooks."

@@ -132,4 +132,4 @@ def test_the_command_tries_ranks(tmp_path: Path, capsys):
     assert main(["check", *target]) == 1
     assert "passing.own_keys" in capsys.readouterr().out
     assert main(["check", f"{file}:attend", "--order", "zigzag"]) == 2
-    assert "--order is for ranks" in capsys.readouterr().err
+    assert "--order is for distributed" in capsys.readouterr().err
