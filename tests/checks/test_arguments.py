@@ -43,7 +43,7 @@ REFUSED = [
     ("attention", (attention,), {"mask": "inverted"}),
     ("attention", (attention,), {"scale": "1/8"}),
     ("attention", (attention,), {"scales": 1.0}),
-    *[("attention", (attention,), {"window": window}) for window in (0, 2.0, 33)],
+    *[("attention", (attention,), {"window": window}) for window in (0, 2.0, 129)],
     ("flash", (3,), {}),
     ("softmax", (lambda: 0,), {}),
     ("softmax", (nn.Softmax,), {}),
