@@ -122,11 +122,11 @@ def _guesses(layer: Layer) -> Iterator[tuple[str, Layer, bool]]:
 
 
 def _named(layer: Layer, found: Diagnosis) -> Bugs:
-    "The bugs that were found, or a scale that no bug gives."
-    trace = layer.observed.trace
-    if found.bugs or trace is None:
-        return found.bugs
-    return name_other_scale(trace, layer.n_heads, layer.causal, layer.short_window)
+    "The bugs that were found; one scale that no bug gives comes before two bugs."
+    trace, bugs = layer.observed.trace, found.bugs
+    if trace is None or bugs is not None and len(bugs) < 2:
+        return bugs
+    return name_other_scale(trace, layer.n_heads, layer.causal, layer.short_window) or bugs
 
 
 def _told(choices: dict[str, Any]) -> str:

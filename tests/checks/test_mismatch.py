@@ -13,6 +13,7 @@ from attention_checks.trace.diagnosis import examined
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from attention_nb.softmax import softmax
 from tests.checks.finding import report_of
+from tests.checks.made import Made, heads_of
 
 D, H, H_KV, D_HEAD = 24, 6, 2, 4
 NORMS = {"q": "q_norm", "k": "k_norm"}
@@ -292,3 +293,16 @@ class NormedLast(Grouped):
 def test_norms_may_follow_the_rotation(values, verdict):
     "Both orders are designs; a difference from both is a bug."
     assert said(layer_with(base=NormedLast, values=values), norms=NORMS) == verdict
+
+
+def test_one_scale_comes_before_two_bugs():
+    "0.1 is nearly ln 2 / √48: a softmax of powers of 2 over scores divided by √d_model fits, too."
+
+    def use(layer, x):
+        q, k, v = heads_of(layer, x)
+        return layer.out_proj(merge_heads(softmax(0.1 * q @ k.mT, -1) @ v))
+
+    parts = {name: nn.Linear(48, 48) for name in ("q_proj", "k_proj", "v_proj", "out_proj")}
+    torch.manual_seed(0)
+    report = report_of(check_self_attention, Made(use, **parts), 48, n_heads=4, positions=False)
+    assert report.codes == ["scale.head_constant"], report

@@ -51,11 +51,11 @@ def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | Not
         return NotChecked("it attends to a window: declare window=…")
     shape = f"x {tuple(trace.x.shape)}, {layer.n_heads or '?'} heads"
     shown = f"{shape}: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
+    if len(bugs) != 1:  # one scale that no bug gives comes before two bugs
+        scale = name_other_scale(trace, layer.n_heads, layer.causal, layer.short_window)
+        bugs = _beside_scale(layer, trace, scale) if scale else bugs
     if bugs:
         return Broken(shown, bugs)
-    scale = name_other_scale(trace, layer.n_heads, layer.causal, layer.short_window)
-    if scale:
-        return Broken(shown, _beside_scale(layer, trace, scale))
     if why := _more_than_projections(layer, trace):
         return NotChecked(f"no reference could be built: {why}")
     return Broken(shown, known("layer.unknown"))
