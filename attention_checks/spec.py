@@ -200,12 +200,12 @@ class Contract:
         of_functions=lambda value: not isinstance(value, str),
     )
     gate: str | None = _choice(
-        None, _attribute, "the module whose sigmoid gates the context", *_LAYERS
+        None, _attribute, "the module or parameter that gates the context", *_LAYERS
     )
     bias: str | Callable[[int, int, int], Tensor] | None = _choice(
         None,
         _bias,
-        "what is added to the scores: of a layer the module that gives it; of a function"
+        "what is added to the scores: of a layer the part that gives it; of a function"
         " bias(n_heads, n_q, n_k) → (h, n_q, n_k)",
         *_ATTENTION,
         of_functions=callable,
