@@ -603,7 +603,7 @@ def test_the_code_of_a_figure_is_folded():
         cell = nbformat.v4.new_code_cell(code, id="it-show", outputs=[drawing])
         assert notebooks.folded(cell) == bool(tags)
         notebooks.prepare(cell)
-        assert cell.metadata.tags == tags
+        assert cell.metadata.tags == ["figure", *tags]
 
 
 def test_sentences_are_wrapped_and_columns_are_not():
