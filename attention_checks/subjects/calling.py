@@ -245,8 +245,8 @@ def needed_by(module: Any) -> list[str]:
 
 def call_torch_mha(
     m: nn.MultiheadAttention, x: Tensor, causal: bool, memory: Tensor | None = None, **options: Any
-) -> tuple[Tensor, Any]:
-    "nn.MultiheadAttention over x, or over x and a memory, whatever its layout."
+) -> tuple[Any, ...]:
+    "nn.MultiheadAttention over x, or over x and a memory, whatever its layout and what it returns."
     if causal:
         n = x.shape[1]
         future = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
@@ -255,8 +255,8 @@ def call_torch_mha(
     kv = q
     if memory is not None:
         kv = memory if m.batch_first else memory.transpose(0, 1)
-    output, weights = m(q, kv, kv, **options)
-    return output if m.batch_first else output.transpose(0, 1), weights
+    output, rest = first_tensor(m(q, kv, kv, **options))
+    return output if m.batch_first else output.transpose(0, 1), *rest
 
 
 def how_to_call_both(

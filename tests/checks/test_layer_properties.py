@@ -625,3 +625,19 @@ def test_the_size_of_a_declared_window_is_fitted(seen):
     assert codes_of(check_self_attention, masked(window(4)), 12, window=4, positions=False) == []
     report = report_of(check_self_attention, masked(window(seen)), 12, window=4)
     assert report.codes == ["window.size"] and f"attends to {seen} tokens" in report.bugs[0]
+
+
+class OneTensor(nn.MultiheadAttention):
+    "A subclass that demands all three, and returns the output alone."
+
+    def forward(self, query, key=None, value=None, attn_mask=None):
+        if key is None:
+            raise ValueError("key and value must be given")
+        return super().forward(query, key, value, attn_mask=attn_mask, need_weights=False)[0]
+
+
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_a_subclass_of_torchs_layer_may_return_the_output_alone(batch_first):
+    layer = OneTensor(24, 3, batch_first=batch_first)
+    report = report_of(check_self_attention, layer, 24, mask=("attn_mask", "blocked"))
+    assert report.verdict == "sound", report
