@@ -559,7 +559,8 @@ def _expect_kinds(kinds: Any, pattern: Any) -> list[str]:
     if not isinstance(kinds, Mapping) or not all(callable(make) for make in kinds.values()):
         raise TypeError("kinds: expected a dict of functions that make a block, by name; "
                         f"got {kinds!r:.60}")
-    names = list(pattern) if isinstance(pattern, (list, tuple)) else []
+    listed = isinstance(pattern, (list, tuple)) and all(isinstance(name, str) for name in pattern)
+    names = list(pattern) if listed else []
     if not names or not {*names} <= {*kinds}:
         raise ValueError(f"pattern: expected some of the names {sorted(kinds)}; got {pattern!r:.60}")
     return names
