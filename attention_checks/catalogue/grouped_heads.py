@@ -153,7 +153,7 @@ def sinking(
     )
 
 
-GATES: list[Callable[[Tensor], Tensor]] = [  # what may be applied to a gate
+GATES: list[Callable[[Tensor], Tensor]] = [  # its activation functions
     torch.sigmoid,
     lambda gate: 2 * gate.sigmoid(),
     torch.tanh,
@@ -162,7 +162,7 @@ GATES: list[Callable[[Tensor], Tensor]] = [  # what may be applied to a gate
 
 
 def gating(
-    gate: Tensor,  # before the sigmoid, (b, n, h) or (b, n, width)
+    gate: Tensor,  # before its activation function, (b, n, h) or (b, n, width)
     function: Callable[[Tensor], Tensor] = torch.sigmoid,  # one of GATES
 ) -> tuple[Step, list[Bug]]:  # for the stage after `merge`: the correct step, and the bugs
     "Make the steps of a gate."

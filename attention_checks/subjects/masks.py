@@ -12,7 +12,7 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.pipeline import Bug
 
-Form = Callable[[Tensor], Tensor]  # makes a mask that code takes of another one
+Form = Callable[[Tensor], Tensor]  # turns a mask into one that code takes
 
 # of a mask (b, h, n_q, n_k); one of keys takes the last query's row, which may see all of the past
 PLAIN, OF_KEYS = "(n_q, n_k)", ("(b, n_k)", "(b, 1, 1, n_k)")
@@ -33,7 +33,7 @@ TRANSPOSED: dict[str, Form] = {  # wrong for any mask: keys before queries
 class Meaning(NamedTuple):
     "What the entries of a mask mean."
 
-    otherwise: str  # how a mask of another meaning is taken, if it is taken so
+    otherwise: str  # what is said where a mask of another meaning is taken so
     made: Mapping[str, Form]  # in words → of a boolean mask, True = may attend
 
     @property

@@ -42,7 +42,7 @@ class Trace(NamedTuple):
     tables: list[Tensor]  # vectors that it keeps, perhaps frequencies of a rotation, (d,)
     own: Mapping[str, tuple[Step, list[Bug]]]  # stages of its own, such as a soft cap; their bugs
     rotations: list[Tensor] = []  # complex numbers that may rotate pairs of features, (n, pairs)
-    gate: Tensor | None = None  # of the context, before the sigmoid, (b, n, h) or (b, n, width)
+    gate: Tensor | None = None  # of the context, before its activation, (b, n, h | width)
     contract: Contract = Contract()  # what was declared of it
     memory: Tensor | None = None  # what keys and values are made of; None: the input
 

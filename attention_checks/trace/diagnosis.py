@@ -52,7 +52,7 @@ def diagnose(layer: Layer) -> Layer:
     found = _diagnosed(layer)
     if found.bugs is None and to_name is not None:
         again = _diagnosed(to_name)
-        if bugs := _named(to_name, again):
+        if bugs := fewest_bugs(to_name, again.bugs):
             return replace(to_name, diagnosis=replace(again, bugs=bugs, guessed=True))
     return replace(layer, diagnosis=found)
 
@@ -121,9 +121,12 @@ def _guesses(layer: Layer) -> Iterator[tuple[str, Layer, bool]]:
             yield _told(choices), _declaring(parts, gate=gates[0]), False
 
 
-def _named(layer: Layer, found: Diagnosis) -> Bugs:
-    "The bugs that were found; one scale that no bug gives comes before two bugs."
-    trace, bugs = layer.observed.trace, found.bugs
+def fewest_bugs(
+    layer: Layer,  # as it was observed
+    bugs: Bugs,  # that were found
+) -> Bugs:
+    "The bugs that were found; one scale that no bug gives comes before two bugs, or none known."
+    trace = layer.observed.trace
     if trace is None or bugs is not None and len(bugs) < 2:
         return bugs
     return name_other_scale(trace, layer.n_heads, layer.causal, layer.short_window) or bugs

@@ -112,7 +112,7 @@ def own_gate(
     x: Tensor,  # its input, (b, n, d_model)
     call: OneCall,  # how it is called
     contract: Contract,  # what was declared of it
-) -> Tensor | None:  # before the sigmoid, (b, n, h) or (b, n, width); None: none was declared
+) -> Tensor | None:  # before its activation function, (b, n, h) or (b, n, width); None: none
     "Read the gate of the context, as declared: what a module gives, or a parameter."
     if contract.gate is None:
         return None

@@ -561,7 +561,8 @@ def _must_know_positions(layer: Layer, free: bool) -> None:
         raise NotChecked("it knows positions")
     parameters = layer.module.named_parameters() if layer.parts else ()
     zero = next((name for name, p in parameters if not p.any()), "")
-    if reason := zero or "{} = {}".format(*layer.window or ("", "")).strip(" ="):
+    window = "{} = {}".format(*layer.window) if layer.window else ""
+    if reason := zero or window:
         raise NotChecked(
             f"positions=True was declared, but order makes no difference; does {reason} explain it?"
         )

@@ -15,8 +15,8 @@ from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
 from attention_checks.subjects.layer import SEQUENCES, Layer, no_module
 from attention_checks.trace import Trace
-from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale, named_end
-from attention_checks.trace.diagnosis import ignores_order, trace_of
+from attention_checks.trace.comparing import compare_with_own_weights, named_end
+from attention_checks.trace.diagnosis import fewest_bugs, ignores_order, trace_of
 from attention_checks.trace.guesses import is_norm, possible_gates
 from attention_checks.trace.rotating import agrees_with_rotation
 
@@ -51,11 +51,8 @@ def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | Not
         return NotChecked("it attends to a window: declare window=…")
     shape = f"x {tuple(trace.x.shape)}, {layer.n_heads or '?'} heads"
     shown = f"{shape}: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
-    if len(bugs) != 1:  # one scale that no bug gives comes before two bugs
-        scale = name_other_scale(trace, layer.n_heads, layer.causal, layer.short_window)
-        bugs = _beside_scale(layer, trace, scale) if scale else bugs
-    if bugs:
-        return Broken(shown, bugs)
+    if found := fewest_bugs(layer, bugs or None):
+        return Broken(shown, _beside_scale(layer, trace, found))
     if why := _more_than_projections(layer, trace):
         return NotChecked(f"no reference could be built: {why}")
     return Broken(shown, known("layer.unknown"))
