@@ -3,6 +3,8 @@ PYTHON ?= python3
 PYTHONS := $(shell sed -n "s/^python_versions *= *//p" settings.ini)
 # On Linux without a GPU: TORCH_INDEX=<PyTorch's CPU index> keeps the download small (see README).
 TORCH_INDEX ?=
+# What is imported is compiled once, not by each of the hundreds of processes that the tests start.
+unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 READY := .venv/.ready
 
