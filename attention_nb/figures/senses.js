@@ -99,6 +99,7 @@ function draw(stage) {
   });
 
   // ---- The numbers ----
+  for (const label of steps.children) label.style.paddingInline = "0.5rem";
   function now() {
     const scores = vectors.map((vector) => dot(old, vector));
     const weights = softmax(scores.map((s, i) => (here[i] ? s : -Infinity)));
@@ -169,7 +170,7 @@ function draw(stage) {
   }
   const play = player({ at: () => step, last: () => 2, ms: () => 1600, go });
   const panel = el("div", { style: "flex: 1 1 300px; min-width: 0" },
-    el("div", { class: "row", style: "margin-top: 0" }, play.node, steps),
+    el("div", { class: "row", style: "margin-top: 0; gap: 0.4rem" }, play.node, steps),
     grid, said);
   set(said, { style: "min-height: 2.8em; margin-top: 0.5rem" });
   view.append(el("div", {

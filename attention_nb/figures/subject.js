@@ -10,9 +10,9 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
 
   // ---- The arrows ----
   const low = -2, high = 3;
-  const across = wide ? 330 : 280;
+  const across = wide ? 320 : 280;
   const { root, at, arrow } = plane(across, high, low);
-  set(root, { "aria-label": "The query and the keys as arrows" });
+  set(root, { style: "flex: none", "aria-label": "The query and the keys as arrows" });
   root.style.overflow = "hidden";
   function note(more, says) {
     const node = svg("text", { "aria-hidden": true, ...more }, says);
@@ -51,13 +51,13 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     el("th", { scope: "col" }, says));
   const last = el("th", { scope: "col", style: "text-align: left" }, hue("w", "weight"));
   const inLine = "display: flex; align-items: center; gap: 0.3rem; "
-    + `width: ${wide ? 8.4 : 6.4}rem`;
+    + `width: ${wide ? 7.4 : 6.4}rem`;
   function rowOf({ key, score, bar, weight }, i) {
     const weighed = el("td", { style: "text-align: left" },
       el("div", { style: inLine }, bar, weight));
     return el("tr", {}, heads[i], el("td", {}, short(x[i])), key, score, weighed);
   }
-  const table = el("table", { class: wide ? null : "tight", style: "white-space: nowrap" },
+  const table = el("table", { class: "tight", style: "white-space: nowrap" },
     el("thead", {}, el("tr", {}, el("td"), ...columns, last)),
     el("tbody", {}, ...cells.map(rowOf)));
   const working = el("div", {
@@ -153,7 +153,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     cell.key.textContent = short(k);
     cell.score.textContent = plain(score);
     cell.weight.textContent = number(weight);
-    const long = (weight * (wide ? 6 : 4)).toFixed(3);
+    const long = (weight * (wide ? 5 : 4)).toFixed(3);
     set(cell.bar, { style: `height: 14px; background: var(--w); width: ${long}rem` });
     set(heads[i], { style: `text-align: left; font-weight: ${i === chosen ? 700 : 400}` });
   }
@@ -200,7 +200,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   });
   view.append(
     picker,
-    around("0.5rem 1.5rem", root, el("div", { style: "flex: 1 1 300px" }, table, said, working,
+    around(wide ? "1.5rem; flex-wrap: nowrap" : "0.5rem", root, el("div", {}, table, said, working,
       el("div", { class: "row", style: "gap: 0.4rem" },
         button("rotate queries by 90°", turn),
         preset("the identity for both", eye),

@@ -148,7 +148,9 @@ function draw(stage) {
   }
   function short(name, how) {
     const node = slider(name, how);
-    set(node.children[1], { style: "width: 8.5rem" });
+    set(node.children[1], { style: `width: ${viewWidth < 600 ? 6 : 8.5}rem` });
+    set(node.children[2], { style: "min-width: 2.2em" });
+    node.style.gap = "0.5rem";
     return node;
   }
   const off = (x, is, words) => (x === is ? "off" : words);
@@ -174,7 +176,7 @@ function draw(stage) {
     heat,
     board,
     said,
-    el("div", { class: "row" }, ofK, ofP, button("Draw 100 tokens", draws)),
+    el("div", { class: "row", style: "gap: 0.4rem 0.6rem" }, ofK, ofP, button("Draw 100 tokens", draws)),
   );
   show();
   expose(() => ({ at, temperature, k, p, probabilities: probabilities(), plain: plain(), drawn }));

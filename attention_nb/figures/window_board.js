@@ -90,7 +90,7 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   const hatched = svg("path", { d: "M1 9l8 -8M1 17l16 -16M9 17l8 -8", stroke: "var(--edge)" });
   const marks = [
     ["attends", set(square, { fill: "var(--neutral)" })],
-    ["to the future", future],
+    ["future", future],
     ["via layers", svg("circle", circled)],
     ["never", svg("g", {}, framed, hatched)],
   ];
