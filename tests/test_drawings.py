@@ -127,7 +127,7 @@ def test_a_sentence_attends_as_the_layer_does(visit):
     own = figure.get_by_role("textbox")
     own.fill("My BANK, a zebra & the lake")
     own.press("Enter")
-    assert "Not in this small table: zebra." in figure.locator("output").inner_text()
+    assert "Not in this small table: “zebra”." in figure.locator("output").inner_text()
     for i, word in enumerate("my bank a zebra the lake".split()):
         figure.get_by_role("button", name=word, exact=True).first.press("Space")
         now = state(figure)
@@ -166,7 +166,7 @@ def test_a_sentence_attends_as_the_layer_does(visit):
     said = figure.locator("output").inner_text()
     assert (
         "The first 10 tokens are used." in said
-        and "Not in this small table: gnu, xylophone." in said
+        and "Not in this small table: “gnu” and “xylophone”." in said
     )
     now = state(figure)
     for name, want in attended(now["tokens"], now["chosen"]).items():

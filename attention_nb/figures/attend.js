@@ -305,7 +305,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     for (const [v, i] of shown) placeLabel(p, "", tokens[i], p.at(v), outward(p, v));
   }
   function drawQuery() {
-    const p = fresh(`The rows of W_q, times x, make the query of ${name(chosen)}`);
+    const p = fresh("The rows of W_q, times x, make the query");
     const q = work.q[chosen];
     const wide = long(q) && p.arrow("var(--q)");
     if (wide) {
@@ -337,7 +337,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     const q = work.q[chosen];
     const shown = seen(work.k);
     const along = scaled ? `The same lengths along q, divided by √${d}`
-      : "How far each key reaches along q";
+      : "How far each key, x · W_k, reaches along q";
     const p = fresh(long(q) ? along : `${name(chosen)} has no query; the keys`);
     if (!long(q)) return drawKeys(p, shown);
     set(arrow(p, "q", q), { opacity: scaled ? 0.5 : 1 });
@@ -393,7 +393,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   }
   function drawWeights() {  // each score is a disc on q whose area is the weight
     const q = work.q[chosen];
-    const p = fresh(long(q) ? "Each score becomes a share: the discs add up to 100 %"
+    const p = fresh(long(q) ? "The discs are shares: 100 % in all"
       : "Equal scores become equal shares");
     if (long(q)) set(arrow(p, "q", q), { opacity: 0.35 });
     const discs = equalScores().map((group) => discOf(p, group));
@@ -475,10 +475,10 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     arrow(p, "", old, [0, 0], "var(--soft)");
     const now = p.arrow("currentColor");
     trace(p.at([0, 0]), p.at(work.context));
+    for (const [v, i] of others) placeLabel(p, "v", tokens[i], p.at(v), outward(p, v));
     if (long(old)) placeLabel(p, "", "before", p.at(old), outward(p, old));
     const to = work.context;
     if (long(to)) placeLabel(p, "", "after", p.at(to), outward(p, to));
-    for (const [v, i] of others) placeLabel(p, "v", tokens[i], p.at(v), outward(p, v));
     tween(900, (t) => now.point(between(old, work.context, t)));
   }
 
@@ -519,19 +519,18 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const inWords = (vector, and) => vector.map((n, i) => `${number(n)} ${axes[i]}`).join(and);
   const tellings = [  // what is said of each step
     () => `${name(chosen)} is ${inWords(work.v[chosen], " and ")}. Choose a token, or a step.`,
-    () => `The query of ${name(chosen)} says what it looks for: `
-      + `q = x · W_q = ${product()} = ${row(work.q[chosen])}.`,
+    () => `What ${name(chosen)} looks for: q = ${product()} = ${row(work.q[chosen])}.`,
     () => (long(work.q[chosen])
-      ? "Each key, k = x · W_k, drops onto q. How far along it lands, times the length of q, "
-        + "is the dot product: how well the key fits."
+      ? "Each key drops onto q: how far along it lands, times the length of q, "
+        + "is the dot product."
       : `The query of ${name(chosen)} is zero: every dot product is 0.`),
     () => (long(work.q[chosen])
       ? `Divided by √${d} = ${number(Math.sqrt(d))}: every length shrinks alike, `
         + "so that scores do not grow with the width."
       : `Divided by √${d}, 0 stays 0.`),
     () => ofWeights(),
-    () => "Every value, v = x · W_v, times its weight, tip to tail. "
-      + `They end at the context, ${row(work.context)}.`,
+    () => "Every value, v = x · W_v, times its weight: "
+      + `tip to tail they end at the context, ${row(work.context)}.`,
     () => `${name(chosen)} was ${inWords(work.v[chosen], ", ")}. `
       + `Now it is ${inWords(work.context, ", ")}.`,
   ];

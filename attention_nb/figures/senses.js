@@ -77,7 +77,8 @@ function draw(stage) {
   const mean = {  // the last row: what the weighted sum of the vectors is
     name: el("b", { style: "justify-self: start; margin-left: 0.7rem; "
       + "border-bottom: 3px solid var(--v)" }, "new"),
-    vector: el("b", { "data-sym": "v", style: "grid-column: span 2; white-space: nowrap" }),
+    vector: el("b", {
+      style: "grid-column: span 2; white-space: nowrap; color: var(--ink-v)" }),
     weight: hued("text-align: left; font-weight: 600"),
   };
   const head = (text, style = "") =>
