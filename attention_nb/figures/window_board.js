@@ -82,15 +82,15 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
 
   // ---- The key to its marks, drawn as in the board ----
   const icon = (mark) => svg("svg", { width: 18, height: 18, viewBox: "0 0 18 18" }, mark);
-  const square = svg("rect", { x: 1, y: 1, width: 16, height: 16, "fill-opacity": 0.65 });
+  const square = (hue) => svg("rect", { x: 1, y: 1, width: 16, height: 16, "fill-opacity": 0.65,
+    fill: `var(--${hue})` });
   const circled = { cx: 9, cy: 9, r: 5, fill: "none", stroke: "var(--neutral)", "stroke-width": 2 };
-  const future = set(square.cloneNode(), { fill: "var(--rose)" });
   const framed = svg("rect", { x: 1, y: 1, width: 16, height: 16, fill: "none",
     stroke: "var(--faint)" });
   const hatched = svg("path", { d: "M1 9l8 -8M1 17l16 -16M9 17l8 -8", stroke: "var(--edge)" });
   const marks = [
-    ["attends", set(square, { fill: "var(--neutral)" })],
-    ["future", future],
+    ["attends", square("neutral")],
+    ["future", square("rose")],
     ["via layers", svg("circle", circled)],
     ["never", svg("g", {}, framed, hatched)],
   ];
@@ -102,8 +102,10 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
 
   // ---- The layers: what reaches a query ----
   const x = (j) => 34 + 27 * j;
-  const y = (l) => 112 - (88 * l) / layers;
-  const tower = svg("svg", { width: 346, height: 175, viewBox: "0 0 346 175", "aria-hidden": true,
+  const deep = viewWidth < 600 ? 88 : 220;
+  const y = (l) => deep + 24 - (deep * l) / layers;
+  const tower = svg("svg", { width: 346, height: deep + 87, viewBox: `0 0 346 ${deep + 87}`,
+    "aria-hidden": true,
     style: "flex: none" });
   // A line to each token that is attended to, from each that matters one layer above.
   function drawPairs(mask, found) {
