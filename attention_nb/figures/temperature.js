@@ -176,7 +176,8 @@ function draw(stage) {
     heat,
     board,
     said,
-    el("div", { class: "row", style: "gap: 0.4rem 0.6rem" }, ofK, ofP, button("Draw 100 tokens", draws)),
+    el("div", { class: "row", style: "gap: 0.4rem 0.6rem" },
+      ofK, ofP, button("Draw 100 tokens", draws)),
   );
   show();
   expose(() => ({ at, temperature, k, p, probabilities: probabilities(), plain: plain(), drawn }));
