@@ -127,7 +127,7 @@ def test_a_sentence_attends_as_the_layer_does(visit):
     own = figure.get_by_role("textbox")
     own.fill("My BANK, a zebra & the lake")
     own.press("Enter")
-    assert "Not in this small table: zebra." in figure.locator("output").inner_text()
+    assert "Not in this small table: “zebra”." in figure.locator("output").inner_text()
     for i, word in enumerate("my bank a zebra the lake".split()):
         figure.get_by_role("button", name=word, exact=True).first.press("Space")
         now = state(figure)
@@ -166,7 +166,7 @@ def test_a_sentence_attends_as_the_layer_does(visit):
     said = figure.locator("output").inner_text()
     assert (
         "The first 10 tokens are used." in said
-        and "Not in this small table: gnu, xylophone." in said
+        and "Not in this small table: “gnu” and “xylophone”." in said
     )
     now = state(figure)
     for name, want in attended(now["tokens"], now["chosen"]).items():
@@ -409,7 +409,7 @@ def test_scores_give_the_weights_of_float32(visit):
     box = figure.locator("svg").bounding_box()
     figure.get_by_role("slider", name="score of sat").hover()
     figure.page.mouse.down()
-    figure.page.mouse.move(box["x"] + 235 - 2 * 22, box["y"] + 80)
+    figure.page.mouse.move(box["x"] + 200 - 2 * 26, box["y"] + 80)
     figure.page.mouse.up()
     before = check()
     assert_close(numbers(before["scores"]), torch.tensor([2.7, -2.0, 2.0]), **EXACT)
@@ -931,7 +931,19 @@ def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
         return now
 
     before = agrees()
-    assert figure.get_by_role("slider").count() == 1 and figure.get_by_role("radio").count() == 4
+    assert figure.get_by_role("slider").count() == 2 and figure.get_by_role("radio").count() == 4
+    point = figure.locator(".handle")  # on the curve
+    point.press("ArrowRight")
+    assert agrees()["distance"] == before["distance"] + 1
+    point.hover()
+    figure.page.mouse.down()
+    box = figure.locator("svg:has(.handle)").bounding_box()
+    figure.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 5)
+    figure.page.mouse.up()
+    assert agrees()["distance"] == 32
+    point.press("ArrowLeft")
+    assert agrees()["distance"] == 31
+    figure.get_by_role("slider", name="Distance").fill("5")
     figure.locator("details.more > summary").click()
     shift, distance, base = (
         figure.get_by_role("slider", name=name) for name in ("Shift both", "Distance", "Base")
@@ -959,6 +971,7 @@ def test_before_longer_texts_the_rotation_offers_no_scaling(visit):
     figure = drawing(visit, "06_positions.html", "rotating")
     assert state(figure)["scaling"] == "as trained" and not figure.get_by_role("radio").count()
     assert [one.get_attribute("aria-label") for one in figure.get_by_role("slider").all()] == [
+        "point on the curve, move it with the arrow keys",
         "Shift both",
         "Distance",
     ]
@@ -2367,6 +2380,25 @@ def test_a_finger_moves_a_handle_and_not_the_page(visit, script, scales):
     assert state(figure) == before
 
 
+def test_a_finger_follows_the_curve_and_does_not_move_the_page(visit):
+    "The point stays on the curve, whatever the finger does beside it."
+    figure = drawing(visit, PAGE_OF["rotating"], "rotating", **FINGER)
+    page, point = figure.page, figure.locator(".handle")
+    chart = figure.locator("svg:has(.handle)")
+    chart.evaluate(
+        "svg => scrollTo({ top: svg.getBoundingClientRect().top + scrollY - 250, "
+        "behavior: 'instant' })"
+    )
+    top, before = page.evaluate("scrollY"), state(figure)["distance"]
+    per_pixel = 64 / (chart.bounding_box()["width"] - 16)
+    for by in ((100, 40), (-50, -40)):
+        swipe(page, point.evaluate(CENTRE), by)
+        now = state(figure)["distance"]
+        assert now - before == pytest.approx(by[0] * per_pixel, abs=1)
+        before = now
+    assert abs(page.evaluate("scrollY") - top) <= 1
+
+
 def test_models_are_used_by_finger(visit):
     """A tap chooses a token, a letter, a step, or a head;
     a finger that only scrolls the page chooses nothing.
@@ -2402,6 +2434,7 @@ def test_what_is_dragged_is_tried_by_finger():
     }
     assert {script for script, text in texts.items() if re.search(r"\b(handle|drag)\(", text)} == {
         "arrows",
+        "rotating",
         "scores",
         "sinks",
     }
@@ -2567,6 +2600,7 @@ MOVING = {
     "senses",
     "sharing",
     "sinks",
+    "spread",
     "subject",
     "sums",
     "temperature",
@@ -2923,7 +2957,7 @@ def test_what_leaves_the_plane_keeps_its_direction(visit):
     x, y = figure.locator("g[data-sym=q] path").first.evaluate(
         "path => path.getAttribute('d').match(/M[^M]*M([-\\d.]+) ([-\\d.]+)/).slice(1).map(Number)"
     )
-    assert [(x - 150) / 50, (150 - y) / 50] == pytest.approx(q)
+    assert [(x - 128) / 64, (192 - y) / 64] == pytest.approx(q)
     label = figure.locator("svg text[data-sym=q]").bounding_box()
     box = figure.locator("svg").bounding_box()
     assert (
