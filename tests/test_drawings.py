@@ -759,11 +759,11 @@ def test_a_latent_cache_counts_as_the_package_does(visit):
     figure.get_by_role("radio", name="absorbed").check()
     assert state(figure)["form"] == "absorbed" and "to the query" in output.inner_text()
     matrix = figure.get_by_role("img", name="absorbed").locator("g", has_text="W_k").last
-    expect(matrix).to_have_attribute("transform", "translate(270.0 60.0)")
+    expect(matrix).to_have_attribute("transform", "translate(270.0 50.0)")
     figure.get_by_role("radio", name="expanded").check()
     expect(
         figure.get_by_role("img", name="expanded").locator("g", has_text="W_k").last
-    ).to_have_attribute("transform", "translate(44.0 94.0)")
+    ).to_have_attribute("transform", "translate(44.0 82.0)")
 
 
 def test_sinks_take_what_the_package_says(visit):

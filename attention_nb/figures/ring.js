@@ -53,7 +53,8 @@ function draw(stage) {
   const rows = all.map((i) => svg("text", {
     x: columnAt(n) + 6, y: rowAt(i) + unit / 2 + 4, style: `${small}; fill: var(--soft)` }));
   const frames = svg("g", {});
-  const heading = svg("text", { x: columnAt(n) + 4, y: high - 6, style: `${small}; fill: var(--soft)` },
+  const heading = svg("text", {
+    x: columnAt(n) + 4, y: high - 6, style: `${small}; fill: var(--soft)` },
     "rank");
   root.append(...names, ...tops, ...cells.flat(), heading, ...rows, frames);
 
