@@ -132,7 +132,8 @@ function draw(stage) {
   const bars = forms.map((name, i) => {
     const y = 20 + apart * i;
     const fill = { fill: "var(--neutral)", "fill-opacity": 0.6 };
-    const node = svg("rect", { x: from, y, width: 1, height: thick, rx: 2, class: "moves", ...fill });
+    const shape = { x: from, y, width: 1, height: thick, rx: 2 };
+    const node = svg("rect", { ...shape, class: "moves", ...fill });
     const value = text(0, y + thick / 2 + 5, "");
     sums.append(text(0, y + thick / 2 + 5, name, bold), node, value);
     return { node, value };
