@@ -2801,17 +2801,30 @@ def test_the_list_below_the_roofline_has_one_unit(visit):
         figure.evaluate(SET, [mode, values])
         now, cells = (
             state(figure),
-            figure.locator(".view > div").last.locator("> *").all_inner_texts()[4:],
+            figure.locator(".times > *").all_inner_texts()[3:],
         )
-        shown = {letter: cells[4 * i + 2 : 4 * i + 4] for i, letter in enumerate(now["ways"])}
+        shown = dict(zip("PMAGWL", zip(cells[1::3], cells[2::3])))
         times = {
-            letter: time.split(" ") for letter, (_, time) in shown.items() if now["ways"][letter]
+            letter: [time.split(" ") for time in both.split("\n")]
+            for letter, (_, both) in shown.items()
+            if now["ways"][letter]
         }
-        assert len({unit for _, unit in times.values()}) == 1
-        for letter, (time, unit) in times.items():
-            assert float(time.replace(",", "")) == pytest.approx(
-                now["ways"][letter]["seconds"] * units[unit], rel=5.01e-3
-            )
+        assert len({unit for both in times.values() for _, unit in both}) == 1
+        widths = figure.locator(".times i").evaluate_all(
+            "bars => bars.map((bar) => parseFloat(bar.style.width))"
+        )
+        longest = max(way["seconds"] for way in now["ways"].values() if way)
+        for letter, both in times.items():
+            way, at = now["ways"][letter], 2 * "PMAGWL".index(letter)
+            foreseen_times = way["operations"] / now["peak"], way["moved"] / now["bandwidth"]
+            assert max(foreseen_times) == pytest.approx(way["seconds"])
+            for (time, unit), seconds, width in zip(both, foreseen_times, widths[at : at + 2]):
+                assert float(time.replace(",", "")) == pytest.approx(
+                    seconds * units[unit], rel=5.01e-3
+                )
+                assert width == pytest.approx(
+                    max(1, max(widths) * seconds / longest), rel=0.01, abs=0.1
+                )
             assert float(shown[letter][0].replace(",", "")) == pytest.approx(
                 now["ways"][letter]["intensity"], rel=0.05, abs=0.051
             )
@@ -2825,7 +2838,7 @@ def test_the_list_below_the_roofline_has_one_unit(visit):
             ".map((dot) => +dot.getAttribute('cx'))"
         )
         width = figure.locator("svg").evaluate("svg => svg.viewBox.baseVal.width")
-        assert 42 <= min(xs) and max(xs) <= width - 12
+        assert 12 <= min(xs) and max(xs) <= width - 12
 
 
 def test_each_score_is_drawn_as_it_is(visit):
