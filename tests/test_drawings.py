@@ -1076,8 +1076,13 @@ def test_tiles_compute_what_online_softmax_computes(visit):
             assert_close(
                 numbers([now["context"]])[0], scores[i, keys].softmax(-1) @ values[keys], **EXACT
             )
-            acc = figure.locator(".view tbody tr").last.locator("td").last.inner_text()
-            assert acc == f"{((scores[i, keys] - m).exp() @ values[keys]).item():.2f}"
+            acc = ((scores[i, keys] - m).exp() @ values[keys]).item()
+            shown = figure.locator("svg .chosen").all_text_contents()
+            assert shown == [f"{m.item():.0f}", f"{l.item():.2f}", f"{acc:.2f}"]
+        a, b = now["tiles"][now["step"] - 1]
+        assert a <= i < a + size and keys  # the query is one of the tile’s
+        held = figure.get_by_role("img", name="In fast memory").text_content()
+        assert f"{min(size, 8 - a) * min(size, 8 - b)} score" in held
         return now
 
     assert check()["tiles"][:2] == [[0, 0], [0, 2]] and state(figure)["query"] == 2
@@ -1086,10 +1091,12 @@ def test_tiles_compute_what_online_softmax_computes(visit):
     assert "multiplied by 0.14" in figure.locator("output").inner_text()
     for number, size in enumerate([1, 2, 4]):
         figure.get_by_role("radiogroup", name="Tile size").get_by_role("radio").nth(number).check()
-        assert state(figure)["size"] == size and state(figure)["step"] == 1
+        assert state(figure)["size"] == size and check()["l"] > 0
         for causal in (False, True):
             if causal:
                 figure.get_by_role("button", name="causal mask").press("Enter")
+                assert check()["l"] > 0
+            tile.press("Home")
             count = 8 // size
             assert len(state(figure)["tiles"]) == (count * (count + 1) // 2 if causal else count**2)
             assert len(state(figure)["tiles"]) + state(figure)["skipped"] == count**2
@@ -1097,10 +1104,11 @@ def test_tiles_compute_what_online_softmax_computes(visit):
                 assert check()["step"] == step
                 tile.press("ArrowRight")
             tile.press("End")
-            for _ in range(3):
-                query.press("ArrowRight")
-                check()
             assert "Done" in figure.locator("output").inner_text()
+            query.press("Home")
+            for i in range(1, 4):
+                query.press("ArrowRight")
+                assert check()["query"] == i
             query.press("Home")
         figure.get_by_role("button", name="causal mask").press("Enter")
     query.press("ArrowRight")
@@ -2886,27 +2894,29 @@ def test_a_cache_is_written_in_one_unit(visit):
 
 
 def test_tiles_say_what_their_table_says(visit):
-    "At every step of every query: what is told of a query are the last numbers of its table."
+    """At every tile, of every query in it: what is told are the numbers in the box,
+    and the last bars below its keys.
+    """
     figure = drawing(visit, PAGE_OF["tiles"], "tiles", reduced_motion="reduce")
     tile, query = (
         figure.get_by_role("slider", name=name, exact=True) for name in ("Tile", "Query")
     )
-    for step in range(1, 17):
-        tile.fill(str(step))
-        for i in range(8):
-            query.fill(str(i))
-            lines, text = figure.locator(".view tbody tr").all(), said(figure)
-            last = lines[-1].locator("td").all_inner_texts() if lines else []
-            for number in re.findall(r"\d+\.\d\d", text):
-                assert number in last or "divided by" in text
+    told = set()
+    for step in range(1, 16):
+        for offset in range(2):
+            tile.fill(str(step))
+            query.fill(str((step - 1) // 4 * 2 + offset))
+            assert state(figure)["step"] == step
+            m, l, acc = figure.locator("svg .chosen").all_text_contents()
+            text, bars = said(figure), figure.locator("svg").first.locator("text")
+            assert {m, l, acc} <= set(bars.all_text_contents())
+            assert l in text and acc in text and m in re.findall(r"\d+", text)
             if "divided by" in text:
-                acc, l, context = map(float, re.findall(r"\d+\.\d\d", text))
-                assert (f"{l:.2f}", f"{acc:.2f}") == tuple(last[-2:]) and context == pytest.approx(
-                    acc / l, abs=0.02
-                )
-            assert ("waits" in text) == (not lines) and (
-                "multiplied" not in text or float(last[3]) < 1
-            )
+                context = float(text.split()[-1].rstrip("."))
+                assert context == pytest.approx(float(acc) / float(l), abs=0.02)
+            told.add(("divided by" in text, "multiplied" in text))
+            assert ("divided by" in text) == (step % 4 == 0)
+    assert {(True, False), (False, True), (False, False)} <= told
 
 
 @pytest.mark.parametrize("width", [390, 1280])
