@@ -86,7 +86,11 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   const watched = svg("rect", { "data-sym": "q", x: 2, width: left + n * unit, height: unit,
     fill: "none", stroke: "var(--q)", "stroke-width": 2, rx: 3 });
   const frame = svg("rect", { fill: "none", stroke: "var(--rose)", "stroke-width": 4, rx: 2 });
-  root.append(...names, ...tops, ...cells.flat(), ...below, watched, frame);
+  const stripes = svg("pattern", { id: "tiles-masked", width: 6, height: 6,
+    patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+  svg("rect", { width: 1.5, height: 6, fill: "var(--faint)" }));
+  root.append(svg("defs", {}, stripes), ...names, ...tops, ...cells.flat(), ...below,
+    watched, frame);
 
   // ---- Below its keys: what the chosen query has after each tile ----
   const soft = `${small}; fill: var(--soft)`;
@@ -266,10 +270,10 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
         + `never more than ${plural(size * size, "score")} at once, of ${n * n}.`;
     }
     const context = step === stepsOf(query).at(-1)
-      ? ` Its context: ${acc} divided by ${l} is ${number(last.context)}.` : "";
+      ? ` Context: ${acc} divided by ${l} is ${number(last.context)}.` : "";
     const who = listed([tokens[query]]);
     const news = grown(last) ? `A larger score, ${plain(last.m)}: sum and acc of ${who} are `
-      + `multiplied by ${number(last.rescale)}; with the new tile they are ${l} and ${acc}.`
+      + `multiplied by ${number(last.rescale)}, then ${l} and ${acc}.`
       : `The largest score of ${who} is ${plain(last.m)}; its sum is ${l}, acc ${acc}.`;
     return news + context;
   }
@@ -304,10 +308,6 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   const sizing = choices("Tile size", sizes.map(String), data.chosen, (i) =>
     again(() => { size = sizes[i]; }));
   const masking = toggle("causal mask", false, (on) => again(() => { causal = on; }));
-  const stripes = svg("pattern", { id: "tiles-masked", width: 6, height: 6,
-    patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
-  svg("rect", { width: 1.5, height: 6, fill: "var(--faint)" }));
-  root.prepend(svg("defs", {}, stripes));
   set(said, { style: "min-height: 4.2em; margin-top: 0.3rem" });
   const panel = el("div", { style: `flex: none; width: ${broad}px` }, box,
     el("div", { class: "row" }, play.node, beside(steps)),
