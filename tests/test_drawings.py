@@ -2578,6 +2578,7 @@ MOVING = {
     "subject",
     "sums",
     "temperature",
+    "tiles",
     "translator",
 }
 # Presses everything, and moves each slider at every choice; gives all texts that were seen,

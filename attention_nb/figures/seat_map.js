@@ -312,12 +312,16 @@ function draw(stage) {
     button("Fork", () => act(fork)),
     button("End", () => act(end)),
   ];
+  // All in one line of a phone; the last two are as wide as they were, whatever their letter.
+  const phone = viewWidth < 600;
+  const slim = `justify-content: center; ${phone ? "padding-inline: 0.35rem" : ""}`;
+  acts.forEach((one, i) => set(one, { style: i < 2 ? slim : `${slim}; width: 64px` }));
   const beside = "gap: 0.6rem 1.5rem; align-items: flex-start; margin: 0";
-  set(said, { style: `min-height: ${viewWidth < 600 ? 4.2 : 2.8}em; margin-top: 0.4rem` });
+  set(said, { style: `min-height: ${phone ? 4.2 : 2.8}em; margin-top: 0.4rem` });
   view.append(
     el("div", { class: "beside", style: beside }, root, list),
     tally,
-    el("div", { class: "row", style: "gap: 0.4rem; margin-bottom: 0" }, ...acts),
+    el("div", { class: "row", style: "gap: 4px; margin-bottom: 0" }, ...acts),
     said,
   );
   show();
