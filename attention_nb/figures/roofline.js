@@ -198,8 +198,8 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     el("span"), right("operations per byte", soft), el("span", { style: soft }, "time"),
     ...list.flatMap((item) => item.all));
   const pair = ways.filter((way) => way.queries).map(({ letter, queries, cost }) => {
-    const bars = pairOf(30);
-    const title = el("div", { style: "font-weight: 600; margin-top: 14px" },
+    const bars = pairOf(36);
+    const title = el("div", { style: "font-weight: 600; margin-top: 18px" },
       `${letter}, ${queries > 1 ? `each of ${grouped(queries)} queries` : "its one query"}`);
     const { operations, moved } = cost();
     const counts = [`${grouped(operations / queries)} operations`,

@@ -315,7 +315,8 @@ function draw(stage) {
   // All in one line of a phone; the last two are as wide as they were, whatever their letter.
   const phone = viewWidth < 600;
   const slim = `justify-content: center; ${phone ? "padding-inline: 0.35rem" : ""}`;
-  acts.forEach((one, i) => set(one, { style: i < 2 ? slim : `${slim}; width: 64px` }));
+  const fixed = `${slim}; width: 64px; padding-inline: 0; white-space: nowrap`;
+  acts.forEach((one, i) => set(one, { style: i < 2 ? slim : fixed }));
   const beside = "gap: 0.6rem 1.5rem; align-items: flex-start; margin: 0";
   set(said, { style: `min-height: ${phone ? 4.2 : 2.8}em; margin-top: 0.4rem` });
   view.append(
