@@ -759,11 +759,11 @@ def test_a_latent_cache_counts_as_the_package_does(visit):
     figure.get_by_role("radio", name="absorbed").check()
     assert state(figure)["form"] == "absorbed" and "to the query" in output.inner_text()
     matrix = figure.get_by_role("img", name="absorbed").locator("g", has_text="W_k").last
-    expect(matrix).to_have_attribute("transform", "translate(270.0 60.0)")
+    expect(matrix).to_have_attribute("transform", "translate(270.0 50.0)")
     figure.get_by_role("radio", name="expanded").check()
     expect(
         figure.get_by_role("img", name="expanded").locator("g", has_text="W_k").last
-    ).to_have_attribute("transform", "translate(44.0 94.0)")
+    ).to_have_attribute("transform", "translate(44.0 82.0)")
 
 
 def test_sinks_take_what_the_package_says(visit):
@@ -1089,8 +1089,13 @@ def test_tiles_compute_what_online_softmax_computes(visit):
             assert_close(
                 numbers([now["context"]])[0], scores[i, keys].softmax(-1) @ values[keys], **EXACT
             )
-            acc = figure.locator(".view tbody tr").last.locator("td").last.inner_text()
-            assert acc == f"{((scores[i, keys] - m).exp() @ values[keys]).item():.2f}"
+            acc = ((scores[i, keys] - m).exp() @ values[keys]).item()
+            shown = figure.locator("svg .chosen").all_text_contents()
+            assert shown == [f"{m.item():.0f}", f"{l.item():.2f}", f"{acc:.2f}"]
+        a, b = now["tiles"][now["step"] - 1]
+        assert a <= i < a + size and keys  # the query is one of the tile’s
+        held = figure.get_by_role("img", name="In fast memory").text_content()
+        assert f"{min(size, 8 - a) * min(size, 8 - b)} score" in held
         return now
 
     assert check()["tiles"][:2] == [[0, 0], [0, 2]] and state(figure)["query"] == 2
@@ -1099,10 +1104,12 @@ def test_tiles_compute_what_online_softmax_computes(visit):
     assert "multiplied by 0.14" in figure.locator("output").inner_text()
     for number, size in enumerate([1, 2, 4]):
         figure.get_by_role("radiogroup", name="Tile size").get_by_role("radio").nth(number).check()
-        assert state(figure)["size"] == size and state(figure)["step"] == 1
+        assert state(figure)["size"] == size and check()["l"] > 0
         for causal in (False, True):
             if causal:
                 figure.get_by_role("button", name="causal mask").press("Enter")
+                assert check()["l"] > 0
+            tile.press("Home")
             count = 8 // size
             assert len(state(figure)["tiles"]) == (count * (count + 1) // 2 if causal else count**2)
             assert len(state(figure)["tiles"]) + state(figure)["skipped"] == count**2
@@ -1110,10 +1117,11 @@ def test_tiles_compute_what_online_softmax_computes(visit):
                 assert check()["step"] == step
                 tile.press("ArrowRight")
             tile.press("End")
-            for _ in range(3):
-                query.press("ArrowRight")
-                check()
             assert "Done" in figure.locator("output").inner_text()
+            query.press("Home")
+            for i in range(1, 4):
+                query.press("ArrowRight")
+                assert check()["query"] == i
             query.press("Home")
         figure.get_by_role("button", name="causal mask").press("Enter")
     query.press("ArrowRight")
@@ -2604,6 +2612,7 @@ MOVING = {
     "subject",
     "sums",
     "temperature",
+    "tiles",
     "translator",
 }
 # Presses everything, and moves each slider at every choice; gives all texts that were seen,
@@ -2835,17 +2844,30 @@ def test_the_list_below_the_roofline_has_one_unit(visit):
         figure.evaluate(SET, [mode, values])
         now, cells = (
             state(figure),
-            figure.locator(".view > div").last.locator("> *").all_inner_texts()[4:],
+            figure.locator(".times > *").all_inner_texts()[3:],
         )
-        shown = {letter: cells[4 * i + 2 : 4 * i + 4] for i, letter in enumerate(now["ways"])}
+        shown = dict(zip("PMAGWL", zip(cells[1::3], cells[2::3])))
         times = {
-            letter: time.split(" ") for letter, (_, time) in shown.items() if now["ways"][letter]
+            letter: [time.split(" ") for time in both.split("\n")]
+            for letter, (_, both) in shown.items()
+            if now["ways"][letter]
         }
-        assert len({unit for _, unit in times.values()}) == 1
-        for letter, (time, unit) in times.items():
-            assert float(time.replace(",", "")) == pytest.approx(
-                now["ways"][letter]["seconds"] * units[unit], rel=5.01e-3
-            )
+        assert len({unit for both in times.values() for _, unit in both}) == 1
+        widths = figure.locator(".times i").evaluate_all(
+            "bars => bars.map((bar) => parseFloat(bar.style.width))"
+        )
+        longest = max(way["seconds"] for way in now["ways"].values() if way)
+        for letter, both in times.items():
+            way, at = now["ways"][letter], 2 * "PMAGWL".index(letter)
+            foreseen_times = way["operations"] / now["peak"], way["moved"] / now["bandwidth"]
+            assert max(foreseen_times) == pytest.approx(way["seconds"])
+            for (time, unit), seconds, width in zip(both, foreseen_times, widths[at : at + 2]):
+                assert float(time.replace(",", "")) == pytest.approx(
+                    seconds * units[unit], rel=5.01e-3
+                )
+                assert width == pytest.approx(
+                    max(1, max(widths) * seconds / longest), rel=0.01, abs=0.1
+                )
             assert float(shown[letter][0].replace(",", "")) == pytest.approx(
                 now["ways"][letter]["intensity"], rel=0.05, abs=0.051
             )
@@ -2859,7 +2881,7 @@ def test_the_list_below_the_roofline_has_one_unit(visit):
             ".map((dot) => +dot.getAttribute('cx'))"
         )
         width = figure.locator("svg").evaluate("svg => svg.viewBox.baseVal.width")
-        assert 42 <= min(xs) and max(xs) <= width - 12
+        assert 12 <= min(xs) and max(xs) <= width - 12
 
 
 def test_each_score_is_drawn_as_it_is(visit):
@@ -2907,27 +2929,29 @@ def test_a_cache_is_written_in_one_unit(visit):
 
 
 def test_tiles_say_what_their_table_says(visit):
-    "At every step of every query: what is told of a query are the last numbers of its table."
+    """At every tile, of every query in it: what is told are the numbers in the box,
+    and the last bars below its keys.
+    """
     figure = drawing(visit, PAGE_OF["tiles"], "tiles", reduced_motion="reduce")
     tile, query = (
         figure.get_by_role("slider", name=name, exact=True) for name in ("Tile", "Query")
     )
-    for step in range(1, 17):
-        tile.fill(str(step))
-        for i in range(8):
-            query.fill(str(i))
-            lines, text = figure.locator(".view tbody tr").all(), said(figure)
-            last = lines[-1].locator("td").all_inner_texts() if lines else []
-            for number in re.findall(r"\d+\.\d\d", text):
-                assert number in last or "divided by" in text
+    told = set()
+    for step in range(1, 16):
+        for offset in range(2):
+            tile.fill(str(step))
+            query.fill(str((step - 1) // 4 * 2 + offset))
+            assert state(figure)["step"] == step
+            m, l, acc = figure.locator("svg .chosen").all_text_contents()
+            text, bars = said(figure), figure.locator("svg").first.locator("text")
+            assert {m, l, acc} <= set(bars.all_text_contents())
+            assert l in text and acc in text and m in re.findall(r"\d+", text)
             if "divided by" in text:
-                acc, l, context = map(float, re.findall(r"\d+\.\d\d", text))
-                assert (f"{l:.2f}", f"{acc:.2f}") == tuple(last[-2:]) and context == pytest.approx(
-                    acc / l, abs=0.02
-                )
-            assert ("waits" in text) == (not lines) and (
-                "multiplied" not in text or float(last[3]) < 1
-            )
+                context = float(text.split()[-1].rstrip("."))
+                assert context == pytest.approx(float(acc) / float(l), abs=0.02)
+            told.add(("divided by" in text, "multiplied" in text))
+            assert ("divided by" in text) == (step % 4 == 0)
+    assert {(True, False), (False, True), (False, False)} <= told
 
 
 @pytest.mark.parametrize("width", [390, 1280])

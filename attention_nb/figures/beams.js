@@ -38,7 +38,9 @@ function draw(stage) {
   const deep = 3 + spare;
   const top = 42;
   const high = top + deep * line - 18;
-  const at = (t, rank) => [17 + t * gap, top + rank * line];
+  // Fewer beams stand further apart: the height is used, whatever the width.
+  const apart = () => ((deep - 1) * line) / (width + spare - 1);
+  const at = (t, rank) => [17 + t * gap, top + rank * apart()];
   const root = svg("svg", {
     width: full,
     height: high,
