@@ -161,6 +161,20 @@ def unveil(figure: Locator) -> Locator:
     return figure
 
 
+WITH_WEIGHTS = "figure.drawing:has(script.weights)"
+HAS_STATE = "figure => new Promise(done => (function look() {\
+  figure.state ? done() : setTimeout(look, 20); })())"
+
+
+def come_near(page: Page) -> None:
+    "Go to each drawing that loads the weights of a model when one does, and back to the top."
+    for figure in page.locator(WITH_WEIGHTS).all():
+        unveil(figure)
+        figure.evaluate("figure => figure.scrollIntoView({ behavior: 'instant' })")
+        figure.evaluate(HAS_STATE)
+        page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
+
+
 def go_to(figure: Locator) -> Locator:
     "A chart that comes into sight, and is drawn then."
     unveil(figure)
@@ -194,6 +208,7 @@ class Visit:
                 said = "\n  ".join(self.said)
                 why = f"{self.page.url}: {figure.get_attribute('id')} was not drawn:\n  {said}"
                 raise pytest.fail.Exception(why, pytrace=False) from None
+        come_near(self.page)
         self.page.evaluate(
             "scrollTo({ top: document.documentElement.scrollHeight, behavior: 'instant' })"
         )
@@ -216,6 +231,7 @@ def out_of_room(page: Page) -> list[str]:
     """The drawings of a page that are not there, wider than the page, or higher than they said:
     what is below would move.
     """
+    come_near(page)
     return page.evaluate(OUT_OF_ROOM)
 
 

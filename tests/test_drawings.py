@@ -37,7 +37,7 @@ from attention_nb.softmax import masked_softmax, softmax
 from attention_nb.tools.testing import assert_close
 from attention_nb.transformer import LanguageModel, _most_probable
 from attention_nb.translation import END, START, TARGET, beam_search, load_translator, read_text
-from browser import DOCS, WIDE, go_to, out_of_room, unveil
+from browser import DOCS, WIDE, come_near, go_to, out_of_room, unveil
 from conftest import ROOT, fail_if
 from playwright.sync_api import Locator, Page, expect
 from tools.training.sums import new_model
@@ -57,7 +57,9 @@ def numbers(found: list) -> torch.Tensor:
 
 def drawing(visit, page: str, script: str, **kwargs) -> Locator:
     "The figure of a page that a script draws; a test ends by looking at `visit.said`."
-    return unveil(visit(page, **kwargs).page.locator(f"figure[data-drawing={script}]").first)
+    opened = visit(page, **kwargs).page
+    come_near(opened)
+    return unveil(opened.locator(f"figure[data-drawing={script}]").first)
 
 
 def test_arrows_give_their_dot_product(visit):
@@ -685,6 +687,11 @@ def test_the_state_gives_what_the_cache_gives(visit):
             .inner_text()
             .startswith(f"“{given(figure)['tokens'][t]}” has the query")
         )
+        piles = figure.get_by_role("img", name="The state").locator("rect:not([visibility])")
+        high = piles.evaluate_all("all => all.map(one => +one.getAttribute('height') + 1)")
+        added = torch.einsum("ik,iv->ikv", k[: t + 1], ones[: t + 1]).flatten()
+        shares = numbers(high) * (added > 0)  # a block is as high as its product is large
+        assert_close(shares / shares.sum(), added / added.sum(), atol=1e-3, rtol=0)
         slider.press("ArrowRight")
     slider.press("Home")
     assert played(figure)["step"] == n - 1
@@ -872,7 +879,7 @@ def test_head_film_shows_what_was_stored(visit):
     assert played(figure)["step"] == film["steps"][-1]
     assert (
         figure.locator("output").inner_text()
-        == "Step 299: head 0 attends to the first token, head 1 attends to the previous token."
+        == f"Step 299: {told_of(numbers(film['weights'])[-1])}."
     )
 
 
@@ -1332,6 +1339,17 @@ def test_programs_share_the_tiles(visit):
     assert state(figure)["last"] == 6
     step = figure.get_by_role("slider", name="Time step")
     step.press("End")
+    now = state(figure)
+    line = figure.get_by_role("img", name="Time line of 2 slots, at time step 6 of 6: running")
+    blocks, idle = (line.locator(f"rect{of}") for of in ("[fill-opacity]", "[stroke-dasharray]"))
+    ends = [start + len(own) for start, own in zip(now["starts"], now["tiles"])]
+    lasts = [max(end for end, at in zip(ends, now["where"]) if at == slot) for slot in range(2)]
+    assert blocks.count() == now["count"]
+    assert idle.count() == sum(last < now["last"] for last in lasts)
+    for slot in range(2):  # what one slot runs does not overlap
+        mine = [p for p, where in enumerate(now["where"]) if where == slot]
+        spans = sorted((now["starts"][p], ends[p]) for p in mine)
+        assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:]))
     step.press("ArrowLeft")
     check(state(figure), figure.locator("output").inner_text())
     assert state(figure)["step"] == 5
@@ -1724,6 +1742,15 @@ def test_the_machine_computes_what_the_chapter_computes(visit):
     for _ in range(4):  # it does not play the whole way in the time that `played` gives it
         slider.press("ArrowLeft")
     assert played(figure)["step"] == 18
+    slider.fill("3")
+    out = numbers(state(figure)["found"][2]["out"]).flatten()
+    squares = figure.get_by_role("img", name="The numbers of step").locator("rect")
+    looks = squares.evaluate_all(
+        "all => all.map(one => [one.getAttribute('fill'), +one.getAttribute('fill-opacity')])"
+    )[-len(out) :]
+    for x, (fill, shade) in zip(out.tolist(), looks, strict=True):
+        assert fill == f"var(--{'rose' if x < 0 else 'neutral'})"
+        assert shade == pytest.approx(0.7 * abs(x) / out.abs().max().item(), abs=2e-3)
 
 
 # ---- Trained models ----
@@ -2012,6 +2039,24 @@ def test_weights_lie_beside_the_pages_that_need_them(visit):
     assert state(figure)["out"] == ["4", "0", "2", "end"]
 
 
+FRAMES = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
+def test_weights_are_loaded_when_their_figure_comes_near(visit):
+    "Not by a page that is only opened; on paper stands the still picture until then."
+    visited = visit("08_translation.html", width=390, height=700)
+    page, figure = visited.page, visited.page.locator("figure[data-drawing=translator]")
+    loaded = lambda: [one.url for one in visited.requests if "/drawings/weights-" in one.url]
+    page.evaluate(FRAMES)
+    assert not loaded() and not figure.evaluate("figure => figure.state")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert figure.locator(".view .still svg").count() == 1
+    page.evaluate("scrollTo({ top: 200, behavior: 'instant' })")
+    page.wait_for_function("document.querySelector('figure[data-drawing=translator]').state")
+    assert len(loaded()) == 1 and state(figure)["out"] == ["4", "0", "2", "end"]
+    assert figure.locator(".view .still").count() == 0
+
+
 def passed_on(model: torch.nn.Module, ids: torch.Tensor) -> dict[str, torch.Tensor]:
     "What the heads of each layer pass on, (b, n, h * d_head)."
     found = {}
@@ -2172,7 +2217,7 @@ SHOWN = {
     ("sharing", ""): "kq",
     ("sinks", ""): "vw",
     ("spread", ""): "w",
-    ("state_steps", ""): "kvw",
+    ("state_steps", ""): "kqvw",
     ("subject", ""): "kqvw",
     ("sums", ""): "w",
     ("tiles", ""): "kqvw",
@@ -2603,12 +2648,14 @@ MOVING = {
     "lookup",
     "machine",
     "memory",
+    "programs",
     "ring",
     "roofline",
     "senses",
     "sharing",
     "sinks",
     "spread",
+    "state_steps",
     "subject",
     "sums",
     "temperature",
@@ -2775,22 +2822,31 @@ def test_every_neighbourhood_is_told_as_it_is(visit):
             ), (code, said(figure))
 
 
+def told_of(heads: torch.Tensor) -> str:
+    "What two heads, (2, n, n), give the most weight to: the larger of two means, from token 2 on."
+    names, means = [], []
+    for w in heads:
+        first, before = w[2:, 0].mean().item(), w[range(2, 6), range(1, 5)].mean().item()
+        assert w[2:].mean(0).max() < max(first, before, 0.25) + 1e-6, "no other token has more"
+        if max(first, before) < 0.25:
+            names.append("all tokens about the same weight")
+        else:
+            names.append(f"the {'first' if first > before else 'previous'} token")
+            means.append(f"{max(first, before):.2f}")
+    if names[0] != names[1]:
+        return f"head 0 gives {names[0]} the most weight, {means[0]}; head 1 {names[1]}, {means[1]}"
+    return f"both heads give {names[0]}" + (
+        f" the most weight, {' and '.join(means)}" if means else ""
+    )
+
+
 def test_the_film_says_what_its_frame_shows(visit):
     "Of each frame, by the slider and while it plays."
     figure = drawing(visit, "05_multi_head_attention.html", "head_film")
     film, slider = given(figure), figure.get_by_role("slider")
     for i, (step, heads) in enumerate(zip(film["steps"], numbers(film["weights"]))):
         slider.fill(str(i))
-        parts = said(figure).removeprefix(f"Step {step}: ").rstrip(".").split(", ")
-        for k, (part, w) in enumerate(zip(parts, heads, strict=True)):
-            columns, before = w[2:].mean(0), w[range(2, 6), range(1, 5)].mean()
-            most = max(columns.max(), before)
-            if most < 0.25:
-                assert part == f"head {k} attends to all tokens about alike", step
-                continue
-            kind = "prefers" if most < 0.5 else "attends to"
-            places = {before.item(): "previous", columns[0].item(): "first"}
-            assert part == f"head {k} {kind} the {places[most.item()]} token", step
+        assert said(figure) == f"Step {step}: {told_of(heads)}."
     figure.evaluate("""figure => {
       window.told = [];
       const text = (kind) => figure.querySelector(kind).textContent;

@@ -174,6 +174,10 @@ def test_heads_are_ordered_by_what_they_do(opened):
     token; keys follow the order.
     """
     figure = opened(head_view(calls(3, 4, 11, 11), WORDS))
+    begins = (state(figure)["l"], state(figure)["h"])
+    assert begins == (0, 1), "the clearest of the first layer in which heads have a name"
+    for name, does in {"layer 0, head 1": "previous", "layer 1, head 0": "first"}.items():
+        assert figure.get_by_role("button", name=name).inner_text() == does
     order = figure.get_by_role("combobox", name="order of heads")
     assert order.locator("option").all_inner_texts() == [
         "as in the model",

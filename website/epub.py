@@ -39,7 +39,7 @@ DRAWING = re.compile(
     r'<div class="view"[^>]*>(?:<p class="unscripted">[^<]*</p>)?'
     r"(?:<noscript>.*?</noscript>)?</div>(.*?)"
     r'<script type="application/json">(.*?)</script>'
-    r'(?:\s*<script defer class="weights" data-name="(\w+)")?.*?</figure>',
+    r'(?:\s*<script type="text/plain" class="weights" data-name="(\w+)")?.*?</figure>',
     re.S,
 )
 MOST_ROWS = 40  # of the states of one chart

@@ -33,6 +33,7 @@ WEIGHTS = re.compile(
 # What a drawing or a pair needs away from the site.
 ALONE = re.compile(r"<style>.*?</style>\s*(<script>\(\(\) =>.*?</script>)?", re.S)
 ROOT, HOME = Path(__file__).resolve().parents[1], "index.ipynb"
+BEGIN = ROOT / "website/begin.js"
 NOTATION = "lookup/notation.html"
 # Shut or open folds; book.js makes it work.
 DEPTH = (
@@ -219,9 +220,10 @@ def scripts(folder: Path) -> dict[str, str]:
     "The scripts of the drawings as files of the site: each finds its figures on a page."
     start = (
         'for (const figure of document.querySelectorAll("figure[data-drawing={}]")) '
-        "draw(stage(figure));"
+        "begin(figure, draw);"
     )
     found = {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.js"))}
+    found["drawing"] += BEGIN.read_text(encoding="utf-8")
     return {
         name: f"(() => {{\n{text}{start.format(name)}\n}})();\n"
         if "function draw(" in text
@@ -296,7 +298,10 @@ def lighten(html: str, up: str, loaded: set[str]) -> str:
     )
     html = stilled(html) if drawing and not up else html  # pages in folders are for few
     html = WEIGHTS.sub(
-        rf'<script defer class="weights" data-name="\1" src="{up}drawings/weights-\1.js"></script>',
+        (
+            r'<script type="text/plain" class="weights" data-name="\1" '
+            rf'data-src="{up}drawings/weights-\1.js"></script>'
+        ),
         html,
     )
     return ALONE.sub(
