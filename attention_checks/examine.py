@@ -62,6 +62,14 @@ class NeedsMore(Misused):
 class NotChecked(Exception):
     "Raised inside a property that does not apply, with the reason."
 
+    def __init__(
+        self,
+        why: str,  # the reason
+        undecided: bool = False,  # must it be declared before the verdict can be `sound`?
+    ):
+        super().__init__(why)
+        self.undecided = undecided
+
 
 class Property(NamedTuple):
     "Hold something that must be true, tied to what is under test."
@@ -92,7 +100,7 @@ def examine(
         notes=(*filter(None, map(_note, tried)), *_skipped(skipped)),
         remarks=tuple(each.remark for each in tried if each.remark),
         compared=compared,
-        missing="" if compared else _missing(tried),
+        missing=_undecided(tried) or ("" if compared else _missing(tried)),
         strict=strict,
     )
     if report.ok:
@@ -127,8 +135,14 @@ def _note(tried: _Tried) -> Note | None:
     "Return the note of a property that does not apply."
     if not isinstance(tried.error, NotChecked):
         return None
-    kind = "not_compared" if tried.compares else "not_tried"
+    kind = "not_compared" if tried.compares or tried.error.undecided else "not_tried"
     return Note(tried.name, str(tried.error), kind)
+
+
+def _undecided(tried: list[_Tried]) -> str:
+    "Return what must be declared before it is known whether the code is right; empty for nothing."
+    open_ones = (e for each in tried if isinstance(e := each.error, NotChecked) and e.undecided)
+    return next(map(str, open_ones), "")
 
 
 def _missing(tried: list[_Tried]) -> str:

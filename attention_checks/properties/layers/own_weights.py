@@ -142,7 +142,8 @@ def _more_than_projections(layer: Layer, trace: Trace) -> str:
         return "queries or values are twice as wide as the context: is there a gate in them?"
     known_roles = ({"q", "k", "v"}, {"q", "kv"}, {"qkv"})
     complete = any(roles <= trace.projections.keys() for roles in known_roles)
-    if complete and (layer.observed.free or trace.rotations or not _gives_its_value(layer)):
+    told = layer.observed.free or trace.rotations or layer.contract.bias  # what order means to it
+    if complete and (told or not _gives_its_value(layer)):
         return ""
     if trace.unrecognised:
         return _also_has(layer, trace)

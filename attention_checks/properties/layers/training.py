@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
 import torch
 import torch.nn as nn
 from torch import Tensor
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from attention_checks.catalogue import known
 from attention_checks.conventions import INDEXER, is_dropout, role_of
-from attention_checks.examine import Broken, NotChecked
+from attention_checks.examine import Broken, NotChecked, attempt
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.properties import Relation
 from attention_checks.properties.gradients import gradients_of_mixture, reenters
 from attention_checks.properties.layers.running import must_be_vectors
+from attention_checks.subjects.calling import first_tensor
 from attention_checks.subjects.copies import in_training, plain_attributes, tensors_in
 from attention_checks.subjects.layer import Layer, no_module, normalises_batch, unregistered
-
-_LINEAR = (  # what keeps the mean
-    *(nn.Linear, nn.Dropout, nn.Identity, nn.ModuleList, nn.ModuleDict, nn.Sequential),
-    *(nn.Softmax, nn.MultiheadAttention),
-)
-
 
 def _modes_agree(layer: Layer) -> None:
     "Training gives what evaluation gives; with dropout, its mean."
@@ -44,16 +43,64 @@ def _must_not_set_dropout(layer: Layer) -> None:
         drops = isinstance(m, nn.modules.dropout._DropoutNd)
         for name, p in vars(m).items():
             if isinstance(p, float) and p > 0 and (drops or is_dropout(name)):
-                _must_be_linear(layer)
                 raise Broken(f"{name} = {p}: training runs are equal", known("dropout.never"))
 
 
+class _Called(NamedTuple):
+    "One call of a part."
+
+    part: nn.Module
+    given: list[Any]  # all that it was called with, in a row
+    form: Any  # how that was arranged
+
+
+def _calls_in_training(layer: Layer, seed: int) -> list[_Called]:
+    "What the parts are called with in training."
+    calls: list[_Called] = []
+
+    def note(m: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        given, form = tree_flatten((args, named))
+        copies = [t.detach().clone() if isinstance(t, Tensor) else t for t in given]
+        calls.append(_Called(m, copies, form))
+
+    with ExitStack() as hooks:
+        for m in layer.parts[1:]:
+            hooks.callback(m.register_forward_pre_hook(note, with_kwargs=True).remove)
+        layer.in_mode(layer.draw(), True, False, seed)
+    return calls
+
+
 def _must_be_linear(layer: Layer) -> None:
-    "Raise NotChecked if a part of it need not keep the mean of its input."
-    for m in layer.parts:
-        if not list(m.children()) and m is not layer.module and not isinstance(m, _LINEAR):
-            name = type(m).__name__
-            raise NotChecked(f"{name} is not linear, so the mean need not be kept")
+    "Raise NotChecked if a part that chance reaches need not keep the mean of its input."
+    if normalises_batch(layer):
+        raise NotChecked("it has batch normalisation, which differs in training")
+    for first, second in zip(_calls_in_training(layer, 0), _calls_in_training(layer, 1)):
+        reached = [not _same(a, b) for a, b in zip(first.given, second.given)]
+        scores = isinstance(first.part, nn.Softmax)  # before it nothing should be dropped
+        if any(reached) and not scores and not attempt(lambda: _is_linear(first, second, reached)):
+            name = type(first.part).__name__
+            raise NotChecked(f"{name} comes after dropout and is not linear: no mean is kept")
+
+
+def _same(a: Any, b: Any) -> bool:
+    "Whether chance made no difference."
+    return not isinstance(a, Tensor) or not a.is_floating_point() or nearly(a, b, equal_nan=True)
+
+
+def _is_linear(first: _Called, second: _Called, reached: list[bool]) -> bool:
+    "Whether a part is linear, but for what it adds, in what chance reaches."
+
+    def out(of_first: int, of_second: int) -> Tensor:
+        given = [
+            of_first * a + of_second * b if changes else a
+            for a, b, changes in zip(first.given, second.given, reached)
+        ]
+        args, named = tree_unflatten(given, first.form)
+        result: Tensor = first_tensor(first.part(*args, **named))[0]
+        return result
+
+    with torch.no_grad():
+        return nearly(out(1, 1) + out(0, 0), out(1, 0) + out(0, 1), 1e-3)
 
 
 def _must_keep_mean(layer: Layer) -> None:
