@@ -236,6 +236,12 @@ _ELSEWHERE = re.compile(  # what kernels say that run on other machines alone
 )
 
 
+_TELLING = {  # the code of what a message of PyTorch tells
+    "input.gradient": "in-place operation",
+    "state.graph": "backward through the graph a second time",
+}
+
+
 def _try(holds: Callable[[], str | None], first: bool) -> str | None:
     "Try one property; an error of the code under test is a failure, unless it cannot run here."
     try:
@@ -252,18 +258,20 @@ def _try(holds: Callable[[], str | None], first: bool) -> str | None:
             raise NotChecked(
                 f"{first_line(e)}: it cannot do this here; declare device=… where it can"
             ) from None
-        in_place = "in-place operation" in str(e)
-        bug = known("input.gradient") if in_place else known("code.raises", error=type(e).__name__)
+        code = next((code for code, says in _TELLING.items() if says in str(e)), "code.raises")
+        bug = known(code, error=first_line(e, 80, where=False))
         raise Broken(f"it raised {first_line(e)}", bug) from e
 
 
 def first_line(
     e: BaseException,  # any error
     n: int = 160,  # at most so many letters of its message
+    where: bool = True,  # with the line of the caller's code?
 ) -> str:
     "Return an error's class, the start of its message, and the line of the caller's code."
     message = str(e).strip().splitlines() or [""]
-    return f"{type(e).__name__}: {message[0][:n]}{_where(e)}"
+    said = f": {message[0][:n]}" if message[0] or where else ""
+    return f"{type(e).__name__}{said}{_where(e) if where else ''}"
 
 
 def _where(e: BaseException) -> str:

@@ -507,7 +507,7 @@ parameter.tied: {one} and {other} share their memory, so they can never differ: 
 """
 ) + signs(
     """
-shape.input: it fails on an input of shape (b, n, d_model) with {error}: check d_model and the
+shape.input: it fails on an input of shape (b, n, d_model) with {error}: check {what} and the
     sizes of the projections
 values.not_finite: ordinary inputs give NaN or infinity{hint}
 values.nan_row: the output of a token is NaN or infinite: it attends to nothing, and its softmax

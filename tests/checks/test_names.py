@@ -192,7 +192,9 @@ def test_dropout_of_scores_is_told_from_a_mask_that_training_lacks(p):
     steps = {
         "weigh": before_softmax,
         "early": True,
-        "drop": lambda self, scores: F.dropout(scores, p, self.training) if scores.min() < 0 else scores,
+        "drop": lambda self, scores: (
+            F.dropout(scores, p, self.training) if scores.min() < 0 else scores
+        ),
     }
     assert "dropout.scores" in codes(steps, causal=True, mask=False)
     lacks = {"weigh": lambda self, scores, mask: never_in_training(self, scores)}

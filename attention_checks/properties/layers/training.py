@@ -21,6 +21,7 @@ from attention_checks.subjects.calling import first_tensor
 from attention_checks.subjects.copies import in_training, plain_attributes, tensors_in
 from attention_checks.subjects.layer import Layer, no_module, normalises_batch, unregistered
 
+
 def _modes_agree(layer: Layer) -> None:
     "Training gives what evaluation gives; with dropout, its mean."
     x = layer.draw()
@@ -149,8 +150,8 @@ def _must_be_reached(layer: Layer, wanted: dict[str, nn.Parameter]) -> None:
     # where scores are large a softmax is flat: a gradient must be 0 for small inputs, too
     outputs = (_traceable(layer, x) for x in (layer.draw(), layer.draw() / 30))
     both = [dict(zip(wanted, gradients_of_mixture(y, list(wanted.values())))) for y in outputs]
-    if unused := next((name for name in wanted if both[0][name] is None), None):
-        raise Broken(f"{unused} gets no gradient", known("parameter.unused", name=unused))
+    if unused := [name for name in wanted if both[0][name] is None]:
+        both[0] |= _reached_in_training(layer, {name: wanted[name] for name in unused})
     modules = dict(layer.module.named_modules())
     for name, p in wanted.items():
         grad = torch.stack([g.abs() for grads in both if (g := grads[name]) is not None]).sum(0)
@@ -162,6 +163,16 @@ def _must_be_reached(layer: Layer, wanted: dict[str, nn.Parameter]) -> None:
         if projects and (zeros := _zero_part(grad)):
             shown = f"the gradient of {name} is zero {zeros}"
             raise Broken(shown, known("parameter.part", name=name))
+
+
+def _reached_in_training(layer: Layer, unused: dict[str, nn.Parameter]) -> dict[str, Tensor]:
+    "Gradients of parameters whose part in the output evaluation keeps from call to call."
+    with in_training(layer.module):
+        grads = gradients_of_mixture(layer(layer.draw()), list(unused.values()))
+    for name, grad in zip(unused, grads):
+        if grad is None:
+            raise Broken(f"{name} gets no gradient", known("parameter.unused", name=name))
+    return dict(zip(unused, grads))
 
 
 def _traceable(layer: Layer, x: Tensor) -> Tensor:
