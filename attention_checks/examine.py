@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from attention_checks.catalogue import known
 from attention_checks.pipeline import Bug, sentence
-from attention_checks.report import CheckFailed, Failure, Note, NotCompared, Report
+from attention_checks.report import CheckFailed, Failure, NotCompared, Note, Report
 
 
 class Broken(Exception):
@@ -204,6 +204,17 @@ def _failure(name: str, broken: Broken, bugs: tuple[Bug, ...]) -> Failure:
     )
 
 
+def outcome(
+    holds: Callable[[], Any],  # raises Broken if something does not hold
+) -> Broken | None:  # what does not hold, as a value
+    "Try something, and return what it raises as Broken."
+    try:
+        holds()
+    except Broken as e:
+        return e
+    return None
+
+
 def attempt(f: Callable[[], Any]) -> Any:
     "Call something that code which is broken in another way may not be able to do."
     try:
@@ -221,12 +232,13 @@ class Crash(BaseException):
     "Raised where the checks themselves fail, past all that takes an error for a finding."
 
 
-def tell_own(e: Exception) -> None:
+def tell_own(e: BaseException) -> None:
     "Raise Crash, if that is asked, for an error that a line of the checks raised."
-    *_, (frame, _) = traceback.walk_tb(e.__traceback__)
-    of_checks = frame.f_globals.get("__name__", "").startswith(__name__.partition(".")[0])
+    frames = [frame for frame, _ in traceback.walk_tb(e.__traceback__)]
+    raised_by = frames[-1].f_globals.get("__name__", "") if frames else ""
+    of_checks = raised_by.startswith(__name__.partition(".")[0])
     if LOUD and isinstance(e, _OWN) and of_checks:
-        raise Crash(first_line(e)) from e
+        raise Crash(_first_line(e)) from e
 
 
 _ELSEWHERE = re.compile(  # what kernels say that run on other machines alone
@@ -268,6 +280,14 @@ def first_line(
     n: int = 160,  # at most so many letters of its message
     where: bool = True,  # with the line of the caller's code?
 ) -> str:
+    """Return an error's class, the start of its message, and the line of the caller's code; raise
+    Crash, as `tell_own` does.
+    """
+    tell_own(e)
+    return _first_line(e, n, where)
+
+
+def _first_line(e: BaseException, n: int = 160, where: bool = True) -> str:
     "Return an error's class, the start of its message, and the line of the caller's code."
     message = str(e).strip().splitlines() or [""]
     said = f": {message[0][:n]}" if message[0] or where else ""

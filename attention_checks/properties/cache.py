@@ -12,10 +12,10 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, Misused, NotChecked, first_line
+from attention_checks.examine import Broken, Misused, NotChecked, first_line, outcome, tell_own
 from attention_checks.numbers import first_difference, must_be_tensor, nearly
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Properties, Relation, listed, outcome
+from attention_checks.properties import Properties, Relation, listed
 from attention_checks.spec import Contract
 from attention_checks.subjects.calling import declared_output
 from attention_nb.tools.testing import Watch
@@ -371,7 +371,8 @@ def _full(layer: CachedLayer) -> None:
         layer.advance(x[:, 3:5], cache)
     except Broken:
         raise
-    except Exception:
+    except Exception as e:
+        tell_own(e)
         _keeps(layer, cache, first)
         return
     raise Broken("a cache for 4 tokens took 5", known("cache.full_silent"))

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.conventions import MASK
-from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line
+from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line, outcome
 from attention_checks.numbers import first_difference, must_be_tensor, nearly
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Relation, outcome
+from attention_checks.properties import Relation
 from attention_checks.properties.equivariance import must_not_mix_along
 from attention_checks.properties.numerics import must_be_finite, must_keep_dtype, run_in_half
 from attention_checks.properties.state import untouched_anyhow

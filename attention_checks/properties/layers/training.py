@@ -13,9 +13,9 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from attention_checks.catalogue import known
 from attention_checks.conventions import INDEXER, is_dropout, role_of
 from attention_checks.examine import Broken, NotChecked, attempt
-from attention_checks.numbers import first_difference, nearly
+from attention_checks.numbers import first_difference, nearly, reenters
 from attention_checks.properties import Relation
-from attention_checks.properties.gradients import gradients_of_mixture, reenters
+from attention_checks.properties.gradients import gradients_of_mixture
 from attention_checks.properties.layers.running import must_be_vectors
 from attention_checks.subjects.calling import first_tensor
 from attention_checks.subjects.copies import in_training, plain_attributes, tensors_in
