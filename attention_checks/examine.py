@@ -29,7 +29,7 @@ class Broken(Exception):
     ):
         super().__init__(example)
         self.example, self.bugs, self.last = example, bugs_in(bug), last
-        self.symptom = any(bug.guess for bug in self.bugs) if symptom is None else symptom
+        self.symptom = any(bug.symptom for bug in self.bugs) if symptom is None else symptom
 
     @property
     def bug(self) -> str:

@@ -38,5 +38,5 @@ grad.nan: the values are right, and their gradient is NaN or infinite
 code.raises: the code raises {error}
 input.gradient: it modifies its input in place, which a tensor with a gradient forbids
 """,
-    guess=True,
+    symptom=True,
 )

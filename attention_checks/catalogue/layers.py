@@ -535,7 +535,7 @@ order.never: positions=True is declared, but the order of tokens has no influenc
 weights.returned_sums: it returns scores, or weights whose rows do not sum to 1 (transposed, or
     after dropout): return the weights that it used
 """,
-    guess=True,
+    symptom=True,
 )
 LAYER: list[Bug] = [*SPLITS, *MERGES, *ON_THE_WAY]
 LAYER_ALL: list[Bug] = [

@@ -278,5 +278,5 @@ mask.unknown: it is no softmax of the allowed keys, and no known bug gives its n
 bias.wrong: the bias is not added to the scores as it should be
 bias.undeclared: a number for each query and key is added to the scores, as ALiBi does | bias=…
 """,
-    guess=True,
+    symptom=True,
 )

@@ -79,7 +79,7 @@ def _why_it_raises(subject: Subject, e: Exception) -> Bug:
         if subject.causal is True:
             sizes = sizes._replace(n_k=sizes.n_q)
         if attempt(lambda: subject(*sizes.draw())) is not None:
-            return known(code)._replace(guess=True)  # numbers at these sizes may tell more
+            return known(code)._replace(symptom=True)  # numbers at these sizes may tell more
     return known("shape.fails", error=type(e).__name__)
 
 

@@ -101,7 +101,7 @@ def _reaches(layer: Layer) -> str | None:
         _must_be_band(layer)
         return None
     beyond = bool(window and window >= n)
-    reach = reach_of(layer)
+    reach = measured_reach(layer)
     if beyond and layer.long_n:
         n = layer.long_n
         reach = _reach_under(layer, Reach(window or 0).mask(n, n))
@@ -151,7 +151,7 @@ def _why_unseen(layer: Layer, reach: Tensor, missing: Tensor) -> Bug:
     return known("mask.narrow")
 
 
-def reach_of(
+def measured_reach(
     layer: Layer,  # the layer under test
 ) -> Tensor:  # boolean, (outputs, n)
     "Find out which output is moved by which token."
@@ -166,7 +166,7 @@ def reach_of(
 
 
 def _reach_under(layer: Layer, allowed: Tensor) -> Tensor:
-    "As `reach_of`, for as many tokens as a mask has; what it hides must move more than rounding."
+    "The same for as many tokens as a mask has; what it hides must move more than rounding."
     models = (layer.module, softened_copy(layer.module))
     moved = (moved_by(layer, len(allowed), model) for model in models)
     surely, at_all = (a | b for a, b in zip(*moved))
@@ -336,25 +336,8 @@ def _ways(
 
 def must_hide_padding(layer: Layer) -> str | None:
     "Raise Broken if a mask that it takes does not hide what it should."
-    taken = [name for name in parameters_of(layer.module) or {} if is_mask(name)]
-    of_memory = [name for name in taken if name in MEMORY_MASKS]
-    names = of_memory if layer.of_memory and of_memory else taken
-    if not layer.of_memory:
-        names = [name for name in taken if name not in of_memory]
-    if declared := _declared_mask(layer)[0]:
-        names = [declared]
-    if layer.contract.mask is False:
-        raise NotChecked("mask=False says that it takes none")
-    if not names:
-        raise NotChecked(_no_mask(layer))
-    if layer.causal and not _declared_mask(layer)[1]:
-        raise NotChecked(
-            f"later tokens are hidden anyway; for padding at the left, {_declare(names[0])}"
-        )
-    if layer.causal and first_leak(layer, [layer.draw()], (1.0,), layer(layer.draw())):
-        raise NotChecked("without a mask, the future is seen already")
     remarks, reasons, undecided = [], [], False
-    for name in names:
+    for name in _masks_to_try(layer):
         try:
             remarks.append(_must_hide(layer, name))
         except NotChecked as e:
@@ -363,6 +346,26 @@ def must_hide_padding(layer: Layer) -> str | None:
     if undecided or not remarks:
         raise NotChecked("; ".join(reasons), undecided)
     return "; ".join(remarks + reasons)
+
+
+def _masks_to_try(layer: Layer) -> list[str]:
+    "The arguments that take its masks; raise NotChecked where none can be tried."
+    name, meaning = _declared_mask(layer)
+    taken = [name for name in parameters_of(layer.module) or {} if is_mask(name)]
+    of_memory = [name for name in taken if name in MEMORY_MASKS]
+    own = [name for name in taken if name not in of_memory]
+    names = [name] if name else (of_memory or own) if layer.of_memory else own
+    if layer.contract.mask is False:
+        raise NotChecked("mask=False says that it takes none")
+    if not names:
+        raise NotChecked(_no_mask(layer))
+    if layer.causal and not meaning:
+        raise NotChecked(
+            f"later tokens are hidden anyway; for padding at the left, {_declare(names[0])}"
+        )
+    if layer.causal and first_leak(layer, [layer.draw()], (1.0,), layer(layer.draw())):
+        raise NotChecked("without a mask, the future is seen already")
+    return names
 
 
 def _no_mask(layer: Layer) -> str:
@@ -598,7 +601,7 @@ def _may_know_positions(layer: Layer) -> None:
         raise NotChecked(f"it seems to know positions ({name}); say positions=True or False")
     if layer.causal:
         raise NotChecked("the order of the past matters; if it knows no positions: positions=False")
-    if layer.window and _is_window(layer, reach_of(layer), layer.window[1]):
+    if layer.window and _is_window(layer, measured_reach(layer), layer.window[1]):
         raise NotChecked("it attends to a window ({} = {})".format(*layer.window))
 
 

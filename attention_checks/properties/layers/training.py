@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -47,22 +47,16 @@ def _must_not_set_dropout(layer: Layer) -> None:
                 raise Broken(f"{name} = {p}: training runs are equal", known("dropout.never"))
 
 
-class _Called(NamedTuple):
-    "One call of a part."
-
-    part: nn.Module
-    given: list[Any]  # all that it was called with, in a row
-    form: Any  # how that was arranged
+_Call = tuple[nn.Module, list[Any], Any]  # a part, all that it was given, and the form of that
 
 
-def _calls_in_training(layer: Layer, seed: int) -> list[_Called]:
+def _calls_in_training(layer: Layer, seed: int) -> list[_Call]:
     "What the parts are called with in training."
-    calls: list[_Called] = []
+    calls: list[_Call] = []
 
-    def note(m: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        given, form = tree_flatten((args, named))
-        copies = [t.detach().clone() if isinstance(t, Tensor) else t for t in given]
-        calls.append(_Called(m, copies, form))
+    def note(m: nn.Module, *given: Any) -> None:
+        leaves, form = tree_flatten(given)
+        calls.append((m, [t.clone() if isinstance(t, Tensor) else t for t in leaves], form))
 
     with ExitStack() as hooks:
         for m in layer.parts[1:]:
@@ -75,29 +69,26 @@ def _must_be_linear(layer: Layer) -> None:
     "Raise NotChecked if a part that chance reaches need not keep the mean of its input."
     if normalises_batch(layer):
         raise NotChecked("it has batch normalisation, which differs in training")
-    for first, second in zip(_calls_in_training(layer, 0), _calls_in_training(layer, 1)):
-        reached = [not _same(a, b) for a, b in zip(first.given, second.given)]
-        scores = isinstance(first.part, nn.Softmax)  # before it nothing should be dropped
-        if any(reached) and not scores and not attempt(lambda: _is_linear(first, second, reached)):
-            name = type(first.part).__name__
+    pair = zip(*(_calls_in_training(layer, seed) for seed in (0, 1)))
+    for (part, first, form), (_, second, _) in pair:
+        reached = [
+            isinstance(a, Tensor) and a.is_floating_point() and not nearly(a, b, equal_nan=True)
+            for a, b in zip(first, second)
+        ]
+        scores = isinstance(part, nn.Softmax)  # before it nothing should be dropped
+        both = list(zip(first, second, reached))
+        if any(reached) and not scores and not attempt(lambda: _is_linear(part, both, form)):
+            name = type(part).__name__
             raise NotChecked(f"{name} comes after dropout and is not linear: no mean is kept")
 
 
-def _same(a: Any, b: Any) -> bool:
-    "Whether chance made no difference."
-    return not isinstance(a, Tensor) or not a.is_floating_point() or nearly(a, b, equal_nan=True)
+def _is_linear(part: nn.Module, both: list[tuple[Any, Any, bool]], form: Any) -> bool:
+    "Whether a part is linear, but for what it adds, in what it is given otherwise by chance."
 
-
-def _is_linear(first: _Called, second: _Called, reached: list[bool]) -> bool:
-    "Whether a part is linear, but for what it adds, in what chance reaches."
-
-    def out(of_first: int, of_second: int) -> Tensor:
-        given = [
-            of_first * a + of_second * b if changes else a
-            for a, b, changes in zip(first.given, second.given, reached)
-        ]
-        args, named = tree_unflatten(given, first.form)
-        result: Tensor = first_tensor(first.part(*args, **named))[0]
+    def out(i: int, j: int) -> Tensor:
+        given = [i * a + j * b if by_chance else a for a, b, by_chance in both]
+        args, named = tree_unflatten(given, form)
+        result: Tensor = first_tensor(part(*args, **named))[0]
         return result
 
     with torch.no_grad():
@@ -172,7 +163,7 @@ def _reached_in_training(layer: Layer, unused: dict[str, nn.Parameter]) -> dict[
     for name, grad in zip(unused, grads):
         if grad is None:
             raise Broken(f"{name} gets no gradient", known("parameter.unused", name=name))
-    return dict(zip(unused, grads))
+    return {name: grad for name, grad in zip(unused, grads) if grad is not None}
 
 
 def _traceable(layer: Layer, x: Tensor) -> Tensor:
