@@ -15,6 +15,7 @@ from attention_checks.catalogue.positions import (
     NEIGHBOURS,
     WAYS,
     Turn,
+    mixed,
     turned,
     without_minus,
 )
@@ -320,6 +321,14 @@ def rotate_pairs(
     return torch.cat([rotated, x[..., size:]], -1)
 
 
+def _by_other_pairs(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
+    "Rotate with cosines and sines that stand for other pairs of features."
+    size = 2 * angles.shape[-1]
+    rotate = mixed(NEIGHBOURS if halves else HALVES)
+    rotated = rotate(Work(x[..., :size], scores=angles)).out
+    return torch.cat([rotated, x[..., size:]], -1)
+
+
 _Rotation = Callable[[Tensor, Tensor, Tensor, Tensor, bool], _Heads]
 _ROTATIONS: dict[str, tuple[str, _Rotation]] = {
     "rotation.queries_only": (
@@ -347,6 +356,24 @@ _ROTATIONS: dict[str, tuple[str, _Rotation]] = {
         "queries and keys are rotated in other pairs of features (RoPE), halves or neighbours: use"
         " the same pairs for both",
         lambda q, k, v, a, halves: (rotate_pairs(q, a, halves), rotate_pairs(k, a, not halves), v),
+    ),
+    "rotation.table": (
+        "queries and keys are rotated in other pairs of features than their cosines and sines stand"
+        " for (RoPE): repeat those as (1 2 1 2) for halves, as (1 1 2 2) for neighbours",
+        lambda q, k, v, a, halves: (
+            _by_other_pairs(q, a, halves),
+            _by_other_pairs(k, a, halves),
+            v,
+        ),
+    ),
+    "rotation.table_of_keys": (
+        "keys, not queries, are rotated in other pairs of features than their cosines and sines"
+        " stand for (RoPE): rotate both alike",
+        lambda q, k, v, a, halves: (
+            rotate_pairs(q, a, halves),
+            _by_other_pairs(k, a, halves),
+            v,
+        ),
     ),
     "rotation.values": (
         "values are rotated too (RoPE): rotate queries and keys only",

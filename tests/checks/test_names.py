@@ -76,6 +76,13 @@ def positions(t):
 NEIGHBOURS, HALVES = (RotaryEmbedding(D // H, interleaved=each) for each in (True, False))
 
 
+def misread(t, at):
+    "Rotate neighbours by cosines and sines that stand for halves."
+    angles = (at[:, None] * 1e4 ** -(torch.arange(0, t.shape[-1], 2) / t.shape[-1])).repeat(1, 2)
+    other = torch.stack([-t[..., 1::2], t[..., ::2]], -1).flatten(-2)
+    return t * angles.cos() + other * angles.sin()
+
+
 def turning(of_keys):
     "Rotate queries in halves, and keys in another way."
     return {"rotate": lambda self, q, k: (HALVES(q, positions(q)), of_keys(k, positions(k)))}
@@ -86,6 +93,7 @@ def turning(of_keys):
     [
         (HALVES, []),
         (NEIGHBOURS, ["rotation.pairs"]),
+        (misread, ["rotation.table_of_keys"]),
         (lambda k, at: HALVES(k, at + 1), ["rotation.offset"]),
         (lambda k, at: HALVES(k, at.roll(1)), ["rotation.offset"]),
         (lambda k, at: HALVES(k, at.roll(-1)), ["rotation.offset"]),
@@ -93,6 +101,11 @@ def turning(of_keys):
 )
 def test_keys_that_are_rotated_in_another_way_than_queries(of_keys, code):
     assert codes(turning(of_keys), positions=True) == code
+
+
+def test_cosines_and_sines_that_stand_for_other_pairs():
+    both = lambda self, q, k: (misread(q, positions(q)), misread(k, positions(k)))
+    assert codes({"rotate": both}, positions=True) == ["rotation.table"]
 
 
 def other_split(self, q):
