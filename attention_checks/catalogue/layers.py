@@ -567,8 +567,7 @@ weights.returned_sums: it returns scores, or weights whose rows do not sum to 1 
 LAYER: list[Bug] = [*SPLITS, *MERGES, *ON_THE_WAY]
 LAYER_ALL: list[Bug] = [
     *LAYER,
-    *rotating(torch.zeros(2, 1), True)[1],
-    OFFSET,
+    *{bug.code: bug for bug in [*rotating(torch.zeros(2, 1), True)[1], OFFSET]}.values(),
     FUSED,
     REPEATED,
     NEVER,
