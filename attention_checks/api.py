@@ -468,7 +468,7 @@ def check_agrees(
     expect_callable("reference", reference, "a function that is known to be right")
     if not examples or not all(isinstance(e, tuple) for e in examples):
         got = ", ".join(type(e).__name__ for e in examples) or "none"
-        raise TypeError(
+        raise Misused(
             f"examples: expected a tuple of arguments for each call, such as (x,); got {got}"
         )
     for name, other in (wrong or {}).items():
@@ -550,7 +550,7 @@ def _cache_of(module: Any) -> Callable[[int, int], Any]:
         heads, like = module.n_kv_heads, module.k_proj.weight
         width = len(like) // heads
         return lambda b, n_max: KVCache(b, heads, n_max, width, like.dtype, like.device)
-    raise TypeError(
+    raise Misused(
         f"new_cache: expected a function of b and n_max, since {name_of(module)} has none of its"
         " own; got None"
     )

@@ -9,6 +9,7 @@ from typing import Any
 import torch.nn as nn
 
 from attention_checks.catalogue.local_attention import Reach
+from attention_checks.examine import Misused
 from attention_checks.signatures import name_of, parameters_of
 from attention_checks.spec import Contract
 from attention_checks.subjects.layer import Declared
@@ -27,32 +28,30 @@ def expect_callable(
     n: int = 0,  # arguments that it takes; 0: any number
     more: int = 1,  # further arguments that it may require, such as a mask
 ) -> None:
-    "Raise TypeError unless something can be called, with so many arguments."
+    "Raise Misused unless something can be called, with so many arguments."
     if inspect.isclass(thing):
         cls = thing.__name__
-        raise TypeError(f"{name}: expected {what}, such as {cls}(…); got the class {cls} itself")
+        raise Misused(f"{name}: expected {what}, such as {cls}(…); got the class {cls} itself")
     if not callable(thing):
-        raise TypeError(f"{name}: expected {what}; got {type(thing).__name__}")
+        raise Misused(f"{name}: expected {what}; got {type(thing).__name__}")
     # some modules have a __call__ of their own
     ordinary = isinstance(thing, nn.Module) and type(thing).__call__ is nn.Module.__call__
     body = thing.forward if ordinary else thing
     if ordinary and getattr(body, "__func__", None) is nn.Module.forward:
         cls = type(thing).__name__
-        raise TypeError(f"{name}: expected {what}; got {cls}, which has no forward")
+        raise Misused(f"{name}: expected {what}; got {cls}, which has no forward")
     if inspect.isgeneratorfunction(body) or inspect.iscoroutinefunction(body):
-        raise TypeError(
+        raise Misused(
             f"{name}: expected {what} that returns; got one that yields, {name_of(thing)}"
         )
     if type(thing).__module__.startswith("numpy"):
-        raise TypeError(
-            f"{name}: expected {what} over torch tensors; got {name_of(thing)} of NumPy"
-        )
+        raise Misused(f"{name}: expected {what} over torch tensors; got {name_of(thing)} of NumPy")
     if n:
         _expect_parameters(name, thing, what, n, more)
 
 
 def _expect_parameters(name: str, fn: Any, what: str, n: int, more: int) -> None:
-    "Raise TypeError if a function takes fewer than `n` arguments, or requires more beside a mask."
+    "Raise Misused if a function takes fewer than `n` arguments, or requires more beside a mask."
     if (known := parameters_of(fn)) is None:
         return
     parameters = list(known.values())
@@ -61,7 +60,7 @@ def _expect_parameters(name: str, fn: Any, what: str, n: int, more: int) -> None
     positional = [p for p in parameters if p.kind in _BY_POSITION]
     if len(positional) < n:
         got = f"{name_of(fn)}, which takes {len(positional)} arguments, not {n}"
-        raise TypeError(f"{name}: expected {what}; got {got}")
+        raise Misused(f"{name}: expected {what}; got {got}")
     rest = [p for p in parameters if p not in positional[: n + more]]
     required = [p.name for p in rest if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
     if needed := [each for each in required if not _is_mask_or_bias(each)]:
@@ -69,7 +68,7 @@ def _expect_parameters(name: str, fn: Any, what: str, n: int, more: int) -> None
         if not more and not any(_is_mask_or_bias(p.name) for p in parameters):
             repair += ", or say mask=… if it is one"
         got = f"{name_of(fn)}, which also needs {needed[0]}: {repair}"
-        raise TypeError(f"{name}: expected {what}; got {got}")
+        raise Misused(f"{name}: expected {what}; got {got}")
 
 
 def _is_mask_or_bias(name: str) -> bool:
@@ -83,7 +82,7 @@ def expect_attention(
     mask: str | bool | tuple[str, str] | None,
     named_mask: bool = False,  # is its mask given by name alone?
 ) -> None:
-    "Raise TypeError or ValueError for what no check of a function can be called with."
+    "Raise Misused for what no check of a function can be called with."
     name, meaning = mask if isinstance(mask, tuple) and len(mask) == 2 else ("", mask)
     taken = parameters_of(fn) or {}
     named = named_mask or name != "" or any(map(_is_mask_or_bias, taken))
@@ -91,14 +90,14 @@ def expect_attention(
     what = "a function of q, k, v and mask" if fourth else "a function of q, k and v"
     expect_callable("fn", fn, what, 4 if fourth else 3, more=int(name != ""))
     if name and name not in taken:
-        raise ValueError(f"mask: expected a parameter of {name_of(fn)}; got {name!r}")
+        raise Misused(f"mask: expected a parameter of {name_of(fn)}; got {name!r}")
     corners = (True, False, "lower-right", "upper-left")
     if not isinstance(causal, (bool, str)) or causal not in corners:
-        raise ValueError(
+        raise Misused(
             f'causal: expected True, False, "lower-right" or "upper-left"; got {causal!r}'
         )
     if meaning not in (None, True, False, "allowed", "blocked", "bias"):
-        raise ValueError(
+        raise Misused(
             'mask: expected "allowed", "blocked", "bias", True, False, None, or a parameter and one'
             f" of these; got {mask!r}"
         )
@@ -109,7 +108,7 @@ def expect_layer(
     layer: Declared,  # what was declared of it
     memory: bool,  # is it called with a memory, too?
 ) -> None:
-    "Raise TypeError or ValueError for what no check of a layer can be called with."
+    "Raise Misused for what no check of a layer can be called with."
     expect_sizes(d_model=layer.d_model)
     sizes = {"n_heads": layer.declared_heads, "n_kv_heads": layer.declared_kv_heads}
     for name, size in sizes.items():
@@ -126,7 +125,7 @@ def expect_layer(
         n = 3 if memory else 2
         expect_callable("call", layer.declared_call, f"a function of {arguments}", n)
     if isinstance(module, nn.Module) and any(t.is_meta for t in module.parameters()):
-        raise TypeError(
+        raise Misused(
             "module: expected parameters with numbers;"
             " got some on the device meta, which holds none"
         )
@@ -136,17 +135,17 @@ def reach_of(
     contract: Contract,  # what was declared of a function
     causal: bool | str,
 ) -> Reach | None:  # None: every key, or all of the past
-    "Return how far a query sees, as declared; raise TypeError or ValueError for what is no window."
+    "Return how far a query sees, as declared; raise Misused for what is no window."
     sinks = 0 if isinstance(contract.sinks, str) else contract.sinks
     sizes = {"window": contract.window, "ahead": contract.ahead, "documents": contract.documents}
     for name, size in {**sizes, "sinks": sinks}.items():
         if size and size > LARGEST_WINDOW:
-            raise ValueError(
+            raise Misused(
                 f"{name}: expected at most {LARGEST_WINDOW}, for the sequences that are tried are"
                 f" short; got {size}"
             )
     if sinks and contract.window is None:
-        raise ValueError(f"sinks: expected none without a window; got {sinks}")
+        raise Misused(f"sinks: expected none without a window; got {sinks}")
     if not any(sizes.values()):
         return None
     return Reach(
@@ -161,13 +160,13 @@ def reach_of(
 def expect_positions(
     fn: Any,  # a rotation, or a bias
 ) -> int:  # 2: fn(x, positions); 3: fn(n_heads, n_q, n_k)
-    "Return how many arguments it needs; TypeError for a rotation that takes cosines and sines."
+    "Return how many arguments it needs; Misused for a rotation that takes cosines and sines."
     known = parameters_of(fn) or {}
     needed = [p.name for p in known.values() if p.default is p.empty and p.kind in _BY_POSITION]
     tables = [name for name in needed if re.search("cos|sin|freq", name)]
     if tables:
         call = f"{name_of(fn)}({', '.join(needed)})"
-        raise TypeError(
+        raise Misused(
             f"fn: expected a function of x and positions, or of three numbers; got {call}, which"
             f" takes tables: wrap it, as lambda x, positions: {name_of(fn)}(x, cos[positions], …)"
         )

@@ -30,7 +30,7 @@ from attention_checks.api import (
     check_softmax,
 )
 from attention_checks.examine import NeedsMore, first_line
-from attention_checks.loading import Unusable, load, made, required_by, settings_of, written_at
+from attention_checks.loading import Unusable, load, made, parsed_settings, required_by, written_at
 from attention_checks.report import CheckFailed, Report
 from attention_checks.signatures import name_of, parameters_of
 
@@ -170,7 +170,7 @@ def _given(kind: str, args: argparse.Namespace, used: Collection[str]) -> dict[s
             raise Unusable(f"--{option} is for {kinds}; {args.target} is taken for {kind}")
     for name in ("roles", "norms", "scaling"):
         if name in given:
-            given[name] = settings_of(given[name])
+            given[name] = parsed_settings(given[name])
     return {name: value for name, value in given.items() if name in _TAKES[kind]}
 
 

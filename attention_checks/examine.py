@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from attention_checks.catalogue import known
 from attention_checks.pipeline import Bug, sentence
-from attention_checks.report import CheckFailed, Failure, Note, NotCompared, Report
+from attention_checks.report import CheckFailed, Failure, NotCompared, Note, Report
 
 
 class Broken(Exception):
@@ -29,7 +29,7 @@ class Broken(Exception):
     ):
         super().__init__(example)
         self.example, self.bugs, self.last = example, bugs_in(bug), last
-        self.symptom = any(bug.guess for bug in self.bugs) if symptom is None else symptom
+        self.symptom = any(bug.symptom for bug in self.bugs) if symptom is None else symptom
 
     @property
     def bug(self) -> str:
@@ -62,6 +62,14 @@ class NeedsMore(Misused):
 class NotChecked(Exception):
     "Raised inside a property that does not apply, with the reason."
 
+    def __init__(
+        self,
+        why: str,  # the reason
+        undecided: bool = False,  # must it be declared before the verdict can be `sound`?
+    ):
+        super().__init__(why)
+        self.undecided = undecided
+
 
 class Property(NamedTuple):
     "Hold something that must be true, tied to what is under test."
@@ -92,7 +100,7 @@ def examine(
         notes=(*filter(None, map(_note, tried)), *_skipped(skipped)),
         remarks=tuple(each.remark for each in tried if each.remark),
         compared=compared,
-        missing="" if compared else _missing(tried),
+        missing=_undecided(tried) or ("" if compared else _missing(tried)),
         strict=strict,
     )
     if report.ok:
@@ -127,8 +135,14 @@ def _note(tried: _Tried) -> Note | None:
     "Return the note of a property that does not apply."
     if not isinstance(tried.error, NotChecked):
         return None
-    kind = "not_compared" if tried.compares else "not_tried"
+    kind = "not_compared" if tried.compares or tried.error.undecided else "not_tried"
     return Note(tried.name, str(tried.error), kind)
+
+
+def _undecided(tried: list[_Tried]) -> str:
+    "Return what must be declared before it is known whether the code is right; empty for nothing."
+    open_ones = (e for each in tried if isinstance(e := each.error, NotChecked) and e.undecided)
+    return next(map(str, open_ones), "")
 
 
 def _missing(tried: list[_Tried]) -> str:
@@ -190,6 +204,17 @@ def _failure(name: str, broken: Broken, bugs: tuple[Bug, ...]) -> Failure:
     )
 
 
+def outcome(
+    holds: Callable[[], Any],  # raises Broken if something does not hold
+) -> Broken | None:  # what does not hold, as a value
+    "Try something, and return what it raises as Broken."
+    try:
+        holds()
+    except Broken as e:
+        return e
+    return None
+
+
 def attempt(f: Callable[[], Any]) -> Any:
     "Call something that code which is broken in another way may not be able to do."
     try:
@@ -207,12 +232,13 @@ class Crash(BaseException):
     "Raised where the checks themselves fail, past all that takes an error for a finding."
 
 
-def tell_own(e: Exception) -> None:
+def tell_own(e: BaseException) -> None:
     "Raise Crash, if that is asked, for an error that a line of the checks raised."
-    *_, (frame, _) = traceback.walk_tb(e.__traceback__)
-    of_checks = frame.f_globals.get("__name__", "").startswith(__name__.partition(".")[0])
+    frames = [frame for frame, _ in traceback.walk_tb(e.__traceback__)]
+    raised_by = frames[-1].f_globals.get("__name__", "") if frames else ""
+    of_checks = raised_by.startswith(__name__.partition(".")[0])
     if LOUD and isinstance(e, _OWN) and of_checks:
-        raise Crash(first_line(e)) from e
+        raise Crash(_first_line(e)) from e
 
 
 _ELSEWHERE = re.compile(  # what kernels say that run on other machines alone
@@ -220,6 +246,12 @@ _ELSEWHERE = re.compile(  # what kernels say that run on other machines alone
     r"|derivative for .* is not implemented|only .*(cuda|gpu)|requires? (a )?(cuda|gpu)",
     re.I,
 )
+
+
+_TELLING = {  # the code of what a message of PyTorch tells
+    "input.gradient": "in-place operation",
+    "state.graph": "backward through the graph a second time",
+}
 
 
 def _try(holds: Callable[[], str | None], first: bool) -> str | None:
@@ -238,18 +270,28 @@ def _try(holds: Callable[[], str | None], first: bool) -> str | None:
             raise NotChecked(
                 f"{first_line(e)}: it cannot do this here; declare device=… where it can"
             ) from None
-        in_place = "in-place operation" in str(e)
-        bug = known("input.gradient") if in_place else known("code.raises", error=type(e).__name__)
+        code = next((code for code, says in _TELLING.items() if says in str(e)), "code.raises")
+        bug = known(code, error=first_line(e, 80, where=False))
         raise Broken(f"it raised {first_line(e)}", bug) from e
 
 
 def first_line(
     e: BaseException,  # any error
     n: int = 160,  # at most so many letters of its message
+    where: bool = True,  # with the line of the caller's code?
 ) -> str:
+    """Return an error's class, the start of its message, and the line of the caller's code; raise
+    Crash, as `tell_own` does.
+    """
+    tell_own(e)
+    return _first_line(e, n, where)
+
+
+def _first_line(e: BaseException, n: int = 160, where: bool = True) -> str:
     "Return an error's class, the start of its message, and the line of the caller's code."
     message = str(e).strip().splitlines() or [""]
-    return f"{type(e).__name__}: {message[0][:n]}{_where(e)}"
+    said = f": {message[0][:n]}" if message[0] or where else ""
+    return f"{type(e).__name__}{said}{_where(e) if where else ''}"
 
 
 def _where(e: BaseException) -> str:

@@ -131,7 +131,7 @@ def written_at(
     return shown.replace(os.sep, "/"), max(line, 1)
 
 
-def settings_of(
+def parsed_settings(
     pairs: Sequence[str],  # name=value each
 ) -> dict[str, Any]:
     "Return settings, each value as Python understands it, or as a string."
@@ -178,7 +178,7 @@ def _is_maker(thing: Any, args: argparse.Namespace) -> bool:
     needed = required_by(thing)
     if args.kind == "positions" and len(needed) == 3:  # a bias of n_heads, n_q and n_k
         return False
-    return not needed or _is_setting(needed[0]) or needed[0] in settings_of(args.set)
+    return not needed or _is_setting(needed[0]) or needed[0] in parsed_settings(args.set)
 
 
 def _is_setting(name: str) -> bool:
@@ -197,7 +197,7 @@ def _guess(name: str, args: argparse.Namespace) -> Any:
 
 def _arguments(maker: Callable[..., Any], args: argparse.Namespace) -> dict[str, Any]:
     "Return the arguments to make a layer with."
-    given, kwargs = settings_of(args.set), {}
+    given, kwargs = parsed_settings(args.set), {}
     for name, parameter in inspect.signature(maker).parameters.items():
         required = parameter.default is parameter.empty
         guess = _guess(name, args)

@@ -122,7 +122,7 @@ class Bug(NamedTuple):
     steps: Mapping[str, Step] = {}  # the stages that it replaces
     needs: str = ""  # "mask": it shows only where one is given
     factor: Callable[[Work], float] | None = None  # a wrong scale
-    guess: bool = False  # only a symptom: it gives way to a bug that the numbers tell
+    symptom: bool = False  # does it give way to a bug that the numbers tell?
     declare: str = ""  # the argument that declares it, if it may be meant; braces as in `says`
 
     def about(self, **facts: object) -> Bug:
@@ -137,13 +137,13 @@ class Bug(NamedTuple):
         return self.needs != "mask" or work.masked
 
 
-def signs(table: str, guess: bool = False) -> list[Bug]:
+def signs(table: str, symptom: bool = False) -> list[Bug]:
     """Make bugs that replace no stage: a line is `code: sentence`, or `code: sentence | declare`,
     and goes on where it is indented.
     """
     rows = re.sub(r"\n +", " ", table.strip()).splitlines()
     parts = [row.partition(": ") for row in rows]
-    return [_row(code, text)._replace(guess=guess) for code, _, text in parts]
+    return [_row(code, text)._replace(symptom=symptom) for code, _, text in parts]
 
 
 def _row(code: str, text: str) -> Bug:

@@ -22,7 +22,7 @@ class Note(NamedTuple):
 
     property: str  # what should hold
     why: str  # the reason
-    code: str = "not_tried"  # or "not_compared": nothing else was compared; or "skipped"
+    code: str = "not_tried"  # or "not_compared", which leaves the verdict open; or "skipped"
 
 
 def _sentence(failure: Failure) -> str:
@@ -43,7 +43,7 @@ class Report:
     notes: tuple[Note, ...] = ()  # properties that were not tried, and why
     remarks: tuple[str, ...] = ()  # how it was called, where that is not plain
     compared: str = ""  # what its numbers were compared with; empty: with nothing
-    missing: str = ""  # why they were compared with nothing, though they could be
+    missing: str = ""  # what leaves the verdict open: a comparison, or a declaration
     strict: bool = True  # is it a failure if they were compared with nothing?
 
     @property

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import CATALOGUE
+from attention_checks.examine import Misused
 from attention_checks.pipeline import with_tolerance
 from attention_nb.tools.guards import expect_flags, expect_scale, expect_sizes
 
@@ -280,7 +281,12 @@ class Contract:
         None, _device, "where it runs (default: cpu)", *_ATTENTION, _CACHE
     )
     dtype: str | torch.dtype | None = _choice(
-        None, _dtype, "the type it runs in (default: float32)", *_ATTENTION, _RANKS, _CACHE
+        None,
+        _dtype,
+        "the only type it is tried in (default: float32, and 16 bits)",
+        *_ATTENTION,
+        _RANKS,
+        _CACHE,
     )
     tolerance: float | None = _choice(
         None,
@@ -410,17 +416,21 @@ def declared(
     check: str,  # its name, such as "check_softmax"
     **choices: Any,  # name=value, as in `Contract`
 ) -> Contract:
-    "Return the contract of some keywords; raise TypeError or ValueError for what it cannot hold."
+    "Return the contract of some keywords; raise Misused for what it cannot hold."
     for name, value in choices.items():
         if name not in _ROWS:
-            raise TypeError(
+            raise Misused(
                 f"{name}: expected an argument of the check, or one of"
                 f" {', '.join(READ_BY[check])}; got {value!r}"
             )
-    contract = Contract(**choices)
+    try:
+        contract = Contract(**choices)
+    except (TypeError, ValueError) as e:
+        raise Misused(str(e)) from None
     for name, value in choices.items():
         if value != _ROWS[name].default and check not in (readers := readers_of(name, value)):
-            raise TypeError(f"{name}: expected for {', '.join(readers)} only; got {value!r}")
+            meant = f"; {name}: {MEANINGS[name]}" if name in READ_BY[check] else ""
+            raise Misused(f"{name}: expected for {', '.join(readers)} only; got {value!r}{meant}")
     return contract
 
 

@@ -13,8 +13,8 @@ dtype.integer: the output is not a floating-point tensor
 dtype.other: it returns {found} for {like} in {given}: end with .to({like}.dtype)
 dtype.overflows: it overflows in {dtype}: a number is beyond the type's range
 dtype.loses: it loses precision in {dtype}
-dtype.no_infinity: -1e9 stands for minus infinity, and float16 cannot hold it: use -inf
-    | dtype="float32"
+dtype.no_infinity: -1e9 stands for minus infinity, and float16 cannot hold it: use -inf; a
+    declared dtype is the only one that is tried | dtype="float32"
 dtype.widens: it widens to float32 and does not cast back: .to(v.dtype) is missing
 input.modified: it modifies its input {name} in place (add_, or /=, *=, +=)
 input.mask_modified: it modifies its mask in place (logical_not_, or mask[...] =)
@@ -26,6 +26,8 @@ grad.infinite: the gradient is NaN or infinite: a root, a division or 0 · inf o
 grad.wrong: the gradient is wrong: a part is detached, or its backward pass is wrong
 state.chance: two calls differ: dropout or other random numbers are on; call eval()
 state.kept: it keeps something from call to call (a cache, a state)
+state.graph: it keeps a tensor with its graph from call to call, which a second backward pass
+    does not survive: detach what is kept | gradients=False
 input.modified_argument: it modifies its input in place
 grad.detached: no gradient flows: it detaches (.detach, .data) or makes new tensors
 grad.partly_detached: the values are right, the gradient is not: a part is detached
@@ -33,8 +35,8 @@ grad.nan: the values are right, and their gradient is NaN or infinite
 """
 ) + signs(
     """
-code.raises: the code raises {error} here
+code.raises: the code raises {error}
 input.gradient: it modifies its input in place, which a tensor with a gradient forbids
 """,
-    guess=True,
+    symptom=True,
 )

@@ -11,6 +11,8 @@ cache.full_future: the pass to compare with sees the future: it must be causal; 
 cache.forgets: the newest token attends to no old one: nothing is cached, or not read
 cache.corner: the causal mask starts in the upper left corner, and the newest token attends to
     the oldest only: the last query must stand at the last key
+cache.counter: the newest token attends to the oldest and to itself: the others are written over
+    each other, for the length of the cache does not grow; add what is new to it
 cache.drops: old tokens get lost: {words} make no difference to the newest one
 cache.late: the first token is wrong: it is cached after the read, or not at all
 cache.positions: positions with a cache are wrong: count on from its length, and rotate each key

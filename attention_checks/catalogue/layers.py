@@ -15,6 +15,7 @@ from attention_checks.catalogue.positions import (
     NEIGHBOURS,
     WAYS,
     Turn,
+    mixed,
     turned,
     without_minus,
 )
@@ -105,6 +106,11 @@ def _heads_first(heads: Tensor) -> Tensor:
     return split_heads(merge_features_first(heads), heads.shape[-3])
 
 
+def _regrouped(heads: Tensor, first: int) -> Tensor:
+    "Read heads that stand as (first, second) as (second, first)."
+    return heads.unflatten(-3, (first, -1)).transpose(-4, -3).flatten(-4, -3)
+
+
 def _only(roles: str, change: Callable[[Tensor], Tensor]) -> _Change:
     "Change some of queries, keys and values."
 
@@ -168,6 +174,18 @@ SPLITS: list[Bug] = bugs_of(
         {"split": splitting(share_k=_tiled)},
     ),
     Bug("split.groups_of_values", _GROUPED.format("value"), {"split": splitting(share_v=_tiled)}),
+    Bug(
+        "split.query_groups",
+        "query heads are split as (heads of a group, groups), and merged as (groups, heads of a"
+        " group): split them as they are merged",
+        {"split": splitting(lambda q, k, v: (_regrouped(q, q.shape[-3] // k.shape[-3]), k, v))},
+    ),
+    Bug(
+        "merge.query_groups",
+        "query heads are split as (groups, heads of a group), and merged as (heads of a group,"
+        " groups): merge them as they were split",
+        {"split": splitting(lambda q, k, v: (_regrouped(q, k.shape[-3]), k, v), _tiled, _tiled)},
+    ),
 ]
 
 
@@ -303,6 +321,14 @@ def rotate_pairs(
     return torch.cat([rotated, x[..., size:]], -1)
 
 
+def _by_other_pairs(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
+    "Rotate with cosines and sines that stand for other pairs of features."
+    size = 2 * angles.shape[-1]
+    rotate = mixed(NEIGHBOURS if halves else HALVES)
+    rotated = rotate(Work(x[..., :size], scores=angles)).out
+    return torch.cat([rotated, x[..., size:]], -1)
+
+
 _Rotation = Callable[[Tensor, Tensor, Tensor, Tensor, bool], _Heads]
 _ROTATIONS: dict[str, tuple[str, _Rotation]] = {
     "rotation.queries_only": (
@@ -326,6 +352,29 @@ _ROTATIONS: dict[str, tuple[str, _Rotation]] = {
         "queries and keys are rotated in opposite directions (RoPE): use the same angles for both",
         lambda q, k, v, a, halves: (rotate_pairs(q, a, halves), rotate_pairs(k, -a, halves), v),
     ),
+    "rotation.pairs": (
+        "queries and keys are rotated in other pairs of features (RoPE), halves or neighbours: use"
+        " the same pairs for both",
+        lambda q, k, v, a, halves: (rotate_pairs(q, a, halves), rotate_pairs(k, a, not halves), v),
+    ),
+    "rotation.table": (
+        "queries and keys are rotated in other pairs of features than their cosines and sines stand"
+        " for (RoPE): repeat those as (1 2 1 2) for halves, as (1 1 2 2) for neighbours",
+        lambda q, k, v, a, halves: (
+            _by_other_pairs(q, a, halves),
+            _by_other_pairs(k, a, halves),
+            v,
+        ),
+    ),
+    "rotation.table_of_keys": (
+        "keys, not queries, are rotated in other pairs of features than their cosines and sines"
+        " stand for (RoPE): rotate both alike",
+        lambda q, k, v, a, halves: (
+            rotate_pairs(q, a, halves),
+            _by_other_pairs(k, a, halves),
+            v,
+        ),
+    ),
     "rotation.values": (
         "values are rotated too (RoPE): rotate queries and keys only",
         lambda q, k, v, a, halves: (
@@ -335,6 +384,27 @@ _ROTATIONS: dict[str, tuple[str, _Rotation]] = {
         ),
     ),
 }
+
+
+OFFSET = Bug(
+    "rotation.offset",
+    "keys are rotated by positions {which} (RoPE): rotate queries and keys by the same positions",
+)
+_OFFSETS: dict[str, Callable[[Tensor], Tensor]] = {  # in words → the angles of the keys
+    "one after their own": lambda a: a + a[1:2] - a[:1],
+    "one before their own": lambda a: a - a[1:2] + a[:1],
+    "one before their own, the first by the last": lambda a: a.roll(1, 0),
+    "one after their own, the last by the first": lambda a: a.roll(-1, 0),
+}
+
+
+def _other_angles(of_keys: Callable[[Tensor], Tensor]) -> _Rotation:
+    "Rotate keys by other angles than queries."
+    return lambda q, k, v, a, halves: (
+        rotate_pairs(q, a, halves),
+        rotate_pairs(k, of_keys(a), halves),
+        v,
+    )
 
 
 def rotating(
@@ -354,7 +424,11 @@ def rotating(
     def both(q: Tensor, k: Tensor, v: Tensor, a: Tensor, halves: bool) -> _Heads:
         return rotate_pairs(q, a, halves), rotate_pairs(k, a, halves), v
 
-    return step(both), bugs_of("rotate", step, _ROTATIONS)
+    offsets = [
+        OFFSET.about(which=which)._replace(steps={"rotate": step(_other_angles(of_keys))})
+        for which, of_keys in _OFFSETS.items()
+    ]
+    return step(both), [*bugs_of("rotate", step, _ROTATIONS), *offsets]
 
 
 NEVER = Bug("project.never", "the output projection {name} is never applied: apply it last")
@@ -438,6 +512,8 @@ mode.differs: training and evaluation differ without dropout: a mask, a scale or
 dropout.in_evaluation: the output is random in evaluation: give F.dropout
     training=self.training, or keep nn.Dropout as an attribute{anew}
 dropout.never: dropout is set but never applied in training
+dropout.scores: in training the future leaks by chance: dropout sets masked scores to 0, so drop
+    weights, after the softmax
 dropout.biased: dropout changes the mean: divide the kept weights by 1 - p, and drop weights, not
     scores before the softmax, and nothing before a ReLU | dropout="scores"
 state.first_length: a mask is kept from the first call: longer sequences are not masked to their
@@ -458,7 +534,7 @@ parameter.tied: {one} and {other} share their memory, so they can never differ: 
 """
 ) + signs(
     """
-shape.input: it fails on an input of shape (b, n, d_model) with {error}: check d_model and the
+shape.input: it fails on an input of shape (b, n, d_model) with {error}: check {what} and the
     sizes of the projections
 values.not_finite: ordinary inputs give NaN or infinity{hint}
 values.nan_row: the output of a token is NaN or infinite: it attends to nothing, and its softmax
@@ -486,12 +562,12 @@ order.never: positions=True is declared, but the order of tokens has no influenc
 weights.returned_sums: it returns scores, or weights whose rows do not sum to 1 (transposed, or
     after dropout): return the weights that it used
 """,
-    guess=True,
+    symptom=True,
 )
 LAYER: list[Bug] = [*SPLITS, *MERGES, *ON_THE_WAY]
 LAYER_ALL: list[Bug] = [
     *LAYER,
-    *rotating(torch.zeros(2, 1), True)[1],
+    *{bug.code: bug for bug in [*rotating(torch.zeros(2, 1), True)[1], OFFSET]}.values(),
     FUSED,
     REPEATED,
     NEVER,

@@ -164,6 +164,23 @@ APPLIED: list[Bug] = bugs_of(
 )
 
 
+def _added_late(fill: float) -> Callable[[Tensor, Tensor], Tensor]:
+    "Add minus infinity, or what stands for it, to the weights."
+    return lambda scores, allowed: softmax(scores) + torch.zeros(()).where(allowed, fill)
+
+
+AFTER: list[Bug] = [bug for bug in APPLIED if bug.code == "mask.after_softmax"]
+AFTER += [
+    Bug(
+        "mask.after_softmax",
+        f"the mask is added as {fill:.4g} to the weights, after the softmax: add it to the scores",
+        {"weigh": weighing(_added_late(fill))},
+        "mask",
+    )
+    for fill in (-math.inf, -1e9, -1e4, torch.finfo(torch.float32).min)
+]
+
+
 def _filled(fill: float) -> Step:
     "Fill in a number that is not minus infinity."
     return weighing(lambda scores, allowed: softmax(scores.masked_fill(~allowed, fill)))
@@ -195,6 +212,10 @@ BIAS: list[Bug] = [
             "bias.subtracted": (
                 "the bias is subtracted, not added",
                 lambda scores, bias, scale: scores * scale - bias,
+            ),
+            "bias.transposed": (
+                "the bias is transposed: its last axes are (n_q, n_k)",
+                lambda scores, bias, scale: scores * scale + bias.mT,
             ),
             "bias.ignored": (
                 "the bias is ignored where its numbers are finite",
@@ -257,5 +278,5 @@ mask.unknown: it is no softmax of the allowed keys, and no known bug gives its n
 bias.wrong: the bias is not added to the scores as it should be
 bias.undeclared: a number for each query and key is added to the scores, as ALiBi does | bias=…
 """,
-    guess=True,
+    symptom=True,
 )

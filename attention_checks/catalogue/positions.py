@@ -222,7 +222,7 @@ rotary.half: angles are computed in 16 bits, where far positions are equal: use 
     """
 rotary.unknown: its angles are wrong, and no known bug gives them
 """,
-    guess=True,
+    symptom=True,
 )
 
 
@@ -276,5 +276,5 @@ alibi.shape: it gives another shape than (h, n_q, n_k)
 alibi.absolute: the bias differs between equal distances: it depends on positions
 alibi.unknown: its bias is not slope times distance, and no known bug gives it
 """,
-    guess=True,
+    symptom=True,
 )

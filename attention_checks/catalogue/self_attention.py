@@ -158,5 +158,5 @@ values.unknown: it is not softmax(q kᵀ · scale) v, and no known bug gives its
 order.keys: the output depends on the order of the keys: a mask, or axes mixed up
 order.queries: a context depends on other queries: the softmax runs over queries?
 """,
-    guess=True,
+    symptom=True,
 )

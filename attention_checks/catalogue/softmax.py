@@ -282,5 +282,5 @@ weights.sums: the weights of a query do not sum to 1: normalised along another a
     mask, or not at all
 softmax.unknown: its numbers are not exp(x) / Σ exp(x), and no known bug gives them
 """,
-    guess=True,
+    symptom=True,
 )

@@ -60,7 +60,7 @@ def contexts_of(trial: Trial, given: Sequence[Given], right: Tensor) -> Compared
     return Compared(trial, got, tuple(trial.part(right, rank) for rank in range(trial.world)))
 
 
-def gradients_of(trial: Trial, given: Sequence[Given], right: Sequence[Tensor]) -> Compared:
+def compared_gradients(trial: Trial, given: Sequence[Given], right: Sequence[Tensor]) -> Compared:
     "Set gradients beside the right ones; what has none has gradients of zero."
     wanted = tuple(trial.part(g, rank) for rank in range(trial.world) for g in right)
     found: Iterator[Any] = (g for each in given for g in each.gradients or (None,) * 3)

@@ -14,8 +14,8 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.distributed.naming import (
     Compared,
+    compared_gradients,
     contexts_of,
-    gradients_of,
     name_alone,
     name_context,
     name_gradients,
@@ -94,7 +94,7 @@ class Study:
 def _beside(trial: Trial, given: Sequence[Given]) -> tuple[Compared, Compared]:
     "Set the context and the gradients of a trial beside the right ones."
     context, gradients = trial.right()
-    return contexts_of(trial, given, context), gradients_of(trial, given, gradients)
+    return contexts_of(trial, given, context), compared_gradients(trial, given, gradients)
 
 
 def _wrong(compared: Sequence[Compared]) -> list[Compared]:

@@ -51,17 +51,6 @@ def _tried(relation: Relation, subject_of: Callable[[], Any]) -> str | None:
         raise Broken(e.example, e.bugs, symptom=True, last=e.last) from None
 
 
-def outcome(
-    holds: Callable[[], Any],  # raises Broken if something does not hold
-) -> Broken | None:  # what does not hold, as a value
-    "Try something, and return what it raises as Broken."
-    try:
-        holds()
-    except Broken as e:
-        return e
-    return None
-
-
 def must_agree(
     subject: Any,  # with a fact `mismatch`: how its numbers differ from the right ones, or None
 ) -> None:

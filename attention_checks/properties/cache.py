@@ -12,10 +12,10 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, Misused, NotChecked, first_line
+from attention_checks.examine import Broken, Misused, NotChecked, first_line, outcome, tell_own
 from attention_checks.numbers import first_difference, must_be_tensor, nearly
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Properties, Relation, listed, outcome
+from attention_checks.properties import Properties, Relation, listed
 from attention_checks.spec import Contract
 from attention_checks.subjects.calling import declared_output
 from attention_nb.tools.testing import Watch
@@ -209,7 +209,7 @@ def _why_steps(layer: CachedLayer, got: Tensor) -> Bug:
         return _rounded(off) if off < _NEAR else known("cache.late")
     seen = _earlier(layer, layer.ones, layer.n - 1)
     if len(seen) < layer.n - 1:
-        return _lost(seen, layer.n - 1)
+        return _lost(layer, seen, layer.ones, layer.n - 1)
     if _counts_chunks(layer, got):
         return known("cache.query_positions")
     if wrong == 2 or _ignores_order(layer):
@@ -237,12 +237,12 @@ def _counts_chunks(layer: CachedLayer, got: Tensor) -> bool:
     return not _same(at_once, layer.want) and not _same(at_once[:, 1:], got[:, 1:])
 
 
-def _lost(seen: list[int], n: int) -> Bug:
+def _lost(layer: CachedLayer, seen: list[int], sizes: Sequence[int], n: int) -> Bug:
     "Name the bug by which of n cached tokens the newest depends on."
     if not seen:
         return known("cache.forgets")
-    if seen == [0]:
-        return known("cache.corner")
+    if seen == [0]:  # the newest sees itself, too, if it is no mask that hides the rest
+        return known("cache.counter" if _depends(layer, sizes, n, n) else "cache.corner")
     missing = [i for i in range(n) if i not in seen]
     return known("cache.drops", words=f"tokens {missing}")
 
@@ -258,7 +258,9 @@ def _chunks(layer: CachedLayer) -> None:
         seen = _earlier(layer, sizes, position)
         if not seen:
             return known("cache.chunk_alone")
-        return known("cache.chunk_positions") if len(seen) == position else _lost(seen, position)
+        if len(seen) == position:
+            return known("cache.chunk_positions")
+        return _lost(layer, seen, sizes, position)
 
     _must_be_same(layer.decode(layer.x, sizes), layer.want, f"in chunks of {sizes}", why)
 
@@ -369,7 +371,8 @@ def _full(layer: CachedLayer) -> None:
         layer.advance(x[:, 3:5], cache)
     except Broken:
         raise
-    except Exception:
+    except Exception as e:
+        tell_own(e)
         _keeps(layer, cache, first)
         return
     raise Broken("a cache for 4 tokens took 5", known("cache.full_silent"))

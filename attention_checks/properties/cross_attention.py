@@ -15,7 +15,12 @@ from attention_checks.numbers import first_difference, nearly
 from attention_checks.properties import Properties, Relation
 from attention_checks.properties.gradients import gradients_of_mixture
 from attention_checks.properties.layers import Recognise, in_phases
-from attention_checks.properties.layers.masking import LONG, moved_by, must_hide_padding, reach_of
+from attention_checks.properties.layers.masking import (
+    LONG,
+    measured_reach,
+    moved_by,
+    must_hide_padding,
+)
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.properties.layers.running import (
     CALLS,
@@ -72,7 +77,7 @@ def _any_order(layer: Layer) -> None:
         return
     if layer.position_setting:
         raise NotChecked(f"it seems to know positions ({layer.position_setting})")
-    if not reach_of(over).all():
+    if not measured_reach(over).all():
         raise NotChecked("some of them do not move every output")
     shown = f"tokens of the memory reordered: {first_difference(got, want)}"
     raise Broken(shown, known("order.keys"))
@@ -86,7 +91,7 @@ def _any_memory(layer: Layer) -> None:
         x = over.draw(2, n)
         must_be_vectors(over, x, over(x))
         if n > layer.n_k:
-            _must_reach(reach_of(replace(over, n=over.contract.usual(n))))
+            _must_reach(measured_reach(replace(over, n=over.contract.usual(n))))
         if right:
             trace = trace_of(layer, layer.draw(2), n)
             if compare_with_own_weights(trace, layer.n_heads, False, most=0) != ():

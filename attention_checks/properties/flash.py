@@ -13,11 +13,10 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, NotChecked
-from attention_checks.numbers import first_difference, nearly
+from attention_checks.examine import Broken, NotChecked, outcome
+from attention_checks.numbers import first_difference, gradients_of, nearly
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Properties, Relation, listed, outcome
-from attention_checks.properties.gradients import gradients_of
+from attention_checks.properties import Properties, Relation, listed
 from attention_checks.properties.functions import attention_properties
 from attention_checks.subjects.facts import Subject
 from attention_nb.tools.testing import allocated, operations, random_qkv

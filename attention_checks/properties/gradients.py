@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.examine import Broken
-from attention_checks.numbers import first_difference, nearly
+from attention_checks.numbers import first_difference, gradients_of, nearly
 from attention_checks.subjects import Compared
 
 _Call = Callable[..., Tensor]
@@ -68,40 +68,3 @@ def must_require(out: Tensor) -> None:
     "Raise Broken unless the output requires a gradient."
     if not out.requires_grad:
         raise Broken("the output does not require a gradient", known("grad.none"))
-
-
-def gradients_of(
-    out: Tensor,  # what was computed
-    leaves: Sequence[Tensor],  # from what
-    up: Tensor | None = None,  # the gradient of `out`; None: of a single number
-) -> tuple[Tensor | None, ...]:  # one for each, None where nothing depends on it
-    "Differentiate, also through reentrant checkpoints, which only `backward()` can."
-    if up is not None:  # given to PyTorch as it is, `up` would make it import its compiler
-        out = (out * up).sum()
-    if not reenters(out):
-        return torch.autograd.grad(out, leaves, allow_unused=True)
-    kept = [t.grad for t in leaves]
-    try:
-        for t in leaves:
-            t.grad = None
-        out.backward()
-        return tuple(t.grad for t in leaves)
-    finally:
-        for t, grad in zip(leaves, kept):
-            t.grad = grad
-
-
-def reenters(
-    out: Tensor,  # what was computed
-) -> bool:  # True: only `backward()` reaches what lies inside
-    "Tell whether a reentrant checkpoint lies in the backward pass."
-    seen, steps = set(), [out.grad_fn]
-    while steps:
-        step = steps.pop()
-        if step is None or step in seen:
-            continue
-        if step.name() == "CheckpointFunctionBackward":
-            return True
-        seen.add(step)
-        steps += [before for before, _ in step.next_functions]
-    return False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import torch
@@ -12,10 +11,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, NotChecked, first_line
-from attention_checks.numbers import first_difference, nearly
+from attention_checks.examine import Broken, NotChecked, attempt, first_line
+from attention_checks.numbers import first_difference, gradients_of, nearly
 from attention_checks.pipeline import Bug
-from attention_checks.properties.gradients import gradients_of
 
 _Call = Callable[..., Tensor]
 
@@ -86,8 +84,8 @@ def run_in_half(
 
 def _widens(call: Callable[[], Tensor]) -> bool:
     "Tell whether it raises where something that it widened meets sixteen bits."
-    with Widening() as watch, suppress(Exception):
-        call()
+    with Widening() as watch:
+        attempt(call)
     return watch.to_blame
 
 

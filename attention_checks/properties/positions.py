@@ -12,13 +12,13 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.positions import ALIBI, WAYS, rotary_bugs, turn_pairs
-from attention_checks.examine import Broken, NotChecked, first_line
+from attention_checks.examine import Broken, NotChecked, first_line, outcome
 from attention_checks.numbers import first_difference, must_be_tensor, nearly
-from attention_checks.properties.state import must_repeat, repeats, untouched
 from attention_checks.pipeline import Bug, Step, Work, run
-from attention_checks.properties import Properties, Relation, listed, must_agree, outcome
+from attention_checks.properties import Properties, Relation, listed, must_agree
 from attention_checks.properties.gradients import right_gradients
 from attention_checks.properties.numerics import must_hold_in_half
+from attention_checks.properties.state import must_repeat, repeats, untouched
 from attention_checks.search import Case, explain
 from attention_nb.positions import RotaryEmbedding, alibi_bias, alibi_slopes, rotary_angles
 

@@ -15,13 +15,13 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import APPLIED, UNASKED, WRONG
 from attention_checks.catalogue.softmax import WEIGHTS, name_added, name_rounded, softmax_bugs
-from attention_checks.examine import Broken, NotChecked, attempt, first_line
+from attention_checks.examine import Broken, NotChecked, attempt, first_line, outcome
 from attention_checks.numbers import first_difference, must_be_tensor, nearly, numbers_of, some_mask
-from attention_checks.properties.state import repeats, untouched_anyhow
 from attention_checks.pipeline import STAGES, Bug, Step, Work, tolerance_factor
-from attention_checks.properties import Properties, Relation, listed, must_agree, outcome
+from attention_checks.properties import Properties, Relation, listed, must_agree
 from attention_checks.properties.gradients import right_gradients
 from attention_checks.properties.numerics import must_be_finite, must_hold_in_half
+from attention_checks.properties.state import repeats, untouched_anyhow
 from attention_checks.search import Case, explain
 from attention_checks.signatures import parameters_of
 from attention_nb.softmax import masked_softmax

@@ -115,7 +115,7 @@ def whole_call(
 def _detach_kept(module: Any) -> None:
     "Cut what a layer keeps of its last call, in a buffer or an attribute, from that call's graph."
     for m in module.modules() if isinstance(module, nn.Module) else ():
-        for kept in (vars(m), vars(m).get("_buffers") or {}):
+        for kept in (vars(m), *(v for v in vars(m).values() if isinstance(v, dict))):
             for name, value in kept.items():
                 if isinstance(value, Tensor) and value.grad_fn is not None:
                     kept[name] = value.detach().clone()

@@ -10,10 +10,9 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import BIAS
-from attention_checks.examine import Broken, attempt, first_line
+from attention_checks.examine import Broken, attempt, first_line, outcome
 from attention_checks.numbers import first_difference, nearly, numbers_of, sizes_of
 from attention_checks.pipeline import rightly
-from attention_checks.properties import outcome
 from attention_checks.search import Case, explain
 from attention_checks.subjects.function import ONES, Attention, Sizes, settle
 from attention_checks.subjects.masks import other_meaning
@@ -162,7 +161,7 @@ def _must_be_right_masked(subject: Subject) -> None:
     try:
         got = subject(q, k, v, mask)
     except Exception as e:
-        bug = known("code.raises", error=type(e).__name__)
+        bug = known("code.raises", error=first_line(e, 80, where=False))
         raise Broken(f"it raised {first_line(e)}", bug) from None
     if subject.sound and not nearly(got, want):
         bug = known(_masked_code(subject, got))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -279,8 +279,8 @@ def adapt(
     if d_memory:
         layer = layer.beside(_memory(layer, d_memory))
     if any(map(nn.parameter.is_lazy, copied.parameters() if is_module else ())):
-        with torch.no_grad(), suppress(Exception):  # the first property tells what it raises
-            layer.call(copied, layer.draw())
+        with torch.no_grad():  # the first property tells what it raises
+            attempt(lambda: layer.call(copied, layer.draw()))
     return replace(layer, fresh=copy_of(copied, contract))
 
 

@@ -19,13 +19,6 @@ _NORM = re.compile(
 )
 
 
-def is_norm(
-    name: str,  # of a module
-) -> bool:
-    "Whether a name is that of a norm of queries or keys."
-    return bool(_NORM.search(name))
-
-
 def _norms(layer: nn.Module) -> dict[str, str] | None:
     "The norms of queries and keys, by their names; None unless both are found."
     found = [

@@ -20,8 +20,8 @@ from attention_checks.catalogue.grouped_heads import (
 )
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.examine import Misused
+from attention_checks.numbers import gradients_of
 from attention_checks.pipeline import Bug, Step
-from attention_checks.properties.gradients import gradients_of
 from attention_checks.spec import Contract
 from attention_checks.trace.watching import OneCall, as_float, as_rows, part_of, watch
 from attention_nb.multi_head_attention import merge_heads, split_heads

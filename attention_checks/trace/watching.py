@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from attention_checks.examine import Misused
-from attention_checks.properties.gradients import gradients_of
+from attention_checks.numbers import gradients_of
 
 OneCall = Callable[[nn.Module, Tensor], Tensor]  # of a layer and x; gives the output alone
 _Kept = dict[str, list[Any]]  # name → inputs or outputs of a module, one per call

@@ -178,6 +178,44 @@ class Late(nn.Module):
         return self.out(merge_heads(scores.softmax(-1) @ v))
 
 
+class Counts(nn.Module):
+    "A cache of fixed size; how its length grows, and how the causal mask is lined up, is given."
+
+    def __init__(self, length, corner):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(24, 72), nn.Linear(24, 24)
+        self.length, self.corner = length, corner
+
+    def new_cache(self, b, n_max):
+        return {"k": torch.zeros(b, 3, n_max, 8), "v": torch.zeros(b, 3, n_max, 8), "n": 0}
+
+    def forward(self, x, cache=None):
+        n, (q, k, v) = x.shape[1], (split_heads(t, 3) for t in self.qkv(x).chunk(3, -1))
+        past = cache["n"] if cache else 0
+        if cache:
+            cache["k"][:, :, past : past + n], cache["v"][:, :, past : past + n] = k, v
+            k, v = cache["k"][:, :, : past + n], cache["v"][:, :, : past + n]
+            cache["n"] = self.length(past, n)
+        allowed = torch.ones(n, past + n, dtype=torch.bool).tril(self.corner(past))
+        scores = (q @ k.mT / 8**0.5).masked_fill(~allowed, -torch.inf)
+        return self.out(merge_heads(scores.softmax(-1) @ v))
+
+
+@pytest.mark.parametrize(
+    "length, corner, codes",
+    [
+        (lambda past, n: past + n, lambda past: past, []),
+        (lambda past, n: n, lambda past: past, ["cache.counter"]),
+        (lambda past, n: past + n, lambda past: 0, ["cache.corner"]),
+    ],
+)
+def test_a_cache_that_does_not_count_on_is_told_from_a_mask_in_the_wrong_corner(
+    length, corner, codes
+):
+    torch.manual_seed(0)
+    assert codes_of(check_cache, Counts(length, corner), 24, grows=True) == codes
+
+
 @pytest.mark.parametrize("late, codes", [(0, set()), (1, {"cache.query_positions"})])
 def test_positions_of_queries_are_counted_once(late, codes):
     torch.manual_seed(0)

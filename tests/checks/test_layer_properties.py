@@ -313,10 +313,10 @@ def of_queries(scores, mask):
 
 
 @pytest.mark.parametrize("name", ["pad_mask", "src_padding_mask", "mask"])
-def test_a_mask_of_which_no_meaning_fits_is_not_tried_until_it_is_declared(name):
+def test_a_mask_of_which_no_meaning_fits_must_be_declared(name):
     layer = Takes(name, of_queries)
-    (said,) = [why for _, why, _ in report_of(check_self_attention, layer, 12).notes if name in why]
-    assert said.startswith(f"{name}: not tried") and f"declare mask=('{name}', …)" in said
+    report = report_of(check_self_attention, layer, 12)
+    assert report.verdict == "not compared" and f"declare mask=('{name}', …)" in report.missing
     assert codes_of(check_self_attention, layer, 12, mask=(name, "allowed")) == ["mask.padding"]
 
 

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from attention_checks.catalogue import known
-from attention_checks.properties import Relation, listed, outcome
+from attention_checks.examine import Broken, NotChecked, outcome
+from attention_checks.properties import Relation, listed
 from attention_checks.properties.equivariance import must_give, must_not_mix_along
 from attention_checks.properties.gradients import must_have_gradients
 from attention_checks.properties.numerics import Widening, must_be_finite, must_hold_in_half
 from attention_checks.properties.state import must_leave_alone, must_not_mind_strides
-from attention_checks.examine import Broken, NotChecked
 
 X = torch.randn(3, 5, generator=torch.Generator().manual_seed(1))
 ATOLS = {torch.float16: 0.02, torch.bfloat16: 0.12}

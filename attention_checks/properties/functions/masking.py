@@ -7,10 +7,9 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.examine import Broken, NotChecked, attempt, first_line
-from attention_checks.numbers import first_difference, nearly, sizes_of
+from attention_checks.numbers import first_difference, gradients_of, nearly, sizes_of
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
-from attention_checks.properties.gradients import gradients_of
 from attention_checks.properties.functions.lengths import any_length, name_empty
 from attention_checks.subjects.facts import MANY, Subject, draw_many
 from attention_checks.subjects.function import Sizes

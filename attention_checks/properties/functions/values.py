@@ -8,10 +8,10 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line
 from attention_checks.numbers import first_difference, nearly, sizes_of
-from attention_checks.properties.state import repeats
 from attention_checks.pipeline import Bug, tolerance_factor
 from attention_checks.properties import Relation, must_agree
 from attention_checks.properties.functions.naming import used_weights
+from attention_checks.properties.state import repeats
 from attention_checks.subjects.facts import Subject
 from attention_checks.subjects.function import CUBE, EQUAL, SQUARE, Sizes
 from attention_checks.subjects.masks import MEANINGS, PLAIN
@@ -79,7 +79,7 @@ def _why_it_raises(subject: Subject, e: Exception) -> Bug:
         if subject.causal is True:
             sizes = sizes._replace(n_k=sizes.n_q)
         if attempt(lambda: subject(*sizes.draw())) is not None:
-            return known(code)._replace(guess=True)  # numbers at these sizes may tell more
+            return known(code)._replace(symptom=True)  # numbers at these sizes may tell more
     return known("shape.fails", error=type(e).__name__)
 
 

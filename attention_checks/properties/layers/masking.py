@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from functools import partial
-from itertools import product
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.local_attention import Reach, name_band
+from attention_checks.catalogue.masks import AFTER, APPLIED
 from attention_checks.conventions import (
     MASK,
     MEMORY_MASKS,
@@ -27,6 +28,7 @@ from attention_checks.properties import Relation
 from attention_checks.properties.equivariance import first_leak
 from attention_checks.properties.layers.running import must_be_vectors, must_stand_sixteen_bits
 from attention_checks.properties.state import must_leave_alone
+from attention_checks.search import explain
 from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import (
     call_torch_mha,
@@ -40,8 +42,10 @@ from attention_checks.subjects.calling import (
 from attention_checks.subjects.copies import softened_copy
 from attention_checks.subjects.layer import SEQUENCES, Layer, no_module, normalises_batch
 from attention_checks.subjects.masks import MEANINGS, SHAPES, TRANSPOSED, Form, other_meaning
+from attention_checks.trace import Trace, trace_layer
 from attention_checks.trace.comparing import compare_with_own_weights
 from attention_checks.trace.diagnosis import ignores_order, trace_of
+from attention_checks.trace.readings import starts_of
 
 
 def _no_future(layer: Layer) -> None:
@@ -76,11 +80,18 @@ def _must_hide_future(layer: Layer, x: Tensor, training: bool, grad: bool) -> No
 
 def _why_leaks(layer: Layer, x: Tensor, other: Tensor, j: int, training: bool, atol: float) -> str:
     "The code if it leaks in one mode and not in the other; evaluation was tried first."
-    if training:
-        return "mode.batch_norm" if normalises_batch(layer) else "mode.mask_in_evaluation"
-    difference = layer.in_mode(x, True, False) - layer.in_mode(other, True, False)
-    hides = bool((difference[:, :j].abs() <= atol).all())
-    return "mode.mask_in_training" if layer.parts and hides else ""
+
+    def moved(seed: int) -> Tensor:
+        "Which earlier outputs move in training, with the same chance."
+        runs = (layer.in_mode(t, True, False, seed) for t in (x, other))
+        return (next(runs) - next(runs))[:, :j].abs().amax(-1) > atol
+
+    if not training:
+        return "mode.mask_in_training" if layer.parts and not moved(0).any() else ""
+    if normalises_batch(layer):
+        return "mode.batch_norm"
+    by_chance = any(not moved(0).equal(moved(seed)) for seed in range(1, 9))
+    return "dropout.scores" if by_chance else "mode.mask_in_evaluation"
 
 
 def _reaches(layer: Layer) -> str | None:
@@ -90,7 +101,7 @@ def _reaches(layer: Layer) -> str | None:
         _must_be_band(layer)
         return None
     beyond = bool(window and window >= n)
-    reach = reach_of(layer)
+    reach = measured_reach(layer)
     if beyond and layer.long_n:
         n = layer.long_n
         reach = _reach_under(layer, Reach(window or 0).mask(n, n))
@@ -140,7 +151,7 @@ def _why_unseen(layer: Layer, reach: Tensor, missing: Tensor) -> Bug:
     return known("mask.narrow")
 
 
-def reach_of(
+def measured_reach(
     layer: Layer,  # the layer under test
 ) -> Tensor:  # boolean, (outputs, n)
     "Find out which output is moved by which token."
@@ -155,7 +166,7 @@ def reach_of(
 
 
 def _reach_under(layer: Layer, allowed: Tensor) -> Tensor:
-    "As `reach_of`, for as many tokens as a mask has; what it hides must move more than rounding."
+    "The same for as many tokens as a mask has; what it hides must move more than rounding."
     models = (layer.module, softened_copy(layer.module))
     moved = (moved_by(layer, len(allowed), model) for model in models)
     surely, at_all = (a | b for a, b in zip(*moved))
@@ -305,6 +316,7 @@ class _Way(NamedTuple):
 class _Tried(NamedTuple):
     "What became of all the masks that were tried."
 
+    taken: list[_Way]  # those that it takes
     hiding: list[_Way]  # those under which the hidden tokens have no influence
     open: list[_Way]  # those under which the future has some, though it is to have none
     outputs: list[Tensor]  # of all masks that it takes
@@ -324,32 +336,36 @@ def _ways(
 
 def must_hide_padding(layer: Layer) -> str | None:
     "Raise Broken if a mask that it takes does not hide what it should."
+    remarks, reasons, undecided = [], [], False
+    for name in _masks_to_try(layer):
+        try:
+            remarks.append(_must_hide(layer, name))
+        except NotChecked as e:
+            reasons.append(str(e))
+            undecided = undecided or e.undecided
+    if undecided or not remarks:
+        raise NotChecked("; ".join(reasons), undecided)
+    return "; ".join(remarks + reasons)
+
+
+def _masks_to_try(layer: Layer) -> list[str]:
+    "The arguments that take its masks; raise NotChecked where none can be tried."
+    name, meaning = _declared_mask(layer)
     taken = [name for name in parameters_of(layer.module) or {} if is_mask(name)]
     of_memory = [name for name in taken if name in MEMORY_MASKS]
-    names = of_memory if layer.of_memory and of_memory else taken
-    if not layer.of_memory:
-        names = [name for name in taken if name not in of_memory]
-    if declared := _declared_mask(layer)[0]:
-        names = [declared]
+    own = [name for name in taken if name not in of_memory]
+    names = [name] if name else (of_memory or own) if layer.of_memory else own
     if layer.contract.mask is False:
         raise NotChecked("mask=False says that it takes none")
     if not names:
         raise NotChecked(_no_mask(layer))
-    if layer.causal and not _declared_mask(layer)[1]:
+    if layer.causal and not meaning:
         raise NotChecked(
             f"later tokens are hidden anyway; for padding at the left, {_declare(names[0])}"
         )
     if layer.causal and first_leak(layer, [layer.draw()], (1.0,), layer(layer.draw())):
         raise NotChecked("without a mask, the future is seen already")
-    remarks, reasons = [], []
-    for name in names:
-        try:
-            remarks.append(_must_hide(layer, name))
-        except NotChecked as e:
-            reasons.append(str(e))
-    if not remarks:
-        raise NotChecked("; ".join(reasons))
-    return "; ".join(remarks + reasons)
+    return names
 
 
 def _no_mask(layer: Layer) -> str:
@@ -385,12 +401,13 @@ def _try_masks(
     layer: Layer, name: str, shapes: dict[str, Form], meanings: Collection[str] = ()
 ) -> _Tried:
     "Try every shape and meaning of a mask; of the meanings those that were declared, or all."
-    declared, tried = _declared_mask(layer)[1], _Tried([], [], [], "")
+    declared, tried = _declared_mask(layer)[1], _Tried([], [], [], [], "")
     shape = layer(layer.draw()).shape
     for way in _ways(layer, name, shapes, meanings or ([declared] if declared else MEANINGS)):
         try:
             mask = way.mask(layer, way.padding(layer)[0])
             tried.outputs.append(_under(layer, name, layer.draw(), mask))
+            tried.taken.append(way)
             what = "hidden" if tried.outputs[-1].shape != shape else _influences(layer, name, way)
         except Exception as e:
             tried = tried._replace(error=tried.error or first_line(e, 80))
@@ -436,22 +453,54 @@ def _must_hide_in_sixteen_bits(layer: Layer, name: str, mask: Tensor) -> None:
 
 def _not_hiding(layer: Layer, name: str, tried: _Tried) -> Broken | NotChecked:
     "What to raise if no mask that was tried hides anything."
-    if bug := _misread(layer, name, tried):
-        return bug
+    if found := _by_numbers(layer, name, tried, AFTER) or _misread(layer, name, tried):
+        return found
+    declared = _declared_mask(layer)[1]
     if not tried.outputs:
-        return NotChecked(f"{name}: no mask that was tried will do; {tried.error}")
-    plain, declared = layer(layer.draw()), _declared_mask(layer)[1]
+        why = f"{name}: no mask that was tried will do; {tried.error}"
+        return NotChecked(why, undecided=bool(declared))
+    plain = layer(layer.draw())
     if all(nearly(got, plain) for got in tried.outputs):
         if not must_matter(name) and not declared:
             return NotChecked(f"{name}: it makes no difference; is it for another input?")
         shown = f"{name}: whatever it hides, the output is the same"
         return Broken(shown, known("mask.ignored"))
-    if not declared:
-        return NotChecked(f"{name}: not tried, for no meaning fits: {_declare(name)}")
-    if tried.open:
+    if declared and tried.open:
         return Broken(f"{name}: with it, the future is seen", known("mask.replaces_causal"))
-    shown = f"{name}: in no shape that was tried it hides tokens"
-    return Broken(shown, known("mask.padding"), symptom=True)
+    if found := _by_numbers(layer, name, tried, APPLIED):
+        return found
+    if declared:
+        shown = f"{name}: in no shape that was tried it hides tokens"
+        return Broken(shown, known("mask.padding"), symptom=True)
+    why = f"{name}: it changes the output, and by no meaning that was tried it hides tokens"
+    return NotChecked(f"{why}: {_declare(name)}, or mask=False if it is no mask", undecided=True)
+
+
+def _by_numbers(layer: Layer, name: str, tried: _Tried, bugs: list[Bug]) -> Broken | None:
+    "What to raise if its own weights tell which of these bugs the use of a mask is."
+    for way in tried.taken:
+        kept = way.padding(layer)[-1]
+        allowed = kept[:, None, None]
+        if layer.causal:
+            allowed = allowed.expand(-1, 1, layer.n, -1).tril()
+        trace = attempt(lambda: _traced_under(layer, name, way.mask(layer, kept)))
+        if trace is None or not trace.projections:
+            return None
+        starts = (s for h in trace.heads(layer.n_heads)[:8] for s in starts_of(trace, h, allowed))
+        for start in islice((start for start in starts if not start.bugs), 8):
+            if found := explain([start.case], [bug for bug in bugs if bug.steps], 1):
+                return Broken(f"{name}: given as {way.how}, it hides no token", found)
+    return None
+
+
+def _traced_under(layer: Layer, name: str, mask: Tensor) -> Trace:
+    "What its projections do in a call under a mask."
+    masked, x = _masked(layer, name, mask), layer.draw()
+    if layer.other is None or not layer.of_memory:
+        return trace_of(masked, x)
+    queries = layer.other.expand(len(x), -1, -1)
+    call = lambda module, q: masked.beside(q).first(module, x)
+    return trace_layer(layer.module, queries, call, layer.contract, x)
 
 
 def _misread(layer: Layer, name: str, tried: _Tried) -> Broken | None:
@@ -507,7 +556,8 @@ def _as_alone(layer: Layer, name: str, ways: list[_Way]) -> _Way:
         shown = shown or f"{name} hides {difference}"
     if hides_padding(name) or _declared_mask(layer)[1]:  # what it means leaves no doubt
         raise Broken(shown, known("mask.padding"), symptom=True)
-    raise NotChecked(f"{name}: it hides no padding by any meaning that was tried; {_declare(name)}")
+    why = f"{name}: it hides tokens, and changes more than that"
+    raise NotChecked(f"{why}: {_declare(name)}, or mask=False if it is no mask", undecided=True)
 
 
 def _unlike_alone(layer: Layer, name: str, way: _Way) -> str:
@@ -551,7 +601,7 @@ def _may_know_positions(layer: Layer) -> None:
         raise NotChecked(f"it seems to know positions ({name}); say positions=True or False")
     if layer.causal:
         raise NotChecked("the order of the past matters; if it knows no positions: positions=False")
-    if layer.window and _is_window(layer, reach_of(layer), layer.window[1]):
+    if layer.window and _is_window(layer, measured_reach(layer), layer.window[1]):
         raise NotChecked("it attends to a window ({} = {})".format(*layer.window))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch.nn as nn
 from torch import Tensor
 
@@ -17,7 +15,6 @@ from attention_checks.subjects.layer import SEQUENCES, Layer, no_module
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, named_end
 from attention_checks.trace.diagnosis import fewest_bugs, ignores_order, trace_of
-from attention_checks.trace.guesses import is_norm, possible_gates
 from attention_checks.trace.rotating import agrees_with_rotation
 
 
@@ -135,26 +132,31 @@ def _must_not_be_linear(layer: Layer) -> None:
 def _more_than_projections(layer: Layer, trace: Trace) -> str:
     "Why its numbers need not be those of plain attention; empty if they must be."
     if not all(_tells_positions(layer, name) for name in trace.unrecognised):
-        return _also_has(layer, trace)
+        return _also_has(trace)
     q, v = trace.width("q"), trace.width("v")
     one_wider = (q > trace.inner) != (v > trace.inner)
     if trace.context is not None and one_wider and 2 * trace.inner in (q, v):
         return "queries or values are twice as wide as the context: is there a gate in them?"
     known_roles = ({"q", "k", "v"}, {"q", "kv"}, {"qkv"})
     complete = any(roles <= trace.projections.keys() for roles in known_roles)
-    if complete and (layer.observed.free or trace.rotations or not _gives_its_value(layer)):
+    told = layer.observed.free or trace.rotations or layer.contract.bias  # what order means to it
+    if complete and (told or not _gives_its_value(layer)):
         return ""
     if trace.unrecognised:
-        return _also_has(layer, trace)
+        return _also_has(trace)
     declare = "scale=…, softcap=…, bias=… or norms=…"
     return (
         f"its numbers depend on order, or on more than q, k and v: declare {declare} if it has it"
     )
 
 
-def _also_has(layer: Layer, trace: Trace) -> str:
-    "Name the first parts that a reference may lack."
-    return f"it also has {'; '.join(_undeclared(layer, trace)[:3])}"
+def _also_has(trace: Trace) -> str:
+    "Name the first parts that a reference lacks; what they do is not guessed from their shapes."
+    names = [n for n in trace.unrecognised if n.rpartition(".")[0] not in trace.unrecognised]
+    return (
+        f"it also has {', '.join(names[:3])}: if it is a norm of queries or keys, a sink, a gate or"
+        " a bias, declare norms=…, sinks=…, gate=… or bias=…"
+    )
 
 
 def _tells_positions(layer: Layer, name: str) -> bool:
@@ -175,35 +177,6 @@ def _gives_its_value(layer: Layer) -> bool:
         return found == () or trace.context is None and _agrees_without_x(layer, trace)
 
     return attempt(agrees) is not False
-
-
-def _keyword_of(layer: Layer, trace: Trace, name: str) -> str:
-    "The keyword that may declare a part, by what it is; empty if none does."
-    h = layer.n_heads or 0
-    tensors = [*layer.module.named_parameters(), *layer.module.named_buffers()]
-    part: Any = (dict(layer.module.named_modules()) | dict(tensors)).get(name)
-    if "norm" in type(part).__name__.lower():
-        role = "k" if "k" in name.rpartition(".")[2].lower() else "q"
-        of_heads = h and sum(p.numel() for p in part.parameters()) <= 2 * trace.across // h
-        return f"norms={{'{role}': '{name}'}}" if of_heads or is_norm(name) else ""
-    if isinstance(part, nn.Embedding):
-        return f"bias='{name}'" if part.embedding_dim == h else ""
-    if isinstance(part, Tensor) and h in part.shape and part.numel() > h:
-        return f"bias='{name}'"
-    if [*possible_gates(layer.module, trace.unrecognised, h)] != [name]:
-        return ""
-    if isinstance(part, Tensor) and POSITIONS.search(name):
-        return f"bias='{name}'"
-    return f"gate='{name}'" if isinstance(part, nn.Linear) else f"sinks='{name}' or gate='{name}'"
-
-
-def _undeclared(layer: Layer, trace: Trace) -> list[str]:
-    "Name the parts that are no projection, each with the keyword that may declare it."
-    names = [n for n in trace.unrecognised if n.rpartition(".")[0] not in trace.unrecognised]
-    keywords = ((name, _keyword_of(layer, trace, name)) for name in names)
-    return [
-        f"{n}: declare {how}" if how else f"{n}, which no keyword declares" for n, how in keywords
-    ]
 
 
 def _adds_zero(module: nn.Module) -> bool:

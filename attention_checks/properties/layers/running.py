@@ -10,10 +10,10 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.conventions import MASK
-from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line
+from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line, outcome
 from attention_checks.numbers import first_difference, must_be_tensor, nearly
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Relation, outcome
+from attention_checks.properties import Relation
 from attention_checks.properties.equivariance import must_not_mix_along
 from attention_checks.properties.numerics import must_be_finite, must_keep_dtype, run_in_half
 from attention_checks.properties.state import untouched_anyhow
@@ -148,18 +148,21 @@ def _why_it_raises(layer: Layer, e: Exception) -> Bug:
     "Which sizes it silently needs."
     called = layer.module.forward if layer.parts else layer.module
     of_call = getattr(called, "__qualname__", "") in str(e) and "argument" in str(e)
-    if isinstance(e, TypeError) and of_call:
+    plain = layer.declared_call is None
+    if plain and isinstance(e, TypeError) and of_call:
         return known("shape.call")
     if layer.other is not None and (bug := misrouted(layer) or _why_not_together(layer)):
         return bug
     if lengths := _other_lengths(layer):
         return known("shape.only_length", given=layer.n, n=lengths)
     needed = needed_by(layer.module)
-    if len(needed) > 1 and layer.other is None:
+    if plain and len(needed) > 1 and layer.other is None:
         return known("shape.arguments", needed=", ".join(needed))
     at_once = (AttributeError, NameError, ImportError, TypeError, NotImplementedError)
-    code = "code.error" if isinstance(e, at_once) else "shape.input"
-    return known(code, error=type(e).__name__)
+    if plain and isinstance(e, at_once):
+        return known("code.error", error=type(e).__name__)
+    what = "d_model" if plain else "what call= hands it, d_model"
+    return known("shape.input", error=type(e).__name__, what=what)
 
 
 def _other_lengths(layer: Layer) -> list[int]:
@@ -331,12 +334,22 @@ def must_stand_sixteen_bits(layer: Layer) -> str | None:
 
 
 def _in_sixteen_bits(layer: Layer, x: Tensor, dtype: torch.dtype) -> Tensor:
-    "The output in 16 bits."
+    "The output in 16 bits; norms may stay in 32 bits, if those are what they compute in."
 
-    def call() -> Tensor:
-        return layer.first(deep_copy(layer.module).to(dtype), x.to(dtype)).detach()
+    def call(of_norms: torch.dtype = dtype) -> Tensor:
+        copied = deep_copy(layer.module).to(dtype)
+        for m in list(copied.modules())[1:]:
+            if not list(m.children()) and all(p.ndim == 1 for p in m.parameters()):
+                m.to(of_norms)
+        return layer.first(copied, x.to(dtype)).detach()
 
-    return run_in_half(call, dtype)
+    try:
+        return run_in_half(call, dtype)
+    except Broken as e:
+        kept = attempt(lambda: call(torch.float32)) if e.bugs[0].code == "dtype.widens" else None
+        if kept is None:
+            raise
+        return kept
 
 
 def _close_if_softened(layer: Layer, x: Tensor, dtype: torch.dtype, tolerance: float) -> bool:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from typing import Any
+
 import torch
 import torch.nn as nn
 from torch import Tensor
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from attention_checks.catalogue import known
 from attention_checks.conventions import INDEXER, is_dropout, role_of
-from attention_checks.examine import Broken, NotChecked
-from attention_checks.numbers import first_difference, nearly
+from attention_checks.examine import Broken, NotChecked, attempt
+from attention_checks.numbers import first_difference, nearly, reenters
 from attention_checks.properties import Relation
-from attention_checks.properties.gradients import gradients_of_mixture, reenters
+from attention_checks.properties.gradients import gradients_of_mixture
 from attention_checks.properties.layers.running import must_be_vectors
+from attention_checks.subjects.calling import first_tensor
 from attention_checks.subjects.copies import in_training, plain_attributes, tensors_in
 from attention_checks.subjects.layer import Layer, no_module, normalises_batch, unregistered
-
-_LINEAR = (  # what keeps the mean
-    *(nn.Linear, nn.Dropout, nn.Identity, nn.ModuleList, nn.ModuleDict, nn.Sequential),
-    *(nn.Softmax, nn.MultiheadAttention),
-)
 
 
 def _modes_agree(layer: Layer) -> None:
@@ -44,16 +44,55 @@ def _must_not_set_dropout(layer: Layer) -> None:
         drops = isinstance(m, nn.modules.dropout._DropoutNd)
         for name, p in vars(m).items():
             if isinstance(p, float) and p > 0 and (drops or is_dropout(name)):
-                _must_be_linear(layer)
                 raise Broken(f"{name} = {p}: training runs are equal", known("dropout.never"))
 
 
+_Call = tuple[nn.Module, list[Any], Any]  # a part, all that it was given, and the form of that
+
+
+def _calls_in_training(layer: Layer, seed: int) -> list[_Call]:
+    "What the parts are called with in training."
+    calls: list[_Call] = []
+
+    def note(m: nn.Module, *given: Any) -> None:
+        leaves, form = tree_flatten(given)
+        calls.append((m, [t.clone() if isinstance(t, Tensor) else t for t in leaves], form))
+
+    with ExitStack() as hooks:
+        for m in layer.parts[1:]:
+            hooks.callback(m.register_forward_pre_hook(note, with_kwargs=True).remove)
+        layer.in_mode(layer.draw(), True, False, seed)
+    return calls
+
+
 def _must_be_linear(layer: Layer) -> None:
-    "Raise NotChecked if a part of it need not keep the mean of its input."
-    for m in layer.parts:
-        if not list(m.children()) and m is not layer.module and not isinstance(m, _LINEAR):
-            name = type(m).__name__
-            raise NotChecked(f"{name} is not linear, so the mean need not be kept")
+    "Raise NotChecked if a part that chance reaches need not keep the mean of its input."
+    if normalises_batch(layer):
+        raise NotChecked("it has batch normalisation, which differs in training")
+    pair = zip(*(_calls_in_training(layer, seed) for seed in (0, 1)))
+    for (part, first, form), (_, second, _) in pair:
+        reached = [
+            isinstance(a, Tensor) and a.is_floating_point() and not nearly(a, b, equal_nan=True)
+            for a, b in zip(first, second)
+        ]
+        scores = isinstance(part, nn.Softmax)  # before it nothing should be dropped
+        both = list(zip(first, second, reached))
+        if any(reached) and not scores and not attempt(lambda: _is_linear(part, both, form)):
+            name = type(part).__name__
+            raise NotChecked(f"{name} comes after dropout and is not linear: no mean is kept")
+
+
+def _is_linear(part: nn.Module, both: list[tuple[Any, Any, bool]], form: Any) -> bool:
+    "Whether a part is linear, but for what it adds, in what it is given otherwise by chance."
+
+    def out(i: int, j: int) -> Tensor:
+        given = [i * a + j * b if by_chance else a for a, b, by_chance in both]
+        args, named = tree_unflatten(given, form)
+        result: Tensor = first_tensor(part(*args, **named))[0]
+        return result
+
+    with torch.no_grad():
+        return nearly(out(1, 1) + out(0, 0), out(1, 0) + out(0, 1), 1e-3)
 
 
 def _must_keep_mean(layer: Layer) -> None:
@@ -102,8 +141,8 @@ def _must_be_reached(layer: Layer, wanted: dict[str, nn.Parameter]) -> None:
     # where scores are large a softmax is flat: a gradient must be 0 for small inputs, too
     outputs = (_traceable(layer, x) for x in (layer.draw(), layer.draw() / 30))
     both = [dict(zip(wanted, gradients_of_mixture(y, list(wanted.values())))) for y in outputs]
-    if unused := next((name for name in wanted if both[0][name] is None), None):
-        raise Broken(f"{unused} gets no gradient", known("parameter.unused", name=unused))
+    if unused := [name for name in wanted if both[0][name] is None]:
+        both[0] |= _reached_in_training(layer, {name: wanted[name] for name in unused})
     modules = dict(layer.module.named_modules())
     for name, p in wanted.items():
         grad = torch.stack([g.abs() for grads in both if (g := grads[name]) is not None]).sum(0)
@@ -115,6 +154,16 @@ def _must_be_reached(layer: Layer, wanted: dict[str, nn.Parameter]) -> None:
         if projects and (zeros := _zero_part(grad)):
             shown = f"the gradient of {name} is zero {zeros}"
             raise Broken(shown, known("parameter.part", name=name))
+
+
+def _reached_in_training(layer: Layer, unused: dict[str, nn.Parameter]) -> dict[str, Tensor]:
+    "Gradients of parameters whose part in the output evaluation keeps from call to call."
+    with in_training(layer.module):
+        grads = gradients_of_mixture(layer(layer.draw()), list(unused.values()))
+    for name, grad in zip(unused, grads):
+        if grad is None:
+            raise Broken(f"{name} gets no gradient", known("parameter.unused", name=name))
+    return {name: grad for name, grad in zip(unused, grads) if grad is not None}
 
 
 def _traceable(layer: Layer, x: Tensor) -> Tensor:

@@ -629,6 +629,8 @@ bug(RBD, "the bias is subtracted", ("q @ k.mT + bias", "q @ k.mT - bias"), "bias
 bug(RBD, "the bias is multiplied", ("q @ k.mT + bias", "q @ k.mT * bias"), "bias.multiplied")
 bug(RBD, "the bias comes after the softmax", ("(q @ k.mT + bias).softmax(-1)", "((q @ k.mT).softmax(-1) + bias)"), "bias.after_softmax")
 bug(RBD, "the bias is computed, and not added", ("q @ k.mT + bias", "q @ k.mT + 0 * bias"), "bias.ignored")
+bug(RBD, "the bias is transposed", ("q @ k.mT + bias", "q @ k.mT + bias.mT"), "bias.transposed")
+bug(RBD, "weights are dropped, and not rescaled", ("(q @ k.mT + bias).softmax(-1)", "((w := (q @ k.mT + bias).softmax(-1)) * (torch.rand_like(w) > 0.2 * self.training))"), "dropout.biased")
 bug(RBD, "softmax over the queries", ("softmax(-1)", "softmax(-2)"), "softmax.over_queries")
 
 # More bugs of layers ----------------------------------------------------------------------------------------------
@@ -982,7 +984,7 @@ bug(GROUPED, "groups in the wrong order", ("t.repeat_interleave(self.n_heads // 
 bug(GROUPED, "keys and values exchanged", ("k, v = (t.unflatten", "v, k = (t.unflatten"), "split.keys_values")
 bug(GROUPED, "the mask is lost", ("if memory_key_padding_mask is not None:", "if False:"), "mask.ignored")
 bug(GROUPED, "the mask on queries", ("[:, None, None], -math.inf)", "[:, None, :, None], -math.inf)"), "mask.axis")
-bug(GROUPED, "the mask after the softmax", [("            scores = scores.masked_fill(memory_key_padding_mask[:, None, None], -math.inf)\n", "            v = v.masked_fill(memory_key_padding_mask[:, None, :, None], 0)\n")], "mask.padding",
+bug(GROUPED, "the mask after the softmax", [("            scores = scores.masked_fill(memory_key_padding_mask[:, None, None], -math.inf)\n", "            v = v.masked_fill(memory_key_padding_mask[:, None, :, None], 0)\n")], "mask.after_softmax",
     args=with_args(GROUPED, mask=("memory_key_padding_mask", "blocked")))
 bug(GROUPED, "the first sentence's mask for all", ("memory_key_padding_mask[:, None, None], -math", "memory_key_padding_mask[:1, None, None], -math"), "mask.padding", unnamed=True,
     args=with_args(GROUPED, mask=("memory_key_padding_mask", "blocked")))
@@ -1078,8 +1080,9 @@ bug(A, "turned over heads", (), "order.never", build=turned_wrongly(partial(back
 PADDING, EXTENDED = "TakesPadding", "TakesAnExtendedMask"
 bug(PADDING, "the mask is lost", ("if key_padding_mask is not None:", "if False:"), "mask.ignored")
 bug(PADDING, "applied after the softmax", [
-    ("            scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)\n", "            v = v.masked_fill(hidden.mT, 0)\n")], "mask.padding",
+    ("            scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)\n", "            v = v.masked_fill(hidden.mT, 0)\n")], "mask.after_softmax",
     args=with_args(PADDING, mask=("key_padding_mask", "blocked")))
+bug(PADDING, "applied after the softmax, and not declared", ("scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)", "v = v.masked_fill(hidden.mT, 0)"), "mask.after_softmax")
 bug(PADDING, "a billion below zero for minus infinity", ("torch.finfo(scores.dtype).min", "-1e9"), "dtype.no_infinity")
 bug(PADDING, "the mask is turned in place", ("hidden = key_padding_mask[:, None, None]", "hidden = ~key_padding_mask.logical_not_()[:, None, None]"), "input.mask_modified")
 TEXTS, ENDS = "TakesTexts", "TakesEnds"
@@ -1089,6 +1092,9 @@ bug(TEXTS, "only other texts are seen", (" == document_ids[:, None, :]", " != do
 bug(TEXTS, "texts behind the first get more", ("return self.out_proj(", "return self.out_proj((0 if document_ids is None else document_ids.to(x)[..., None]) + "), "documents.moved")
 bug(ENDS, "they are ignored", ("cu_seqlens.diff().tolist()", "len(x)"), "documents.ignored")
 bug(ENDS, "each but the last ends a word late", ("cu_seqlens.diff()", "torch.cat([cu_seqlens[:1], cu_seqlens[1:-1] + 1, cu_seqlens[-1:]]).diff()"), "documents.leak")
+bug(EXTENDED, "added to the weights", [
+    ("scores = scores if attention_mask is None else scores + attention_mask", "weights = scores.softmax(-1) + (0 if attention_mask is None else attention_mask)"),
+    ("(scores.softmax(-1) @ v)", "(weights @ v)")], "mask.after_softmax")
 bug(EXTENDED, "cut off in place", ("else scores + attention_mask", "else scores + attention_mask.clamp_(min=-1e4)"), "input.mask_modified")
 
 # masks in layers that hide the future ------------------------------------------------------------------------------
