@@ -348,8 +348,9 @@ def _room(rows: Sequence[dict[str, Any]], letters: bool) -> tuple[int, int]:
         min(432, 24 * len(rows)) + 40,
     )
     side = min(max(34, min(56, 240 // heads)), 350 // (heads + 1))
-    grid = 25 + min(544, (side + 2) * len(rows))
-    return 55 + max(grid + 160, detail), 60 + grid + detail + 100
+    named = 15 if heads <= 4 else 0
+    grid = 25 + min(544, (side + 2 + named) * len(rows))
+    return 35 + max(grid + 180, detail), 60 + grid + detail + (60 if letters else 100)
 
 
 def _table(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> str:

@@ -73,6 +73,5 @@ def latent(
     table += number_table(f"Multiplications for one new token, {heads} heads, in millions, by the tokens in the cache",
                           {form: torch.tensor([one[form] / 1e6 for one in work], dtype=torch.float64) for form in forms},
                           [f"{n:,}" for n in lengths], 1)
-    notice = ("A square stands for 128 numbers: compare the blocks. Below, switch to “absorbed”, and watch "
-              "where the two projections go, and what becomes of the multiplications.")
-    return Drawing("latent", "Multi-head latent attention (MLA): the cache, and how it is read", notice, data, table, (625, 955))
+    notice = "A square is 128 numbers. Press “absorbed”: where do both projections go, and what does it save?"
+    return Drawing("latent", "MLA: a latent cache, and how it is read", notice, data, table, (520, 731))

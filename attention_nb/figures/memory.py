@@ -86,10 +86,10 @@ def memory(
     table = number_table("How far off the pairs are, by the number of pairs written", rows, [str(i + 1) for i in range(n)], 1)
     notice = _WITH_DELTA if delta else _NOTICE
     data = {"names": list(names), "k": k, "v": v, "rules": rules, "written": first}
-    return Drawing("memory", "The state of linear attention fills up", notice, data, table, (456 if delta else 420, 688 if delta else 652))
+    return Drawing("memory", "The state of linear attention fills up", notice, data, table, (380, 638 if delta else 602))
 
 
-_NOTICE = ("Press Play, or move the slider: each pair is added to the same numbers. The bars show the "
-           "error of each pair when it is read back.")
-_WITH_DELTA = ("Choose “delta rule”, and move the slider: before a pair is added, the value that its key "
-               "reads back is subtracted. The bars show the error of each pair when it is read back.")
+_HUES = "Blue grey: above 0, pink: below."
+_NOTICE = f"Press Play: each pair is added to the same numbers. Which are read back with an error? {_HUES}"
+_WITH_DELTA = ("Choose “delta rule”, and press Play: what its key reads back is subtracted from a value "
+               f"before it is added. {_HUES}")

@@ -39,4 +39,4 @@ def programs(
     notice = ("Press Play, or move the slider with the arrow keys. The framed tiles are computed at the same time. "
               "Then press “causal mask”, and watch which program ends last.")
     data = {"tokens": list(tokens), "sizes": list(sizes), "size": 1, "slots": list(slots), "slot": 2}
-    return Drawing("programs", "A GPU kernel: one program for each block of queries", notice, data, table, (322, 482))
+    return Drawing("programs", "A GPU kernel: one program for each block of queries", notice, data, table, (306, 632))

@@ -33,12 +33,11 @@ def ring(
     if not 2 <= world <= len(tokens) // 2:
         raise ValueError(f"world: expected 2 to half of {len(tokens)} tokens; got {world}")
     data = {"tokens": list(tokens), "world": world, "bytes": token_bytes}
-    return Drawing("ring", "Ring attention: keys and values travel from rank to rank", _NOTICE, data,
-                   _steps(world), (456, 826), "The steps as a table")
+    return Drawing("ring", "Ring attention: keys and values travel", _NOTICE, data,
+                   _steps(world), (434, 688), "The steps as a table")
 
 
-_NOTICE = ("Press Play, or move the slider. At each step every rank passes its keys and values on. Then press “causal mask”: "
-           "which ranks have nothing to compute? “Zig-zag” gives all of them the same work.")
+_NOTICE = "Press Play. Then press “causal mask”: which ranks wait? “Zig-zag” gives all the same work."
 
 
 def _steps(world: int) -> str:

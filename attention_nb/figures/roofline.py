@@ -48,12 +48,11 @@ def roofline(
     most = torch.tensor([min(peak, x * bandwidth) / 1e9 for x in at])
     table = number_table("What the machine does at most, by operations per byte: billion operations per second",
                          {"at most": most}, [f"{x:g}" for x in at], digits=1)
-    notice = ("On the slope a computation is memory-bound, on the flat roof compute-bound. Begin with two dots, then choose a whole layer. "
-              "In decode, which dots move up the slope, and which switch moves them?")
+    notice = "What takes longer: the operations, or the bytes? Choose a layer in decode: what moves its dots up the slope?"
     data = {"machine": machine, "peak": peak, "bandwidth": bandwidth, "n": n, "kv": n_kv_heads,
             "heads": 32, "width": 128, "model": 4096, "latent": [512, 64], "window": 1024, "bits": 32,
             "example": {"n": 1000, "d": 100}}
-    return Drawing("roofline", "The roofline of attention: prefill and decode", notice, data, table, (596, 758))
+    return Drawing("roofline", "The roofline of attention: prefill and decode", notice, data, table, (434, 740))
 
 
 def _shown_number(x: float) -> float:

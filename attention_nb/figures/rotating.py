@@ -35,11 +35,11 @@ def rotating_pairs(
         raise ValueError(f"vector: expected an even number of numbers, not all 0; got shape {tuple(vector.shape)}")
     title = f"Rotary embeddings: “{token}” at two positions"
     follow = ("Shift both tokens: all pairs rotate, and the score stays. "
-              "Then change the distance, and follow the curve. Which pair makes its ripples?")
+              "Then drag the point along the curve. Which pair makes its ripples?")
     scale = "Choose a scaling: the pairs rotate more slowly. The dashed curve has none. What becomes of the curve in the grey part?"
     notice = f"{follow if trained is None else scale} Below each circle: its degrees per position."
     data = {"token": token, "vector": vector, "trained": trained, "factor": factor, "position": 3, "distance": 5, "base": 10000}
-    height = (465, 428) if trained is None else (465, 455)
+    height = (455, 406) if trained is None else (475, 452)
     return Drawing("rotating", title, notice, data, _scores_by_distance(token, vector, trained, factor), height)
 
 

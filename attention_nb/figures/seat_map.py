@@ -40,11 +40,11 @@ def seat_map(
     data = {"n_blocks": n_blocks, "size": block_size, "n_max": n_max, "prompt": prompt,
             "sequences": sequences, "free": cache.free_blocks}
     return Drawing("seat_map", "Paged KV cache: blocks and block tables", _NOTICE, data,
-                   _tables(sequences, block_size, n_max), (392, 697), "The block tables as a table")
+                   _tables(sequences, block_size, n_max), (376, 606), "The block tables as a table")
 
 
-_NOTICE = ("Press “Next token”: each sequence gets one. Then fork a sequence, end one, and let a new one "
-           "arrive. Count the dashed slots: they are reserved and empty.")
+_NOTICE = ("Press “Next token”, then fork a sequence and end one. Pink: the chosen sequence. "
+           "Dashed: reserved and empty.")
 
 
 def _tables(sequences: list[dict[str, Any]], size: int, n_max: int) -> str:

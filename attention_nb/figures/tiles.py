@@ -45,11 +45,11 @@ def tiles(
     data = {"tokens": list(tokens), "scores": scores, "values": values, "sizes": list(sizes),
             "chosen": 1, "query": query}
     return Drawing("tiles", "Online softmax, tile by tile", _NOTICE, data,
-                   _after_all_tiles(tokens, scores, values), (420, 712))
+                   _after_all_tiles(tokens, scores, values), (426, 754))
 
 
-_NOTICE = ("Press Play, or move the slider with the arrow keys. Only the highlighted tile is in "
-           "memory. Watch the sum and the accumulator when a larger score arrives.")
+_NOTICE = ("Press Play: only the framed tile is in fast memory. Grey: computed, not stored. "
+           "When do the bars shrink?")
 
 
 def _after_all_tiles(tokens: Sequence[str], scores: Tensor, values: Tensor) -> str:

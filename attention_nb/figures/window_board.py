@@ -41,6 +41,6 @@ def window_board(
     table = number_table(f"Allowed pairs with a window of {window}: 1 is allowed; a row for each query",
                          {f"{i} {token}": row for i, (token, row) in enumerate(zip(tokens, mask))}, list(tokens), digits=0)
     notice = ("Widen the window, or add layers. Click a row to choose its query: which keys does it attend to, "
-              "and which others reach it through the layers below?")
+              "and which others reach it via layers?")
     data = {"tokens": list(tokens), "documents": list(documents), "window": window, "sinks": sinks, "block": block}
-    return Drawing("window_board", "Sliding window: what a token attends to, and what reaches it", notice, data, table, (490, 786))
+    return Drawing("window_board", "Sliding window: what reaches a token", notice, data, table, (484, 726))
