@@ -51,12 +51,14 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
 
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
-  const root = svg("svg", { width, height: 330, viewBox: `0 0 ${width} 330`, role: "img" });
+  const [top, first, apart] = wide ? [46, 126, 46] : [38, 112, 42];
+  const height = first + 24 + 3 * apart + 28;
+  const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const step = { poster: 96, wide: 72, narrow: 62 }[size];
-  const box = 40, top = 46;
+  const box = 40;
   const at = (i) => 24 + step * i;
   function arcFrom(i) {
-    const high = top - 20 - 12 * (3 - i);
+    const high = top - (wide ? 20 : 14) - (wide ? 12 : 10) * (3 - i);
     return `M${at(3)} ${top - 2}C${at(3)} ${high},${at(i)} ${high},${at(i)} ${top - 2}`;
   }
   function boxOf(i) {
@@ -76,7 +78,6 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     ...tokens.flatMap((t) => [t.box, t.word]),
     text(at(4) - box / 2, top + 50, "output", { "text-anchor": "start" }));
 
-  const first = 126;
   const heading = { style: "font-size: 13px; fill: var(--soft)" };
   features.forEach((name, i) =>
     root.append(text(lefts[i] + widths[i] / 2, first, name, heading)));
@@ -92,7 +93,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     word: text(lefts[i] + widths[i] / 2, y + 21, ""),
   });
   const strips = labels.map((name, r) => {
-    const y = first + 24 + 46 * r;
+    const y = first + 24 + apart * r;
     const style = r === 3 ? "font-weight: 600" : "";
     const label = text(0, y, name, { "text-anchor": "start", style });
     const cells = features.map((_, i) => cellAt(i, y));
@@ -100,7 +101,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     return { label, cells };
   });
 
-  const side = 28, edge = 20;
+  const side = wide ? 28 : 24, edge = 20;
   const whole = edge + 10 * side + 2;
   const grid = svg("svg", { width: whole, height: whole, viewBox: `0 0 ${whole} ${whole}`,
     role: "img" });
@@ -120,10 +121,14 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     return [text(middle, 14, i, small), text(10, middle + 5, i, small)];
   });
   grid.append(...marks, ...squares.flat());
-  const count = el("div", { style: "font-weight: 600; font-size: 16px" });
+  const count = el("b", {
+    style: `display: block; font-size: ${wide ? 20 : 36}px; line-height: 1.1` });
   const axes = el("div", { style: "color: var(--soft); font-size: 13px" },
-    "first digit ↓, second digit →");
-  const sums = el("div", {}, count, axes, grid);
+    el("span", {}, "first digit ↓"), wide ? ", " : el("br"), el("span", {}, "second digit →"));
+  const sums = wide ? el("div", {}, count, axes, grid)
+    : el("div", { style: "display: flex; gap: 0.6rem" }, grid,
+      el("div", { style: "display: grid; gap: 0.4rem; align-content: end" }, count,
+        el("b", {}, "of 100 sums are right"), axes));
   const sentence = ["Attention fetches.", "The other half thinks."]
     .map((text) => el("span", {}, text));
 
@@ -142,8 +147,8 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   function showVectors(now) {
     now.vectors.forEach((vector, r) => {
       const off = r === 1 && !attends || r === 2 && !feeds;
-      set(strips[r].label, { opacity: off ? 0.5 : 1,
-        "text-decoration": off ? "line-through" : null });
+      set(strips[r].label, { opacity: off ? 0.65 : 1 });
+      strips[r].label.textContent = off ? `${labels[r]}: switched off` : labels[r];
       vector.forEach((n, i) =>
         showCell(strips[r].cells[i], short(n), r === 3 && i - 4 === now.answer));
     });
@@ -202,7 +207,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     showSums(found);
     strike(sentence[0], attends);
     strike(sentence[1], feeds);
-    count.textContent = `${n} of 100 sums are right`;
+    count.textContent = wide ? `${n} of 100 sums are right` : n;
     say(`${a} + ${b} ends with ${(a + b) % 10}. ${verdict(now.answer)} ${why()} `
       + `Of all hundred sums ${n} are right.`);
     set(root, { "aria-label": `The tokens ${a} + ${b} =, and the hidden state of “=”` });
@@ -218,20 +223,29 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   const other = slider("second digit", { ...ofDigits, value: b, input: after((n) => { b = n; }) });
   const attention = toggle("Attention", true, after((on) => { attends = on; }));
   const feedForward = toggle("Feed-forward layer", true, after((on) => { feeds = on; }));
-  set(said, { style: `min-height: ${wide ? 7 : 5.6}em; margin-top: 0.6rem` });
   const big = "margin: 0; gap: 0 0.6ch; font-size: 20px; font-weight: 600";
-  if (wide) for (const { children } of [one, other]) set(children[1], { style: "width: 7rem" });
-  const left = el("div", { style: `flex: 0 1 ${width}px` },
-    el("div", { class: "beside", style: big }, ...sentence),
-    el("div", { class: "row" }, attention, feedForward),
-    el("div", { class: "row" }, one, other),
-    root);
-  const aside = el("div", { style: `flex: 1 1 302px; max-width: ${wide ? 302 : 600}px` },
-    sums, said);
-  const apart = "align-items: flex-start; gap: 0.6rem 1.5rem; justify-content: space-between";
-  view.append(el("div", { class: "beside", style: apart }, left, aside));
+  const motto = el("div", { class: "beside", style: wide ? big : `${big}; font-size: 17px` },
+    ...sentence);
+  const row = (...nodes) => el("div", { class: "row" }, ...nodes);
+  const parts = row(attention, feedForward);
+  for (const { children } of [one, other]) {
+    set(children[1], { style: `width: ${wide ? 7 : 4}rem` });
+  }
+  const chosen = row(one, other);
+  if (wide) {
+    set(said, { style: "min-height: 7em; margin-top: 0.6rem" });
+    const left = el("div", { style: `flex: 0 1 ${width}px` }, motto, parts, chosen, root);
+    const aside = el("div", { style: "flex: 1 1 302px; max-width: 302px" }, sums, said);
+    const apart = "align-items: flex-start; gap: 0.6rem 1.5rem; justify-content: space-between";
+    view.append(el("div", { class: "beside", style: apart }, left, aside));
+  } else {  // on a phone all hundred sums come first, and what switches them is below
+    set(said, { style: "min-height: 5.6em; margin-top: 0.3rem" });
+    set(chosen, { style: "flex-wrap: nowrap; gap: 0.6rem; margin-block: 0" });
+    for (const slider of [one, other]) set(slider, { style: "flex-wrap: nowrap; gap: 0.4rem" });
+    view.append(motto, sums, parts, chosen, root, said);
+  }
   show();
   expose(() => state);
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=adder]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=adder]")) begin(figure, draw);
 })();

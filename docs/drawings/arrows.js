@@ -99,5 +99,5 @@ function draw({ view, data, el, svg, set, clamp, dot, number, said, say, plane, 
   set(drag("arrow b", b, moves(b)).node, { "data-sym": "k" });
   expose(() => ({ arrows: [a, b], product: dot(a, b) }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=arrows]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=arrows]")) begin(figure, draw);
 })();

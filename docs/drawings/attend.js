@@ -1,8 +1,8 @@
 (() => {
-function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, number, listed,
-  said, say, choices, button, player, byItself, tween, motion, plane, expose, keep }) {
+function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax, mix, number,
+  listed, said, say, choices, button, player, byItself, tween, motion, plane, expose, keep }) {
   const { table, axes, features, sentences, at_most: atMost } = data;
-  const SIZE = 340;  // of the plane
+  const SIZE = viewWidth < 600 ? 270 : 376;  // of the plane
   const d = data.W_q[0].length;
   const steps = [
     ["tokens", "vectors x"],
@@ -45,13 +45,18 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
     placeholder: "or type a sentence", "aria-label": "A sentence of your own", ...keep });
   function submitted(e) {
     e.preventDefault();
+    for (const radio of picker.querySelectorAll("input")) radio.checked = false;
     read(own.value);
   }
   const form = el("form", { class: "row", onsubmit: submitted }, own,
     el("button", { type: "submit", ...keep }, "Use it"));
   const picker = choices("Sentence", sentences, 0, (i) => read(sentences[i]));
   const invitation = el("summary", {}, "Try yours: other sentences, and your own");
-  const yours = el("details", { class: "yours" }, invitation, picker, form);
+  const telling = Object.keys(table).filter((token) => table[token].some((n) => n > 0));
+  const every = Math.ceil(telling.length / 8);
+  const known = listed(telling.filter((_, i) => i % every === 0));
+  const knows = el("div", {}, `It knows ${Object.keys(table).length} tokens, such as ${known}.`);
+  const yours = el("details", { class: "yours" }, invitation, picker, form, knows);
 
   const columns = [
     { head: () => (step < 2 ? ["x: ", features.join(", ")] : [hued("k", "key k")]),
@@ -65,28 +70,26 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
       bar: (i) => work.scores[i], from: 3, until: 4 },
     { head: () => [hued("w", "weight")],
       cell: (i) => [hued("w", percent(work.weights[i]))],
+      total: () => [hued("w", "100 %")],
       bar: (i) => work.weights[i], sym: "w", from: WEIGHTS, until: LAST },
     { head: () => [hued("w", "weight"), " · ", hued("v", "value v")],
       cell: (i) => vector("v", weighted(i)),
+      total: () => vector("v", work.context),
       from: SUM, until: LAST },
   ];
   const heads = columns.map(() => el("th", { scope: "col" }));
   const rows = Array.from({ length: atMost }, () =>
     el("tr", {}, el("th", { scope: "row" }), ...columns.map(() => el("td"))));
   const asks = el("p", { class: "whose" });
-  const result = el("p", { class: "whose" });
+  const sums = el("tr", {}, el("th", { scope: "row" }, "sum"), ...columns.map(() => el("td")));
   const list = el("div", { class: "numbers", ...labelled("The numbers"), ...keep },
     asks,
     el("table", { class: "tight" },
       el("thead", {}, el("tr", {}, el("td", {}), ...heads)),
-      el("tbody", {}, ...rows)),
-    result);
+      el("tbody", {}, ...rows),
+      el("tfoot", {}, sums)));
   const picture = el("div", { class: "picture" });
   view.append(el("div", { class: "scene" }, rail, sky, picture, list, said), yours);
-
-  const telling = Object.keys(table).filter((token) => table[token].some((n) => n > 0));
-  const every = Math.ceil(telling.length / 8);
-  const known = telling.filter((_, i) => i % every === 0).join(", ");
 
   const vectorOf = (token) => table[token] ?? data.unknown;
   function compute() {
@@ -127,14 +130,14 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
     return ranks.indexOf(Math.max(...ranks));
   }
   function missing(unknown) {
-    const some = unknown.slice(0, 4).join(", ");
-    const named = unknown.length > 4 ? `${some} and ${unknown.length - 4} more` : some;
-    return `Not in this small table: ${named}. `
-      + "Their vectors are zeros, so no query finds them. "
-      + `Of ${Object.keys(table).length} tokens it knows ${known}.`;
+    const more = unknown.length - 3;
+    const some = unknown.slice(0, 3).map(quoted).join(", ");
+    const named = more > 0 ? `${some} and ${more} more` : listed(unknown);
+    return `Not in this small table: ${named}. Zeros stand in, so no query finds them.`;
   }
 
-  const name = (i) => `“${tokens[i]}”`;
+  const quoted = (token) => `“${token}”`;
+  const name = (i) => quoted(tokens[i]);
   const percent = (w) => `${Math.round(100 * w)} %`;
   function lay() {
     set(line, { "data-long": tokens.join("").length > 26 });
@@ -142,7 +145,8 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
       const used = i < tokens.length;
       chip.textContent = tokens[i] ?? "";
       const title = used ? described(tokens[i]) : null;
-      set(chip, { title, style: used ? null : "display: none" });
+      const missing = used && !(tokens[i] in table) && "border-style: dashed";
+      set(chip, { title, style: used ? missing : "display: none" });
     });
     choose(chosen);
   }
@@ -205,6 +209,8 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
     const [x0, y0] = p.at([0, 0]);
     ink = [];
     names = [[SIZE - 7 * across.length, SIZE - 30, SIZE, SIZE], [x0, 0, x0 + 7 * up.length, 18]];
+    trace(p.at([0, -0.3]), p.at([0, 3.1]));
+    trace(p.at([-0.3, 0]), p.at([3.1, 0]));
     set(p.root, { role: "img", "aria-label": title });
     const write = (x, y, text, anchor = "middle") =>
       p.root.append(svg("text", { "text-anchor": anchor, "aria-hidden": true,
@@ -214,9 +220,19 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
     for (const n of [1, 2]) {
       write(p.at([n, 0])[0], y0 + 16, n);
       write(x0 - 5, p.at([0, n])[1] + 5, n, "end");
+      const [x, y] = p.at([n, n]);
+      names.push([x - 6, y0 + 3, x + 6, y0 + 19], [x0 - 15, y - 8, x0 - 2, y + 8]);
     }
+    if (!long(work.x[chosen])) noteZeros(write);
     picture.replaceChildren(p.root, el("div", {}, title));
     return p;
+  }
+  function noteZeros(write) {  // of a token that points nowhere, in the plane itself
+    const known = tokens[chosen] in table;
+    const lines = known ? [`${name(chosen)} has a vector of zeros:`, "it points nowhere"]
+      : [`${name(chosen)} has no vector here:`, "zeros stand in for it"];
+    lines.forEach((text, i) => write(SIZE / 2 + 14, 40 + 18 * i, text));
+    names.push([60, 24, SIZE - 30, 66]);
   }
   function trace([x0, y0], [x, y]) {
     for (let t = 0; t <= 1.001; t += 1 / 24) ink.push([x0 + t * (x - x0), y0 + t * (y - y0)]);
@@ -237,7 +253,7 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
     return 8 * lines + 60 * labels + 8 * outside;
   }
   const TURNS = [0, 30, -30, 60, -60, 90, -90, 125, -125, 180];  // degrees
-  const placesAround = ([x, y], [ax, ay], wide) => [9, 15, 24, 36].flatMap((r) =>
+  const placesAround = ([x, y], [ax, ay], wide) => [9, 15, 24, 36, 52].flatMap((r) =>
     TURNS.map((turned) => {
       const a = Math.atan2(ay, ax) + turned * Math.PI / 180;
       const cx = x + Math.cos(a) * (r + wide / 2);
@@ -275,7 +291,7 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
     for (const [v, i] of shown) placeLabel(p, "", tokens[i], p.at(v), outward(p, v));
   }
   function drawQuery() {
-    const p = fresh(`The rows of W_q, times x, make the query of ${name(chosen)}`);
+    const p = fresh("The rows of W_q, times x, make the query");
     const q = work.q[chosen];
     const wide = long(q) && p.arrow("var(--q)");
     if (wide) {
@@ -306,7 +322,7 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
     const q = work.q[chosen];
     const shown = seen(work.k);
     const along = scaled ? `The same lengths along q, divided by √${d}`
-      : "How far each key reaches along q";
+      : "How far each key, x · W_k, reaches along q";
     const p = fresh(long(q) ? along : `${name(chosen)} has no query; the keys`);
     if (!long(q)) return drawKeys(p, shown);
     set(arrow(p, "q", q), { opacity: scaled ? 0.5 : 1 });
@@ -347,7 +363,7 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
     const away = falls ? [fx - kx, fy - ky] : [along[1], -along[0]];
     const value = number(scaled ? work.scores[i] : work.dots[i]);
     if (!scaled) placeLabel(p, "k", tokens[i], p.at(k), [-away[0], -away[1]]);
-    placeLabel(p, "", scaled ? `${tokens[i]} ${value}` : value, p.at(to), away);
+    placeLabel(p, "", scaled ? `${name(i)} ${value}` : value, p.at(to), away);
   }
   function moveDrop(p, { k, v, projection, to, key, line, dot }, scaled, t) {
     const grown = Math.min(1, 2.5 * t);
@@ -359,7 +375,7 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
   }
   function drawWeights() {  // each score is a disc on q whose area is the weight
     const q = work.q[chosen];
-    const p = fresh(long(q) ? "Each score becomes a share: the discs add up to 100 %"
+    const p = fresh(long(q) ? "The discs are shares: 100 % in all"
       : "Equal scores become equal shares");
     if (long(q)) set(arrow(p, "q", q), { opacity: 0.35 });
     const discs = equalScores().map((group) => discOf(p, group));
@@ -377,11 +393,12 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
     const share = work.weights[group[0]];
     const node = svg("circle", { cx: at[0], cy: at[1], r: 5, fill: "var(--w)",
       "fill-opacity": 0.75, "data-sym": "w", "aria-hidden": true });
-    return { group, at, share, node, r: Math.max(3, 46 * Math.sqrt(share)) };
+    return { group, at, share, node, r: Math.max(3, 0.135 * SIZE * Math.sqrt(share)) };
   }
   function labelDisc(p, { group, at: [x, y], share, r }) {
     const told = [...new Set(group.map((i) => tokens[i]))];
-    const some = told.length > 2 ? `${told.length} tokens` : told.join(", ");
+    const some = told.length > 2 ? `${told.length} tokens`
+      : told.map(quoted).join(", ");
     const each = group.length > 1 ? " each" : "";
     placeLabel(p, "w", `${some} ${percent(share)}${each}`, [x + 0.8 * r, y], [1, 0.15]);
   }
@@ -440,9 +457,10 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
     arrow(p, "", old, [0, 0], "var(--soft)");
     const now = p.arrow("currentColor");
     trace(p.at([0, 0]), p.at(work.context));
-    if (long(old)) placeLabel(p, "", "before", p.at(old), outward(p, old));
-    placeLabel(p, "", "after", p.at(work.context), outward(p, work.context));
     for (const [v, i] of others) placeLabel(p, "v", tokens[i], p.at(v), outward(p, v));
+    if (long(old)) placeLabel(p, "", "before", p.at(old), outward(p, old));
+    const to = work.context;
+    if (long(to)) placeLabel(p, "", "after", p.at(to), outward(p, to));
     tween(900, (t) => now.point(between(old, work.context, t)));
   }
 
@@ -462,10 +480,10 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
       if (used) line.firstChild.textContent = tokens[i];
     });
     columns.forEach(showColumn);
-    const whose = (from) => ({ class: step < from ? "whose later" : "whose" });
-    set(asks, whose(1), `The query of ${name(chosen)} is`, ...vector("q", work.q[chosen]));
-    set(result, whose(SUM), `${name(chosen)} was`, ...vector("", work.v[chosen]),
-      "and is now", ...vector("v", work.context));
+    set(sums, { class: step < WEIGHTS ? "later" : null });
+    const when = step < 1 ? "later" : step < WEIGHTS ? "" : "past";
+    set(asks, { class: `whose ${when}` },
+      `The query of ${name(chosen)} is`, ...vector("q", work.q[chosen]));
   }
   function showColumn(column, j) {
     const when = [column.from > step && "later", column.until < step && "past"];
@@ -476,24 +494,23 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
       const bars = column.bar ? [bar(column.sym, column.bar(i) / most)] : [];
       set(rows[i].children[j + 1], state, ...column.cell(i), ...bars);
     });
+    set(sums.children[j + 1], state, ...(column.total?.() ?? []));
   }
   const inWords = (vector, and) => vector.map((n, i) => `${number(n)} ${axes[i]}`).join(and);
   const tellings = [  // what is said of each step
     () => `${name(chosen)} is ${inWords(work.v[chosen], " and ")}. Choose a token, or a step.`,
-    () => `The query of ${name(chosen)} says what it looks for: `
-      + `q = x · W_q = ${product()} = ${row(work.q[chosen])}. `
-      + "Every token has a key, k = x · W_k, and a value, v = x · W_v.",
+    () => `What ${name(chosen)} looks for: q = ${product()} = ${row(work.q[chosen])}.`,
     () => (long(work.q[chosen])
-      ? "Each key drops onto q. How far along it lands, times the length of q, is the dot product: "
-        + `how well the key fits what ${name(chosen)} looks for.`
+      ? "Each key drops onto q: how far along it lands, times the length of q, "
+        + "is the dot product."
       : `The query of ${name(chosen)} is zero: every dot product is 0.`),
     () => (long(work.q[chosen])
       ? `Divided by √${d} = ${number(Math.sqrt(d))}: every length shrinks alike, `
         + "so that scores do not grow with the width."
       : `Divided by √${d}, 0 stays 0.`),
     () => ofWeights(),
-    () => "Every value times its weight, tip to tail. "
-      + `They end at the context, ${row(work.context)}.`,
+    () => "Every value, v = x · W_v, times its weight: "
+      + `tip to tail they end at the context, ${row(work.context)}.`,
     () => `${name(chosen)} was ${inWords(work.v[chosen], ", ")}. `
       + `Now it is ${inWords(work.context, ", ")}.`,
   ];
@@ -554,5 +571,5 @@ function draw({ view, data, el, svg, set, clamp, dot, matmul, softmax, mix, numb
   }).observe(sky);
   expose(() => ({ tokens, chosen, step, ...work }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=attend]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=attend]")) begin(figure, draw);
 })();

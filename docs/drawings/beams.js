@@ -35,7 +35,8 @@ function draw(stage) {
   const deep = 3 + spare;
   const top = 42;
   const high = top + deep * line - 18;
-  const at = (t, rank) => [17 + t * gap, top + rank * line];
+  const apart = () => ((deep - 1) * line) / (width + spare - 1);
+  const at = (t, rank) => [17 + t * gap, top + rank * apart()];
   const root = svg("svg", {
     width: full,
     height: high,
@@ -189,5 +190,5 @@ function draw(stage) {
     done: step === last(),
   }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=beams]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=beams]")) begin(figure, draw);
 })();

@@ -151,5 +151,5 @@ function draw(stage) {
     step: t, cached, computed: having("computed"), read: having("read"), sofar: sofar(),
     ...attend() }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=cache_steps]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=cache_steps]")) begin(figure, draw);
 })();

@@ -48,5 +48,5 @@ function draw({ figure, view, data, el, set, said, say, button, expose, keep }) 
   go(0);
   expose(() => ({ shown, title: bugs[shown][0], id: ways[0], tables: ways[1] }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=entrance]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=entrance]")) begin(figure, draw);
 })();

@@ -1,6 +1,6 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, el, set, number } = stage;
+  const { view, viewWidth, data, el, set, number, clamp } = stage;
   const { said, say, choices, onkeys, expose, keep } = stage;
   const { x, heads } = data;
   const n = x.length;
@@ -48,8 +48,9 @@ function draw(stage) {
     return [margin + j * wide + moved, rowOf(tokenOf(m))];
   }
   const all = heads * tall - between;  // vectors that are not yet stacked share the height
-  const pitch = Math.min(all / n, 2 * high);
-  const rowOf = (i) => Math.round(all / 2 + (i - (n - 1) / 2) * pitch - high / 2);
+  const pitch = Math.min((all - 8) / n, 80);
+  const long = clamp(pitch - high, high, 52);
+  const rowOf = (i) => Math.round(all / 2 + 8 + (i - (n - 1) / 2) * pitch - long / 2);
 
   const arrows = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -width, ArrowDown: width };
   function numbers() {
@@ -86,9 +87,9 @@ function draw(stage) {
     set(cell, {
       tabindex: m === lit ? 0 : -1, "aria-selected": String(m === lit),
       "aria-label": `${number(flat[m], 0)}, of token ${tokenOf(m)}${lands}`,
-      style: `position: absolute; left: ${x}px; top: ${y}px; width: ${wide}px; height: ${high}px; `
-        + "display: grid; place-items: center; box-sizing: border-box; cursor: pointer; "
-        + "transition-property: left, top; "
+      style: `position: absolute; left: ${x}px; top: ${y}px; width: ${wide}px; `
+        + `height: ${stacked(kind) ? high : long}px; display: grid; place-items: center; `
+        + "box-sizing: border-box; cursor: pointer; transition-property: left, top, height; "
         + `background: ${paint(Math.floor((m % width) / part))}; border: 1px solid var(--faint); `
         + (m === lit ? ring : "") });
   }
@@ -98,7 +99,7 @@ function draw(stage) {
     names.forEach((name, k) => {
       const [h, i] = [Math.floor(k / n), k % n];
       name.textContent = apart || h === 0 ? `token ${i}` : "";
-      name.style.top = `${apart ? h * tall + i * high : rowOf(i)}px`;
+      name.style.top = `${apart ? h * tall + i * high : rowOf(i) + (long - high) / 2}px`;
     });
     signs.forEach((sign, h) => {
       sign.textContent = step ? `head ${h}` : "";
@@ -119,7 +120,9 @@ function draw(stage) {
     const [wrongHead, wrongToken] = where(found.wrong, lit);
     const name = number(flat[lit], 0);
     const from = `${name} belongs to token ${tokenOf(lit)}`;
-    if (step === 0) return `${from}; its colour is head ${h}’s.`;
+    if (step === 0) {
+      return `${from}; its colour is head ${h}’s. Both pictures begin with the same vectors.`;
+    }
     if (step === 1) {
       return `${from}. In the first picture each vector is split, and no number moves. `
         + `In the second, ${name} is in head ${wrongHead}, as token ${wrongToken}.`;
@@ -134,7 +137,8 @@ function draw(stage) {
   }
   view.append(
     choices("step", ["the vectors", "view", "transpose"], step, (i) => { step = i; show(); }),
-    el("div", { style: `min-height: ${viewWidth < 600 ? 4.2 : 2.8}em` }, said),
+    el("div", { style: `min-height: ${viewWidth < 600 ? 4.2 : 2.8}em` },
+      set(said, { style: "max-width: none" })),
     el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.9rem 2.4rem" },
       ...pictures.map((p) => p.node)));
   show();
@@ -145,5 +149,5 @@ function draw(stage) {
     lands: { right: where(found.right, lit), wrong: where(found.wrong, lit) },
   }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=head_cut]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=head_cut]")) begin(figure, draw);
 })();

@@ -1,6 +1,6 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, el, set, sum, number } = stage;
+  const { view, viewWidth, data, el, set, sum, number, listed } = stage;
   const { said, say, slider, player, byItself, motion, expose } = stage;
   const { weights, steps, losses } = data;
   const n = weights[0][0].length;
@@ -61,17 +61,27 @@ function draw(stage) {
   function favourite(now) {
     const [first, before] = shown(now);
     const most = Math.max(first, before);
-    const to = first > before ? "first token" : "previous token";
-    if (most < 1.5 / n) return "attends to all tokens about alike";
-    return `${most < 0.5 ? "prefers" : "attends to"} the ${to}`;
+    const to = first > before ? "the first token" : "the previous token";
+    return most < 1.5 / n ? { to: "all tokens", most: null } : { to, most };
+  }
+  function gives(verb, to, mosts) {
+    if (mosts.includes(null)) return `${verb}${to} about the same weight`;
+    return `${verb}${to}${verb && " the most weight"}, ${listed(mosts, number)}`;
+  }
+  function told() {
+    const found = weights[frame].map(favourite);
+    const same = new Set(found.map(({ to }) => to)).size === 1;
+    const both = found.length === 2 ? "both heads" : "all heads";
+    if (same) return `${both} ${gives("give ", found[0].to, found.map(({ most }) => most))}`;
+    const each = ({ to, most }, k) => `head ${k} ${gives(k ? "" : "gives ", to, [most])}`;
+    return found.map(each).join("; ");
   }
   function show() {
     const from = shows;
     heads.forEach((head, k) => showHead(head, weights[frame][k]));
     glide(500, (t) => paint(between(from, weights[frame], t)));
     loss.textContent = `loss ${number(losses[frame], 3)}`;
-    const each = weights[frame].map((now, k) => `head ${k} ${favourite(now)}`);
-    say(`Step ${steps[frame]}: ${each.join(", ")}.`);
+    say(`Step ${steps[frame]}: ${told()}.`);
   }
   function go(i) {
     frame = i;
@@ -87,12 +97,12 @@ function draw(stage) {
       el("div", { class: "row steered" }, play.node, time), loss),
     el("div", { style: `display: flex; flex-wrap: wrap; gap: 0.4rem ${wide ? 3 : 1}rem` },
       ...heads.map((k) => k.node)),
-    el("div", { style: "min-height: 2.8em; margin-top: 0.5rem" }, said));
+    el("div", { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem` }, said));
   show();
   byItself(play, () => go(0));
   expose(() => ({
     step: steps[frame], loss: losses[frame], weights: weights[frame],
     means: weights[frame].map(shown), playing: play.playing() }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=head_film]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=head_film]")) begin(figure, draw);
 })();

@@ -100,6 +100,16 @@ function draw(stage) {
     const known = Object.entries(layers[l].scores).filter(([, s]) => s[h] !== null);
     return known.map(([name, s]) => `${name} ${number(s[h])}`).join(", ");
   }
+  const DOES = 0.5;  // from this score on a head has the name of what it attends to
+  function topOf(l, h) {
+    const known = Object.entries(layers[l].scores).map(([name, s]) => [name, s[h] ?? 0]);
+    return known.reduce((a, b) => (b[1] > a[1] ? b : a), ["", 0]);
+  }
+  function doing(l, h) {
+    const [name, score] = topOf(l, h);
+    return score >= DOES ? name.replace(/ token$/, "") : "";
+  }
+  const namesFit = () => mostHeads() <= 4;  // so many leave room for names
   function cell(l, h) {
     const canvas = el("canvas", { "aria-hidden": true,
       style: "display: block; width: 100%; aspect-ratio: 1; "
@@ -111,7 +121,8 @@ function draw(stage) {
       onclick: () => choose({ l, h }), onkeydown: onkeys(steps, (by) => go(l, h, by)),
       style: "min-height: 0; min-width: 0; padding: 0; border-radius: 0; "
         + "border: 1px solid var(--faint); box-shadow: none; display: block; width: 100%" },
-    canvas);
+    canvas, ...(namesFit() ? [el("span", { "aria-hidden": true, style: "display: block; "
+      + "height: 15px; font-size: 12px; line-height: 14px" }, doing(l, h))] : []));
     const show = () => paint(canvas, small(l, h));
     show();
     return { l, h, node, show };
@@ -422,10 +433,14 @@ function draw(stage) {
     stack.replaceChildren(...strips.flatMap(({ all }) => all));
     layOut();
     arrange();
-    choose({ l: 0, h: 0, i: Math.min(layers[0].n_q - 1, 5) });
+    const clear = ({ l, h }) => (doing(l, h) ? topOf(l, h)[1] : 0);
+    const layer = cells.find(clear)?.l;  // the first that has heads with a name
+    const { l, h } = cells.filter((one) => one.l === (layer ?? 0))
+      .reduce((a, b) => (clear(b) > clear(a) ? b : a));
+    choose({ l, h, i: Math.min(layers[l].n_q - 1, 5) });
     tell();
   }
   unpack().then(start);
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=head_view]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=head_view]")) begin(figure, draw);
 })();

@@ -237,5 +237,5 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
   show();
   expose(() => ({ ids, step: steps[step], chosen, off: [...off], ...now }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=induction]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=induction]")) begin(figure, draw);
 })();

@@ -4,7 +4,7 @@ function draw(stage) {
   const { slider, choices, motion, expose } = stage;
   const { d_head, d_latent, d_rope, shared, choice, forms } = data;
   const wide = viewWidth >= 600;
-  const columns = wide ? 64 : 28;
+  const columns = wide ? 64 : 43;
   const move = motion();
   let heads = data.heads;
   let tokens = data.tokens;
@@ -27,17 +27,17 @@ function draw(stage) {
   const bold = { style: "font-weight: 600" };
   const small = { style: "font-size: 13px; fill: var(--soft)" };
   const middle = { "text-anchor": "middle" };
-  const step = 10;
-  const left = 58;
+  const step = wide ? 10 : 7;
+  const left = wide ? 62 : 56;
   const fig = (width, height) =>
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const lines = Math.ceil(Math.max(...choice) / columns);
-  const first = 2 * step * lines + 10;
-  const tops = [24, first + 30, first + 74, first + 118];
-  const board = fig(left + columns * step, tops[3] + 36);
+  const first = 24 + 2 * step * lines + 12;
+  const tops = [24, first, first + 38, first + 76];
+  const board = fig(left + columns * step, tops[3] + 32);
   const names = ["MHA", "GQA", "MQA", "MLA"];
   const totals = names.map((name, i) => {
-    const node = text(0, tops[i] + 28, "", small);
+    const node = text(0, tops[i] + 27, "", small);
     board.append(text(0, tops[i] + 12, name, bold), node);
     return node;
   });
@@ -53,7 +53,7 @@ function draw(stage) {
     board.append(...both.flat());
     return { kind, both };
   });
-  const beside = (i, x, says) => text(left + x + 10, tops[i] + 15, says, small);
+  const beside = (i, x, says) => text(left + x + 10, tops[i] + 14, says, small);
   const bar = (x, width, hue, more = {}) => svg("rect", { x, y: tops[3] + 5, width: width - 1,
     height: step, fill: `var(--${hue})`, ...more });
   const perSquare = step / 128, wideLatent = d_latent * perSquare;
@@ -64,12 +64,12 @@ function draw(stage) {
     beside(2, step, "one key and one value for all heads"),
     beside(3, wideLatent + d_rope * perSquare, `latent ${d_latent} + rotated part ${d_rope}`));
 
-  const way = fig(340, 344);
+  const way = fig(340, 292);
   const at = { k: 44, v: 132, q: 270, mix: 200 };
   const scale = 72 / d_latent;
   const [latent, head, rope] = [d_latent, d_head, d_rope].map((n) => n * scale);
   const block = (x, y, width, rows, hue, more = {}) => Array.from({ length: rows }, (_, i) =>
-    svg("rect", { x: x - width / 2, y: y + 9 * i, width, height: 8,
+    svg("rect", { x: x - width / 2, y: y + 8 * i, width, height: 7,
       fill: `var(--${hue})`, ...more }));
   const sym = (name) => ({ "data-sym": name });
   const line = (d, more = {}) => svg("path", { d, fill: "none", stroke: "var(--soft)", ...more });
@@ -83,32 +83,32 @@ function draw(stage) {
       text(0, high - 7, says, { ...middle, ...bold }));
   }
   const boxes = { k: box("W_k"), v: box("W_v") };
-  const ends = { k: [[at.k, 94], [at.q, 60]], v: [[at.v, 94], [at.mix, 292]] };
+  const ends = { k: [[at.k, 82], [at.q, 50]], v: [[at.v, 82], [at.mix, 244]] };
   const group = (...parts) => svg("g", {}, ...parts.flat());
   const rotated = { ...sym("k"), "fill-opacity": 0.5 };
   const centred = { ...small, ...middle };
   const made = group(
-    block(at.k, 142, head, 5, "k", sym("k")), block(at.v, 142, head, 5, "v", sym("v")),
-    block(at.k + head / 2 + rope / 2 + 2, 142, rope, 5, "k", rotated),
-    text(at.k - 14, 168, "keys", { ...small, "text-anchor": "end" }),
-    text(at.v + 14, 168, "values", small));
+    block(at.k, 120, head, 5, "k", sym("k")), block(at.v, 120, head, 5, "v", sym("v")),
+    block(at.k + head / 2 + rope / 2 + 2, 120, rope, 5, "k", rotated),
+    text(at.k - 14, 144, "keys", { ...small, "text-anchor": "end" }),
+    text(at.v + 14, 144, "values", small));
   const absorbed = group(
-    block(at.q, 108, latent, 1, "q", sym("q")),
-    text(at.q, 132, "absorbed query", { ...centred, class: "halo" }),
-    block(at.mix, 268, latent, 1, "neutral"), text(at.mix + 44, 277, "mixed latents", small));
-  const cells = Array.from({ length: 5 }, (_, i) => svg("rect", { x: at.mix - 30 + 12 * i, y: 204,
+    block(at.q, 92, latent, 1, "q", sym("q")),
+    text(at.q, 116, "absorbed query", { ...centred, class: "halo" }),
+    block(at.mix, 228, latent, 1, "neutral"), text(at.mix + 44, 236, "mixed latents", small));
+  const cells = Array.from({ length: 5 }, (_, i) => svg("rect", { x: at.mix - 30 + 12 * i, y: 172,
     width: 11, height: 12, fill: "var(--w)", "fill-opacity": 0.3 + 0.12 * i, ...sym("w") }));
   way.append(
-    line(`M88 66V80M${at.k} 80H${at.v}M${at.k} 80V210H164M${at.v} 80V254H${at.mix - 14}`),
-    line(`M${at.q} 40V210H236M${at.mix} 216V330`), tip(at.mix, 330), tip(at.mix, 246),
-    svg("circle", { cx: at.mix, cy: 254, r: 9, fill: "var(--paper)", stroke: "var(--soft)" }),
-    text(at.mix, 259, "Σ", middle), ...cells, text(at.mix + 68, 230, "scores, weights", centred),
+    line(`M88 62V72M${at.k} 72H${at.v}M${at.k} 72V178H164M${at.v} 72V214H${at.mix - 14}`),
+    line(`M${at.q} 37V178H236M${at.mix} 184V280`), tip(at.mix, 280), tip(at.mix, 206),
+    svg("circle", { cx: at.mix, cy: 214, r: 9, fill: "var(--paper)", stroke: "var(--soft)" }),
+    text(at.mix, 219, "Σ", middle), ...cells, text(at.mix + 68, 198, "scores, weights", centred),
     ...block(88, 22, latent, 5, "neutral"),
     ...block(88 + latent / 2 + rope / 2 + 1, 22, rope, 5, "k", sym("k")),
     text(88, 14, "cache: a row for each token", centred),
     ...block(at.q, 28, head, 1, "q", sym("q")), text(at.q, 14, "query of a head", centred),
-    ...block(at.mix, 333, head, 1, "v", sym("v")),
-    text(at.mix + 16, 341, "context of a head", small),
+    ...block(at.mix, 282, head, 1, "v", sym("v")),
+    text(at.mix + 16, 290, "context of a head", small),
     made, absorbed, boxes.k, boxes.v);
   function place(share) {  // 0: expanded, 1: absorbed
     for (const [name, [[x0, y0], [x1, y1]]] of Object.entries(ends)) {
@@ -120,15 +120,17 @@ function draw(stage) {
   }
 
   const room = 330;
-  const sums = fig(room, 122);
-  const reach = 190;
+  const [apart, thick] = wide ? [48, 32] : [28, 20];
+  const sums = fig(room, 20 + 2 * apart);
+  const from = 76, reach = 144;
   sums.append(text(0, 10, "multiplications for one new token, all heads", small));
   const bars = forms.map((name, i) => {
-    const y = 34 + 44 * i;
+    const y = 20 + apart * i;
     const fill = { fill: "var(--neutral)", "fill-opacity": 0.6 };
-    const node = svg("rect", { x: 0, y, width: 1, height: 20, rx: 2, class: "moves", ...fill });
-    const value = text(0, y + 15, "");
-    sums.append(text(0, y - 4, name, bold), node, value);
+    const shape = { x: from, y, width: 1, height: thick, rx: 2 };
+    const node = svg("rect", { ...shape, class: "moves", ...fill });
+    const value = text(0, y + thick / 2 + 5, "");
+    sums.append(text(0, y + thick / 2 + 5, name, bold), node, value);
     return { node, value };
   });
   function amount(x) {
@@ -151,7 +153,7 @@ function draw(stage) {
       const long = Math.max(1.5, reach * work[forms[i]] / top);
       const chosen = i === form;
       set(node, { width: long, stroke: chosen ? "var(--rose)" : "none", "stroke-width": 2.5 });
-      set(value, { x: long + 8 });
+      set(value, { x: from + long + 8 });
       value.textContent = amount(work[forms[i]]);
     });
     const both = forms.map((name) => `${name} ${amount(work[name])}`).join(", ");
@@ -184,14 +186,14 @@ function draw(stage) {
   const longer = ruled(data.lengths, tokens, (n) => { tokens = n; show(); });
   const long = slider("Tokens in the cache", longer);
   for (const one of [many, long]) one.querySelector("input").style.width = "8rem";
-  set(said, { style: `min-height: ${wide ? 4.2 : 7}em` });
+  set(said, { style: "min-height: 4.2em" });
   const ways = choices("How the cache is read", forms, form, change);
-  const lower = { class: "beside", style: "align-items: flex-start" };
-  const right = el("div", { style: "flex: 1 1 18rem" }, long, sums, said);
-  view.append(many, board, ways, el("div", lower, way, right));
+  const lower = { class: "beside", style: "align-items: flex-start; gap: 0 1.5rem; margin: 0" };
+  const right = el("div", { style: "flex: 1 1 18rem" }, ways, long, sums, said);
+  view.append(board, many, el("div", lower, way, right));
   place(form);
   show();
   expose(() => state);
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=latent]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=latent]")) begin(figure, draw);
 })();

@@ -1,10 +1,12 @@
 (() => {
 function draw(stage) {
-  const { view, data, el, svg, set, mix, number } = stage;
+  const { view, viewWidth, data, el, svg, set, mix, number } = stage;
   const { said, say, choices, player, motion, expose } = stage;
   const { tokens, ids, known, table } = data;
-  const wide = table[0].length, cell = 31, high = 28, gap = 4;
-  const from = 95, to = 356 - wide * cell - 1;
+  const roomy = viewWidth >= 600;
+  const wide = table[0].length, [cell, high] = roomy ? [48, 36] : [31, 30];
+  const gap = 4, whole = roomy ? 480 : 356;
+  const from = 95, to = whole - wide * cell - 1;
   const line = (i) => 30 + i * (high + gap);
   let chosen = Math.min(2, tokens.length - 1);
   let way = 0;
@@ -13,7 +15,7 @@ function draw(stage) {
   const shade = (x) => Math.round(75 * Math.abs(x) / top);  // zero has no colour
   const paint = (x) => `color-mix(in srgb, var(--neutral) ${shade(x)}%, transparent)`;
   const text = (x, y, says, style = "", anchor = "middle") =>
-    svg("text", { x, y: y + 19, "text-anchor": anchor, style }, says);
+    svg("text", { x, y: y + high / 2 + 5, "text-anchor": anchor, style }, says);
 
   function block(x, y) {  // a row of cells
     const size = { width: cell - 2, height: high, rx: 3 };
@@ -33,7 +35,7 @@ function draw(stage) {
   }
   const tall = line(known.length) + 4;
   const root = svg("svg", {
-    width: 356, height: tall, viewBox: `0 0 356 ${tall}`, role: "img",
+    width: whole, height: tall, viewBox: `0 0 ${whole} ${tall}`, role: "img",
     "aria-label": "The table, and the sentence that is made of its rows",
     style: "font-variant-numeric: tabular-nums" });
   const middle = wide * cell / 2;
@@ -55,7 +57,7 @@ function draw(stage) {
   const rows = [...left, ...right].map((row) => row.node);
   root.append(...head, ...frames, ...marks, ...names, ...spoken, ...rows, frame, copy.node);
   const rule = el("div", {
-    style: "font-size: 16px; line-height: 1.7; min-height: 5.1em; "
+    style: "font-size: 16px; line-height: 1.7; min-height: 3.4em; "
       + "font-variant-numeric: tabular-nums" });
 
   let near = -1;
@@ -109,8 +111,7 @@ function draw(stage) {
     const list = `(${row.map((x) => number(x, 1)).join(", ")})`;
     const result = (text) => el("div", {}, text, el("b", {}, list));
     rule.replaceChildren(...(way
-      ? [el("div", {}, `1 × the row of “${word}”`), el("div", {}, "+ 0 × every other row"),
-        result("= ")]
+      ? [el("div", {}, `1 × row ${id} + 0 × the others`), result("= ")]
       : [el("div", {}, `“${word}” has the id `, el("b", {}, String(id))),
         result(`row ${id} = `)]));
     say(way
@@ -159,12 +160,12 @@ function draw(stage) {
   });
   set(said, { style: "min-height: 2.8em" });
   view.append(
-    el("div", { class: "row", style: "margin-top: 0" }, picks),
-    el("div", { class: "row" }, ways, all.node),
+    el("div", { class: "row", style: "margin-top: 0" }, picks,
+      el("div", { class: "row" }, ways, all.node)),
     el("div", { class: "beside", style: "gap: 0.4rem 2rem; margin: 0" },
-      root, el("div", { style: "flex: 1 1 14rem" }, rule, said)));
+      root, el("div", { style: "flex: 1 1 12rem" }, rule, said)));
   look();
   expose(() => ({ near, word: tokens[chosen], filled: [...filled], ...now() }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=lookup]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=lookup]")) begin(figure, draw);
 })();

@@ -22,7 +22,11 @@ function draw(stage) {
 
   const add = (x, y) => x.map((row, i) => row.map((n, j) => n + y[i][j]));
   const relu = (row) => row.map((n) => Math.max(0, n));
-  const shade = (value, most) => clamp(0.5 + 0.5 * value / most, 0, 1);
+  const tint = (value, most) => ({
+    fill: `var(--${value < 0 ? "rose" : "neutral"})`,
+    "fill-opacity": clamp(Math.abs(value) / most, 0, 1).toFixed(3),
+  });
+  const largest = (rows) => Math.max(...rows.flat().map(Math.abs), 1e-9);
   const dot = (x, y) => sum(x.map((n, i) => n * y[i]));
   function through(run, x, block) {
     const name = `stack.blocks.${block}`;
@@ -34,9 +38,9 @@ function draw(stage) {
     const inner = by.linear(run, `${layer}.up_proj`, second).map(relu);
     const fed = by.linear(run, `${layer}.down_proj`, inner);
     const end = add(between, fed);
-    const [before, after] = ["the residual stream", "= the residual stream"];
-    const bits = `${inner[0].length} numbers for each token, after ReLU`;
-    const [attention, feedForward] = ["what attention gives", "what the feed-forward layer gives"];
+    const [before, after] = ["residual stream", "= residual stream"];
+    const bits = `${inner[0].length} numbers, after ReLU`;
+    const [attention, feedForward] = ["from attention", "from feed-forward"];
     return [
       { sheets: [[before, x], ["normalized", first]], out: first },
       { weights: run.seen[`${name}.attention`], sheets: [[attention, attended]], out: attended },
@@ -53,8 +57,8 @@ function draw(stage) {
     const picked = ids.map((id) => table[id]);
     const x = by.embed(run, "embed", ids);
     const both = [["token embedding", picked], ["+ position vectors", places]];
-    const found = [{ ids }, { sheets: [["the row of each id", picked]], out: picked },
-      { sheets: [...both, ["= the residual stream", x]], out: x }];
+    const found = [{ ids }, { sheets: [["token embedding", picked]], out: picked },
+      { sheets: [...both, ["= residual stream", x]], out: x }];
     for (let block = 0; block < n_blocks; block++) {
       found.push(...through(run, found.at(-1).out, block));
     }
@@ -64,7 +68,7 @@ function draw(stage) {
     const chances = logits.map(softmax);
     const shares = chances.at(-1);
     const next = shares.indexOf(Math.max(...shares));
-    found.push({ sheets: [["the residual stream", last], ["normalized", end]], out: end },
+    found.push({ sheets: [["residual stream", last], ["normalized", end]], out: end },
       { bars: logits.at(-1), out: logits },
       { bars: shares, percent: true, out: chances }, { bars: shares, percent: true, next });
     return { ids, found, next, chance: shares[next] };
@@ -78,43 +82,44 @@ function draw(stage) {
   const small = { ...middle, style: "font-size: 12px" };
   const bold = { style: "font-weight: 600" };
   const heading = { style: "font-size: 13px; font-weight: 600" };
-  const room = 320, left = 26, high = 24;
+  const [room, left, high, apart] = wide ? [320, 26, 24, 124] : [148, 14, 17, 102];
   const picture = (width, height, style) =>
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", style });
-  const board = picture(room, 372, "max-width: 100%; height: auto");
+  const board = picture(room, wide ? 372 : 300, "min-width: 0; max-width: 100%; height: auto");
+  function shaded(value, most, box, digits) {
+    const { x, y, width, height } = box;
+    const said = text(x + width / 2, y + height / 2 + 4.5, number(value, 1), small);
+    const square = svg("rect", { ...box, ...tint(0.7 * value, most), stroke: "var(--faint)" });
+    return digits ? [square, said] : [square];
+  }
   function vectors([title, rows], top, now) {
     const cell = (room - left - 2) / rows[0].length;
-    const digits = cell > 24;
-    const most = Math.max(...rows.flat().map(Math.abs), 1e-9);
-    const size = { width: cell - 1, height: high - 2, fill: "var(--accent)" };
-    const shaded = (value, x, zero) => [  // in the shade that it has in the small picture
-      svg("rect", { x, y: zero - 11, ...size, "fill-opacity": 0.45 * shade(value, most) }),
-      text(x + cell / 2, zero + 4, number(value, 1), small)];
-    const barred = (value, x, zero) => [svg("rect", { x, y: zero - 10 * value / most,
-      width: cell - 2, height: 10 * value / most, fill: "var(--accent)" })];  // after ReLU
-    const entry = digits ? shaded : barred;
+    const most = largest(rows);
+    const barred = (value, x, y) => [svg("rect", { x, y: y + high - 4 - 12 * value / most,
+      width: cell - 1, height: 12 * value / most, fill: "var(--neutral)" })];  // after ReLU
+    const entry = (value, x, y) => (cell < 10 ? barred(value, x, y)
+      : shaded(value, most, { x, y, width: cell - 1, height: high - 2 }, wide));
     return [text(0, top + 13, title, heading), ...rows.flatMap((row, i) => {
-      const zero = top + 32 + high * i;
-      const faint = { stroke: "var(--faint)", "stroke-width": 1 };
-      return [text(4, zero + 5, names[now.ids[i]], bold),
-        ...(digits ? [] : [line(`M${left} ${zero}H${room - 2}`, faint)]),
-        ...row.flatMap((value, j) => entry(value, left + cell * j, zero))];
+      const y = top + 20 + high * i;
+      const base = line(`M${left} ${y + high - 4}H${room - 2}`, { stroke: "var(--faint)" });
+      return [text(2, y + high / 2 + 4, names[now.ids[i]], bold), ...(cell < 10 ? [base] : []),
+        ...row.flatMap((value, j) => entry(value, left + cell * j, y))];
     })];
   }
+  const [side, broad, ground] = wide ? [29, 160, 34] : [15, 74, 32];
   function heads(weights, now) {  // the attention of each head, as a matrix
-    const side = 29;
-    const broad = 160;
-    const top = 34;
     const size = { width: side - 1, height: side - 1 };
     const look = (w) => ({ fill: "var(--w)", "fill-opacity": 0.08 + 0.6 * w, "data-sym": "w" });
+    const percent = (w, x, y) => text(x + side / 2, y + 19, Math.round(100 * w), small);
     const square = (w, x, y) => [svg("rect", { x, y, ...size, ...look(w) }),
-      text(x + side / 2, y + 19, Math.round(100 * w), small)];
+      ...(wide ? [percent(w, x, y)] : [])];
     return weights.flatMap((rows, h) => {
       const x = broad * h + left;
-      const rowAt = (i) => top + side * i;
-      return [text(broad * h, 13, `head ${h}: weights, %`, heading), ...rows.flatMap((row, i) => [
-        text(broad * h + 4, rowAt(i) + 19, names[now.ids[i]], bold),
-        text(x + side * i + 14, 29, names[now.ids[i]], small),
+      const rowAt = (i) => ground + side * i;
+      const title = wide ? `head ${h}: weights, %` : `head ${h}`;
+      return [text(broad * h, 13, title, heading), ...rows.flatMap((row, i) => [
+        text(broad * h + 4, rowAt(i) + side / 2 + 4.5, names[now.ids[i]], bold),
+        text(x + side * (i + 0.5), ground - 5, names[now.ids[i]], small),
         ...row.slice(0, i + 1).flatMap((w, j) => square(w, x + side * j, rowAt(i)))])];
     });
   }
@@ -126,40 +131,55 @@ function draw(stage) {
       line(`M54 ${43 + 42 * i}H84`, { stroke: "var(--soft)" })]);
   }
   function outcomes({ bars, percent, next }) {  // one bar for each token of the vocabulary
-    const most = Math.max(...bars.map(Math.abs));
-    const [zero, reach] = percent ? [34, 220] : [150, 105];
-    const title = percent ? "probability of each next token" : "logit of each next token, at “=”";
+    const most = largest(bars);
+    const [zero, reach] = wide ? [percent ? 34 : 150, percent ? 220 : 105]
+      : [percent ? 22 : 84, percent ? 68 : 32];
+    const title = percent ? "next token: probability" : "next token: logit";
     const write = (x) => (percent ? `${number(100 * x, 1)} %` : number(x, 1));
-    const step = 27;
-    const fill = { fill: "var(--neutral)", "fill-opacity": 0.55, "stroke-width": 3 };
+    const step = wide ? 27 : 22;
     return [text(0, 13, title, heading), ...bars.flatMap((value, i) => {
       const long = reach * Math.abs(value) / most;
       const y = 26 + step * i;
       const below = value < 0;
       const size = { y: y + 2, width: Math.max(1, long), height: step - 6, rx: 2 };
-      const look = { ...fill, stroke: i === next ? "var(--rose)" : "none" };
-      const side = { "text-anchor": below ? "end" : "start", style: "font-size: 13px" };
-      return [text(10, y + 16, names[i], { ...middle, ...bold }),
+      const edge = { stroke: i === next ? "var(--accent)" : "none", "stroke-width": 3 };
+      const look = { fill: `var(--${below ? "rose" : "neutral"})`, "fill-opacity": 0.6, ...edge };
+      const words = { "text-anchor": below ? "end" : "start", style: "font-size: 13px" };
+      return [text(10, y + step / 2 + 3, names[i], { ...middle, ...bold }),
         svg("rect", { x: below ? zero - long : zero, ...size, ...look }),
-        text(below ? zero - long - 6 : zero + long + 6, y + 17, write(value), side)];
+        text(below ? zero - long - 5 : zero + long + 5, y + step / 2 + 3, write(value), words)];
     })];
+  }
+  const strip = picture(356, 24,
+    `max-width: 100%; margin-top: 4px; ${wide ? "display: none" : ""}`);
+  function last(out) {  // the vector of "=", with its digits
+    if (out?.[0].length !== 8) return [];
+    const most = largest(out);
+    const box = { y: 1, width: 39, height: 22 };
+    return [text(2, 17, names[equals], bold), ...out.at(-1).flatMap((value, j) =>
+      shaded(value, most, { ...box, x: 30 + 40 * j }, true))];
   }
   function contents(now, { ids, weights, sheets, bars, ...more }) {
     if (ids) {
-      const title = text(0, 13, "each token is a number in the vocabulary", heading);
+      const title = text(0, 13, "ids in the vocabulary", heading);
       return [title, ...tokens(now)];
     }
     if (bars) return outcomes({ bars, ...more });
-    const first = weights ? 164 : 0;
-    const below = sheets.flatMap((sheet, i) => vectors(sheet, first + 124 * i, now));
+    const first = weights ? ground + 4 * side + 14 : 0;
+    const below = sheets.flatMap((sheet, i) => vectors(sheet, first + apart * i, now));
     return [...(weights ? heads(weights, now) : []), ...below];
   }
 
-  const width = 356, height = 574, stream = 124, arm = 248;
-  const places = [[stream, 18, 28, 172], [stream, 68, 28, 172], [arm, 108, 26, 132],
-    [arm, 186, 24, 132], [arm, 220, 28, 132], [stream, 250],
-    [arm, 288, 24, 132], [arm, 322, 30, 132], [stream, 352],
-    [stream, 410, 26, 172], [stream, 456, 28, 172], [stream, 508, 26, 172], [stream, 554, 28, 44]];
+  const [width, height, stream, arm] = wide ? [356, 536, 124, 248] : [208, 444, 62, 134];
+  const [whole, half, own] = wide ? [172, 132, 44] : [116, 104, 36];
+  const heights = wide
+    ? [18, 65, 104, 182, 216, 246, 284, 318, 348, 398, 438, 478, 518]
+    : [15, 56, 91, 150, 179, 207, 239, 269, 298, 334, 363, 393, 427];
+  const thick = wide ? [28, 28, 26, 24, 28, 0, 24, 30, 0, 26, 28, 26, 28]
+    : [28, 24, 24, 22, 24, 0, 22, 26, 0, 22, 22, 22, 26];
+  const besides = [2, 3, 4, 6, 7];
+  const places = heights.map((y, part) => [besides.includes(part) ? arm : stream, y, thick[part],
+    besides.includes(part) ? half : part === 12 ? own : whole]);
   function choose(part) {
     const click = () => { play.stop(); show(stepOf(part, steps[at][1])); };
     return { style: "cursor: pointer", onclick: click };
@@ -173,48 +193,66 @@ function draw(stage) {
     return svg("path", { d, "stroke-linejoin": "round", ...choose(part) });
   }
   const nodes = places.map(shape);
-  const root = picture(width, height, "min-width: 0; max-width: calc(100vw - 3rem); height: auto");
+  const root = picture(width, height, "min-width: 0; max-width: 100%; height: auto");
   function behind(x, y, width, height, by, look) {  // three sheets, one behind the other
     const size = { width, height, rx: 6, "stroke-width": 1, fill: "var(--paper)", ...look };
     return [2 * by, by, 0].map((far) => svg("rect", { x: x + far, y: y - far, ...size }));
   }
+  const fine = `font-size: ${wide ? 14 : 13}px`;
   const labels = places.slice(1, 12).map(([x, y, tall], i) =>
-    text(x, y + 5, tall ? parts[i + 1].label : "+", middle));
+    text(x, y + 5, tall ? parts[i + 1].label : "+", { ...middle, style: fine }));
   const head = (x, y, way) => {  // of an arrow that ends here: down, left
     const far = { down: [[-4, -8], [4, -8]], left: [[8, -4], [8, 4]] }[way];
     const points = far.map(([dx, dy]) => `${x + dx} ${y + dy}`);
     return svg("path", { d: `M${x} ${y}L${points.join("L")}Z`, fill: "currentColor" });
   };
+  const edge = (part, side) => heights[part] + side * (thick[part] / 2 || 10);
   const down = (from, to) => [line(`M${stream} ${from}V${to - 4}`), head(stream, to, "down")];
-  const aside = (from, top, bottom, to) => [
-    line(`M${stream} ${from}H${arm}V${top - 4}`), head(arm, top, "down"),
-    line(`M${arm} ${bottom}V${to}H${stream + 14}`), head(stream + 10, to, "left")];
-  const tops = [0, 1, 2, 3].map((i) => stream - 66 + 44 * i);
+  const between = (from, to) => down(from === 2 ? heights[2] + 10 : edge(from, 1),
+    to === 2 ? heights[2] - 10 : edge(to, -1));
+  const fork = wide ? 20 : 16;
+  const aside = (norm, layer, plus) => [
+    line(`M${stream} ${heights[norm] - fork}H${arm}V${edge(norm, -1) - 4}`),
+    head(arm, edge(norm, -1), "down"), line(`M${arm} ${edge(norm, 1)}V${edge(layer, -1)}`),
+    line(`M${arm} ${edge(layer, 1)}V${heights[plus]}H${stream + 14}`),
+    head(stream + 10, heights[plus], "left")];
+  const step = wide ? 44 : 28;
+  const tops = [0, 1, 2, 3].map((i) => stream + step * (i - 1.5));
   const strong = { ...middle, ...bold };
-  const written = tops.map((x) => text(x, 23, "", strong));
-  const chip = { y: 7, width: 34, height: 22, rx: 4, fill: "var(--paper)", stroke: "var(--soft)" };
-  const chips = tops.map((x) => svg("rect", { x: x - 17, ...chip, "pointer-events": "none" }));
-  const answer = text(stream, 559, "", strong);
-  const which = text(318, 162, "", { ...bold, "text-anchor": "end" });
+  const written = tops.map((x) => text(x, heights[0] + 5, "", strong));
+  const chip = { y: heights[0] - 11, height: 22, rx: 4, fill: "var(--paper)",
+    stroke: "var(--soft)" };
+  const chips = tops.map((x) =>
+    svg("rect", { x: x - step / 2 + 5, width: step - 10, ...chip, "pointer-events": "none" }));
+  const answer = text(stream, heights[12] + 5, "", strong);
+  const roof = heights[3] - (wide ? 40 : 36);
+  const frame = [wide ? 4 : 2, roof, wide ? 322 : 192, heights[8] + (wide ? 18 : 15) - roof];
+  const which = text(frame[0] + frame[2] - 8, roof + 15, "",
+    { style: `font-weight: 600; ${fine}`, "text-anchor": "end" });
   const packet = svg("g", { "pointer-events": "none" });
   const dashed = { "stroke-dasharray": "3 4" };
   const tinted = { stroke: "var(--accent)", "stroke-opacity": 0.6 };
+  const far = wide ? 346 : 207;
+  const note = { style: "font-size: 12px; fill: var(--soft)" };
   root.append(
-    ...behind(4, 146, 322, 224, 4, { stroke: "var(--faint)" }),
-    ...behind(4, 146, 322, 224, 0, { stroke: "var(--soft)" }).slice(2), which,
-    ...behind(arm - 66, 206, 132, 28, 3, tinted),
-    ...down(32, 54), ...down(82, 98), ...down(118, 240), ...down(260, 342), ...down(362, 397),
-    ...down(423, 442), ...down(470, 495), ...down(521, 540),
-    line(`M${arm - 66} 108H${stream + 14}`), head(stream + 10, 108, "left"),
-    svg("circle", { cx: stream, cy: 108, r: 10, fill: "var(--paper)", stroke: "currentColor" }),
-    text(stream, 113, "+", middle), line(`M${arm} 198V206M${arm} 300V307`),
-    ...aside(166, 174, 234, 250), ...aside(268, 276, 337, 352),
-    line(`M${stream + 22} 554H346V18H${stream + 94}`, dashed), head(stream + 90, 18, "left"),
-    text(stream + 30, 570, "append, and again", { style: "font-size: 13px; fill: var(--soft)" }),
+    ...behind(...frame, wide ? 4 : 3, { stroke: "var(--faint)" }),
+    ...behind(...frame, 0, { stroke: "var(--soft)" }).slice(2), which,
+    ...behind(arm - half / 2, edge(4, -1), half, thick[4], 3, tinted),
+    ...[[0, 1], [1, 2], [2, 5], [5, 8], [8, 9], [9, 10], [10, 11], [11, 12]]
+      .flatMap(([from, to]) => between(from, to)),
+    line(`M${arm - half / 2} ${heights[2]}H${stream + 14}`),
+    head(stream + 10, heights[2], "left"),
+    svg("circle", { cx: stream, cy: heights[2], r: 10, fill: "var(--paper)",
+      stroke: "currentColor" }),
+    text(stream, heights[2] + 5, "+", middle), ...aside(3, 4, 5), ...aside(6, 7, 8),
+    line(`M${stream + own / 2} ${heights[12]}H${far}V${heights[0]}H${stream + whole / 2 + 8}`,
+      dashed),
+    head(stream + whole / 2 + 4, heights[0], "left"),
+    text(stream + own / 2 + 8, heights[12] + 15, "append, and again", note),
     ...nodes, ...labels, ...chips, ...written, answer, packet);
 
   const spots = places.map(([x, y, tall, broad], part) => {
-    if (part === 2 || !tall) return [stream - 46, y];
+    if (part === 2 || !tall || x === arm && !wide) return [stream - (wide ? 46 : 34), y];
     return x === arm ? [157, y] : [x + broad / 2 + 26, y];
   });
   const move = motion();
@@ -227,12 +265,11 @@ function draw(stage) {
   function paint(out) {
     if (!out) { packet.replaceChildren(); return; }
     const width = 40 / out[0].length, height = 24 / out.length;
-    const most = Math.max(...out.flat().map(Math.abs));
+    const most = largest(out);
     const cell = (value, i, j) => svg("rect", {
-      x: -20 + width * j, y: -12 + height * i, width, height, fill: "var(--accent)",
-      "fill-opacity": shade(value, most) });
+      x: -20 + width * j, y: -12 + height * i, width, height, ...tint(value, most) });
     const cells = out.flatMap((row, i) => row.map((value, j) => cell(value, i, j)));
-    const frame = svg("rect", { ...card, stroke: "var(--rose)", "stroke-width": 1.5 });
+    const frame = svg("rect", { ...card, stroke: "var(--accent)", "stroke-width": 1.5 });
     packet.replaceChildren(frame, ...cells);
   }
   function travel(to, out) {
@@ -244,9 +281,9 @@ function draw(stage) {
 
   let state;
   function lookOf(part, marked) {
-    const tint = "color-mix(in srgb, var(--accent) 14%, transparent)";
-    const [fill, edge] = part === 4 ? [tint, "accent"] : ["var(--paper)", "soft"];
-    return { fill, stroke: `var(--${marked ? "rose" : edge})`, "stroke-width": marked ? 3.5 : 1 };
+    const blue = "color-mix(in srgb, var(--accent) 14%, var(--paper))";
+    return { fill: part === 4 || marked ? blue : "var(--paper)", "stroke-width": marked ? 3.5 : 1,
+      stroke: `var(--${part === 4 || marked ? "accent" : "soft"})` };
   }
   function explain(now) {
     const [part, block] = steps[at];
@@ -270,6 +307,7 @@ function draw(stage) {
     written.forEach((node, i) => { node.textContent = names[now.ids[i]]; });
     answer.textContent = part > 10 ? names[now.next] : "?";
     board.replaceChildren(...contents(now, now.found[at]));
+    strip.replaceChildren(...last(now.found[at].out));
     travel(spots[part], now.found[at].out);
     rail.move(at + 1);
     explain(now);
@@ -282,22 +320,37 @@ function draw(stage) {
   const rail = slider("Step", { min: 1, max: steps.length, step: 1, value: at + 1,
     text: (i) => `${i} of ${steps.length}`, input: (i) => { play.stop(); show(i - 1); } });
   for (const [node, room] of [[one, 9], [other, 9], [rail, 6]]) {
-    node.querySelector("input").style.width = `${room}rem`;
+    set(node.querySelector("input"), { style: `width: ${wide ? room : 5}rem` });
   }
   const play = player({ at: () => at, last: () => steps.length - 1, go: show, ms: () => 1400 });
-  set(said, { style: "min-height: 8.4em; margin-top: 0.4rem" });
-  const [flow, side] = wide ? ["", "flex: 1 1 14rem; min-width: 0"]
-    : ["; flex-direction: column", "width: 100%"];
-  const beside = `align-items: flex-start; flex-wrap: nowrap; gap: ${wide ? 1.5 : 0.4}rem${flow}`;
-  const stay = "position: sticky; top: 2.9rem; z-index: 2; width: 100%; padding-block: 0.4rem; "
-    + "background: var(--paper)";
-  const top = el("div", { class: "row", style: `margin: 0; ${wide ? "" : stay}` }, play.node, rail);
-  const panel = [one, other, said, board];
-  view.append(el("div", { class: "beside", style: beside }, ...(wide ? [] : [top]),
-    el("div", { style: side }, ...(wide ? [top] : []), ...panel), root));
+
+  const swatch = (hue) => svg("svg", { width: 14, height: 14, "aria-hidden": true,
+    style: "display: inline-block; vertical-align: -2px; margin-right: 4px" },
+  svg("rect", { width: 14, height: 14, fill: `var(--${hue})`, "fill-opacity": 0.7 }));
+  const key = (hue, says) => el("span", {}, swatch(hue), says);
+  const legend = el("div", { style: "display: flex; gap: 0.2rem 0.9rem; flex-wrap: wrap; "
+    + "font-size: 13px; margin: 0.3rem 0 0.5rem" },
+  key("neutral", "above 0"), key("rose", "below 0"), el("span", {}, "paler: nearer to 0"));
+  set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em; margin-top: 0.4rem` });
+  const row = (more, ...nodes) => el("div", { class: "row", style: more }, ...nodes);
+  const flex = "display: flex; align-items: flex-start; justify-content: space-between; gap: ";
+  const top = row("margin-top: 0", play.node, rail);
+  if (wide) {
+    view.append(el("div", { style: `${flex}1.5rem` },
+      el("div", { style: "flex: 1 1 14rem; min-width: 0" }, top, one, other, legend, board),
+      root), said);
+  } else {
+    for (const node of [one, other]) {
+      set(node, { style: "flex: 1 1 0; min-width: 0; flex-wrap: nowrap; gap: 0.3rem; "
+        + "white-space: nowrap" });
+      set(node.querySelector("input"), { style: "flex: 1 1 2rem; width: 2rem; min-width: 0" });
+    }
+    view.append(el("div", { style: `${flex}0` }, root, board), strip, legend, top,
+      row("flex-wrap: nowrap; gap: 0.6rem", one, other), said);
+  }
   stand(stands);
   show();
   expose(() => state);
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=machine]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=machine]")) begin(figure, draw);
 })();

@@ -1,6 +1,6 @@
 (() => {
-function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say, choices, toggle,
-  more, slider, onkeys, expose, keep }) {
+function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number, said, say,
+  choices, toggle, more, slider, onkeys, expose, keep }) {
   const { tokens, filler, scores } = data;
   const n = tokens.length;
   const all = [...tokens.keys()];
@@ -28,14 +28,13 @@ function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say
     return { i, may: allowed(i), weights, sum: sum(weights), reached: reached(i, weights) };
   });
 
-  const cross = "color-mix(in srgb, currentColor 50%, transparent)";
-  const line = (to) => `linear-gradient(to ${to}, transparent calc(50% - 0.8px), `
-    + `${cross} calc(50% - 0.8px), ${cross} calc(50% + 0.8px), transparent calc(50% + 0.8px))`;
-  const crossed = `${line("top right")}, ${line("bottom right")}`;
+  const hatched = "repeating-linear-gradient(135deg, "
+    + "color-mix(in srgb, currentColor 34%, transparent) 0 1.5px, transparent 1.5px 6px)";
   const plain = "padding: 0.1rem 0.35rem; font-size: 13px; height: 30px";
   const tops = all.map(() => el("th", { scope: "col", "data-sym": "k",
     style: "padding: 0.1rem; text-align: center; font-size: 13px" }));
-  const sides = all.map(() => el("th", { scope: "row", "data-sym": "q", style: plain }));
+  const sided = `${plain}; padding-left: 0.7rem`;
+  const sides = all.map(() => el("th", { scope: "row", "data-sym": "q", style: sided }));
   const sums = all.map(() => el("td", { style: `${plain}; min-width: 3.6rem` }));
   const arrows = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
   function cellAt(i, j) {
@@ -62,16 +61,21 @@ function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say
 
   const gap = 64;
   const place = (j) => 32 + gap * j;
-  const arcs = svg("svg", { width: gap * n, height: 118, viewBox: `0 0 ${gap * n} 118`,
+  const arcs = svg("svg", { width: gap * n, height: 92, viewBox: `0 22 ${gap * n} 92`,
     "aria-hidden": true });
+
+  const swatch = (paint) => el("span", { style: "width: 20px; height: 16px; "
+    + `box-shadow: 0 0 0 1px var(--faint); background: ${paint}` });
+  const entry = (mark, says) =>
+    el("span", { style: "display: inline-flex; align-items: center; gap: 5px" }, mark, says);
 
   const barred = "repeating-linear-gradient(90deg, var(--faint) 0 2px, transparent 2px 8px)";
   function showRow(i, r) {
     sides[i].textContent = tops[i].textContent = named(i);
-    const [shadow, edge] = i === row ? ["0.5px 0 currentColor", "inset 4px 0 0 var(--q)"]
-      : ["none", "none"];
-    set(sides[i], { style: `${plain}; text-shadow: ${shadow}; box-shadow: ${edge}` });
-    sums[i].textContent = r ? `${number(r.sum)}${Math.abs(r.sum - 1) < 1e-6 ? " ✓" : " ✗"}` : "";
+    const [stroke, edge] = i === row ? ["0.6px", "inset 4px 0 0 var(--q)"] : ["0", "none"];
+    set(sides[i], { style: `${sided}; -webkit-text-stroke: ${stroke}; box-shadow: ${edge}` });
+    const right = r && Math.abs(r.sum - 1) < 1e-6;
+    sums[i].textContent = r ? `${number(r.sum)} ${right ? "✓" : "✗"}` : "";
     cells[i].forEach((cell, j) => showCell(cell, i, j, r));
   }
   const button = "display: block; width: 46px; height: 34px; padding: 0; "
@@ -79,6 +83,10 @@ function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say
     + "box-shadow: none; color: inherit";
   const dot = "display: inline-block; width: 12px; height: 12px; border-radius: 50%; "
     + "background: var(--k)";
+  const legend = el("div", { class: "row", style: "font-size: 13px; margin-block: 0.5rem 0" },
+    entry(swatch("color-mix(in srgb, var(--w) 45%, transparent)"), "weight"),
+    entry(swatch(hatched), "forbidden"),
+    entry(el("span", { style: dot }), "forbidden, but it leaks"));
   function showCell(cell, i, j, r) {
     const [weight, leak] = cell.children;
     const { says, paint, sym, mark, leaks } = lookOf(i, j, r);
@@ -99,7 +107,7 @@ function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say
   }
   function forbidden(i, j, leaks) {
     const says = `${named(i)} must not attend to ${named(j)}`;
-    return { says: leaks ? `${says}, but depends on it` : says, paint: crossed, leaks };
+    return { says: leaks ? `${says}, but depends on it` : says, paint: hatched, leaks };
   }
 
   function bow(from, to) {
@@ -164,8 +172,8 @@ function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say
     el("div", { class: "row", style: "margin-top: 0" },
       toggle("causal mask", true, change("causal")),
       toggle("padding mask, last token", false, change("padding"))),
-    el("div", { style: beside }, board, arcs),
-    el("div", { style: "min-height: 2.8em; margin-top: 0.4rem" }, said),
+    el("div", { style: beside }, board, el("div", {}, arcs, legend)),
+    el("div", { style: `min-height: ${viewWidth < 600 ? 2.8 : 1.4}em; margin-top: 0.4rem` }, said),
     more(
       pick("The mask comes", ["before the softmax", "after the softmax"], "after"),
       pick("True means", ["may attend", "blocked"], "blocked"),
@@ -180,5 +188,5 @@ function draw({ view, data, el, svg, set, sum, clamp, softmax, number, said, say
       reached: each("reached") };
   });
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=mask_board]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=mask_board]")) begin(figure, draw);
 })();

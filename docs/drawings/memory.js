@@ -37,22 +37,22 @@ function draw(stage) {
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "aria-hidden": true, "text-anchor": "middle", ...more }, says);
   const soft = "font-size: 13px; fill: var(--soft)";
-  const side = 40;
-  const high = 28;
-  const top = 42;
-  const left = 48;
-  const apart = e * side + 26, broad = left + apart + e * side + 2;
+  const side = 44;
+  const high = 44;
+  const top = 40;
+  const left = 46;
+  const apart = e * side + 24, broad = left + apart + e * side + 2;
   const tall = top + d * high + 2;
   const fig = (width, height) =>
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const board = fig(broad, tall);
-  function grid(x, hue) {
+  function grid(x) {
     const cell = (_, at) => {
       const [i, j] = [Math.floor(at / e), at % e];
       const [a, b] = [x + side * j, top + high * i];
       const size = { x: a, y: b, width: side - 1, height: high - 1 };
-      const tint = svg("rect", { ...size, fill: `var(--${hue})`, stroke: "var(--soft)" });
-      return { tint, word: text(a + side / 2, b + 19, "", { style: "font-size: 13px" }) };
+      const tint = svg("rect", { ...size, stroke: "var(--soft)" });
+      return { tint, word: text(a + side / 2, b + high / 2 + 5, "") };
     };
     const cells = Array.from({ length: d * e }, cell);
     const size = { width: e * side - 1, height: d * high - 1 };
@@ -60,10 +60,11 @@ function draw(stage) {
     const node = svg("g", {}, paper, ...cells.flatMap(({ tint, word }) => [tint, word]));
     return { node, cells };
   }
-  const held = grid(left, "neutral"), added = grid(left + apart, "rose");
+  const held = grid(left), added = grid(left + apart);
   function fill({ cells }, numbers) {
     numbers.flat().forEach((x, i) => {
-      set(cells[i].tint, { "fill-opacity": Math.min(0.65, Math.abs(x) / 10) });
+      const fill = `var(--${x < 0 ? "rose" : "neutral"})`;
+      set(cells[i].tint, { fill, "fill-opacity": Math.min(0.65, Math.abs(x) / 9) });
       cells[i].word.textContent = short(x);
     });
   }
@@ -72,13 +73,13 @@ function draw(stage) {
     text(left + i * apart, 14, says, heading));
   const middle = (j) => left + (j < e ? 0 : apart) + side * (j % e) + side / 2;
   const columns = [...Array(2 * e).keys()].map((j) =>
-    text(middle(j), 34, `v${j % e}`, { style: soft }));
-  const lines = k[0].map((_, i) => text(20, top + high * i + 19, `key ${i}`, { style: soft }));
+    text(middle(j), 33, `v${j % e}`, { style: soft }));
+  const lines = k[0].map((_, i) => text(20, top + high * i + high / 2 + 5, `key ${i}`, { style: soft }));
   board.append(...titles, ...columns, ...lines, held.node, added.node);
 
-  const row = 34;
-  const room = wide ? 374 : 342;
-  const list = fig(room, 26 + row * n);
+  const row = wide ? 34 : 31;
+  const room = wide ? 352 : 342;
+  const list = fig(room, 22 + row * n);
   const [atKey, atValue, atRead, atBar] = [40, 92, 166, 272];
   const head = [[atKey, "key"], [atValue, "value"], [atRead, "read back"], [atBar, "error"]];
   const start = { "text-anchor": "start" };
@@ -86,23 +87,23 @@ function draw(stage) {
   const bold = { style: "font-weight: 600", "text-anchor": "start" };
   function numbersAt(x, y, step, more) {
     return Array.from({ length: e }, (_, j) =>
-      text(x + step * j + step - 6, y + 22, "", { "text-anchor": "end", ...more }));
+      text(x + step * j + step - 6, y + row / 2 + 5, "", { "text-anchor": "end", ...more }));
   }
   function keyBars(key, y) {
-    const middle = y + 17;
+    const middle = y + row / 2;
     return key.map((x, j) => svg("rect", {
       x: atKey + 11 * j, width: 9, y: x > 0 ? middle - 13 * x : middle,
       height: Math.max(1, 13 * Math.abs(x)), fill: "var(--k)", "data-sym": "k" }));
   }
   const pairs = all.map((i) => {
     const y = 22 + row * i;
-    const name = text(2, y + 22, names[i], bold);
+    const name = text(2, y + row / 2 + 5, names[i], bold);
     const value = numbersAt(atValue, y, 24, { "data-sym": "v" });
     const found = numbersAt(atRead, y, 33, {});
-    const bar = svg("rect", { x: atBar, y: y + 8, width: 0, height: 18, rx: 2,
+    const bar = svg("rect", { x: atBar, y: y + row / 2 - 9, width: 0, height: 18, rx: 2,
       fill: "var(--neutral)", "fill-opacity": 0.6, class: "moves" });
-    const off = text(atBar, y + 22, "", { ...start, style: "font-size: 13px" });
-    const mark = svg("rect", { x: -1, y: y + 2, width: room - 1, height: row - 3, rx: 5,
+    const off = text(atBar, y + row / 2 + 5, "", { ...start, style: "font-size: 13px" });
+    const mark = svg("rect", { x: 1, y: y + 2, width: room - 2, height: row - 3, rx: 5,
       fill: "none", "stroke-width": 2 });
     const node = svg("g", {}, mark, name, ...keyBars(k[i], y), ...value, ...found, bar, off);
     value.forEach((one, j) => { one.textContent = short(v[i][j]); });
@@ -112,13 +113,13 @@ function draw(stage) {
   set(list, { "aria-label": "The pairs, and what reading each key gives" });
   function showPair({ node, found, bar, off, mark }, i, now) {
     const here = i < t;
-    const long = here ? Math.min(wide ? 66 : 34, (wide ? 7 : 4) * now.errors[i]) : 0;
+    const long = here ? Math.min(wide ? 48 : 34, (wide ? 5 : 4) * now.errors[i]) : 0;
     set(node, { opacity: here ? 1 : 0.35 });
     found.forEach((one, j) => { one.textContent = here ? short(now.found[i][j]) : ""; });
     set(bar, { width: Math.max(here ? 1 : 0, long) });
     off.textContent = here ? number(now.errors[i], 1) : "";
     set(off, { x: atBar + long + 6 });
-    set(mark, { stroke: i === t - 1 ? "var(--rose)" : "none" });
+    set(mark, { stroke: i === t - 1 ? "currentColor" : "none" });
   }
 
   function slide(now) {  // what is added moves onto the state
@@ -131,15 +132,14 @@ function draw(stage) {
     move(700, put).then((came) => { if (came) { put(0); fill(held, now.S); } });
   }
   function explain(now) {
-    const last = t - 1;
     const most = Math.max(...now.errors);
     const worst = now.errors.findIndex((x) => x > most - 1e-6);  // of several, the first
     const exact = now.errors.filter((x) => x < 1e-6).length;
-    const rest = exact === t ? "" : ` ${names[worst]} is furthest off: `
+    const rest = exact === t ? "" : ` Furthest off: ${names[worst]}, `
       + `${vector(now.found[worst], short)} in place of ${vector(v[worst], short)}.`;
     const count = `${exact} of ${t} ${t === 1 ? "is" : "are"} read back exactly`;
-    say(`${plural(t, "pair")} in ${d * e} numbers, by the ${rules[rule]}. `
-      + `Newest: ${names[last]}. ${count}; the mean error is ${number(now.mean, 1)}.${rest}`);
+    say(`${plural(t, "pair")} in ${d * e} numbers, ${rules[rule]}: ${count}; `
+      + `the mean error is ${number(now.mean, 1)}.${rest}`);
     const after = `The state after ${plural(t, "pair")}, and what the last one added`;
     set(board, { "aria-label": after });
   }
@@ -171,12 +171,12 @@ function draw(stage) {
   const play = player({ ...steps, ms: () => 1500 });
   const ruled = choices("How a pair is written", rules, 0, (i) => { rule = i; show(); });
   range.querySelector("input").style.width = "min(10rem, 22vw)";
-  set(said, { style: `min-height: ${wide ? 4.2 : 7}em` });
-  const beside = "display: flex; flex-wrap: wrap; gap: 1rem 1.8rem; margin: 0.6rem 0";
-  view.append(el("div", { class: "row", style: "margin-top: 0" }, play.node, range),
-    ...(rules.length > 1 ? [ruled] : []), el("div", { style: beside }, board, list), said);
+  set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em` });
+  const beside = "display: flex; flex-wrap: wrap; gap: 0.6rem 1rem; margin: 0 0 0.6rem";
+  view.append(el("div", { style: beside }, board, list),
+    el("div", { class: "row" }, play.node, range, ...(rules.length > 1 ? [ruled] : [])), said);
   show();
   expose(() => state);
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=memory]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=memory]")) begin(figure, draw);
 })();

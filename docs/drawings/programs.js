@@ -1,6 +1,6 @@
 (() => {
 function draw(stage) {
-  const { view, data, el, svg, set, sum, number, plural } = stage;
+  const { view, viewWidth, data, el, svg, set, sum, number, plural } = stage;
   const { said, say, choices, toggle, more, slider, player, expose } = stage;
   const { tokens, sizes, slots: offered } = data;
   const n = tokens.length;
@@ -20,16 +20,17 @@ function draw(stage) {
   function plan() {  // when each program starts: as soon as a slot is free
     const tiles = programs();
     const free = Array(slots).fill(0);
-    const starts = [];
+    const starts = [], where = [];
     const order = [...tiles.keys()];
     if (longest) order.reverse();
     for (const p of order) {
       const slot = free.indexOf(Math.min(...free));
+      where[p] = slot;
       starts[p] = free[slot];
       free[slot] += tiles[p].length;
     }
     const count = sum(tiles.map((own) => own.length));
-    return { tiles, starts, last: Math.max(...free), count };
+    return { tiles, starts, where, last: Math.max(...free), count };
   }
   function doing(now, p) {  // which of its tiles, or -1
     const since = step - now.starts[p];
@@ -37,7 +38,8 @@ function draw(stage) {
   }
   const busy = (now) => [...now.tiles.keys()].filter((p) => doing(now, p) >= 0);
 
-  const unit = 32, left = 70, high = 58;
+  const wide = viewWidth >= 600;
+  const unit = 30, left = 70, high = 58;
   const [w, h] = [left + n * unit + 4, high + n * unit + 4];
   const says = "A grid of queries and keys; each program owns a block of queries";
   const root = svg("svg", {
@@ -63,6 +65,65 @@ function draw(stage) {
     x: left - 8, y: high - 7, "text-anchor": "end", style: `${small}; fill: var(--soft)` },
   "program")];
   root.append(...heads, ...names, ...tops, ...cells.flat(), bands, lit);
+
+  const begin = 48, end = wide ? 376 : 350, top = 24, deep = 132;
+  const line = svg("svg", { width: end + 8, height: top + deep + 4, role: "img",
+    viewBox: `0 0 ${end + 8} ${top + deep + 4}`, style: "height: auto; margin-top: 0.3rem" });
+  const marks = svg("g");
+  const now = svg("g", { class: "moves" },
+    svg("path", { d: `M0 ${top - 5}V${top + deep}`, stroke: "var(--rose)", "stroke-width": 2 }));
+  line.append(marks, now);
+  const faint = { "text-anchor": "end", style: "font-size: 12px; fill: var(--soft)" };
+  const centred = { "text-anchor": "middle", "pointer-events": "none" };
+  function scale(last) {  // of a slot and of a time step
+    return { tall: Math.min(66, deep / slots), far: Math.min(64, (end - begin) / last) };
+  }
+  function runOf(plan, p) {  // the tiles of a program until now
+    const { tall, far } = scale(plan.last);
+    const many = Math.min(Math.max(0, step - plan.starts[p]), plan.tiles[p].length);
+    if (!many) return [];
+    const [x, y] = [begin + far * plan.starts[p], top + tall * plan.where[p]];
+    const size = { y: y + 2, width: far - (far > 8 ? 2 : 0.5), height: tall - 4, rx: 2 };
+    const at = doing(plan, p);
+    const block = (i) => svg("rect", { ...size, x: x + far * i, fill: "var(--neutral)",
+      "fill-opacity": i === at ? 0.75 : 0.3, stroke: i === at ? "var(--rose)" : "none",
+      "stroke-width": 2 });
+    const style = `font-size: ${tall > 20 ? 14 : 12}px; font-weight: 600`;
+    const middle = x + far * (far > 14 ? 0.5 : many / 2);
+    const name = svg("text", { x: middle, y: y + tall / 2 + 5, ...centred, style,
+      class: "halo" }, String(p));
+    return [...Array.from({ length: many }, (_, i) => block(i)), name];
+  }
+  function idleAt(plan, slot) {  // from when on nothing runs in it
+    const mine = plan.tiles.map((own, p) => (plan.where[p] === slot ? own.length : 0));
+    const { tall, far } = scale(plan.last);
+    const long = far * (step - sum(mine));
+    const size = { y: top + tall * slot + 2, height: tall - 4, rx: 2 };
+    const look = { fill: "none", stroke: "var(--soft)", "stroke-dasharray": "3 3" };
+    if (long <= 0) return [];
+    const x = begin + far * sum(mine);
+    const says = svg("text", { ...centred, x: x + long / 2, y: size.y + tall / 2 + 2,
+      style: "font-size: 12px; fill: var(--soft)" }, long > 26 ? "idle" : "");
+    return [svg("rect", { ...size, x: x + 1, width: long - 2, ...look }), says];
+  }
+  function drawLine(plan) {
+    const { tall, far } = scale(plan.last);
+    const rows = Array.from({ length: slots }, (_, i) => i);
+    const tick = (t) => svg("text", { ...faint, x: begin + far * t - 2, y: top - 9 }, t);
+    const shown = [...new Set([1, step, plan.last])];
+    const free = shown.filter((t) => t === step || Math.abs(t - step) * far > 22);
+    marks.replaceChildren(
+      svg("text", { ...faint, x: begin - 8, y: top - 9 }, "time"), ...free.map(tick),
+      ...rows.flatMap((slot) => [svg("text",
+        { ...faint, x: begin - 8, y: top + tall * (slot + 0.5) + 4 }, `slot ${slot}`),
+      ...idleAt(plan, slot)]),
+      svg("path", { d: `M${begin} ${top - 3}V${top + tall * slots}`, stroke: "var(--soft)" }),
+      ...plan.tiles.flatMap((_, p) => runOf(plan, p)));
+    set(now, { style: `transform: translateX(${(begin + far * step).toFixed(1)}px)` });
+    const ran = busy(plan).join(", ");
+    set(line, { "aria-label": `Time line of ${plural(slots, "slot")}, `
+      + `at time step ${step} of ${plan.last}: running ${ran}` });
+  }
 
   const last = () => plan().last;
   const time = slider("Time step", {
@@ -130,11 +191,12 @@ function draw(stage) {
     for (const i of all) for (const j of all) showCell(now, i, j);
     bands.replaceChildren(...now.tiles.flatMap((_, p) => drawBand(now, p)));
     lit.replaceChildren(...busy(now).map((p) => drawTile(now, p)));
+    drawLine(now);
     tell(now);
   }
 
   function beside(range) {  // on a phone, too, it stands in the row of the button
-    range.querySelector("input").style.width = "min(14rem, 24vw)";
+    range.querySelector("input").style.width = wide ? "7.5rem" : "24vw";
     return range;
   }
   const row = (...parts) => el("div", { class: "row" }, ...parts);
@@ -143,17 +205,18 @@ function draw(stage) {
   const ofSlots = choices("Programs at once", offered.map(String), data.slot,
     (i) => again(() => { slots = offered[i]; }));
   const panel = el("div", { style: "flex: 1 1 300px; min-width: 0" },
-    set(row(play.node, beside(time)), { style: "margin-top: 0" }),
+    line,
+    row(play.node, beside(time)),
     row(toggle("causal mask", false, (on) => again(() => { causal = on; })),
       toggle("last block first", false, (on) => again(() => { longest = on; }))),
-    set(said, { style: "min-height: 4.2em" }),
+    set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em` }),
     more(row(el("span", {}, "Queries of a program"), ofSize),
       row(el("span", {}, "Programs at once"), ofSlots)));
   view.append(el("div", {
-    class: "beside", style: "gap: 0.5rem 1.5rem; align-items: flex-start; margin: 0" },
+    class: "beside", style: "gap: 0.3rem 1.2rem; align-items: flex-start; margin: 0" },
   root, panel));
   show();
   expose(() => ({ ...plan(), size, slots, causal, longest, step, busy: busy(plan()) }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=programs]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=programs]")) begin(figure, draw);
 })();

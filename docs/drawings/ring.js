@@ -3,6 +3,7 @@ function draw(stage) {
   const { view, viewWidth, data, el, svg, set, sum, grouped, plural, listed } = stage;
   const { said, say, choices, toggle, slider, player, motion, expose } = stage;
   const { tokens, world, bytes } = data;
+  const phone = viewWidth < 600, broad = viewWidth > 900;
   const n = tokens.length;
   const all = [...tokens.keys()];
   const ranks = [...Array(world).keys()];
@@ -10,6 +11,7 @@ function draw(stage) {
   let order = 0;
   let causal = false;
   let step = 1;
+  let shown = [];  // the frames
 
   const bound = (i, pieces) => Math.floor((n * i) / pieces);
   function owner(i) {  // the rank that holds a token
@@ -28,10 +30,10 @@ function draw(stage) {
   const passed = (rank) => ranks.slice(0, step).map((at) => count(held(rank, at)));
   const sent = (rank) => sum(passed(rank));  // tokens whose keys and values it sent on
 
-  const unit = viewWidth < 600 ? 15 : 19;
+  const unit = phone ? 16 : 19;
   const small = "font-size: 12px";
-  const left = 72, high = 62;
-  const wide = left + n * unit + 22, low = high + n * unit + 4;
+  const left = 66, high = 62;
+  const wide = left + n * unit + 34, low = high + n * unit + 4;
   const says = "Query–key pairs: a row for each query, a column for each key. "
     + "Each rank’s block is framed.";
   const root = svg("svg", {
@@ -48,9 +50,13 @@ function draw(stage) {
   const rows = all.map((i) => svg("text", {
     x: columnAt(n) + 6, y: rowAt(i) + unit / 2 + 4, style: `${small}; fill: var(--soft)` }));
   const frames = svg("g", {});
-  root.append(...names, ...tops, ...cells.flat(), ...rows, frames);
+  const heading = svg("text", {
+    x: columnAt(n) + 4, y: high - 6, style: `${small}; fill: var(--soft)` },
+    "rank");
+  root.append(...names, ...tops, ...cells.flat(), heading, ...rows, frames);
 
-  const size = 250, middle = size / 2, far = 88, near = 34;
+  const size = phone ? 220 : broad ? 310 : 250;
+  const middle = size / 2, near = phone ? 32 : broad ? 42 : 34, far = middle - near - 2;
   const onRing = (a) => [middle + far * Math.cos(a), middle + far * Math.sin(a)];
   const angle = (r) => (2 * Math.PI * r) / world - Math.PI / 2;
   const circle = svg("svg", {
@@ -58,7 +64,7 @@ function draw(stage) {
     "aria-label": "A ring of ranks. Each sends the keys and values that it holds to the next." });
   const way = (r) => {  // an arrow from a rank to the next
     const a = angle(r + 0.5);
-    const turn = Math.PI / world - 0.47;
+    const turn = Math.PI / world - (near + 7) / far;
     const [x, y] = onRing(a - turn);
     const [u, v] = onRing(a + turn);
     const back = a + turn + Math.PI / 2 - 0.25;
@@ -89,22 +95,24 @@ function draw(stage) {
     }));
   }
 
-  const tall = 24, from = 56, full = size - from - 44;
-  const work = svg("svg", { width: size, height: tall * world + 22,
-    viewBox: `0 0 ${size} ${tall * world + 22}`, "aria-hidden": true });
+  const room = phone ? viewWidth - size - 8 : broad ? 196 : size;
+  const tall = 44, full = room - 44;
+  const work = svg("svg", { width: room, height: tall * world + 36,
+    viewBox: `0 0 ${room} ${tall * world + 36}`, "aria-hidden": true });
   const write = (x, y, text, style = "") =>
     svg("text", { x, y, style: `${small}; ${style}` }, text);
   const bars = ranks.map((r) => {
-    const y = 22 + tall * r;
-    const bar = { y: y + 3, height: tall - 8, rx: 2, class: "moves" };
-    const done = svg("rect", { ...bar, x: from, fill: "var(--faint)" });
+    const y = 36 + tall * r;
+    const bar = { y: y + 18, height: 15, rx: 2, class: "moves" };
+    const done = svg("rect", { ...bar, x: 0, fill: "var(--faint)" });
     const now = svg("rect", { ...bar, fill: "var(--neutral)", "fill-opacity": 0.55,
       stroke: "var(--rose)", "stroke-width": 2 });
-    const count = write(0, y + 15, "");
-    work.append(write(0, y + 15, `rank ${r}`, "font-weight: 600"), done, now, count);
+    const count = write(0, y + 30, "");
+    work.append(write(0, y + 13, `rank ${r}`, "font-weight: 600"), done, now, count);
     return { done, now, count };
   });
-  work.append(write(0, 12, "pairs that each rank has computed", "fill: var(--soft)"));
+  ["pairs computed so far;", "framed: in this step"].forEach((text, i) =>
+    work.append(write(0, 12 + 16 * i, text, "fill: var(--soft)")));
   function showWork() {
     const most = Math.max((n * n) / world, ...ranks.map(upTo));
     ranks.forEach((r) => {
@@ -112,8 +120,8 @@ function draw(stage) {
       const fresh = pairs(r, step);
       const all = upTo(r);
       const long = (x) => (full * x) / most;
-      const end = from + long(all);
-      set(done, { width: long(all - fresh) });
+      const end = 1 + long(all);
+      set(done, { x: 1, width: long(all - fresh) });
       set(now, { x: end - long(fresh), width: long(fresh), opacity: fresh ? 1 : 0 });
       set(count, { x: end + 7, "font-weight": fresh ? 400 : 700 });
       count.textContent = fresh ? grouped(all) : "waits";
@@ -163,14 +171,23 @@ function draw(stage) {
     }
     return found;
   }
-  function frame(rank) {
-    const look = { fill: "none", stroke: "var(--rose)", "stroke-width": 2.5, rx: 2 };
-    const framed = ([a, b], [c, d]) => svg("rect", {
-      x: columnAt(c), y: rowAt(a),
-      width: unit * (d - c + 1), height: unit * (b - a + 1), ...look });
+  function framesOf(rank) {
+    const framed = ([a, b], [c, d]) => ({ x: columnAt(c), y: rowAt(a),
+      width: unit * (d - c + 1), height: unit * (b - a + 1) });
     const queries = runs(owned(rank)), keys = runs(owned(held(rank)));
     return queries.flatMap((own) =>
       keys.filter(([first]) => allowed(own[1], first)).map((theirs) => framed(own, theirs)));
+  }
+  const look = { fill: "none", stroke: "var(--rose)", "stroke-width": 2.5, rx: 2 };
+  const slid = motion();
+  function slide(before, after) {  // where there are as many as before each moves to its new place
+    const nodes = after.map(() => svg("rect", look));
+    const moves = before.length === after.length;
+    frames.replaceChildren(...nodes);
+    const between = (a, b, t) => Object.fromEntries(Object.entries(b).map(([name, end]) =>
+      [name, (a[name] + (end - a[name]) * t).toFixed(1)]));
+    slid(moves ? 450 : 1, (t) => nodes.forEach((node, i) =>
+      set(node, between(moves ? before[i] : after[i], after[i], t))));
   }
   function tell() {
     const now = ranks.map((r) => pairs(r, step)), done = ranks.map(upTo);
@@ -189,7 +206,9 @@ function draw(stage) {
   function show() {
     for (const i of all) for (const j of all) showCell(i, j);
     rows.forEach((row, i) => { row.textContent = owner(i); });
-    frames.replaceChildren(...ranks.flatMap(frame));
+    const before = shown;
+    shown = ranks.flatMap(framesOf);
+    slide(before, shown);
     const visibility = step < world - 1 ? "visible" : "hidden";
     arrows.forEach((arrow) => set(arrow, { visibility }));
     showWork();
@@ -201,14 +220,15 @@ function draw(stage) {
   const group = choices("Order", orders, order, (i) => again(() => { order = i; }));
   const mask = toggle("causal mask", false, (on) => again(() => { causal = on; }));
   const pair = (...parts) => el("div", { class: "row", style: "margin: 0" }, ...parts);
-  const column = el("div", { style: `flex: none; width: ${size}px` }, circle, work);
+  const turning = el("div", { class: phone ? "beside" : "", style: "margin: 0; gap: 8px" }, circle,
+    ...(broad ? [] : [work]));
   view.append(
-    el("div", { class: "row", style: "margin-top: 0; gap: 0.5rem 2rem" },
+    el("div", { class: "beside", style: "gap: 0.5rem 1.5rem; margin: 0; "
+      + `align-items: ${broad ? "center" : "flex-start"}` },
+    turning, root, ...(broad ? [work] : [])),
+    el("div", { class: "row", style: "gap: 0.4rem 2rem" },
       pair(play.node, steps), pair(group, mask)),
-    set(said, { style: `min-height: ${viewWidth < 600 ? 4.2 : 1.4}em` }),
-    el("div", { class: "beside",
-      style: "gap: 0.75rem clamp(1rem, 3%, 3.5rem); align-items: flex-start" },
-      column, root));
+    set(said, { style: `min-height: ${phone ? 4.2 : 1.4}em` }));
   show();
   carry(step, step);
   expose(() => ({
@@ -217,5 +237,5 @@ function draw(stage) {
     sent: ranks.map((r) => sent(r) * bytes),
   }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=ring]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=ring]")) begin(figure, draw);
 })();

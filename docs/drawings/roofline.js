@@ -40,27 +40,23 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   const least = ({ operations, moved }) => Math.max(operations / peak, moved / bandwidth);
   const keys = (count) => (count === 1 ? "one head of keys" : `${count} heads of keys`);
   const shared = () => 2 * kv * width;  // numbers in the cache for each token
-  const ways = [  // `word` stands beside the dot, `name` in the table; `two`: one of the two dots
-    { letter: "P", colour: "var(--neutral)", cost: projections,
-      word: () => "projections", name: () => "projections" },
-    { letter: "M", colour: "var(--soft)", cost: () => attention({ causal: false, passes: 4 }),
+  const ways = [  // `word` stands beside the dot, `name` in the list; `queries`: of the two dots
+    { letter: "P", cost: projections, word: () => "projections", name: () => "projections" },
+    { letter: "M", cost: () => attention({ causal: false, passes: 4 }),
       word: () => "naive", name: () => "naive attention" },
-    { letter: "A", colour: "#1a9ba3", cost: () => attention({}),
+    { letter: "A", cost: () => attention({}),
       word: () => "32 key heads", name: () => plural(heads, "key head") },
-    { letter: "G", colour: "var(--rose)", cost: () => attention({ cached: shared() }),
+    { letter: "G", cost: () => attention({ cached: shared() }),
       word: () => plural(kv, "key head"), name: () => plural(kv, "key head") },
-    { letter: "W", colour: "#94901f", cost: () => attention({ cached: shared(), near: window }),
+    { letter: "W", cost: () => attention({ cached: shared(), near: window }),
       word: () => "window", name: () => `window of ${grouped(window)}` },
-    { letter: "L", colour: "#a35f4a", cost: latentAttention,
+    { letter: "L", cost: latentAttention,
       word: () => "latent", name: () => "latent attention" },
-    { letter: "prefill", colour: "#1a9ba3", cost: () => oneHead(example.n), two: true,
-      word: () => "prefill", name: () => `prefill: ${inNumbers(oneHead(example.n))}` },
-    { letter: "decode", colour: "var(--rose)", cost: () => oneHead(1), two: true,
-      word: () => "decode", name: () => `decode: ${inNumbers(oneHead(1))}` },
+    { letter: "prefill", cost: () => oneHead(example.n), queries: example.n,
+      word: () => "prefill" },
+    { letter: "decode", cost: () => oneHead(1), queries: 1, word: () => "decode" },
   ];
-  const inNumbers = ({ operations, moved }) =>
-    `${grouped(operations)} operations, ${grouped(moved)} bytes`;
-  const listed = (way) => Boolean(way.two) === (phase === 0);
+  const listed = (way) => Boolean(way.queries) === (phase === 0);
   const found = () => ways.map((way) => {
     const cost = listed(way) ? way.cost() : null;
     if (!cost) return cost;
@@ -69,8 +65,9 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     return { ...cost, intensity: operations / moved, seconds, rate: operations / seconds };
   });
 
-  const wide = Math.min(620, viewWidth || 350);
-  const high = 300, left = 42;
+  const beside = viewWidth >= 600;
+  const wide = beside ? 384 : viewWidth || 350;
+  const high = beside ? 316 : 250, left = 12;
   const end = wide - 12;
   const low = -3, top = 15;  // doublings of the intensity
   const ridge = peak / bandwidth;
@@ -85,23 +82,26 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   const some = [0.25, 1, 4, 16, 64, 256, 1024, 4096, 16384];
   const marks = some.filter((_, i) => wide > 420 || i % 2 === 0);
   const slope = `M${x(2 ** low)} ${y(2 ** low * bandwidth)}L${x(ridge)} ${y(peak)}`;
+  const hues = { compute: "#1a9ba3", memory: "#a35f4a" };
+  const along = (d, hue) =>
+    svg("path", { d, stroke: hue, "stroke-width": 3.5, fill: "none", "stroke-linecap": "round" });
+  const under = (d, hue) => svg("path", { d, fill: hue, opacity: 0.13 });
   const chart = svg("svg", { width: wide, height: high + 42, viewBox: `0 0 ${wide} ${high + 42}`,
     "aria-hidden": true },
-    svg("path", { d: `M${x(ridge)} ${y(peak)}H${end}V${high}H${x(ridge)}Z`,
-      fill: "var(--faint)", opacity: 0.6 }),
+    under(`M${x(ridge)} ${y(peak)}H${end}V${high}H${x(ridge)}Z`, hues.compute),
+    under(`${slope}V${high}H${x(2 ** low)}Z`, hues.memory),
     ...marks.map((mark) => svg("path", { d: `M${x(mark)} ${high}v-5`, stroke: "var(--soft)" })),
     ...marks.map((mark) => label(x(mark), high + 17, mark < 1 ? "¼" : grouped(mark))),
-    svg("path", { d: `M${left} ${high}H${end}`, stroke: "var(--soft)" }),
-    svg("path", { d: `${slope}H${end}`, stroke: "currentColor", "stroke-width": 2.5, fill: "none",
-      "stroke-linejoin": "round" }),
+    svg("path", { d: `M${left} 36V${high}H${end}`, stroke: "var(--soft)", fill: "none" }),
+    along(slope, hues.memory),
+    along(`M${x(ridge)} ${y(peak)}H${end}`, hues.compute),
     label((left + wide - 12) / 2, high + 37, "operations per byte"),
-    svg("text", { transform: `translate(14 ${high / 2}) rotate(-90)`, "text-anchor": "middle",
-      style: "font-size: 13px" }, "operations per second"),
+    label(0, 12, "operations", "start"), label(0, 28, "per second", "start"),
     label(x(ridge) + 8, high - 10, "compute-bound", "start"),
     label(x(ridge) - 8, high - 10, "memory-bound", "end"));
-  const dots = ways.map(({ colour }) => {
-    const circle = svg("circle", { r: 6, fill: colour });
-    const stem = svg("path", { stroke: colour, "stroke-width": 1.5, opacity: 0.7, fill: "none" });
+  const dots = ways.map(() => {
+    const circle = svg("circle", { r: 6.5, stroke: "var(--paper)", "stroke-width": 1.5 });
+    const stem = svg("path", { stroke: "var(--soft)", "stroke-width": 1.2, fill: "none" });
     const text = label(0, 0, "", "start", "font-weight: 600");
     const node = svg("g", {}, stem, circle, text);
     chart.append(node);
@@ -125,7 +125,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   chart.append(...notes);
   function place(dot, at, flat) {
     const [cx, cy, up] = dot.at = at;
-    set(dot.circle, { cx, cy });
+    set(dot.circle, { cx, cy, fill: hues[flat ? "compute" : "memory"] });
     set(dot.stem, { d: flat ? `M${cx} ${cy}V${up + 4}` : `M${cx} ${cy}V${up}H${cx + 12}` });
     set(dot.text, { x: flat ? cx - (phase ? -2 : 8) : cx + 15, y: up + (flat ? 0 : 5),
       "text-anchor": flat ? "end" : "start" });
@@ -152,21 +152,77 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     return s >= 1e-3 ? [1e3, "ms"] : [1e6, "µs"];
   }
   const size = (i) => number(i, i < 10 ? 1 : 0);
-  const cell = (style) => el("span", style ? { style } : {});
-  const list = ways.map(({ colour }) => {
-    const [name, intensity, time] = ["", "text-align: right", "text-align: right"].map(cell);
-    const dot = el("span", { style: "display: inline-block; width: 11px; height: 11px; "
-      + `border-radius: 50%; background: ${colour}` });
-    const head = el("b", { style: "align-self: start; white-space: nowrap" }, dot);
-    return { name, intensity, time, all: [head, name, intensity, time] };
+  const timesOf = ({ operations, moved }, queries = 1) =>
+    [operations / peak / queries, moved / bandwidth / queries];
+  function barOf(hue, high) {
+    const bar = el("i", { class: "moves" });
+    const text = el("span", { style: "padding-left: 5px; white-space: nowrap" });
+    const line = "display: flex; align-items: center; font-size: 12px; line-height: "
+      + `${high + 3}px; min-height: ${high + 3}px`;
+    const look = `flex: none; height: ${high}px; background: ${hue}; border-radius: 2px`;
+    return { node: el("div", { style: line }, bar, text), bar, text, look };
+  }
+  const pairOf = (high) => Object.values(hues).map((hue) => barOf(hue, high));
+  function showBars(bars, times, [longest, room], write) {
+    bars.forEach(({ bar, text, look }, i) => {
+      const long = Math.max(times[i] ? 1 : 0, (room * times[i]) / longest);
+      set(bar, { style: `${look}; width: ${long.toFixed(1)}px` });
+      text.textContent = write(times[i], i);
+      text.style.fontWeight = times[i] === Math.max(...times) ? 600 : 400;
+    });
+  }
+  const side = beside ? viewWidth - wide - 20 : viewWidth || 350;
+  const right = (text, style = "") => el("span", { style: `text-align: right; ${style}` }, text);
+  const soft = "color: var(--soft); font-size: 13px; line-height: 1.25";
+  const list = ways.filter((way) => !way.queries).map(() => {
+    const bars = pairOf(11);
+    const [name, intensity] = [el("span"), right("")];
+    const cell = el("div", {}, ...bars.map(({ node }) => node));
+    return { bars, name, intensity, cell, all: [name, intensity, cell] };
   });
-  const heading = (text) => el("span", { style: "text-align: right; align-self: end" }, text);
-  const grid = "display: grid; grid-template-columns: max-content auto auto auto; "
-    + "gap: 0.15rem 0.7rem; width: fit-content; align-items: start; "
-    + "font-variant-numeric: tabular-nums; font-size: 14px";
-  const table = el("div", { style: grid },
-    cell(), cell(), heading("operations per byte"), heading("minimum time"),
+  const grid = "display: grid; grid-template-columns: 104px 66px 1fr; gap: 5px 10px; "
+    + "align-items: center; font-size: 13px";
+  const table = el("div", { class: "times", style: grid },
+    el("span"), right("operations per byte", soft), el("span", { style: soft }, "time"),
     ...list.flatMap((item) => item.all));
+  const pair = ways.filter((way) => way.queries).map(({ letter, queries, cost }) => {
+    const bars = pairOf(36);
+    const title = el("div", { style: "font-weight: 600; margin-top: 18px" },
+      `${letter}, ${queries > 1 ? `each of ${grouped(queries)} queries` : "its one query"}`);
+    const { operations, moved } = cost();
+    const counts = [`${grouped(operations / queries)} operations`,
+      `${grouped(moved / queries)} bytes`];
+    const lines = bars.flatMap(({ node }, i) => [el("div", { style: soft }, counts[i]), node]);
+    return { bars, queries, node: el("div", {}, title, ...lines) };
+  });
+  const two = el("div", {}, ...pair.map(({ node }) => node));
+  const short = (rate) => `${grouped(rate / 1e9, { maximumSignificantDigits: 3 })} billion`;
+  const patch = (hue) => el("i", { style: "display: inline-block; width: 11px; height: 11px; "
+    + `margin-right: 6px; border-radius: 2px; background: ${hue}` });
+  const legend = el("div", { style: "font-size: 13px; margin-bottom: 4px" },
+    el("div", {}, patch(hues.compute), `compute: operations ÷ ${short(peak)} a second`),
+    el("div", {}, patch(hues.memory), `memory: bytes ÷ ${short(bandwidth)} a second`));
+  function showTwo(now) {
+    const all = pair.map(({ queries }, i) => timesOf(now[6 + i], queries));
+    const scale = [Math.max(...all.flat()), side - 70];
+    pair.forEach(({ bars }, i) =>
+      showBars(bars, all[i], scale, (time) => `${grouped(time * 1e6, three)} µs`));
+  }
+  function showLayer(now) {
+    const longest = Math.max(...now.filter(Boolean).map((cost) => cost.seconds));
+    const [per, unit] = clock(longest);
+    const scale = [longest, side - 260];
+    list.forEach(({ name, intensity, bars, cell }, i) => {
+      name.textContent = ways[i].name();
+      intensity.textContent = now[i] ? size(now[i].intensity) : "–";
+      cell.style.opacity = now[i] ? 1 : 0.5;
+      if (now[i]) {
+        showBars(bars, timesOf(now[i]), scale, (time) => `${grouped(time * per, three)} ${unit}`);
+      } else {
+        showBars(bars, [0, 0], scale, (_, line) => (line ? "" : "decode only"));
+      }
+    });
+  }
 
   const glide = motion();
   function move(now) {  // dots and names, from where they are
@@ -187,16 +243,11 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   }
   function show() {
     const now = found();
-    const longest = Math.max(...now.filter(Boolean).map((cost) => cost.seconds));
-    const [per, unit] = clock(longest);
     move(now);
-    list.forEach((item, i) => {
-      item.all.forEach((cell) => { cell.style.display = listed(ways[i]) ? "" : "none"; });
-      item.name.textContent = ways[i].name();
-      item.intensity.textContent = now[i] ? size(now[i].intensity) : "–";
-      const time = now[i] && `${grouped(now[i].seconds * per, three)} ${unit}`;
-      item.time.textContent = time ?? "decode only";
-    });
+    if (phase) showLayer(now);
+    else showTwo(now);
+    table.style.display = phase ? "grid" : "none";
+    two.style.display = phase ? "none" : "";
     sliders.style.display = phase ? "" : "none";
     for (const note of notes) set(note, { visibility: phase ? "hidden" : "visible" });
     say(phase ? inALayer(now[3]) : ofTwo(now[6], now[7]));
@@ -218,27 +269,31 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
       input(2 ** log);
       show();
     };
-    return slider(name, { min: 0, max, step: 1, value: Math.log2(value), text: power,
+    const node = slider(name, { min: 0, max, step: 1, value: Math.log2(value), text: power,
       input: moved });
+    if (beside) node.querySelector("input").style.width = "9rem";
+    return node;
   }
-  const side = { class: "beside", style: "align-items: start; gap: 0 2rem; margin: 0" };
-  const sliders = el("div", side,
+  const sliders = el("div", { style: "margin-top: 8px" },
     control("Tokens", 17, n, (to) => { n = to; }),
     more(
       control("Heads of keys", 5, kv, (to) => { kv = to; }),
       control("Batch size", 8, b, (to) => { b = to; })));
-  const room = wide > 420 ? 1.4 : 4.2;
   const modes = ["two dots", "a layer in prefill", "a layer in decode"];
   const picker = choices("What is shown", modes, 0, (i) => {
     phase = i;
     show();
   });
+  const slim = beside ? {} : { style: "padding-inline: 0.4rem" };  // all three in one line
+  for (const one of picker.querySelectorAll("label")) set(one, slim);
+  const panel = el("div", { style: `flex: none; width: ${side}px; min-height: 300px; `
+    + "font-variant-numeric: tabular-nums" }, legend, two, table, sliders);
+  set(said, { style: `min-height: ${beside ? 2.8 : 4.2}em` });
   view.append(
     el("div", { class: "row", style: "margin-top: 0" }, picker),
-    chart,
-    sliders,
-    el("div", { style: `min-height: ${room}em; margin: 0.2rem 0 0.5rem` }, said),
-    table);
+    el("div", { class: "beside", style: "gap: 8px 20px; align-items: flex-start; margin: 0" },
+      chart, panel),
+    said);
   show();
   const byLetter = () => {
     const now = found();
@@ -246,5 +301,5 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   };
   expose(() => ({ n, kv, b, phase, peak, bandwidth, ridge, ways: byLetter() }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=roofline]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=roofline]")) begin(figure, draw);
 })();

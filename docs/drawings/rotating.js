@@ -1,6 +1,6 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, grouped, said, say,
-  slider, choices, more, expose }) {
+  slider, choices, more, handle, expose }) {
   const { token, vector, trained, factor } = data;
   const half = vector.length / 2;
   const all = [...Array(half).keys()];
@@ -46,7 +46,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
       svg("circle", { r: 52, fill: "none", stroke: "var(--faint)" }),
       svg("path", { d: "M0 0H52", stroke: "var(--faint)" }),
       arc, key, query);
-    const node = el("div", { style: "flex: 1 1 0; min-width: 0; max-width: 120px" }, face, text);
+    const node = el("div", { style: "flex: 1 1 0; min-width: 0; max-width: 132px" }, face, text);
     return { node, arc, key, query, text };
   });
   const ray = (pair) => `M0 0L${(pair[0] / reach) * 48} ${-(pair[1] / reach) * 48}`;
@@ -56,11 +56,11 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
     return `M${at(from)}A26 26 0 0 ${gap > 0 ? 0 : 1} ${at(from + gap)}`;
   }
 
-  const wide = Math.min(620, viewWidth || 350);
-  const high = 130;
+  const wide = Math.min(720, viewWidth || 350);
+  const high = wide < 600 ? 130 : 150;
   const lowest = -0.42 * top;  // with base 1,000
   const x = (d) => 8 + ((wide - 16) * d) / longest;
-  const y = (s) => 10 + ((high - 20) * (top - s)) / (top - lowest);
+  const y = (s) => 24 + ((high - 34) * (top - s)) / (top - lowest);
   const along = { fill: "none", "stroke-linejoin": "round" };
   const full = { stroke: "var(--neutral)", "stroke-width": 2.5, ...along };
   const thin = { stroke: "var(--soft)", "stroke-width": 1.5 };
@@ -68,8 +68,10 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
   const curve = svg("path", full);
   const before = svg("path", dashed);
   const drop = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "4 4" });
-  const mark = svg("circle", { r: 7, fill: "var(--neutral)" });
+  const mark = svg("circle", { r: 8, fill: "var(--neutral)", stroke: "var(--paper)",
+    "stroke-width": 2 });
   const small = { style: "font-size: 13px" };
+  const value = svg("text", { class: "halo", style: "font-weight: 600" });
   const write = (at, text, anchor) =>
     svg("text", { x: at, y: y(0) + 18, "text-anchor": anchor, ...small }, text);
   function entry(at, like, says) {  // of the legend: a piece of the line, and its name
@@ -77,21 +79,32 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
     const text = svg("text", { x: at + 28, y: high + 17 }, says);
     return [line, set(text, small)];
   }
-  const legend = [
+  const legend = trained ? [
     ...entry(x(0), full, "score at each distance"),
-    ...(trained ? entry(x(0) + 190, dashed, "as trained") : []),
-  ];
+    ...entry(x(0) + 190, dashed, "as trained"),
+  ] : [write(x(longest / 2), "score at each distance", "middle")];
   const edge = x(trained ?? longest);
   const farthest = trained ? `beyond the trained length, to ${longest}` : `distance ${longest}`;
-  const frame = { width: wide, height: high + 20, viewBox: `0 0 ${wide} ${high + 20}` };
-  const chart = svg("svg", { ...frame, "aria-hidden": true },
+  const tall = high + (trained ? 20 : 0);
+  const frame = { width: wide, height: tall, viewBox: `0 0 ${wide} ${tall}` };
+  const chart = svg("svg", { ...frame, role: "group", "aria-label": "The score at each distance" },
     svg("rect", { x: edge, y: 0, width: x(longest) - edge, height: high, fill: "var(--faint)",
       opacity: 0.6 }),
     svg("path", { d: `M${x(0)} ${y(0)}H${x(longest)}`, stroke: "var(--soft)" }),
-    drop, before, curve, mark,
+    drop, before, curve, value, mark,
     write(x(0), "distance 0", "start"),
     write(x(longest), farthest, "end"),
     ...legend);
+  for (const text of chart.querySelectorAll("text")) set(text, { "aria-hidden": true });
+  function goTo(to) {
+    distance = Math.round(clamp(to, 0, longest));
+    apart.move(distance);
+    show();
+  }
+  const keys = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 };
+  const knob = handle(chart, "point on the curve", {}, [0, longest],
+    (px) => goTo((longest * (px - x(0))) / (x(longest) - x(0))), keys, (by) => goTo(distance + by));
+  chart.append(knob);
   const result = el("span", { style: "font-variant-numeric: tabular-nums" });
 
   function digitsOf(degrees) {
@@ -116,7 +129,12 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
     set(curve, { d: path(scaling) });
     if (trained) set(before, { d: path(0) });
     set(drop, { d: `M${x(distance)} ${y(0)}V${y(s)}` });
-    set(mark, { cx: x(distance), cy: y(s) });
+    const at = { cx: x(distance), cy: y(s) };
+    set(mark, at);
+    set(value, { x: clamp(at.cx, 16, wide - 18), y: at.cy - 13, "text-anchor": "middle" });
+    value.textContent = number(s);
+    set(knob, { ...at, "aria-valuenow": distance,
+      "aria-valuetext": `distance ${distance}, score ${number(s)}` });
   }
   const underlined = (sym, text) =>
     el("b", { "data-sym": sym, style: `border-bottom: 3px solid var(--${sym})` }, text);
@@ -157,14 +175,14 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
     el("span", {}, `For sequences ${factor} times as long`),
     choices("Scaling", names, scaling, after((i) => { scaling = i; })));
   const [first, rest] = trained ? [[scaled(), apart], [shift, slower]] : [[shift, apart], [slower]];
-  const inLine = "display: flex; gap: 8px; justify-content: space-between; max-width: 620px";
+  const inLine = "display: flex; gap: 8px; justify-content: space-between";
   view.append(
     el("div", { class: "beside", style: "min-height: 2em; margin-top: 0; white-space: pre-wrap" },
       result),
     el("div", { style: inLine }, ...circles.map((circle) => circle.node)),
     chart,
     ...first,
-    el("div", { style: "min-height: 2.8em" }, said),
+    el("div", { style: `min-height: ${wide < 600 ? 2.8 : 1.4}em` }, said),
     more(...rest));
   show();
   expose(() => ({
@@ -177,5 +195,5 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
     score: score(distance),
   }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=rotating]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=rotating]")) begin(figure, draw);
 })();

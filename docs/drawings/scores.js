@@ -12,8 +12,8 @@ function draw(stage) {
   let repaired = false;
   let exps = [];
   let weights = [];
-  const [width, zero, unit, powers, bar, full] = wide ? [640, 235, 22, 440, 460, 125]
-    : [346, 130, 9.5, 246, 256, 48];
+  const [width, zero, unit, powers, bar, full] = wide ? [720, 200, 26, 462, 480, 196]
+    : [346, 122, 10, 262, 272, 42];
   const high = 40, top = 26, base = top + high * tokens.length;
   const root = svg("svg", {
     width, height: base + 24, viewBox: `0 0 ${width} ${base + 24}`, role: "group",
@@ -65,7 +65,7 @@ function draw(stage) {
     const box = { y: y - 9, height: 18 };
     const crossed = `M${bar} ${y - 9}l36 18m-36 0l36 -18`;
     const part = {
-      value: text(wide ? 100 : 78, y + 5, "end"),
+      value: text(0, y + 5, "start"),
       exp: text(powers, y + 5, "end"),
       weight: text(0, y + 5, "start", "", { "data-sym": "w" }),
       score: svg("rect", { ...box, fill: "var(--soft)", opacity: 0.55 }),
@@ -83,6 +83,8 @@ function draw(stage) {
     const w = broken ? 0 : weights[i];
     const score = number(scores[i] + shift, 1);
     const weight = broken ? "NaN" : number(w);
+    const left = scores[i] < 0;
+    set(part.value, { x: x + (left ? -11 : 11), "text-anchor": left ? "end" : "start" });
     part.value.textContent = score;
     set(part.score, { x: Math.min(x, zero), width: Math.abs(x - zero) });
     set(part.dot, { cx: x });
@@ -115,10 +117,10 @@ function draw(stage) {
     say(sentence());
   }
 
+  const shifts = choices("What is added to every score",
+    ["as they are", "+10 to all", "+100 to all"], 0, (i) => { shift = added[i]; show(); });
   view.append(root, said,
-    choices("What is added to every score", ["as they are", "+10 to all", "+100 to all"], 0,
-      (i) => { shift = added[i]; show(); }),
-    el("div", { class: "row" },
+    el("div", { class: "row" }, shifts,
       toggle("subtract the maximum first", false, (on) => { repaired = on; show(); })),
     slider("temperature", {
       min: -1, max: 1, step: 0.05, value: 0, text: (x) => number(10 ** x, 2),
@@ -129,5 +131,5 @@ function draw(stage) {
     scores: scores.map((s) => s + shift), temperature, repaired,
     exps: exps.map(String), weights: weights.map(String) }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=scores]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=scores]")) begin(figure, draw);
 })();

@@ -64,7 +64,8 @@ function draw(stage) {
     const from = x + left + slot * (seat + 2);
     return {
       box: svg("rect", { x: from, y: y + 2, ...shape }),
-      who: svg("text", { x: from + seat / 2, y: y + 22, ...readable }),
+      who: svg("g", {}, ...[0, 1].map(() =>
+        svg("text", { x: from + seat / 2, "text-anchor": "middle" }))),
     };
   }
   const quiet = { "text-anchor": "end", style: "font-size: 12px; fill: var(--soft)" };
@@ -92,8 +93,16 @@ function draw(stage) {
       "stroke-width": isNew ? 3 : 1.2,
       stroke: isNew ? "currentColor" : of.length || empty ? "var(--soft)" : "var(--faint)",
     });
-    const names = of.map((r) => letters[r]).join("");
-    who.textContent = names.slice(0, 3);
+    name(who, of.map((r) => letters[r]).join(""), at(block)[1]);
+  }
+  function name(who, names, y) {
+    const half = names.length > 3 ? Math.ceil(names.length / 2) : names.length;
+    const lines = [names.slice(0, half), names.slice(half)];
+    [...who.children].forEach((line, i) => {
+      line.textContent = lines[i];
+      const size = half < names.length ? 12 : 13;
+      set(line, { y: y + (lines[1] ? 15 + 12 * i : 22), style: `font-size: ${size}px` });
+    });
   }
 
   const small = "padding: 1px 6px 1px 0; font-size: 13px; text-align: left";
@@ -191,24 +200,18 @@ function draw(stage) {
     const tint = "color-mix(in srgb, var(--neutral) 60%, transparent)";
     set(whole, { style: `${part(reserved)}; border: 1px dashed var(--soft); border-radius: 3px` });
     set(used, { style: `${part(taken)}; background: ${tint}; border-radius: 3px` });
-    const held = `${plural(reserved, "slot")} reserved`;
-    const empty = `${grouped(reserved - taken)} of them empty`;
-    const over = reserved > room ? `; the memory has ${grouped(room)}` : "";
-    text.textContent = `${held}, ${empty}${over}`;
+    const over = reserved > room ? ": too many" : "";
+    const empty = `${grouped(reserved - taken)} empty`;
+    text.textContent = `${plural(reserved, "slot")} reserved${over}, ${empty}`;
   }
 
   const are = (n) => (n === 1 ? "is" : "are");
   function tell(what) {
-    const mine = inBlocks();
-    const theirs = inBuffers();
-    const shared = tokens() - mine.taken;
-    const empty = mine.reserved - mine.taken;
-    const unused = theirs.reserved - theirs.taken;
-    const blocks = `${grouped(empty)} of ${plural(mine.reserved, "slot")} in blocks`;
-    const buffers = `${grouped(unused)} of ${grouped(theirs.reserved)} in buffers`;
+    const empty = [inBlocks(), inBuffers()].map(({ taken, reserved }) => reserved - taken);
+    const shared = tokens() - inBlocks().taken;
     const both = shared ? ` ${plural(shared, "token")} ${are(shared)} shared.` : "";
     const first = what ? `${what} ` : "";
-    say(`${first}${blocks} ${are(empty)} empty, ${buffers}.${both}`);
+    say(`${first}Empty: ${plural(empty[0], "slot")} in blocks, ${empty[1]} in buffers.${both}`);
   }
   const fly = motion();
   function carry(copies) {
@@ -237,11 +240,13 @@ function draw(stage) {
     }
     const made = copies.filter(([, copy]) => copy);
     carry(made.map(([, copy]) => copy));
-    const written = ([who, [from, to]]) =>
-      `Block ${from} was shared: ${who} writes to a copy, block ${to}.`;
+    const who = made.map(([who]) => who).join(", ");
+    const [from, to] = made[0]?.[1] ?? [];
+    const written = made.length > 1 ? `${who} get copies of a block that was shared.`
+      : `Block ${from} was shared: ${who} gets a copy, block ${to}.`;
     return [
       `${plural(copies.length, "sequence")} got a token.`,
-      ...made.map(written),
+      ...(made.length ? [written] : []),
       ...(waiting.length ? [`No block is free: ${waiting.join(", ")} must wait.`] : []),
       ...(full.length ? [`${full.join(", ")} is at ${n_max} tokens.`] : []),
     ].join(" ");
@@ -271,7 +276,7 @@ function draw(stage) {
     seqs[r] = { table: [...from.table], n: from.n };
     const what = `${letters[r]} continues ${letters[chosen]}`;
     chosen = r;
-    return `${what}: nothing is copied, both tables list the same blocks.`;
+    return `${what}: nothing is copied, both tables are the same.`;
   }
   function end() {
     const seq = seqs[chosen];
@@ -288,6 +293,9 @@ function draw(stage) {
     seats.forEach((of, b) => of.forEach((_, s) => showSeat(b, s)));
     rows.forEach(showRow);
     bars.forEach(showBar);
+    const who = seqs[chosen] ? ` ${letters[chosen]}` : "";
+    acts[2].textContent = `Fork${who}`;
+    acts[3].textContent = `End${who}`;
   }
   const acts = [
     button("Next token", () => act(nextToken)),
@@ -295,12 +303,16 @@ function draw(stage) {
     button("Fork", () => act(fork)),
     button("End", () => act(end)),
   ];
+  const phone = viewWidth < 600;
+  const slim = `justify-content: center; ${phone ? "padding-inline: 0.35rem" : ""}`;
+  const fixed = `${slim}; width: 64px; padding-inline: 0; white-space: nowrap`;
+  acts.forEach((one, i) => set(one, { style: i < 2 ? slim : fixed }));
   const beside = "gap: 0.6rem 1.5rem; align-items: flex-start; margin: 0";
-  set(said, { style: `min-height: ${viewWidth < 600 ? 7 : 2.8}em; margin-top: 0.4rem` });
+  set(said, { style: `min-height: ${phone ? 4.2 : 2.8}em; margin-top: 0.4rem` });
   view.append(
-    el("div", { class: "row", style: "margin-top: 0" }, ...acts),
     el("div", { class: "beside", style: beside }, root, list),
     tally,
+    el("div", { class: "row", style: "gap: 4px; margin-bottom: 0" }, ...acts),
     said,
   );
   show();
@@ -315,5 +327,5 @@ function draw(stage) {
     buffers: inBuffers(),
   }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=seat_map]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=seat_map]")) begin(figure, draw);
 })();

@@ -13,7 +13,7 @@ function draw(stage) {
 
   const { root, at, arrow } = plane(600, 3);
   set(root, {
-    width: 350, height: 350, viewBox: "276 -16 350 350", role: "img",
+    width: 350, height: 344, viewBox: "276 -12 350 344", role: "img",
     "aria-label": `The words by their ${axes[0]} and ${axes[1]}, and where “${query}” moves`,
     style: "overflow: hidden" });
   root.querySelectorAll("path").forEach((line) => line.remove());
@@ -68,25 +68,35 @@ function draw(stage) {
     name: i === me ? own(word) : switched(word, i),
     vector: el("span", {}, pair(vectors[i], plain)),
     score: cell("text-align: right"),
-    weight: hued("text-align: right; font-weight: 600"),
+    weight: hued("margin-right: -2.6rem; font-weight: 600"),
     bar: hued("height: 14px; border-radius: 2px; background: var(--w)"),
   }));
+  const mean = {  // the last row: what the weighted sum of the vectors is
+    name: el("b", { style: "justify-self: start; margin-left: 0.7rem; "
+      + "border-bottom: 3px solid var(--v)" }, "new"),
+    vector: el("b", {
+      style: "grid-column: span 2; white-space: nowrap; color: var(--ink-v)" }),
+    weight: hued("text-align: left; font-weight: 600"),
+  };
   const head = (text, style = "") =>
     el("span", { style: `font-size: 13px; line-height: 1.2; align-self: end; ${style}` }, text);
+  const weighed = ({ bar, weight }) =>  // the number stands at the end of its bar
+    el("div", { style: "display: flex; align-items: center; gap: 6px; padding-right: 2.6rem" },
+      bar, weight);
   const grid = el("div", {
-    style: "display: grid; grid-template-columns: 5.2rem 3rem 3.4rem 3rem 1fr; gap: 4px 8px; "
+    style: "display: grid; grid-template-columns: 5.2rem 3rem 3.4rem 1fr; gap: 4px 10px; "
       + "align-items: center; font-variant-numeric: tabular-nums" },
     head("neighbours"), head("vector"), head(`“${query}” · word`, "text-align: right"),
-    head("weight", "text-align: right"), head(""),
-    ...cells.flatMap((c) => [c.name, c.vector, c.score, c.weight, c.bar]));
+    head("weight"),
+    ...cells.flatMap((c) => [c.name, c.vector, c.score, weighed(c)]),
+    mean.name, mean.vector, mean.weight);
   const steps = choices("Step", ["1 scores", "2 weights", "3 mean"], step, (i) => {
     play.stop();
     step = i;
     move();
   });
-  const news = el("div", {
-    style: "margin-top: 0.5rem; font-weight: 600; min-height: 1.5em" });
 
+  for (const label of steps.children) label.style.paddingInline = "0.5rem";
   function now() {
     const scores = vectors.map((vector) => dot(old, vector));
     const weights = softmax(scores.map((s, i) => (here[i] ? s : -Infinity)));
@@ -109,6 +119,8 @@ function draw(stage) {
     const { scores, weights } = now();
     for (const i of tokens.keys()) showToken(i, scores[i], weights[i]);
     after.point(tip);
+    const close = Math.hypot(tip[0] - old[0], tip[1] - old[1]) < 0.5;  // “new” stands lower
+    set(after.label, { transform: close ? "translate(-2 26)" : null });
     set(after.node, { visibility: step === 2 ? "visible" : "hidden" });
   }
   function leaning(mean) {
@@ -129,9 +141,12 @@ function draw(stage) {
     return `“${query}” moves from ${pair(old, plain)} to ${pair(mean)}: ${leaning(mean)}.`;
   }
   function tell(numbers) {
-    const underlined = { style: "border-bottom: 3px solid var(--v)" };
-    news.replaceChildren(...(step === 2
-      ? [el("span", underlined, `new vector of “${query}”`), ` ${pair(numbers.mean)}`] : []));
+    mean.weight.textContent = number(1);
+    mean.vector.textContent = pair(numbers.mean);
+    const visible = [step > 1, step > 1, step > 0];
+    Object.values(mean).forEach((node, i) => {
+      node.style.visibility = visible[i] ? "visible" : "hidden";
+    });
     say(sentence(numbers));
   }
   const glide = motion();
@@ -152,9 +167,9 @@ function draw(stage) {
   }
   const play = player({ at: () => step, last: () => 2, ms: () => 1600, go });
   const panel = el("div", { style: "flex: 1 1 300px; min-width: 0" },
-    el("div", { class: "row", style: "margin-top: 0" }, play.node, steps),
-    grid, news, said);
-  set(said, { style: "min-height: 4.2em" });
+    el("div", { class: "row", style: "margin-top: 0; gap: 0.4rem" }, play.node, steps),
+    grid, said);
+  set(said, { style: "min-height: 2.8em; margin-top: 0.5rem" });
   view.append(el("div", {
     class: "beside", style: "gap: 0.5rem 1.5rem; align-items: flex-start; margin: 0" },
   root, panel));
@@ -162,5 +177,5 @@ function draw(stage) {
   move();
   expose(() => ({ here: tokens.filter((_, i) => here[i]), ...now(), step, tip }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=senses]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=senses]")) begin(figure, draw);
 })();

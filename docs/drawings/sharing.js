@@ -140,5 +140,5 @@ function draw(stage) {
   expose(() => ({
     n_kv_heads: n, wrong, chosen, reads: reads(), lost: lost(), bytes: n * perHead }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=sharing]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=sharing]")) begin(figure, draw);
 })();

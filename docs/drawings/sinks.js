@@ -21,10 +21,11 @@ function draw(stage) {
   }
 
   const whole = (x) => number(x, 0);
+  const quoted = (token) => `“${token}”`;
 
   const width = wide ? Math.min(viewWidth, 720) : 342, column = width / (n + 1);
   const thick = Math.min(72, Math.round(column * 0.56));
-  const unit = 10, zero = 40 + reach * unit, low = zero + reach * unit, height = low + 176;
+  const unit = 10, zero = 40 + reach * unit, low = zero + reach * unit, height = low + 162;
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group",
     "aria-label": "Scores to drag, their weights, and the context" });
   const text = (x, y, says, more = {}) =>
@@ -65,8 +66,8 @@ function draw(stage) {
   });
   const below = low + 18;
 
-  const share = below + 38;
-  const bottom = share + 66;
+  const share = below + 34;
+  const bottom = share + 56;
   const most = Math.max(...v.flat().map(Math.abs));
   root.append(text(0, share - 7, "weights: 1 in all", { ...small, ...left }));
   const parts = names.map((_, i) => {
@@ -115,8 +116,9 @@ function draw(stage) {
       const long = weights[i] * width;
       set(rect, { x, width: Math.max(0, long - 1), opacity: long > 1 ? 1 : 0 });
       set(word, { x: x + long / 2 });
-      word.textContent = long > (wide ? 84 : 66) ? `${names[i]} ${percent(weights[i])}`
-        : long > 34 ? percent(weights[i]) : "";
+      const name = i < n ? quoted(names[i]) : names[i];
+      const full = `${name} ${percent(weights[i])}`;
+      word.textContent = long > 8.4 * full.length ? full : long > 34 ? percent(weights[i]) : "";
       x += long;
     });
   }
@@ -132,12 +134,12 @@ function draw(stage) {
   function explain({ open, weights, context, kept }) {
     const seen = tokens.filter((_, i) => open[i]);
     const past = window && newest >= window;
-    const who = window ? `“${tokens[newest]}” attends to ${listed(seen)}` : "";
-    const gone = past && !open[0] ? `; “${tokens[0]}” has left the window` : "";
+    const who = window ? `${quoted(tokens[newest])} attends to ${listed(seen)}` : "";
+    const gone = past && !open[0] ? `; ${quoted(tokens[0])} has left the window` : "";
     const to = (name, w) => `${name} takes ${percent(w)}`;
     const rest = open[n] ? `${to("The sink", weights[n])}; ${percent(kept)} is left for tokens.`
-      : window && open[0] ? `${to(`“${tokens[0]}”`, weights[0])}.`
-        : "All the weight falls on tokens, needed or not.";
+      : window && open[0] ? `${to(quoted(tokens[0]), weights[0])}.`
+        : "All the weight falls on tokens.";
     say(`${who}${gone}${who ? ". " : ""}${rest} The context is ${vector(context, number)}.`);
   }
   function show() {
@@ -156,16 +158,16 @@ function draw(stage) {
     show();
   }
   const range = slider("Newest token", { min: 1, max: n, step: 1, value: newest + 1,
-    text: (x) => tokens[x - 1], input: (x) => { play.stop(); newest = x - 1; show(); } });
+    text: (x) => quoted(tokens[x - 1]), input: (x) => { play.stop(); newest = x - 1; show(); } });
   const play = player({ at: () => newest, last: () => n - 1, go, ms: () => 1200 });
-  range.querySelector("input").style.width = "min(10rem, 26vw)";
+  range.querySelector("input").style.width = "min(10rem, 20vw)";
   const pick = choices("Where spare weight may go", modes.map(({ name }) => name), mode,
     (i) => { mode = i; show(); });
-  const lines = window ? (wide ? 2 : 5) : (wide ? 1 : 3);
+  const lines = window ? (wide ? 2 : 4) : (wide ? 1 : 2);
   set(said, { style: `min-height: ${1.4 * lines}em` });
   view.append(pick, ...(window ? [el("div", { class: "row" }, play.node, range)] : []), root, said);
   show();
   expose(() => state);
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=sinks]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=sinks]")) begin(figure, draw);
 })();

@@ -8,20 +8,25 @@ function draw(stage) {
   let at = data.start;
   let query = data.query;
   let scaled = false;
+  let last;  // the counts that were shown before
   const kind = () => kinds[+scaled], scale = () => (scaled ? widths[at] ** -0.5 : 1);
 
   const full = 350, deep = 150, low = deep + 6, high = low + 54;
   const unit = full / bins, middle = full / 2, most = (bin * bins) / 2;
   const area = svg("path", {
+    class: "moves",
     fill: "var(--neutral)",
     "fill-opacity": 0.55,
     stroke: "var(--neutral)",
     "stroke-width": 1,
   });
-  const reach = svg("path", { stroke: "var(--rose)", "stroke-width": 3, fill: "none" });
+  const ghost = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "3 3", fill: "none" });
+  const reach = svg("path", { class: "moves", stroke: "var(--rose)", "stroke-width": 3,
+    fill: "none" });
   const bold = "font-size: 13px; font-weight: 600";
   const soft = "font-size: 12px; fill: var(--soft)";
   const name = svg("text", { "text-anchor": "middle", style: bold });
+  const told = svg("text", { x: full, y: 16, "text-anchor": "end", style: soft });
   function tick(x) {
     const anchor = x < 0 ? "start" : x > 0 ? "end" : "middle";
     const place = { x: middle + (x / bin) * unit, y: low + 50, "text-anchor": anchor };
@@ -35,7 +40,7 @@ function draw(stage) {
     role: "img",
     style: "height: auto; flex: none",
     "aria-label": "A histogram of the scores of random queries and keys",
-  }, area, axis, reach, name, ...[-most, 0, most].map(tick));
+  }, area, ghost, axis, reach, name, told, ...[-most, 0, most].map(tick));
   function areaOf(now) {
     const top = Math.max(...now);
     const step = (n, i) =>
@@ -48,7 +53,13 @@ function draw(stage) {
   }
   function showScores() {
     const far = deviation[kind()][at];
-    set(area, { d: areaOf(counts[kind()][at]) });
+    const now = counts[kind()][at];
+    if (last && last !== now) {
+      set(ghost, { d: areaOf(last) });
+      told.textContent = "dashed: before";
+    }
+    last = now;
+    set(area, { d: areaOf(now) });
     set(reach, { d: reachOf((far / bin) * unit) });
     set(name, { x: middle, y: low + 35 });
     name.textContent = `standard deviation ${number(far, 1)}`;
@@ -57,14 +68,16 @@ function draw(stage) {
   const tall = 110;
   const small = "font-size: 12px";
   const bars = scores[0][0].map(() => ({
-    bar: el("div", { "data-sym": "w" }),
+    bar: el("div", { "data-sym": "w", class: "moves" }),
     text: el("span", { style: small }),
     key: el("span", { style: `${small}; color: var(--soft)` }),
   }));
   const upright = "display: flex; flex-direction: column; justify-content: flex-end";
   function columnOf({ bar, text, key }, i) {
     key.textContent = i + 1;
-    const stack = el("div", { style: `${upright}; height: ${tall + 16}px` }, text, bar);
+    const track = "background: linear-gradient(var(--track) 0 0) 50% 100% / 100% "
+      + `${tall}px no-repeat; --track: color-mix(in srgb, currentColor 7%, transparent)`;
+    const stack = el("div", { style: `${upright}; height: ${tall + 16}px; ${track}` }, text, bar);
     return el("div", { style: "min-width: 0; line-height: 16px" }, stack, key);
   }
   const grid = `display: grid; grid-template-columns: repeat(${bars.length}, 1fr)`;
@@ -99,9 +112,9 @@ function draw(stage) {
   function tell() {
     const width = `Width ${grouped(widths[at])}${scaled ? ", divided by √d" : ""}`;
     const typical = `a typical score is ${number(deviation[kind()][at], 1)} from 0`;
-    const best = `This query gives ${number(Math.max(...weights()))} of its weight to one key.`;
-    const through = `The gradient through the softmax is ${number(gradient[kind()][at])}`;
-    say(`${width}: ${typical}. ${best} ${through} of what it is at width 1.`);
+    const best = `One key gets ${number(Math.max(...weights()))} of the weight.`;
+    const through = `The gradient is ${number(gradient[kind()][at])}`;
+    say(`${width}: ${typical}. ${best} ${through} of that at width 1.`);
   }
   function show() {
     showScores();
@@ -121,7 +134,7 @@ function draw(stage) {
     show();
   });
   const beside = "align-items: flex-start; gap: 0.5rem 1.6rem; margin: 0";
-  set(said, { style: `min-height: ${viewWidth < 600 ? 5.6 : 2.8}em; margin-top: 0.4rem` });
+  set(said, { style: `min-height: ${viewWidth < 600 ? 4.2 : 2.8}em; margin-top: 0.4rem` });
   view.append(
     el("div", { class: "row", style: "margin-top: 0" }, range, divide, another),
     el("div", { class: "beside", style: beside },
@@ -142,5 +155,5 @@ function draw(stage) {
     gradient: gradient[kind()][at],
   }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=spread]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=spread]")) begin(figure, draw);
 })();

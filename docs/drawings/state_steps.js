@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
-  const { view, data, el, svg, set, dot, mix, matmul, number, plural, vector } = stage;
-  const { said, say, slider, player, expose } = stage;
+  const { view, viewWidth, data, el, svg, set, dot, mix, matmul, sum, number, plural } = stage;
+  const { vector, said, say, slider, player, motion, expose } = stage;
   const { tokens, q, k, v } = data;
   const n = tokens.length;
   const all = [...tokens.keys()];
@@ -11,8 +11,9 @@ function draw(stage) {
   let t = Math.min(1, n - 1);
 
   const product = (key, value) => key.map((a) => value.map((b) => a * b));
+  const products = all.map((i) => product(k[i], ones[i]));
   const plus = (a, b) => a.map((row, i) => row.map((x, j) => x + b[i][j]));
-  const state = (to) => k.slice(0, to + 1).map((key, j) => product(key, ones[j])).reduce(plus);
+  const state = (to) => products.slice(0, to + 1).reduce(plus);
   function compute() {
     const scores = k.slice(0, t + 1).map((key) => dot(q[t], key));
     const S = state(t);
@@ -20,114 +21,167 @@ function draw(stage) {
     const total = sums.state.at(-1);
     const context = sums.state.slice(0, -1).map((x) => x / total);
     const kept = { cache: (t + 1) * (width + v[0].length), state: width * columns.length };
-    return { scores, S, added: product(k[t], ones[t]), sums, context, kept };
+    return { scores, S, added: products[t], sums, context, kept };
   }
   const whole = (x) => number(x, 0);
   const isWhole = (x) => Math.abs(x - Math.round(x)) < 1e-9;
   const short = (x) => number(x, isWhole(x) ? 0 : 2);  // 5 and 4.38, as the prose writes them
 
-  const plain = "padding: 2px 4px; font-size: 13px; text-align: center; "
-    + "height: 22px; line-height: 18px";
-  const cell = (sym, style = plain) => el("td", { "data-sym": sym, style });
-  const faint = `${plain}; font-weight: 400; color: var(--soft)`;
-  const label = (scope, text) => el("th", { scope, style: faint }, text);
-  const column = (text) => (text ? label("col", text) : el("td", {}));
-  const head = (texts) => el("tr", {}, ...texts.map(column));
-  const table = (name, top, rows) =>
-    el("table", { "aria-label": name, style: "margin: 0; width: auto" },
-      el("thead", {}, head(top)), el("tbody", {}, ...rows));
-  const names = all.map((i) => el("th", { scope: "row", style: plain }, tokens[i]));
-  const kept = all.map(() => ["k", "v", "w"].map((sym) => cell(sym)));
-  const cache = table("The cache", ["token", "key", "value", "q · k"],
-    all.map((i) => el("tr", {}, names[i], ...kept[i])));
-  const grid = () => k[0].map(() => columns.map(() => cell(null)));
-  const added = grid(), held = grid();
-  const top = ["", ...columns.map((j) => (j < v[0].length ? `value ${j}` : "1"))];
-  const square = (name, cells) => table(name, top,
-    cells.map((row, i) => el("tr", {}, label("row", `key ${i}`), ...row)));
-  const digits = "min-height: 1.5em; font-variant-numeric: tabular-nums";
-  const line = (above) => el("div", { style: `margin-top: ${above}; ${digits}` });
-  const result = { cache: line("0.6rem"), state: line("0.6rem") };
-  const count = { cache: line("0.2rem"), state: line("0.2rem") };
-  const box = { y: 1, width: 9, height: 9, rx: 1.5 };
-  const own = k[0].length + v[0].length;
-  const inCache = (i) => [11 * i + 4 * Math.floor(i / own), i % own < k[0].length ? "k" : "v"];
-  const inState = (i) => [11 * i, "neutral"];
+  const wide = viewWidth >= 600;
+  const room = wide ? 330 : Math.min(viewWidth, 350);
+  const text = (x, y, says, more = {}) =>
+    svg("text", { x, y, "text-anchor": "middle", ...more }, says);
+  const small = { style: "font-size: 13px; fill: var(--soft)" };
+  const picture = (high, label) => svg("svg", { width: room, height: high, role: "img",
+    viewBox: `0 0 ${room} ${high}`, style: "height: auto", "aria-label": label });
+  const under = 22, name = 62;
+  const tall = wide ? 56 : 34, thick = wide ? 46 : 28;
+  const own = width + v[0].length;
+  const cell = Math.min(44, (room - name - 80) / own);
+  const cache = picture(under + tall * n + 4, "The cache: a key and a value of each token so far");
+  const leftOf = (c) => name + cell * c + (c < width ? 0 : 10);
+  const scoreAt = leftOf(own) + 34;
+  cache.append(text(leftOf(0) + cell * width / 2, 14, "key", { "data-sym": "k", ...small }),
+    text(leftOf(width) + cell * (own - width) / 2, 14, "value", { "data-sym": "v", ...small }),
+    text(scoreAt, 14, "q · k", { "data-sym": "w", ...small }));
+  function stored(x, c, i) {  // a number of a key or of a value
+    const [sym, y] = [c < width ? "k" : "v", under + tall * i];
+    return [svg("rect", { x: leftOf(c), y: y + (tall - thick) / 2,
+      width: cell - 2, height: thick, rx: 2,
+      fill: `var(--${sym})`, "fill-opacity": 0.22, stroke: `var(--${sym})` }),
+    text(leftOf(c) + cell / 2 - 1, y + tall / 2 + 5, short(x), { "data-sym": sym })];
+  }
+  const rows = all.map((i) => {
+    const y = under + tall * i;
+    const score = text(scoreAt, y + tall / 2 + 5, "", { "data-sym": "w" });
+    const numbers = [...k[i], ...v[i]].flatMap((x, c) => stored(x, c, i));
+    const token = text(name - 10, y + tall / 2 + 5, tokens[i], { "text-anchor": "end" });
+    return { token, score, row: svg("g", {}, ...numbers, score) };
+  });
+  cache.append(...rows.flatMap(({ token, row }) => [token, row]));
+
+  const piles = k[0].flatMap((_, r) => columns.map((c) => products.map((one) => one[r][c])));
+  const heap = (pile, way) => sum(pile.map((x) => Math.max(0, way * x)));
+  const [highest, deepest] = [1, -1].map((way) => Math.max(...piles.map((one) => heap(one, way))));
+  const high = wide ? 90 : 78, head = 22, gap = 24;
+  const unit = high / Math.max(highest + deepest, 1e-9);
+  const step = Math.min(76, (room - name) / columns.length);
+  const board = picture(head + (high + gap) * width,
+    "The state: what all tokens so far have added");
+  const baseOf = (r) => head + (high + gap) * r + gap - 8 + unit * highest;
+  const middleOf = (c) => name + step * (c + 0.5);
+  columns.forEach((c) => board.append(c < v[0].length
+    ? text(middleOf(c), 14, `value ${c}`, { "data-sym": "v", ...small })
+    : text(middleOf(c), 14, "1", small)));
+  const asked = k[0].map((_, r) => text(name - 12, baseOf(r) - 26, "",
+    { "text-anchor": "end", "data-sym": "q" }));
+  k[0].forEach((_, r) => board.append(asked[r], text(name - 12, baseOf(r) - 4, `key ${r}`,
+    { ...small, "text-anchor": "end", "data-sym": "k" }),
+  svg("path", { d: `M${name} ${baseOf(r)}h${step * columns.length}`, stroke: "var(--soft)" })));
+  const blocks = all.map((i) => products[i].map((row, r) => row.map((x, c) => {
+    const before = products.slice(0, i).map((one) => one[r][c]);
+    const from = heap(before, x < 0 ? -1 : 1);
+    const y = x < 0 ? baseOf(r) + unit * from : baseOf(r) - unit * (from + x);
+    return svg("rect", { x: middleOf(c) - step * 0.36, y, width: step * 0.72,
+      height: Math.max(0, unit * Math.abs(x) - 1), rx: 1.5 });
+  })));
+  const totals = k[0].map(() => columns.map((c) =>
+    text(middleOf(c), 0, "", { style: "font-weight: 600" })));
+  board.append(...blocks.flat(2), ...totals.flat());
+
+  const digits = "min-height: 1.5em; white-space: nowrap; font-variant-numeric: tabular-nums";
+  const line = () => el("div", { style: digits });
+  const result = { cache: line(), state: line() };
+  const count = { cache: line(), state: line() };
+  const box = { y: 2, width: 8, height: 8, rx: 1.5 };
+  const inCache = (i) => [9.5 * i + 4 * Math.floor(i / own), i % own < width ? "k" : "v"];
+  const inState = (i) => [9.5 * i, "neutral"];
   const inline = "display: inline-block; vertical-align: -1px; margin-right: 8px";
   function squares(many, place) {  // one for each number that is held
     const parts = Array.from({ length: many }, (_, i) => place(i)).map(([x, hue]) =>
       svg("rect", { ...box, x, fill: `var(--${hue})` }));
-    const size = { width: place(many - 1)[0] + 9, height: 11 };
+    const size = { width: place(many - 1)[0] + 8, height: 11 };
     return svg("svg", { ...size, "aria-hidden": true, style: inline }, ...parts);
   }
-  const title = (text) => el("div", { style: "font-weight: 600; margin-bottom: 0.4rem" }, text);
-  const small = (text, above = "0.8rem") =>
-    el("div", { style: `font-size: 13px; margin: ${above} 0 0.2rem` }, text);
-  const panel = (...parts) => el("div", { style: "flex: 1 1 290px; max-width: 340px" }, ...parts);
+  const title = (says, more) => el("div", { style: "margin-bottom: 0.3rem" },
+    el("b", {}, says), ` ${more}`);
+  const swatch = (hue, says) => el("span", {}, svg("svg", { width: 11, height: 11,
+    "aria-hidden": true, style: "display: inline-block; margin-right: 5px" },
+  svg("rect", { width: 11, height: 11, rx: 1.5, fill: `var(--${hue})`, "fill-opacity": 0.6 })),
+  says);
+  const legend = el("div", { style: "display: flex; gap: 0.9rem; font-size: 13px" },
+    swatch("rose", "added by this token"), swatch("neutral", "by earlier tokens"));
+  const panel = (...parts) => el("div", { style: `flex: 0 1 ${room}px; min-width: 0` }, ...parts);
 
-  function showToken(i, scores) {
-    const here = i <= t;
-    const texts = here ? [vector(k[i], short), vector(v[i], short), whole(scores[i])]
-      : ["", "", ""];
-    set(names[i], {
-      style: `${plain}; font-weight: ${i === t ? 700 : 400}; opacity: ${here ? 1 : 0.55}` });
-    kept[i].forEach((node, c) => { node.textContent = texts[c]; });
+  const move = motion();
+  function showTotal(r, c, S) {
+    const pile = piles[r * columns.length + c].slice(0, t + 1);
+    set(totals[r][c], { y: baseOf(r) - unit * heap(pile, 1) - 5 }, whole(S[r][c]));
   }
-  const share = (x) => (x ? 45 : 0);  // what is 0 adds nothing
-  const tint = (hue, x) => `color-mix(in srgb, var(--${hue}) ${share(x)}%, transparent)`;
-  function showGrid(cells, numbers, hue) {
-    cells.forEach((row, r) => row.forEach((node, c) => {
-      const look = "box-shadow: inset 0 0 0 1px var(--soft); "
-        + `background: ${tint(hue, numbers[r][c])}`;
-      node.textContent = whole(numbers[r][c]);
-      set(node, { style: `${plain}; min-width: 3.2rem; ${look}` });
-    }));
+  function place(now, part) {  // `part` of the way of what is new
+    all.forEach((i) => {
+      const [here, late] = [i <= t, i === t ? 1 - part : 0];
+      set(rows[i].row, { visibility: here ? null : "hidden",
+        transform: `translate(${(24 * late).toFixed(1)} 0)`, opacity: 1 - late });
+      for (const block of blocks[i].flat()) {
+        set(block, { visibility: here ? null : "hidden", opacity: 1 - late,
+          transform: `translate(0 ${(-30 * late).toFixed(1)})` });
+      }
+    });
   }
-  function show() {
-    const { scores, S, added: more, sums, context, kept: numbers } = compute();
-    for (const i of all) showToken(i, scores);
-    showGrid(added, more, "rose");
-    showGrid(held, S, "neutral");
+  function paint(now) {
+    all.forEach((i) => {
+      const hue = i === t ? "rose" : "neutral";
+      const style = i === t ? "font-weight: 600" : i > t ? "opacity: 0.55" : "";
+      set(rows[i].token, { style });
+      rows[i].score.textContent = i > t ? "" : whole(now.scores[i]);
+      for (const block of blocks[i].flat()) {
+        set(block, { fill: `var(--${hue})`, "fill-opacity": i === t ? 0.6 : 0.45 });
+      }
+    });
+    asked.forEach((node, r) => { node.textContent = `${short(q[t][r])} ×`; });
+    totals.forEach((row, r) => row.forEach((_, c) => showTotal(r, c, now.S)));
+  }
+  function tell({ sums, context, kept }) {
     for (const [name, first] of [["cache", "Σ (q · k) [v, 1]"], ["state", "q S"]]) {
       result[name].textContent = `${first} = ${vector(sums[name], short)}`;
-      const told = `${plural(numbers[name], "number")} in the ${name}`;
-      set(count[name], {}, squares(numbers[name], name === "cache" ? inCache : inState), told);
+      const told = `${plural(kept[name], "number")} in the ${name}`;
+      set(count[name], {}, squares(kept[name], name === "cache" ? inCache : inState), told);
     }
     const values = vector(sums.state.slice(0, -1), short);
-    const total = whole(sums.state.at(-1));
     say(`“${tokens[t]}” has the query ${vector(q[t], short)}. Both ways give ${values}. `
-      + `Divided by the sum of the weights, ${total}, `
+      + `Divided by the sum of the weights, ${whole(sums.state.at(-1))}, `
       + `this is the context ${vector(context, short)}.`);
   }
-  function move(x) {
-    play.stop();
-    t = x - 1;
-    show();
+  function show(moves) {
+    const now = compute();
+    paint(now);
+    tell(now);
+    move(moves ? 450 : 0, (part) => place(now, part));
   }
-  const range = slider("Tokens so far", {
-    min: 1, max: n, step: 1, value: t + 1, text: whole, input: move });
   function go(i) {
+    const further = i > t;
     t = i;
     range.move(t + 1);
-    show();
+    show(further);
   }
-  const play = player({ at: () => t, last: () => n - 1, go });
-  set(said, { style: "min-height: 4.2em; margin-top: 0.8rem" });
-  function beside(range) {  // on a phone, too, it stands in the row of the button
-    range.querySelector("input").style.width = "min(14rem, 26vw)";
-    return range;
-  }
+  const range = slider("Tokens so far", { min: 1, max: n, step: 1, value: t + 1, text: whole,
+    input: (x) => { play.stop(); go(x - 1); } });
+  const play = player({ at: () => t, last: () => n - 1, go, ms: () => 1100 });
+  range.querySelector("input").style.width = "min(11rem, 26vw)";
+  const steered = el("div", { class: "row", style: "margin: 0" }, play.node, range);
+  set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em; margin-top: 0.3rem; `
+    + "max-width: none" });
   view.append(
-    el("div", { class: "row", style: "margin-top: 0" }, play.node, beside(range)),
-    el("div", { style: "display: flex; flex-wrap: wrap; gap: 1.2rem 1.5rem; margin-top: 0.8rem" },
-      panel(title("Scores first: (q kᵀ) v"), cache, result.cache, count.cache),
-      panel(title("Values first: q (kᵀ v)"),
-        small("added in this step: key times [value, 1]", "0"), square("Added in this step", added),
-        small("the state S, the sum of all so far"), square("The state", held),
-        result.state, count.state)),
-    said);
-  show();
+    el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.6rem; "
+      + "justify-content: space-between" },
+    panel(title("Scores first", "(q kᵀ) v"), cache, result.cache, count.cache),
+    panel(title("Values first", "q (kᵀ v): key × [value, 1] piles up"), board,
+      result.state, count.state)),
+    el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.2rem 1.5rem; align-items: center; "
+      + "margin-block: 0.3rem" }, steered, legend), said);
+  show(false);
   expose(() => ({ step: t, ...compute() }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=state_steps]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=state_steps]")) begin(figure, draw);
 })();

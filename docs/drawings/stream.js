@@ -30,7 +30,8 @@ function draw(stage) {
     "stroke-width": 1.5,
   });
   const soft = "font-size: 12px; fill: var(--soft)";
-  const numberOf = (i) => text({ x: left + (i - 0.5) * unit, y: base + 14, style: soft }, i);
+  const numberOf = (i) => text(
+    { x: left + (i - 0.5) * unit, y: base + 14, style: soft, class: "halo" }, i);
   const pictureOf = (name, ...nodes) => svg("svg", {
     width: full,
     height: deep,
@@ -49,7 +50,7 @@ function draw(stage) {
     const texts = { length: text({}), gradient: text({}) };
     const numbers = [1, n / 2, n].map(numberOf);
     const both = bars.flatMap(({ length, gradient }) => [length, gradient]);
-    const root = pictureOf(run.name, ...both, ...numbers, frame, ...Object.values(texts));
+    const root = pictureOf(run.name, ...both, frame, ...numbers, ...Object.values(texts));
     const node = el("div", { style: "min-width: 0; max-width: 100%" }, titleOf(run), root);
     return { run, bars, frame, texts, node };
   }
@@ -104,7 +105,12 @@ function draw(stage) {
   const named = (at) => (at < n ? `forward, block ${at + 1}` : `backward, block ${2 * n - at}`);
   const range = slider("Pass", {
     min: 0, max: last, step: 1, value: moment, text: named, input: slide });
-  set(range.lastChild, { style: "min-width: 9.5rem" });
+  set(range.lastChild, { style: "min-width: 9.4rem" });
+  const [, input] = range.children;
+  if (!wide) {
+    set(range, { style: "flex-wrap: nowrap; gap: 0.5rem" });
+    set(input, { style: "width: 3.6rem" });
+  }
   const play = player({ at: () => moment, last: () => last, ms: () => 160, go });
   const inWords = "display: inline-flex; gap: 6px; align-items: center";
   function key(colour, words) {
@@ -112,14 +118,14 @@ function draw(stage) {
     return el("span", { style: inWords }, patch, words);
   }
   const beside = "gap: 0.4rem 1.5rem; align-items: flex-start; margin: 0";
-  const inRow = "display: flex; flex-wrap: wrap; gap: 2px 1.2rem; font-size: 13px";
-  set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em; margin-top: 0.4rem` });
+  const inRow = "display: flex; flex-wrap: wrap; gap: 2px 0.7rem; font-size: 13px";
+  set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.4rem` });
   view.append(
-    el("div", { class: "row", style: "margin-top: 0" }, play.node, range),
+    el("div", { class: "row", style: "margin-top: 0; gap: 0.4rem 0.6rem" }, play.node, range),
     el("div", { class: "beside", style: beside }, ...panels.map((panel) => panel.node)),
     el("div", { style: inRow },
-      key("var(--neutral)", "up: length of a hidden state after the block"),
-      key("var(--rose)", "down: length of the first gradient in the block")),
+      key("var(--neutral)", `up: length of a hidden state${wide ? " after the block" : ""}`),
+      key("var(--rose)", `down: of a gradient${wide ? ", the first in the block" : ""}`)),
     said,
   );
   show();
@@ -131,5 +137,5 @@ function draw(stage) {
     gradients: runs.map((run) => run.gradients[block()]),
   }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=stream]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=stream]")) begin(figure, draw);
 })();

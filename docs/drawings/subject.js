@@ -8,11 +8,10 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   let now = {};
   const wide = viewWidth >= 600;
 
-  const low = -1, high = 3;
-  const { root, at, arrow } = plane(300, 3);
-  const across = wide ? 240 : 200;
-  set(root, { width: across, height: across, viewBox: "100 0 200 200",
-    "aria-label": "The query and the keys as arrows" });
+  const low = -2, high = 3;
+  const across = wide ? 320 : 280;
+  const { root, at, arrow } = plane(across, high, low);
+  set(root, { style: "flex: none", "aria-label": "The query and the keys as arrows" });
   root.style.overflow = "hidden";
   function note(more, says) {
     const node = svg("text", { "aria-hidden": true, ...more }, says);
@@ -20,13 +19,18 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     return node;
   }
   const ofAxes = { "text-anchor": "end", style: "font-size: 13px; fill: var(--soft)" };
-  note({ x: 298, y: 166, ...ofAxes }, kinds[0]);
-  note({ x: 145, y: 14, ...ofAxes }, kinds[1]);
+  const [x0, y0] = at([0, 0]);
+  note({ x: across - 3, y: y0 + 16, ...ofAxes }, `${kinds[0]} →`);
+  note({ x: x0 - 5, y: 14, ...ofAxes }, `↑ ${kinds[1]}`);
   const query = arrow("var(--q)");
   const keys = tokens.map(() => arrow("var(--k)"));
   set(query.node, { "data-sym": "q" });
   for (const { node } of keys) set(node, { "data-sym": "k" });
-  const mark = note({ "data-sym": "q", style: "font-weight: 600" }, "");
+  const nothing = svg("circle", { cx: x0, cy: y0, r: 8, fill: "none", stroke: "var(--q)",
+    "stroke-width": 3, "data-sym": "q", "aria-hidden": true });
+  root.append(nothing);
+  const mark = note({ "data-sym": "q", class: "halo", "text-anchor": "middle",
+    style: "font-weight: 600" }, "");
   const names = tokens.map((token) => note({ "data-sym": "k" }, token));
 
   const exact = (n, digits) => Math.abs(n - +n.toFixed(digits)) < 1e-9;
@@ -44,17 +48,18 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const columns = ["vector", hue("k", "key"), "q · k"].map((says) =>
     el("th", { scope: "col" }, says));
   const last = el("th", { scope: "col", style: "text-align: left" }, hue("w", "weight"));
-  const inLine = "display: flex; align-items: center; gap: 0.3rem; width: 6.4rem";
+  const inLine = "display: flex; align-items: center; gap: 0.3rem; "
+    + `width: ${wide ? 7.4 : 6.4}rem`;
   function rowOf({ key, score, bar, weight }, i) {
     const weighed = el("td", { style: "text-align: left" },
       el("div", { style: inLine }, bar, weight));
     return el("tr", {}, heads[i], el("td", {}, short(x[i])), key, score, weighed);
   }
-  const table = el("table", { class: wide ? null : "tight", style: "white-space: nowrap" },
+  const table = el("table", { class: "tight", style: "white-space: nowrap" },
     el("thead", {}, el("tr", {}, el("td"), ...columns, last)),
     el("tbody", {}, ...cells.map(rowOf)));
   const working = el("div", {
-    style: `min-height: ${wide ? 4.4 : 7.2}em; font-variant-numeric: tabular-nums` });
+    style: "min-height: 4.4em; font-variant-numeric: tabular-nums" });
 
   const puts = [];  // of each matrix: a function that sets its numbers, to those given or the first
   const named = (name) => hue(name[2], "W", el("sub", {}, name[2]));
@@ -113,17 +118,22 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const side = (v) => (flat(v) ? [0, -9, "middle"] : [9, 5, "start"]);
   const glide = motion();
   let tip = [0, 0];
-  function showQuery(q) {  // beside the key that it may fit, and not under it
+  function sideways([a, b]) {
+    const long = Math.hypot(a, b) || 1;
+    const way = flat([a, b]) ? Math.sign(a) : -Math.sign(b);
+    return [way * b / long, way * a / long];
+  }
+  function showQuery(q) {
     const from = tip;
-    mark.textContent = zero(q) ? "" : "q";
+    mark.textContent = zero(q) ? "q = 0" : "q";
+    set(nothing, { visibility: zero(q) ? "visible" : "hidden" });
     glide(450, (t) => {
       tip = from.map((n, i) => n + (q[i] - n) * t);
-      const [x, y] = at(inside(tip));
-      const long = Math.hypot(...tip) || 1;
-      const [dx, dy] = [9 * tip[1] / long, 9 * tip[0] / long];
+      const [x, y] = at(inside(tip).map((n) => 0.75 * n));
+      const [u, v] = zero(q) ? [-2, 1.3] : sideways(tip);
       query.point(tip);
-      set(query.node, { transform: `translate(${dx} ${dy})` });
-      set(mark, { x: clamp(x + 2.4 * dx - 4, 102, 288), y: clamp(y + 2.4 * dy + 5, 14, 194) });
+      set(query.node, { transform: zero(q) ? null : `translate(${9 * u} ${9 * v})` });
+      set(mark, { x: x + 24 * u, y: y + 24 * v + 5 });
     });
   }
   function showToken(i, k, score, weight) {
@@ -136,7 +146,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     cell.key.textContent = short(k);
     cell.score.textContent = plain(score);
     cell.weight.textContent = number(weight);
-    const long = (weight * 4).toFixed(3);
+    const long = (weight * (wide ? 5 : 4)).toFixed(3);
     set(cell.bar, { style: `height: 14px; background: var(--w); width: ${long}rem` });
     set(heads[i], { style: `text-align: left; font-weight: ${i === chosen ? 700 : 400}` });
   }
@@ -153,16 +163,17 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     const rule = kinds.map((_, j) => told([W.W_q[0][j], W.W_q[1][j]])).join(", ");
     working.replaceChildren(
       el("div", {}, named("W_q"), `: a vector (a, b) gives the query (${rule})`),
-      el("div", {}, hue("q", "query"), ` = vector of “${tokens[chosen]}” × `, named("W_q"), " = ",
+      el("div", {}, hue("q", "query"),
+        ` = vector of “${tokens[chosen]}” · `, named("W_q"), " = ",
         hue("q", short(q))),
-      el("div", {}, hue("v", "context"), " = weighted sum of the vectors = ",
+      el("div", {}, hue("v", "context"), " = Σ ", hue("w", "weight"), " · vector = ",
         hue("v", vector(context, number))));
   }
   function found({ q, weights }) {
     const most = Math.max(...weights);
     const best = tokens.filter((_, i) => weights[i] > most - 1e-9);
     const token = `“${tokens[chosen]}”`;
-    if (zero(q)) return `${token} looks for nothing: a query of zeros, so all weights are equal.`;
+    if (zero(q)) return `${token} looks for nothing: all weights are equal.`;
     if (best.length > 1) return `${token} finds ${listed(best)} alike, ${number(most)} each.`;
     const which = best[0] === tokens[chosen] ? "itself" : `“${best[0]}”`;
     return `${token} finds ${which}: ${number(most)} of its weight.`;
@@ -182,17 +193,17 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   });
   view.append(
     picker,
-    around("0.5rem 1.5rem", root, el("div", {}, table, said, working)),
-    el("div", { class: "row" },
-      button("rotate queries by 90°", turn),
-      preset("the identity for both", eye),
-      preset("hand-made matrices")),
+    around(wide ? "1.5rem; flex-wrap: nowrap" : "0.5rem", root, el("div", {}, table, said, working,
+      el("div", { class: "row", style: "gap: 0.4rem" },
+        button("rotate queries by 90°", turn),
+        preset("the identity for both", eye),
+        preset("hand-made matrices")))),
     el("details", { class: "more" },
       el("summary", {}, "The eight numbers"),
       around("0.5rem 3rem", matrix("W_q", "looks for"), matrix("W_k", "is found as"))));
-  set(said, { style: "min-height: 2.8em; max-width: 22rem" });
+  set(said, { style: "min-height: 2.8em" });
   show();
   expose(() => ({ chosen, ...W, ...now }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=subject]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=subject]")) begin(figure, draw);
 })();

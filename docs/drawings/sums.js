@@ -133,5 +133,5 @@ function draw(stage) {
   tell(now);
   expose(() => ({ exps: now.exps, way, sums: now.total, weights: now.weights }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=sums]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=sums]")) begin(figure, draw);
 })();

@@ -52,51 +52,57 @@ function draw(stage) {
     name: el("span", { style: right }, tokens[i]),
     bar: el("div", { class: "moves" }),
     ghost: el("div", {}),
-    value: el("span", { style: right }),
+    mark: el("div", {}),
+    value: el("span", { class: "moves" }),
     count: el("span", { style: right }),
   }));
-  function cellsOf({ name, bar, ghost, value, count }) {
-    const track = el("div", { style: "position: relative; height: 17px" }, bar, ghost);
-    return [name, track, value, count];
+  function cellsOf({ name, bar, ghost, mark, value, count }) {
+    const room = "position: relative; height: 17px; margin-right: 2.4rem";  // the last number's
+    return [name, el("div", { style: room }, bar, ghost, mark, value), count];
   }
-  const head = (words) => el("span", { style: `${soft}; text-align: right` }, words);
+  const head = (words, more = "") =>
+    el("span", { style: `${soft}; text-align: right; ${more}` }, words);
   const widths = [
     "minmax(3.2rem, max-content)",
     "minmax(0, 1fr)",
-    "max-content",
     "minmax(2.4rem, max-content)",
   ].join(" ");
-  const grid = `display: grid; grid-template-columns: ${widths}; gap: 2px 8px; max-width: 620px`;
-  const plainly = el("span", { style: `${soft}; overflow: clip` }, "dashed: temperature 1");
+  const grid = `display: grid; grid-template-columns: ${widths}; gap: 2px 8px`;
+  const plainly = el("span", {}, "; dashed: at temperature 1");
   const board = el("div", {
     role: "group",
     "aria-label": "The probability of each next token",
     style: grid,
   },
     head("token"),
-    plainly,
-    head("probability"),
-    head("drawn"),
+    el("span", { style: `${soft}; overflow: clip` }, "probability", plainly),
+    head("drawn", "border-left: 3px solid var(--rose); padding-left: 5px"),
     ...rows.flatMap(cellsOf));
   const reaching = (x) => `width: ${(100 * x).toFixed(2)}%; box-sizing: border-box`;
   const rounded = "border-radius: 0 3px 3px 0";
   const dashed = `border: 1px dashed var(--soft); border-left: 0; ${rounded}`;
   const differs = (now, was) => Math.abs(now - was) > 1e-9;  // else one bar hides the other
-  function showBars({ bar, ghost }, now, was) {
+  function showBars({ bar, ghost, mark, value }, now, was, part) {
     const [inner, outer] = ["1px auto 1px 0", "0 auto 0 0"].map((inset) =>
       `position: absolute; inset: ${inset}`);
     const seen = was > 0.004 && differs(now, was) ? "visible" : "hidden";
     set(bar, { style: `${inner}; ${reaching(now)}; background: var(--neutral); ${rounded}` });
     set(ghost, { style: `${outer}; ${reaching(was)}; ${dashed}; visibility: ${seen}` });
+    const place = (x) => `position: absolute; left: ${(100 * x).toFixed(2)}%`;
+    set(mark, { style: `${place(part)}; width: 3px; height: 17px; background: var(--rose); `
+      + `visibility: ${part ? "visible" : "hidden"}` });
+    const end = Math.max(now, part, seen === "visible" ? was : 0);
+    const ink = now ? "inherit" : "var(--soft)";
+    set(value, { style: `${text}; ${place(end)}; margin-left: 7px; color: ${ink}` });
   }
   function showToken(i, now, was) {
     const { name, value, count } = rows[i];
     const cut = now === 0;
+    const part = drawn ? drawn[i] / 100 : 0;
     const weight = i === highest(logits[at]) ? 700 : 400;
     const through = cut ? "line-through" : "none";
-    showBars(rows[i], now, was);
+    showBars(rows[i], now, was, part);
     value.textContent = cut ? "cut" : number(now);
-    set(value, { style: `${right}; color: ${cut ? "var(--soft)" : "inherit"}` });
     set(name, { style: `${right}; font-weight: ${weight}; text-decoration: ${through}` });
     count.textContent = drawn ? drawn[i] : "";
   }
@@ -107,7 +113,7 @@ function draw(stage) {
     if (left === size) return "Every token can be drawn.";
     const lost = number(sum(was.filter((_, i) => row[i] === 0)));
     const only = `Only ${plural(left, "token")} can be drawn`;
-    return `${only}; at temperature 1 the others had ${lost} together.`;
+    return `${only}; the others lost ${lost}.`;
   }
   function tell(row, was) {
     const left = row.filter((x) => x > 0).length;
@@ -120,8 +126,7 @@ function draw(stage) {
     const was = plain();
     for (const i of all) showToken(i, row[i], was[i]);
     const changed = all.some((i) => differs(row[i], was[i]));
-    const visibility = changed ? "visible" : "hidden";
-    set(plainly, { style: `${soft}; overflow: clip; visibility: ${visibility}` });
+    set(plainly, { style: `visibility: ${changed ? "visible" : "hidden"}` });
     tell(row, was);
   }
 
@@ -138,7 +143,9 @@ function draw(stage) {
   }
   function short(name, how) {
     const node = slider(name, how);
-    set(node.children[1], { style: "width: 8.5rem" });
+    set(node.children[1], { style: `width: ${viewWidth < 600 ? 6 : 8.5}rem` });
+    set(node.children[2], { style: "min-width: 2.2em" });
+    node.style.gap = "0.5rem";
     return node;
   }
   const off = (x, is, words) => (x === is ? "off" : words);
@@ -158,16 +165,17 @@ function draw(stage) {
     text: (x) => off(x, 1, number(x)),
     input: changing((x) => { p = x; }),
   });
-  set(said, { style: `min-height: ${viewWidth < 600 ? 5.6 : 2.8}em; margin-top: 0.3rem` });
+  set(said, { style: `min-height: ${viewWidth < 600 ? 4.2 : 1.4}em; margin-top: 0.3rem` });
   view.append(
     el("div", { class: "row", style: "margin-top: 0" }, el("span", {}, "after"), after),
     heat,
     board,
     said,
-    el("div", { class: "row" }, ofK, ofP, button("Draw 100 tokens", draws)),
+    el("div", { class: "row", style: "gap: 0.4rem 0.6rem" },
+      ofK, ofP, button("Draw 100 tokens", draws)),
   );
   show();
   expose(() => ({ at, temperature, k, p, probabilities: probabilities(), plain: plain(), drawn }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=temperature]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=temperature]")) begin(figure, draw);
 })();

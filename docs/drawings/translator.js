@@ -157,7 +157,8 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     return { keys: lists[keys], queries: lists[queries], weights };
   }
 
-  const width = 340, height = 336, left = 130, right = 270;
+  const wide = viewWidth >= 600;
+  const width = 340, height = wide ? 316 : 288, left = 130, right = 270;
   const most = Math.max(atMost, longest);
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const lines = svg("g");
@@ -208,7 +209,8 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
       stroke: here && mine ? "var(--rose)" : "none", "stroke-width": 2, rx: 5 });
   }
 
-  const tiles = el("div", { "aria-hidden": true, style: "display: flex; gap: 4px; height: 3rem" });
+  const tiles = el("div", { "aria-hidden": true, style: "display: flex; gap: 4px; height: 42px; "
+    + "flex: 1 1 50%; min-width: 0" });
   function tile(token, i) {
     const size = token.length > 1 ? 13 : 22;
     const name = el("b", { style: `display: block; font-size: ${size}px; line-height: 34px; `
@@ -219,14 +221,14 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
       + `text-align: center; opacity: ${token === "end" ? 0.75 : 1}` }, name, bar);
   }
   function reads({ keys, queries, weights }) {
-    if (!chosen) return "";
+    if (!chosen) return "Choose a token to read its weights.";
     const order = weights[chosen - 1].map((w, j) => [w, j]).sort(([a], [b]) => b - a);
-    const best = order.filter(([w], i) => i < 3 && (!i || w >= 0.1));
+    const best = order.filter(([w], i) => i < 2 && (!i || w >= 0.1));
     const twice = (j) => keys.filter((key) => key === keys[j]).length > 1;
     const position = (j) => (twice(j) ? `, position ${j + 1}` : "");
     const list = best.map(([w, j]) => `“${keys[j]}” (${number(100 * w, 0)} %${position(j)})`);
     const who = head ? `head ${head} attends to` : "the heads on average attend to";
-    return `${asker(queries[chosen - 1])}, ${who} ${list.join(", ")}.`;
+    return `${asker(queries[chosen - 1])}, ${who} ${list.join(" and ")}.`;
   }
   function asker(query) {
     if (layers[layer].queries !== "out") return `At “${query}”`;
@@ -235,20 +237,22 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   function wanted() {  // the right answer, or null
     const numbers = words.join(" ").split(" is ").map((one) => meant(one.split(" ")));
     if (numbers.includes(null)) return null;
-    return numbers.map((value) => [...String(value)].join(" ")).join(" la ");
+    return numbers.flatMap((value, i) => [...(i ? ["la"] : []), ...String(value)]);
   }
+  const joined = (tokens) => tokens.join(tokens.length > 7 ? "\u200a" : " ") || "nothing";
   function verdict(answer, ended) {
     const right = wanted();
     if (right === null) return "These words are not a number.";
-    return answer === right && ended ? "That is right." : `That is wrong: it should be ${right}.`;
+    const same = answer.join() === right.join() && ended;
+    return same ? "That is right." : `That is wrong: it should be ${joined(right)}.`;
   }
   function explain(now) {
     const out = found.out.slice(0, shown);
-    const answer = out.filter((token) => token !== "end").join(" ") || "nothing";
+    const answer = out.filter((token) => token !== "end");
     const done = shown === found.out.length;
     const then = done ? `. ${verdict(answer, out.at(-1) === "end")}` : " …";
-    say(`${note}After ${plural(steps[step], "step")} of training `
-      + `the model generates ${answer}${then} ${reads(now)}`);
+    say(`${note}After ${plural(steps[step], "step")} `
+      + `the model generates ${joined(answer)}${then} ${reads(now)}`);
   }
   function show() {
     const now = attended();
@@ -256,8 +260,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     token.move(chosen, now.queries.length);
     drawLines(now);
     tiles.replaceChildren(...found.out.slice(0, shown).map(tile));
-    const right = `${number(100 * exact[step], 1)} % of unseen numbers`;
-    share.textContent = `At this step ${right} are translated without a mistake.`;
+    share.textContent = `${number(100 * exact[step], 1)} %`;
     const which = head ? `head ${head}` : "mean of all heads";
     set(root, { "aria-label": `${layers[layer].title}, ${which}: ${now.queries.join(" ")} `
       + `on the right attend to ${now.keys.join(" ")} on the left` });
@@ -310,22 +313,33 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   });
   const single = Array.from({ length: heads }, (_, i) => i + 1);
   const headOf = pick("Head", ["all heads", ...single], (i) => { head = i; });
-  const share = el("div", { style: "flex: 1; min-width: 0" });
-  const training = el("div", { class: "row", style: "flex-wrap: nowrap" }, play.node, share);
-  const typed = el("div", {}, form, picker, tiles, at, training);
-  const chooses = el("div", {}, attention, headOf, token);
+  const share = el("b", { style: "display: inline-block; min-width: 3.4rem; text-align: right" });
+  const ofAll = el("div", { style: "flex: 0 1 auto; text-align: right" },
+    el("span", {}, "unseen numbers "),
+    el("span", { style: "white-space: nowrap" }, "right ", share));
 
-  const wide = viewWidth >= 600;
-  const columns = "minmax(0, 1fr) minmax(0, 47%)";
-  const grid = `display: grid; grid-template: auto auto 1fr / ${columns}; `
-    + "column-gap: 1.5rem; align-items: start";
-  const beside = "grid-area: 1 / 2 / 4 / 3; width: 100%; height: auto";
+  const flat = "flex-wrap: nowrap; margin-block: 0.3rem";
+  const training = el("div", { class: "row", style: flat }, play.node, set(at, { style:
+    "flex: 1; flex-wrap: nowrap; min-width: 0; gap: 0.5rem" }));
+  const answer = el("div", { style: "display: flex; gap: 0.5rem; align-items: center; "
+    + `margin-block: 0.5rem; font-size: ${wide ? 14 : 13}px` }, tiles, ofAll);
+  const small = "flex-wrap: nowrap; white-space: nowrap; font-size: 13px; gap: 0.3rem";
+  if (!wide) {
+    set(picker, { style: small });
+    for (const one of picker.children) set(one, {
+      style: "padding-inline: 0.4rem; min-width: 0; overflow: hidden" });
+  }
+  const typed = el("div", {}, form, picker, answer, ...(wide ? [training] : []));
+  const chooses = el("div", {}, ...(wide ? [] : [training]), attention, headOf, token);
+  const columns = "minmax(0, 1fr) minmax(0, 37%)";
+  const grid = `display: grid; grid-template: auto 1fr / ${columns}; `
+    + "column-gap: 2rem; align-items: start";
+  const beside = "grid-area: 1 / 2 / 3 / 3; width: 100%; height: auto";
   set(root, { style: `max-width: 100%; ${wide ? beside : "margin: 0 auto"}` });
-  set(said, { style: `min-height: ${wide ? 5.6 : 7}em; grid-column: 1` });
-  set(chooses, wide ? { style: "grid-area: 2 / 1 / 3 / 2" } : {});
-  view.append(el("div", wide ? { style: grid } : {}, typed, root, chooses, said));
+  set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em; max-width: none` });
+  view.append(el("div", wide ? { style: grid } : {}, typed, root, chooses), said);
   translate(false);
   expose(() => ({ words, step: steps[step], ...found, chosen, attended: attended() }));
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=translator]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=translator]")) begin(figure, draw);
 })();

@@ -1,6 +1,6 @@
 (() => {
-function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, more, slider,
-  expose }) {
+function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices, toggle, more,
+  slider, expose }) {
   const { tokens, documents, sinks, block } = data;
   const n = tokens.length;
   const all = [...tokens.keys()];
@@ -46,7 +46,7 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, mo
     return found;
   }
 
-  const side = 24, left = 54, top = 56;
+  const side = viewWidth < 600 ? 21 : 24, left = 54, top = 52;
   const label = (x, y, text, style, anchor = "middle") =>
     svg("text", { x, y, "text-anchor": anchor, style: `font-size: 13px; ${style}` }, text);
   const slanted = (x, y, text) => svg("text", { "data-sym": "k",
@@ -54,15 +54,17 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, mo
   function cellAt(i, j) {
     const [x, y] = [left + side * j, top + side * i];
     const box = svg("rect", { x, y, width: side, height: side, stroke: "var(--faint)" });
-    const cross = svg("path", { d: `M${x + 8} ${y + 8}l8 8m0 -8l-8 8`, stroke: "var(--soft)",
-      "stroke-width": 1, opacity: 0.4 });
-    const ring = svg("circle", { cx: x + 12, cy: y + 12, r: 5 });
+    const [half, full] = [side / 2, side];
+    const lines = `M${x} ${y + half}l${half} ${-half}M${x} ${y + full}l${full} ${-full}`
+      + `M${x + half} ${y + full}l${half} ${-half}`;
+    const hatch = svg("path", { d: lines, stroke: "var(--faint)", fill: "none" });
+    const ring = svg("circle", { cx: x + half, cy: y + half, r: 5 });
     const looks = { style: "cursor: pointer", onclick: () => choose(i) };
-    return { node: svg("g", looks, box, cross, ring), box, cross, ring };
+    return { node: svg("g", looks, hatch, box, ring), box, hatch, ring };
   }
   const cells = all.map((i) => all.map((j) => cellAt(i, j)));
   const sides = all.map((i) =>
-    set(label(left - 6, top + side * i + 17, tokens[i], "", "end"), { "data-sym": "q" }));
+    set(label(left - 6, top + side * i + side / 2 + 5, tokens[i], "", "end"), { "data-sym": "q" }));
   const tops = all.map((j) => slanted(left + side * j + 14, top - 6, tokens[j]));
   const row = svg("rect", { "data-sym": "q", x: left, width: side * n, height: side,
     fill: "none", stroke: "var(--q)", "stroke-width": 2.5 });
@@ -76,22 +78,29 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, mo
     ...cells.flat().map((c) => c.node), ...breaks, ...sides, ...tops, row);
 
   const icon = (mark) => svg("svg", { width: 18, height: 18, viewBox: "0 0 18 18" }, mark);
-  const square = svg("rect", { x: 1, y: 1, width: 16, height: 16, "fill-opacity": 0.65 });
+  const square = (hue) => svg("rect", { x: 1, y: 1, width: 16, height: 16, "fill-opacity": 0.65,
+    fill: `var(--${hue})` });
   const circled = { cx: 9, cy: 9, r: 5, fill: "none", stroke: "var(--neutral)", "stroke-width": 2 };
-  const crossed = { d: "M5 5l8 8m0 -8l-8 8", stroke: "var(--soft)", "stroke-width": 1.2 };
+  const framed = svg("rect", { x: 1, y: 1, width: 16, height: 16, fill: "none",
+    stroke: "var(--faint)" });
+  const hatched = svg("path", { d: "M1 9l8 -8M1 17l16 -16M9 17l8 -8", stroke: "var(--edge)" });
   const marks = [
-    ["attends to it", set(square, { fill: "var(--neutral)" })],
-    ["through layers", svg("circle", circled)],
-    ["not at all", svg("path", crossed)],
+    ["attends", square("neutral")],
+    ["future", square("rose")],
+    ["via layers", svg("circle", circled)],
+    ["never", svg("g", {}, framed, hatched)],
   ];
   const entry = ([says, mark]) =>
     el("span", { style: "display: inline-flex; align-items: center; gap: 5px" }, icon(mark), says);
-  const legend = el("div", { class: "row", style: "font-size: 13px; margin-block: 0.3rem" },
+  const legend = el("div", { class: "row", 
+    style: "font-size: 13px; margin-block: 0.3rem; gap: 0.2rem 0.7rem" },
     ...marks.map(entry));
 
   const x = (j) => 34 + 27 * j;
-  const y = (l) => 128 - (104 * l) / layers;
-  const tower = svg("svg", { width: 346, height: 191, viewBox: "0 0 346 191", "aria-hidden": true,
+  const deep = viewWidth < 600 ? 88 : 220;
+  const y = (l) => deep + 24 - (deep * l) / layers;
+  const tower = svg("svg", { width: 346, height: deep + 87, viewBox: `0 0 346 ${deep + 87}`,
+    "aria-hidden": true,
     style: "flex: none" });
   function drawPairs(mask, found) {
     const line = (i, j, l) => svg("path", { d: `M${x(i)} ${y(l)}L${x(j)} ${y(l - 1)}`,
@@ -138,10 +147,10 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, mo
       showCell(cell, mask[i][j], far.includes(j), j > i ? "rose" : "neutral"));
     set(sides[i], { "font-weight": i === query ? 700 : 400 });
   }
-  function showCell({ box, cross, ring }, allowed, reached, hue) {
+  function showCell({ box, hatch, ring }, allowed, reached, hue) {
     const shade = `color-mix(in srgb, var(--${hue}) 65%, transparent)`;
     set(box, { fill: allowed ? shade : "transparent" });
-    set(cross, { visibility: allowed || reached ? "hidden" : "visible" });
+    set(hatch, { visibility: allowed || reached ? "hidden" : "visible" });
     set(ring, { visibility: !allowed && reached ? "visible" : "hidden", fill: "none",
       stroke: "var(--neutral)", "stroke-width": 2 });
   }
@@ -209,5 +218,5 @@ function draw({ view, data, el, svg, set, plural, said, say, choices, toggle, mo
       reached: all.map((i) => reachedBy(mask, i)) };
   });
 }
-for (const figure of document.querySelectorAll("figure[data-drawing=window_board]")) draw(stage(figure));
+for (const figure of document.querySelectorAll("figure[data-drawing=window_board]")) begin(figure, draw);
 })();
