@@ -200,6 +200,10 @@ BIAS: list[Bug] = [
                 "the bias is ignored where its numbers are finite",
                 lambda scores, bias, scale: scores * scale,
             ),
+            "bias.transposed": (
+                "the bias of query i and key j is added to the score of query j and key i",
+                lambda scores, bias, scale: scores * scale + bias.mT,
+            ),
             "bias.multiplied": (
                 "the bias is multiplied with the scores, not added",
                 lambda scores, bias, scale: scores * scale * bias,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,14 @@ from attention_checks.pipeline import Bug
 from attention_checks.subjects.layer import SEQUENCES, Diagnosis, Layer, Observed, no_module
 from attention_checks.trace import Trace, trace_layer
 from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
-from attention_checks.trace.guesses import named_choices, possible_gates
+from attention_checks.spec import Contract
+from attention_checks.trace.guesses import (
+    as_keywords,
+    joined_choices,
+    named_choices,
+    owners_of,
+    possible_choices,
+)
 from attention_checks.trace.rotating import agrees_with_rotation, name_rotation_bug
 
 Bugs = tuple[Bug, ...] | None  # what is wrong; () for nothing, None if nothing known fits
@@ -114,11 +121,38 @@ def _guesses(layer: Layer) -> Iterator[tuple[str, Layer, bool]]:
         for name, scale in scales:
             told = f"{_told(choices)}; its scale was taken from {name}"
             yield told, _declaring(parts, scale=scale), False
-    if layer.contract.gate is None and layer.observed.trace is not None:
-        gates = [*possible_gates(module, layer.observed.trace.unrecognised, layer.n_heads)]
-        if len(gates) == 1:
-            choices["gate"] = gates[0]
-            yield _told(choices), _declaring(parts, gate=gates[0]), False
+    for more in _of_parts(layer, choices):
+        yield _told(more), _declaring(layer, **more), False
+
+
+def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    "What its other parts may be declared as, beside what names suggest; numbers must confirm it."
+    trace, said = layer.observed.trace, layer.contract
+    if trace is None:
+        return
+    named = Contract(**choices).parts
+    h, told = layer.n_heads or 0, [name for names in trace.names.values() for name in names]
+    owners = owners_of(layer.module, trace.unrecognised, told)
+    found = [
+        [_beside(said, each) for each in possible_choices(layer.module, name, h, trace.inner)]
+        for name in owners
+        if name not in named
+    ]
+    for more in joined_choices([[choices], *found] if choices else found):
+        if any(more.keys() - choices.keys()):
+            yield more
+
+
+def _beside(said: Contract, choices: dict[str, Any]) -> dict[str, Any]:
+    "Choices but for those that were declared; what was declared of some roles stays."
+    more = {}
+    for key, value in choices.items():
+        known = getattr(said, key)
+        if not known:
+            more[key] = value
+        elif isinstance(known, Mapping) and not known.keys() & value.keys():
+            more[key] = {**known, **value}
+    return more
 
 
 def fewest_bugs(
@@ -134,9 +168,7 @@ def fewest_bugs(
 
 def _told(choices: dict[str, Any]) -> str:
     "Say what was found out, as it may be declared."
-    return "not declared, and found by trying: " + ", ".join(
-        f"{name}={value!r}" for name, value in choices.items()
-    )
+    return f"not declared, and found by trying: {as_keywords(choices)}"
 
 
 def _declaring(layer: Layer, **choices: Any) -> Layer:

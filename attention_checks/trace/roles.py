@@ -43,6 +43,9 @@ def find_projections(
     "Find the projections of a layer, by their names unless they were declared."
     leaves = _leaves(layer, _wraps(layer, call))
     if declared:
+        q = declared.get("q", "")
+        if q and q == declared.get("k") == declared.get("v"):  # one matrix for all three
+            declared = {"qkv": q, **{r: n for r, n in declared.items() if r not in "qkv"}}
         return _declared(layer, leaves, declared)
     bare = _bare(layer, leaves)
     inward = [name for name, (role, _) in bare.items() if role != "out"]
@@ -159,10 +162,12 @@ def _steps(a: str, b: str) -> int:
 def _bare(layer: nn.Module, leaves: dict[str, nn.Module]) -> dict[str, tuple[str, nn.Parameter]]:
     "Matrices that are parameters of their own, used as x @ W, by name: role and matrix."
     own = [(name, p, role_of(name)) for name, p in layer.named_parameters()]
+    if "out" in map(role_of, leaves):  # a matrix of that name mixes heads
+        own = [row for row in own if row[2] != "out"]
     told, found = {"q", "k", "qkv"} & {role for _, _, role in own}, {}
     for name, p, role in own:
         if (
-            role == "out"
+            (role == "out" or role is None and not biased_role(name))
             and not told
             and (p.ndim == 2 and 3 * min(p.shape) == max(p.shape) or p.ndim == 3 == len(p))
         ):

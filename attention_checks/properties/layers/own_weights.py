@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch.nn as nn
 from torch import Tensor
 
@@ -17,7 +15,7 @@ from attention_checks.subjects.layer import SEQUENCES, Layer, no_module
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, named_end
 from attention_checks.trace.diagnosis import fewest_bugs, ignores_order, trace_of
-from attention_checks.trace.guesses import is_norm, possible_gates
+from attention_checks.trace.guesses import as_keywords, owners_of, possible_choices
 from attention_checks.trace.rotating import agrees_with_rotation
 
 
@@ -177,32 +175,18 @@ def _gives_its_value(layer: Layer) -> bool:
     return attempt(agrees) is not False
 
 
-def _keyword_of(layer: Layer, trace: Trace, name: str) -> str:
-    "The keyword that may declare a part, by what it is; empty if none does."
-    h = layer.n_heads or 0
-    tensors = [*layer.module.named_parameters(), *layer.module.named_buffers()]
-    part: Any = (dict(layer.module.named_modules()) | dict(tensors)).get(name)
-    if "norm" in type(part).__name__.lower():
-        role = "k" if "k" in name.rpartition(".")[2].lower() else "q"
-        of_heads = h and sum(p.numel() for p in part.parameters()) <= 2 * trace.across // h
-        return f"norms={{'{role}': '{name}'}}" if of_heads or is_norm(name) else ""
-    if isinstance(part, nn.Embedding):
-        return f"bias='{name}'" if part.embedding_dim == h else ""
-    if isinstance(part, Tensor) and h in part.shape and part.numel() > h:
-        return f"bias='{name}'"
-    if [*possible_gates(layer.module, trace.unrecognised, h)] != [name]:
-        return ""
-    if isinstance(part, Tensor) and POSITIONS.search(name):
-        return f"bias='{name}'"
-    return f"gate='{name}'" if isinstance(part, nn.Linear) else f"sinks='{name}' or gate='{name}'"
-
-
 def _undeclared(layer: Layer, trace: Trace) -> list[str]:
-    "Name the parts that are no projection, each with the keyword that may declare it."
-    names = [n for n in trace.unrecognised if n.rpartition(".")[0] not in trace.unrecognised]
-    keywords = ((name, _keyword_of(layer, trace, name)) for name in names)
+    "Name the parts that are no projection, each with the keywords that may declare it."
+    told = [name for names in trace.names.values() for name in names]
+    declare = {
+        name: possible_choices(layer.module, name, layer.n_heads or 0, trace.inner)
+        for name in owners_of(layer.module, trace.unrecognised, told)
+    }
     return [
-        f"{n}: declare {how}" if how else f"{n}, which no keyword declares" for n, how in keywords
+        f"{name}: declare {' or '.join(map(as_keywords, several))}"
+        if several
+        else f"{name}, which no keyword declares"
+        for name, several in declare.items()
     ]
 
 
@@ -246,7 +230,8 @@ def _agrees_without_x(layer: Layer, trace: Trace) -> bool:
 def _with_residual(layer: Layer, got: Tensor, want: Tensor) -> str:
     "What is said of a residual; Broken where it is not promised. A self-attention may be a block."
     name = next((name for name, _ in settings_of(layer.module, "residual")), "")
-    if layer.only_attention or layer.other is not None and not name:
+    in_a_block = bool(name) or any("norm" in type(m).__name__.lower() for m in layer.parts)
+    if layer.only_attention or layer.other is not None and not in_a_block:
         raise Broken(first_difference(got, want), known("project.residual"))
     return "a residual is in it: x is added" + (f" ({name})" if name else "")
 
