@@ -358,6 +358,12 @@ class Contract:
         return {name for name in named if isinstance(name, str)}
 
     @property
+    def parts_or_numbers(self) -> bool:
+        "Return whether something is declared beside which a scale is not taken as meant."
+        several = (self.norms, self.mixing, self.prefix, self.bias, self.activation)
+        return any((*several, self.softcap, self.value_scale))
+
+    @property
     def allowed(self) -> list[int]:
         "Return the lengths that it takes, sorted; none if it takes any."
         if self.lengths is None:

@@ -94,7 +94,8 @@ def _named(
 def more_fits(trace: Trace) -> list[Callable[[Case], Bug | None]]:
     "List what is fitted where no known bug gives the numbers: each may be meant."
     factor = partial(fitted_factor, declared=trace.contract.value_scale or 1.0)
-    return [factor, fitted_activation, *([] if trace.contract.norms else [fitted_cosine])]
+    normed = trace.contract.norms or trace.unrecognised
+    return [factor, fitted_activation, *([] if normed else [fitted_cosine])]
 
 
 def _end_of(trace: Trace, case: Case) -> Bug | None:

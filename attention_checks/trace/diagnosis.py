@@ -121,12 +121,12 @@ def _guesses(layer: Layer) -> Iterator[tuple[str, Layer, bool]]:
         for name, scale in scales:
             told = f"{_told(choices)}; its scale was taken from {name}"
             yield told, _declaring(parts, scale=scale), False
-    for more in _of_parts(layer, choices):
-        yield _told(more), _declaring(layer, **more), False
+    for more, alone in _of_parts(layer, choices):
+        yield _told(more), _declaring(layer, **more), alone
 
 
-def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    "What its other parts may be declared as, beside what names suggest; numbers must confirm it."
+def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:
+    "What its other parts may be declared as, beside what names suggest; is it the only way?"
     trace, said = layer.observed.trace, layer.contract
     if trace is None:
         return
@@ -138,9 +138,10 @@ def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[dict[str, Any]]
         for name in owners
         if name not in named
     ]
-    for more in joined_choices([[choices], *found] if choices else found):
-        if any(more.keys() - choices.keys()):
-            yield more
+    only = all(len(each) == 1 for each in found)
+    for i, more in enumerate(joined_choices([[choices], *found] if choices else found)):
+        if more.keys() - choices.keys():
+            yield more, only and i == 0
 
 
 def _beside(said: Contract, choices: dict[str, Any]) -> dict[str, Any]:

@@ -108,16 +108,23 @@ def possible_choices(
     return _of_parameter(part, name, h, width) if isinstance(part, Tensor) else []
 
 
+def _role(name: str) -> str:
+    "Whether a name begins or ends with that of queries, keys or values: its first letter."
+    match = _ROLE.search(name.rpartition(".")[2])
+    return match[0].strip("_")[0].lower() if match else ""
+
+
 def _of_module(part: nn.Module, name: str, h: int, width: int) -> list[Choices]:
     "What a module may be declared as."
     kind, wide = type(part).__name__.lower(), sum(p.numel() for p in part.parameters())
     weight = getattr(part, "weight", None)
     if "norm" in kind:
-        role = _ROLE.search(name.rpartition(".")[2])
-        inner = {"norms": {"out": name}}
-        if is_norm(name) or h and 0 < wide <= 2 * width // h and role:
-            inner = {"norms": {(role[0].strip("_")[0].lower() if role else "q"): name}}
-        return [inner]
+        role = "q" if is_norm(name) else ""
+        role = _role(name) or role
+        if role in ("q", "k"):
+            return [{"norms": {role: name}}]
+        of_heads = h and 0 < wide <= 2 * width // h
+        return [{"norms": {each: name}} for each in (("q", "k", "out") if of_heads else ("out",))]
     if not wide:
         return [{"activation": name}] if type(part).__module__ in _FUNCTIONS else []
     if h > 1 and isinstance(weight, Tensor) and weight.squeeze().shape == (h, h):
@@ -129,8 +136,7 @@ def _of_module(part: nn.Module, name: str, h: int, width: int) -> list[Choices]:
 
 def _of_parameter(part: Tensor, name: str, h: int, width: int) -> list[Choices]:
     "What a parameter may be declared as."
-    last, d = name.rpartition(".")[2], width // h if h else 0
-    role = (_ROLE.search(last) or [""])[0].strip("_")[:1].lower()
+    last, d, role = name.rpartition(".")[2], width // h if h else 0, _role(name)
     if part.numel() == h and POSITIONS.search(name):
         return [{"bias": name}]
     if part.numel() in (1, h):

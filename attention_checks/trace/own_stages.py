@@ -154,7 +154,9 @@ def _own_bias(
         at = torch.arange(n)
         found = [_per_head(-part.flatten().abs() * (at[:, None] - at).abs()[..., None], n)]
     else:
-        found = [_per_head(each, n) for each in _tables(layer, read, n)]
+        longest = bare and part.ndim > 2 and part.shape[:2] != (n, n)
+        read = part[..., :n, :n] if longest else read  # of the longest sequence
+        found = [_per_head(each, n) for each in (read, *_tables(layer, part if bare else read, n))]
     if bare and part.ndim == 2 and not any(each is not None for each in found):
         found = [_per_head(_by_distance(part, n, once), n)]
     if biases := [bias for bias in found if bias is not None]:
@@ -173,13 +175,10 @@ def _adding(bias: Tensor) -> Step:
 
 
 def _tables(layer: nn.Module, read: Any, n: int) -> Iterator[Tensor]:
-    "Ways to read a bias of n positions: as it is, by a buffer of indices, on a grid."
+    "Ways to look up a bias of n positions: by a buffer of indices, on a grid."
     if not isinstance(read, Tensor) or not read.is_floating_point():
         return
-    read = as_float(read)
-    longer = read.ndim > 2 and min(read.shape[-2:]) >= n and read.shape[:2] != (n, n)
-    yield read[..., :n, :n] if longer else read
-    table = read.squeeze()
+    table = as_float(read).squeeze()
     if table.ndim > 1:
         rows = table.T if table.ndim == 2 and len(table) < table.shape[1] else table.flatten(0, -2)
         for indices in _indices(layer, n, len(rows)):
@@ -318,13 +317,22 @@ def tables_of(layer: nn.Module) -> list[Tensor]:
         for v in [*vars(m).values(), *m._buffers.values()]
         if isinstance(v, Tensor)
     ]
-    kept = [t[1].angle() if t.is_complex() and t.ndim == 2 and len(t) > 1 else t for t in kept]
     kept = [
         t.detach().float()
         for t in kept
         if t.ndim == 1 and 0 < len(t) < 1000 and t.is_floating_point()
     ]
     return [t for t in kept if ((t >= 0) & (t <= 1)).all()]
+
+
+def kept_by(
+    layer: nn.Module,  # any layer
+    n: int,  # positions
+) -> list[list[Tensor]]:  # of each module
+    "List the tables that a layer keeps, for the first positions."
+    kept = [[*m._buffers.values(), *vars(m).values()] for m in layer.modules()]
+    tables = [[t for t in some if isinstance(t, Tensor) and t.ndim == 2] for some in kept]
+    return [[t.detach().cpu()[:n] for t in some if len(t) >= n] for some in tables]
 
 
 def rotations_in(seen: list[list[Tensor]]) -> list[Tensor]:

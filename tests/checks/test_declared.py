@@ -398,12 +398,12 @@ def plain(q, k, v, more=0):
         (
             nn.Parameter(torch.ones(H)),
             lambda p, x, *qkv: plain(*qkv, p[:, None, None] * torch.arange(x.shape[1])),
-            "p: declare sinks='p' or gate='p'",
+            "or sinks='p' or gate='p'",
         ),
         (
             nn.Parameter(torch.tensor(0.3)),
             lambda p, x, q, k, v: plain(q, k, v, p * (q @ k.mT) ** 2),
-            "p, which no keyword declares",
+            "p: declare scale='p'",
         ),
     ],
 )

@@ -81,8 +81,7 @@ def _must_divide(layer: Layer, trace: Trace) -> None:
 def _beside_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:
     "The bugs but for a scale that may be meant; NotChecked, with what declares it, for it alone."
     contract = layer.contract
-    parts = (contract.norms, contract.softcap, contract.bias)
-    said = contract.scale or not layer.diagnosis.guessed and any(parts)
+    said = contract.scale or not layer.diagnosis.guessed and contract.parts_or_numbers
     scales = [bug for bug in bugs if bug.code.startswith("scale.")]
     if not trace.own or said or not scales:
         return bugs
