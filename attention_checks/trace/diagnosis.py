@@ -51,8 +51,8 @@ def diagnose(layer: Layer) -> Layer:
     if layer.observed.trace is None or plain.bugs == ():
         return replace(layer, diagnosis=plain)
     to_name = None
-    for told, guess, may_name in _guesses(layer):
-        found = _diagnosed(guess, naming=False)
+    for told, guess, may_name, usual in _guesses(layer):
+        found = _diagnosed(guess, naming=False, usual=usual)
         if found.bugs == ():
             return replace(guess, diagnosis=replace(found, remarks=(told,)))
         to_name = guess if may_name else to_name
@@ -107,22 +107,24 @@ def _traced_tokens(layer: Layer) -> int:
     return layer.n
 
 
-def _guesses(layer: Layer) -> Iterator[tuple[str, Layer, bool]]:
-    "What tells a guess; the layer as if it were declared; whether it may name a bug."
+def _guesses(layer: Layer) -> Iterator[tuple[str, Layer, bool, bool]]:
+    """What tells a guess; the layer as if it were declared; whether it may name a bug;
+    whether usual rotations are tried beside those that were seen.
+    """
     choices, module = named_choices(layer.module, layer.contract), layer.module
     parts = _declaring(layer, **choices) if choices else layer
     scales = declared_scales(module) if layer.contract.scale is None else []
     for name, scale in scales:
-        yield f"its scale was taken from {name}", _declaring(layer, scale=scale), False
+        yield f"its scale was taken from {name}", _declaring(layer, scale=scale), False, True
     if choices:
-        yield _told(choices), parts, True
+        yield _told(choices), parts, True, True
         if "norms" in choices and layer.contract.scale is None:
             scales = [("its norms: scores are not scaled again", lambda d: 1.0), *scales]
         for name, scale in scales:
             told = f"{_told(choices)}; its scale was taken from {name}"
-            yield told, _declaring(parts, scale=scale), False
+            yield told, _declaring(parts, scale=scale), False, True
     for more, alone in _of_parts(layer, choices):
-        yield _told(more), _declaring(layer, **more), alone
+        yield _told(more), _declaring(layer, **more), alone, alone
 
 
 def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:
@@ -177,7 +179,7 @@ def _declaring(layer: Layer, **choices: Any) -> Layer:
     return observe(replace(layer, contract=replace(layer.contract, **choices)))
 
 
-def _diagnosed(layer: Layer, naming: bool = True) -> Diagnosis:
+def _diagnosed(layer: Layer, naming: bool = True, usual: bool = True) -> Diagnosis:
     "What its own weights tell: without rotation, rotated, and however long its window."
     trace = layer.observed.trace
     if trace is None or not trace.projections:
@@ -188,7 +190,8 @@ def _diagnosed(layer: Layer, naming: bool = True) -> Diagnosis:
         unrotated = (
             _with_window(layer, trace, most) if windowed else _compared(layer, trace, most=most)
         )
-        bugs = _bugs_in_short(layer, trace, unrotated, naming)
+        seen = usual or trace.rotations or trace.tables  # else no usual rotation is tried
+        bugs = _bugs_in_short(layer, trace, unrotated, naming) if seen else unrotated
         if bugs == () and layer.long_n:
             bugs = _bugs_in_long(layer)
         return Diagnosis(bugs, unrotated)

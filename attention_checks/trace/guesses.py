@@ -44,25 +44,7 @@ def _softcap(layer: nn.Module) -> float | None:
     return caps[0] if len(caps) == 1 else None
 
 
-def _sinks(layer: nn.Module) -> str | None:
-    "The only vector of parameters that is named so."
-    named = [n for n, p in layer.named_parameters() if p.ndim == 1]
-    sinks = [name for name in named if name.rpartition(".")[2].startswith("sink")]
-    return sinks[0] if len(sinks) == 1 else None
-
-
-def _bias(layer: nn.Module) -> str | None:
-    "The only embedding that is named so."
-    modules = [n for n, m in layer.named_modules() if isinstance(m, nn.Embedding) and "bias" in n]
-    return modules[0] if len(modules) == 1 else None
-
-
-_NAMED: dict[str, Callable[[nn.Module], Any]] = {
-    "norms": _norms,
-    "softcap": _softcap,
-    "sinks": _sinks,
-    "bias": _bias,
-}
+_NAMED: dict[str, Callable[[nn.Module], Any]] = {"norms": _norms, "softcap": _softcap}
 
 
 def named_choices(
@@ -139,6 +121,8 @@ def _of_parameter(part: Tensor, name: str, h: int, width: int) -> list[Choices]:
     last, d, role = name.rpartition(".")[2], width // h if h else 0, _role(name)
     if part.numel() == h and POSITIONS.search(name):
         return [{"bias": name}]
+    if last.startswith("sink") and part.ndim == 1:
+        return [{"sinks": name}]
     if part.numel() in (1, h):
         warm: list[Choices] = [{"scale": name}, {"scale": name, "norms": {"q": "l2", "k": "l2"}}]
         return warm if part.numel() == 1 else [*warm, {"sinks": name}, {"gate": name}]

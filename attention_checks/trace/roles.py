@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
@@ -96,9 +97,16 @@ def _wraps(layer: nn.Module, call: Callable[[], Tensor]) -> list[str]:
     found = {
         name: m
         for name, m in found.items()
-        if role_of(name) in ("q", "k", "v", "kv") and _alone(name, m)
+        if _of_inputs(name) and _alone(name, m)
     }
     return list(watch(found, call)[1]) if found else []
+
+
+def _of_inputs(name: str) -> bool:
+    "Whether a module may be one projection of the input; 'attn' names a whole layer."
+    role = role_of(name)
+    fused = re.search("q.*k.*v", name.rpartition(".")[2])
+    return role in ("q", "k", "v", "kv") or role == "qkv" and bool(fused)
 
 
 def _alone(name: str, m: nn.Module) -> bool:
@@ -167,7 +175,7 @@ def _bare(layer: nn.Module, leaves: dict[str, nn.Module]) -> dict[str, tuple[str
     told, found = {"q", "k", "qkv"} & {role for _, _, role in own}, {}
     for name, p, role in own:
         if (
-            (role == "out" or role is None and not biased_role(name))
+            role == "out"
             and not told
             and (p.ndim == 2 and 3 * min(p.shape) == max(p.shape) or p.ndim == 3 == len(p))
         ):
