@@ -143,7 +143,7 @@ def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str,
     only = all(len(each) == 1 for each in found)
     for i, more in enumerate(joined_choices([[choices], *found] if choices else found)):
         if more.keys() - choices.keys():
-            yield more, only and i == 0
+            yield more, only and i == 0 and "gate" not in more  # one may have any function
 
 
 def _beside(said: Contract, choices: dict[str, Any]) -> dict[str, Any]:
