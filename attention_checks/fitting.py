@@ -67,7 +67,7 @@ def fitted_factor(
     declared: float = 1.0,  # the factor that it should have
 ) -> Bug | None:  # None: no factor gives it
     "Find the one factor of the context that gives the numbers that were seen."
-    none, once = (_with_end(case, lambda out, c=c: c * out) for c in (0.0, 1.0))
+    none, once = _with_end(case, torch.zeros_like), _with_end(case, lambda out: out)
     if none is None or once is None or once.shape != case.seen.shape:
         return None
     given, seen = (once - none).flatten(), (case.seen - none).flatten()
@@ -103,7 +103,10 @@ def fitted_cosine(
     "Find the factor of queries and keys of length 1 that gives the numbers that were seen."
     unit = routing(lambda q, k, v: (F.normalize(q, dim=-1), F.normalize(k, dim=-1), v))
     bug = Bug("", "", {"route": unit})
-    scaled = lambda s: (case.work._replace(scale=s), (bug,))
+
+    def scaled(number: float | Tensor) -> tuple[Work, tuple[Bug, ...]]:
+        return case.work._replace(scale=number), (bug,)
+
     number, _ = nearest_number(case, scaled, 16.0, 16.0)
     made = run(*scaled(number), stages=case.stages)
     if made is None or not alike(made.out, case.seen, case.atol):

@@ -353,7 +353,7 @@ class Contract:
     def parts(self) -> set[str]:
         "Return the names of parts of the layer that are declared beside its projections."
         several = (self.norms, self.mixing, self.prefix)
-        named = [name for some in several for name in (some or {}).values()]
+        named: list[Any] = [name for some in several for name in (some or {}).values()]
         named += [self.gate, self.bias, self.sinks, self.scale, self.activation]
         return {name for name in named if isinstance(name, str)}
 

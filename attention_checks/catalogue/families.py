@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -92,7 +93,8 @@ def mixing(
     def step(matrix: Tensor) -> Step:
         def mixed(work: Work) -> Work:
             heads = torch.einsum("hg,...gij->...hij", matrix, getattr(work, field))
-            return work._replace(**{field: heads + more})
+            changed: dict[str, Any] = {field: heads + more}
+            return work._replace(**changed)
 
         return mixed
 

@@ -221,7 +221,8 @@ def _inside(
     layer: nn.Module, parts: Parts, call: Callable[[], Tensor], x: Tensor, memory: Tensor | None
 ) -> dict[str, dict[str, Tensor]]:
     "The input of each role in the modules that hold bare matrices, as they are given it."
-    owners, given = {name.rpartition(".")[0] for name in parts.bare} - {""}, {}
+    owners = {name.rpartition(".")[0] for name in parts.bare} - {""}
+    given: dict[str, dict[str, Tensor]] = {}
     with ExitStack() as hooks, torch.no_grad():
         for name, m in layer.named_modules():
 
@@ -229,8 +230,9 @@ def _inside(
                 tensors = [*args, *kwargs.values()][:3]
                 of = (x, *(x if memory is None else memory,) * 2)
                 rows = [as_rows(as_float(t), source) for t, source in zip(tensors, of)]
-                if len(rows) == 3 and all(t is not None for t in rows):
-                    q, k, v = rows
+                found = [t for t in rows if t is not None]
+                if len(found) == 3:
+                    q, k, v = found
                     given[name] = dict(q=q, qk=q, qkv=q, k=k, kv=k, latent=k, v=v, out=q)
 
             if name in owners:

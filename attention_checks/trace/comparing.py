@@ -80,7 +80,8 @@ def _named(
     found = _fewest(right + wrong[:4]) or _fewest(filled)
     if found is not None:
         return found
-    fits = (fitted_cap, partial(_end_of, trace), *more_fits(trace))
+    fits: list[Callable[[Case], Bug | None]] = [fitted_cap, partial(_end_of, trace)]
+    fits += more_fits(trace)
     fitted = (fit(start.case) for fit in fits for start in right)
     if bug := next(filter(None, fitted), None):
         return (bug,)

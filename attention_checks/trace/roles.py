@@ -94,11 +94,7 @@ def _wraps(layer: nn.Module, call: Callable[[], Tensor]) -> list[str]:
         for name, m in layer.named_modules()
         if name and list(m.children()) and not isinstance(m, lists)
     }
-    found = {
-        name: m
-        for name, m in found.items()
-        if _of_inputs(name) and _alone(name, m)
-    }
+    found = {name: m for name, m in found.items() if _of_inputs(name) and _alone(name, m)}
     return list(watch(found, call)[1]) if found else []
 
 

@@ -1122,7 +1122,7 @@ bug("Cosines", "keys of any length", ("F.normalize(k, dim=-1)", "k"), "norm.quer
 bug("Cosines", "cosines as they are", (" * 5.0", ""), "scale.missing")
 bug("LearnsTemperature", "the exponential is forgotten", (".clamp(max=4.6052).exp()", ""), "layer.unknown")
 bug("LearnsTemperature", "the first head's for all", ("self.logit_scale.clamp", "self.logit_scale[:1].clamp"), "layer.unknown")
-bug("ScalesAfterNorms", "√d for d", (" * 8.0", " * 8.0 ** 0.5"), "scale.head_constant")
+bug("ScalesAfterNorms", "√d for d", (" * 8.0", " * 8.0 ** 0.5"), "scale.multiplied")
 bug("MixesHeads", "scores are not mixed", (', self.pre)', ', torch.eye(3))'), "choice.missing")
 bug("MixesHeads", "mixed over the queries' heads twice", ("weights @ v", "weights @ v.roll(1, 2)"), "route.values_shifted")
 misuse("BendsTheContext", "believed to be usual", "context.activated", args=PLAIN)
