@@ -13,7 +13,7 @@ import torch.nn as nn
 
 _AFFIX = (
     "to|w|fc|lin(?:ear)?s?|proj(?:ection|ections)?|layers?|weights?|matrix|mat|net|transform"
-    "|dense|func|fn"
+    "|dense|func|fn|conv(?:1d|2d)?"
 )
 _ROLES = {
     name: role
@@ -31,8 +31,8 @@ _ROLES = {
 }
 _ROLES[""] = "out"  # a bare "proj"
 _BIAS = re.compile(
-    r"^b_?(q|k|v|o|out)$"
-    r"|^(q|k|v|o|out|in_proj|query|key|value|output)_?(proj_?)?b(ias)?$",
+    r"^b_?(q|k|v|o|out|in)$"
+    r"|^(q|k|v|o|out|in|in_proj|query|key|value|output)_?(proj_?)?b(ias)?$",
     re.I,
 )
 
@@ -45,6 +45,8 @@ def role_of(
     if not parts or not (name := parts[-1].lower().replace("_", "")):
         return None
     bare = name if name in _ROLES else re.sub(rf"^(?:{_AFFIX})+|(?:{_AFFIX})+$", "", name)
+    if not bare and "conv" in name:
+        return None
     if not bare:  # query.linear: the module around it tells
         outer = role_of(".".join(parts[:-1]))
         if outer in ("q", "k", "v", "kv"):
@@ -60,7 +62,7 @@ def biased_role(
     if not match:
         return None
     name = (match[1] or match[2]).lower()
-    return "in" if name == "in_proj" else _ROLES.get(name)
+    return "in" if name in ("in", "in_proj") else _ROLES.get(name)
 
 
 HEADS = (

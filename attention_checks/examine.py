@@ -92,7 +92,7 @@ def examine(
     tried = _each(properties)
     broken = [(each.name, each.error) for each in tried if isinstance(each.error, Broken)]
     failed, skipped = _without(skip, _settled(broken, _recognised(broken, recognise)))
-    compared = next((each.compares for each in tried if each.compares and not each.error), "")
+    compared = next((each.compares for each in tried if each.compares and _agrees(each, skip)), "")
     report = Report(
         subject=subject,
         passed=tuple(each.name for each in tried if not each.error),
@@ -129,6 +129,14 @@ def _each(properties: Iterable[tuple[Any, ...]]) -> list[_Tried]:
             if isinstance(e, Broken) and (len(tried) == 1 or e.last):
                 break
     return tried
+
+
+def _agrees(tried: _Tried, skip: Collection[str]) -> bool:
+    "Return whether numbers agree, or but for a bug that is no failure here and explains them."
+    e = tried.error
+    if not isinstance(e, Broken):
+        return e is None
+    return not e.symptom and all(bug.code in skip for bug in e.bugs)
 
 
 def _note(tried: _Tried) -> Note | None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from attention_checks.catalogue import known
+from attention_checks.catalogue.families import ACTIVATIONS
 from attention_checks.catalogue.grouped_heads import CAPPED
+from attention_checks.catalogue.self_attention import mixing, routing
 from attention_checks.pipeline import Bug, Work, run
 from attention_checks.search import Case, alike
 
@@ -22,7 +27,7 @@ def nearest_number(
 ) -> tuple[float, float]:  # the number, and how far the output is then
     "Fit a number: with which one the stages come nearest to the output, and at which distance."
     best, off = centre, torch.tensor([torch.inf])
-    for _ in range(40):
+    for step in range(40):
         numbers = best + width * torch.linspace(-1, 1, 33)
         work, bugs = make(numbers.view(-1, 1, 1, 1, 1))
         made = run(work, bugs, stages=case.stages)
@@ -30,6 +35,8 @@ def nearest_number(
             break
         off = (made.out - case.seen).flatten(1).norm(dim=1)
         best, width = float(numbers[off.argmin()]), 0.6 * width
+        if step == 8 and off.min() > 0.2 * case.seen.norm():
+            break  # no number comes near
     return best, float(off.min())
 
 
@@ -53,3 +60,55 @@ def fitted_cap(
         if alike(plain.out, case.seen, case.atol)
         else CAPPED.about(cap=f"{abs(number) + 1e-3:.3g}")
     )
+
+
+def fitted_factor(
+    case: Case,  # what was seen
+    declared: float = 1.0,  # the factor that it should have
+) -> Bug | None:  # None: no factor gives it
+    "Find the one factor of the context that gives the numbers that were seen."
+    none, once = _with_end(case, torch.zeros_like), _with_end(case, lambda out: out)
+    if none is None or once is None or once.shape != case.seen.shape:
+        return None
+    given, seen = (once - none).flatten(), (case.seen - none).flatten()
+    factor = float(seen @ given / (given @ given).clamp(min=1e-9))
+    made = _with_end(case, lambda out: factor * out)
+    wrong = abs(factor) > 1e-3 and not math.isclose(factor, 1, rel_tol=1e-3)
+    if not wrong or made is None or not alike(made, case.seen, case.atol):
+        return None
+    return known("values.scaled", found=f"{factor:.4g}", value=f"{declared * factor:.4g}")
+
+
+def fitted_activation(
+    case: Case,  # what was seen
+) -> Bug | None:  # None: no usual function gives it
+    "Find the function of the context that gives the numbers that were seen."
+    for name in ACTIVATIONS:
+        made = _with_end(case, getattr(F, name))
+        if made is not None and alike(made, case.seen, case.atol):
+            return known("context.activated", name=name)
+    return None
+
+
+def _with_end(case: Case, f: Callable[[Tensor], Tensor]) -> Tensor | None:
+    "What comes of a context that is changed before heads are merged; None if it does not fit."
+    changed = Bug("", "", {"mix": mixing(lambda out, _: f(out))})
+    made = run(case.work, [changed], stages=case.stages)
+    return None if made is None else made.out
+
+
+def fitted_cosine(
+    case: Case,  # what was seen
+) -> Bug | None:  # None: no factor gives it
+    "Find the factor of queries and keys of length 1 that gives the numbers that were seen."
+    unit = routing(lambda q, k, v: (F.normalize(q, dim=-1), F.normalize(k, dim=-1), v))
+    bug = Bug("", "", {"route": unit})
+
+    def scaled(number: float | Tensor) -> tuple[Work, tuple[Bug, ...]]:
+        return case.work._replace(scale=number), (bug,)
+
+    number, _ = nearest_number(case, scaled, 16.0, 16.0)
+    made = run(*scaled(number), stages=case.stages)
+    if made is None or not alike(made.out, case.seen, case.atol):
+        return None
+    return known("scores.cosine", found=f"{number:.4g}")

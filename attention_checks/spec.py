@@ -36,8 +36,11 @@ def _one_of(*choices: str) -> Expect:
 
 
 def _scale(name: str, value: Any) -> None:
-    "Expect a number, or a function of the width of a head that gives one."
-    expect_scale(value(16) if callable(value) else value)
+    "Expect a number, a function of the width of a head that gives one, or a parameter's name."
+    if isinstance(value, str):
+        _attribute(name, value)
+    else:
+        expect_scale(value(16) if callable(value) else value)
 
 
 def _positive(name: str, value: Any) -> None:
@@ -45,6 +48,12 @@ def _positive(name: str, value: Any) -> None:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not 0 < value < math.inf:
         raise ValueError(f"{name}: expected a number above 0; got {value!r}")
+
+
+def _number(name: str, value: Any) -> None:
+    "Expect a number other than 0."
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value:
+        raise ValueError(f"{name}: expected a number other than 0; got {value!r}")
 
 
 def _size(name: str, value: Any) -> None:
@@ -169,7 +178,7 @@ def _choice(
     expect: Expect,
     help: str,
     *checks: str,  # which read it
-    of_functions: Callable[[Any], bool] | None = None,  # which values layers do not read
+    of_functions: Callable[[Any], bool | None] | None = None,  # is it theirs? None: all take it
 ) -> Any:
     "Return a field of the spec: its guard, its help, and who reads it."
     named = {"expect": expect, "help": help, "checks": checks, "of_functions": of_functions}
@@ -180,8 +189,12 @@ def _choice(
 class Contract:
     "Hold what a design may choose, as its author declares it; each field is a keyword of a check."
 
-    scale: float | Callable[[int], float] | None = _choice(
-        None, _scale, "factor of the scores (default: 1/√d_k)", *_ATTENTION, _RANKS
+    scale: float | str | Callable[[int], float] | None = _choice(
+        None,
+        _scale,
+        "factor of the scores (default: 1/√d_k); of a layer also the parameter that gives it",
+        *(*_ATTENTION, _RANKS),
+        of_functions=lambda value: False if isinstance(value, str) else None,
     )
     softcap: float | None = _choice(
         None, _positive, "scores become softcap · tanh(scores / softcap)", *_ATTENTION, _RANKS
@@ -190,7 +203,32 @@ class Contract:
         None, _named(*ROLES), "the layer's part in each role: q=W_query", *_LAYERS
     )
     norms: Mapping[str, str] | None = _choice(
-        None, _named("q", "k"), "the norms of queries and keys: q=q_norm", *_LAYERS
+        None,
+        _named("q", "k", "out"),
+        "the norms of queries, keys and the context: q=q_norm, out=norm; l2: to length 1, as a"
+        " parameter, which multiplies that",
+        *_LAYERS,
+    )
+    mixing: Mapping[str, str] | None = _choice(
+        None,
+        _named("scores", "weights"),
+        "what mixes heads before or after the softmax: scores=mix",
+        *_LAYERS,
+    )
+    prefix: Mapping[str, str] | None = _choice(
+        None,
+        _named("k", "v", "kv"),
+        "learned keys and values beside those of tokens: kv=mem_kv",
+        *_LAYERS,
+    )
+    value_scale: float | None = _choice(
+        None, _number, "factor of the values, or of the weights (default: 1)", *_LAYERS
+    )
+    activation: str | None = _choice(
+        None,
+        _attribute,
+        "what is applied to the context before its projection: a module, or gelu, silu, …",
+        *_LAYERS,
     )
     sinks: int | str = _choice(
         0,
@@ -209,7 +247,7 @@ class Contract:
         "what is added to the scores: of a layer the part that gives it; of a function"
         " bias(n_heads, n_q, n_k) → (h, n_q, n_k)",
         *_ATTENTION,
-        of_functions=callable,
+        of_functions=lambda value: None if callable(value) else False,
     )
     mask: str | bool | tuple[str, str] | None = _choice(
         None,
@@ -312,14 +350,24 @@ class Contract:
         d: int,  # width of a head
     ) -> float:
         "Return the right factor of the scores."
+        if isinstance(self.scale, str):  # a stage of its own multiplies by the parameter
+            return 1.0
         declared_scale = self.scale(d) if callable(self.scale) else self.scale
         return d**-0.5 if declared_scale is None else float(declared_scale)
 
     @property
     def parts(self) -> set[str]:
         "Return the names of parts of the layer that are declared beside its projections."
-        named = [*(self.norms or {}).values(), self.gate, self.bias, self.sinks]
+        several = (self.norms, self.mixing, self.prefix)
+        named: list[Any] = [name for some in several for name in (some or {}).values()]
+        named += [self.gate, self.bias, self.sinks, self.scale, self.activation]
         return {name for name in named if isinstance(name, str)}
+
+    @property
+    def parts_or_numbers(self) -> bool:
+        "Return whether something is declared beside which a scale is not taken as meant."
+        several = (self.norms, self.mixing, self.prefix, self.bias, self.activation)
+        return any((*several, self.softcap, self.value_scale))
 
     @property
     def allowed(self) -> list[int]:
@@ -407,9 +455,8 @@ def readers_of(
 ) -> list[str]:
     "Return the checks that read this value of a choice."
     checks, of_functions = (_ROWS[name].metadata[key] for key in ("checks", "of_functions"))
-    if of_functions is None:
-        return list(checks)
-    return [check for check in checks if (check not in _LAYERS) is of_functions(value)]
+    theirs = None if of_functions is None else of_functions(value)
+    return [check for check in checks if theirs is None or (check not in _LAYERS) is theirs]
 
 
 def declared(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from attention_checks.catalogue.audit import AUDIT_SIGNS
 from attention_checks.catalogue.code import CODE_SIGNS
 from attention_checks.catalogue.distributed import DISTRIBUTED_SIGNS
+from attention_checks.catalogue.families import FAMILIES
 from attention_checks.catalogue.flash_attention import BLOCK_SIGNS, FLASH_SIGNS, blocks
 from attention_checks.catalogue.grouped_heads import GROUPED_ALL
 from attention_checks.catalogue.kv_cache import CACHE_SIGNS
@@ -46,6 +47,7 @@ _ALL: list[Bug] = [
     *RESULT_SIGNS,
     *LAYER_ALL,
     *GROUPED_ALL,
+    *FAMILIES,
     *CACHE_SIGNS,
     *AUDIT_SIGNS,
     *DISTRIBUTED_SIGNS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from itertools import islice, product
 from typing import Any, NamedTuple
 
@@ -11,12 +12,13 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
+from attention_checks.catalogue.families import Way
 from attention_checks.catalogue.layers import untransposed
 from attention_checks.catalogue.local_attention import Reach
 from attention_checks.conventions import biased_role
-from attention_checks.pipeline import Bug, Step
+from attention_checks.pipeline import Bug
 from attention_checks.spec import Contract
-from attention_checks.trace.own_stages import own_gate, own_stages, rotations_in, tables_of
+from attention_checks.trace.own_stages import own_gate, kept_by, own_stages, rotations_in, tables_of
 from attention_checks.trace.roles import ASKED, Parts, find_projections, sources, unrecognised_in
 from attention_checks.trace.watching import OneCall, as_float, as_rows, handing, used_of, watch
 
@@ -40,7 +42,8 @@ class Trace(NamedTuple):
     names: dict[str, list[str]]  # role → names
     unrecognised: list[str]  # modules and parameters that are none of them
     tables: list[Tensor]  # vectors that it keeps, perhaps frequencies of a rotation, (d,)
-    own: Mapping[str, tuple[Step, list[Bug]]]  # stages of its own, such as a soft cap; their bugs
+    own: Mapping[str, Way]  # stages of its own, such as a soft cap; their bugs
+    owns: list[dict[str, Way]] = [{}]  # all that may be meant; `own` is one of them
     rotations: list[Tensor] = []  # complex numbers that may rotate pairs of features, (n, pairs)
     gate: Tensor | None = None  # of the context, before its activation, (b, n, h | width)
     contract: Contract = Contract()  # what was declared of it
@@ -113,8 +116,9 @@ def trace_layer(
     silent = _silent(parts, outs)
     used = used_of(layer, silent | {n: p for n, (_, p) in parts.bare.items()}, x, call)
     read = [name for name in used if name in silent]
-    ways = _ways(_given(layer, parts, outs, read, sources(x, memory)))
-    named = _named(parts)
+    inside = _inside(layer, parts, lambda: call(layer, x), x, memory)
+    ways = _ways(_given(layer, parts, outs, read, sources(x, memory), inside))
+    named, own = _named(parts), own_stages(layer, x, call, contract)
     return Trace(
         x=x,
         out=out,
@@ -127,8 +131,9 @@ def trace_layer(
         names=named,
         unrecognised=unrecognised_in(layer, {*parts.names, *parts.bare, *contract.parts}, read),
         tables=tables_of(layer),
-        own=own_stages(layer, x, call, contract),
-        rotations=rotations_in(handed),
+        own=own[0],
+        owns=own,
+        rotations=rotations_in(handed) or rotations_in(kept_by(layer, x.shape[1])),
         gate=own_gate(layer, x, call, contract),
         contract=contract,
         memory=memory,
@@ -192,7 +197,12 @@ def _silent(parts: Parts, outs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _given(
-    layer: nn.Module, parts: Parts, outs: Mapping[str, Any], read: list[str], of: dict[str, Tensor]
+    layer: nn.Module,
+    parts: Parts,
+    outs: Mapping[str, Any],
+    read: list[str],
+    of: dict[str, Tensor],
+    inside: Mapping[str, dict[str, Tensor]],
 ) -> list[tuple[str, _Options]]:
     "What each input projection gave, by its role: called, a bare matrix, or read without a call."
     found = [
@@ -200,11 +210,37 @@ def _given(
         for name, role in parts.names.items()
     ]
     for name, (role, p) in parts.bare.items():
-        found += _by_matrix(of, role, p, layer, name)
+        found += _by_matrix(inside.get(name.rpartition(".")[0], of), role, p, layer, name)
     for name in read:
         role = parts.names[name]
         found.append((role, _uncalled(of[role], parts.leaves[name], name)))
     return [(role, options) for role, options in found if role != "out" and options]
+
+
+def _inside(
+    layer: nn.Module, parts: Parts, call: Callable[[], Tensor], x: Tensor, memory: Tensor | None
+) -> dict[str, dict[str, Tensor]]:
+    "The input of each role in the modules that hold bare matrices, as they are given it."
+    owners = {name.rpartition(".")[0] for name in parts.bare} - {""}
+    given: dict[str, dict[str, Tensor]] = {}
+    with ExitStack() as hooks, torch.no_grad():
+        for name, m in layer.named_modules():
+
+            def note(_: nn.Module, args: Any, kwargs: Any, name: str = name) -> None:
+                tensors = [*args, *kwargs.values()][:3]
+                of = (x, *(x if memory is None else memory,) * 2)
+                rows = [as_rows(as_float(t), source) for t, source in zip(tensors, of)]
+                found = [t for t in rows if t is not None]
+                if len(found) == 3:
+                    q, k, v = found
+                    given[name] = dict(q=q, qk=q, qkv=q, k=k, kv=k, latent=k, v=v, out=q)
+
+            if name in owners:
+                hook = m.register_forward_pre_hook(note, with_kwargs=True)
+                hooks.callback(hook.remove)
+        if owners:
+            call()
+    return given
 
 
 def _at_the_end(named: dict[str, list[str]], kept: Mapping[str, Any], x: Tensor) -> Tensor | None:
@@ -238,9 +274,6 @@ def _times(x: Tensor, p: Tensor, layer: nn.Module, name: str, bias: Tensor | Non
     "The input times a bare parameter; for a square one both x @ W and x @ W.T are correct."
     d, products, p = x.shape[-1], [], as_float(p)
     with torch.no_grad():
-        if name.endswith("in_proj_weight"):
-            b = dict(layer.named_parameters()).get(name.replace("weight", "bias"))
-            return [("", F.linear(x, p, as_float(b)))]
         if p.ndim == 3 and d in p.shape[:2]:  # one matrix per head
             per_head = "bnd,hde->bnhe" if p.shape[1] == d else "bnd,dhe->bnhe"
             products = [torch.einsum(per_head, x, p).flatten(2)]
@@ -284,5 +317,5 @@ def _bias(layer: nn.Module, role: str) -> Tensor | None:
         for name, p in reversed(list(layer.named_parameters()))
         if (said := biased_role(name))
     }
-    parts = dict(zip("qkv", found["in"].chunk(3))) if "in" in found else {}
+    parts = dict(zip("qkv", found["in"].chunk(3))) | {"qkv": found["in"]} if "in" in found else {}
     return (parts | found).get(role)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 
@@ -14,7 +14,13 @@ from attention_checks.catalogue import ATTENTION, known
 from attention_checks.catalogue.grouped_heads import GROUPS
 from attention_checks.catalogue.layers import LAYER, NEVER, REPEATED, merging
 from attention_checks.catalogue.self_attention import SCALE
-from attention_checks.fitting import fitted_cap, nearest_number
+from attention_checks.fitting import (
+    fitted_activation,
+    fitted_cap,
+    fitted_cosine,
+    fitted_factor,
+    nearest_number,
+)
 from attention_checks.numbers import nearly
 from attention_checks.pipeline import Bug, Step, run
 from attention_checks.search import Case, explain
@@ -74,7 +80,9 @@ def _named(
     found = _fewest(right + wrong[:4]) or _fewest(filled)
     if found is not None:
         return found
-    fitted = (fit(start.case) for fit in (fitted_cap, partial(_end_of, trace)) for start in right)
+    fits: list[Callable[[Case], Bug | None]] = [fitted_cap, partial(_end_of, trace)]
+    fits += more_fits(trace)
+    fitted = (fit(start.case) for fit in fits for start in right)
     if bug := next(filter(None, fitted), None):
         return (bug,)
     if most == 1:
@@ -82,6 +90,13 @@ def _named(
     return _fewest(
         _gone_wrong(start, bug) for start in right[:1] for bug in (*start.more, *_FREQUENT)
     )
+
+
+def more_fits(trace: Trace) -> list[Callable[[Case], Bug | None]]:
+    "List what is fitted where no known bug gives the numbers: each may be meant."
+    factor = partial(fitted_factor, declared=trace.contract.value_scale or 1.0)
+    normed = trace.contract.norms or trace.unrecognised
+    return [factor, fitted_activation, *([] if normed else [fitted_cosine])]
 
 
 def _end_of(trace: Trace, case: Case) -> Bug | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,14 @@ from attention_checks.pipeline import Bug
 from attention_checks.subjects.layer import SEQUENCES, Diagnosis, Layer, Observed, no_module
 from attention_checks.trace import Trace, trace_layer
 from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
-from attention_checks.trace.guesses import named_choices, possible_gates
+from attention_checks.spec import Contract
+from attention_checks.trace.guesses import (
+    as_keywords,
+    joined_choices,
+    named_choices,
+    owners_of,
+    possible_choices,
+)
 from attention_checks.trace.rotating import agrees_with_rotation, name_rotation_bug
 
 Bugs = tuple[Bug, ...] | None  # what is wrong; () for nothing, None if nothing known fits
@@ -44,8 +51,8 @@ def diagnose(layer: Layer) -> Layer:
     if layer.observed.trace is None or plain.bugs == ():
         return replace(layer, diagnosis=plain)
     to_name = None
-    for told, guess, may_name in _guesses(layer):
-        found = _diagnosed(guess, naming=False)
+    for told, guess, may_name, usual in _guesses(layer):
+        found = _diagnosed(guess, naming=False, usual=usual)
         if found.bugs == ():
             return replace(guess, diagnosis=replace(found, remarks=(told,)))
         to_name = guess if may_name else to_name
@@ -100,25 +107,55 @@ def _traced_tokens(layer: Layer) -> int:
     return layer.n
 
 
-def _guesses(layer: Layer) -> Iterator[tuple[str, Layer, bool]]:
-    "What tells a guess; the layer as if it were declared; whether it may name a bug."
+def _guesses(layer: Layer) -> Iterator[tuple[str, Layer, bool, bool]]:
+    """What tells a guess; the layer as if it were declared; whether it may name a bug;
+    whether usual rotations are tried beside those that were seen.
+    """
     choices, module = named_choices(layer.module, layer.contract), layer.module
     parts = _declaring(layer, **choices) if choices else layer
     scales = declared_scales(module) if layer.contract.scale is None else []
     for name, scale in scales:
-        yield f"its scale was taken from {name}", _declaring(layer, scale=scale), False
+        yield f"its scale was taken from {name}", _declaring(layer, scale=scale), False, True
     if choices:
-        yield _told(choices), parts, True
+        yield _told(choices), parts, True, True
         if "norms" in choices and layer.contract.scale is None:
             scales = [("its norms: scores are not scaled again", lambda d: 1.0), *scales]
         for name, scale in scales:
             told = f"{_told(choices)}; its scale was taken from {name}"
-            yield told, _declaring(parts, scale=scale), False
-    if layer.contract.gate is None and layer.observed.trace is not None:
-        gates = [*possible_gates(module, layer.observed.trace.unrecognised, layer.n_heads)]
-        if len(gates) == 1:
-            choices["gate"] = gates[0]
-            yield _told(choices), _declaring(parts, gate=gates[0]), False
+            yield told, _declaring(parts, scale=scale), False, True
+    for more, alone in _of_parts(layer, choices):
+        yield _told(more), _declaring(layer, **more), alone, alone
+
+
+def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:
+    "What its other parts may be declared as, beside what names suggest; is it the only way?"
+    trace, said = layer.observed.trace, layer.contract
+    if trace is None:
+        return
+    named = Contract(**choices).parts
+    h, told = layer.n_heads or 0, [name for names in trace.names.values() for name in names]
+    owners = owners_of(layer.module, trace.unrecognised, told)
+    found = [
+        [_beside(said, each) for each in possible_choices(layer.module, name, h, trace.inner)]
+        for name in owners
+        if name not in named
+    ]
+    only = all(len(each) == 1 for each in found)
+    for i, more in enumerate(joined_choices([[choices], *found] if choices else found)):
+        if more.keys() - choices.keys():
+            yield more, only and i == 0 and "gate" not in more  # one may have any function
+
+
+def _beside(said: Contract, choices: dict[str, Any]) -> dict[str, Any]:
+    "Choices but for those that were declared; what was declared of some roles stays."
+    more = {}
+    for key, value in choices.items():
+        known = getattr(said, key)
+        if not known:
+            more[key] = value
+        elif isinstance(known, Mapping) and not known.keys() & value.keys():
+            more[key] = {**known, **value}
+    return more
 
 
 def fewest_bugs(
@@ -134,9 +171,7 @@ def fewest_bugs(
 
 def _told(choices: dict[str, Any]) -> str:
     "Say what was found out, as it may be declared."
-    return "not declared, and found by trying: " + ", ".join(
-        f"{name}={value!r}" for name, value in choices.items()
-    )
+    return f"not declared, and found by trying: {as_keywords(choices)}"
 
 
 def _declaring(layer: Layer, **choices: Any) -> Layer:
@@ -144,7 +179,7 @@ def _declaring(layer: Layer, **choices: Any) -> Layer:
     return observe(replace(layer, contract=replace(layer.contract, **choices)))
 
 
-def _diagnosed(layer: Layer, naming: bool = True) -> Diagnosis:
+def _diagnosed(layer: Layer, naming: bool = True, usual: bool = True) -> Diagnosis:
     "What its own weights tell: without rotation, rotated, and however long its window."
     trace = layer.observed.trace
     if trace is None or not trace.projections:
@@ -155,7 +190,8 @@ def _diagnosed(layer: Layer, naming: bool = True) -> Diagnosis:
         unrotated = (
             _with_window(layer, trace, most) if windowed else _compared(layer, trace, most=most)
         )
-        bugs = _bugs_in_short(layer, trace, unrotated, naming)
+        seen = usual or trace.rotations or trace.tables  # else no usual rotation is tried
+        bugs = _bugs_in_short(layer, trace, unrotated, naming) if seen else unrotated
         if bugs == () and layer.long_n:
             bugs = _bugs_in_long(layer)
         return Diagnosis(bugs, unrotated)

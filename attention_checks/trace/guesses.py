@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice, product
 from typing import Any
 
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.conventions import settings_of
+from attention_checks.conventions import POSITIONS, settings_of
 from attention_checks.spec import Contract
 
 _NORM = re.compile(
@@ -36,25 +37,7 @@ def _softcap(layer: nn.Module) -> float | None:
     return caps[0] if len(caps) == 1 else None
 
 
-def _sinks(layer: nn.Module) -> str | None:
-    "The only vector of parameters that is named so."
-    named = [n for n, p in layer.named_parameters() if p.ndim == 1]
-    sinks = [name for name in named if name.rpartition(".")[2].startswith("sink")]
-    return sinks[0] if len(sinks) == 1 else None
-
-
-def _bias(layer: nn.Module) -> str | None:
-    "The only embedding that is named so."
-    modules = [n for n, m in layer.named_modules() if isinstance(m, nn.Embedding) and "bias" in n]
-    return modules[0] if len(modules) == 1 else None
-
-
-_NAMED: dict[str, Callable[[nn.Module], Any]] = {
-    "norms": _norms,
-    "softcap": _softcap,
-    "sinks": _sinks,
-    "bias": _bias,
-}
+_NAMED: dict[str, Callable[[nn.Module], Any]] = {"norms": _norms, "softcap": _softcap}
 
 
 def named_choices(
@@ -66,15 +49,102 @@ def named_choices(
     return {name: value for name, value in found.items() if value is not None}
 
 
-def possible_gates(
+def owners_of(
     layer: nn.Module,  # any layer
-    unrecognised: list[str],  # names of what is no projection
-    n_heads: int | None,  # if known
-) -> Iterator[str]:
-    "List what may be a gate, whatever its name: a linear layer, or a number for each head."
-    parts: dict[str, Any] = {**dict(layer.named_parameters()), **dict(layer.named_modules())}
+    unrecognised: Iterable[str],  # names of what is no projection
+    told: Iterable[str],  # names of projections
+) -> list[str]:  # each once; of a network of several parts the name of the network
+    "List the largest parts of a layer that hold no projection."
+    inside = {".".join(name.split(".")[:i]) for name in told for i in range(len(name.split(".")))}
+    owners = []
     for name in unrecognised:
-        part = parts.get(name)
-        per_head = isinstance(part, Tensor) and part.numel() == n_heads
-        if per_head or isinstance(part, nn.Linear):
-            yield name
+        path = name.split(".")
+        ends = (".".join(path[: i + 1]) for i in range(len(path)))
+        owners.append(next((end for end in ends if end not in inside), name))
+    return list(dict.fromkeys(owners))
+
+
+_MEMORY = re.compile(r"mem|null|bias_[kv]$|prefix|persist|learned_[kv]", re.I)
+_ROLE = re.compile(r"^(q|k|v|query|key|value)(?=_|$)|_(q|k|v)$", re.I)
+_FUNCTIONS = (nn.modules.activation.__name__,)
+Choices = dict[str, Any]  # keyword → value
+
+
+def possible_choices(
+    layer: nn.Module,  # any layer
+    name: str,  # of a part that is no projection
+    h: int,  # heads; 0 if not known
+    width: int,  # of the context
+) -> list[Choices]:  # the likeliest first
+    "List what a part of a layer may be declared as, by its shape and its name."
+    part: Any = (dict(layer.named_parameters()) | dict(layer.named_modules())).get(name)
+    if isinstance(part, nn.Module):
+        return _of_module(part, name, h, width)
+    return _of_parameter(part, name, h, width) if isinstance(part, Tensor) else []
+
+
+def _role(name: str) -> str:
+    "Whether a name begins or ends with that of queries, keys or values: its first letter."
+    match = _ROLE.search(name.rpartition(".")[2])
+    return match[0].strip("_")[0].lower() if match else ""
+
+
+def _of_module(part: nn.Module, name: str, h: int, width: int) -> list[Choices]:
+    "What a module may be declared as."
+    kind, wide = type(part).__name__.lower(), sum(p.numel() for p in part.parameters())
+    weight = getattr(part, "weight", None)
+    if "norm" in kind:
+        role = "q" if _NORM.search(name) else ""
+        role = _role(name) or role
+        if role in ("q", "k"):
+            return [{"norms": {role: name}}]
+        of_heads = h and 0 < wide <= 2 * width // h
+        return [{"norms": {each: name}} for each in (("q", "k", "out") if of_heads else ("out",))]
+    if not wide:
+        return [{"activation": name}] if type(part).__module__ in _FUNCTIONS else []
+    if h > 1 and isinstance(weight, Tensor) and weight.squeeze().shape == (h, h):
+        return [{"mixing": {field: name}} for field in ("scores", "weights")]
+    if isinstance(part, nn.Linear):
+        return [{"gate": name}]
+    return [{"bias": name}] if not isinstance(part, nn.Embedding) or part.embedding_dim == h else []
+
+
+def _of_parameter(part: Tensor, name: str, h: int, width: int) -> list[Choices]:
+    "What a parameter may be declared as."
+    last, d, role = name.rpartition(".")[2], width // h if h else 0, _role(name)
+    if part.numel() == h and POSITIONS.search(name):
+        return [{"bias": name}]
+    if last.startswith("sink") and part.ndim == 1:
+        return [{"sinks": name}]
+    if part.numel() in (1, h):
+        warm: list[Choices] = [{"scale": name}, {"scale": name, "norms": {"q": "l2", "k": "l2"}}]
+        return warm if part.numel() == 1 else [*warm, {"sinks": name}, {"gate": name}]
+    if _MEMORY.search(last) and part.shape[-1] in (d, width):
+        return [{"prefix": {role if role in ("k", "v") else "kv": name}}]
+    if role in ("q", "k") and part.numel() in (d, width):
+        return [{"norms": {role: name}}]
+    if h > 1 and part.squeeze().shape == (h, h):
+        return [{"mixing": {field: name}} for field in ("scores", "weights")]
+    return [{"bias": name}] if h in part.shape else []
+
+
+def as_keywords(
+    choices: Choices,
+) -> str:  # such as "scale='tau', norms={'q': 'l2', 'k': 'l2'}"
+    "Write choices as a call of a check takes them."
+    return ", ".join(f"{name}={value!r}" for name, value in choices.items())
+
+
+def joined_choices(
+    several: Iterable[list[Choices]],  # of each part
+    most: int = 24,  # how many are tried
+) -> Iterator[Choices]:
+    "Every way to declare several parts at once, or some of them; nothing is declared twice."
+    for chosen in islice(product(*([*some, {}] for some in several)), most):
+        together: Choices = {}
+        for key, value in (pair for choices in chosen for pair in choices.items()):
+            known = together.setdefault(key, value)
+            if known != value and isinstance(known, dict) and not known.keys() & value.keys():
+                together[key] = known | value
+        if together:
+            yield together

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import islice, product
 from typing import Any
 
 import torch
 import torch.nn as nn
 from torch import Tensor
 
+from attention_checks.catalogue.families import (
+    Way,
+    ending,
+    mixing,
+    prefixing,
+    then,
+    warming,
+    ways_of,
+)
 from attention_checks.catalogue.grouped_heads import (
     AFTER_SCORE,
     AFTER_SPLIT,
@@ -26,7 +37,11 @@ from attention_checks.spec import Contract
 from attention_checks.trace.watching import OneCall, as_float, as_rows, part_of, watch
 from attention_nb.multi_head_attention import merge_heads, split_heads
 
-_Own = dict[str, tuple[Step, list[Bug]]]  # stage → its step, and its bugs
+_Own = dict[str, Way]  # stage → its step, and its bugs
+_Ways = dict[str, list[Way]]  # stage → its steps, of which each may be meant
+AFTER_ROUTE, AFTER_ROTATE, AFTER_SCORES, AFTER_WEIGHTS, AFTER_MIX = (
+    f"{stage}, its own" for stage in ("route", "rotate", "score", "weigh", "mix")
+)
 
 
 def own_stages(
@@ -34,27 +49,55 @@ def own_stages(
     x: Tensor,  # its input, (b, n, d_model)
     call: OneCall,  # how it is called
     contract: Contract = Contract(),  # what was declared of it
-) -> _Own:  # stage → its step, and its bugs
+) -> list[_Own]:  # stage → its step, and its bugs; several where what was declared leaves a choice
     "Make the stages that a layer adds on purpose, as declared."
-    own: _Own = {}
-    if contract.norms:
-        own |= _own_norms(layer, contract)
+    ways: _Ways = {}
+    norms = {role: _norm_of(layer, role, name) for role, name in (contract.norms or {}).items()}
+    if norms.keys() & {"q", "k"}:
+        ways |= _own_norms(norms, contract)
     if contract.softcap:
-        own[AFTER_SCORE] = capping(contract.softcap)
+        ways[AFTER_SCORE] = [capping(contract.softcap)]
     if isinstance(contract.sinks, str):
         sinks = part_of(layer, contract.sinks, "sinks")
-        own["weigh"] = sinking(as_float(sinks).flatten())
-    return own | _own_bias(layer, x, call, contract)
+        ways["weigh"] = [sinking(as_float(sinks).flatten())]
+    if contract.bias is not None:
+        ways[AFTER_ROUTE] = _own_bias(layer, x, call, contract.bias)
+    for field, name in (contract.mixing or {}).items():
+        stage = AFTER_SCORES if field == "scores" else AFTER_WEIGHTS
+        ways[stage] = ways_of(stage, f"mixing[{field!r}]", _own_mixing(layer, field, name))
+    for stage, what, steps in _beside(layer, norms, contract):
+        more = ways_of(stage, what, steps)
+        ways[stage] = then(stage, ways[stage], more) if stage in ways else more
+    return [dict(zip(ways, chosen)) for chosen in islice(product(*ways.values()), 32)]
 
 
-def _own_norms(layer: nn.Module, contract: Contract) -> _Own:
+def _norm_of(layer: nn.Module, role: str, name: str) -> nn.Module:
+    "A norm of a layer: a module, or to length 1, perhaps times a parameter."
+    part = None if name == "l2" else part_of(layer, name, f"norms[{role!r}]")
+    return part if isinstance(part, nn.Module) else _ToLength1(as_float(part))
+
+
+class _ToLength1(nn.Module):
+    "Normalise to length 1, and multiply by a parameter, (d,), or (h, 1, d) of each head."
+
+    def __init__(self, times: Tensor | None):
+        super().__init__()
+        self.times = times
+
+    def forward(self, t: Tensor) -> Tensor:
+        unit = nn.functional.normalize(t, dim=-1)
+        if self.times is None:
+            return unit
+        per_head = self.times.numel() > t.shape[-1]
+        return unit * self.times.reshape(*([-1, 1] if per_head else []), t.shape[-1])
+
+
+def _own_norms(norms: Mapping[str, nn.Module], contract: Contract) -> _Ways:
     "The stages of norms: over all heads before key heads are repeated, or over each head."
-    own: _Own = {}
-    named = contract.norms or {}
-    norms = {role: part_of(layer, name, f"norms[{role!r}]") for role, name in named.items()}
+    own: _Ways = {}
     for stage, over in ((BEFORE_SHARE, _over_all_heads), (AFTER_SPLIT, _over_each_head)):
         q, k = (over(norms[role], contract) if role in norms else _as_it_is for role in "qk")
-        own[stage] = norming(q, k, stage)
+        own[stage] = [norming(q, k, stage)]
     return own
 
 
@@ -63,25 +106,106 @@ def _as_it_is(t: Tensor) -> Tensor:
     return t
 
 
-def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> _Own:
-    "The bias of the scores, as its declared part gives it."
-    if not isinstance(contract.bias, str):
-        return {}
-    part, n = part_of(layer, contract.bias, "bias"), x.shape[1]
-    read = part if isinstance(part, Tensor) else _given_once(part, lambda: call(layer, x))
-    if isinstance(part, Tensor) and part.ndim > 2:  # a table for the longest sequence
-        read = part[..., :n, :n]
-    if isinstance(part, Tensor) and part.squeeze().ndim < 2:  # slopes (ALiBi)
+def _own_mixing(layer: nn.Module, field: str, name: str) -> list[Step]:
+    "How heads are mixed: by a layer of width h, or by a matrix, which may be used transposed."
+    part = part_of(layer, name, f"mixing[{field!r}]")
+    matrix = as_float(getattr(part, "weight", part)).squeeze()
+    bias = as_float(getattr(part, "bias", None))
+    return mixing(field, [matrix] if isinstance(part, nn.Module) else [matrix, matrix.T], bias)
+
+
+def _beside(
+    layer: nn.Module, norms: Mapping[str, nn.Module], contract: Contract
+) -> Iterator[tuple[str, str, list[Step]]]:
+    "Of each other choice its stage, what declares it, and its steps."
+    if isinstance(contract.scale, str):
+        temperature = as_float(part_of(layer, contract.scale, "scale"))
+        steps = warming(temperature, contract.scale)
+        yield AFTER_ROTATE, f"scale={contract.scale!r}", steps
+    if contract.prefix:
+        parts = {r: part_of(layer, name, "prefix") for r, name in contract.prefix.items()}
+        k, v = map(as_float, parts["kv"] if "kv" in parts else (parts["k"], parts["v"]))
+        over = _over_each_head(norms["k"], contract) if "k" in norms else _as_it_is
+        steps = [prefixing(k, v, norm) for norm in dict.fromkeys((_as_it_is, over))]
+        yield AFTER_ROTATE, f"prefix={dict(contract.prefix)}", steps
+    if times := contract.value_scale:
+        yield AFTER_MIX, f"value_scale={times}", [ending(lambda out: times * out)]
+    if name := contract.activation:
+        f = getattr(nn.functional, name, None) or part_of(layer, name, "activation")
+        yield AFTER_MIX, f"activation={name!r}", [ending(f)]
+    if "out" in norms:
+        normed = partial(_once_through, norms["out"], contract)
+        yield AFTER_MIX, "norms['out']", [ending(normed, merged) for merged in (True, False)]
+
+
+def _own_bias(
+    layer: nn.Module, x: Tensor, call: OneCall, declared: str | Callable[..., Tensor]
+) -> list[Way]:
+    "The bias of the scores, as its declared part or function gives it."
+    if callable(declared):
+        function = declared
+        added = lambda w: w._replace(bias=w.bias + function(*w.q.shape[-3:-1], w.k.shape[-2]))
+        return [(added, BIAS)]
+    part, n = part_of(layer, declared, "bias"), x.shape[1]
+    once = lambda: call(layer, x)
+    bare = isinstance(part, Tensor)
+    read = part if bare else _given_once(part, once)
+    if bare and part.squeeze().ndim < 2:  # slopes (ALiBi)
         at = torch.arange(n)
-        read = -part.flatten().abs() * (at[:, None] - at).abs()[..., None]
-    elif isinstance(part, Tensor) and part.ndim == 2:
-        read = _by_distance(part, n, lambda: call(layer, x))
-    bias = _per_head(read, n)
-    if bias is None:
-        got = getattr(part if read is None else read, "shape", None)
-        wanted = "that gives (h, n, n) or (n, n, h), a table by distance (2 L - 1, h) or slopes (h)"
-        raise Misused(f"bias: expected a part {wanted}; got {got}")
-    return {"route, its own": (lambda w: w._replace(bias=w.bias + bias), BIAS)}
+        found = [_per_head(-part.flatten().abs() * (at[:, None] - at).abs()[..., None], n)]
+    else:
+        longest = bare and part.ndim > 2 and part.shape[:2] != (n, n)
+        read = part[..., :n, :n] if longest else read  # of the longest sequence
+        found = [_per_head(each, n) for each in (read, *_tables(layer, part if bare else read, n))]
+    if bare and part.ndim == 2 and not any(each is not None for each in found):
+        found = [_per_head(_by_distance(part, n, once), n)]
+    if biases := [bias for bias in found if bias is not None]:
+        return [(_adding(bias), BIAS) for bias in biases]
+    got = getattr(part if read is None else read, "shape", None)
+    wanted = (
+        "that gives (h, n, n) or (n, n, h), a table by distance (2 L - 1, h), on a grid"
+        " (h, 2 a - 1, 2 b - 1) or with a buffer of indices, or slopes (h)"
+    )
+    raise Misused(f"bias: expected a part {wanted}; got {got}")
+
+
+def _adding(bias: Tensor) -> Step:
+    "Add a bias to the scores."
+    return lambda work: work._replace(bias=work.bias + bias)
+
+
+def _tables(layer: nn.Module, read: Any, n: int) -> Iterator[Tensor]:
+    "Ways to look up a bias of n positions: by a buffer of indices, on a grid."
+    if not isinstance(read, Tensor) or not read.is_floating_point():
+        return
+    table = as_float(read).squeeze()
+    if table.ndim > 1:
+        rows = table.T if table.ndim == 2 and len(table) < table.shape[1] else table.flatten(0, -2)
+        for indices in _indices(layer, n, len(rows)):
+            yield from (values[indices] for values in (rows, 16 * rows.sigmoid()))  # Swin, Swin V2
+    yield from _on_a_grid(table, n)
+
+
+def _indices(layer: nn.Module, n: int, rows: int) -> Iterator[Tensor]:
+    "Whole numbers that a layer keeps for each pair of n positions, below a number of rows."
+    for m in layer.modules():
+        for kept in (*m._buffers.values(), *vars(m).values()):
+            if isinstance(kept, Tensor) and kept.numel() == n * n and kept.dtype == torch.int64:
+                if int(kept.max()) < rows:
+                    yield kept.view(n, n)
+
+
+def _on_a_grid(table: Tensor, n: int) -> Iterator[Tensor]:
+    "A table (h, 2 a - 1, 2 b - 1) of n = a · b positions, in both directions of counting."
+    if table.ndim != 3:
+        return
+    for grid in (table, table.movedim(-1, 0)):
+        a, b = (size // 2 + 1 for size in grid.shape[1:])
+        if a * b == n:
+            at = torch.arange(n)
+            row, column = (t[:, None] - t for t in (at // b, at % b))
+            for sign in (1, -1):
+                yield grid[:, sign * row + a - 1, sign * column + b - 1]
 
 
 def _by_distance(table: Tensor, n: int, call: Callable[[], Tensor]) -> Tensor | None:
@@ -193,13 +317,22 @@ def tables_of(layer: nn.Module) -> list[Tensor]:
         for v in [*vars(m).values(), *m._buffers.values()]
         if isinstance(v, Tensor)
     ]
-    kept = [t[1].angle() if t.is_complex() and t.ndim == 2 and len(t) > 1 else t for t in kept]
     kept = [
         t.detach().float()
         for t in kept
         if t.ndim == 1 and 0 < len(t) < 1000 and t.is_floating_point()
     ]
     return [t for t in kept if ((t >= 0) & (t <= 1)).all()]
+
+
+def kept_by(
+    layer: nn.Module,  # any layer
+    n: int,  # positions
+) -> list[list[Tensor]]:  # of each module
+    "List the tables that a layer keeps, for the first positions."
+    kept = [[*m._buffers.values(), *vars(m).values()] for m in layer.modules()]
+    tables = [[t for t in some if isinstance(t, Tensor) and t.ndim == 2] for some in kept]
+    return [[t.detach().cpu()[:n] for t in some if len(t) >= n] for some in tables]
 
 
 def rotations_in(seen: list[list[Tensor]]) -> list[Tensor]:

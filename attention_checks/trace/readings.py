@@ -139,6 +139,12 @@ def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Rows]:
         yield as_qvk, q, v, k
         k, v, q = rows.split((groups * d, groups * d, h * d), -1)
         yield as_kvq, q, k, v
+    d_k, rest = divmod(width - h * d, 2 * h)
+    if 0 < d_k != d and not rest:  # values of another width, as in LeViT
+        q, k, v = (t.flatten(2) for t in rows.view(b, n, h, -1).split((d_k, d_k, d), -1))
+        yield (), q, k, v
+        q, k, v = rows.split((h * d_k, h * d_k, h * d), -1)
+        yield (), q, k, v
 
 
 class Start(NamedTuple):
@@ -156,9 +162,10 @@ def starts_of(
     bugs: tuple[Bug, ...] = (),  # of its projections
 ) -> Iterator[Start]:
     "Give every way to read the projections as h heads."
-    for ungated in _ungated(trace, h):
-        for gated in _gated(ungated):
-            yield from _starts_read(gated, h, mask, bugs)
+    for own in trace.owns:
+        for ungated in _ungated(trace._replace(own=own), h):
+            for gated in _gated(ungated):
+                yield from _starts_read(gated, h, mask, bugs)
 
 
 def _starts_read(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
@@ -43,6 +44,9 @@ def find_projections(
     "Find the projections of a layer, by their names unless they were declared."
     leaves = _leaves(layer, _wraps(layer, call))
     if declared:
+        q = declared.get("q", "")
+        if q and q == declared.get("k") == declared.get("v"):  # one matrix for all three
+            declared = {"qkv": q, **{r: n for r, n in declared.items() if r not in "qkv"}}
         return _declared(layer, leaves, declared)
     bare = _bare(layer, leaves)
     inward = [name for name, (role, _) in bare.items() if role != "out"]
@@ -90,12 +94,15 @@ def _wraps(layer: nn.Module, call: Callable[[], Tensor]) -> list[str]:
         for name, m in layer.named_modules()
         if name and list(m.children()) and not isinstance(m, lists)
     }
-    found = {
-        name: m
-        for name, m in found.items()
-        if role_of(name) in ("q", "k", "v", "kv") and _alone(name, m)
-    }
+    found = {name: m for name, m in found.items() if _of_inputs(name) and _alone(name, m)}
     return list(watch(found, call)[1]) if found else []
+
+
+def _of_inputs(name: str) -> bool:
+    "Whether a module may be one projection of the input; 'attn' names a whole layer."
+    role = role_of(name)
+    fused = re.search("q.*k.*v", name.rpartition(".")[2])
+    return role in ("q", "k", "v", "kv") or role == "qkv" and bool(fused)
 
 
 def _alone(name: str, m: nn.Module) -> bool:
@@ -159,6 +166,8 @@ def _steps(a: str, b: str) -> int:
 def _bare(layer: nn.Module, leaves: dict[str, nn.Module]) -> dict[str, tuple[str, nn.Parameter]]:
     "Matrices that are parameters of their own, used as x @ W, by name: role and matrix."
     own = [(name, p, role_of(name)) for name, p in layer.named_parameters()]
+    if "out" in map(role_of, leaves):  # a matrix of that name mixes heads
+        own = [row for row in own if row[2] != "out"]
     told, found = {"q", "k", "qkv"} & {role for _, _, role in own}, {}
     for name, p, role in own:
         if (

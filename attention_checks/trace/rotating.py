@@ -16,7 +16,7 @@ from attention_checks.fitting import fitted_cap
 from attention_checks.pipeline import Bug, Step
 from attention_checks.search import Case, explain
 from attention_checks.trace import Trace
-from attention_checks.trace.comparing import fitted_scale, with_fill
+from attention_checks.trace.comparing import fitted_scale, more_fits, with_fill
 from attention_checks.trace.readings import Start, starts_of
 from attention_nb.positions import alibi_slopes
 
@@ -114,7 +114,8 @@ def name_rotation_bug(
 
 def _fitted(trace: Trace, starts: list[Start]) -> tuple[Bug, ...] | None:
     "The scale or the soft cap that was not declared, beside a rotation that was seen."
-    tried = (fit(start.case) for start in starts for fit in (fitted_scale, fitted_cap))
+    fits = (fitted_scale, fitted_cap, *more_fits(trace))
+    tried = (fit(start.case) for start in starts for fit in fits)
     with torch.no_grad():
         bug = next(filter(None, tried), None) if trace.rotations else None
     return None if bug is None else (bug,)

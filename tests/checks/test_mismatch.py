@@ -135,8 +135,8 @@ def test_one_token_gets_its_value_however_positions_are_told(values, verdict):
     assert said(layer).startswith(verdict)
 
 
-def test_a_part_that_learns_is_still_not_compared():
-    "What a position's part learned may be anything: it stays without a reference."
+def test_a_part_that_learns_is_found_by_trying():
+    "Numbers confirm what it is; where they do not, it is not compared."
 
     class Learned(Grouped):
         def __init__(self, rotary):
@@ -146,7 +146,9 @@ def test_a_part_that_learns_is_still_not_compared():
         def bias(self, n):
             return self.rel_pos[:, :n, :n]
 
-    found = said(layer_with(False, Learned, turn=lambda self, q, k: (q, k)))
+    none = dict(base=Learned, turn=lambda self, q, k: (q, k))
+    assert said(layer_with(False, **none)) == "sound"
+    found = said(layer_with(False, **none, cap=lambda self, scores: scores**3))
     assert found.startswith("not compared") and "rel_pos" in found
 
 

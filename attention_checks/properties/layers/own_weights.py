@@ -80,8 +80,7 @@ def _must_divide(layer: Layer, trace: Trace) -> None:
 def _beside_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:
     "The bugs but for a scale that may be meant; NotChecked, with what declares it, for it alone."
     contract = layer.contract
-    parts = (contract.norms, contract.softcap, contract.bias)
-    said = contract.scale or not layer.diagnosis.guessed and any(parts)
+    said = contract.scale or not layer.diagnosis.guessed and contract.parts_or_numbers
     scales = [bug for bug in bugs if bug.code.startswith("scale.")]
     if not trace.own or said or not scales:
         return bugs
@@ -219,7 +218,8 @@ def _agrees_without_x(layer: Layer, trace: Trace) -> bool:
 def _with_residual(layer: Layer, got: Tensor, want: Tensor) -> str:
     "What is said of a residual; Broken where it is not promised. A self-attention may be a block."
     name = next((name for name, _ in settings_of(layer.module, "residual")), "")
-    if layer.only_attention or layer.other is not None and not name:
+    in_a_block = bool(name) or any("norm" in type(m).__name__.lower() for m in layer.parts)
+    if layer.only_attention or layer.other is not None and not in_a_block:
         raise Broken(first_difference(got, want), known("project.residual"))
     return "a residual is in it: x is added" + (f" ({name})" if name else "")
 

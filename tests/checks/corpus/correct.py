@@ -2865,6 +2865,237 @@ REGISTRY.add(Entry("package: PagedCache", "cache", "kv_cache.PagedCache", lambda
     pages := c(b * n, 3, h, d)).batch([pages.new() for _ in range(b)])), {"d_model": 24, "grows": True}))
 
 
+# Families: what a layer adds to attention on purpose ---------------------------------------------------------------
+
+class InSteps(nn.Module):
+    "Attention in steps; each class below has one of its own."
+    def __init__(self, d_model=24, n_heads=3):
+        super().__init__()
+        self.h, self.d = n_heads, d_model // n_heads
+        self.q_proj, self.k_proj, self.v_proj, self.out_proj = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def heads(self, x):
+        return [p(x).unflatten(-1, (self.h, self.d)).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj)]
+
+    def merged(self, context):
+        return context.transpose(1, 2).flatten(2)
+
+
+FAMILY = {"build": lambda c: c(), "d_model": 24, "n_heads": 3}
+UNIT = {"q": "l2", "k": "l2"}
+
+
+@right("self_attention", **FAMILY, value_scale=0.707, strict=True)
+class WeakerValues(InSteps):
+    "A constant of the config makes all values smaller, as in MiMo."
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        v = 0.707 * v
+        return self.out_proj(self.merged((q @ k.mT * self.d ** -0.5).softmax(-1) @ v))
+
+
+@right("self_attention", **FAMILY, norms=UNIT, scale=5.0, strict=True)
+class Cosines(InSteps):
+    "Scores are cosines, times a constant."
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        q, k = F.normalize(q, dim=-1), F.normalize(k, dim=-1)
+        return self.out_proj(self.merged((q @ k.mT * 5.0).softmax(-1) @ v))
+
+
+@right("self_attention", "LearnsTemperature, found by trying", **FAMILY, strict=True)
+@right("self_attention", **FAMILY, norms=UNIT, scale="logit_scale", strict=True)
+class LearnsTemperature(InSteps):
+    "Cosines times the exponential of a number that each head learns, as in Swin V2."
+    def __init__(self):
+        super().__init__()
+        self.logit_scale = nn.Parameter(torch.tensor([8.0, 10.0, 12.0]).log().view(3, 1, 1))
+
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        scores = F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).mT * self.logit_scale.clamp(max=4.6052).exp()
+        return self.out_proj(self.merged(scores.softmax(-1) @ v))
+
+
+@right("self_attention", **FAMILY, scale=8.0, strict=True)
+class ScalesAfterNorms(InSteps):
+    "Queries and keys of length 1, each times what it learns for every feature."
+    def __init__(self):
+        super().__init__()
+        self.q_scale, self.k_scale = (nn.Parameter(torch.rand(8) + 0.5) for _ in range(2))
+
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        q, k = F.normalize(q, dim=-1) * self.q_scale, F.normalize(k, dim=-1) * self.k_scale
+        return self.out_proj(self.merged((q @ k.mT * 8.0).softmax(-1) @ v))
+
+
+@right("self_attention", "MixesHeads, found by trying", **FAMILY, strict=True)
+@right("self_attention", **FAMILY, mixing={"scores": "pre", "weights": "post"}, strict=True)
+class MixesHeads(InSteps):
+    "Heads are mixed before the softmax, and after it."
+    def __init__(self):
+        super().__init__()
+        self.pre, self.post = nn.Parameter(torch.randn(3, 3)), nn.Linear(3, 3)
+
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        scores = torch.einsum("bhij,hg->bgij", q @ k.mT * self.d ** -0.5, self.pre)
+        weights = self.post(scores.softmax(-1).movedim(1, -1)).movedim(-1, 1)
+        return self.out_proj(self.merged(weights @ v))
+
+
+@right("self_attention", **FAMILY, strict=True)
+class LearnsKeys(InSteps):
+    "Two keys and values of each head are learned, and stand before those of the words."
+    def __init__(self):
+        super().__init__()
+        self.mem_kv = nn.Parameter(torch.randn(2, 3, 2, 8))
+
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        k, v = (torch.cat([m.expand(len(x), -1, -1, -1), t], 2) for m, t in zip(self.mem_kv, (k, v)))
+        return self.out_proj(self.merged((q @ k.mT * self.d ** -0.5).softmax(-1) @ v))
+
+
+right("self_attention", "nn.MultiheadAttention, a learned key", d_model=24, n_heads=3, strict=True,
+      build=lambda c: c(24, 3, add_bias_kv=True, batch_first=True))(nn.MultiheadAttention)
+
+
+@right("self_attention", **FAMILY, strict=True)
+class NormsTheContext(InSteps):
+    "The context is normalised before it is projected."
+    def __init__(self):
+        super().__init__()
+        self.inner_norm = nn.LayerNorm(24)
+
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        return self.out_proj(self.inner_norm(self.merged((q @ k.mT * self.d ** -0.5).softmax(-1) @ v)))
+
+
+@right("self_attention", **FAMILY, activation="hardswish", strict=True)
+class BendsTheContext(InSteps):
+    "A function is applied to the context before it is projected, as in LeViT."
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        return self.out_proj(F.hardswish(self.merged((q @ k.mT * self.d ** -0.5).softmax(-1) @ v)))
+
+
+@right("self_attention", "IndexesATable, found by trying", **FAMILY, positions=True, lengths=9, strict=True)
+@right("self_attention", **FAMILY, positions=True, lengths=9, bias="table", strict=True)
+class IndexesATable(InSteps):
+    "A bias of each distance on a grid of 3 by 3, by a buffer of indices, as in Swin."
+    def __init__(self):
+        super().__init__()
+        self.table, at = nn.Parameter(torch.randn(25, 3)), torch.arange(9)
+        down, across = (t[:, None] - t + 2 for t in (at // 3, at % 3))
+        self.register_buffer("index", 5 * down + across)
+
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        scores = q @ k.mT * self.d ** -0.5 + self.table[self.index].permute(2, 0, 1)
+        return self.out_proj(self.merged(scores.softmax(-1) @ v))
+
+
+@right("self_attention", **FAMILY, positions=True, lengths=12, bias="table", strict=True)
+class LooksUpAGrid(InSteps):
+    "The same of a grid of 3 by 4, without a buffer, as in SCUNet."
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(3, 5, 7))
+
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        at = torch.arange(12)
+        down, across = (t[:, None] - t for t in (at // 4, at % 4))
+        scores = q @ k.mT * self.d ** -0.5 + self.table[:, down + 2, across + 3]
+        return self.out_proj(self.merged(scores.softmax(-1) @ v))
+
+
+def far_is_low(h, n_q, n_k):
+    "A penalty of the root of the distance."
+    return -(torch.arange(n_q)[:, None] - torch.arange(n_k)).abs().sqrt().expand(h, -1, -1)
+
+
+@right("self_attention", **FAMILY, positions=True, bias=far_is_low, strict=True)
+class BiasOfAFunction(InSteps):
+    "What is added to the scores is no part of the layer."
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        scores = q @ k.mT * self.d ** -0.5 + far_is_low(3, x.shape[1], x.shape[1])
+        return self.out_proj(self.merged(scores.softmax(-1) @ v))
+
+
+@right("self_attention", **FAMILY, positions=True, lengths=9, strict=True)
+class RotatesOnAGrid(InSteps):
+    "Half of the pairs are rotated by the row, half by the column, with complex numbers that it keeps."
+    def __init__(self):
+        super().__init__()
+        at, speed = torch.arange(9), 100.0 ** -torch.tensor([0.0, 0.5])
+        angles = torch.cat([(at // 3)[:, None] * speed, (at % 3)[:, None] * speed], -1)
+        self.turns = torch.polar(torch.ones_like(angles), angles)
+
+    def rotated(self, t):
+        return torch.view_as_real(torch.view_as_complex(t.unflatten(-1, (-1, 2)).contiguous()) * self.turns).flatten(-2)
+
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        q, k = self.rotated(q), self.rotated(k)
+        return self.out_proj(self.merged((q @ k.mT * self.d ** -0.5).softmax(-1) @ v))
+
+
+@right("self_attention", **FAMILY, strict=True)
+class WideValues(nn.Module):
+    "Values are twice as wide as keys, from one projection, head by head."
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.proj = nn.Linear(24, 3 * (8 + 8 + 16)), nn.Linear(48, 24)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).unflatten(-1, (3, 32)).transpose(1, 2).split((8, 8, 16), -1)
+        return self.proj(((q @ k.mT * 8 ** -0.5).softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+@right("self_attention", **FAMILY, strict=True)
+class ByConvolutions(nn.Module):
+    "Projections are convolutions of width 1, and say so."
+    def __init__(self):
+        super().__init__()
+        self.conv_q, self.conv_k, self.conv_v, self.conv_o = (nn.Conv1d(24, 24, 1) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (c(x.mT).unflatten(1, (3, 8)).mT for c in (self.conv_q, self.conv_k, self.conv_v))
+        context = (q @ k.mT * 8 ** -0.5).softmax(-1) @ v
+        return self.conv_o(context.mT.flatten(1, 2)).mT
+
+
+@right("self_attention", **FAMILY, layout="nbd", strict=True)
+class GivesItsMatrices(nn.Module):
+    "Its own parameters, under its own names, go into PyTorch's function."
+    def __init__(self):
+        super().__init__()
+        self.in_w, self.in_b = nn.Parameter(torch.randn(72, 24) / 5), nn.Parameter(torch.randn(72) / 5)
+        self.out = nn.Linear(24, 24)
+
+    def forward(self, x):
+        return F.multi_head_attention_forward(
+            x, x, x, 24, 3, self.in_w, self.in_b, None, None, False, 0.0, self.out.weight, self.out.bias,
+            training=self.training, need_weights=False)[0]
+
+
+@right("cross_attention", **FAMILY, d_memory=20, strict=True)
+class NormedBlock(nn.Module):
+    "A block: what asks is normalised, PyTorch's layer attends, and the input comes on top."
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(24)
+        self.attn = nn.MultiheadAttention(24, 3, kdim=20, vdim=20, batch_first=True)
+
+    def forward(self, x, memory):
+        return x + self.attn(self.norm(x), memory, memory, need_weights=False)[0]
+
+
 # Cross-attention ----------------------------------------------------------------------------------------------------
 
 @right("cross_attention", build=lambda c: c(24, 3), d_model=24, n_heads=3)

@@ -1113,3 +1113,30 @@ misuse(PADDING, "believed to be True = may attend", "mask.meaning", args=with_ar
 bug(T, "-20 as minus infinity, and empty rows are not promised", [('float("-inf")', "-20.0"), ("weights.masked_fill(~mask, 0.0)", "weights")], "mask.leaks_if_low",
     args={"empty": "any"})
 bug("causal and mask", "the mask is forgotten", ("else allowed & attn_mask", "else allowed"), "mask.ignored")
+
+# families ------------------------------------------------------------------------------------------------------------
+PLAIN = {"d_model": 24, "n_heads": 3}
+HEADS_MOVED = ("q, k, v = self.heads(x)", "q, k, v = self.heads(x); v = v.flip(1)")
+for family in ("WeakerValues", "Cosines", "LearnsTemperature", "ScalesAfterNorms", "MixesHeads", "LearnsKeys",
+               "NormsTheContext", "BendsTheContext", "IndexesATable", "LooksUpAGrid", "BiasOfAFunction", "RotatesOnAGrid"):
+    bug(family, "values in reverse order", HEADS_MOVED, "heads.values_in_other_order")
+misuse("WeakerValues", "believed to be usual", "values.scaled", args=PLAIN)
+bug("WeakerValues", "the constant twice", ("0.707 * v", "0.707 * 0.707 * v"), "values.scaled")
+bug("WeakerValues", "no scale", (" * self.d ** -0.5", ""), "scale.missing")
+misuse("Cosines", "believed to be usual", "scores.cosine", args=PLAIN)
+bug("Cosines", "keys of any length", ("F.normalize(k, dim=-1)", "k"), "norm.queries_only")
+bug("Cosines", "cosines as they are", (" * 5.0", ""), "scale.missing")
+bug("LearnsTemperature", "the exponential is forgotten", (".clamp(max=4.6052).exp()", ""), "layer.unknown")
+bug("LearnsTemperature", "the first head's for all", ("self.logit_scale.clamp", "self.logit_scale[:1].clamp"), "layer.unknown")
+bug("ScalesAfterNorms", "√d for d", (" * 8.0", " * 8.0 ** 0.5"), "scale.multiplied")
+bug("MixesHeads", "scores are not mixed", (', self.pre)', ', torch.eye(3))'), "choice.missing")
+bug("MixesHeads", "mixed over the queries' heads twice", ("weights @ v", "weights @ v.roll(1, 2)"), "route.values_shifted")
+misuse("BendsTheContext", "believed to be usual", "context.activated", args=PLAIN)
+bug("BendsTheContext", "applied to the values", [("F.hardswish(self.merged(", "(self.merged("), ("@ v)", "@ F.hardswish(v))")], "layer.unknown")
+bug("IndexesATable", "the table is transposed", ("permute(2, 0, 1)", "permute(2, 1, 0)"), "bias.transposed")
+bug("BiasOfAFunction", "added after the softmax", [(" + far_is_low(3, x.shape[1], x.shape[1])", ""), ("scores.softmax(-1)", "(scores.softmax(-1) + far_is_low(3, x.shape[1], x.shape[1]))")], "bias.after_softmax")
+bug("RotatesOnAGrid", "only the queries are rotated", ("self.rotated(q), self.rotated(k)", "self.rotated(q), k"), "rotation.queries_only")
+bug("ByConvolutions", "√d_model", ("8 ** -0.5", "24 ** -0.5"), "scale.d_model_root")
+bug("WideValues", "√ of the values' width", ("8 ** -0.5", "16 ** -0.5"), "scale.value_width")
+bug("NormedBlock", "values of other words than the keys", ("memory, memory,", "memory, memory.flip(1),"), "order.keys")
+bug("NormedBlock", "other words ask", ("self.norm(x)", "self.norm(x.flip(1))"), "order.queries")
