@@ -57,6 +57,8 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
     "how many bytes": "10_kv_cache.html#how-many-bytes-a-cache-takes",
     "PagedCache": "10_kv_cache.html#attention_nb.kv_cache.PagedCache",
     "flash attention": "13_flash_attention.html",
+    "lightning indexer": "21_sparse_attention.html#a-learned-indexer",
+    "top-k attention": "21_sparse_attention.html#top-k-attention",
     "roofline": ("lookup/glossary.html#roofline", "17_cost.html#the-roofline-by-hand"),
     "why is decoding slow": "17_cost.html#prefill-and-decode",
     "why is writing slower than reading": "17_cost.html#prefill-and-decode",
@@ -191,6 +193,8 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
     "block sparse attention": (
         "14_local_attention.html#block-masks",
         "14_local_attention.html#flexattention",
+        "21_sparse_attention.html",
+        "21_sparse_attention.html#choosing-blocks-of-keys",
     ),
     "prompt processing prefill": (
         "lookup/glossary.html#prefill",

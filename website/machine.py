@@ -38,7 +38,7 @@ PLACES: dict[int, Box] = {
     9: (838, 256, 154, 84),
 }
 # A part below the model: its left side, the size of a cell, how many stand beside each other.
-LANES = {"III As models run it": (0, 170, 100, 4), "IV In the world": (716, 276, 66, 1)}
+LANES = {"III As models run it": (0, 170, 100, 4), "IV In the world": (716, 143, 100, 2)}
 BELOW = 400  # where the lanes begin
 
 
