@@ -19,10 +19,11 @@ __all__ = ['Vocab', 'embed_tokens', 'journey', 'number_corpus', 'one_hot', 'one_
            'number_words', 'teacher_forcing', 'translate', 'ablate', 'head_values', 'induction_score', 'patch',
            'previous_token_score', 'rotary_frequencies', 'rotary_rounds', 'attention_cost', 'count_cost', 'count_pairs',
            'exponent', 'least_seconds', 'peak_bytes', 'projection_cost', 'saved_bytes', 'load_model', 'gpu_attention',
-           'program_tiles', 'watch', 'join_sequence', 'ring_attention', 'split_sequence', 'head_view', 'check_agrees',
-           'check_attention', 'check_cache', 'check_cross_attention', 'check_distributed', 'check_flash',
-           'check_masked_softmax', 'check_multi_head', 'check_positions', 'check_self_attention', 'check_softmax',
-           'Expected', 'audit', 'CheckFailed', 'Misused', 'NotCompared']
+           'program_tiles', 'watch', 'Indexer', 'block_sparse_attention', 'top_k_attention', 'top_keys',
+           'join_sequence', 'ring_attention', 'split_sequence', 'head_view', 'check_agrees', 'check_attention',
+           'check_cache', 'check_cross_attention', 'check_distributed', 'check_flash', 'check_masked_softmax',
+           'check_multi_head', 'check_positions', 'check_self_attention', 'check_softmax', 'Expected', 'audit',
+           'CheckFailed', 'Misused', 'NotCompared']
 
 # %% ../nbs/lookup/api.ipynb #imports
 import importlib
@@ -66,6 +67,8 @@ from .cost import (
 from .real_models import load_model
 from .gpu_kernels import gpu_attention, program_tiles
 from .tools.watching import watch
+from .sparse_attention import (
+    Indexer, block_sparse_attention, top_k_attention, top_keys)
 
 if typing.TYPE_CHECKING:  # they come when one is asked for, see below
     from attention_nb.many_machines import join_sequence, ring_attention, split_sequence
@@ -100,8 +103,9 @@ _all_ = [
     "induction_score", "patch", "previous_token_score", "rotary_frequencies", "rotary_rounds",
     "attention_cost", "count_cost", "count_pairs", "exponent", "least_seconds", "peak_bytes",
     "projection_cost", "saved_bytes", "load_model", "gpu_attention", "program_tiles", "watch",
-    "join_sequence", "ring_attention", "split_sequence", "head_view", "check_agrees",
-    "check_attention", "check_cache", "check_cross_attention", "check_distributed", "check_flash",
+    "Indexer", "block_sparse_attention", "top_k_attention", "top_keys", "join_sequence",
+    "ring_attention", "split_sequence", "head_view", "check_agrees", "check_attention",
+    "check_cache", "check_cross_attention", "check_distributed", "check_flash",
     "check_masked_softmax", "check_multi_head", "check_positions", "check_self_attention",
     "check_softmax", "Expected", "audit", "CheckFailed", "Misused", "NotCompared",
 ]

@@ -112,7 +112,6 @@ def test_an_error_is_a_likely_bug_with_its_cause():
 @pytest.mark.parametrize(
     "declared, says",
     [
-        (dict(bias=lambda h, n_q, n_k: 0), "of a layer the part that gives it"),
         (dict(bias=3), "bias: expected the name of a part of the layer; got 3"),
         (dict(empty="nan"), "empty: expected for check_attention, check_flash only"),
         (dict(no_such=1), "no_such: expected an argument of the check"),
