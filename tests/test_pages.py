@@ -468,6 +468,7 @@ MODELS = dict(
     bart="Bart",
     opt="OPT",
     deepseek_v3="DeepseekV3",
+    deepseek_v32="DeepseekV32",
     gemma2="Gemma2",
     qwen3="Qwen3",
     gpt_oss="GptOss",

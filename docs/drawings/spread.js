@@ -75,8 +75,8 @@ function draw(stage) {
   const upright = "display: flex; flex-direction: column; justify-content: flex-end";
   function columnOf({ bar, text, key }, i) {
     key.textContent = i + 1;
-    const track = "background: linear-gradient(var(--track) 0 0) 50% 100% / 100% "
-      + `${tall}px no-repeat; --track: color-mix(in srgb, currentColor 7%, transparent)`;
+    const track = "background: linear-gradient(rgba(128, 128, 128, 0.12) 0 0) 50% 100% / 100% "
+      + `${tall}px no-repeat`;
     const stack = el("div", { style: `${upright}; height: ${tall + 16}px; ${track}` }, text, bar);
     return el("div", { style: "min-width: 0; line-height: 16px" }, stack, key);
   }
