@@ -2,6 +2,7 @@
 and what declares a bug is taken by a check that can name it.
 """
 
+import functools
 import inspect
 import re
 
@@ -142,6 +143,12 @@ def outcome(check, **choices):
         return e
 
 
+@functools.cache
+def told_and_seen(check, **choices):
+    "What a check reports, and what it has called the code with."
+    return str(outcome(check, **choices)), frozenset(SEEN)
+
+
 OF_RANKS = ("scale", "softcap", "sinks", "window", "ahead", "documents")
 
 
@@ -173,8 +180,9 @@ def test_each_choice_is_read(check, name):
     If it fails: Read the choice, or take the check out of its row in attention_checks/spec.py.
     """
     beside = {"window": 3} if name == "sinks" and "window" in READ_BY[check] else {}
-    before = str(outcome(check, **beside)), set(SEEN)
-    assert (str(outcome(check, **beside, **{name: value_of(check, name)})), SEEN) != before
+    before = told_and_seen(check, **beside)
+    chosen = {name: value_of(check, name)}
+    assert (str(outcome(check, **beside, **chosen)), SEEN) != before
 
 
 @pytest.mark.parametrize(
