@@ -158,7 +158,7 @@ function stage(figure) {
 
   // ---- Motion: f is called with 0 → 1; at once where motion is not wanted ----
   function tween(ms, f) {
-    if (calm.matches) {
+    if (calm.matches || !ms) {
       f(1);
       return Promise.resolve();
     }

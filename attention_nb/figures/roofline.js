@@ -298,7 +298,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   });
   const slim = beside ? {} : { style: "padding-inline: 0.4rem" };  // all three in one line
   for (const one of picker.querySelectorAll("label")) set(one, slim);
-  const panel = el("div", { style: `flex: none; width: ${side}px; min-height: 300px; `
+  const panel = el("div", { style: `flex: none; width: ${side}px; max-width: 100%; min-height: 300px; `
     + "font-variant-numeric: tabular-nums" }, legend, two, table, sliders);
   set(said, { style: `min-height: ${beside ? 2.8 : 4.2}em` });
   view.append(

@@ -200,11 +200,12 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   });
   view.append(
     picker,
-    around(wide ? "1.5rem; flex-wrap: nowrap" : "0.5rem", root, el("div", {}, table, said, working,
-      el("div", { class: "row", style: "gap: 0.4rem" },
-        button("rotate queries by 90°", turn),
-        preset("the identity for both", eye),
-        preset("hand-made matrices")))),
+    around(wide ? "1.5rem" : "0.5rem", root,
+      el("div", { style: "flex: 1 1 17rem; min-width: 0" }, table, said, working,
+        el("div", { class: "row", style: "gap: 0.4rem" },
+          button("rotate queries by 90°", turn),
+          preset("the identity for both", eye),
+          preset("hand-made matrices")))),
     el("details", { class: "more" },
       el("summary", {}, "The eight numbers"),
       around("0.5rem 3rem", matrix("W_q", "looks for"), matrix("W_k", "is found as"))));

@@ -309,7 +309,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     again(() => { size = sizes[i]; }));
   const masking = toggle("causal mask", false, (on) => again(() => { causal = on; }));
   set(said, { style: "min-height: 4.2em; margin-top: 0.3rem" });
-  const panel = el("div", { style: `flex: none; width: ${broad}px` }, box,
+  const panel = el("div", { style: `flex: none; width: ${broad}px; max-width: 100%` }, box,
     el("div", { class: "row" }, play.node, beside(steps)),
     queries,
     el("div", { class: "row", style: "margin-bottom: 0" }, el("span", {}, "Tile size"), sizing,

@@ -138,7 +138,7 @@ function stage(figure) {
   }
 
   function tween(ms, f) {
-    if (calm.matches) {
+    if (calm.matches || !ms) {
       f(1);
       return Promise.resolve();
     }
