@@ -195,6 +195,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     order.sort(([a], [b]) => a - b);
     const letters = order.slice(0, period).map(([, id]) => id);
     ids = [...letters, ...letters];
+    position.move(chosen);  // another letter stands there
     show();
   }
   const position = slider("Letter", { min: 0, max: n - 1, step: 1, value: chosen,

@@ -78,7 +78,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
   const barred = "repeating-linear-gradient(90deg, var(--faint) 0 2px, transparent 2px 8px)";
   function showRow(i, r) {
     sides[i].textContent = tops[i].textContent = named(i);
-    const [stroke, edge] = i === row ? ["0.6px", "inset 4px 0 0 var(--q)"] : ["0", "none"];
+    const [stroke, edge] = i === row ? ["0.3px", "inset 4px 0 0 var(--q)"] : ["0", "none"];
     set(sides[i], { style: `${sided}; -webkit-text-stroke: ${stroke}; box-shadow: ${edge}` });
     const right = r && Math.abs(r.sum - 1) < 1e-6;
     sums[i].textContent = r ? `${number(r.sum)} ${right ? "✓" : "✗"}` : "";

@@ -114,7 +114,8 @@ function draw(stage) {
     const { tall, far } = scale(plan.last);
     const rows = Array.from({ length: slots }, (_, i) => i);
     const tick = (t) => svg("text", { ...faint, x: begin + far * t - 2, y: top - 9 }, t);
-    const shown = [...new Set([1, step, plan.last])];
+    const every = Array.from({ length: plan.last }, (_, i) => i + 1);
+    const shown = far > 22 ? every : [...new Set([1, step, plan.last])];
     const free = shown.filter((t) => t === step || Math.abs(t - step) * far > 22);
     marks.replaceChildren(
       svg("text", { ...faint, x: begin - 8, y: top - 9 }, "time"), ...free.map(tick),

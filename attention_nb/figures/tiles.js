@@ -115,7 +115,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     bars: [barAt("l", "w", "w"), barAt("acc", "v", "v")],
   }));
   root.append(...marks.flatMap(({ m, rescale }) => [m, rescale]));
-  const digits = (value) => (size * unit < 36 && value >= 9.995 ? 1 : 2);
+  const digits = () => (size * unit < 36 ? 1 : 2);
   function showBar({ name, parts, says }, at, one, most) {
     const value = one?.[name] ?? 0;
     const kept = one?.kept[name === "l" ? 0 : 1] ?? 0;
@@ -125,7 +125,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     const heights = [long(kept), long(value - kept)];
     parts.forEach((part, i) => set(part, { x: at - width / 2, width, height: heights[i],
       y: floor - heights[0] - (i ? heights[1] : 0) }));
-    says.textContent = one ? number(value, digits(value)) : "";
+    says.textContent = one ? number(value, digits()) : "";
     set(says, { x: at, y: floor - heights[0] - heights[1] - 4 });
   }
   function showMarks(past) {
@@ -139,7 +139,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
       const at = x(Math.min(i * size, n)) + (size * unit) / 2;
       for (const node of [m, rescale]) set(node, { x: at });
       m.textContent = one ? plain(one.m) : "";
-      rescale.textContent = one?.rescale ? number(one.rescale) : "";
+      const says = one?.rescale && (size > 1 || grown(one));  // each 1.00 has no room in a tile of 1
+      rescale.textContent = says ? number(one.rescale) : "";
       set(rescale, { style: `${small}; font-weight: ${one && grown(one) ? 700 : 400}` });
       bars.forEach((bar) => showBar(bar, at, one, most));
     });

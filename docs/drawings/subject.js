@@ -91,10 +91,15 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
         el("thead", {}, el("tr", {}, el("td"), ...kinds.map(head))),
         el("tbody", {}, ...kinds.map(rowOf))));
   }
-  const preset = (text, rows) => button(text, () => {
-    puts.forEach((put) => put(rows));
-    show();
-  });
+  const presets = [];
+  function preset(text, rows) {
+    const node = button(text, () => {
+      puts.forEach((put) => put(rows));
+      show();
+    });
+    presets.push({ node, name: String([rows ?? data.W_q, rows ?? data.W_k]) });
+    return node;
+  }
   const quarter = [[0, 1], [-1, 0]];
   function turn() {
     const turned = matmul(W.W_q, quarter);
@@ -181,6 +186,8 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   function show() {
     compute();
     showQuery(now.q);
+    const name = String([W.W_q, W.W_k]);
+    for (const one of presets) set(one.node, { "aria-pressed": String(one.name === name) });
     tokens.forEach((_, i) => showToken(i, now.k[i], now.scores[i], now.weights[i]));
     showSums(now);
     say(found(now));

@@ -158,7 +158,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   }
 
   const wide = viewWidth >= 600;
-  const width = 340, height = wide ? 316 : 288, left = 130, right = 270;
+  const width = 364, height = wide ? 316 : 288, left = 130, right = 270;
   const most = Math.max(atMost, longest);
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const lines = svg("g");
