@@ -319,12 +319,19 @@ def test_a_wrong_and_a_right_answer(desk):
     expect(said).not_to_contain_text("CheckFailed")
 
 
+# JupyterLab saves by itself, too, and then may leave out a save that is asked for meanwhile.
+SAVED = f"""async (path) => {{
+  const {{ context }} = {PANEL};
+  await context.save();
+  return !context.model.dirty;
+}}"""
+
+
 def test_git_sees_what_a_person_changed_and_no_more(desk, folder):
     "Both chapters were run and are saved; in one of them somebody has answered an exercise."
     answer(desk, "exercise-2-stub", "#| eval: false\n" + right_answer(desk))
     for path in (FIGURES, ANSWERS):
-        turn_to(desk, path)
-        do(desk, "docmanager:save")
+        desk.page.wait_for_function(SAVED, arg=path)
     assert git(folder, "status", "--porcelain") == f" M nbs/{ANSWERS}\n"
     changed = [
         line for line in git(folder, "diff", "--unified=0").splitlines() if re.match(r"[-+] ", line)

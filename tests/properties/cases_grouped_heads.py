@@ -120,7 +120,8 @@ def right_with_sinks(self, **a):
 def normed_heads(draw):
     (h, d), dtype = (draw(sizes), draw(sizes)), draw(dtypes)
     return {
-        "self": nb.WholeWidth(nn.LayerNorm(h * d)).to(dtype),
+        # with a small eps the gradient of two nearly equal numbers is a difference of large ones
+        "self": nb.WholeWidth(nn.LayerNorm(h * d, eps=0.1)).to(dtype),
         "x": draw(floats((*draw(st.lists(sizes, max_size=1)), h, draw(sizes), d), dtype)),
     }
 
