@@ -82,7 +82,7 @@ def warming(
     return [step(factor, power) for power in (0.0, -0.5) for factor in factors]
 
 
-def mixing(
+def mixing_heads(
     field: str,  # "scores" or "weights"
     matrices: list[Tensor],  # each may be meant, (h, h)
     bias: Tensor | None = None,  # of each head, (h,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -51,11 +51,11 @@ def diagnose(layer: Layer) -> Layer:
     if layer.observed.trace is None or plain.bugs == ():
         return replace(layer, diagnosis=plain)
     to_name = None
-    for told, guess, may_name, usual in _guesses(layer):
-        found = _diagnosed(guess, naming=False, usual=usual)
+    for guess in _guesses(layer):
+        found = _diagnosed(guess.layer, naming=False, usual=guess.usual)
         if found.bugs == ():
-            return replace(guess, diagnosis=replace(found, remarks=(told,)))
-        to_name = guess if may_name else to_name
+            return replace(guess.layer, diagnosis=replace(found, remarks=(guess.told,)))
+        to_name = guess.layer if guess.names_bugs else to_name
     found = _diagnosed(layer)
     if found.bugs is None and to_name is not None:
         again = _diagnosed(to_name)
@@ -107,24 +107,31 @@ def _traced_tokens(layer: Layer) -> int:
     return layer.n
 
 
-def _guesses(layer: Layer) -> Iterator[tuple[str, Layer, bool, bool]]:
-    """What tells a guess; the layer as if it were declared; whether it may name a bug;
-    whether usual rotations are tried beside those that were seen.
-    """
+class _Guess(NamedTuple):
+    "What was not declared, as if it were."
+
+    told: str  # what is said of it
+    layer: Layer  # as if it were declared
+    names_bugs: bool = False  # may a bug be named beside it?
+    usual: bool = True  # are usual rotations tried beside those that were seen?
+
+
+def _guesses(layer: Layer) -> Iterator[_Guess]:
+    "What the layer itself suggests: names of settings, of parts, and the shapes of other parts."
     choices, module = named_choices(layer.module, layer.contract), layer.module
     parts = _declaring(layer, **choices) if choices else layer
     scales = declared_scales(module) if layer.contract.scale is None else []
     for name, scale in scales:
-        yield f"its scale was taken from {name}", _declaring(layer, scale=scale), False, True
+        yield _Guess(f"its scale was taken from {name}", _declaring(layer, scale=scale))
     if choices:
-        yield _told(choices), parts, True, True
+        yield _Guess(_told(choices), parts, names_bugs=True)
         if "norms" in choices and layer.contract.scale is None:
             scales = [("its norms: scores are not scaled again", lambda d: 1.0), *scales]
         for name, scale in scales:
             told = f"{_told(choices)}; its scale was taken from {name}"
-            yield told, _declaring(parts, scale=scale), False, True
+            yield _Guess(told, _declaring(parts, scale=scale))
     for more, alone in _of_parts(layer, choices):
-        yield _told(more), _declaring(layer, **more), alone, alone
+        yield _Guess(_told(more), _declaring(layer, **more), names_bugs=alone, usual=alone)
 
 
 def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:

@@ -15,7 +15,7 @@ from torch import Tensor
 from attention_checks.catalogue.families import (
     Way,
     ending,
-    mixing,
+    mixing_heads,
     prefixing,
     then,
     warming,
@@ -111,7 +111,9 @@ def _own_mixing(layer: nn.Module, field: str, name: str) -> list[Step]:
     part = part_of(layer, name, f"mixing[{field!r}]")
     matrix = as_float(getattr(part, "weight", part)).squeeze()
     bias = as_float(getattr(part, "bias", None))
-    return mixing(field, [matrix] if isinstance(part, nn.Module) else [matrix, matrix.T], bias)
+    return mixing_heads(
+        field, [matrix] if isinstance(part, nn.Module) else [matrix, matrix.T], bias
+    )
 
 
 def _beside(
@@ -147,26 +149,32 @@ def _own_bias(
         added = lambda w: w._replace(bias=w.bias + function(*w.q.shape[-3:-1], w.k.shape[-2]))
         return [(added, BIAS)]
     part, n = part_of(layer, declared, "bias"), x.shape[1]
-    once = lambda: call(layer, x)
-    bare = isinstance(part, Tensor)
-    read = part if bare else _given_once(part, once)
-    if bare and part.squeeze().ndim < 2:  # slopes (ALiBi)
-        at = torch.arange(n)
-        found = [_per_head(-part.flatten().abs() * (at[:, None] - at).abs()[..., None], n)]
-    else:
-        longest = bare and part.ndim > 2 and part.shape[:2] != (n, n)
-        read = part[..., :n, :n] if longest else read  # of the longest sequence
-        found = [_per_head(each, n) for each in (read, *_tables(layer, part if bare else read, n))]
-    if bare and part.ndim == 2 and not any(each is not None for each in found):
-        found = [_per_head(_by_distance(part, n, once), n)]
-    if biases := [bias for bias in found if bias is not None]:
-        return [(_adding(bias), BIAS) for bias in biases]
+    read = part if isinstance(part, Tensor) else _given_once(part, lambda: call(layer, x))
+    biases = (_per_head(each, n) for each in _read_as_bias(layer, x, call, part, read))
+    if found := [(_adding(bias), BIAS) for bias in biases if bias is not None]:
+        return found
     got = getattr(part if read is None else read, "shape", None)
     wanted = (
         "that gives (h, n, n) or (n, n, h), a table by distance (2 L - 1, h), on a grid"
         " (h, 2 a - 1, 2 b - 1) or with a buffer of indices, or slopes (h)"
     )
     raise Misused(f"bias: expected a part {wanted}; got {got}")
+
+
+def _read_as_bias(
+    layer: nn.Module, x: Tensor, call: OneCall, part: Any, read: Any
+) -> Iterator[Any]:
+    "What a declared part may mean: a number for each pair, slopes, or a table that is looked up."
+    n, bare = x.shape[1], isinstance(part, Tensor)
+    if bare and part.squeeze().ndim < 2:  # slopes (ALiBi)
+        at = torch.arange(n)
+        yield -part.flatten().abs() * (at[:, None] - at).abs()[..., None]
+        return
+    longest = bare and part.ndim > 2 and part.shape[:2] != (n, n)
+    found = [read[..., :n, :n] if longest else read, *_tables(layer, read, n)]
+    yield from found
+    if bare and part.ndim == 2 and not any(_per_head(each, n) is not None for each in found):
+        yield _by_distance(part, n, lambda: call(layer, x))
 
 
 def _adding(bias: Tensor) -> Step:
@@ -189,10 +197,9 @@ def _tables(layer: nn.Module, read: Any, n: int) -> Iterator[Tensor]:
 def _indices(layer: nn.Module, n: int, rows: int) -> Iterator[Tensor]:
     "Whole numbers that a layer keeps for each pair of n positions, below a number of rows."
     for m in layer.modules():
-        for kept in (*m._buffers.values(), *vars(m).values()):
-            if isinstance(kept, Tensor) and kept.numel() == n * n and kept.dtype == torch.int64:
-                if int(kept.max()) < rows:
-                    yield kept.view(n, n)
+        for kept in _kept_in(m):
+            if kept.numel() == n * n and kept.dtype == torch.int64 and int(kept.max()) < rows:
+                yield kept.view(n, n)
 
 
 def _on_a_grid(table: Tensor, n: int) -> Iterator[Tensor]:
@@ -309,17 +316,18 @@ def with_own(
     return found
 
 
+def _kept_in(module: nn.Module) -> list[Tensor]:
+    "The tensors that one module keeps beside its parameters, buffers first."
+    kept = (*module._buffers.values(), *vars(module).values())
+    return [t for t in kept if isinstance(t, Tensor)]
+
+
 def tables_of(layer: nn.Module) -> list[Tensor]:
-    "List the vectors between 0 and 1 that a layer keeps, and the angles of complex tables."
-    kept = [
-        v
-        for m in layer.modules()
-        for v in [*vars(m).values(), *m._buffers.values()]
-        if isinstance(v, Tensor)
-    ]
+    "List the vectors between 0 and 1 that a layer keeps."
     kept = [
         t.detach().float()
-        for t in kept
+        for m in layer.modules()
+        for t in _kept_in(m)
         if t.ndim == 1 and 0 < len(t) < 1000 and t.is_floating_point()
     ]
     return [t for t in kept if ((t >= 0) & (t <= 1)).all()]
@@ -330,9 +338,8 @@ def kept_by(
     n: int,  # positions
 ) -> list[list[Tensor]]:  # of each module
     "List the tables that a layer keeps, for the first positions."
-    kept = [[*m._buffers.values(), *vars(m).values()] for m in layer.modules()]
-    tables = [[t for t in some if isinstance(t, Tensor) and t.ndim == 2] for some in kept]
-    return [[t.detach().cpu()[:n] for t in some if len(t) >= n] for some in tables]
+    tables = ([t for t in _kept_in(m) if t.ndim == 2 and len(t) >= n] for m in layer.modules())
+    return [[t.detach().cpu()[:n] for t in some] for some in tables]
 
 
 def rotations_in(seen: list[list[Tensor]]) -> list[Tensor]:

@@ -153,8 +153,8 @@ def _also_has(trace: Trace) -> str:
     "Name the first parts that a reference lacks; what they do is not guessed from their shapes."
     names = [n for n in trace.unrecognised if n.rpartition(".")[0] not in trace.unrecognised]
     return (
-        f"it also has {', '.join(names[:3])}: if it is a norm of queries or keys, a sink, a gate or"
-        " a bias, declare norms=…, sinks=…, gate=… or bias=…"
+        f"it also has {', '.join(names[:3])}: declare what it is, with norms=…, scale=…, sinks=…,"
+        " gate=…, bias=…, mixing=…, prefix=… or activation=…"
     )
 
 
