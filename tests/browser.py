@@ -162,8 +162,6 @@ def unveil(figure: Locator) -> Locator:
 
 
 WITH_WEIGHTS = "figure.drawing:has(script.weights)"
-HAS_STATE = "figure => new Promise(done => (function look() {\
-  figure.state ? done() : setTimeout(look, 20); })())"
 
 
 def come_near(page: Page) -> None:
@@ -171,7 +169,7 @@ def come_near(page: Page) -> None:
     for figure in page.locator(WITH_WEIGHTS).all():
         unveil(figure)
         figure.evaluate("figure => figure.scrollIntoView({ behavior: 'instant' })")
-        figure.evaluate(HAS_STATE)
+        page.wait_for_function("figure => figure.state", arg=figure.element_handle())
         page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
 
 
