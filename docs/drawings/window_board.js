@@ -92,7 +92,7 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   ];
   const entry = ([says, mark]) =>
     el("span", { style: "display: inline-flex; align-items: center; gap: 5px" }, icon(mark), says);
-  const legend = el("div", { class: "row", 
+  const legend = el("div", { class: "row",
     style: "font-size: 13px; margin-block: 0.3rem; gap: 0.2rem 0.7rem" },
     ...marks.map(entry));
 
