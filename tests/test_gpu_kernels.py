@@ -24,14 +24,14 @@ from triton.backends.compiler import GPUTarget
 from triton import compile
 from triton.compiler import ASTSource
 gpu_kernels._triton()
-POINTERS = {"_forward_kernel": 5, "_dq_kernel": 7, "_dkdv_kernel": 8}
+POINTERS = {"_forward_kernel": 5, "_dq_kernel": 9, "_dkdv_kernel": 8}
 MADE = (("bf16", (64, 64), 90), ("bf16", (64, 64), 80), ("fp32", (32, 32), 80))
 for kind, sides, capability in MADE:
     for name, count in POINTERS.items():
         kernel = getattr(gpu_kernels, name)
-        fixed = dict(CAUSAL=True, BLOCK_D=64, BLOCK_DV=64, LENGTH=1024)
+        fixed = dict(CAUSAL=True, d_k=64, d_v=64, BLOCK_D=64, BLOCK_DV=64)
         fixed |= dict(BLOCK_Q=sides[0], BLOCK_K=sides[1])
-        pointers = {arg: "*fp32" if arg in ("lse_ptr", "delta_ptr") else f"*{kind}"
+        pointers = {arg: "*fp32" if "lse" in arg or arg == "delta_ptr" else f"*{kind}"
                     for arg in kernel.arg_names[:count]}
         numbers = {arg: "constexpr" if arg in fixed else "fp32" if arg == "scale" else "i32"
                    for arg in kernel.arg_names[count:]}

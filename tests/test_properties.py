@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 from tests.properties import CASES
-from tests.properties.common import TOLERANCE, Case
+from tests.properties.common import DEVICE, TOLERANCE, Case, moved
 
 
 def clear(a: dict[str, Any]) -> bool:
@@ -159,6 +159,11 @@ def gradients(fn: Callable[..., Any], a: dict[str, Any], leaves: list[str]) -> t
     )
 
 
+def on_device(fn: Callable[..., Any], a: dict[str, Any]) -> Any:
+    "What it gives, on the GPU if there is one; brought back."
+    return fn(**a) if DEVICE == "cpu" else moved(fn(**moved(a, DEVICE)), "cpu")
+
+
 # The tests
 
 
@@ -172,7 +177,7 @@ def test_right_for_every_shape_dtype_mask_and_stride(name, data):
     a = data.draw(case.draw.filter(clear))
     before = {n: v.clone() for n, v in a.items() if isinstance(v, Tensor)}
     dtype, precise = type_of_result(case, a), {n: in_double(v) for n, v in a.items()}
-    same(case.fn(**a), case.want(**precise), dtype, case)
+    same(on_device(case.fn, a), case.want(**precise), dtype, case)
     for n, v in before.items():
         assert torch.equal(a[n], v), f"{n} was changed"
     leaves = [

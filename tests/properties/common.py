@@ -35,6 +35,27 @@ class Case:
     single: bool = False  # it turns by angles in float32, whatever it turns
 
 
+# Where there is a GPU, every public function is tried on it.
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def moved(value: Any, device: str) -> Any:
+    "The same on a device: tensors, modules, caches, and what lists and dictionaries hold of them."
+    if isinstance(value, Tensor):
+        return value.to(device)
+    if isinstance(value, nn.Module):
+        return copy.deepcopy(value).to(device)
+    if type(value) in (list, tuple):
+        return type(value)(moved(item, device) for item in value)
+    if isinstance(value, dict):
+        return {name: moved(item, device) for name, item in value.items()}
+    if not type(value).__module__.startswith("attention_nb") or not hasattr(value, "__dict__"):
+        return value
+    copied = copy.copy(value)
+    vars(copied).update(moved(dict(vars(value)), device))
+    return copied
+
+
 sizes = st.integers(1, 4)
 dtypes = st.sampled_from(list(TOLERANCE))
 layouts = st.sampled_from(["contiguous", "transposed", "sliced", "expanded", "shifted"])
