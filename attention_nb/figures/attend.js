@@ -247,17 +247,19 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
         style: "fill: var(--soft); font-size: 13px", x, y }, text));
     write(SIZE - 2, SIZE - 10, across, "end");
     write(x0 + 6, 13, up, "start");
-    for (const n of [unit, 2 * unit]) {
-      write(p.at([n, 0])[0], y0 + 16, n);
-      write(x0 - 5, p.at([0, n])[1] + 5, n, "end");
-      const [x, y] = p.at([n, n]);
-      names.push([x - 6, y0 + 3, x + 6, y0 + 19], [x0 - 15, y - 8, x0 - 2, y + 8]);
-    }
+    for (const n of [unit, 2 * unit]) tick(p, write, n);
     if (!long(work.x[chosen])) noteZeros(write);
     picture.replaceChildren(p.root, el("div", {}, title));
     comeNear(p.root, reach / reached);
     reached = reach;
     return p;
+  }
+  function tick({ at }, write, n) {
+    const [x0, y0] = at([0, 0]);
+    const [x, y] = at([n, n]);
+    write(x, y0 + 16, n);
+    write(x0 - 5, y + 5, n, "end");
+    names.push([x - 6, y0 + 3, x + 6, y0 + 19], [x0 - 15, y - 8, x0 - 2, y + 8]);
   }
   function comeNear(root, ratio) {  // from the old plane to the new one
     if (ratio === 1) return;
@@ -496,6 +498,13 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
       placeLabel(p, "v", tokens[i], middle, left ? [y - y0, x0 - x] : [y0 - y, x - x0]);
     }
   }
+  function bendTo(p, old, now) {  // how far it has come
+    const [[x0, y0], [x, y]] = [p.at(old), p.at(now)];
+    const d = `M${x0} ${y0}Q${Math.max(x0, x) + 12} ${Math.min(y0, y)} ${x} ${y}`;
+    p.root.append(svg("path", { d, fill: "none", stroke: "var(--accent)", "stroke-width": 2,
+      "stroke-dasharray": "2 5", "stroke-linecap": "round", "aria-hidden": true }));
+    trace([x0, y0], [x, y]);
+  }
   const heavy = (arrow) => set(arrow.firstChild, { "stroke-width": 7 });  // the result
   function drawOutput() {
     const p = fresh(`Where ${name(chosen)} was, and where it is now`);
@@ -505,6 +514,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     arrow(p, "", old, [0, 0], "var(--soft)");
     const now = p.arrow("currentColor");
     heavy(now.node);
+    if (long(old)) bendTo(p, old, work.context);
     trace(p.at([0, 0]), p.at(work.context));
     for (const [v, i] of others) placeLabel(p, "v", tokens[i], p.at(v), outward(p, v));
     if (long(old)) placeLabel(p, "", "before", p.at(old), outward(p, old));

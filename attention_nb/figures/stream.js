@@ -40,8 +40,11 @@ function draw(stage) {
   function panelOf(run) {
     const bars = run.gradients.map(barsAt);
     const here = text({ y: base + 14, style: "font-size: 13px; font-weight: 700" });
-    const coming = text({ x: full - 4, y: under + 14, "text-anchor": "end", style: soft },
-      "← gradients come backward");
+    const coming = svg("g", {},
+      svg("rect", { x: left + 1, y: under + 4, width: full - 2 * left - 2, height: down - 4, rx: 4,
+        fill: "none", stroke: "var(--rose)", "stroke-opacity": 0.6, "stroke-dasharray": "4 4" }),
+      text({ x: full / 2, y: under + down / 2 + 6, style: "font-size: 13px; fill: var(--soft)" },
+        "← gradients come backward"));
     const texts = { length: text({}), gradient: text({}) };
     const numbers = [1, n / 2, n].map((i) => ({ i, node: numberOf(i) }));
     const both = bars.flatMap(({ length, gradient }) => [length, gradient]);
