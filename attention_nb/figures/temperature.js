@@ -57,7 +57,7 @@ function draw(stage) {
     bar: el("div", { class: "moves" }),
     plainly: el("div", {}),
     share: el("div", { class: "moves" }),
-    value: el("span", { class: "moves" }),
+    value: el("div", { class: "moves" }),
     chance: el("span"),
     count: el("span"),
   }));
