@@ -34,6 +34,7 @@ from attention_nb.naive_attention import naive_attention
 from attention_nb.positions import RotaryEmbedding
 from attention_nb.self_attention import attention_scores, scaled_dot_product_attention
 from attention_nb.softmax import masked_softmax, softmax
+from attention_nb.sparse_attention import select_blocks, top_keys
 from attention_nb.tools.testing import assert_close
 from attention_nb.transformer import LanguageModel, _most_probable
 from attention_nb.translation import END, START, TARGET, beam_search, load_translator, read_text
@@ -294,14 +295,14 @@ def test_the_first_figure_plays_by_itself_until_it_is_touched(visit):
 
 
 def test_every_word_of_the_small_world_has_room():
-    "In the plane, which is the same in all steps: it goes to 3.1."
+    "In the plane of queries and keys, which goes to 3.1; values are short, and have a nearer one."
     world = small_world()
     x = torch.stack(list(world.table.values()))
     assert len(world.table) > 200 and all(word.isalpha() and word.islower() for word in world.table)
     assert (
         (x @ world.W_q).max() <= 3.1
         and (x @ world.W_k).max() <= 3.1
-        and (x @ world.W_v).max() <= 3.1
+        and (x @ world.W_v).max() <= 1
         and x.min() == 0
     )
 
@@ -771,6 +772,48 @@ def test_a_latent_cache_counts_as_the_package_does(visit):
     expect(
         figure.get_by_role("img", name="expanded").locator("g", has_text="W_k").last
     ).to_have_attribute("transform", "translate(44.0 82.0)")
+
+
+def test_few_keys_hold_what_the_package_says(visit):
+    """Each way to choose, for each query and number of blocks: the keys that `select_blocks` and
+    `top_keys` keep, their weights, and the share of the full weight; the picture is pressed, too.
+    """
+    figure = drawing(visit, "21_sparse_attention.html", "few_keys")
+    shown, output = given(figure), figure.locator("output")
+    scores, past = numbers(shown["scores"]), causal_mask(12, 24)
+    range_of = figure.get_by_role("slider", name="Query")
+    assert "“H” has 100 %, and is left out" in output.inner_text()  # it begins with a miss
+    figure.get_by_text("More switches").click()
+    for way in shown["ways"]:
+        figure.get_by_role("radio", name=way["name"], exact=True).check()
+        for size, blocks in enumerate((2, 3, 4)):
+            figure.get_by_role("radio", name=str(blocks), exact=True).check()
+            kept = kept_by_package(way, scores, blocks)
+            full, few = masked_softmax(scores, past), masked_softmax(scores, kept)
+            share = (full * kept).sum(-1)
+            assert way["kept"][size] == kept.int().tolist()
+            range_of.press("Home")
+            for i in range(12):
+                now = state(figure)
+                assert (now["query"], now["way"], now["size"]) == (i, way["name"], blocks)
+                assert now["kept"] == kept[i].tolist()
+                assert_close(numbers(now["weights"]), few[i, : 13 + i], **EXACT)
+                assert_close(numbers([now["share"]]), share[i : i + 1], **EXACT)
+                assert f"{kept[i].sum()} of {13 + i} keys" in output.inner_text()
+                range_of.press("ArrowRight")
+            assert_close(numbers([state(figure)["average"]]), share.mean()[None], **EXACT)
+    figure.locator("rect[style*=pointer]").nth(3).click()
+    assert state(figure)["query"] == 3
+    range_of.press("Home")
+    assert played(figure)["query"] == 11
+
+
+def kept_by_package(way: dict, scores: torch.Tensor, blocks: int) -> torch.Tensor:
+    "What a query of the second word keeps, (12, 24)."
+    if "estimates" in way:
+        return select_blocks(numbers(way["estimates"]), 24, 4, blocks)
+    nearest = torch.arange(24.0).expand(12, 24)
+    return top_keys(nearest if way["per"] == "none" else scores, 4 * blocks, causal_mask(12, 24))
 
 
 def test_sinks_take_what_the_package_says(visit):
@@ -1575,7 +1618,7 @@ def test_the_stream_goes_forward_and_back(visit):
     figure = drawing(visit, "07_transformer.html", "stream")
     pre, post = given(figure)["runs"]
     slider, n = figure.get_by_role("slider", name="Pass"), len(pre["lengths"])
-    assert n == 24 and state(figure)["moment"] == 35
+    assert n == 24 and state(figure)["moment"] == 23  # forward is done: a question comes first
     slider.press("Home")
     for moment in range(2 * n):
         now, back = state(figure), moment >= n
@@ -2204,6 +2247,7 @@ SHOWN = {
     ("attend", "match"): "kqvw",
     ("attend", "weights"): "kqvw",
     ("cache_steps", ""): "kqvw",
+    ("few_keys", ""): "kqw",
     ("head_film", ""): "kqw",
     ("induction", ""): "w",
     ("latent", ""): "kqvw",
@@ -2641,6 +2685,7 @@ MOVING = {
     "attend",
     "beams",
     "cache_steps",
+    "few_keys",
     "head_cut",
     "head_film",
     "induction",
