@@ -430,8 +430,13 @@ def test_scores_give_the_weights_of_float32(visit):
         numbers([float(w) for w in before["weights"]]),
         **EXACT,
     )
-    figure.get_by_role("slider", name="temperature").press("Home")
-    assert check(repaired=True)["temperature"] == 0.1
+    # the bar of a score is as long as what the temperature leaves of it; its knob stays
+    cat, bar, knob = 2.7 * 26, figure.locator("svg rect").first, knob.get_attribute("cx")
+    for power, long in (("0", cat), ("0.3", cat / 2), ("-1", 5 * 26)):  # or to the edge
+        figure.get_by_role("slider", name="temperature").fill(power)
+        assert check(repaired=True)["temperature"] == pytest.approx(10 ** float(power))
+        assert float(bar.get_attribute("width")) == pytest.approx(long, rel=0.01)
+        assert figure.get_by_role("slider", name="score of cat").get_attribute("cx") == knob
 
 
 def test_sums_divide_by_what_pytorch_divides_by(visit):
