@@ -387,6 +387,10 @@ def test_a_lookup_is_a_product(visit):
             assert_close(numbers(now["row"]), (hot @ table)[0], **EXACT)
             assert_close(numbers(now["row"]), table[ids[0]], **EXACT)
             assert f"“{word}”" in figure.locator("output").inner_text()
+            # below the table: the row, or the sum of all
+            below = figure.locator("svg > g").nth(12).locator("text").all_text_contents()
+            assert_close(numbers([float(x) for x in below]), table[ids[0]], **EXACT)
+            assert (f"row {ids[0]}", "sum")[number] in figure.locator("svg").text_content()
     assert all(state(figure)["filled"])
 
 
@@ -692,11 +696,20 @@ def test_the_state_gives_what_the_cache_gives(visit):
             .inner_text()
             .startswith(f"“{given(figure)['tokens'][t]}” has the query")
         )
-        piles = figure.get_by_role("img", name="The state").locator("rect:not([visibility])")
+        board = figure.get_by_role("img", name="The state")
+        piles = board.locator("rect:not([visibility]):not([data-sym])")
         high = piles.evaluate_all("all => all.map(one => +one.getAttribute('height') + 1)")
         added = torch.einsum("ik,iv->ikv", k[: t + 1], ones[: t + 1]).flatten()
         shares = numbers(high) * (added > 0)  # a block is as high as its product is large
         assert_close(shares / shares.sum(), added / added.sum(), atol=1e-3, rtol=0)
+        # below the piles: each number of the query times its pile, and their sum
+        terms = board.locator("text:has(tspan)").all_text_contents()
+        for column, total in enumerate(weights[t] @ ones):
+            parts = [f"{a:.0f}·{b:.0f}" for a, b in zip(q[t], numbers(now["S"])[:, column])]
+            assert terms[column] == " + ".join(parts)
+            for picture in (board, figure.get_by_role("img", name="The cache")):
+                sums = picture.locator("text[style*='600'][data-sym]").all_text_contents()
+                assert sums[column - 3] == f"{total:.0f}"
         slider.press("ArrowRight")
     slider.press("Home")
     assert played(figure)["step"] == n - 1
