@@ -137,7 +137,7 @@ function stage(figure) {
   }
   // A player that begins by itself, once, while its figure is in sight, and rests for good when a
   // reader uses the figure: the function that is given back. Not where motion is unwanted.
-  // `first()` goes to where it begins. What it says is not read out.
+  // `first()` goes to where it begins, if not here. What it says is not read out.
   function byItself(play, first) {
     if (calm.matches || typeof IntersectionObserver === "undefined") return () => { };
     const seen = ([{ isIntersecting }]) => (isIntersecting ? play.start() : play.stop());
@@ -151,7 +151,7 @@ function stage(figure) {
       figure.addEventListener(kind, end, { once: true, capture: true });
     }
     set(said, { "aria-live": "off" });
-    first();
+    first?.();
     watch.observe(view);
     return end;
   }

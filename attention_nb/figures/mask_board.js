@@ -65,7 +65,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
   // ---- Below it: what the chosen context depends on ----
   const gap = 64;
   const place = (j) => 32 + gap * j;
-  const arcs = svg("svg", { width: gap * n, height: 92, viewBox: `0 22 ${gap * n} 92`,
+  const [line, tall] = viewWidth < 600 ? [84, 1] : [124, 1.5];  // where arcs end; how high they are
+  const arcs = svg("svg", { width: gap * n, height: line + 8, viewBox: `0 22 ${gap * n} ${line + 8}`,
     "aria-hidden": true });
 
   // ---- The key to its marks, drawn as in the board ----
@@ -116,10 +117,11 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
     return { says: leaks ? `${says}, but depends on it` : says, paint: hatched, leaks };
   }
 
-  function bow(from, to) {
-    if (from === to) return `M${to - 10} 84C${to - 26} 52 ${to + 26} 52 ${to + 10} 84`;
-    const high = 26 + 15 * Math.abs(from - to) / gap;
-    return `M${from} 84Q${(from + to) / 2} ${84 - 1.35 * high} ${to} 84`;
+  function bow(from, to) {  // it ends on its side of the frame; from itself, in its middle
+    if (from === to) return `M${to - 5} ${line}c-18 -34 28 -34 10 0`;
+    const high = tall * (26 + 15 * Math.abs(from - to) / gap);
+    const end = to + 18 * Math.sign(from - to);
+    return `M${from} ${line}Q${(from + end) / 2} ${line - 1.35 * high} ${end} ${line}`;
   }
   function arc(j, weight) {  // from a token to the chosen one; dashes if it leaks
     const look = weight > 0
@@ -129,9 +131,9 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
   }
   function showArcs({ reached, weights }) {
     const width = 8.5 * named(row).length + 12;
-    const frame = svg("rect", { x: place(row) - width / 2, y: 87, width, height: 24, rx: 5,
+    const frame = svg("rect", { x: place(row) - width / 2, y: line + 3, width, height: 24, rx: 5,
       fill: "none", stroke: "var(--q)", "stroke-width": 2 });
-    const name = (j) => svg("text", { x: place(j), y: 104, "text-anchor": "middle",
+    const name = (j) => svg("text", { x: place(j), y: line + 20, "text-anchor": "middle",
       opacity: reached[j] ? 1 : 0.55,
       "text-decoration": reached[j] ? "none" : "line-through" }, named(j));
     const drawn = all.filter((j) => reached[j]).map((j) => arc(j, weights[j]));
