@@ -130,15 +130,15 @@ function draw(stage) {
     const name = number(flat[lit], 0);
     const from = `${name} belongs to token ${tokenOf(lit)}`;
     if (step === 0) {
-      return `${from}; its colour is head ${h}’s. Both pictures begin with the same vectors.`;
+      return `${from}; its colour is head ${h}’s. Both pictures are the same.`;
     }
     if (step === 1) {
-      return `${from}. First picture: vectors are split, and no number moves. `
+      return `${from}. First picture: no number moves. `
         + `Second: head ${wrongHead}, token ${wrongToken}.`;
     }
-    const end = h === wrongHead && i === wrongToken ? ", by chance the same." : ".";
-    return `${from}. First picture: head ${h}, token ${i}. `
-      + `Second: head ${wrongHead}, token ${wrongToken}${end}`;
+    const same = h === wrongHead && i === wrongToken;
+    const second = same ? "by chance the same" : `head ${wrongHead}, token ${wrongToken}`;
+    return `${from}. First picture: head ${h}, token ${i}. Second: ${second}.`;
   }
   function show() {
     pictures.forEach(showPicture);

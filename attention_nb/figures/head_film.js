@@ -46,7 +46,7 @@ function draw(stage) {
     }));
   }
   function look(weight) {
-    const share = `${(80 * weight).toFixed(1)}%`;
+    const share = `${(85 * weight).toFixed(1)}%`;
     return `${box}; border: 1px solid var(--faint); color: inherit; `
       + `background: color-mix(in srgb, var(--w) ${share}, transparent)`;
   }

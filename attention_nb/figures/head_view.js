@@ -237,7 +237,7 @@ function draw(stage) {
   function axis(node, words, way, hue, chosen) {
     const upright = way === "columns" && words.some((word) => word.length > 2);
     const turned = upright ? "writing-mode: vertical-rl; transform: rotate(180deg);" : "";
-    const bold = (i) => (i === chosen ? "font-weight: 700;" : "");
+    const bold = (i) => (i === chosen ? "-webkit-text-stroke: 0.5px;" : "");  // as wide as before
     const [place, line] = way === "rows" ? ["text-align: right; padding-right: 6px", "center"]
       : ["justify-self: center; padding-block: 2px", "end"];
     node.style.cssText = `display: grid; grid-template-${way}: repeat(${words.length || 1}, `
@@ -334,7 +334,7 @@ function draw(stage) {
       style: "min-height: 16px; padding: 0 0.4rem; font-size: 12px; justify-content: center" },
     `${l}`);
     const says = el("div", { style: "display: grid; height: 100%; white-space: nowrap; "
-      + "align-items: center" });
+      + "align-items: center; line-height: 1.15" });
     const framed = el("div", { style: "border: 1px solid var(--faint)" }, canvas);
     return { canvas, framed, press, says, all: [press, framed, el("div", {}, says)] };
   }
