@@ -341,7 +341,8 @@ function draw(stage) {
   const bestOf = (weights) => weights.reduce((best, w, j) => (w > weights[best] ? j : best), 0);
   function mostOf(l, weights) {
     const best = bestOf(weights);
-    return weights[best] > 0 ? `${brief(layers[l].keys[best])} ${number(weights[best])}` : "nothing";
+    const key = brief(layers[l].keys[best]);
+    return weights[best] > 0 ? `${key} ${number(weights[best])}` : "nothing";
   }
   function fill(l) {
     const { canvas, framed, press, says } = strips[l];
@@ -351,7 +352,8 @@ function draw(stage) {
     framed.style.height = `${highOf(l)}px`;
     const most = mostOf(l, through(l));
     const each = rows.length > 1 && roomy(l);
-    says.replaceChildren(...(each ? rows.map((one, h) => lineOfHead(l, h, mostOf(l, one))) : [most]));
+    const lines = each ? rows.map((one, h) => lineOfHead(l, h, mostOf(l, one))) : [most];
+    says.replaceChildren(...lines);
     set(press, {
       "aria-pressed": String(l === now.l), "aria-label": `layer ${l}: most to ${most}` });
   }

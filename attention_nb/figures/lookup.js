@@ -118,7 +118,7 @@ function draw(stage) {
   function tell(id, word, row) {
     const list = `(${row.map((x) => number(x, 1)).join(", ")})`;
     say(way
-      ? `1 × row ${id} + 0 × the others: only the row of “${word}”, ${list}, is left in the sum.`
+      ? `1 × row ${id} + 0 × the others: only the row of “${word}”, ${list}, is left.`
       : `“${word}” has the id ${id}: row ${id}, ${list}, is copied to its position.`);
   }
   const fly = motion();

@@ -1,7 +1,7 @@
 // A mask to click: a grid of queries and keys whose cells allow or forbid, the weights, and what a
 // context depends on.
 function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number, said, say,
-  choices, toggle, more, slider, onkeys, expose, keep }) {
+  choices, toggle, more, legendOf, wash, slider, onkeys, expose, keep }) {
   const { tokens, filler, scores } = data;
   const n = tokens.length;
   const all = [...tokens.keys()];
@@ -66,14 +66,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
   const gap = 64;
   const place = (j) => 32 + gap * j;
   const [line, tall] = viewWidth < 600 ? [84, 1] : [124, 1.5];  // where arcs end; how high they are
-  const arcs = svg("svg", { width: gap * n, height: line + 8, viewBox: `0 22 ${gap * n} ${line + 8}`,
-    "aria-hidden": true });
-
-  // ---- The key to its marks, drawn as in the board ----
-  const swatch = (paint) => el("span", { style: "width: 20px; height: 16px; "
-    + `box-shadow: 0 0 0 1px var(--faint); background: ${paint}` });
-  const entry = (mark, says) =>
-    el("span", { style: "display: inline-flex; align-items: center; gap: 5px" }, mark, says);
+  const room = { width: gap * n, height: line + 8, viewBox: `0 22 ${gap * n} ${line + 8}` };
+  const arcs = svg("svg", { ...room, "aria-hidden": true });
 
   // ---- What changes. The row of a cached token, which has no query, is undefined ----
   const barred = "repeating-linear-gradient(90deg, var(--faint) 0 2px, transparent 2px 8px)";
@@ -90,10 +84,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
     + "box-shadow: none; color: inherit";
   const dot = "display: inline-block; width: 12px; height: 12px; border-radius: 50%; "
     + "background: var(--k)";
-  const legend = el("div", { class: "row", style: "font-size: 13px; margin-block: 0.5rem 0" },
-    entry(swatch("color-mix(in srgb, var(--w) 45%, transparent)"), "weight"),
-    entry(swatch(hatched), "forbidden"),
-    entry(el("span", { style: dot }), "forbidden, but it leaks"));
+  const legend = legendOf([wash("w", 45), "weight"], [hatched, "forbidden"],
+    [el("span", { style: dot }), "forbidden, but it leaks"]);
   function showCell(cell, i, j, r) {
     const [weight, leak] = cell.children;
     const { says, paint, sym, mark, leaks } = lookOf(i, j, r);

@@ -180,7 +180,6 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
   const scaled = () => el("div", { class: "row" },
     el("span", {}, `For sequences ${factor} times as long`),
     choices("Scaling", names, scaling, after((i) => { scaling = i; })));
-  for (const one of [shift, apart, slower]) set(one.firstChild, { style: "min-width: 4.4rem" });
   // what the chapter is about comes first
   const [first, rest] = trained ? [[scaled(), apart], [shift, slower]] : [[shift, apart], [slower]];
   const inLine = "display: flex; gap: 8px; justify-content: space-between";

@@ -38,7 +38,8 @@ function draw(stage) {
     const [x, y] = at(vectors[i]);
     const bold = "font-weight: 600";
     if (vectors[i][1] === 0) return write(x, y + 22, word, bold, "middle");
-    return vectors[i][0] ? write(x + 12, y + 5, word, bold) : write(x - 12, y + 5, word, bold, "end");
+    const [away, anchor] = vectors[i][0] ? [12, "start"] : [-12, "end"];
+    return write(x + away, y + 5, word, bold, anchor);
   }
   const dots = tokens.map((word, i) => {
     const [x, y] = at(vectors[i]);

@@ -2,7 +2,7 @@
 // values first from a state of fixed size, in which the products of keys and values pile up.
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, dot, mix, matmul, sum, number, plural } = stage;
-  const { vector, said, say, slider, player, motion, expose } = stage;
+  const { vector, said, say, legendOf, wash, slider, player, motion, expose } = stage;
   const { tokens, q, k, v } = data;
   const n = tokens.length;
   const all = [...tokens.keys()];
@@ -130,12 +130,8 @@ function draw(stage) {
   }
   const title = (says, more) => el("div", { style: "margin-bottom: 0.3rem" },
     el("b", {}, says), ` ${more}`);
-  const swatch = (hue, says) => el("span", {}, svg("svg", { width: 11, height: 11,
-    "aria-hidden": true, style: "display: inline-block; margin-right: 5px" },
-  svg("rect", { width: 11, height: 11, rx: 1.5, fill: `var(--${hue})`, "fill-opacity": 0.6 })),
-  says);
-  const legend = el("div", { style: "display: flex; gap: 0.9rem; font-size: 13px" },
-    swatch("rose", "added by this token"), swatch("neutral", "by earlier tokens"));
+  const legend = legendOf([wash("rose"), "added by this token"],
+    [wash("neutral", 45), "by earlier tokens"]);
   const panel = (...parts) => el("div", { style: `flex: 0 1 ${room}px; min-width: 0` }, ...parts);
 
   // ---- What changes: a row slides into the cache, blocks fall on the piles ----
