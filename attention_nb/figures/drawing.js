@@ -118,7 +118,7 @@ function stage(figure) {
       el("span", { style: "display: inline-flex; align-items: center; gap: 5px" },
         typeof mark === "string" ? swatch(mark) : mark, says);
     const small = "font-size: 13px; gap: 0.2rem 0.9rem; margin-block: 0.1rem";
-    return el("div", { class: "row", style: small }, ...entries.map(entry));
+    return el("div", { class: "beside", style: small }, ...entries.map(entry));
   }
   const wash = (hue, part = 60) => `color-mix(in srgb, var(--${hue}) ${part}%, transparent)`;
   // A button that goes on step by step, from the end anew: `at()` is the step that is shown,
