@@ -288,7 +288,8 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     e.preventDefault();
     read(own.value);
   }
-  const form = el("form", { class: "row", onsubmit: submitted }, own,
+  const inLine = { class: "row", style: "align-items: stretch" };
+  const form = el("form", { ...inLine, onsubmit: submitted }, own,
     el("button", { type: "submit", ...keep }, "Translate"));
   const picker = choices("Examples", examples, 0, (i) => read(examples[i]));
   function go(i) {
