@@ -2814,9 +2814,20 @@ def test_shares_of_a_sentence_go_where_they_are_largest(visit, sentence):
             assert f"The most, {100 * most:.0f} %{' each' * (len(named(text)) > 1)}, goes" in text
 
 
+NAMES_THAT_MEET = """(svg) => {
+  const shown = [...svg.querySelectorAll("text")].filter((node) => node.textContent
+    && getComputedStyle(node).visibility === "visible");
+  const boxes = shown.map((node) => [node.textContent, node.getBoundingClientRect()]);
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom - 2
+    && b.top < a.bottom - 2;
+  return boxes.flatMap(([name, box], i) => boxes.slice(i + 1)
+    .filter(([, other]) => meet(box, other)).map(([other]) => `${name}, ${other}`));
+}"""
+
+
 def test_every_neighbourhood_is_told_as_it_is(visit):
     """Which weight is the largest, or which are;
-    and which sense prevails by the numbers that are printed.
+    and which sense prevails by the numbers that are printed. No name stands on another.
     """
     figure = drawing(visit, PAGE_OF["senses"], "senses", reduced_motion="reduce")
     tokens, steps = given(figure)["tokens"], figure.get_by_role("radio")
@@ -2833,6 +2844,7 @@ def test_every_neighbourhood_is_told_as_it_is(visit):
         alone = "Alone" in said(figure)
         assert alone == (code == 0) and (alone or named(said(figure)) == largest)
         steps.nth(2).evaluate("node => node.click()")
+        assert figure.locator("svg").evaluate(NAMES_THAT_MEET) == [], code
         if not alone:
             x, y = map(float, re.findall(r"to \(([\d.]+), ([\d.]+)\)", said(figure))[0])
             a, b = given(figure)["axes"]
