@@ -97,15 +97,16 @@ function draw(stage) {
   const one = (x) => Math.abs(x - 1) < 1e-6;
 
   // ---- What changes ----
-  function showBar({ parts, total }, weights, shown) {
-    let x = left;
+  function showBar({ parts, total }, weights, done) {  // one part after the other
+    const whole = sum(weights);
+    let x = left, rest = whole * done;
     weights.forEach((weight, i) => {
-      const width = shown ? weight * unit : 0;
+      const width = unit * clamp(rest, 0, weight);
       set(parts[i], { x, width: Math.max(0, width - 1) });
       x += width;
+      rest -= weight;
     });
-    const whole = sum(weights);
-    total.textContent = shown ? `${number(whole)}${one(whole) ? " ✓" : ""}` : "";
+    total.textContent = done === 1 ? `${number(whole)}${one(whole) ? " ✓" : ""}` : "";
     set(total, { x: Math.max(x, end) + 8, style: one(whole) ? bold : "" });
   }
   function paintCell(i, j, counted, done) {
@@ -127,7 +128,8 @@ function draw(stage) {
     const soFar = whole ? `${number(sum(summed[m].slice(0, whole)), 0)} +` : "";
     sums[m].textContent = counted >= n ? `= ${number(total[m], 0)}` : soFar;
   }
-  // counted: 0 → n cells; moved: 0 → 1, the sums on their way under the columns
+  // counted: 0 → n cells; moved: 0 → 1, the sums on their way under the columns;
+  // done: 0 → 1, the sums of the weights
   function paint(counted, moved, done) {
     grid((i, j) => paintCell(i, j, counted, done));
     each((m) => {
@@ -150,9 +152,9 @@ function draw(stage) {
     compute();
     say("Counting …");  // until there is a result, none is told
     const forgotten = way === 2;
-    if (!await go(1100, (t) => paint(t * n, 0, false))) return;
-    if (forgotten && !await go(700, (t) => paint(n, t, false))) return;
-    paint(n, forgotten ? 1 : 0, true);
+    if (!await go(1100, (t) => paint(t * n, 0, 0))) return;
+    if (forgotten && !await go(700, (t) => paint(n, t, 0))) return;
+    if (!await go(700, (t) => paint(n, +forgotten, t || 1e-3))) return;
     tell(now);
   }
   view.append(root, said,
@@ -162,7 +164,7 @@ function draw(stage) {
   view.lastChild.append(button("Count again", count));
   if (!wide) set(said, { style: "min-height: 2.8em" });
   compute();
-  paint(n, 0, true);
+  paint(n, 0, 1);
   tell(now);
   expose(() => ({ exps: now.exps, way, sums: now.total, weights: now.weights }));
 }
