@@ -315,11 +315,11 @@ function draw(stage) {
   // A row for each head, or one as high as all of them.
   const rowsOf = (l) => (now.way === EVERY ? headsOf(l).map((h) => through(l, [h])) : [through(l)]);
   function highOf(l) {  // pixels of a layer: together they are about as high as the matrix
-    const all = sizeOfMatrix() - 40;
+    const all = Math.min(sizeOfMatrix(), view.clientWidth - 16) - 50;
     return clamp(Math.floor(all / alike().length) - 6, 16, 40 * layers[l].heads);
   }
   const roomy = (l) => highOf(l) / layers[l].heads >= 14;  // for a line beside each head
-  const which = choices("heads", ["every head", "mean of heads", "this head"], 0,
+  const which = choices("heads", ["every head", "their mean", "this head"], 0,
     (way) => choose({ way }));
   const strips = [];
   const keysAbove = el("div");
