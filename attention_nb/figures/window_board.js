@@ -85,7 +85,7 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   const circled = { cx: 9, cy: 9, r: 5, fill: "none", stroke: "var(--neutral)", "stroke-width": 2 };
   const framed = svg("rect", { x: 1, y: 1, width: 16, height: 16, fill: "none",
     stroke: "var(--faint)" });
-  const hatched = svg("path", { d: "M1 9l8 -8M1 17l16 -16M9 17l8 -8", stroke: "var(--edge)" });
+  const hatched = svg("path", { d: "M1 9l8 -8M1 17l16 -16M9 17l8 -8", stroke: "var(--soft)" });
   const legend = legendOf([wash("neutral", 65), "attends"], [wash("rose", 65), "future"],
     [icon(svg("circle", circled)), "via layers"],
     [icon(svg("g", {}, framed, hatched)), "never"]);
