@@ -388,6 +388,10 @@ def test_a_lookup_is_a_product(visit):
             assert_close(numbers(now["row"]), (hot @ table)[0], **EXACT)
             assert_close(numbers(now["row"]), table[ids[0]], **EXACT)
             assert f"“{word}”" in figure.locator("output").inner_text()
+            # below the table: the row, or the sum of all
+            below = figure.locator("svg > g").nth(12).locator("text").all_text_contents()
+            assert_close(numbers([float(x) for x in below]), table[ids[0]], **EXACT)
+            assert (f"row {ids[0]}", "sum")[number] in figure.locator("svg").text_content()
     assert all(state(figure)["filled"])
 
 
@@ -431,8 +435,13 @@ def test_scores_give_the_weights_of_float32(visit):
         numbers([float(w) for w in before["weights"]]),
         **EXACT,
     )
-    figure.get_by_role("slider", name="temperature").press("Home")
-    assert check(repaired=True)["temperature"] == 0.1
+    # the bar of a score is as long as what the temperature leaves of it; its knob stays
+    cat, bar, knob = 2.7 * 26, figure.locator("svg rect").first, knob.get_attribute("cx")
+    for power, long in (("0", cat), ("0.3", cat / 2), ("-1", 5 * 26)):  # or to the edge
+        figure.get_by_role("slider", name="temperature").fill(power)
+        assert check(repaired=True)["temperature"] == pytest.approx(10 ** float(power))
+        assert float(bar.get_attribute("width")) == pytest.approx(long, rel=0.01)
+        assert figure.get_by_role("slider", name="score of cat").get_attribute("cx") == knob
 
 
 def test_sums_divide_by_what_pytorch_divides_by(visit):
@@ -688,11 +697,20 @@ def test_the_state_gives_what_the_cache_gives(visit):
             .inner_text()
             .startswith(f"“{given(figure)['tokens'][t]}” has the query")
         )
-        piles = figure.get_by_role("img", name="The state").locator("rect:not([visibility])")
+        board = figure.get_by_role("img", name="The state")
+        piles = board.locator("rect:not([visibility]):not([data-sym])")
         high = piles.evaluate_all("all => all.map(one => +one.getAttribute('height') + 1)")
         added = torch.einsum("ik,iv->ikv", k[: t + 1], ones[: t + 1]).flatten()
         shares = numbers(high) * (added > 0)  # a block is as high as its product is large
         assert_close(shares / shares.sum(), added / added.sum(), atol=1e-3, rtol=0)
+        # below the piles: each number of the query times its pile, and their sum
+        terms = board.locator("text:has(tspan)").all_text_contents()
+        for column, total in enumerate(weights[t] @ ones):
+            parts = [f"{a:.0f}·{b:.0f}" for a, b in zip(q[t], numbers(now["S"])[:, column])]
+            assert terms[column] == " + ".join(parts)
+            for picture in (board, figure.get_by_role("img", name="The cache")):
+                sums = picture.locator("text[style*='600'][data-sym]").all_text_contents()
+                assert sums[column - 3] == f"{total:.0f}"
         slider.press("ArrowRight")
     slider.press("Home")
     assert played(figure)["step"] == n - 1
@@ -927,7 +945,7 @@ def test_head_film_shows_what_was_stored(visit):
 
 
 def test_the_film_plays_by_itself_once_and_has_digits_for_those_who_point(visit):
-    """When it comes into sight; where no motion is wanted it shows its end.
+    """When it comes into sight, from its middle; where no motion is wanted it stands there.
 
     A head that is pointed at or focused shows its digits, the other does not.
     """
@@ -935,7 +953,8 @@ def test_the_film_plays_by_itself_once_and_has_digits_for_those_who_point(visit)
         visit, "05_multi_head_attention.html", "head_film", reduced_motion="no-preference"
     )
     last, stop = given(figure)["steps"][-1], figure.get_by_role("button", name="Stop")
-    assert state(figure)["step"] == 0
+    middle = given(figure)["steps"][4]
+    assert state(figure)["step"] == middle
     figure.page.clock.install()
     figure.locator(".view").evaluate(
         "view => view.scrollIntoView({ block: 'center', behavior: 'instant' })"
@@ -945,7 +964,7 @@ def test_the_film_plays_by_itself_once_and_has_digits_for_those_who_point(visit)
     assert (state(figure)["step"], state(figure)["playing"]) == (last, False)
     figure.page.emulate_media(reduced_motion="reduce")
     figure.page.reload()
-    assert state(figure)["step"] == last
+    assert state(figure)["step"] == middle
     heads, seen = (
         figure.locator(".view table"),
         "table => getComputedStyle(table.querySelector('td > span')).opacity",
@@ -2840,9 +2859,20 @@ def test_shares_of_a_sentence_go_where_they_are_largest(visit, sentence):
             assert f"The most, {100 * most:.0f} %{' each' * (len(named(text)) > 1)}, goes" in text
 
 
+NAMES_THAT_MEET = """(svg) => {
+  const shown = [...svg.querySelectorAll("text")].filter((node) => node.textContent
+    && getComputedStyle(node).visibility === "visible");
+  const boxes = shown.map((node) => [node.textContent, node.getBoundingClientRect()]);
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom - 2
+    && b.top < a.bottom - 2;
+  return boxes.flatMap(([name, box], i) => boxes.slice(i + 1)
+    .filter(([, other]) => meet(box, other)).map(([other]) => `${name}, ${other}`));
+}"""
+
+
 def test_every_neighbourhood_is_told_as_it_is(visit):
     """Which weight is the largest, or which are;
-    and which sense prevails by the numbers that are printed.
+    and which sense prevails by the numbers that are printed. No name stands on another.
     """
     figure = drawing(visit, PAGE_OF["senses"], "senses", reduced_motion="reduce")
     tokens, steps = given(figure)["tokens"], figure.get_by_role("radio")
@@ -2859,6 +2889,7 @@ def test_every_neighbourhood_is_told_as_it_is(visit):
         alone = "Alone" in said(figure)
         assert alone == (code == 0) and (alone or named(said(figure)) == largest)
         steps.nth(2).evaluate("node => node.click()")
+        assert figure.locator("svg").evaluate(NAMES_THAT_MEET) == [], code
         if not alone:
             x, y = map(float, re.findall(r"to \(([\d.]+), ([\d.]+)\)", said(figure))[0])
             a, b = given(figure)["axes"]

@@ -7,6 +7,7 @@ nbs/figures/head_view.ipynb gives it the numbers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -159,7 +160,14 @@ def test_it_shows_the_weights(opened):
     figure.locator("svg text", has_text="mat 6").click()
     assert state(figure)["i"] == 6
     figure.get_by_role("radio", name="All layers").check()
+    strips = figure.locator("button[aria-label*='most to'] + div > canvas")
+    rows, box = "all => all.map((one) => one.height)", strips.last.bounding_box()
+    assert strips.evaluate_all(rows) == [4, 4, 4]  # a row for each head
+    for h in range(4):
+        best = made[2].weights(h, 6)[0, 0, 0].max()
+        assert re.search(rf"head {h}: \S+ {best:.2f}", figure.inner_text())
     figure.get_by_role("radio", name="this head").check()
+    assert strips.evaluate_all(rows) == [1, 1, 1] and strips.last.bounding_box() == box
     assert_close(
         torch.tensor(state(figure)["through"], dtype=torch.float32),
         made[2].weights(3, 6)[0, 0, 0],

@@ -110,6 +110,17 @@ function stage(figure) {
   // these words.
   const more = (...controls) =>
     el("details", { class: "more" }, el("summary", keep, "More switches"), ...controls);
+  // What the marks of a picture mean: of each its paint, or the mark itself, and its name.
+  function legendOf(...entries) {
+    const swatch = (paint) => el("span", { style: "flex: none; width: 16px; height: 14px; "
+      + `box-shadow: inset 0 0 0 1px var(--faint); background: ${paint}` });
+    const entry = ([mark, says]) =>
+      el("span", { style: "display: inline-flex; align-items: center; gap: 5px" },
+        typeof mark === "string" ? swatch(mark) : mark, says);
+    const small = "font-size: 13px; gap: 0.2rem 0.9rem; margin-block: 0.1rem";
+    return el("div", { class: "beside", style: small }, ...entries.map(entry));
+  }
+  const wash = (hue, part = 60) => `color-mix(in srgb, var(--${hue}) ${part}%, transparent)`;
   // A button that goes on step by step, from the end anew: `at()` is the step that is shown,
   // `go(i)` shows another. What a reader chooses meanwhile calls `stop()`.
   function player({ at, last, go, ms = () => 750, first = 0 }) {
@@ -137,7 +148,7 @@ function stage(figure) {
   }
   // A player that begins by itself, once, while its figure is in sight, and rests for good when a
   // reader uses the figure: the function that is given back. Not where motion is unwanted.
-  // `first()` goes to where it begins. What it says is not read out.
+  // `first()` goes to where it begins, if not here. What it says is not read out.
   function byItself(play, first) {
     if (calm.matches || typeof IntersectionObserver === "undefined") return () => { };
     const seen = ([{ isIntersecting }]) => (isIntersecting ? play.start() : play.stop());
@@ -151,7 +162,7 @@ function stage(figure) {
       figure.addEventListener(kind, end, { once: true, capture: true });
     }
     set(said, { "aria-live": "off" });
-    first();
+    first?.();
     watch.observe(view);
     return end;
   }
@@ -289,6 +300,6 @@ function stage(figure) {
   const expose = (state) => { figure.state = state; };
   return { figure, view, viewWidth, data, el, svg, set,
     sum, clamp, dot, matmul, softmax, mix, number, grouped, plural, listed, vector, percent,
-    said, say, slider, choices, button, toggle, more, player, byItself,
+    said, say, slider, choices, button, toggle, more, legendOf, wash, player, byItself,
     tween, motion, onkeys, handle, plane, expose, keep };
 }

@@ -3,7 +3,7 @@
 function draw(stage) {
   const { figure, view, viewWidth, data, el, svg, set, clamp, softmax } = stage;
   const { sum, number, grouped } = stage;
-  const { said, say, slider, player, motion, expose } = stage;
+  const { said, say, legendOf, wash, slider, player, motion, expose } = stage;
   const { names, n_blocks, parts } = data;
   const wide = viewWidth >= 600;
   const [plus, equals] = [10, 11];
@@ -334,13 +334,8 @@ function draw(stage) {
   const play = player({ at: () => at, last: () => steps.length - 1, go: show, ms: () => 1400 });
 
   // ---- Where all stands: on a phone the drawing and its numbers come first, side by side ----
-  const swatch = (hue) => svg("svg", { width: 14, height: 14, "aria-hidden": true,
-    style: "display: inline-block; vertical-align: -2px; margin-right: 4px" },
-  svg("rect", { width: 14, height: 14, fill: `var(--${hue})`, "fill-opacity": 0.7 }));
-  const key = (hue, says) => el("span", {}, swatch(hue), says);
-  const legend = el("div", { style: "display: flex; gap: 0.2rem 0.9rem; flex-wrap: wrap; "
-    + "font-size: 13px; margin: 0.3rem 0 0.5rem" },
-  key("neutral", "above 0"), key("rose", "below 0"), el("span", {}, "paler: nearer to 0"));
+  const legend = legendOf([wash("neutral", 70), "above 0"], [wash("rose", 70), "below 0"]);
+  legend.append("paler: nearer to 0");
   set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em; margin-top: 0.4rem` });
   const row = (more, ...nodes) => el("div", { class: "row", style: more }, ...nodes);
   const flex = "display: flex; align-items: flex-start; justify-content: space-between; gap: ";

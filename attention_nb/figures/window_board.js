@@ -1,7 +1,7 @@
 // Masks combined with & and |: which pairs are allowed, how many scores that is, and which tokens
 // reach a query through layers.
 function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices, toggle, more,
-  slider, expose }) {
+  legendOf, wash, slider, expose }) {
   const { tokens, documents, sinks, block } = data;
   const n = tokens.length;
   const all = [...tokens.keys()];
@@ -82,23 +82,13 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
 
   // ---- The key to its marks, drawn as in the board ----
   const icon = (mark) => svg("svg", { width: 18, height: 18, viewBox: "0 0 18 18" }, mark);
-  const square = (hue) => svg("rect", { x: 1, y: 1, width: 16, height: 16, "fill-opacity": 0.65,
-    fill: `var(--${hue})` });
   const circled = { cx: 9, cy: 9, r: 5, fill: "none", stroke: "var(--neutral)", "stroke-width": 2 };
   const framed = svg("rect", { x: 1, y: 1, width: 16, height: 16, fill: "none",
     stroke: "var(--faint)" });
-  const hatched = svg("path", { d: "M1 9l8 -8M1 17l16 -16M9 17l8 -8", stroke: "var(--edge)" });
-  const marks = [
-    ["attends", square("neutral")],
-    ["future", square("rose")],
-    ["via layers", svg("circle", circled)],
-    ["never", svg("g", {}, framed, hatched)],
-  ];
-  const entry = ([says, mark]) =>
-    el("span", { style: "display: inline-flex; align-items: center; gap: 5px" }, icon(mark), says);
-  const legend = el("div", { class: "row",
-    style: "font-size: 13px; margin-block: 0.3rem; gap: 0.2rem 0.7rem" },
-    ...marks.map(entry));
+  const hatched = svg("path", { d: "M1 9l8 -8M1 17l16 -16M9 17l8 -8", stroke: "var(--soft)" });
+  const legend = legendOf([wash("neutral", 65), "attends"], [wash("rose", 65), "future"],
+    [icon(svg("circle", circled)), "via layers"],
+    [icon(svg("g", {}, framed, hatched)), "never"]);
 
   // ---- The layers: what reaches a query ----
   const x = (j) => 34 + 27 * j;
