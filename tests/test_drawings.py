@@ -639,7 +639,15 @@ def test_window_board_combines_masks_as_the_package_does(visit):
         "Layers",
     ] and not figure.get_by_role("button").count()
     figure.locator("details.more > summary").click()
+    needless = figure.get_by_role("button", name="causal", exact=True)
+    told = figure.get_by_text("The window hides the future: causal adds nothing.")
+    borders = figure.locator("svg path[stroke-width='1.5']")  # of documents
+    assert needless.is_disabled() and told.is_visible()
+    assert borders.evaluate_all("all => all.map(one => one.getAttribute('visibility'))") == [
+        "hidden"
+    ] * 2
     press("sinks")
+    assert needless.is_enabled() and told.is_hidden()
     assert_windows(figure, window | sinks, 2)
     assert "The mask allows 1 token to attend to the future." in said.inner_text()
     press("causal")
