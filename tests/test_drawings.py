@@ -5,6 +5,7 @@ If it fails: Look at attention_nb/figures/NAME.js, and at drawing.js and drawing
 A drawing that is higher than the space reserved for it needs another `height` in its notebook.
 """
 
+import math
 import random
 import re
 from base64 import b64decode
@@ -766,10 +767,22 @@ def test_a_latent_cache_counts_as_the_package_does(visit):
         )
         assert lit.count() == h + 8 + 1
         heads.press("ArrowRight")
+    dots = []
     tokens.press("Home")
     for n in chosen["lengths"]:
         assert (state(figure)["tokens"], state(figure)["work"]) == (n, latent_work(128, n))
+        more, less = (latent_work(128, n)[form] for form in ("expanded", "absorbed"))
+        high, low = figure.locator("circle.moves").evaluate_all(
+            "all => all.map(one => [+one.getAttribute('cx'), +one.getAttribute('cy')])"
+        )
+        assert high[0] == low[0]
+        dots.append((math.log2(n), high[0], math.log10(more / less), low[1] - high[1]))
+        times = "about the same" if more < 1.05 * less else f"{more / less:.0f} times"
+        assert figure.locator("svg text", has_text=times).count() == 1
         tokens.press("ArrowRight")
+    length, across, ratio, apart = numbers(dots).T  # both axes count doublings
+    assert_close((across - across[0]) / (across[-1] - across[0]), length / length[-1])
+    assert_close(apart / apart[-1], ratio / ratio[-1], atol=1e-6, rtol=0)
     assert "Expanded: " in output.inner_text() and "each of 65,536 tokens" in output.inner_text()
     figure.get_by_role("radio", name="absorbed").check()
     assert state(figure)["form"] == "absorbed" and "to the query" in output.inner_text()
