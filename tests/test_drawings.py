@@ -1446,6 +1446,19 @@ def test_a_ring_computes_what_the_package_counts(visit):
     step.press("Home")
     step.press("ArrowRight")
     assert "Rank 0 waits." in figure.locator("output").inner_text()
+    chips, nodes = (
+        figure.get_by_role("img", name="A ring of ranks").locator(one)
+        for one in ("g[data-sym=k]", "circle")
+    )
+    for key, step_now in (("ArrowRight", 2), ("ArrowRight", 3)):  # each chip is in its rank
+        step.press(key)
+        for rank, owner in enumerate(state(figure)["held"]):
+            chip, node = chips.nth(owner).bounding_box(), nodes.nth(rank).bounding_box()
+            far = abs(chip["x"] + chip["width"] / 2 - node["x"] - node["width"] / 2)
+            assert far < 2 and node["y"] < chip["y"] < node["y"] + node["height"]
+        ways = figure.get_by_role("img", name="A ring of ranks").locator("path")
+        seen = ways.evaluate_all("all => all.map(one => one.getAttribute('opacity'))")
+        assert seen == ["1" if step_now < 3 else "0.3"] * 4
     assert played(figure)["step"] == 3
 
 
