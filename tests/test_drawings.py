@@ -1003,6 +1003,17 @@ def test_before_longer_texts_the_rotation_offers_no_scaling(visit):
         "Shift both",
         "Distance",
     ]
+    figure.locator("details.more > summary").click()
+    for key in ("Home", "End"):  # a base of 1,000, and of a million
+        figure.get_by_role("slider", name="Base").press(key)
+        *others, curve = figure.evaluate("""figure => {
+          const chart = figure.querySelector("svg:has(.handle)");
+          const boxOf = (node) => [node.getBBox().y, node.getBBox().y + node.getBBox().height];
+          const curve = chart.querySelector("path[stroke='var(--neutral)']");
+          return [...[...chart.querySelectorAll("text")].map(boxOf), boxOf(curve)]; }""")
+        assert len(others) == 4 and all(
+            low < curve[0] or high > curve[1] for high, low in others
+        ), "the curve runs through a label"
 
 
 def test_heads_share_as_the_package_shares(visit):
