@@ -1302,6 +1302,15 @@ IN_EVERY_STATE = f"""(figure, places) => {{
 def test_names_of_dots_on_the_roofline_do_not_touch(visit, width, font):
     "Wherever the dots are; and those of the measured speeds, which do not move."
     figure = drawing(visit, "17_cost.html", "roofline", width=width, font=font)
+    layers = figure.locator(".view > .beside > svg > g")  # lines, dots above them, names above both
+    kinds = "all => all.map(one => one.firstElementChild.localName)"
+    assert layers.evaluate_all(kinds) == ["path", "circle", "text"]
+    figure.get_by_role("radio", name="a layer in prefill").check()
+    lines = layers.first.locator("path[visibility=visible]").evaluate_all(
+        "all => all.map(one => +one.getAttribute('d').match(/L([0-9.]+)/)[1])"
+    )
+    lines.sort()
+    assert len(lines) == 5 and min(b - a for a, b in zip(lines, lines[1:])) > 8.9
     before = figure.locator("svg").inner_html()
     found = figure.evaluate(IN_EVERY_STATE, list(product((0, 6, 12, 17), (0, 3, 5), (0, 4, 8))))
     assert (
