@@ -1582,6 +1582,37 @@ def test_the_tree_keeps_what_beam_search_keeps(visit):
     assert played(figure)["done"]
 
 
+STRUCK = """figure => {  // the numbers through which a line of the tree runs
+  const [radios, range] = ["radio", "range"].map((kind) =>
+    [...figure.querySelectorAll(`input[type=${kind}]`)]);
+  const found = [];
+  for (const one of radios) for (let step = 1; step <= 7; step++) {
+    one.click();
+    range[0].value = step;
+    range[0].dispatchEvent(new Event("input"));
+    const boxes = [...figure.querySelectorAll("text.halo")].map((text) => text.getBBox());
+    for (const line of figure.querySelectorAll("svg path[stroke-width]")) {
+      for (let far = 0; far < line.getTotalLength(); far += 2) {
+        const { x, y } = line.getPointAtLength(far);
+        const hit = boxes.some((box) => x > box.x && x < box.x + box.width && y > box.y + 2
+          && y < box.y + box.height - 2);
+        if (hit) found.push(`width ${one.value}, step ${step}: ${x}, ${y}`);
+      }
+    }
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_line_of_the_tree_runs_through_a_number(visit, width):
+    figure = drawing(
+        visit, "08_translation.html", "beams", width=width, reduced_motion="reduce"
+    )
+    assert figure.locator("svg path[stroke-width]").count() > 3
+    assert figure.evaluate(STRUCK) == []
+
+
 def test_scores_spread_as_the_formula_says(visit):
     """At every width, plain and divided: counts, standard deviation, weights of one query,
     and what the softmax lets through.
