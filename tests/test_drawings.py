@@ -1594,8 +1594,8 @@ STRUCK = """figure => {  // the numbers through which a line of the tree runs
     for (const line of figure.querySelectorAll("svg path[stroke-width]")) {
       for (let far = 0; far < line.getTotalLength(); far += 2) {
         const { x, y } = line.getPointAtLength(far);
-        const hit = boxes.some((box) => x > box.x && x < box.x + box.width && y > box.y + 2
-          && y < box.y + box.height - 2);
+        const hit = boxes.some((box) => x > box.x - 3 && x < box.x + box.width + 3
+          && y > box.y + 2 && y < box.y + box.height - 2);
         if (hit) found.push(`width ${one.value}, step ${step}: ${x}, ${y}`);
       }
     }
