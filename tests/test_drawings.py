@@ -644,9 +644,10 @@ def test_window_board_combines_masks_as_the_package_does(visit):
     told = figure.get_by_text("The window hides the future: causal adds nothing.")
     borders = figure.locator("svg path[stroke-width='1.5']")  # of documents
     assert needless.is_disabled() and told.is_visible()
-    assert borders.evaluate_all("all => all.map(one => one.getAttribute('visibility'))") == [
-        "hidden"
-    ] * 2
+    assert (
+        borders.evaluate_all("all => all.map(one => one.getAttribute('visibility'))")
+        == ["hidden"] * 2
+    )
     press("sinks")
     assert needless.is_enabled() and told.is_hidden()
     assert_windows(figure, window | sinks, 2)
@@ -1606,9 +1607,7 @@ STRUCK = """figure => {  // the numbers through which a line of the tree runs
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_no_line_of_the_tree_runs_through_a_number(visit, width):
-    figure = drawing(
-        visit, "08_translation.html", "beams", width=width, reduced_motion="reduce"
-    )
+    figure = drawing(visit, "08_translation.html", "beams", width=width, reduced_motion="reduce")
     assert figure.locator("svg path[stroke-width]").count() > 3
     assert figure.evaluate(STRUCK) == []
 
