@@ -168,8 +168,8 @@ function draw(stage) {
     cells.forEach((cell, i) => set(cell, {
       fill: seq && i < seq.n ? hue : "none",
       "fill-opacity": isChosen ? 0.55 : 0.4,
-      stroke: seq ? "var(--edge)" : "none",
-      "stroke-width": 1,
+      stroke: seq ? "var(--soft)" : "none",
+      "stroke-width": 0.7,
     }));
   }
   function showRow(r) {
