@@ -1028,6 +1028,8 @@ def test_heads_share_as_the_package_shares(visit):
         pick.locator("label").all_inner_texts() == ["8", "4", "2", "1"]
         and figure.locator(".view input, .view button").first.get_attribute("type") == "radio"
     )
+    row, other = pick.bounding_box(), wrong.bounding_box()  # one line, above the drawing
+    assert abs(row["y"] - other["y"]) < 4 and other["y"] < figure.locator("svg").bounding_box()["y"]
     for n in (8, 4, 2, 1):
         pick.get_by_role("radio", name=str(n)).check()
         keys = torch.arange(n)[:, None, None]
@@ -1362,7 +1364,9 @@ def test_programs_share_the_tiles(visit):
         assert (f"Done after {now['last']} time steps" in said) == (now["step"] == now["last"])
 
     assert (state(figure)["last"], state(figure)["step"]) == (4, 2)  # programs are at work
+    hatched = figure.get_by_role("img", name="A grid").locator("path[visibility=visible]")
     for mode in ("all keys", "causal mask", "last block first"):
+        assert hatched.count() == (28 if mode == "last block first" else 0)
         if mode != "all keys":
             figure.get_by_role("button", name=mode).press("Enter")
         found = figure.evaluate(EVERY_CHOICE)
@@ -1797,6 +1801,8 @@ def test_the_machine_computes_what_the_chapter_computes(visit):
     parts, large = parts_of(8, 32, 12, 4), parts_of(768, 3072, 50257, 1024)
     assert state(figure)["name"] == "Causal self-attention"
     slider, output = figure.get_by_role("slider", name="Step"), figure.locator("output")
+    long, room = slider.bounding_box()["width"], figure.locator(".view").bounding_box()["width"]
+    assert long > 0.6 * room
     slider.press("Home")
     order = [0, 1, 2, *2 * [3, 4, 5, 6, 7, 8], 9, 10, 11, 12]
     for i, part in enumerate(order):
