@@ -134,7 +134,8 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     share: el("span"),
   }));
   const inLine = { style: "display: flex; align-items: center; gap: 0.5rem" };
-  const list = el("div", { "aria-hidden": true, style: `flex: ${wide ? "0 1 336px" : "1 1 12rem"}` },
+  const room = wide ? "0 1 336px" : "1 1 12rem";
+  const list = el("div", { "aria-hidden": true, style: `flex: ${room}` },
     ...bars.map(({ name, bar, share }) => el("div", inLine, name, bar, share)));
   function drawBars() {
     const order = now.shares[chosen].map((p, id) => [p, id]).sort(([a], [b]) => b - a);

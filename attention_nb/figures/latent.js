@@ -171,9 +171,9 @@ function draw(stage) {
   function showWay({ way, dot, label, value }, i, work) {
     const points = data.lengths.map((n) => `${across(n)} ${up(count(n).work[forms[i]])}`);
     const on = i === form;
-    const fill = on ? "var(--rose)" : "var(--paper)";
+    const [fill, stroke] = on ? ["var(--rose)", "var(--rose)"] : ["var(--paper)", "var(--neutral)"];
     set(way, { d: `M${points.join("L")}` });
-    set(dot, { cx: across(tokens), cy: up(work), fill, stroke: `var(--${on ? "rose" : "neutral"})` });
+    set(dot, { cx: across(tokens), cy: up(work), fill, stroke });
     for (const node of [label, value]) set(node, { style: `font-weight: ${on ? 600 : 400}` });
     value.textContent = amount(work);
   }

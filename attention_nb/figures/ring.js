@@ -83,7 +83,7 @@ function draw(stage) {
     const bold = "font-size: 13px; font-weight: 600";
     return svg("g", {},
       svg("circle", { cx: x, cy: y, r: near, ...look }),
-      svg("text", { x, y: y - (phone ? 13 : 14), "text-anchor": "middle", style: bold }, `rank ${r}`),
+      svg("text", { x, y: y - 13, "text-anchor": "middle", style: bold }, `rank ${r}`),
       svg("text", { x, y: y + 2, "text-anchor": "middle", "data-sym": "q", style: small },
         `queries ${r}`));
   });

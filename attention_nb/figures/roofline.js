@@ -138,7 +138,8 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   function place(dot, at, flat) {
     const [cx, cy, up, over] = dot.at = at;
     set(dot.circle, { cx, cy, fill: hues[flat ? "compute" : "memory"] });
-    set(dot.stem, { d: flat ? `M${cx} ${cy}L${over} ${cy - 9}V${up + 4}` : `M${cx} ${cy}V${up}H${cx + 12}` });
+    const beyond = flat ? `L${over} ${cy - 9}V${up + 4}` : `V${up}H${cx + 12}`;
+    set(dot.stem, { d: `M${cx} ${cy}${beyond}` });
     set(dot.text, { x: flat ? over - (phase ? -2 : 8) : cx + 15, y: up + (flat ? 0 : 5),
       "text-anchor": flat ? "end" : "start" });
   }

@@ -76,8 +76,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
     "stroke-width": 2 });
   const small = { style: "font-size: 13px" };
   const value = svg("text", { y: 13, style: "font-weight: 600" });  // above all curves
-  const write = (at, text, anchor) =>
-    svg("text", { x: at, y: high + 10, "text-anchor": anchor, ...small }, text);  // below all curves
+  const write = (at, text, anchor) =>  // below all curves
+    svg("text", { x: at, y: high + 10, "text-anchor": anchor, ...small }, text);
   function entry(at, like, says) {  // of the legend: a piece of the line, and its name
     const line = svg("path", { ...like, d: `M${at} ${high + 26}h22` });
     const text = svg("text", { x: at + 28, y: high + 31 }, says);
