@@ -5,6 +5,7 @@ If it fails: Look at attention_nb/figures/NAME.js, and at drawing.js and drawing
 A drawing that is higher than the space reserved for it needs another `height` in its notebook.
 """
 
+import math
 import random
 import re
 from base64 import b64decode
@@ -649,7 +650,16 @@ def test_window_board_combines_masks_as_the_package_does(visit):
         "Layers",
     ] and not figure.get_by_role("button").count()
     figure.locator("details.more > summary").click()
+    needless = figure.get_by_role("button", name="causal", exact=True)
+    told = figure.get_by_text("The window hides the future: causal adds nothing.")
+    borders = figure.locator("svg path[stroke-width='1.5']")  # of documents
+    assert needless.is_disabled() and told.is_visible()
+    assert (
+        borders.evaluate_all("all => all.map(one => one.getAttribute('visibility'))")
+        == ["hidden"] * 2
+    )
     press("sinks")
+    assert needless.is_enabled() and told.is_hidden()
     assert_windows(figure, window | sinks, 2)
     assert "The mask allows 1 token to attend to the future." in said.inner_text()
     press("causal")
@@ -777,10 +787,22 @@ def test_a_latent_cache_counts_as_the_package_does(visit):
         )
         assert lit.count() == h + 8 + 1
         heads.press("ArrowRight")
+    dots = []
     tokens.press("Home")
     for n in chosen["lengths"]:
         assert (state(figure)["tokens"], state(figure)["work"]) == (n, latent_work(128, n))
+        more, less = (latent_work(128, n)[form] for form in ("expanded", "absorbed"))
+        high, low = figure.locator("circle.moves").evaluate_all(
+            "all => all.map(one => [+one.getAttribute('cx'), +one.getAttribute('cy')])"
+        )
+        assert high[0] == low[0]
+        dots.append((math.log2(n), high[0], math.log10(more / less), low[1] - high[1]))
+        times = "about the same" if more < 1.05 * less else f"{more / less:.0f} times"
+        assert figure.locator("svg text", has_text=times).count() == 1
         tokens.press("ArrowRight")
+    length, across, ratio, apart = numbers(dots).T  # both axes count doublings
+    assert_close((across - across[0]) / (across[-1] - across[0]), length / length[-1])
+    assert_close(apart / apart[-1], ratio / ratio[-1], atol=1e-6, rtol=0)
     assert "Expanded: " in output.inner_text() and "each of 65,536 tokens" in output.inner_text()
     figure.get_by_role("radio", name="absorbed").check()
     assert state(figure)["form"] == "absorbed" and "to the query" in output.inner_text()
@@ -1044,6 +1066,17 @@ def test_before_longer_texts_the_rotation_offers_no_scaling(visit):
         "Shift both",
         "Distance",
     ]
+    figure.locator("details.more > summary").click()
+    for key in ("Home", "End"):  # a base of 1,000, and of a million
+        figure.get_by_role("slider", name="Base").press(key)
+        *others, curve = figure.evaluate("""figure => {
+          const chart = figure.querySelector("svg:has(.handle)");
+          const boxOf = (node) => [node.getBBox().y, node.getBBox().y + node.getBBox().height];
+          const curve = chart.querySelector("path[stroke='var(--neutral)']");
+          return [...[...chart.querySelectorAll("text")].map(boxOf), boxOf(curve)]; }""")
+        assert len(others) == 4 and all(
+            low < curve[0] or high > curve[1] for high, low in others
+        ), "the curve runs through a label"
 
 
 def test_heads_share_as_the_package_shares(visit):
@@ -1057,6 +1090,8 @@ def test_heads_share_as_the_package_shares(visit):
         pick.locator("label").all_inner_texts() == ["8", "4", "2", "1"]
         and figure.locator(".view input, .view button").first.get_attribute("type") == "radio"
     )
+    row, other = pick.bounding_box(), wrong.bounding_box()  # one line, above the drawing
+    assert abs(row["y"] - other["y"]) < 4 and other["y"] < figure.locator("svg").bounding_box()["y"]
     for n in (8, 4, 2, 1):
         pick.get_by_role("radio", name=str(n)).check()
         keys = torch.arange(n)[:, None, None]
@@ -1332,6 +1367,15 @@ IN_EVERY_STATE = f"""(figure, places) => {{
 def test_names_of_dots_on_the_roofline_do_not_touch(visit, width, font):
     "Wherever the dots are; and those of the measured speeds, which do not move."
     figure = drawing(visit, "17_cost.html", "roofline", width=width, font=font)
+    layers = figure.locator(".view > .beside > svg > g")  # lines, dots above them, names above both
+    kinds = "all => all.map(one => one.firstElementChild.localName)"
+    assert layers.evaluate_all(kinds) == ["path", "circle", "text"]
+    figure.get_by_role("radio", name="a layer in prefill").check()
+    lines = layers.first.locator("path[visibility=visible]").evaluate_all(
+        "all => all.map(one => +one.getAttribute('d').match(/L([0-9.]+)/)[1])"
+    )
+    lines.sort()
+    assert len(lines) == 5 and min(b - a for a, b in zip(lines, lines[1:])) > 8.9
     before = figure.locator("svg").inner_html()
     found = figure.evaluate(IN_EVERY_STATE, list(product((0, 6, 12, 17), (0, 3, 5), (0, 4, 8))))
     assert (
@@ -1382,7 +1426,9 @@ def test_programs_share_the_tiles(visit):
         assert (f"Done after {now['last']} time steps" in said) == (now["step"] == now["last"])
 
     assert (state(figure)["last"], state(figure)["step"]) == (4, 2)  # programs are at work
+    hatched = figure.get_by_role("img", name="A grid").locator("path[visibility=visible]")
     for mode in ("all keys", "causal mask", "last block first"):
+        assert hatched.count() == (28 if mode == "last block first" else 0)
         if mode != "all keys":
             figure.get_by_role("button", name=mode).press("Enter")
         found = figure.evaluate(EVERY_CHOICE)
@@ -1487,6 +1533,19 @@ def test_a_ring_computes_what_the_package_counts(visit):
     step.press("Home")
     step.press("ArrowRight")
     assert "Rank 0 waits." in figure.locator("output").inner_text()
+    chips, nodes = (
+        figure.get_by_role("img", name="A ring of ranks").locator(one)
+        for one in ("g[data-sym=k]", "circle")
+    )
+    for key, step_now in (("ArrowRight", 2), ("ArrowRight", 3)):  # each chip is in its rank
+        step.press(key)
+        for rank, owner in enumerate(state(figure)["held"]):
+            chip, node = chips.nth(owner).bounding_box(), nodes.nth(rank).bounding_box()
+            far = abs(chip["x"] + chip["width"] / 2 - node["x"] - node["width"] / 2)
+            assert far < 2 and node["y"] < chip["y"] < node["y"] + node["height"]
+        ways = figure.get_by_role("img", name="A ring of ranks").locator("path")
+        seen = ways.evaluate_all("all => all.map(one => one.getAttribute('opacity'))")
+        assert seen == ["1" if step_now < 3 else "0.3"] * 4
     assert played(figure)["step"] == 3
 
 
@@ -1588,6 +1647,35 @@ def test_the_tree_keeps_what_beam_search_keeps(visit):
         )
     slider.press("Home")
     assert played(figure)["done"]
+
+
+STRUCK = """figure => {  // the numbers through which a line of the tree runs
+  const [radios, range] = ["radio", "range"].map((kind) =>
+    [...figure.querySelectorAll(`input[type=${kind}]`)]);
+  const found = [];
+  for (const one of radios) for (let step = 1; step <= 7; step++) {
+    one.click();
+    range[0].value = step;
+    range[0].dispatchEvent(new Event("input"));
+    const boxes = [...figure.querySelectorAll("text.halo")].map((text) => text.getBBox());
+    for (const line of figure.querySelectorAll("svg path[stroke-width]")) {
+      for (let far = 0; far < line.getTotalLength(); far += 2) {
+        const { x, y } = line.getPointAtLength(far);
+        const hit = boxes.some((box) => x > box.x - 3 && x < box.x + box.width + 3
+          && y > box.y + 2 && y < box.y + box.height - 2);
+        if (hit) found.push(`width ${one.value}, step ${step}: ${x}, ${y}`);
+      }
+    }
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_line_of_the_tree_runs_through_a_number(visit, width):
+    figure = drawing(visit, "08_translation.html", "beams", width=width, reduced_motion="reduce")
+    assert figure.locator("svg path[stroke-width]").count() > 3
+    assert figure.evaluate(STRUCK) == []
 
 
 def test_scores_spread_as_the_formula_says(visit):
@@ -1728,6 +1816,10 @@ def test_the_seat_map_allocates_as_the_paged_cache_does(visit):
             "taken": sum(pool.lengths.values()),
             "reserved": 16 * len(pool.lengths),
         }
+        lacking = max(0, len(pool.lengths) - 3)  # a memory of 48 has room for three buffers of 16
+        red = figure.locator("g[visibility=visible]", has_text="no room")
+        excess = figure.get_by_text(f"{16 * lacking} too many")
+        assert (red.count(), excess.count()) == (lacking, 1 if lacking else 0)
         seen |= set(
             re.findall("must wait|was shared|is at 16|no place|Choose a sequence", said(figure))
         )
@@ -1771,6 +1863,8 @@ def test_the_machine_computes_what_the_chapter_computes(visit):
     parts, large = parts_of(8, 32, 12, 4), parts_of(768, 3072, 50257, 1024)
     assert state(figure)["name"] == "Causal self-attention"
     slider, output = figure.get_by_role("slider", name="Step"), figure.locator("output")
+    long, room = slider.bounding_box()["width"], figure.locator(".view").bounding_box()["width"]
+    assert long > 0.6 * room
     slider.press("Home")
     order = [0, 1, 2, *2 * [3, 4, 5, 6, 7, 8], 9, 10, 11, 12]
     for i, part in enumerate(order):

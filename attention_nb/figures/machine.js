@@ -328,9 +328,8 @@ function draw(stage) {
   const other = slider("second digit", { ...digit, value: b, input: pick(1) });
   const rail = slider("Step", { min: 1, max: steps.length, step: 1, value: at + 1,
     text: (i) => `${i} of ${steps.length}`, input: (i) => { play.stop(); show(i - 1); } });
-  for (const [node, room] of [[one, 9], [other, 9], [rail, 6]]) {
-    set(node.querySelector("input"), { style: `width: ${wide ? room : 5}rem` });
-  }
+  for (const node of [one, other]) set(node.querySelector("input"), { style: "width: 9rem" });
+  if (wide) for (const node of [one, other]) node.firstChild.style.minWidth = "5.6rem";
   const play = player({ at: () => at, last: () => steps.length - 1, go: show, ms: () => 1400 });
 
   // ---- Where all stands: on a phone the drawing and its numbers come first, side by side ----
@@ -339,11 +338,13 @@ function draw(stage) {
   set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em; margin-top: 0.4rem` });
   const row = (more, ...nodes) => el("div", { class: "row", style: more }, ...nodes);
   const flex = "display: flex; align-items: flex-start; justify-content: space-between; gap: ";
-  const top = row("margin-top: 0", play.node, rail);
+  // The slider of the steps takes the whole width.
+  const top = set(row("", play.node, rail), { class: "row steered", style: "max-width: none" });
   if (wide) {
-    view.append(el("div", { style: `${flex}1.5rem` },
-      el("div", { style: "flex: 1 1 14rem; min-width: 0" }, top, one, other, legend, board),
-      root), said);
+    view.append(set(top, { style: "max-width: none; margin: 0 0 0.6rem" }),
+      el("div", { style: `${flex}1.5rem` },
+        el("div", { style: "flex: 1 1 14rem; min-width: 0" }, set(one, { style: "margin-top: 0" }),
+          other, legend, board), root), said);
   } else {
     for (const node of [one, other]) {
       set(node, { style: "flex: 1 1 0; min-width: 0; flex-wrap: nowrap; gap: 0.3rem; "
