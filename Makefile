@@ -11,7 +11,7 @@ READY := .venv/.ready
 .DEFAULT_GOAL := help
 # The steps of `docs` follow each other, also under `make -j`.
 .NOTPARALLEL:
-.PHONY: help docs page named test book lab serve chapter train prepare export outputs pages card hooks constraints oldest newest corpus mutation bench third-party clean
+.PHONY: help docs page named test nightly book lab serve chapter train prepare export outputs pages card hooks constraints oldest newest corpus mutation bench third-party clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -28,9 +28,12 @@ page: named export  ## run one notebook and render its page: make page N=02, or 
 named:
 	$(if $(and $(N),$(NOTEBOOK)),,$(error no notebook was named: make page N=02))
 
-# What marks a test as one for continuous integration alone, or for the desk, stands in pyproject.toml.
-test: $(READY)  ## run the tests that a change of the book can break; CI=true make test runs all
-	$(BIN)/python -m pytest tests -m "not $(if $(filter true,$(CI)),desk,ci)"
+# What marks a test as one for continuous integration alone, or for the night, stands in pyproject.toml.
+test: $(READY)  ## run the tests that a change of the book can break; CI=true make test: EPUB, wheel and Lab too
+	$(BIN)/python -m pytest tests -m "not nightly$(if $(filter true,$(CI)),, and not ci)"
+
+nightly: $(READY) .venv/.gpu  ## test the tools, nbdev's commands, other processors, a site with a host (minutes)
+	CI=true $(BIN)/python -m pytest tests -m nightly
 
 book: export  ## make the book one EPUB file, dist/attention_nb.epub
 	$(BIN)/python website/build.py --epub dist/attention_nb.epub

@@ -35,15 +35,26 @@ NOTEBOOKS = notebooks()
 NOT_SOURCE = shutil.ignore_patterns(
     ".*", "docs", "_build", "_proc", "dist", "build", "__pycache__", "*.egg-info"
 )
-# One test of each takes long.
+COSTLY = ("soups", "begun", "epub", "desk", "wheel", "repo", "ranks")  # fixtures
+OF_ALL = ("soups", "begun")  # not of one file
+# Tests, files and fixtures that take long, the longest first: nobody waits for them at the end.
 LONG = (
-    "test_generated.py",
+    "begun",
+    "test_every_notebook_passes_nbdev_test",
+    "test_every_build_gives_the_same_bytes",
+    "epub",
+    "test_site_and_readme_come_from_the_notebooks",
+    "desk",
+    "soups",
+    "ranks",
+    "test_check_flash_holds",
+    "wheel",
+    "repo",
+    "test_types",
+    "test_many_machines.py",
+    "test_notebooks.py",
     "test_third_party.py",
-    "test_gpu_kernels.py",
-    "test_chapter.py",
-    "test_nbdev.py",
 )
-COSTLY = ("soups", "begun", "epub", "desk", "wheel", "repo")  # fixtures
 HOST, REPO = "https://example.org/books/attention/", "somebody/attention"
 CHAPTERS = [path for path in NOTEBOOKS if place(path)[0].isdigit()]
 NEXT = f"{int(CHAPTERS[-1].stem[:2]) + 1:02}"  # the number of a new chapter
@@ -212,16 +223,23 @@ def soups() -> dict[str, BeautifulSoup]:
     return parsed(DOCS)
 
 
+def place_in(order: tuple[str, ...], item) -> int:
+    "The first of its names, its file's and its fixtures' in the order; behind all, if there is none."
+    names = {item.name.partition("[")[0], item.path.name, *item.fixturenames}
+    return next((i for i, name in enumerate(order) if name in names), len(order))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """What takes long begins first: nobody waits for it alone.
 
     What takes long to make is made once, in one process for all.
     """
-    items.sort(key=lambda item: item.path.name not in LONG)
+    items.sort(key=lambda item: place_in(LONG, item))
     for item in items:
         for fixture in [name for name in COSTLY if name in item.fixturenames]:
-            item.add_marker(pytest.mark.xdist_group(fixture))
+            of = fixture if fixture in OF_ALL else f"{fixture} of {item.path.stem}"
+            item.add_marker(pytest.mark.xdist_group(of))
 
 
 def kept(item) -> tuple[Path, str, fresh.Needs] | None:
