@@ -224,7 +224,7 @@ def soups() -> dict[str, BeautifulSoup]:
 
 
 def place_in(order: tuple[str, ...], item) -> int:
-    "The first of its names, its file's and its fixtures' in the order; behind all, if there is none."
+    "The place of a test, its file or a fixture of it in the order; behind all, if it has none."
     names = {item.name.partition("[")[0], item.path.name, *item.fixturenames}
     return next((i for i, name in enumerate(order) if name in names), len(order))
 

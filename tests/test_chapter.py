@@ -23,7 +23,7 @@ CONCERNS_IT = (
 )
 # Not those of the checks.
 BOOK = [f"tests/{path.name}" for path in sorted((ROOT / "tests").glob("test_*.py"))]
-# `begun` is built; minutes of mypy; what needs git, .ci or .github; what a page of another chapter says.
+# `begun` is built; minutes of mypy; what needs git or .ci; what a page of another chapter says.
 LEFT_OUT = (
     "test_site_and_readme or test_types or test_calls_of_modules or test_no_address "
     "or test_continuous or test_the_night or test_keys_of_configs or test_names_in_libraries"
