@@ -120,12 +120,16 @@ third-party: $(READY)  ## hold released packages against the checks, each instal
 clean:  ## remove the environment and scratch files
 	rm -rf .venv _proc _build build dist *.egg-info
 
-# --no-compile: most of what is installed is never imported; what is, Python compiles then.
+# --no-compile: most of what is installed is never imported; what is, Python compiles then. What is pinned is installed
+# by two processes, half by each; then pip looks whether anything is lacking.
+PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check
 $(READY): constraints.txt settings.ini setup.py tools/export/nbdev_hook.py
 	@$(PYTHON) -c 'import sys; v = "%d.%d" % sys.version_info[:2]; sys.exit(v not in "$(PYTHONS)".split() and "attention_nb is built with Python $(PYTHONS); got " + v + ". Name one: make PYTHON=python3.12")'
 	@echo "Setting up .venv (once; a minute or two)"
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(PIP) --constraint constraints.txt $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
+	@awk '{ print > ".venv/pins-" NR % 2 }' constraints.txt
+	$(PIP) --no-deps --requirement .venv/pins-0 & half=$$!; $(PIP) --no-deps --requirement .venv/pins-1 && wait $$half
+	$(PIP) --constraint constraints.txt --no-build-isolation --editable '.[dev]'
 	$(BIN)/python tools/export/nbdev_hook.py
 	@touch $@
