@@ -37,21 +37,27 @@ NOT_SOURCE = shutil.ignore_patterns(
 )
 COSTLY = ("soups", "begun", "epub", "desk", "wheel", "repo", "ranks")  # fixtures
 OF_ALL = ("soups", "begun")  # not of one file
+# One worker imports it for all of these: it takes seconds.
+OF_TRANSFORMERS = ("test_audit.py", "test_real_models.py", "test_watching.py")
 # Tests, files and fixtures that take long, the longest first: nobody waits for them at the end.
+# Those that mostly wait (for a Lab, for ranks) stand between others, which meanwhile compute.
 LONG = (
     "begun",
     "test_every_notebook_passes_nbdev_test",
     "test_every_build_gives_the_same_bytes",
-    "epub",
     "test_site_and_readme_come_from_the_notebooks",
     "desk",
+    "epub",
+    "test_check_distributed.py",
     "soups",
     "ranks",
+    *OF_TRANSFORMERS,
     "test_check_flash_holds",
+    "test_torchrun_starts_again_after_a_kill",
+    "test_killed_at_random_moments_and_resumed",
     "wheel",
     "repo",
     "test_types",
-    "test_many_machines.py",
     "test_notebooks.py",
     "test_third_party.py",
 )
@@ -240,6 +246,8 @@ def pytest_collection_modifyitems(items):
         for fixture in [name for name in COSTLY if name in item.fixturenames]:
             of = fixture if fixture in OF_ALL else f"{fixture} of {item.path.stem}"
             item.add_marker(pytest.mark.xdist_group(of))
+        if item.path.name in OF_TRANSFORMERS:
+            item.add_marker(pytest.mark.xdist_group("transformers"))
 
 
 def kept(item) -> tuple[Path, str, fresh.Needs] | None:
