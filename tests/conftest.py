@@ -36,7 +36,8 @@ NOT_SOURCE = shutil.ignore_patterns(
     ".*", "docs", "_build", "_proc", "dist", "build", "__pycache__", "*.egg-info"
 )
 COSTLY = ("soups", "begun", "epub", "desk", "wheel", "repo", "ranks")  # fixtures
-OF_ALL = ("soups", "begun")  # not of one file
+# Not of one file. The EPUB takes the charts that a build of the site has drawn: it comes after.
+OF_ALL = {"soups": "soups", "begun": "begun", "epub": "the scratch of this checkout"}
 # One worker imports it for all of these: it takes seconds.
 OF_TRANSFORMERS = ("test_audit.py", "test_real_models.py", "test_watching.py")
 # Tests, files and fixtures that take long, the longest first: nobody waits for them at the end.
@@ -244,7 +245,7 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: place_in(LONG, item))
     for item in items:
         for fixture in [name for name in COSTLY if name in item.fixturenames]:
-            of = fixture if fixture in OF_ALL else f"{fixture} of {item.path.stem}"
+            of = OF_ALL.get(fixture, f"{fixture} of {item.path.stem}")
             item.add_marker(pytest.mark.xdist_group(of))
         if item.path.name in OF_TRANSFORMERS:
             item.add_marker(pytest.mark.xdist_group("transformers"))

@@ -9,6 +9,8 @@ import outputs
 import pytest
 from conftest import NBS, python
 
+pytestmark = pytest.mark.nightly
+
 NOTEBOOK = NBS / "20_gpu_kernels.ipynb"
 CHECK = """
 from functools import partial
@@ -50,14 +52,12 @@ def env():
     return os.environ | outputs.KERNEL_ENV | {"TRITON_DEFAULT_FP_FUSION": "1"}
 
 
-@pytest.mark.ci
 def test_check_flash_holds(env):
     "In Triton's interpreter: half a minute, which a reader of the chapter need not wait for."
     said = python("-c", CHECK, env=env | {"TRITON_INTERPRET": "1"})
     assert re.search(r"check_flash\(partial\): sound: (\d+) of \1 properties hold", said), said
 
 
-@pytest.mark.nightly
 def test_kernels_compile_for_gpus(env, tmp_path):
     """What the interpreter runs, Triton's compiler takes too;
     on small tiles any GPU has room for it.
