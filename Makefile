@@ -32,8 +32,9 @@ named:
 test: $(READY)  ## run the tests that a change of the book can break; CI=true make test: EPUB, wheel and Lab too
 	$(BIN)/python -m pytest tests -m "not nightly$(if $(filter true,$(CI)),, and not ci)"
 
-nightly: $(READY) .venv/.gpu  ## test the tools, nbdev's commands, other processors, a site with a host (minutes)
+nightly: $(READY) .venv/.gpu  ## test the tools, nbdev's commands, other processors, a host, more examples (minutes)
 	CI=true $(BIN)/python -m pytest tests -m nightly
+	CI=true HYPOTHESIS_PROFILE=night $(BIN)/python -m pytest tests/test_properties.py
 
 book: export  ## make the book one EPUB file, dist/attention_nb.epub
 	$(BIN)/python website/build.py --epub dist/attention_nb.epub

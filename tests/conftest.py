@@ -92,14 +92,18 @@ def of_page(page: Path) -> list[Path]:
     ]
 
 
-# How many examples a property is tried on. In continuous integration they are the same each time.
+# How many examples a property is tried on. In continuous integration they are the same each time;
+# `make nightly` tries others, and more of them.
 settings.register_profile(
     "quick",
-    max_examples=60 if IN_CI else 25,
+    max_examples=40 if IN_CI else 25,
     deadline=None,
     derandomize=IN_CI,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "night", settings.get_profile("quick"), max_examples=200, derandomize=False
 )
 settings.register_profile(
     "thorough", settings.get_profile("quick"), max_examples=2000, derandomize=False
