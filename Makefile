@@ -11,7 +11,7 @@ READY := .venv/.ready
 .DEFAULT_GOAL := help
 # The steps of `docs` follow each other, also under `make -j`.
 .NOTPARALLEL:
-.PHONY: help docs page named test book lab serve chapter train prepare export outputs pages card hooks constraints oldest newest corpus mutation bench third-party clean
+.PHONY: help docs page named test nightly book lab serve chapter train prepare export outputs pages card hooks constraints oldest newest corpus mutation bench third-party clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -28,9 +28,13 @@ page: named export  ## run one notebook and render its page: make page N=02, or 
 named:
 	$(if $(and $(N),$(NOTEBOOK)),,$(error no notebook was named: make page N=02))
 
-# What marks a test as one for continuous integration alone, or for the desk, stands in pyproject.toml.
-test: $(READY)  ## run the tests that a change of the book can break; CI=true make test runs all
-	$(BIN)/python -m pytest tests -m "not $(if $(filter true,$(CI)),desk,ci)"
+# What marks a test as one for continuous integration alone, or for the night, stands in pyproject.toml.
+test: $(READY)  ## run the tests that a change of the book can break; CI=true make test: EPUB, wheel and Lab too
+	$(BIN)/python -m pytest tests -m "not nightly$(if $(filter true,$(CI)),, and not ci)"
+
+nightly: $(READY) .venv/.gpu  ## test the tools, nbdev's commands, other processors, a host, more examples (minutes)
+	CI=true $(BIN)/python -m pytest tests -m nightly
+	CI=true HYPOTHESIS_PROFILE=night $(BIN)/python -m pytest tests/test_properties.py
 
 book: export  ## make the book one EPUB file, dist/attention_nb.epub
 	$(BIN)/python website/build.py --epub dist/attention_nb.epub
@@ -117,12 +121,16 @@ third-party: $(READY)  ## hold released packages against the checks, each instal
 clean:  ## remove the environment and scratch files
 	rm -rf .venv _proc _build build dist *.egg-info
 
-# --no-compile: most of what is installed is never imported; what is, Python compiles then.
+# --no-compile: most of what is installed is never imported; what is, Python compiles then. What is pinned is installed
+# by two processes, half by each; then pip looks whether anything is lacking.
+PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check
 $(READY): constraints.txt settings.ini setup.py tools/export/nbdev_hook.py
 	@$(PYTHON) -c 'import sys; v = "%d.%d" % sys.version_info[:2]; sys.exit(v not in "$(PYTHONS)".split() and "attention_nb is built with Python $(PYTHONS); got " + v + ". Name one: make PYTHON=python3.12")'
 	@echo "Setting up .venv (once; a minute or two)"
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(PIP) --constraint constraints.txt $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
+	@awk '{ print > ".venv/pins-" NR % 2 }' constraints.txt
+	$(PIP) --no-deps --requirement .venv/pins-0 & half=$$!; $(PIP) --no-deps --requirement .venv/pins-1 && wait $$half
+	$(PIP) --constraint constraints.txt --no-build-isolation --editable '.[dev]'
 	$(BIN)/python tools/export/nbdev_hook.py
 	@touch $@

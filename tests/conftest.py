@@ -35,15 +35,33 @@ NOTEBOOKS = notebooks()
 NOT_SOURCE = shutil.ignore_patterns(
     ".*", "docs", "_build", "_proc", "dist", "build", "__pycache__", "*.egg-info"
 )
-# One test of each takes long.
+COSTLY = ("soups", "begun", "epub", "desk", "wheel", "repo", "ranks")  # fixtures
+# Not of one file. The EPUB takes the charts that a build of the site has drawn: it comes after.
+OF_ALL = {"soups": "soups", "begun": "begun", "epub": "the scratch of this checkout"}
+# One worker imports it for all of these: it takes seconds.
+OF_TRANSFORMERS = ("test_audit.py", "test_real_models.py", "test_watching.py")
+# Tests, files and fixtures that take long, the longest first: nobody waits for them at the end.
+# Those that mostly wait (for a Lab, for ranks) stand between others, which meanwhile compute.
 LONG = (
-    "test_generated.py",
+    "begun",
+    "test_every_notebook_passes_nbdev_test",
+    "test_every_build_gives_the_same_bytes",
+    "test_site_and_readme_come_from_the_notebooks",
+    "desk",
+    "epub",
+    "test_check_distributed.py",
+    "soups",
+    "ranks",
+    *OF_TRANSFORMERS,
+    "test_check_flash_holds",
+    "test_torchrun_starts_again_after_a_kill",
+    "test_killed_at_random_moments_and_resumed",
+    "wheel",
+    "repo",
+    "test_types",
+    "test_notebooks.py",
     "test_third_party.py",
-    "test_gpu_kernels.py",
-    "test_chapter.py",
-    "test_nbdev.py",
 )
-COSTLY = ("soups", "begun", "epub", "desk", "wheel", "repo")  # fixtures
 HOST, REPO = "https://example.org/books/attention/", "somebody/attention"
 CHAPTERS = [path for path in NOTEBOOKS if place(path)[0].isdigit()]
 NEXT = f"{int(CHAPTERS[-1].stem[:2]) + 1:02}"  # the number of a new chapter
@@ -74,14 +92,18 @@ def of_page(page: Path) -> list[Path]:
     ]
 
 
-# How many examples a property is tried on. In continuous integration they are the same each time.
+# How many examples a property is tried on. In continuous integration they are the same each time;
+# `make nightly` tries others, and more of them.
 settings.register_profile(
     "quick",
-    max_examples=60 if IN_CI else 25,
+    max_examples=40 if IN_CI else 25,
     deadline=None,
     derandomize=IN_CI,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "night", settings.get_profile("quick"), max_examples=200, derandomize=False
 )
 settings.register_profile(
     "thorough", settings.get_profile("quick"), max_examples=2000, derandomize=False
@@ -212,16 +234,25 @@ def soups() -> dict[str, BeautifulSoup]:
     return parsed(DOCS)
 
 
+def place_in(order: tuple[str, ...], item) -> int:
+    "The place of a test, its file or a fixture of it in the order; behind all, if it has none."
+    names = {item.name.partition("[")[0], item.path.name, *item.fixturenames}
+    return next((i for i, name in enumerate(order) if name in names), len(order))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """What takes long begins first: nobody waits for it alone.
 
     What takes long to make is made once, in one process for all.
     """
-    items.sort(key=lambda item: item.path.name not in LONG)
+    items.sort(key=lambda item: place_in(LONG, item))
     for item in items:
         for fixture in [name for name in COSTLY if name in item.fixturenames]:
-            item.add_marker(pytest.mark.xdist_group(fixture))
+            of = OF_ALL.get(fixture, f"{fixture} of {item.path.stem}")
+            item.add_marker(pytest.mark.xdist_group(of))
+        if item.path.name in OF_TRANSFORMERS:
+            item.add_marker(pytest.mark.xdist_group("transformers"))
 
 
 def kept(item) -> tuple[Path, str, fresh.Needs] | None:

@@ -44,7 +44,7 @@ def test_a_run_may_say_itself_how_long_it_took():
     assert seconds(lambda: torch.ones(1), clock=iter([0.0, 9.0]).__next__) == 9.0
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 @pytest.mark.parametrize("weights", [False, True])
 def test_contenders_are_causal_layers(weights):
     "Each gives rows of the right shape, and none that know of the words behind them."
@@ -80,7 +80,7 @@ SMALL = {
 }
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 @pytest.mark.parametrize("topic", TOPICS)
 def test_make_bench_writes_what_the_page_reads(topic, tmp_path, capsys):
     """One small shape; the file is named after the machine.

@@ -2021,38 +2021,39 @@ def in_words(n: int, small: list[str], tens: list[str]) -> list[str]:
 
 
 @pytest.mark.ci
-def test_two_hundred_numbers_become_the_same_digits(visit):
+def test_eighty_numbers_become_the_same_digits(visit):
     "In the page as in Python, typed in words, and of every length; nearly all are right."
     figure = drawing(visit, "figures/translator.html", "translator")
     data, chance, model = given(figure), random.Random(0), load_translator().eval()
     words = [word for word, _ in data["values"]]
     right = 0
-    for n in [chance.randrange(10 ** chance.randint(1, 6)) for _ in range(200)]:
+    for n in [chance.randrange(10 ** chance.randint(1, 6)) for _ in range(80)]:
         now = type_in(figure, " ".join(in_words(n, words[:20], words[20:28])))
         assert now["out"] == answer_of(model, now["words"], data), n
         right += now["out"] == [*str(n), "end"]
-    assert right >= 190
+    assert right >= 76
 
 
-@pytest.mark.parametrize(
-    "typed, words",
-    {
-        "Four-Hundred and TWO": "four hundred and two",
-        "four hundred two": "four hundred and two",
-        "402": "four hundred and two",
-        " 60,008 ": "sixty thousand and eight",
-        "one thousand, one hundred.": "one thousand one hundred",
-        "0": "zero",
-        "999 999": "nine hundred and ninety nine thousand nine hundred and ninety nine",
-        "two two": "two two",
-    }.items(),
-)
-def test_a_translator_reads_what_people_type(visit, typed, words):
+TYPED = {
+    "Four-Hundred and TWO": "four hundred and two",
+    "four hundred two": "four hundred and two",
+    "402": "four hundred and two",
+    " 60,008 ": "sixty thousand and eight",
+    "one thousand, one hundred.": "one thousand one hundred",
+    "0": "zero",
+    "999 999": "nine hundred and ninety nine thousand nine hundred and ninety nine",
+    "two two": "two two",
+}
+
+
+def test_a_translator_reads_what_people_type(visit):
     "With hyphens, commas, capitals, digits, and without “and”."
     figure = drawing(visit, "figures/translator.html", "translator")
-    now = type_in(figure, typed)
-    assert now["words"] == words.split() and figure.get_by_role("textbox").input_value() == words
-    assert ("not a number" in said(figure)) == (typed == "two two")
+    for typed, words in TYPED.items():
+        now = type_in(figure, typed)
+        assert now["words"] == words.split(), typed
+        assert figure.get_by_role("textbox").input_value() == words, typed
+        assert ("not a number" in said(figure)) == (typed == "two two"), typed
 
 
 def test_a_translator_says_what_it_does_not_know(visit):

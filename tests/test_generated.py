@@ -101,7 +101,6 @@ def stale(built: Path) -> list[str]:
     return differences(was, now)
 
 
-@pytest.mark.desk
 @pytest.mark.xdist_group("the scratch of this checkout")
 def test_site_and_readme_come_from_the_notebooks(tmp_path):
     """docs/ and README.md are what the notebooks give: built again they are the same bytes.
@@ -137,7 +136,7 @@ def test_two_builds_do_not_meet(tmp_path):
     )
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_every_build_gives_the_same_bytes(tmp_path):
     """Elsewhere, and after another one: the build is deterministic, and what is committed is fresh.
 

@@ -9,7 +9,7 @@ import outputs
 import pytest
 from conftest import NBS, python
 
-pytestmark = pytest.mark.ci
+pytestmark = pytest.mark.nightly
 
 NOTEBOOK = NBS / "20_gpu_kernels.ipynb"
 CHECK = """

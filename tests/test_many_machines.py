@@ -577,7 +577,7 @@ def test_torchrun_compares():
     assert "can share evenly; got 1" in done.stdout
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_torchrun_starts_again_after_a_kill(ranks, tmp_path):
     """It continues from the last checkpoint, with the losses of a run without a fault;
     the killed rank is named.

@@ -80,7 +80,7 @@ def changed(repo) -> list[str]:
     return found
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_every_notebook_passes_nbdev_test():
     """As a user types it: many notebooks share a process,
     and the machine's own vector unit computes.
@@ -95,7 +95,7 @@ def test_every_notebook_passes_nbdev_test():
     assert "Success." in said, f"nbdev_test ran nothing: {said}"
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 @pytest.mark.parametrize("command", CLEAN)
 def test_git_stays_clean(repo, command):
     "Whatever they write beside the sources is ignored."
@@ -111,7 +111,7 @@ def test_prepare_leaves_the_home_page(tmp_path):
     fail_if(changed(repo), "nbdev_prepare leaves:")
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_pages_for_quarto_are_legible(repo):
     """All code of the notebook, charts as pictures, and an anchor for each link;
     and git stays clean.
@@ -151,7 +151,7 @@ def test_pages_for_quarto_are_legible(repo):
     )
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_a_new_version_is_one_line(repo):
     """nbdev writes settings.ini anew, so it must stand there as nbdev writes it:
     all options, no comments.
@@ -163,7 +163,7 @@ def test_a_new_version_is_one_line(repo):
     assert changed(repo) == [f"-{version[0]}", f"+version = {version[1]}.{int(version[2]) + 1}"]
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_an_edit_of_the_package_goes_back(repo):
     """One line, and none of the docstrings', though nbdev would double every option of Quarto's
     that an exported cell has.

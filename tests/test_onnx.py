@@ -6,7 +6,6 @@ is aligned at the first key, ours at the last. A mask of three dimensions is (he
 ours (batch, queries, keys). It has windows to both sides, ours looks back.
 """
 
-import warnings
 from functools import lru_cache, partial
 from typing import Any
 
@@ -28,15 +27,14 @@ def cases() -> dict[str, Any]:
 
     (The expanded ones are graphs of smaller operators.)
     """
-    from onnx.backend.test.case.node import collect_testcases
+    # `collect_testcases` would make those of all operators, in every process that reads this file
+    from onnx.backend.test.case import node
+    from onnx.backend.test.case.node import attention  # noqa: F401 (makes its cases)
 
-    with warnings.catch_warnings():  # it makes the cases of all operators, and some divide by zero
-        warnings.simplefilter("ignore")
-        found = {case.name: case for case in collect_testcases("Attention")}
     return {
-        name: case
-        for name, case in found.items()
-        if [node.op_type for node in case.model.graph.node] == ["Attention"]
+        case.name: case
+        for case in node._NodeTestCases
+        if [one.op_type for one in case.model.graph.node] == ["Attention"]
     }
 
 

@@ -15,7 +15,7 @@ import pictures
 import pytest
 from outputs import agree, with_data
 
-pytestmark = pytest.mark.ci
+pytestmark = pytest.mark.nightly
 
 
 SAME = [

@@ -16,9 +16,9 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 import torch
-import transformers
 from bs4 import BeautifulSoup, Tag
 from conftest import CHAPTERS as CHAPTER_NOTEBOOKS, NOTEBOOKS, ROOT, fail_if, place
+from late import Late
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
@@ -29,6 +29,7 @@ import notebooks
 import symbols
 from stills import OF_THE_PAGE
 
+transformers = Late("transformers")
 DOCS = ROOT / "docs"
 CHAPTERS = [place(path) for path in CHAPTER_NOTEBOOKS]
 # What the glossary explains.

@@ -5,6 +5,7 @@ import re
 import subprocess
 
 import pytest
+import yaml
 from conftest import ROOT, fail_if, python, sh
 
 OF_ONE_MACHINE = re.compile(
@@ -97,14 +98,39 @@ def test_make_page_finds_the_notebook(number, notebook):
 
 
 @pytest.mark.parametrize(
-    "ci, chosen", [("", 'tests -m "not ci"\n'), ("true", 'tests -m "not desk"\n')]
+    "ci, target, chosen",
+    [
+        ("", "test", 'pytest tests -m "not nightly and not ci"\n'),
+        ("true", "test", 'pytest tests -m "not nightly"\n'),
+        ("", "nightly", "CI=true .venv/bin/python -m pytest tests -m nightly\n"),
+    ],
 )
-def test_continuous_integration_leaves_nothing_out(ci, chosen):
-    """At the desk the tests marked `ci` wait; where CI=true all run but those that they replace,
-    and `.ci/run` says so.
-    """
-    command = ["make", "--no-print-directory", "--dry-run", "--assume-old=.venv/.ready", "test"]
-    env = os.environ | {"CI": ci}
-    done = subprocess.run(command, cwd=ROOT, env=env, text=True, capture_output=True, check=True)
+def test_continuous_integration_leaves_nothing_out(ci, target, chosen):
+    "What waits at the desk runs where CI=true, and what waits there each night."
+    done = subprocess.run(
+        ["make", "--no-print-directory", "--dry-run", "--assume-old=.venv/.ready", target],
+        cwd=ROOT,
+        env=os.environ | {"CI": ci},
+        text=True,
+        capture_output=True,
+        check=True,
+    )
     assert chosen in done.stdout
-    assert "CI=true make test" in (ROOT / ".ci/run").read_text(encoding="utf-8")
+
+
+def test_the_night_and_a_release_run_what_a_change_does_not():
+    "`.ci/run` is for a change, `.ci/run nightly` for each night and before a release."
+    script = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    assert 'CI=true make "${1:-test}"' in script
+    folder = ROOT / ".github/workflows"
+    said = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in folder.glob("*.yml")}
+    runs = {
+        name: [step.get("run") for job in flow["jobs"].values() for step in job.get("steps", [])]
+        for name, flow in said.items()
+    }
+    assert "bash .ci/run" in runs["test"] and "bash .ci/run nightly" in runs["nightly"]
+    # YAML 1.1 reads the word `on` as true
+    assert said["nightly"][True].keys() >= {"schedule", "workflow_call"}
+    release = said["release"]["jobs"]
+    assert release["nightly"]["uses"] == "./.github/workflows/nightly.yml"
+    assert "nightly" in release["publish"]["needs"]

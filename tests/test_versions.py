@@ -29,7 +29,7 @@ def pins(text: str) -> dict[str, Requirement]:
     }
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 @pytest.mark.parametrize("version", VERSIONS)
 def test_pins_can_be_installed(version, tmp_path):
     """On each Python, constraints.txt leaves a version with a wheel of all that the set-up

@@ -21,10 +21,11 @@ from attention_nb.tools.steps import Step, keys_of
 from attention_nb.tools.testing import assert_close
 from attention_nb.tools.watching import watch
 from conftest import fail_if
+from late import Late
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 
-transformers = pytest.importorskip("transformers")
+transformers = Late("transformers")
 
 TEXT = dict(
     hidden_size=32,

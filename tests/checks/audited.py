@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-import transformers
-from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from tests.late import Late
 
 import attention_nb as nb
 
+transformers = Late("transformers")
 IDS = torch.randint(3, 61, (1, 7), generator=torch.Generator().manual_seed(0))
 SMALL = dict(
     vocab_size=61,
@@ -118,6 +118,8 @@ def attending(path: str, attend: Attend) -> Callable[[nn.Module], None]:
     """
 
     def plant(model: nn.Module) -> None:
+        from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
         layer, name = model.get_submodule(path), f"planted {id(attend)}"
 
         def run(

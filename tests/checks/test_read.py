@@ -5,6 +5,7 @@ and what declares a bug is taken by a check that can name it.
 import functools
 import inspect
 import re
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ import attention_checks
 from attention_checks import Contract, check_attention, check_flash
 from attention_checks.catalogue import CATALOGUE
 from attention_checks.catalogue.audit import AUDIT_SIGNS
+from attention_checks.distributed.running import nursery
 from attention_checks.distributed.shards import Sharding, trial_of
 from attention_checks.spec import READ_BY, declared
 from attention_nb.multi_head_attention import merge_heads, split_heads
@@ -165,20 +167,31 @@ def test_each_choice_of_ranks_changes_what_is_right(name):
     assert not other.equal(of_ranks(**beside))
 
 
+# Where ranks start, they start from one process for all: each would import PyTorch.
+TOGETHER = {"check_distributed": [pytest.mark.xdist_group("ranks of test_read")]}
 PAIRS = [
-    (check, name)
+    pytest.param(check, name, marks=TOGETHER.get(check, ()))
     for check, names in READ_BY.items()
     for name in names
     if check != "check_distributed" or name not in OF_RANKS
 ]
 
 
+@pytest.fixture(scope="module")
+def ranks():
+    with nursery() as started:
+        yield started
+
+
 @pytest.mark.parametrize("check, name", PAIRS)
-def test_each_choice_is_read(check, name):
+def test_each_choice_is_read(check, name, request, monkeypatch):
     """With a choice a check calls the code in another way, or reports something else.
 
     If it fails: Read the choice, or take the check out of its row in attention_checks/spec.py.
     """
+    if check == "check_distributed":
+        started = nullcontext(request.getfixturevalue("ranks"))
+        monkeypatch.setattr("attention_checks.api.nursery", lambda: started)
     beside = {"window": 3} if name == "sinks" and "window" in READ_BY[check] else {}
     before = told_and_seen(check, **beside)
     chosen = {name: value_of(check, name)}

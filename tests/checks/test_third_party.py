@@ -85,7 +85,7 @@ def fake(tmp_path):
     return ran
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_rows_of_a_package(fake, tmp_path):
     """Right and wrong, one that ends the process, one that is not there;
     then nothing is tried again.
@@ -195,7 +195,7 @@ def test_the_table_of_planted_edits_is_of_the_patches():
         ), row["edit"]
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_an_edit_is_planted_and_judged(fake, tmp_path, monkeypatch):
     """A line of the package made here is changed: its class is another, its file is not;
     another line than is meant is refused.
