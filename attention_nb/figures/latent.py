@@ -74,4 +74,4 @@ def latent(
                           {form: torch.tensor([one[form] / 1e6 for one in work], dtype=torch.float64) for form in forms},
                           [f"{n:,}" for n in lengths], 1)
     notice = "A square is 128 numbers. Press “absorbed”: where do both projections go, and what does it save?"
-    return Drawing("latent", "MLA: a latent cache, and how it is read", notice, data, table, (520, 731))
+    return Drawing("latent", "MLA: a latent cache, and how it is read", notice, data, table, (534, 788))

@@ -165,7 +165,7 @@ def machine(
     data = {"model": sizes, "names": trained.about["tokens"], "n_blocks": config["n_blocks"], "a": a, "b": b,
             "parts": [part._asdict() | {"large": n} for part, n in zip(parts, large)]}
     notice = "Press Play, or click a part. The hidden states travel down the straight line, the residual stream, and each part adds to them."
-    return Drawing("machine", "A transformer adds two digits", notice, data, _tables(trained.state(step), a, b, parts, large), (586, 672),
+    return Drawing("machine", "A transformer adds two digits", notice, data, _tables(trained.state(step), a, b, parts, large), (620, 672),
                    library="engine", weights=trained.text())
 
 

@@ -89,7 +89,7 @@ def memory(
     return Drawing("memory", "The state of linear attention fills up", notice, data, table, (380, 638 if delta else 602))
 
 
-_HUES = "Blue grey: above 0, pink: below."
+_HUES = "Blue grey: above 0, pink: below. Shaded: read back wrong."
 _NOTICE = f"Press Play: each pair is added to the same numbers. Which are read back with an error? {_HUES}"
 _WITH_DELTA = ("Choose “delta rule”, and press Play: what its key reads back is subtracted from a value "
                f"before it is added. {_HUES}")

@@ -43,8 +43,8 @@ def seat_map(
                    _tables(sequences, block_size, n_max), (376, 606), "The block tables as a table")
 
 
-_NOTICE = ("Press “Next token”, then fork a sequence and end one. Pink: the chosen sequence. "
-           "Dashed: reserved and empty.")
+_NOTICE = ("Press “Next token”, then fork a sequence and end one. Blue: the chosen sequence. "
+           "Dashed: reserved and empty. Red: no room.")
 
 
 def _tables(sequences: list[dict[str, Any]], size: int, n_max: int) -> str:

@@ -48,4 +48,4 @@ def state_steps(
     notice = ("Press Play, or move the slider: one token comes at each step. The cache grows by a row; "
               "the state does not grow. Both give the same context.")
     data = {"tokens": list(tokens), "q": q, "k": k, "v": v}
-    return Drawing("state_steps", "Linear attention: a cache that grows, a state that does not", notice, data, table, (396, 652))
+    return Drawing("state_steps", "Linear attention: a cache that grows, a state that does not", notice, data, table, (424, 696))

@@ -39,7 +39,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     });
     return set(mark, {}, el("span", {}, name), el("span", { class: "how" }, how));
   });
-  const play = player({ at: () => step, last: () => LAST, go, ms: () => 2600 });
+  const play = player({ at: () => step, last: () => LAST, go, ms: () => (step < WEIGHTS ? 1500 : 2600) });
   const rail = el("div", { class: "row rail", ...labelled("The steps") }, play.node, ...marks);
   const own = el("input", { type: "text", size: 24, maxlength: 120,
     placeholder: "or type a sentence", "aria-label": "A sentence of your own", ...keep });
@@ -171,7 +171,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   }
   function bend(still) {
     const made = step < WEIGHTS ? tops().flatMap(step < 2 ? barsOf : scoreOf) : tops().map(arcTo);
-    arcs.replaceChildren(...made);
+    arcs.replaceChildren(...made, ...(step < WEIGHTS ? [] : tops().flatMap(shareOf)));
     if (step < WEIGHTS || still) return;
     grow(700, (t) => {
       for (const path of made) set(path, { "stroke-dashoffset": 1 - t });
@@ -179,14 +179,25 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   }
   function arcTo([x, y], i, all) {  // from the chosen token, as wide as its weight
     const [x0, y0] = all[chosen];
-    const up = Math.min(76, 30 + Math.abs(x - x0) * 0.2);
-    const top = 1.3 * Math.max(4 - Math.min(y, y0), -up);
+    const top = heightTo(i, all);
     const w = work.weights[i];
     const loop = `M${x - 9} ${y}C${x - 24} ${y - 38},${x + 24} ${y - 38},${x + 9} ${y}`;
     const bow = `M${x0} ${y0}C${x0} ${y0 + top},${x} ${y + top},${x} ${y}`;
     return svg("path", { "data-sym": "w", d: i === chosen ? loop : bow,
       fill: "none", stroke: "var(--w)", "stroke-width": 0.8 + 16 * w, "stroke-linecap": "round",
       opacity: 0.25 + 0.65 * w, pathLength: 1, "stroke-dasharray": "1 1" });
+  }
+  function heightTo(i, all) {
+    const [[x0, y0], [x, y]] = [all[chosen], all[i]];
+    const up = Math.min(76, 30 + Math.abs(x - x0) * 0.2);
+    return 1.3 * Math.max(4 - Math.min(y, y0), -up);
+  }
+  function shareOf([x, y], i, all) {  // in words where an arc is wide
+    if (i === chosen || work.weights[i] < 0.2) return [];
+    const [x0, y0] = all[chosen];
+    const at = { x: (x0 + x) / 2, y: (y0 + y) / 2 + 0.75 * heightTo(i, all) + 5 };
+    return [svg("text", { ...at, "text-anchor": "middle", class: "halo", "data-sym": "w",
+      style: "font-weight: 700; font-size: 15px" }, percent(work.weights[i]))];
   }
   const upright = (x, y, height, width, fill, sym) =>
     svg("rect", { x: x - width / 2, y: y - 6 - height, width, height, rx: 2, fill,
@@ -202,30 +213,48 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     return [upright(x, y, length, 12, "var(--soft)"), text];
   }
 
+  const FAR = 3.1;
+  const longest = Math.max(...matmul(Object.values(table), data.W_v).flat());
+  const NEAR = Math.min(FAR, 1.25 * longest);
+  const zoom = motion();
   let ink, names;  // pixels of the lines; boxes of the labels
-  function fresh(title) {
-    const p = plane(SIZE, 3.1, -0.3, 1);
-    const [across, up] = [`${axes[0]} →`, `↑ ${axes[1]}`];
+  let reached = NEAR;
+  function fresh(title, reach = NEAR) {
+    const low = -reach / 10;
+    const unit = reach < FAR / 2 ? 0.5 : 1;
+    const p = plane(SIZE, reach, low, unit);
+    const [across, up] = [SIZE < 300 ? axes[0] : `${axes[0]} →`, `↑ ${axes[1]}`];
     const [x0, y0] = p.at([0, 0]);
     ink = [];
     names = [[SIZE - 7 * across.length, SIZE - 30, SIZE, SIZE], [x0, 0, x0 + 7 * up.length, 18]];
-    trace(p.at([0, -0.3]), p.at([0, 3.1]));
-    trace(p.at([-0.3, 0]), p.at([3.1, 0]));
+    trace(p.at([0, low]), p.at([0, reach]));
+    trace(p.at([low, 0]), p.at([reach, 0]));
     set(p.root, { role: "img", "aria-label": title });
     const write = (x, y, text, anchor = "middle") =>
       p.root.append(svg("text", { "text-anchor": anchor, "aria-hidden": true,
         style: "fill: var(--soft); font-size: 13px", x, y }, text));
     write(SIZE - 2, SIZE - 10, across, "end");
     write(x0 + 6, 13, up, "start");
-    for (const n of [1, 2]) {
-      write(p.at([n, 0])[0], y0 + 16, n);
-      write(x0 - 5, p.at([0, n])[1] + 5, n, "end");
-      const [x, y] = p.at([n, n]);
-      names.push([x - 6, y0 + 3, x + 6, y0 + 19], [x0 - 15, y - 8, x0 - 2, y + 8]);
-    }
+    for (const n of [unit, 2 * unit]) tick(p, write, n);
     if (!long(work.x[chosen])) noteZeros(write);
     picture.replaceChildren(p.root, el("div", {}, title));
+    comeNear(p.root, reach / reached);
+    reached = reach;
     return p;
+  }
+  function tick({ at }, write, n) {
+    const [x0, y0] = at([0, 0]);
+    const [x, y] = at([n, n]);
+    write(x, y0 + 16, n);
+    write(x0 - 5, y + 5, n, "end");
+    names.push([x - 6, y0 + 3, x + 6, y0 + 19], [x0 - 15, y - 8, x0 - 2, y + 8]);
+  }
+  function comeNear(root, ratio) {  // from the old plane to the new one
+    if (ratio === 1) return;
+    zoom(500, (t) => {
+      const scale = (ratio + t * (1 - ratio)).toFixed(3);
+      set(root, { style: t < 1 && `transform: scale(${scale}); transform-origin: 9% 91%` });
+    });
   }
   function noteZeros(write) {  // of a token that points nowhere, in the plane itself
     const known = tokens[chosen] in table;
@@ -291,7 +320,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     for (const [v, i] of shown) placeLabel(p, "", tokens[i], p.at(v), outward(p, v));
   }
   function drawQuery() {
-    const p = fresh("The rows of W_q, times x, make the query");
+    const p = fresh("The rows of W_q, times x, make the query", FAR);
     const q = work.q[chosen];
     const wide = long(q) && p.arrow("var(--q)");
     if (wide) {
@@ -323,7 +352,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     const shown = seen(work.k);
     const along = scaled ? `The same lengths along q, divided by √${d}`
       : "How far each key, x · W_k, reaches along q";
-    const p = fresh(long(q) ? along : `${name(chosen)} has no query; the keys`);
+    const p = fresh(long(q) ? along : `${name(chosen)} has no query; the keys`, FAR);
     if (!long(q)) return drawKeys(p, shown);
     set(arrow(p, "q", q), { opacity: scaled ? 0.5 : 1 });
     const drops = shown.map(([k, i]) => dropKey(p, k, i, scaled));
@@ -375,8 +404,9 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   }
   function drawWeights() {  // each score is a disc on q whose area is the weight
     const q = work.q[chosen];
-    const p = fresh(long(q) ? "The discs are shares: 100 % in all"
-      : "Equal scores become equal shares");
+    const shares = long(q) ? "The discs are shares: 100 % in all"
+      : "Equal scores become equal shares";
+    const p = fresh(shares, FAR);
     if (long(q)) set(arrow(p, "q", q), { opacity: 0.35 });
     const discs = equalScores().map((group) => discOf(p, group));
     p.root.append(...discs.map((disc) => disc.node));
@@ -412,7 +442,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   }
   function drawSum() {  // the values, each times its weight, tip to tail
     const p = fresh("Values times their weights, tip to tail");
-    set(arrow(p, "", work.context, [0, 0], "currentColor"), { opacity: 0.45 });
+    heavy(set(arrow(p, "", work.context, [0, 0], "currentColor"), { opacity: 0.35 }));
     const pieces = drawPieces(p);
     for (const { made, from, to } of pieces) {
       set(made.node, { "data-sym": "v" });
@@ -449,6 +479,14 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
       placeLabel(p, "v", tokens[i], middle, left ? [y - y0, x0 - x] : [y0 - y, x - x0]);
     }
   }
+  function bendTo(p, old, now) {  // how far it has come
+    const [[x0, y0], [x, y]] = [p.at(old), p.at(now)];
+    const d = `M${x0} ${y0}Q${Math.max(x0, x) + 12} ${Math.min(y0, y)} ${x} ${y}`;
+    p.root.append(svg("path", { d, fill: "none", stroke: "var(--accent)", "stroke-width": 2,
+      "stroke-dasharray": "2 5", "stroke-linecap": "round", "aria-hidden": true }));
+    trace([x0, y0], [x, y]);
+  }
+  const heavy = (arrow) => set(arrow.firstChild, { "stroke-width": 7 });  // the result
   function drawOutput() {
     const p = fresh(`Where ${name(chosen)} was, and where it is now`);
     const old = work.v[chosen];
@@ -456,6 +494,8 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     for (const [v] of others) set(arrow(p, "v", v), { opacity: 0.45 });
     arrow(p, "", old, [0, 0], "var(--soft)");
     const now = p.arrow("currentColor");
+    heavy(now.node);
+    if (long(old)) bendTo(p, old, work.context);
     trace(p.at([0, 0]), p.at(work.context));
     for (const [v, i] of others) placeLabel(p, "v", tokens[i], p.at(v), outward(p, v));
     if (long(old)) placeLabel(p, "", "before", p.at(old), outward(p, old));
@@ -563,7 +603,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     bend(kept);
   }
 
-  const end = byItself(play, () => { step = 0; });
+  const end = byItself(play, () => { step = 2; });
   lay();
   new ResizeObserver(() => {
     fit();

@@ -63,10 +63,16 @@ function draw(stage) {
     const ink = top ? "var(--rose)" : lives ? "var(--neutral)" : "var(--soft)";
     return { kept, lives, top, ink, dashes: kept ? null : "3 3" };
   }
-  function pathOf(one, [u, v], [x, y], { kept, lives, ink, dashes }) {
+  function wayOf([u, v], [x, y]) {
     const middle = (u + x) / 2;
+    if (wide) return `M${u + r} ${v}C${middle} ${v} ${middle} ${y} ${x - r} ${y}`;
+    const bend = Math.min(9, Math.abs(y - v) / 2) * Math.sign(y - v);
+    const before = `M${u + r} ${v}Q${middle} ${v} ${middle} ${v + bend}`;
+    return `${before}V${y - bend}Q${middle} ${y} ${x - r} ${y}`;
+  }
+  function pathOf(one, from, to, { kept, lives, ink, dashes }) {
     return svg("path", {
-      d: `M${u + r} ${v}C${middle} ${v} ${middle} ${y} ${x - r} ${y}`,
+      d: wayOf(from, to),
       fill: "none",
       stroke: ink,
       "stroke-width": kept ? 1 + 5 * one.p : 1,

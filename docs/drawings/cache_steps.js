@@ -33,18 +33,24 @@ function draw(stage) {
   const written = "font-size: 13px; text-align: center; line-height: 1.2";
   const bars = all.map(() => ({
     at: 0, text: el("div", { style: written }), bar: el("div", { "data-sym": "w" }) }));
-  const room = `padding: 2px; vertical-align: bottom; height: ${high + 22}px`;
+  const room = `padding: 2px 2px 0; vertical-align: bottom; height: ${high + 22}px; `
+    + "border-bottom: 1px solid var(--soft); background: linear-gradient(var(--faint), "
+    + "var(--faint)) 0 21px / 100% 1px no-repeat";
   const columns = bars.map(({ text, bar }) => el("td", { style: room }, text, bar));
   const side = (text, sym) => el("th", {
     scope: "row", "data-sym": sym,
     style: "padding: 0 4px 0 0; font-size: 13px; text-align: left" }, text);
+  const ofWeights = "position: relative; padding: 0; font-size: 13px; text-align: left; "
+    + "vertical-align: bottom";
+  const scale = ["weight", el("span", { style: "position: absolute; right: 6px; top: 12px; "
+    + "color: var(--soft)" }, "1")];
   const board = el("table", {
     "aria-label": "Each column is a token; computed in this step, or read from the cache",
     style: "margin: 0; width: 100%; table-layout: fixed" },
     el("thead", {}, el("tr", {}, el("td", { style: "width: 50px; padding: 0" }), ...tops)),
     el("tbody", {},
       ...kinds.map(([name], r) => el("tr", {}, side(name, name[0]), ...cells[r])),
-      el("tr", {}, side("weight", "w"), ...columns)));
+      el("tr", {}, set(side("", "w"), { style: ofWeights }, ...scale), ...columns)));
   function box(state, colour) {
     const tinted = `color-mix(in srgb, ${colour} 35%, transparent)`;
     const looks = {

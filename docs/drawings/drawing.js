@@ -96,6 +96,16 @@ function stage(figure) {
   }
   const more = (...controls) =>
     el("details", { class: "more" }, el("summary", keep, "More switches"), ...controls);
+  function legendOf(...entries) {
+    const swatch = (paint) => el("span", { style: "flex: none; width: 16px; height: 14px; "
+      + `box-shadow: inset 0 0 0 1px var(--faint); background: ${paint}` });
+    const entry = ([mark, says]) =>
+      el("span", { style: "display: inline-flex; align-items: center; gap: 5px" },
+        typeof mark === "string" ? swatch(mark) : mark, says);
+    const small = "font-size: 13px; gap: 0.2rem 0.9rem; margin-block: 0.1rem";
+    return el("div", { class: "beside", style: small }, ...entries.map(entry));
+  }
+  const wash = (hue, part = 60) => `color-mix(in srgb, var(--${hue}) ${part}%, transparent)`;
   function player({ at, last, go, ms = () => 750, first = 0 }) {
     let timer = null;
     const node = set(button("", () => (timer === null ? next() : stop())),
@@ -132,7 +142,7 @@ function stage(figure) {
       figure.addEventListener(kind, end, { once: true, capture: true });
     }
     set(said, { "aria-live": "off" });
-    first();
+    first?.();
     watch.observe(view);
     return end;
   }
@@ -257,7 +267,7 @@ function stage(figure) {
   const expose = (state) => { figure.state = state; };
   return { figure, view, viewWidth, data, el, svg, set,
     sum, clamp, dot, matmul, softmax, mix, number, grouped, plural, listed, vector, percent,
-    said, say, slider, choices, button, toggle, more, player, byItself,
+    said, say, slider, choices, button, toggle, more, legendOf, wash, player, byItself,
     tween, motion, onkeys, handle, plane, expose, keep };
 }
 function nearing(view, act) {

@@ -31,9 +31,11 @@ function draw(stage) {
     wrong: shaped(order, heads, n, part),
   };
 
-  const [wide, high, margin, between] = [36, 28, 62, 14];
+  const phone = viewWidth < 600;
+  const [wide, high, margin, between] = [phone ? 36 : 42, 28, 62, 14];
   const tall = n * high + between;
   const tokenOf = (m) => Math.floor(m / width);
+  const headOf = (m) => Math.floor((m % width) / part);  // to which it belongs
   let step = 1;
   let lit = Math.floor(width / heads) + width * (n - 1);
   const kinds = { right: "Split, then transpose", wrong: "The final shape at once" };
@@ -44,8 +46,8 @@ function draw(stage) {
       const [h, token, j] = where(found[kind], m);
       return [margin + j * wide, h * tall + token * high];
     }
-    const j = m % width, moved = step ? Math.floor(j / part) * between : 0;
-    return [margin + j * wide + moved, rowOf(tokenOf(m))];
+    const moved = step ? headOf(m) * between : 0;
+    return [margin + (m % width) * wide + moved, rowOf(tokenOf(m))];
   }
   const all = heads * tall - between;  // vectors that are not yet stacked share the height
   const pitch = Math.min((all - 8) / n, 80);
@@ -74,7 +76,7 @@ function draw(stage) {
     const list = el("div", { role: "listbox", "aria-label": says }, ...cells);
     const size = `position: relative; width: ${across}px; height: ${all}px`;
     const box = el("div", { style: size }, list, ...names, ...signs);
-    const caption = el("div", { style: "margin-bottom: 0.4rem" },
+    const caption = el("div", { style: "margin-bottom: 0.5rem" },
       el("b", { style: "font-weight: 600" }, title), " ", shape);
     return { kind, cells, names, signs, shape, node: el("div", {}, caption, box) };
   });
@@ -90,7 +92,7 @@ function draw(stage) {
       style: `position: absolute; left: ${x}px; top: ${y}px; width: ${wide}px; `
         + `height: ${stacked(kind) ? high : long}px; display: grid; place-items: center; `
         + "box-sizing: border-box; cursor: pointer; transition-property: left, top, height; "
-        + `background: ${paint(Math.floor((m % width) / part))}; border: 1px solid var(--faint); `
+        + `background: ${paint(headOf(m))}; border: 1px solid var(--faint); `
         + (m === lit ? ring : "") });
   }
   function showPicture({ kind, cells, names, signs, shape }) {
@@ -102,7 +104,8 @@ function draw(stage) {
       name.style.top = `${apart ? h * tall + i * high : rowOf(i) + (long - high) / 2}px`;
     });
     signs.forEach((sign, h) => {
-      sign.textContent = step ? `head ${h}` : "";
+      const whole = found[kind][h].flat().every((m) => headOf(m) === h);
+      sign.textContent = step ? `head ${h} ${whole ? "✓" : "✗"}` : "";
       const [left, top] = apart ? [part * wide + 12, h * tall + ((n - 1) * high) / 2]
         : [h * (part * wide + between), rowOf(0) - high];
       Object.assign(sign.style, { left: `${margin + left}px`, top: `${top}px` });
@@ -121,26 +124,26 @@ function draw(stage) {
     const name = number(flat[lit], 0);
     const from = `${name} belongs to token ${tokenOf(lit)}`;
     if (step === 0) {
-      return `${from}; its colour is head ${h}’s. Both pictures begin with the same vectors.`;
+      return `${from}; its colour is head ${h}’s. Both pictures are the same.`;
     }
     if (step === 1) {
-      return `${from}. In the first picture each vector is split, and no number moves. `
-        + `In the second, ${name} is in head ${wrongHead}, as token ${wrongToken}.`;
+      return `${from}. First picture: no number moves. `
+        + `Second: head ${wrongHead}, token ${wrongToken}.`;
     }
-    const end = h === wrongHead && i === wrongToken ? ", by chance the same." : ".";
-    return `${from}. First picture: head ${h}, token ${i}. `
-      + `Second: head ${wrongHead}, token ${wrongToken}${end}`;
+    const same = h === wrongHead && i === wrongToken;
+    const second = same ? "by chance the same" : `head ${wrongHead}, token ${wrongToken}`;
+    return `${from}. First picture: head ${h}, token ${i}. Second: ${second}.`;
   }
   function show() {
     pictures.forEach(showPicture);
     say(sentence());
   }
+  set(said, { style: `max-width: none; margin-top: 0.8rem; min-height: ${phone ? 2.8 : 1.4}em` });
   view.append(
     choices("step", ["the vectors", "view", "transpose"], step, (i) => { step = i; show(); }),
-    el("div", { style: `min-height: ${viewWidth < 600 ? 4.2 : 2.8}em` },
-      set(said, { style: "max-width: none" })),
-    el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.9rem 2.4rem" },
-      ...pictures.map((p) => p.node)));
+    el("div", { style: "display: flex; flex-wrap: wrap; gap: 1.2rem; margin-top: 0.8rem; "
+      + "justify-content: space-between" }, ...pictures.map((p) => p.node)),
+    said);
   show();
   expose(() => ({
     step, lit: flat[lit],

@@ -4,7 +4,7 @@ function draw(stage) {
   const { said, say, slider, player, byItself, motion, expose } = stage;
   const { weights, steps, losses } = data;
   const n = weights[0][0].length;
-  let frame = steps.length - 1;
+  let frame = Math.floor((steps.length - 1) / 2);  // in the middle of what happens
   let shows = weights[frame];
   const mean = (list) => sum(list) / list.length;
   const shown = (w) => {  // the mean weights of the first token, and of the previous one
@@ -13,7 +13,7 @@ function draw(stage) {
   };
 
   const wide = viewWidth >= 600;
-  const side = wide ? 38 : 24;
+  const side = wide ? 42 : 24;
   const across = `min-width: ${side}px; max-width: ${side}px; padding: 0; text-align: center; `
     + `font-size: ${wide ? 13 : 12}px; overflow: hidden`;
   const box = `${across}; height: ${side}px`;
@@ -45,7 +45,7 @@ function draw(stage) {
     }));
   }
   function look(weight) {
-    const share = `${(80 * weight).toFixed(1)}%`;
+    const share = `${(85 * weight).toFixed(1)}%`;
     return `${box}; border: 1px solid var(--faint); color: inherit; `
       + `background: color-mix(in srgb, var(--w) ${share}, transparent)`;
   }
@@ -99,7 +99,7 @@ function draw(stage) {
       ...heads.map((k) => k.node)),
     el("div", { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem` }, said));
   show();
-  byItself(play, () => go(0));
+  byItself(play);
   expose(() => ({
     step: steps[frame], loss: losses[frame], weights: weights[frame],
     means: weights[frame].map(shown), playing: play.playing() }));

@@ -91,7 +91,7 @@ function draw(stage) {
   let about;
   let layers;
   let cells = [];
-  let now = { l: 0, h: 0, i: 0, mode: 0, order: 0, mean: true };
+  let now = { l: 0, h: 0, i: 0, mode: 0, order: 0, way: 0 };
   const grid = el("div", {
     role: "group", "aria-label": "All heads; arrow keys go from head to head",
     style: "overflow: auto; max-height: 34rem; padding: 3px" });
@@ -201,13 +201,17 @@ function draw(stage) {
     const [from, to] = [part(i, square[0], n_q), part(j, square[1], n_k)];
     return `Queries ${from} give keys ${to} ${w} of their weights. `;
   }
+  function sizeOfMatrix() {
+    const { rows, columns } = layers[now.l];
+    return clamp(Math.max(rows, columns) * SIDE, 160, 448);
+  }
   function showMatrix() {
     const { rows, columns, n_q, square } = layers[now.l];
     paint(matrix, { data: picture(now.l, now.h), high: rows, wide: columns });
     const whose = `Weights of ${nameOf(now.l, now.h)}`;
     set(matrix, { "aria-label": `${whose}: a row for each query, a column for each key` });
     const aspect = Math.max(columns, rows / 4) / Math.max(rows, columns / 8);
-    const width = clamp(Math.max(rows, columns) * SIDE, 160, 448) * Math.min(1, aspect);
+    const width = sizeOfMatrix() * Math.min(1, aspect);
     framed.style.gridTemplateColumns = `auto minmax(0, ${width}px)`;
     board.style.aspectRatio = aspect;
     const at = about.kept ? Math.floor(now.i / square[0]) : now.i;
@@ -224,7 +228,7 @@ function draw(stage) {
   function axis(node, words, way, hue, chosen) {
     const upright = way === "columns" && words.some((word) => word.length > 2);
     const turned = upright ? "writing-mode: vertical-rl; transform: rotate(180deg);" : "";
-    const bold = (i) => (i === chosen ? "font-weight: 700;" : "");
+    const bold = (i) => (i === chosen ? "-webkit-text-stroke: 0.5px;" : "");  // as wide as before
     const [place, line] = way === "rows" ? ["text-align: right; padding-right: 6px", "center"]
       : ["justify-self: center; padding-block: 2px", "end"];
     node.style.cssText = `display: grid; grid-template-${way}: repeat(${words.length || 1}, `
@@ -288,50 +292,71 @@ function draw(stage) {
       && layer.queries.length === mine.queries.length && layer.keys.length === mine.keys.length;
     return layers.map((_, l) => l).filter((l) => fits(layers[l]));
   }
-  function through(l) {
-    const { heads, n_k } = layers[l];
-    const total = new Float64Array(n_k);
-    const which = now.mean ? times(heads, (h) => h) : [Math.min(now.h, heads - 1)];
+  function through(l, which = now.way === THIS ? [headIn(l)] : headsOf(l)) {
+    const total = new Float64Array(layers[l].n_k);
     for (const h of which) for (const [j, w] of row(l, h, now.i)) total[j] += w / which.length;
     return total;
   }
-  const which = choices("heads", ["mean of heads", "this head"], 0,
-    (i) => choose({ mean: i === 0 }));
+  const EVERY = 0, THIS = 2;
+  const headsOf = (l) => times(layers[l].heads, (h) => h);
+  const headIn = (l) => Math.min(now.h, layers[l].heads - 1);
+  const rowsOf = (l) => (now.way === EVERY ? headsOf(l).map((h) => through(l, [h])) : [through(l)]);
+  function highOf(l) {  // pixels of a layer: together they are about as high as the matrix
+    const all = Math.min(sizeOfMatrix(), view.clientWidth - 16) - 50;
+    return clamp(Math.floor(all / alike().length) - 6, 16, 40 * layers[l].heads);
+  }
+  const roomy = (l) => highOf(l) / layers[l].heads >= 14;  // for a line beside each head
+  const which = choices("heads", ["every head", "their mean", "this head"], 0,
+    (way) => choose({ way }));
   const strips = [];
+  const keysAbove = el("div");
   const stack = el("div", {
-    style: "display: grid; grid-template-columns: auto minmax(0, 1fr) 8.5rem; gap: 2px 8px; "
-      + "max-height: 27rem; overflow: auto; padding: 2px" });
+    style: "display: grid; gap: 6px 8px; max-height: 27rem; overflow: auto; padding: 2px; "
+      + "font-size: 12px" });
   function strip(l) {  // made once for each layer: what is pressed stays
-    const canvas = el("canvas", {
-      "aria-hidden": true,
-      style: "display: block; width: 100%; height: 16px; image-rendering: pixelated" });
+    const canvas = el("canvas", { "aria-hidden": true,
+      style: "display: block; width: 100%; height: 100%; image-rendering: pixelated" });
     const press = el("button", {
       type: "button", ...keep, onclick: () => choose({ l }),
-      style: "min-height: 22px; padding: 0 0.4rem; font-size: 12px; justify-content: center" },
+      style: "min-height: 16px; padding: 0 0.4rem; font-size: 12px; justify-content: center" },
     `${l}`);
-    const says = el("span", { style: "font-size: 12px; white-space: nowrap; align-self: center" });
-    const framed = el("div", {
-      style: "border: 1px solid var(--faint); align-self: center" }, canvas);
-    return { canvas, press, says, all: [press, framed, says] };
+    const says = el("div", { style: "display: grid; height: 100%; white-space: nowrap; "
+      + "align-items: center; line-height: 1.15" });
+    const framed = el("div", { style: "border: 1px solid var(--faint)" }, canvas);
+    return { canvas, framed, press, says, all: [press, framed, el("div", {}, says)] };
+  }
+  const bestOf = (weights) => weights.reduce((best, w, j) => (w > weights[best] ? j : best), 0);
+  function mostOf(l, weights) {
+    const best = bestOf(weights);
+    const key = brief(layers[l].keys[best]);
+    return weights[best] > 0 ? `${key} ${number(weights[best])}` : "nothing";
   }
   function fill(l) {
-    const { canvas, press, says } = strips[l];
-    const { n_k, keys } = layers[l];
-    const weights = through(l);
-    const best = [...weights.keys()].sort((a, b) => weights[b] - weights[a])[0];
-    const data = weights.map((w) => Math.round(255 * Math.sqrt(w)));
-    paint(canvas, { data, high: 1, wide: n_k });
-    const most = weights[best] > 0 ? `${short(keys[best])} ${number(weights[best])}` : "nothing";
-    says.textContent = most;
+    const { canvas, framed, press, says } = strips[l];
+    const rows = rowsOf(l);
+    const data = rows.flatMap((weights) => Array.from(weights, (w) => 255 * Math.sqrt(w)));
+    paint(canvas, { data, high: rows.length, wide: layers[l].n_k });
+    framed.style.height = `${highOf(l)}px`;
+    const most = mostOf(l, through(l));
+    const each = rows.length > 1 && roomy(l);
+    const lines = each ? rows.map((one, h) => lineOfHead(l, h, mostOf(l, one))) : [most];
+    says.replaceChildren(...lines);
     set(press, {
       "aria-pressed": String(l === now.l), "aria-label": `layer ${l}: most to ${most}` });
   }
+  const lineOfHead = (l, h, most) =>
+    el("span", { style: bold(l === now.l && h === now.h) }, `head ${h}: ${most}`);
   function showThrough() {
     const list = alike();
     strips.forEach(({ all }, l) => {
       for (const node of all) node.style.display = list.includes(l) ? "" : "none";
     });
+    const { n_k, keys } = layers[now.l];
+    const longest = Math.max(...keys.map((key) => brief(key).length));
+    stack.style.gridTemplateColumns = `auto minmax(0, 1fr) calc(${longest}ch + 5.5rem)`;
     list.forEach(fill);
+    const fits = strips[now.l].framed.clientWidth / n_k >= LEAST;
+    axis(keysAbove, fits && !about.kept ? keys : [], "columns", "k", bestOf(through(now.l)));
   }
 
   const detail = el("div", { style: "min-width: 0; flex: 1 1 20rem; max-width: 36rem" });
@@ -430,7 +455,7 @@ function draw(stage) {
     const mode = choices("show", modes, 0, (chosen) => choose({ mode: chosen }));
     detail.replaceChildren(heading, mode, query, ...panels);
     strips.push(...layers.map((_, l) => strip(l)));
-    stack.replaceChildren(...strips.flatMap(({ all }) => all));
+    stack.replaceChildren(el("span"), keysAbove, el("span"), ...strips.flatMap(({ all }) => all));
     layOut();
     arrange();
     const clear = ({ l, h }) => (doing(l, h) ? topOf(l, h)[1] : 0);

@@ -79,7 +79,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     ...columns.map(({ area }) => area));
   function bow(from, to, way) {  // way −1: above the letters, 1: below
     const y = way < 0 ? line : low;
-    const far = Math.min(16 + 0.42 * cell * Math.abs(from - to), way < 0 ? 125 : 42);
+    const far = Math.min(16 + 0.42 * cell * Math.abs(from - to), way < 0 ? 112 : 42);
     const top = y + way * (from === to ? 22 : far);
     const apart = from === to ? 6 : 0;
     const [a, b] = [middle(from) - apart, middle(to) + apart];
@@ -126,7 +126,8 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     share: el("span"),
   }));
   const inLine = { style: "display: flex; align-items: center; gap: 0.5rem" };
-  const list = el("div", { "aria-hidden": true, style: "flex: 1 1 12rem" },
+  const room = wide ? "0 1 336px" : "1 1 12rem";
+  const list = el("div", { "aria-hidden": true, style: `flex: ${room}` },
     ...bars.map(({ name, bar, share }) => el("div", inLine, name, bar, share)));
   function drawBars() {
     const order = now.shares[chosen].map((p, id) => [p, id]).sort(([a], [b]) => b - a);
@@ -222,7 +223,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
   }
   function rowOf(layer) {
     const switches = Array.from({ length: heads }, (_, head) => switchOf(layer, head));
-    return el("div", { class: "row", style: "gap: 0.4rem" },
+    return el("div", { class: "row", style: "gap: 5px" },
       el("span", { style: "min-width: 3.6rem" }, `Layer ${layer + 1}`), ...switches);
   }
   const steered = (...nodes) => el("div", { class: "row steered" }, ...nodes);

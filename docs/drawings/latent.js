@@ -12,12 +12,12 @@ function draw(stage) {
   let state;
 
   const kinds = () => ({ MHA: heads, GQA: Math.min(shared, heads), MQA: 1 });
-  function count() {
+  function count(n = tokens) {
     const cached = Object.entries(kinds()).map(([kind, h]) => [kind, 2 * h * d_head]);
     const make = 2 * d_latent * d_head;  // between a latent vector and a key, and a value
     const wider = { expanded: 2 * d_head + d_rope, absorbed: 2 * d_latent + d_rope };
-    const made = { expanded: tokens * make, absorbed: make };
-    const read = (form) => tokens * wider[form];
+    const made = { expanded: n * make, absorbed: make };
+    const read = (form) => n * wider[form];
     const total = (form) => heads * (made[form] + read(form));
     const work = Object.fromEntries(forms.map((form) => [form, total(form)]));
     return { cached: Object.fromEntries([...cached, ["MLA", d_latent + d_rope]]), work };
@@ -33,7 +33,8 @@ function draw(stage) {
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const lines = Math.ceil(Math.max(...choice) / columns);
   const first = 24 + 2 * step * lines + 12;
-  const tops = [24, first, first + 38, first + 76];
+  const lower = wide ? 38 : 36;
+  const tops = [24, first, first + lower, first + 2 * lower];
   const board = fig(left + columns * step, tops[3] + 32);
   const names = ["MHA", "GQA", "MQA", "MLA"];
   const totals = names.map((name, i) => {
@@ -64,7 +65,7 @@ function draw(stage) {
     beside(2, step, "one key and one value for all heads"),
     beside(3, wideLatent + d_rope * perSquare, `latent ${d_latent} + rotated part ${d_rope}`));
 
-  const way = fig(340, 292);
+  const way = fig(340, 284);
   const at = { k: 44, v: 132, q: 270, mix: 200 };
   const scale = 72 / d_latent;
   const [latent, head, rope] = [d_latent, d_head, d_rope].map((n) => n * scale);
@@ -83,7 +84,7 @@ function draw(stage) {
       text(0, high - 7, says, { ...middle, ...bold }));
   }
   const boxes = { k: box("W_k"), v: box("W_v") };
-  const ends = { k: [[at.k, 82], [at.q, 50]], v: [[at.v, 82], [at.mix, 244]] };
+  const ends = { k: [[at.k, 82], [at.q, 50]], v: [[at.v, 82], [at.mix, 238]] };
   const group = (...parts) => svg("g", {}, ...parts.flat());
   const rotated = { ...sym("k"), "fill-opacity": 0.5 };
   const centred = { ...small, ...middle };
@@ -95,20 +96,20 @@ function draw(stage) {
   const absorbed = group(
     block(at.q, 92, latent, 1, "q", sym("q")),
     text(at.q, 116, "absorbed query", { ...centred, class: "halo" }),
-    block(at.mix, 228, latent, 1, "neutral"), text(at.mix + 44, 236, "mixed latents", small));
+    block(at.mix, 226, latent, 1, "neutral"), text(at.mix + 44, 234, "mixed latents", small));
   const cells = Array.from({ length: 5 }, (_, i) => svg("rect", { x: at.mix - 30 + 12 * i, y: 172,
     width: 11, height: 12, fill: "var(--w)", "fill-opacity": 0.3 + 0.12 * i, ...sym("w") }));
   way.append(
     line(`M88 62V72M${at.k} 72H${at.v}M${at.k} 72V178H164M${at.v} 72V214H${at.mix - 14}`),
-    line(`M${at.q} 37V178H236M${at.mix} 184V280`), tip(at.mix, 280), tip(at.mix, 206),
+    line(`M${at.q} 37V178H236M${at.mix} 184V272`), tip(at.mix, 272), tip(at.mix, 206),
     svg("circle", { cx: at.mix, cy: 214, r: 9, fill: "var(--paper)", stroke: "var(--soft)" }),
     text(at.mix, 219, "Σ", middle), ...cells, text(at.mix + 68, 198, "scores, weights", centred),
     ...block(88, 22, latent, 5, "neutral"),
     ...block(88 + latent / 2 + rope / 2 + 1, 22, rope, 5, "k", sym("k")),
     text(88, 14, "cache: a row for each token", centred),
     ...block(at.q, 28, head, 1, "q", sym("q")), text(at.q, 14, "query of a head", centred),
-    ...block(at.mix, 282, head, 1, "v", sym("v")),
-    text(at.mix + 16, 290, "context of a head", small),
+    ...block(at.mix, 274, head, 1, "v", sym("v")),
+    text(at.mix + 16, 282, "context of a head", small),
     made, absorbed, boxes.k, boxes.v);
   function place(share) {  // 0: expanded, 1: absorbed
     for (const [name, [[x0, y0], [x1, y1]]] of Object.entries(ends)) {
@@ -119,22 +120,36 @@ function draw(stage) {
     set(absorbed, { opacity: share.toFixed(2) });
   }
 
-  const room = 330;
-  const [apart, thick] = wide ? [48, 32] : [28, 20];
-  const sums = fig(room, 20 + 2 * apart);
-  const from = 76, reach = 144;
-  sums.append(text(0, 10, "multiplications for one new token, all heads", small));
-  const bars = forms.map((name, i) => {
-    const y = 20 + apart * i;
-    const fill = { fill: "var(--neutral)", "fill-opacity": 0.6 };
-    const shape = { x: from, y, width: 1, height: thick, rx: 2 };
-    const node = svg("rect", { ...shape, class: "moves", ...fill });
-    const value = text(0, y + thick / 2 + 5, "");
-    sums.append(text(0, y + thick / 2 + 5, name, bold), node, value);
-    return { node, value };
+  const [room, plot] = [330, wide ? 92 : 64];
+  const ceiling = 62, floor = ceiling + plot, from = 58, reach = 262;
+  const sums = fig(room, floor + 20);
+  const longest = Math.log2(Math.max(...data.lengths));
+  const across = (n) => from + (reach * Math.log2(n)) / longest;
+  const up = (x) => floor - (plot * (Math.log10(x) - 6)) / 6;  // from a million to a trillion
+  const rule = (x, says) => [line(`M${from} ${up(x)}H${from + reach}`, { stroke: "var(--faint)" }),
+    text(from - 6, up(x) + 4, says, { ...small, "text-anchor": "end" })];
+  const tick = (n, i) => [line(`M${across(n)} ${floor}v4`),
+    text(across(n), floor + 18, i % 2 ? "" : grouped(n), { ...small, ...middle })];
+  const between = line("", { stroke: "var(--rose)", "stroke-width": 1.5, class: "moves" });
+  const brace = line("M206 20h6V46h-6", { stroke: "var(--rose)", "stroke-width": 1.5 });
+  const ratio = text(220, 38, "", bold);
+  sums.append(text(0, 10, "multiplications for one new token, all heads", small),
+    ...rule(1e6, "million"), ...rule(1e9, "billion"), ...rule(1e12, "trillion"),
+    ...data.lengths.flatMap(tick), between);
+  const ways = forms.map((name, i) => {
+    const like = { stroke: "var(--neutral)", "stroke-width": 2.5, class: "moves",
+      "stroke-dasharray": i ? "5 4" : null };
+    const way = line("", like);
+    const dot = svg("circle", { r: 6, class: "moves", "stroke-width": 2.5 });
+    const label = text(30, 29 + 18 * i, name);
+    const value = text(106, 29 + 18 * i, "");
+    sums.append(line(`M0 ${24 + 18 * i}H22`, like), label, value, way, dot);
+    return { way, dot, label, value };
   });
+  sums.append(brace, ratio);
   function amount(x) {
-    const [unit, name] = x >= 1e9 ? [1e9, "billion"] : [1e6, "million"];
+    const units = [[1e12, "trillion"], [1e9, "billion"], [1e6, "million"]];
+    const [unit, name] = units.find(([unit]) => x >= unit);
     return `${number(x / unit, 1)} ${name}`;
   }
 
@@ -147,15 +162,21 @@ function draw(stage) {
     const parts = names.map((name) => `${name} ${grouped(cached[name])}`).join(", ");
     set(board, { "aria-label": `Numbers that a layer caches for each token: ${parts}` });
   }
+  function showWay({ way, dot, label, value }, i, work) {
+    const points = data.lengths.map((n) => `${across(n)} ${up(count(n).work[forms[i]])}`);
+    const on = i === form;
+    const [fill, stroke] = on ? ["var(--rose)", "var(--rose)"] : ["var(--paper)", "var(--neutral)"];
+    set(way, { d: `M${points.join("L")}` });
+    set(dot, { cx: across(tokens), cy: up(work), fill, stroke });
+    for (const node of [label, value]) set(node, { style: `font-weight: ${on ? 600 : 400}` });
+    value.textContent = amount(work);
+  }
   function showWork({ work }) {
-    const top = Math.max(...Object.values(work));
-    bars.forEach(({ node, value }, i) => {
-      const long = Math.max(1.5, reach * work[forms[i]] / top);
-      const chosen = i === form;
-      set(node, { width: long, stroke: chosen ? "var(--rose)" : "none", "stroke-width": 2.5 });
-      set(value, { x: from + long + 8 });
-      value.textContent = amount(work[forms[i]]);
-    });
+    ways.forEach((way, i) => showWay(way, i, work[forms[i]]));
+    const [more, less] = forms.map((name) => work[name]);
+    const apart = more / less;
+    set(between, { d: `M${across(tokens)} ${up(more)}V${up(less)}` });
+    ratio.textContent = apart < 1.05 ? "about the same" : `${number(apart, 0)} times`;
     const both = forms.map((name) => `${name} ${amount(work[name])}`).join(", ");
     set(sums, { "aria-label": `Multiplications: ${both}` });
   }
@@ -187,10 +208,10 @@ function draw(stage) {
   const long = slider("Tokens in the cache", longer);
   for (const one of [many, long]) one.querySelector("input").style.width = "8rem";
   set(said, { style: "min-height: 4.2em" });
-  const ways = choices("How the cache is read", forms, form, change);
-  const lower = { class: "beside", style: "align-items: flex-start; gap: 0 1.5rem; margin: 0" };
-  const right = el("div", { style: "flex: 1 1 18rem" }, ways, long, sums, said);
-  view.append(board, many, el("div", lower, way, right));
+  const switches = choices("How the cache is read", forms, form, change);
+  const half = { class: "beside", style: "align-items: flex-start; gap: 0 1.5rem; margin: 0" };
+  const right = el("div", { style: "flex: 1 1 18rem" }, switches, long, sums, said);
+  view.append(board, many, el("div", half, way, right));
   place(form);
   show();
   expose(() => state);

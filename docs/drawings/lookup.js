@@ -4,8 +4,8 @@ function draw(stage) {
   const { said, say, choices, player, motion, expose } = stage;
   const { tokens, ids, known, table } = data;
   const roomy = viewWidth >= 600;
-  const wide = table[0].length, [cell, high] = roomy ? [48, 36] : [31, 30];
-  const gap = 4, whole = roomy ? 480 : 356;
+  const wide = table[0].length, [cell, high] = roomy ? [72, 34] : [31, 30];
+  const gap = 4, whole = roomy ? 716 : 356;
   const from = 95, to = whole - wide * cell - 1;
   const line = (i) => 30 + i * (high + gap);
   let chosen = Math.min(2, tokens.length - 1);
@@ -33,7 +33,8 @@ function draw(stage) {
       clear: () => boxes.forEach((_, j) => put(j, "none", "3 3", "")),
     };
   }
-  const tall = line(known.length) + 4;
+  const foot = line(known.length) + 11;  // where the row stands that is picked, or added up
+  const tall = foot + high + 3;
   const root = svg("svg", {
     width: whole, height: tall, viewBox: `0 0 ${whole} ${tall}`, role: "img",
     "aria-label": "The table, and the sentence that is made of its rows",
@@ -54,11 +55,12 @@ function draw(stage) {
   const right = tokens.map((_, i) => block(to, line(i)));
   const frame = svg("rect", { width: wide * cell + 2, height: high + 4, ...outline });
   const copy = block(0, 0);
-  const rows = [...left, ...right].map((row) => row.node);
-  root.append(...head, ...frames, ...marks, ...names, ...spoken, ...rows, frame, copy.node);
-  const rule = el("div", {
-    style: "font-size: 16px; line-height: 1.7; min-height: 3.4em; "
-      + "font-variant-numeric: tabular-nums" });
+  const picked = block(from, foot);
+  const whose = text(from - 8, foot, "", bold, "end");
+  const under = svg("path", { d: `M2 ${foot - 7}H${from + wide * cell}`, stroke: "var(--soft)" });
+  const rows = [...left, ...right, picked].map((row) => row.node);
+  root.append(...head, ...frames, ...marks, ...names, ...spoken, ...rows, whose, under, frame,
+    copy.node);
 
   let near = -1;
   function light() {
@@ -94,8 +96,10 @@ function draw(stage) {
     return { hot, products, row: way ? mix(hot, table) : table[ids[chosen]] };
   }
   function show() {
-    const { hot, products } = now();
+    const { hot, products, row } = now();
     head[0].textContent = way ? "" : "id";
+    whose.textContent = way ? "sum" : `row ${ids[chosen]}`;
+    picked.write(row);
     known.forEach((_, i) => {
       marks[i].textContent = way ? `${hot[i]} ×` : i;
       left[i].write(way ? products[i] : table[i]);
@@ -109,14 +113,9 @@ function draw(stage) {
   }
   function tell(id, word, row) {
     const list = `(${row.map((x) => number(x, 1)).join(", ")})`;
-    const result = (text) => el("div", {}, text, el("b", {}, list));
-    rule.replaceChildren(...(way
-      ? [el("div", {}, `1 × row ${id} + 0 × the others`), result("= ")]
-      : [el("div", {}, `“${word}” has the id `, el("b", {}, String(id))),
-        result(`row ${id} = `)]));
     say(way
-      ? `The other rows turn to zero. Added up, only the row of “${word}” is left.`
-      : `Row ${id} is copied to the position of “${word}”.`);
+      ? `1 × row ${id} + 0 × the others: only the row of “${word}”, ${list}, is left.`
+      : `“${word}” has the id ${id}: row ${id}, ${list}, is copied to its position.`);
   }
   const fly = motion();
   async function look() {  // the row moves from the table to its position in the sentence
@@ -130,7 +129,7 @@ function draw(stage) {
     set(copy.node, { visibility: "visible" });
     const between = (a, b, t) => a + (b - a) * t;
     const arrived = await fly(650, (t) => {
-      const x = between(from, to, t), y = between(line(id), line(position), t);
+      const x = between(from, to, t), y = between(foot, line(position), t);
       set(copy.node, { transform: `translate(${x} ${y})` });
     });
     filled[position] = true;
@@ -158,12 +157,11 @@ function draw(stage) {
   tokens.forEach((_, i) => {
     lights(ids[i], spoken[i], right[i].node, picks.children[i]);
   });
-  set(said, { style: "min-height: 2.8em" });
+  set(said, { style: `min-height: ${roomy ? 1.4 : 2.8}em; margin-top: 0.5rem` });
   view.append(
     el("div", { class: "row", style: "margin-top: 0" }, picks,
       el("div", { class: "row" }, ways, all.node)),
-    el("div", { class: "beside", style: "gap: 0.4rem 2rem; margin: 0" },
-      root, el("div", { style: "flex: 1 1 12rem" }, rule, said)));
+    root, said);
   look();
   expose(() => ({ near, word: tokens[chosen], filled: [...filled], ...now() }));
 }

@@ -2,7 +2,7 @@
 function draw(stage) {
   const { figure, view, viewWidth, data, el, svg, set, clamp, softmax } = stage;
   const { sum, number, grouped } = stage;
-  const { said, say, slider, player, motion, expose } = stage;
+  const { said, say, legendOf, wash, slider, player, motion, expose } = stage;
   const { names, n_blocks, parts } = data;
   const wide = viewWidth >= 600;
   const [plus, equals] = [10, 11];
@@ -319,26 +319,21 @@ function draw(stage) {
   const other = slider("second digit", { ...digit, value: b, input: pick(1) });
   const rail = slider("Step", { min: 1, max: steps.length, step: 1, value: at + 1,
     text: (i) => `${i} of ${steps.length}`, input: (i) => { play.stop(); show(i - 1); } });
-  for (const [node, room] of [[one, 9], [other, 9], [rail, 6]]) {
-    set(node.querySelector("input"), { style: `width: ${wide ? room : 5}rem` });
-  }
+  for (const node of [one, other]) set(node.querySelector("input"), { style: "width: 9rem" });
+  if (wide) for (const node of [one, other]) node.firstChild.style.minWidth = "5.6rem";
   const play = player({ at: () => at, last: () => steps.length - 1, go: show, ms: () => 1400 });
 
-  const swatch = (hue) => svg("svg", { width: 14, height: 14, "aria-hidden": true,
-    style: "display: inline-block; vertical-align: -2px; margin-right: 4px" },
-  svg("rect", { width: 14, height: 14, fill: `var(--${hue})`, "fill-opacity": 0.7 }));
-  const key = (hue, says) => el("span", {}, swatch(hue), says);
-  const legend = el("div", { style: "display: flex; gap: 0.2rem 0.9rem; flex-wrap: wrap; "
-    + "font-size: 13px; margin: 0.3rem 0 0.5rem" },
-  key("neutral", "above 0"), key("rose", "below 0"), el("span", {}, "paler: nearer to 0"));
+  const legend = legendOf([wash("neutral", 70), "above 0"], [wash("rose", 70), "below 0"]);
+  legend.append("paler: nearer to 0");
   set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em; margin-top: 0.4rem` });
   const row = (more, ...nodes) => el("div", { class: "row", style: more }, ...nodes);
   const flex = "display: flex; align-items: flex-start; justify-content: space-between; gap: ";
-  const top = row("margin-top: 0", play.node, rail);
+  const top = set(row("", play.node, rail), { class: "row steered", style: "max-width: none" });
   if (wide) {
-    view.append(el("div", { style: `${flex}1.5rem` },
-      el("div", { style: "flex: 1 1 14rem; min-width: 0" }, top, one, other, legend, board),
-      root), said);
+    view.append(set(top, { style: "max-width: none; margin: 0 0 0.6rem" }),
+      el("div", { style: `${flex}1.5rem` },
+        el("div", { style: "flex: 1 1 14rem; min-width: 0" }, set(one, { style: "margin-top: 0" }),
+          other, legend, board), root), said);
   } else {
     for (const node of [one, other]) {
       set(node, { style: "flex: 1 1 0; min-width: 0; flex-wrap: nowrap; gap: 0.3rem; "

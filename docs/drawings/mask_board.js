@@ -1,6 +1,6 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number, said, say,
-  choices, toggle, more, slider, onkeys, expose, keep }) {
+  choices, toggle, more, legendOf, wash, slider, onkeys, expose, keep }) {
   const { tokens, filler, scores } = data;
   const n = tokens.length;
   const all = [...tokens.keys()];
@@ -61,13 +61,9 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
 
   const gap = 64;
   const place = (j) => 32 + gap * j;
-  const arcs = svg("svg", { width: gap * n, height: 92, viewBox: `0 22 ${gap * n} 92`,
-    "aria-hidden": true });
-
-  const swatch = (paint) => el("span", { style: "width: 20px; height: 16px; "
-    + `box-shadow: 0 0 0 1px var(--faint); background: ${paint}` });
-  const entry = (mark, says) =>
-    el("span", { style: "display: inline-flex; align-items: center; gap: 5px" }, mark, says);
+  const [line, tall] = viewWidth < 600 ? [84, 1] : [124, 1.5];  // where arcs end; how high they are
+  const room = { width: gap * n, height: line + 8, viewBox: `0 22 ${gap * n} ${line + 8}` };
+  const arcs = svg("svg", { ...room, "aria-hidden": true });
 
   const barred = "repeating-linear-gradient(90deg, var(--faint) 0 2px, transparent 2px 8px)";
   function showRow(i, r) {
@@ -83,10 +79,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
     + "box-shadow: none; color: inherit";
   const dot = "display: inline-block; width: 12px; height: 12px; border-radius: 50%; "
     + "background: var(--k)";
-  const legend = el("div", { class: "row", style: "font-size: 13px; margin-block: 0.5rem 0" },
-    entry(swatch("color-mix(in srgb, var(--w) 45%, transparent)"), "weight"),
-    entry(swatch(hatched), "forbidden"),
-    entry(el("span", { style: dot }), "forbidden, but it leaks"));
+  const legend = legendOf([wash("w", 45), "weight"], [hatched, "forbidden"],
+    [el("span", { style: dot }), "forbidden, but it leaks"]);
   function showCell(cell, i, j, r) {
     const [weight, leak] = cell.children;
     const { says, paint, sym, mark, leaks } = lookOf(i, j, r);
@@ -110,10 +104,11 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
     return { says: leaks ? `${says}, but depends on it` : says, paint: hatched, leaks };
   }
 
-  function bow(from, to) {
-    if (from === to) return `M${to - 10} 84C${to - 26} 52 ${to + 26} 52 ${to + 10} 84`;
-    const high = 26 + 15 * Math.abs(from - to) / gap;
-    return `M${from} 84Q${(from + to) / 2} ${84 - 1.35 * high} ${to} 84`;
+  function bow(from, to) {  // it ends on its side of the frame; from itself, in its middle
+    if (from === to) return `M${to - 5} ${line}c-18 -34 28 -34 10 0`;
+    const high = tall * (26 + 15 * Math.abs(from - to) / gap);
+    const end = to + 18 * Math.sign(from - to);
+    return `M${from} ${line}Q${(from + end) / 2} ${line - 1.35 * high} ${end} ${line}`;
   }
   function arc(j, weight) {  // from a token to the chosen one; dashes if it leaks
     const look = weight > 0
@@ -123,9 +118,9 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
   }
   function showArcs({ reached, weights }) {
     const width = 8.5 * named(row).length + 12;
-    const frame = svg("rect", { x: place(row) - width / 2, y: 87, width, height: 24, rx: 5,
+    const frame = svg("rect", { x: place(row) - width / 2, y: line + 3, width, height: 24, rx: 5,
       fill: "none", stroke: "var(--q)", "stroke-width": 2 });
-    const name = (j) => svg("text", { x: place(j), y: 104, "text-anchor": "middle",
+    const name = (j) => svg("text", { x: place(j), y: line + 20, "text-anchor": "middle",
       opacity: reached[j] ? 1 : 0.55,
       "text-decoration": reached[j] ? "none" : "line-through" }, named(j));
     const drawn = all.filter((j) => reached[j]).map((j) => arc(j, weights[j]));

@@ -32,7 +32,9 @@ function draw(stage) {
     const errors = found.map((row, i) => Math.sqrt(sum(minus(row, v[i]).map((x) => x * x))));
     return { S, before, added, found, errors, mean: sum(errors) / Math.max(1, t) };
   }
-  const short = (x) => number(x, Math.abs(x - Math.round(x)) < 1e-9 ? 0 : 1);
+  const whole = (x) => Math.abs(x - Math.round(x)) < 1e-9;
+  const alike = (rows) => (x) => number(x, rows.flat().every(whole) ? 0 : 1);
+  const short = (x) => number(x, whole(x) ? 0 : 1);
 
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "aria-hidden": true, "text-anchor": "middle", ...more }, says);
@@ -52,7 +54,7 @@ function draw(stage) {
       const [a, b] = [x + side * j, top + high * i];
       const size = { x: a, y: b, width: side - 1, height: high - 1 };
       const tint = svg("rect", { ...size, stroke: "var(--soft)" });
-      return { tint, word: text(a + side / 2, b + high / 2 + 5, "") };
+      return { tint, word: text(a + side - 8, b + high / 2 + 5, "", { "text-anchor": "end" }) };
     };
     const cells = Array.from({ length: d * e }, cell);
     const size = { width: e * side - 1, height: d * high - 1 };
@@ -62,28 +64,31 @@ function draw(stage) {
   }
   const held = grid(left), added = grid(left + apart);
   function fill({ cells }, numbers) {
+    const write = alike(numbers);
     numbers.flat().forEach((x, i) => {
       const fill = `var(--${x < 0 ? "rose" : "neutral"})`;
       set(cells[i].tint, { fill, "fill-opacity": Math.min(0.65, Math.abs(x) / 9) });
-      cells[i].word.textContent = short(x);
+      cells[i].word.textContent = write(x);
     });
   }
   const heading = { style: "font-weight: 600", "text-anchor": "start" };
   const titles = ["the state S", "added now"].map((says, i) =>
     text(left + i * apart, 14, says, heading));
-  const middle = (j) => left + (j < e ? 0 : apart) + side * (j % e) + side / 2;
+  const right = (j) => left + (j < e ? 0 : apart) + side * (j % e) + side - 8;
   const columns = [...Array(2 * e).keys()].map((j) =>
-    text(middle(j), 33, `v${j % e}`, { style: soft }));
+    text(right(j), 33, `v${j % e}`, { style: soft, "text-anchor": "end" }));
   const lines = k[0].map((_, i) => text(20, top + high * i + high / 2 + 5, `key ${i}`, { style: soft }));
   board.append(...titles, ...columns, ...lines, held.node, added.node);
 
   const row = wide ? 34 : 31;
   const room = wide ? 352 : 342;
   const list = fig(room, 22 + row * n);
-  const [atKey, atValue, atRead, atBar] = [40, 92, 166, 272];
-  const head = [[atKey, "key"], [atValue, "value"], [atRead, "read back"], [atBar, "error"]];
-  const start = { "text-anchor": "start" };
-  list.append(...head.map(([x, says]) => text(x, 13, says, { style: soft, ...start })));
+  const [atKey, atValue, atRead, atBar] = [40, 88, 162, 276];
+  const step = 36;  // of what is read back
+  const [start, end] = [{ "text-anchor": "start" }, { "text-anchor": "end" }];
+  const head = [[atKey, "key", start], [atValue + 24 * e - 6, "value", end],
+    [atRead + step * e - 6, "read back", end], [atBar, "error", start]];
+  list.append(...head.map(([x, says, at]) => text(x, 13, says, { style: soft, ...at })));
   const bold = { style: "font-weight: 600", "text-anchor": "start" };
   function numbersAt(x, y, step, more) {
     return Array.from({ length: e }, (_, j) =>
@@ -99,23 +104,29 @@ function draw(stage) {
     const y = 22 + row * i;
     const name = text(2, y + row / 2 + 5, names[i], bold);
     const value = numbersAt(atValue, y, 24, { "data-sym": "v" });
-    const found = numbersAt(atRead, y, 33, {});
+    const found = numbersAt(atRead, y, step, {});
+    const tints = found.map((_, j) => svg("rect", { x: atRead + step * j + 1, y: y + 5,
+      width: step - 3, height: row - 9, rx: 3, fill: "currentColor", class: "moves" }));
     const bar = svg("rect", { x: atBar, y: y + row / 2 - 9, width: 0, height: 18, rx: 2,
       fill: "var(--neutral)", "fill-opacity": 0.6, class: "moves" });
     const off = text(atBar, y + row / 2 + 5, "", { ...start, style: "font-size: 13px" });
     const mark = svg("rect", { x: 1, y: y + 2, width: room - 2, height: row - 3, rx: 5,
       fill: "none", "stroke-width": 2 });
-    const node = svg("g", {}, mark, name, ...keyBars(k[i], y), ...value, ...found, bar, off);
+    const node = svg("g", {}, mark, name, ...keyBars(k[i], y), ...value, ...tints, ...found,
+      bar, off);
     value.forEach((one, j) => { one.textContent = short(v[i][j]); });
     list.append(node);
-    return { node, found, bar, off, mark };
+    return { node, found, tints, bar, off, mark };
   });
   set(list, { "aria-label": "The pairs, and what reading each key gives" });
-  function showPair({ node, found, bar, off, mark }, i, now) {
+  const shade = (x, y) => (Math.abs(x - y) < 1e-6 ? 0 : Math.min(0.3, 0.1 + Math.abs(x - y) / 40));
+  function showPair({ node, found, tints, bar, off, mark }, i, now, write) {
     const here = i < t;
     const long = here ? Math.min(wide ? 48 : 34, (wide ? 5 : 4) * now.errors[i]) : 0;
     set(node, { opacity: here ? 1 : 0.35 });
-    found.forEach((one, j) => { one.textContent = here ? short(now.found[i][j]) : ""; });
+    found.forEach((one, j) => { one.textContent = here ? write(now.found[i][j]) : ""; });
+    tints.forEach((one, j) =>
+      set(one, { "fill-opacity": here ? shade(now.found[i][j], v[i][j]).toFixed(2) : 0 }));
     set(bar, { width: Math.max(here ? 1 : 0, long) });
     off.textContent = here ? number(now.errors[i], 1) : "";
     set(off, { x: atBar + long + 6 });
@@ -145,7 +156,8 @@ function draw(stage) {
   }
   function show(moves = false) {
     const now = compute();
-    pairs.forEach((pair, i) => showPair(pair, i, now));
+    const write = alike(now.found);
+    pairs.forEach((pair, i) => showPair(pair, i, now, write));
     move(0, () => { });
     set(added.node, { transform: "translate(0 0)", opacity: 1 });
     fill(held, now.S);

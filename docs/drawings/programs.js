@@ -52,12 +52,15 @@ function draw(stage) {
   const tops = all.map((j) => svg("text", {
     transform: `translate(${columnAt(j) + 20} ${high - 7}) rotate(-90)`,
     "data-sym": "k", style: small }, tokens[j]));
-  function cell(x, y) {  // a square, and a cross for a forbidden pair
+  function cell(x, y) {  // a square, and a hatch for a forbidden pair
     const box = { width: unit, height: unit, stroke: "var(--faint)", fill: "none" };
-    const cross = `M${x + 9} ${y + 9}l14 14m0 -14l-14 14`;
+    const [third, rest] = [unit / 3, (2 * unit) / 3];
+    const hatch = `M${x} ${y + third}l${third} ${-third}M${x} ${y + rest}l${rest} ${-rest}`
+      + `M${x} ${y + unit}l${unit} ${-unit}M${x + third} ${y + unit}l${rest} ${-rest}`
+      + `M${x + rest} ${y + unit}l${third} ${-third}`;
     return svg("g", {},
       svg("rect", { x, y, ...box }),
-      svg("path", { d: cross, stroke: "var(--soft)", visibility: "hidden" }));
+      svg("path", { d: hatch, stroke: "var(--faint)", visibility: "hidden" }));
   }
   const cells = all.map((i) => all.map((j) => cell(columnAt(j), rowAt(i))));
   const bands = svg("g", {}), lit = svg("g", {});
@@ -143,15 +146,14 @@ function draw(stage) {
   const play = player({ at: () => step, last, ms: () => (last() > 12 ? 250 : 650), first: 1, go });
 
   function showCell(now, i, j) {
-    const [square, cross] = cells[i][j].children;
+    const [square, hatch] = cells[i][j].children;
     const p = Math.floor(i / size);
     const tile = now.tiles[p].findIndex((start) => within(start, j));
     const here = tile >= 0 && tile === doing(now, p);
     const done = tile >= 0 && step > now.starts[p] + tile;
     const mixed = "color-mix(in srgb, var(--neutral) 45%, transparent)";
     set(square, { fill: here ? mixed : done ? "var(--faint)" : "none" });
-    const crossed = causal && j > i && (tile < 0 || here);
-    set(cross, { visibility: crossed ? "visible" : "hidden" });
+    set(hatch, { visibility: causal && j > i ? "visible" : "hidden" });
   }
   const band = (p) => ({
     y: high + p * size * unit,

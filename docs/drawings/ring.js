@@ -79,19 +79,24 @@ function draw(stage) {
     const bold = "font-size: 13px; font-weight: 600";
     return svg("g", {},
       svg("circle", { cx: x, cy: y, r: near, ...look }),
-      svg("text", { x, y: y - 12, "text-anchor": "middle", style: bold }, `rank ${r}`),
-      svg("text", { x, y: y + 4, "text-anchor": "middle", "data-sym": "q", style: small },
+      svg("text", { x, y: y - 13, "text-anchor": "middle", style: bold }, `rank ${r}`),
+      svg("text", { x, y: y + 2, "text-anchor": "middle", "data-sym": "q", style: small },
         `queries ${r}`));
   });
-  const chips = ranks.map((o) => svg("text", {
-    "text-anchor": "middle", "data-sym": "k", style: "font-size: 12px; font-weight: 600" },
-  `keys ${o}`));
+  const chipOf = (o) => svg("g", { "data-sym": "k" },
+    svg("rect", { x: -26, y: -10, width: 52, height: 20, rx: 10, stroke: "var(--k)",
+      fill: "color-mix(in srgb, var(--k) 22%, var(--paper))", "stroke-width": 1.5 }),
+    svg("text", { y: 4, "text-anchor": "middle", style: `${small}; font-weight: 600` },
+      `keys ${o}`));
+  const chips = ranks.map(chipOf);
   circle.append(...arrows, ...nodes, ...chips);
-  const moved = motion();
+  const moved = motion(), dock = phone ? 20 : 19;
   function carry(from, to) {  // the keys travel from where they were
-    moved(450, (t) => chips.forEach((chip, o) => {
-      const [x, y] = onRing(angle(o + from + (to - from) * t));
-      set(chip, { x: x.toFixed(1), y: (y + 20).toFixed(1) });
+    moved(900, (t) => chips.forEach((chip, o) => {
+      const at = from + (to - from) * t;
+      const [x, y] = onRing(angle(o + at));
+      const low = dock * (2 * (at % 1) - 1) ** 2;  // halfway it is on the arrow
+      set(chip, { transform: `translate(${x.toFixed(1)} ${(y + low).toFixed(1)})` });
     }));
   }
 
@@ -149,7 +154,7 @@ function draw(stage) {
     show();
     carry(from, to);
   }
-  const play = player({ at: () => step, last: () => world - 1, ms: () => 1300, go });
+  const play = player({ at: () => step, last: () => world - 1, ms: () => 1700, go });
   function again(change) {
     play.stop();
     change();
@@ -186,7 +191,7 @@ function draw(stage) {
     frames.replaceChildren(...nodes);
     const between = (a, b, t) => Object.fromEntries(Object.entries(b).map(([name, end]) =>
       [name, (a[name] + (end - a[name]) * t).toFixed(1)]));
-    slid(moves ? 450 : 1, (t) => nodes.forEach((node, i) =>
+    slid(moves ? 900 : 1, (t) => nodes.forEach((node, i) =>
       set(node, between(moves ? before[i] : after[i], after[i], t))));
   }
   function tell() {
@@ -209,8 +214,8 @@ function draw(stage) {
     const before = shown;
     shown = ranks.flatMap(framesOf);
     slide(before, shown);
-    const visibility = step < world - 1 ? "visible" : "hidden";
-    arrows.forEach((arrow) => set(arrow, { visibility }));
+    const opacity = step < world - 1 ? 1 : 0.3;  // in the last step nothing is sent
+    arrows.forEach((arrow) => set(arrow, { opacity }));
     showWork();
     showSent();
     tell();

@@ -80,7 +80,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   const label = (at, up, text, anchor = "middle", style = "") =>
     svg("text", { x: at, y: up, "text-anchor": anchor, style: `font-size: 13px; ${style}` }, text);
   const some = [0.25, 1, 4, 16, 64, 256, 1024, 4096, 16384];
-  const marks = some.filter((_, i) => wide > 420 || i % 2 === 0);
+  const ticks = some.filter((_, i) => wide > 420 || i % 2 === 0);
   const slope = `M${x(2 ** low)} ${y(2 ** low * bandwidth)}L${x(ridge)} ${y(peak)}`;
   const hues = { compute: "#1a9ba3", memory: "#a35f4a" };
   const along = (d, hue) =>
@@ -90,8 +90,8 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     "aria-hidden": true },
     under(`M${x(ridge)} ${y(peak)}H${end}V${high}H${x(ridge)}Z`, hues.compute),
     under(`${slope}V${high}H${x(2 ** low)}Z`, hues.memory),
-    ...marks.map((mark) => svg("path", { d: `M${x(mark)} ${high}v-5`, stroke: "var(--soft)" })),
-    ...marks.map((mark) => label(x(mark), high + 17, mark < 1 ? "¼" : grouped(mark))),
+    ...ticks.map((mark) => svg("path", { d: `M${x(mark)} ${high}v-5`, stroke: "var(--soft)" })),
+    ...ticks.map((mark) => label(x(mark), high + 17, mark < 1 ? "¼" : grouped(mark))),
     svg("path", { d: `M${left} 36V${high}H${end}`, stroke: "var(--soft)", fill: "none" }),
     along(slope, hues.memory),
     along(`M${x(ridge)} ${y(peak)}H${end}`, hues.compute),
@@ -99,14 +99,18 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     label(0, 12, "operations", "start"), label(0, 28, "per second", "start"),
     label(x(ridge) + 8, high - 10, "compute-bound", "start"),
     label(x(ridge) - 8, high - 10, "memory-bound", "end"));
-  const dots = ways.map(() => {
-    const circle = svg("circle", { r: 6.5, stroke: "var(--paper)", "stroke-width": 1.5 });
+  const [lines, names, marks] = [0, 1, 2].map(() => svg("g"));  // no line runs over a dot
+  const dots = ways.map((way) => {
+    const size = way.queries ? 6.5 : 5;
+    const circle = svg("circle", { r: size, stroke: "var(--paper)", "stroke-width": 1.5 });
     const stem = svg("path", { stroke: "var(--soft)", "stroke-width": 1.2, fill: "none" });
     const text = label(0, 0, "", "start", "font-weight: 600");
-    const node = svg("g", {}, stem, circle, text);
-    chart.append(node);
-    return { node, circle, stem, text, at: null };
+    lines.append(stem);
+    marks.append(circle);
+    names.append(text);
+    return { circle, stem, text, at: null };
   });
+  chart.append(lines, marks, names);
   function counted(queries) {
     const cost = oneHead(queries);
     const cx = x(cost.operations / cost.moved);
@@ -124,11 +128,20 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   const notes = [...counted(example.n), ...counted(1)];
   chart.append(...notes);
   function place(dot, at, flat) {
-    const [cx, cy, up] = dot.at = at;
+    const [cx, cy, up, over] = dot.at = at;
     set(dot.circle, { cx, cy, fill: hues[flat ? "compute" : "memory"] });
-    set(dot.stem, { d: flat ? `M${cx} ${cy}V${up + 4}` : `M${cx} ${cy}V${up}H${cx + 12}` });
-    set(dot.text, { x: flat ? cx - (phase ? -2 : 8) : cx + 15, y: up + (flat ? 0 : 5),
+    const beyond = flat ? `L${over} ${cy - 9}V${up + 4}` : `V${up}H${cx + 12}`;
+    set(dot.stem, { d: `M${cx} ${cy}${beyond}` });
+    set(dot.text, { x: flat ? over - (phase ? -2 : 8) : cx + 15, y: up + (flat ? 0 : 5),
       "text-anchor": flat ? "end" : "start" });
+  }
+  function places(found) {
+    const at = found.map((cost) => cost && x(cost.intensity));
+    const order = [...found.keys()].filter((i) => found[i]?.intensity > ridge)
+      .sort((i, j) => found[i].intensity - found[j].intensity || i - j);
+    order.reduce((last, i) => (at[i] = Math.max(at[i], last + 9)), -Infinity);
+    order.reduceRight((next, i) => (at[i] = Math.min(at[i], next - 9)), end + 9);
+    return at;
   }
   function heights(found) {
     const order = [...found.keys()].filter((i) => found[i])
@@ -168,7 +181,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
       const long = Math.max(times[i] ? 1 : 0, (room * times[i]) / longest);
       set(bar, { style: `${look}; width: ${long.toFixed(1)}px` });
       text.textContent = write(times[i], i);
-      text.style.fontWeight = times[i] === Math.max(...times) ? 600 : 400;
+      text.style.fontWeight = times[i] && times[i] === Math.max(...times) ? 600 : 400;
     });
   }
   const side = beside ? viewWidth - wide - 20 : viewWidth || 350;
@@ -227,15 +240,16 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   const glide = motion();
   function move(now) {  // dots and names, from where they are
     const from = dots.map((dot) => dot.at);
-    const names = heights(now);
+    const high = heights(now), over = places(now);
     dots.forEach((dot, i) => { dot.text.textContent = now[i] ? ways[i].word() : ""; });
     glide(350, (f) => dots.forEach((dot, i) => {
-      set(dot.node, { visibility: now[i] ? "visible" : "hidden" });
+      const visibility = now[i] ? "visible" : "hidden";
+      for (const part of [dot.circle, dot.stem, dot.text]) set(part, { visibility });
       if (!now[i]) {
         dot.at = null;
         return;
       }
-      const to = [x(now[i].intensity), y(now[i].rate), names.get(i)];
+      const to = [x(now[i].intensity), y(now[i].rate), high.get(i), over[i]];
       const start = from[i] ?? to;
       const at = to.map((end, k) => start[k] + (end - start[k]) * f);
       place(dot, at, now[i].intensity > ridge);

@@ -71,12 +71,12 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
   const mark = svg("circle", { r: 8, fill: "var(--neutral)", stroke: "var(--paper)",
     "stroke-width": 2 });
   const small = { style: "font-size: 13px" };
-  const value = svg("text", { class: "halo", style: "font-weight: 600" });
-  const write = (at, text, anchor) =>
-    svg("text", { x: at, y: y(0) + 18, "text-anchor": anchor, ...small }, text);
+  const value = svg("text", { y: 13, style: "font-weight: 600" });  // above all curves
+  const write = (at, text, anchor) =>  // below all curves
+    svg("text", { x: at, y: high + 10, "text-anchor": anchor, ...small }, text);
   function entry(at, like, says) {  // of the legend: a piece of the line, and its name
-    const line = svg("path", { ...like, d: `M${at} ${high + 12}h22` });
-    const text = svg("text", { x: at + 28, y: high + 17 }, says);
+    const line = svg("path", { ...like, d: `M${at} ${high + 26}h22` });
+    const text = svg("text", { x: at + 28, y: high + 31 }, says);
     return [line, set(text, small)];
   }
   const legend = trained ? [
@@ -85,10 +85,10 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
   ] : [write(x(longest / 2), "score at each distance", "middle")];
   const edge = x(trained ?? longest);
   const farthest = trained ? `beyond the trained length, to ${longest}` : `distance ${longest}`;
-  const tall = high + (trained ? 20 : 0);
+  const tall = high + (trained ? 36 : 14);
   const frame = { width: wide, height: tall, viewBox: `0 0 ${wide} ${tall}` };
   const chart = svg("svg", { ...frame, role: "group", "aria-label": "The score at each distance" },
-    svg("rect", { x: edge, y: 0, width: x(longest) - edge, height: high, fill: "var(--faint)",
+    svg("rect", { x: edge, y: 0, width: x(longest) - edge, height: high - 4, fill: "var(--faint)",
       opacity: 0.6 }),
     svg("path", { d: `M${x(0)} ${y(0)}H${x(longest)}`, stroke: "var(--soft)" }),
     drop, before, curve, value, mark,
@@ -128,10 +128,10 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
   function showCurve(s) {
     set(curve, { d: path(scaling) });
     if (trained) set(before, { d: path(0) });
-    set(drop, { d: `M${x(distance)} ${y(0)}V${y(s)}` });
+    set(drop, { d: `M${x(distance)} ${y(0)}V18` });
     const at = { cx: x(distance), cy: y(s) };
     set(mark, at);
-    set(value, { x: clamp(at.cx, 16, wide - 18), y: at.cy - 13, "text-anchor": "middle" });
+    set(value, { x: clamp(at.cx, 16, wide - 18), "text-anchor": "middle" });
     value.textContent = number(s);
     set(knob, { ...at, "aria-valuenow": distance,
       "aria-valuetext": `distance ${distance}, score ${number(s)}` });
@@ -174,7 +174,10 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
   const scaled = () => el("div", { class: "row" },
     el("span", {}, `For sequences ${factor} times as long`),
     choices("Scaling", names, scaling, after((i) => { scaling = i; })));
-  const [first, rest] = trained ? [[scaled(), apart], [shift, slower]] : [[shift, apart], [slower]];
+  for (const one of [shift, apart, slower]) one.firstChild.style.minWidth = "4.4rem";
+  const both = (...nodes) => el("div", { class: "row", style: "gap: 0 2rem" }, ...nodes);
+  const [first, rest] = trained ? [[scaled(), apart], [both(shift, slower)]]
+    : [[both(shift, apart)], [slower]];
   const inLine = "display: flex; gap: 8px; justify-content: space-between";
   view.append(
     el("div", { class: "beside", style: "min-height: 2em; margin-top: 0; white-space: pre-wrap" },

@@ -21,8 +21,9 @@ function draw(stage) {
   const text = (x, y, anchor, says = "", more = {}) =>
     svg("text", { x, y, "text-anchor": anchor, "aria-hidden": true, ...more }, says);
   const bold = { style: "font-weight: 600" };
+  const divided = text(zero, 14, "middle", "", bold);
   root.append(
-    text(zero, 14, "middle", "score", bold),
+    divided,
     text(powers, 14, "end", wide ? "exponential" : "exp", bold),
     text(bar, 14, "start", "weight", { ...bold, "data-sym": "w" }));
   const ticks = [-reach, 0, reach].map((x) => {
@@ -65,30 +66,42 @@ function draw(stage) {
     const box = { y: y - 9, height: 18 };
     const crossed = `M${bar} ${y - 9}l36 18m-36 0l36 -18`;
     const part = {
-      value: text(0, y + 5, "start"),
+      value: text(0, y + 5, "start", "", { class: "halo" }),
       exp: text(powers, y + 5, "end"),
       weight: text(0, y + 5, "start", "", { "data-sym": "w" }),
-      score: svg("rect", { ...box, fill: "var(--soft)", opacity: 0.55 }),
+      score: svg("rect", { ...box, fill: "var(--neutral)", opacity: 0.75 }),
+      on: svg("path", { fill: "var(--neutral)" }),
       dot: svg("circle", { cy: y, r: 6, fill: "currentColor" }),
       share: svg("rect", { x: bar, ...box, fill: "var(--w)", "data-sym": "w" }),
       cross: svg("path", { d: crossed, stroke: "currentColor", "stroke-width": 2 }),
       knob: knobOf(word, i, y),
     };
     root.append(text(0, y + 5, "start", word, bold), ...Object.values(part));
-    return part;
+    return { y, ...part };
   });
 
-  function showRow(part, i, broken) {
+  function showScore(part, i) {  // its knob; its bar is what softmax gets of it
     const x = zero + scores[i] * unit;
-    const w = broken ? 0 : weights[i];
-    const score = number(scores[i] + shift, 1);
-    const weight = broken ? "NaN" : number(w);
-    const left = scores[i] < 0;
-    set(part.value, { x: x + (left ? -11 : 11), "text-anchor": left ? "end" : "start" });
-    part.value.textContent = score;
-    set(part.score, { x: Math.min(x, zero), width: Math.abs(x - zero) });
+    const long = scores[i] / temperature;
+    const end = zero + clamp(long, -reach, reach) * unit;
+    const beyond = Math.abs(long) > reach + 1e-9;  // the bar goes on: an arrow
+    const [way, anchor] = scores[i] < 0 ? [-1, "end"] : [1, "start"];
+    const far = Math.max(way * x + 11, way * end + (beyond ? 13 : 5));
+    set(part.value, { x: way * far, "text-anchor": anchor });
+    set(part.score, { x: Math.min(end, zero), width: Math.abs(end - zero) });
+    set(part.on, { visibility: beyond ? "visible" : "hidden",
+      d: `M${end + 2 * way} ${part.y - 9}l${8 * way} 9l${-8 * way} 9z` });
     set(part.dot, { cx: x });
-    const spoken = `${score}, weight ${weight}`;
+    const given = (scores[i] + shift) / temperature;
+    const digits = temperature !== 1 && Math.abs(given) >= 10 ? 0 : 1;
+    part.value.textContent = number(given, digits);
+    return x;
+  }
+  function showRow(part, i, broken) {
+    const x = showScore(part, i);
+    const w = broken ? 0 : weights[i];
+    const weight = broken ? "NaN" : number(w);
+    const spoken = `${number(scores[i] + shift, 1)}, weight ${weight}`;
     set(part.knob, { cx: x, "aria-valuenow": scores[i], "aria-valuetext": spoken });
     part.exp.textContent = short(exps[i]);
     set(part.share, { width: full * w });
@@ -110,9 +123,11 @@ function draw(stage) {
     const list = tokens.map((word, i) => `${word} ${number(weights[i])}`).join(", ");
     return `${repaired ? "No exponential is above 1. " : ""}Weights: ${list}.`;
   }
+  const tick = (x) => number(x, Math.abs(x - Math.round(x)) < 0.05 ? 0 : 1);
   function show() {
     compute();
-    for (const { x, label } of ticks) label.textContent = number(x + shift, 0);
+    divided.textContent = temperature === 1 ? "score" : `score ÷ ${number(temperature)}`;
+    for (const { x, label } of ticks) label.textContent = tick(x + shift / temperature);
     rows.forEach((part, i) => showRow(part, i, Number.isNaN(weights[i])));
     say(sentence());
   }

@@ -87,8 +87,8 @@ function draw(stage) {
     const isNew = fresh.has(`${block} ${slot}`);
     const empty = !of.length && users(block).length;
     set(box, {
-      fill: mine ? "var(--rose)" : of.length ? "var(--neutral)" : "none",
-      "fill-opacity": mine ? 0.45 : 0.28,
+      fill: mine ? "var(--accent)" : of.length ? "var(--neutral)" : "none",
+      "fill-opacity": mine ? 0.42 : 0.22,
       "stroke-dasharray": empty ? "4 3" : null,
       "stroke-width": isNew ? 3 : 1.2,
       stroke: isNew ? "currentColor" : of.length || empty ? "var(--soft)" : "var(--faint)",
@@ -128,7 +128,10 @@ function draw(stage) {
     svg("rect", { x: i * strip + 0.5, y: 3.5, width: strip, height: 18 });
   function bufferOf() {
     const cells = upTo(n_max).map(cellAt);
-    const none = svg("text", { x: long / 2, y: 17, ...readable }, "no room");
+    const red = { fill: "var(--rose)", "fill-opacity": 0.22, stroke: "var(--rose)" };
+    const none = svg("g", {},
+      svg("rect", { x: 0.5, y: 3.5, width: long, height: 18, "stroke-dasharray": "4 3", ...red }),
+      svg("text", { x: long / 2, y: 17, ...readable }, "no room"));
     const frame = { width: long + 2, height: 25, viewBox: `0 0 ${long + 2} 25` };
     return { cells, none, buffer: svg("svg", { ...frame, "aria-hidden": true }, ...cells, none) };
   }
@@ -154,12 +157,12 @@ function draw(stage) {
     el("thead", {}, el("tr", {}, ...headings)),
     el("tbody", {}, ...parts.map((part) => part.row)));
   function showCells(cells, seq, isChosen) {  // `seq` is null where the buffer has no room
-    const hue = isChosen ? "var(--rose)" : "var(--neutral)";
+    const hue = isChosen ? "var(--accent)" : "var(--neutral)";
     cells.forEach((cell, i) => set(cell, {
       fill: seq && i < seq.n ? hue : "none",
-      "fill-opacity": isChosen ? 0.6 : 0.45,
+      "fill-opacity": isChosen ? 0.55 : 0.4,
       stroke: seq ? "var(--soft)" : "none",
-      "stroke-width": 1,
+      "stroke-width": 0.7,
     }));
   }
   function showRow(r) {
@@ -180,29 +183,36 @@ function draw(stage) {
   const ends = `${(100 * room) / most}%`;
   const fromEdge = "position: absolute; left: 0; top: 0; bottom: 0; box-sizing: border-box";
   const barOf = (name, count) =>
-    ({ name, count, used: el("div", {}), whole: el("div", {}), text: el("span", {}) });
+    ({ name, count, ...Object.fromEntries(["used", "whole", "excess"].map((part) =>
+      [part, el("div", {})])), text: el("span", {}) });
   const bars = [barOf("in blocks", inBlocks), barOf("in buffers", inBuffers)];
   const atEnd = `position: absolute; left: ${ends}; top: -2px; bottom: -2px`;
-  function tallyOf({ name, used, whole, text }) {
+  function tallyOf({ name, used, whole, excess, text }) {
     const end = el("div", { style: `${atEnd}; width: 2px; background: currentColor` });
-    const track = el("div", { style: "position: relative; height: 15px" }, whole, used, end);
-    return [el("span", {}, name), el("div", {}, track, text)];
+    const track = el("div", { style: "position: relative; height: 15px" },
+      whole, used, excess, end);
+    return [el("span", { style: "line-height: 15px" }, name), el("div", {}, track, text)];
   }
   const twoColumns = "display: grid; grid-template-columns: 4.6rem 1fr; gap: 3px 8px";
-  const ofTally = "align-items: center; max-width: 660px; margin-top: 0.5rem; font-size: 13px";
+  const ofTally = "max-width: 660px; margin-top: 0.5rem; font-size: 13px";
   const tally = el("div", { style: `${twoColumns}; ${ofTally}` }, ...bars.flatMap(tallyOf));
   const besideEnd = `position: absolute; left: calc(${ends} + 6px); line-height: 15px`;
   const memory = el("span", { style: besideEnd }, `the memory: ${grouped(room)}`);
   bars[0].whole.parentElement.append(memory);
-  function showBar({ count, used, whole, text }) {
+  function showBar({ count, used, whole, excess, text }) {
     const { taken, reserved } = count();
     const part = (n) => `${fromEdge}; width: ${((100 * n) / most).toFixed(2)}%`;
     const tint = "color-mix(in srgb, var(--neutral) 60%, transparent)";
     set(whole, { style: `${part(reserved)}; border: 1px dashed var(--soft); border-radius: 3px` });
     set(used, { style: `${part(taken)}; background: ${tint}; border-radius: 3px` });
-    const over = reserved > room ? ": too many" : "";
+    const over = Math.max(0, reserved - room);
+    const red = "background: color-mix(in srgb, var(--rose) 45%, transparent); border: 1px dashed "
+      + "var(--rose); border-radius: 0 3px 3px 0";
+    const beyond = `${part(over)}; left: ${ends}; ${red}`;
+    set(excess, { style: over ? beyond : "display: none" });
     const empty = `${grouped(reserved - taken)} empty`;
-    text.textContent = `${plural(reserved, "slot")} reserved${over}, ${empty}`;
+    const excessive = over ? `, ${grouped(over)} too many` : "";
+    text.textContent = `${plural(reserved, "slot")} reserved, ${empty}${excessive}`;
   }
 
   const are = (n) => (n === 1 ? "is" : "are");

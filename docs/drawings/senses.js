@@ -1,6 +1,6 @@
 (() => {
 function draw(stage) {
-  const { view, data, el, svg, set, dot, softmax, mix, number, listed } = stage;
+  const { view, viewWidth, data, el, svg, set, dot, softmax, mix, number, listed } = stage;
   const { said, say, choices, toggle, player, motion, plane, expose } = stage;
   const { tokens, x: vectors, query, axes } = data;
   const me = tokens.indexOf(query);
@@ -10,10 +10,11 @@ function draw(stage) {
   const pair = (vector, text = number) => `(${vector.map((x) => text(x)).join(", ")})`;
   let step = 2;
   let tip = old;
+  const names = {};  // how far from its tip that of an arrow stands
 
   const { root, at, arrow } = plane(600, 3);
   set(root, {
-    width: 350, height: 344, viewBox: "276 -12 350 344", role: "img",
+    width: 380, height: 344, viewBox: "240 -12 380 344", role: "img",
     "aria-label": `The words by their ${axes[0]} and ${axes[1]}, and where “${query}” moves`,
     style: "overflow: hidden" });
   root.querySelectorAll("path").forEach((line) => line.remove());
@@ -26,17 +27,17 @@ function draw(stage) {
   const write = (x, y, text, style, anchor = "start") =>
     svg("text", { x, y, style, "text-anchor": anchor }, text);
   root.append(write(left + 100, base + 22, `${axes[0]} →`, soft, "middle"));
-  const upwards = `translate(${left - 8} ${base - 150}) rotate(-90)`;
+  const upwards = `translate(${left - 12} ${base - 100}) rotate(-90)`;
   root.append(svg("text", { transform: upwards, "text-anchor": "middle", style: soft },
     `${axes[1]} →`));
   const string = { stroke: "var(--w)", opacity: 0.5, "stroke-linecap": "round" };
   const strings = tokens.map(() => svg("path", { "data-sym": "w", ...string }));
-  function labelOf(word, i) {  // on the right of its dot; below it, where the dot is on the axis
+  function labelOf(word, i) {  // outside of the plane, or on the right of a dot within
     const [x, y] = at(vectors[i]);
     const bold = "font-weight: 600";
-    if (vectors[i][1] !== 0) return write(x + 12, y + 5, word, bold);
-    const edge = vectors[i][0] === 3;
-    return write(x + (edge ? 12 : 0), y + 22, word, bold, edge ? "end" : "middle");
+    if (vectors[i][1] === 0) return write(x, y + 22, word, bold, "middle");
+    const [away, anchor] = vectors[i][0] ? [12, "start"] : [-12, "end"];
+    return write(x + away, y + 5, word, bold, anchor);
   }
   const dots = tokens.map((word, i) => {
     const [x, y] = at(vectors[i]);
@@ -50,6 +51,20 @@ function draw(stage) {
   const before = arrow("var(--q)", query), after = arrow("var(--v)", "new");
   before.point(old);
   set(before.node, { "data-sym": "q" });
+  for (const { label } of [before, after]) set(label, { class: "halo", "text-anchor": "middle" });
+  for (const { label } of [before, after]) set(label, { class: "halo", "text-anchor": "middle" });
+  const around = [...Array(16).keys()].map((i) => (i * Math.PI) / 8)
+    .map((angle) => [24 * Math.cos(angle), 17 * Math.sin(angle)]);
+  function aside([x, y], lines) {
+    const free = ([dx, dy]) => Math.min(...lines.map((line) => away([x + dx, y + dy], line)));
+    return around.reduce((a, b) => (free(b) > free(a) + 1e-6 ? b : a));
+  }
+  function away([x, y], [[x0, y0], [x1, y1]]) {  // of a point from a line
+    const [dx, dy] = [x1 - x0, y1 - y0];
+    const part = ((x - x0) * dx + (y - y0) * dy) / (dx * dx + dy * dy || 1);
+    const t = Math.max(0, Math.min(1, part));
+    return Math.hypot(x0 + t * dx - x, y0 + t * dy - y);
+  }
 
   const cell = (style) => el("span", { style });
   const own = (word) => el("b", {
@@ -83,8 +98,9 @@ function draw(stage) {
   const weighed = ({ bar, weight }) =>  // the number stands at the end of its bar
     el("div", { style: "display: flex; align-items: center; gap: 6px; padding-right: 2.6rem" },
       bar, weight);
+  const score = viewWidth < 600 ? "3.4rem" : "5.4rem";
   const grid = el("div", {
-    style: "display: grid; grid-template-columns: 5.2rem 3rem 3.4rem 1fr; gap: 4px 10px; "
+    style: `display: grid; grid-template-columns: 5.2rem 3rem ${score} 1fr; gap: 4px 10px; `
       + "align-items: center; font-variant-numeric: tabular-nums" },
     head("neighbours"), head("vector"), head(`“${query}” · word`, "text-align: right"),
     head("weight"),
@@ -119,9 +135,22 @@ function draw(stage) {
     const { scores, weights } = now();
     for (const i of tokens.keys()) showToken(i, scores[i], weights[i]);
     after.point(tip);
-    const close = Math.hypot(tip[0] - old[0], tip[1] - old[1]) < 0.5;  // “new” stands lower
-    set(after.label, { transform: close ? "translate(-2 26)" : null });
+    showName(before, old, names.before);
+    showName(after, tip, names.after);
     set(after.node, { visibility: step === 2 ? "visible" : "hidden" });
+  }
+  function placeNames(weights, to) {  // of the two arrows, for when they stand still
+    const [zero, first, second] = [[0, 0], old, to].map((point) => at(point));
+    const strings = vectors.filter((_, i) => step && weights[i]).map((one) => [at(one), second]);
+    const dots = vectors.map((one) => [at(one), at(one)]);
+    const lines = [[zero, first], [zero, second], ...strings, ...dots];
+    names.before = aside(first, lines);
+    const place = first.map((x, axis) => x + names.before[axis]);
+    names.after = aside(second, [...lines, [place, place]]);
+  }
+  function showName({ label }, point, [dx, dy]) {
+    const [x, y] = at(point);
+    set(label, { x: x + dx, y: y + dy + 5 });
   }
   function leaning(mean) {
     const gap = mean[0] - mean[1];
@@ -155,6 +184,7 @@ function draw(stage) {
     const from = tip;
     const to = step === 2 ? numbers.mean : old;
     tell(numbers);
+    placeNames(numbers.weights, to);
     glide(700, (t) => {
       tip = from.map((x, i) => x + (to[i] - x) * t);
       show();

@@ -4,15 +4,16 @@ function draw(stage) {
   const { said, say, choices, toggle, motion, onkeys, expose, keep } = stage;
   const { heads, options, bytes: perHead, full: most, what } = data;
   const wide = viewWidth >= 600;
-  const width = wide ? 640 : 346;
+  const width = Math.min(720, viewWidth || 346);
   const side = wide ? 40 : 30;
   const top = 24, bottom = 150;
   const gap = width / heads;
   let n = data.n_kv_heads;
   let wrong = false;
   let chosen = 0;
+  const high = bottom + side + 46;
   const root = svg("svg", {
-    width, height: 250, viewBox: `0 0 ${width} 250`, role: "group", style: "height: auto",
+    width, height: high, viewBox: `0 0 ${width} ${high}`, role: "group", style: "height: auto",
     "aria-label": "Query heads, the key heads that they read, and the size of the cache" });
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
@@ -31,13 +32,14 @@ function draw(stage) {
     const x = queryAt(i);
     const start = x - side / 2;
     const look = { fill: "var(--q)", "fill-opacity": 0.25, stroke: "var(--q)" };
-    const diagonals = `M${start} ${top}l${side} ${side}m0 ${-side}l${-side} ${side}`;
+    const [right, up] = [start + side - 2, top + 2];  // of the mark in its corner
+    const cross = { d: `M${right - 3} ${up - 3}l6 6m0 -6l-6 6`, stroke: "var(--paper)" };
     return {
       line: svg("path", { stroke: "var(--soft)", fill: "none" }),
       box: svg("rect", { x: start, y: top, ...square, ...look }),
       name: text(x, top + side / 2 + 5, i),
-      cross: svg("path", {
-        d: diagonals, stroke: "currentColor", "stroke-width": 1.5, opacity: 0.8 }),
+      cross: svg("g", {}, svg("circle", { cx: right, cy: up, r: 7.5, fill: "var(--rose)" }),
+        svg("path", { ...cross, "stroke-width": 2 })),
     };
   }
   const queries = [...Array(heads).keys()].map((i) => {
@@ -63,7 +65,7 @@ function draw(stage) {
     ...keys.map(keyNode),
     ...queries.map((q) => q.node));
   const caption = text(0, bottom + side + 17, "", bold);
-  const bar = { y: 222, height: 18 };
+  const bar = { y: bottom + side + 26, height: 18 };
   const used = svg("rect", { x: 0, ...bar, fill: "var(--k)", "fill-opacity": 0.75 });
   const outline = { width: width - 1, fill: "none", stroke: "var(--soft)" };
   root.append(caption, svg("rect", { x: 0.5, ...bar, ...outline }), used);
@@ -98,7 +100,7 @@ function draw(stage) {
     const group = now.flatMap((j, i) => (j === mine ? [i] : []));
     const count = off.filter(Boolean).length;
     const untrained = "query heads read keys that they were not trained with.";
-    const order = count ? `In the wrong order ${count} of ${heads} ${untrained}`
+    const order = count ? `In the wrong order (repeat) ${count} of ${heads} ${untrained}`
       : `With ${n} both orders are the same.`;
     const weighed = `${what} take ${size(n * perHead)}.`;
     say(`${names(group)} key head ${mine}. ${wrong ? order : weighed}`);
@@ -128,12 +130,15 @@ function draw(stage) {
   const offered = [...options].reverse();  // from a key head for each query head to one for all
   const pick = choices("heads of keys and values", offered.map(String), offered.indexOf(n),
     (i) => { n = offered[i]; move(); });
-  set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em` });
+  set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em; margin-top: 0.4rem` });
   const label = el("span", { "data-sym": "k", style: "font-weight: 600" }, "key heads");
-  const order = toggle("wrong order: repeat", false, (on) => { wrong = on; move(); });
+  const order = toggle("wrong order", false, (on) => { wrong = on; move(); });
+  const controls = wide ? [] : [order, ...pick.querySelectorAll("label")];
+  for (const one of controls) one.style.paddingInline = "0.5rem";
   view.append(
-    el("div", { class: "row", style: "margin-top: 0" }, label, pick),
-    root, said, el("div", { class: "row" }, order));
+    el("div", { class: "row", style: `margin-top: 0; gap: ${wide ? "1.5rem" : "0.4rem"}` },
+      el("div", { class: "row", style: wide ? "" : "gap: 0.4rem" }, label, pick), order),
+    root, said);
   queries.forEach((q, i) => { q.at = keyAt(reads()[i]); });
   lines();
   show();

@@ -41,14 +41,22 @@ function draw(stage) {
   const names = [...tokens, "sink"];
   const ofValue = { style: "font-size: 13px" };
   const upright = (x, more) => svg("rect", { x: x - thick / 2, width: thick, rx: 3, ...more });
+  function gripAt(x) {  // it can be drawn up and down
+    const broad = thick + 6, half = 8;
+    const [up, down] = [`M${x - 5} -1.5l5 -4l5 4`, `M${x - 5} 1.5l5 4l5 -4`];
+    return svg("g", { class: "grip" },
+      svg("rect", { x: x - broad / 2, y: -half, width: broad, height: 2 * half, rx: half,
+        fill: "var(--accent)" }),
+      svg("path", { d: up + down, fill: "none", stroke: "var(--paper)", "stroke-width": 2,
+        "stroke-linecap": "round", "stroke-linejoin": "round" }));
+  }
   const bars = names.map((name, i) => {
     const x = column * (i + 0.5);
     const label = text(x, 22, name, { style: "font-weight: 600" });
     const edge = i < n ? {} : { stroke: "var(--rose)", "stroke-dasharray": "4 3" };
     const track = upright(x, { y: 40, height: low - 40, fill: "var(--faint)", opacity: 0.45 });
     const bar = upright(x, { fill: "var(--neutral)", "fill-opacity": 0.6, ...edge });
-    const dot = svg("rect", { x: x - thick / 2 - 3, width: thick + 6, height: 7, rx: 3.5,
-      fill: "currentColor" });
+    const dot = gripAt(x);
     const value = text(x, 0, "", { class: "halo" });
     const under = i < n ? text(x, low + 18, vector(v[i], whole), { ...ofValue, "data-sym": "v" })
       : text(x, low + 18, "no value", small);
@@ -61,6 +69,7 @@ function draw(stage) {
     const at = (_, y) => move((zero - y) / unit);  // dragged
     const knob = handle(root, `score of ${name}`, { cx: x }, [-reach, reach], at, keys,
       (by) => move(scores[i] + by));
+    knob.style.cursor = "ns-resize";
     root.append(knob);
     return { node, bar, dot, value, knob };
   });
@@ -104,8 +113,8 @@ function draw(stage) {
     const shown = i < n ? (open ? 1 : 0.3) : open ? 1 : 0;
     set(node, { opacity: shown });
     set(bar, { y: Math.min(y, zero), height: Math.abs(y - zero) });
-    set(dot, { y: y - 3.5 });
-    set(value, { y: s < 0 ? y + 20 : y - 10 });
+    set(dot, { transform: `translate(0 ${y})` });
+    set(value, { y: s < 0 ? y + 23 : y - 13 });
     value.textContent = said;
     const visibility = shown ? "visible" : "hidden";
     set(knob, { cy: y, "aria-valuenow": s, "aria-valuetext": said, visibility });

@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, dot, mix, matmul, sum, number, plural } = stage;
-  const { vector, said, say, slider, player, motion, expose } = stage;
+  const { vector, said, say, legendOf, wash, slider, player, motion, expose } = stage;
   const { tokens, q, k, v } = data;
   const n = tokens.length;
   const all = [...tokens.keys()];
@@ -34,11 +34,12 @@ function draw(stage) {
   const small = { style: "font-size: 13px; fill: var(--soft)" };
   const picture = (high, label) => svg("svg", { width: room, height: high, role: "img",
     viewBox: `0 0 ${room} ${high}`, style: "height: auto", "aria-label": label });
-  const under = 22, name = 62;
+  const under = 22, name = 62, below = 53;  // `below` each picture are its sums
   const tall = wide ? 56 : 34, thick = wide ? 46 : 28;
   const own = width + v[0].length;
   const cell = Math.min(44, (room - name - 80) / own);
-  const cache = picture(under + tall * n + 4, "The cache: a key and a value of each token so far");
+  const cache = picture(under + tall * n + below,
+    "The cache: a key and a value of each token so far");
   const leftOf = (c) => name + cell * c + (c < width ? 0 : 10);
   const scoreAt = leftOf(own) + 34;
   cache.append(text(leftOf(0) + cell * width / 2, 14, "key", { "data-sym": "k", ...small }),
@@ -60,13 +61,31 @@ function draw(stage) {
   });
   cache.append(...rows.flatMap(({ token, row }) => [token, row]));
 
+  function sumsOf(root, y, middles) {
+    const end = Math.max(...middles) + 34;
+    root.append(svg("path", { d: `M2 ${y + 2}H${end}`, stroke: "var(--soft)" }),
+      text(name - 12, y + 37, "sum", { ...small, "text-anchor": "end" }));
+    return middles.map((x, c) => {
+      const sym = c < v[0].length ? "v" : "w";
+      const box = { x: x - 21, y: y + 21, width: 42, height: 24, rx: 2 };
+      const look = { fill: `var(--${sym})`, "fill-opacity": 0.22, stroke: `var(--${sym})` };
+      const terms = text(x, y + 15, "", { style: "font-size: 12px" });
+      const total = text(x, y + 38, "", { "data-sym": sym, style: "font-weight: 600" });
+      root.append(svg("rect", { ...box, ...look, "data-sym": sym }), terms, total);
+      return { terms, total };
+    });
+  }
+  const valueAt = v[0].map((_, c) => leftOf(width + c) + cell / 2 - 1);
+  const fromCache = sumsOf(cache, under + tall * n, [...valueAt, scoreAt]);
+
   const piles = k[0].flatMap((_, r) => columns.map((c) => products.map((one) => one[r][c])));
   const heap = (pile, way) => sum(pile.map((x) => Math.max(0, way * x)));
   const [highest, deepest] = [1, -1].map((way) => Math.max(...piles.map((one) => heap(one, way))));
-  const high = wide ? 90 : 78, head = 22, gap = 24;
+  const high = wide ? 90 : 72, head = 22, gap = 22;
   const unit = high / Math.max(highest + deepest, 1e-9);
-  const step = Math.min(76, (room - name) / columns.length);
-  const board = picture(head + (high + gap) * width,
+  const step = Math.min(86, (room - name) / columns.length);
+  const tallest = head + (high + gap) * width;
+  const board = picture(tallest + below,
     "The state: what all tokens so far have added");
   const baseOf = (r) => head + (high + gap) * r + gap - 8 + unit * highest;
   const middleOf = (c) => name + step * (c + 0.5);
@@ -88,10 +107,10 @@ function draw(stage) {
   const totals = k[0].map(() => columns.map((c) =>
     text(middleOf(c), 0, "", { style: "font-weight: 600" })));
   board.append(...blocks.flat(2), ...totals.flat());
+  const fromState = sumsOf(board, tallest, columns.map(middleOf));
 
   const digits = "min-height: 1.5em; white-space: nowrap; font-variant-numeric: tabular-nums";
   const line = () => el("div", { style: digits });
-  const result = { cache: line(), state: line() };
   const count = { cache: line(), state: line() };
   const box = { y: 2, width: 8, height: 8, rx: 1.5 };
   const inCache = (i) => [9.5 * i + 4 * Math.floor(i / own), i % own < width ? "k" : "v"];
@@ -105,12 +124,8 @@ function draw(stage) {
   }
   const title = (says, more) => el("div", { style: "margin-bottom: 0.3rem" },
     el("b", {}, says), ` ${more}`);
-  const swatch = (hue, says) => el("span", {}, svg("svg", { width: 11, height: 11,
-    "aria-hidden": true, style: "display: inline-block; margin-right: 5px" },
-  svg("rect", { width: 11, height: 11, rx: 1.5, fill: `var(--${hue})`, "fill-opacity": 0.6 })),
-  says);
-  const legend = el("div", { style: "display: flex; gap: 0.9rem; font-size: 13px" },
-    swatch("rose", "added by this token"), swatch("neutral", "by earlier tokens"));
+  const legend = legendOf([wash("rose"), "added by this token"],
+    [wash("neutral", 45), "by earlier tokens"]);
   const panel = (...parts) => el("div", { style: `flex: 0 1 ${room}px; min-width: 0` }, ...parts);
 
   const move = motion();
@@ -142,9 +157,18 @@ function draw(stage) {
     asked.forEach((node, r) => { node.textContent = `${short(q[t][r])} ×`; });
     totals.forEach((row, r) => row.forEach((_, c) => showTotal(r, c, now.S)));
   }
+  const times = (x, y) => [svg("tspan", { "data-sym": "q", style: "fill: var(--ink-q); "
+    + "font-weight: 600" }, short(x)), `·${whole(y)}`];
+  function showSums({ sums, S }) {
+    fromCache.forEach(({ total }, c) => { total.textContent = whole(sums.cache[c]); });
+    fromState.forEach(({ terms, total }, c) => {
+      const parts = q[t].flatMap((x, r) => [r ? " + " : "", ...times(x, S[r][c])]);
+      set(terms, {}, ...parts);
+      total.textContent = whole(sums.state[c]);
+    });
+  }
   function tell({ sums, context, kept }) {
-    for (const [name, first] of [["cache", "Σ (q · k) [v, 1]"], ["state", "q S"]]) {
-      result[name].textContent = `${first} = ${vector(sums[name], short)}`;
+    for (const name of ["cache", "state"]) {
       const told = `${plural(kept[name], "number")} in the ${name}`;
       set(count[name], {}, squares(kept[name], name === "cache" ? inCache : inState), told);
     }
@@ -156,6 +180,7 @@ function draw(stage) {
   function show(moves) {
     const now = compute();
     paint(now);
+    showSums(now);
     tell(now);
     move(moves ? 450 : 0, (part) => place(now, part));
   }
@@ -175,9 +200,8 @@ function draw(stage) {
   view.append(
     el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.6rem; "
       + "justify-content: space-between" },
-    panel(title("Scores first", "(q kᵀ) v"), cache, result.cache, count.cache),
-    panel(title("Values first", "q (kᵀ v): key × [value, 1] piles up"), board,
-      result.state, count.state)),
+    panel(title("Scores first", "(q kᵀ) v"), cache, count.cache),
+    panel(title("Values first", "q (kᵀ v): key × [value, 1] piles up"), board, count.state)),
     el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.2rem 1.5rem; align-items: center; "
       + "margin-block: 0.3rem" }, steered, legend), said);
   show(false);

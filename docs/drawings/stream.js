@@ -20,18 +20,9 @@ function draw(stage) {
     const x = left + i * unit + 1, width = unit - 2;
     return { length: svg("rect", { x, width }), gradient: svg("rect", { x, width, y: under }) };
   }
-  const frameOf = () => svg("rect", {
-    y: head - 6,
-    width: unit,
-    height: deep - head,
-    rx: 3,
-    fill: "none",
-    stroke: "var(--rose)",
-    "stroke-width": 1.5,
-  });
   const soft = "font-size: 12px; fill: var(--soft)";
-  const numberOf = (i) => text(
-    { x: left + (i - 0.5) * unit, y: base + 14, style: soft, class: "halo" }, i);
+  const numberOf = (i) => text({ x: inside(left + (i - 0.5) * unit), y: base + 14, style: soft }, i);
+  const inside = (x) => Math.max(9, Math.min(full - 9, x));
   const pictureOf = (name, ...nodes) => svg("svg", {
     width: full,
     height: deep,
@@ -46,34 +37,45 @@ function draw(stage) {
   }
   function panelOf(run) {
     const bars = run.gradients.map(barsAt);
-    const frame = frameOf();
+    const here = text({ y: base + 14, style: "font-size: 13px; font-weight: 700" });
+    const coming = svg("g", {},
+      svg("rect", { x: left + 1, y: under + 4, width: full - 2 * left - 2, height: down - 4, rx: 4,
+        fill: "none", stroke: "var(--rose)", "stroke-opacity": 0.6, "stroke-dasharray": "4 4" }),
+      text({ x: full / 2, y: under + down / 2 + 6, style: "font-size: 13px; fill: var(--soft)" },
+        "← gradients come backward"));
     const texts = { length: text({}), gradient: text({}) };
-    const numbers = [1, n / 2, n].map(numberOf);
+    const numbers = [1, n / 2, n].map((i) => ({ i, node: numberOf(i) }));
     const both = bars.flatMap(({ length, gradient }) => [length, gradient]);
-    const root = pictureOf(run.name, ...both, frame, ...numbers, ...Object.values(texts));
+    const root = pictureOf(run.name, ...both, ...numbers.map(({ node }) => node), here, coming,
+      ...Object.values(texts));
     const node = el("div", { style: "min-width: 0; max-width: 100%" }, titleOf(run), root);
-    return { run, bars, frame, texts, node };
+    return { run, bars, here, coming, numbers, texts, node };
   }
   const panels = runs.map(panelOf);
-  const inside = (x) => Math.max(20, Math.min(full - 20, x));
+  const within = (x) => Math.max(20, Math.min(full - 20, x));
   const high = (run, i) => (up * run.lengths[i]) / tops.lengths;
   const low = (run, i) => (down * run.gradients[i]) / tops.gradients;
   function showBar({ run, bars }, i) {
     const on = shown(i);
-    const opacity = { "fill-opacity": i === block() ? 1 : 0.6 };
+    const opacity = { "fill-opacity": i === block() ? 1 : 0.45 };
     const rise = on.length ? high(run, i) : 1;
     const fall = on.gradient ? low(run, i) : 1;
     set(bars[i].length, { y: base - rise, height: rise, fill: "var(--neutral)", ...opacity });
     set(bars[i].gradient, { height: fall, fill: "var(--rose)", ...opacity });
   }
   function showPanel(panel) {
-    const { run, bars, frame, texts } = panel;
+    const { run, bars, here, coming, numbers, texts } = panel;
     const i = block();
-    const x = inside(left + (i + 0.5) * unit);
+    const center = left + (i + 0.5) * unit;
+    const x = within(center);
     const halo = { class: "halo" };
     const seen = { ...halo, visibility: back() ? "visible" : "hidden" };
     bars.forEach((_, j) => showBar(panel, j));
-    set(frame, { x: left + i * unit });
+    set(here, { x: inside(center) }).textContent = String(i + 1);
+    set(coming, { visibility: back() ? "hidden" : "visible" });
+    for (const one of numbers) {  // the number of the block that is shown takes its room
+      set(one.node, { visibility: Math.abs(one.i - i - 1) < 2 ? "hidden" : "visible" });
+    }
     const above = base - high(run, i) - 6;
     const below = under + low(run, i) + 13;
     set(texts.length, { x, y: above, ...halo }, number(run.lengths[i], 1));

@@ -49,7 +49,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     el("th", { scope: "col" }, says));
   const last = el("th", { scope: "col", style: "text-align: left" }, hue("w", "weight"));
   const inLine = "display: flex; align-items: center; gap: 0.3rem; "
-    + `width: ${wide ? 7.4 : 6.4}rem`;
+    + `width: ${wide ? "min(9rem, 35vw)" : "6.4rem"}`;
   function rowOf({ key, score, bar, weight }, i) {
     const weighed = el("td", { style: "text-align: left" },
       el("div", { style: inLine }, bar, weight));
@@ -151,7 +151,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     cell.key.textContent = short(k);
     cell.score.textContent = plain(score);
     cell.weight.textContent = number(weight);
-    const long = (weight * (wide ? 5 : 4)).toFixed(3);
+    const long = (weight * (wide ? 6.5 : 4)).toFixed(3);
     set(cell.bar, { style: `height: 14px; background: var(--w); width: ${long}rem` });
     set(heads[i], { style: `text-align: left; font-weight: ${i === chosen ? 700 : 400}` });
   }

@@ -10,9 +10,12 @@ function draw(stage) {
   let way = 0;
   let now = {};
   const n = matrices[0].exps.length;
-  const cell = wide ? 68 : 50, gap = wide ? 150 : 72;
-  const top = 28;
-  const width = 2 * n * cell + gap + 74, high = top + n * cell + 40;
+  const cell = wide ? 76 : 62, gap = wide ? 92 : 62;
+  const top = 28, foot = top + n * cell + 34;  // below the columns stand their sums
+  const across = 2 * n * cell + gap;
+  const [left, first, unit, pitch] = wide ? [across + 118, top + 19, 104, 38]
+    : [70, foot + 27, 150, 24];
+  const width = wide ? 720 : 350, high = wide ? foot + 4 : first + 2 * n * pitch - 4;
 
   const root = svg("svg", {
     width, height: high, viewBox: `0 0 ${width} ${high}`, role: "img", style: "height: auto",
@@ -47,17 +50,32 @@ function draw(stage) {
   const results = onShares(-9, bold);
   const reasons = onShares(11, "font-size: 13px");
   const sums = each(() => add(text(0, 0, { style: bold })));
-  const beside = (i, right) => {
-    const [x, y] = at(i, n - 1, right);
-    return [x + cell / 2 + (right ? 38 : 20), y + 5];
+  const beside = (i) => {
+    const [x, y] = at(i, n - 1);
+    return [x + cell / 2 + 20, y + 5];
   };
-  const below = (j, right) => {
-    const [x, y] = at(n - 1, j, right);
+  const below = (j) => {
+    const [x, y] = at(n - 1, j);
     return [x, y + cell / 2 + 25];
   };
-  const checked = ([x, y]) => add(text(x, y - 5));
-  const rowSums = each((i) => checked(beside(i, true)));
-  const columnSums = each((j) => checked(below(j, true)));
+
+  const [above, end] = [wide ? 9 : first - 24, left + unit];
+  const heading = text(left, above, { "text-anchor": "start", style: bold });
+  const bottom = first + (2 * n - 0.5) * pitch;
+  root.append(
+    set(heading, {}, "their sums"),
+    svg("path", { d: `M${end} ${above + 10}V${bottom}`, stroke: "var(--soft)" }),
+    set(text(end, above), {}, "1"));
+  const kinds = ["row", "column"];
+  const bars = kinds.flatMap((kind, k) => each((m) => {
+    const y = first + (k * n + m) * pitch;
+    root.append(set(text(left - 8, y, { "text-anchor": "end" }), {}, `${kind} ${m}`));
+    const look = { y: y - 8, height: 16, fill: "var(--w)", "data-sym": "w" };
+    return {
+      parts: each((i) => add(svg("rect", { ...look, "fill-opacity": i % 2 ? 0.65 : 1 }))),
+      total: add(text(0, y, { "text-anchor": "start" })),
+    };
+  }));
 
   function compute() {
     const { exps } = matrices[chosen];
@@ -72,9 +90,17 @@ function draw(stage) {
   }
   const one = (x) => Math.abs(x - 1) < 1e-6;
 
-  function mark(node, x, shown) {
-    node.textContent = shown ? `${number(x)}${one(x) ? " ✓" : ""}` : "";
-    set(node, { style: one(x) ? bold : "" });
+  function showBar({ parts, total }, weights, done) {  // one part after the other
+    const whole = sum(weights);
+    let x = left, rest = whole * done;
+    weights.forEach((weight, i) => {
+      const width = unit * clamp(rest, 0, weight);
+      set(parts[i], { x, width: Math.max(0, width - 1) });
+      x += width;
+      rest -= weight;
+    });
+    total.textContent = done === 1 ? `${number(whole)}${one(whole) ? " ✓" : ""}` : "";
+    set(total, { x: Math.max(x, end) + 8, style: one(whole) ? bold : "" });
   }
   function paintCell(i, j, counted, done) {
     const { exps, byRow, divisor, weights } = now;
@@ -99,8 +125,8 @@ function draw(stage) {
     grid((i, j) => paintCell(i, j, counted, done));
     each((m) => {
       paintSum(m, counted, moved);
-      mark(rowSums[m], now.rows[m], done);
-      mark(columnSums[m], now.columns[m], done);
+      showBar(bars[m], now.weights[m], done);
+      showBar(bars[n + m], now.weights.map((row) => row[m]), done);
     });
   }
   const go = motion();
@@ -117,9 +143,9 @@ function draw(stage) {
     compute();
     say("Counting …");  // until there is a result, none is told
     const forgotten = way === 2;
-    if (!await go(1100, (t) => paint(t * n, 0, false))) return;
-    if (forgotten && !await go(700, (t) => paint(n, t, false))) return;
-    paint(n, forgotten ? 1 : 0, true);
+    if (!await go(1100, (t) => paint(t * n, 0, 0))) return;
+    if (forgotten && !await go(700, (t) => paint(n, t, 0))) return;
+    if (!await go(700, (t) => paint(n, +forgotten, t || 1e-3))) return;
     tell(now);
   }
   view.append(root, said,
@@ -129,7 +155,7 @@ function draw(stage) {
   view.lastChild.append(button("Count again", count));
   if (!wide) set(said, { style: "min-height: 2.8em" });
   compute();
-  paint(n, 0, true);
+  paint(n, 0, 1);
   tell(now);
   expose(() => ({ exps: now.exps, way, sums: now.total, weights: now.weights }));
 }

@@ -45,65 +45,66 @@ function draw(stage) {
     return row.findIndex((x) => (left -= x) < 0);
   }
 
-  const text = "font-size: 13px; line-height: 17px; white-space: nowrap";
+  const text = "font-size: 13px; line-height: 15px; white-space: nowrap";
   const right = `${text}; text-align: right`;
   const soft = `${text}; color: var(--soft)`;
   const rows = all.map((i) => ({
     name: el("span", { style: right }, tokens[i]),
     bar: el("div", { class: "moves" }),
-    ghost: el("div", {}),
-    mark: el("div", {}),
-    value: el("span", { class: "moves" }),
-    count: el("span", { style: right }),
+    plainly: el("div", {}),
+    share: el("div", { class: "moves" }),
+    value: el("div", { class: "moves" }),
+    chance: el("span"),
+    count: el("span"),
   }));
-  function cellsOf({ name, bar, ghost, mark, value, count }) {
-    const room = "position: relative; height: 17px; margin-right: 2.4rem";  // the last number's
-    return [name, el("div", { style: room }, bar, ghost, mark, value), count];
+  for (const { value, chance, count } of rows) value.append(chance, count);
+  function cellsOf({ name, bar, plainly, share, value }) {
+    const room = "position: relative; height: 20px; margin-right: 4.6rem";  // the last numbers'
+    return [name, el("div", { style: room }, bar, plainly, share, value)];
   }
-  const head = (words, more = "") =>
-    el("span", { style: `${soft}; text-align: right; ${more}` }, words);
-  const widths = [
-    "minmax(3.2rem, max-content)",
-    "minmax(0, 1fr)",
-    "minmax(2.4rem, max-content)",
-  ].join(" ");
-  const grid = `display: grid; grid-template-columns: ${widths}; gap: 2px 8px`;
-  const plainly = el("span", {}, "; dashed: at temperature 1");
+  const grid = "display: grid; grid-template-columns: minmax(3.2rem, max-content) minmax(0, 1fr); "
+    + "gap: 2px 8px";
+  const dashes = "1.5px dashed currentColor";
+  const marked = (mark, words) => el("span", { style: "display: inline-flex; gap: 5px; "
+    + "align-items: center" }, el("span", { style: `width: 18px; ${mark}` }), words);
+  const legend = [
+    el("span", {}, "probability"),
+    marked(`border-top: ${dashes}`, "at temperature 1"),
+    marked("height: 4px; background: var(--rose)", "drawn"),
+  ];
   const board = el("div", {
     role: "group",
     "aria-label": "The probability of each next token",
     style: grid,
   },
-    head("token"),
-    el("span", { style: `${soft}; overflow: clip` }, "probability", plainly),
-    head("drawn", "border-left: 3px solid var(--rose); padding-left: 5px"),
+    el("span", { style: `${soft}; text-align: right` }, "token"),
+    el("div", { style: `${soft}; display: flex; gap: 0.7rem; overflow: clip` }, ...legend),
     ...rows.flatMap(cellsOf));
   const reaching = (x) => `width: ${(100 * x).toFixed(2)}%; box-sizing: border-box`;
   const rounded = "border-radius: 0 3px 3px 0";
-  const dashed = `border: 1px dashed var(--soft); border-left: 0; ${rounded}`;
   const differs = (now, was) => Math.abs(now - was) > 1e-9;  // else one bar hides the other
-  function showBars({ bar, ghost, mark, value }, now, was, part) {
-    const [inner, outer] = ["1px auto 1px 0", "0 auto 0 0"].map((inset) =>
-      `position: absolute; inset: ${inset}`);
+  function showBars({ bar, plainly, share, value }, now, was, part) {
+    const from = (top, high) => `position: absolute; left: 0; top: ${top}px; height: ${high}px`;
     const seen = was > 0.004 && differs(now, was) ? "visible" : "hidden";
-    set(bar, { style: `${inner}; ${reaching(now)}; background: var(--neutral); ${rounded}` });
-    set(ghost, { style: `${outer}; ${reaching(was)}; ${dashed}; visibility: ${seen}` });
-    const place = (x) => `position: absolute; left: ${(100 * x).toFixed(2)}%`;
-    set(mark, { style: `${place(part)}; width: 3px; height: 17px; background: var(--rose); `
-      + `visibility: ${part ? "visible" : "hidden"}` });
-    const end = Math.max(now, part, seen === "visible" ? was : 0);
+    set(bar, { style: `${from(1, 11)}; ${reaching(now)}; background: var(--neutral); ${rounded}` });
+    set(plainly, { style: `${from(13, 2)}; ${reaching(was)}; border-top: ${dashes}; `
+      + `visibility: ${seen}` });
+    set(share, { style: `${from(16, 4)}; ${reaching(part)}; background: var(--rose); ${rounded}` });
     const ink = now ? "inherit" : "var(--soft)";
-    set(value, { style: `${text}; ${place(end)}; margin-left: 7px; color: ${ink}` });
+    set(value, { style: `${text}; position: absolute; top: -1px; margin-left: 7px; color: ${ink}; `
+      + `left: ${(100 * now).toFixed(2)}%` });
   }
   function showToken(i, now, was) {
-    const { name, value, count } = rows[i];
+    const { name, chance, count } = rows[i];
     const cut = now === 0;
     const part = drawn ? drawn[i] / 100 : 0;
     const weight = i === highest(logits[at]) ? 700 : 400;
     const through = cut ? "line-through" : "none";
     showBars(rows[i], now, was, part);
-    value.textContent = cut ? "cut" : number(now);
+    chance.textContent = cut ? "cut" : number(now);
     set(name, { style: `${right}; font-weight: ${weight}; text-decoration: ${through}` });
+    const mark = "margin-left: 8px; padding-left: 5px; border-left: 4px solid var(--rose)";
+    set(count, { style: drawn ? mark : null });
     count.textContent = drawn ? drawn[i] : "";
   }
 
@@ -126,7 +127,9 @@ function draw(stage) {
     const was = plain();
     for (const i of all) showToken(i, row[i], was[i]);
     const changed = all.some((i) => differs(row[i], was[i]));
-    set(plainly, { style: `visibility: ${changed ? "visible" : "hidden"}` });
+    [changed, drawn].forEach((seen, i) => {
+      legend[i + 1].style.visibility = seen ? "visible" : "hidden";
+    });
     tell(row, was);
   }
 

@@ -53,9 +53,12 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   const x = (j) => left + j * unit;
   const y = (i) => high + i * unit;
   const foot = y(n);
-  const after = { value: 19, m: 39, rescale: 56, l: 100, acc: 144 };
+  const phone = viewWidth < 600;
+  const air = phone ? 0 : 4;
+  const after = { value: 19, m: 39 + air, rescale: 56 + air, l: 100 + 2 * air,
+    acc: 144 + 3 * air };
   const lines = Object.fromEntries(Object.entries(after).map(([name, y]) => [name, foot + y]));
-  const low = lines.acc + 18;
+  const low = lines.acc + 18 + air;
   const small = "font-size: 13px";
   const listing = tokens.map((token, j) => `${token} ${plain(values[j])}`).join(", ");
   const root = svg("svg", { width: wide, height: low, viewBox: `0 0 ${wide} ${low}`, role: "img",
@@ -138,7 +141,6 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     });
   }
 
-  const phone = viewWidth < 600;
   const broad = phone ? viewWidth : viewWidth - wide - 22;
   const [row, field] = phone ? [19, 118] : [43, 150];
   const most = Math.max(...sizes);

@@ -158,7 +158,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   }
 
   const wide = viewWidth >= 600;
-  const width = 364, height = wide ? 316 : 288, left = 130, right = 270;
+  const width = 364, height = wide ? 352 : 288, left = 130, right = 270;
   const most = Math.max(atMost, longest);
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const lines = svg("g");
@@ -172,7 +172,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
       style: "cursor: pointer", onclick: () => choose(chosen === i + 1 ? 0 : i + 1) }),
   }));
   root.append(lines, ...rows.flatMap((row) => [row.key, row.share, row.area, row.query]));
-  const gapOf = (n) => Math.min(78, height / n);
+  const gapOf = (n) => Math.min(88, height / n);
   const heights = (n) =>
     Array.from({ length: n }, (_, i) => height / 2 + (i - (n - 1) / 2) * gapOf(n));
   const middle = (left + right) / 2;
@@ -279,7 +279,8 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     e.preventDefault();
     read(own.value);
   }
-  const form = el("form", { class: "row", onsubmit: submitted }, own,
+  const inLine = { class: "row", style: "align-items: stretch" };
+  const form = el("form", { ...inLine, onsubmit: submitted }, own,
     el("button", { type: "submit", ...keep }, "Translate"));
   const picker = choices("Examples", examples, 0, (i) => read(examples[i]));
   function go(i) {
@@ -330,14 +331,14 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
       style: "padding-inline: 0.4rem; min-width: 0; overflow: hidden" });
   }
   const typed = el("div", {}, form, picker, answer, ...(wide ? [training] : []));
-  const chooses = el("div", {}, ...(wide ? [] : [training]), attention, headOf, token);
+  const chooses = el("div", {}, ...(wide ? [] : [training]), attention, headOf, token, said);
   const columns = "minmax(0, 1fr) minmax(0, 37%)";
   const grid = `display: grid; grid-template: auto 1fr / ${columns}; `
     + "column-gap: 2rem; align-items: start";
   const beside = "grid-area: 1 / 2 / 3 / 3; width: 100%; height: auto";
   set(root, { style: `max-width: 100%; ${wide ? beside : "margin: 0 auto"}` });
-  set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em; max-width: none` });
-  view.append(el("div", wide ? { style: grid } : {}, typed, root, chooses), said);
+  set(said, { style: `min-height: ${wide ? 4.2 : 5.6}em; max-width: none` });
+  view.append(el("div", wide ? { style: grid } : {}, typed, root, chooses));
   translate(false);
   expose(() => ({ words, step: steps[step], ...found, chosen, attended: attended() }));
 }

@@ -1,6 +1,6 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices, toggle, more,
-  slider, expose }) {
+  legendOf, wash, slider, expose }) {
   const { tokens, documents, sinks, block } = data;
   const n = tokens.length;
   const all = [...tokens.keys()];
@@ -37,6 +37,7 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     const parts = [first, ...others().map((name) => written[name])];
     return parts.filter(Boolean).join(" & ") || "no mask";
   }
+  const hidden = () => on.window && !(on.sinks && either);  // the future, by the window itself
   const board = () => all.map((i) => all.map((j) => may(i, j)));
   function levels(mask, i) {  // which tokens reach it, from the last layer down to the tokens
     const found = [[i]];
@@ -71,33 +72,23 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   const begins = all.slice(1).filter((i) => documents[i] !== documents[i - 1]);
   const breaks = begins.map((i) => svg("path", {
     d: `M${left} ${top + side * i}h${side * n}M${left + side * i} ${top}v${side * n}`,
-    stroke: "var(--soft)", "stroke-dasharray": "2 3" }));
+    stroke: "var(--soft)", "stroke-width": 1.5 }));
   const high = top + side * n + 4;
   const grid = svg("svg", { width: 346, height: high, viewBox: `0 0 346 ${high}`,
     "aria-hidden": true, style: "flex: none" },
     ...cells.flat().map((c) => c.node), ...breaks, ...sides, ...tops, row);
 
   const icon = (mark) => svg("svg", { width: 18, height: 18, viewBox: "0 0 18 18" }, mark);
-  const square = (hue) => svg("rect", { x: 1, y: 1, width: 16, height: 16, "fill-opacity": 0.65,
-    fill: `var(--${hue})` });
   const circled = { cx: 9, cy: 9, r: 5, fill: "none", stroke: "var(--neutral)", "stroke-width": 2 };
   const framed = svg("rect", { x: 1, y: 1, width: 16, height: 16, fill: "none",
     stroke: "var(--faint)" });
-  const hatched = svg("path", { d: "M1 9l8 -8M1 17l16 -16M9 17l8 -8", stroke: "var(--edge)" });
-  const marks = [
-    ["attends", square("neutral")],
-    ["future", square("rose")],
-    ["via layers", svg("circle", circled)],
-    ["never", svg("g", {}, framed, hatched)],
-  ];
-  const entry = ([says, mark]) =>
-    el("span", { style: "display: inline-flex; align-items: center; gap: 5px" }, icon(mark), says);
-  const legend = el("div", { class: "row",
-    style: "font-size: 13px; margin-block: 0.3rem; gap: 0.2rem 0.7rem" },
-    ...marks.map(entry));
+  const hatched = svg("path", { d: "M1 9l8 -8M1 17l16 -16M9 17l8 -8", stroke: "var(--soft)" });
+  const legend = legendOf([wash("neutral", 65), "attends"], [wash("rose", 65), "future"],
+    [icon(svg("circle", circled)), "via layers"],
+    [icon(svg("g", {}, framed, hatched)), "never"]);
 
   const x = (j) => 34 + 27 * j;
-  const deep = viewWidth < 600 ? 88 : 220;
+  const deep = viewWidth < 600 ? 88 : high - 87;  // both pictures end on one line
   const y = (l) => deep + 24 - (deep * l) / layers;
   const tower = svg("svg", { width: 346, height: deep + 87, viewBox: `0 0 346 ${deep + 87}`,
     "aria-hidden": true,
@@ -170,7 +161,11 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     for (const i of all) showRow(mask, i);
     set(row, { y: top + side * query });
     code.textContent = formula();
+    for (const line of breaks) set(line, { visibility: on.documents ? "visible" : "hidden" });
     joined.style.visibility = on.window && on.sinks ? "" : "hidden";  // of no use before
+    needless.style.visibility = on.window && !on.sinks ? "" : "hidden";
+    set(buttons.causal, { disabled: hidden() });
+    buttons.causal.style.opacity = hidden() ? 0.45 : 1;
     count.textContent = `${scores} of ${n * n} scores`;
     bar.style.width = `${(100 * scores) / (n * n)}%`;
     tell(mask, found.at(-1));
@@ -188,10 +183,14 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     range.dispatchEvent(new Event("input"));
   }
   const turn = (name) => toggle(name, on[name], after((value) => { on[name] = value; }));
+  const buttons = Object.fromEntries(Object.keys(on).map((name) => [name, turn(name)]));
   const whole = (i) => `${i}`;
   const joining = choices("A key in the window, in the sinks, or in both", ["either |", "both &"],
     0, after((i) => { either = !i; }));
-  const joined = set(joining, { class: "row joined" });
+  const inPlace = "grid-area: 1 / 1; margin: 0; align-content: center";  // one or the other
+  const joined = set(joining, { class: "row joined", style: inPlace });
+  const needless = el("span", { style: `${inPlace}; font-size: 13px; color: var(--soft)` },
+    "The window hides the future: causal adds nothing.");
   const widths = slider("Window", { min: 1, max: n, step: 1, value: width,
     input: after((i) => { width = i; }), text: whole });
   const depth = slider("Layers", { min: 1, max: 4, step: 1, value: layers,
@@ -201,11 +200,14 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   const counted = el("div", { style: "display: grid; grid-template-columns: 1fr 8.5rem; "
     + "gap: 0.8rem; align-items: center; margin-bottom: 0.3rem" },
     el("div", { style: "box-shadow: 0 0 0 1px var(--soft); border-radius: 2px" }, bar), count);
-  const switches = el("div", { class: "row", style: "gap: 0.4rem" }, ...Object.keys(on).map(turn));
+  const five = Object.values(buttons);  // in one line
+  for (const one of five) one.style.paddingInline = "8px";
+  const switches = el("div", { class: "row", style: "gap: 4px" }, ...five);
+  const below = el("div", { style: "display: grid; margin-block: 0.4rem" }, joined, needless);
   const apart = "gap: 0.3rem 1.5rem; align-items: flex-start; margin: 0";
   view.append(el("div", { class: "beside", style: apart },
     panel(widths, grid, legend, el("div", { style: "min-height: 1.5em" }, code), counted,
-      more(switches, joined, chosen)),
+      more(switches, below, chosen)),
     panel(depth, tower, set(said, { style: "min-height: 4.2em" }))));
   show();
   const reachedBy = (mask, i) => {

@@ -1,0 +1,221 @@
+(() => {
+function draw(stage) {
+  const { view, viewWidth, data, el, svg, set, sum, softmax, number, percent } = stage;
+  const { said, say, slider, choices, player, byItself, more, expose } = stage;
+  const { tokens, scores, ways, block, sizes } = data;
+  const n = tokens.length, queries = scores.length, first = n - queries;
+  const all = [...tokens.keys()];
+  const blocks = all.filter((j) => j % block === 0);
+  let query = data.query;
+  let way = data.way;
+  let size = 0;
+  let state;
+
+  function worked(i) {
+    const seen = scores[i].slice(0, first + i + 1);
+    const kept = all.map((j) => j < seen.length && ways[way].kept[size][i][j] > 0);
+    const full = softmax(seen);
+    const weights = softmax(seen.map((s, j) => (kept[j] ? s : -Infinity)));
+    return { seen, kept, full, weights, share: sum(full.filter((_, j) => kept[j])) };
+  }
+  const perBlock = () => ways[way].per === "block";
+  const own = () => Math.floor((first + query) / block);
+  const quoted = (j) => `“${tokens[j]}”`;
+
+  const wide = viewWidth >= 600;
+  const width = Math.min(viewWidth, 720), gap = wide ? 10 : 5;
+  const unit = (width - gap * (blocks.length - 1)) / n, span = block * unit;
+  const left = (j) => j * unit + gap * Math.floor(j / block);
+  const middle = (j) => left(j) + unit / 2;
+  const row = { top: 22, deep: wide ? 122 : 104 };
+  const cells = row.top + row.deep + 20, tall = 28;
+  const under = cells + tall + 38, high = wide ? 70 : 60, base = under + high;
+  const strip = base + 12, bar = 36, end = strip + bar + 18;
+  const reach = data.reach, room = row.deep / (reach[1] - reach[0]);
+  const at = (score) => row.top + (reach[1] - score) * room;
+  const root = svg("svg", { width, height: end, viewBox: `0 0 ${width} ${end}`, role: "img",
+    style: "height: auto; touch-action: manipulation" });
+  const text = (x, y, says, more = {}) =>
+    svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
+  const soft = { style: "font-size: 13px; fill: var(--soft)" };
+  const start = { "text-anchor": "start" };
+  const rect = (more) => svg("rect", { class: "moves", ...more });
+  const second = { class: "moves second" }, third = { class: "moves third" };
+
+  const bands = all.map((j) => {
+    const edge = j % block === block - 1 ? 0 : 0.5;
+    return rect({ x: left(j), y: row.top, width: unit + edge, height: base - row.top, ...second });
+  });
+  const zero = svg("path", { d: `M0 ${at(0)}H${width}`, stroke: "var(--soft)" });
+  const ofBlocks = blocks.map((j) => ({
+    fill: rect({ x: left(j) + 2, width: span - 4, fill: "var(--neutral)", "fill-opacity": 0.35 }),
+    level: rect({ x: left(j), width: span, height: 5, rx: 2.5, fill: "var(--neutral)" }),
+  }));
+  const ends = blocks.map((j) => text(left(j) + span / 2, cells - 6, "", { class: "halo",
+    style: "font-size: 13px; font-weight: 600" }));
+  const dots = all.map((j) => svg("circle", { cx: middle(j), r: wide ? 4 : 3, class: "moves",
+    stroke: "currentColor", "stroke-width": 1.5 }));
+  const ring = svg("circle", {
+    r: wide ? 9 : 8, fill: "none", "stroke-width": 2.5, class: "moves" });
+  const best = text(0, 0, "", { ...start, class: "halo",
+    style: "font-size: 13px; font-weight: 600" });
+  const boxes = all.map((j) =>
+    rect({ x: left(j) + 0.5, y: cells, width: unit - 1, height: tall, rx: 3, ...second }));
+  const letters = all.map((j) => text(middle(j), cells + 19, tokens[j], {}));
+  const floor = svg("path", { d: `M0 ${base}H${width}`, stroke: "var(--soft)" });
+  const bars = all.map((j) => ({
+    kept: rect({ x: left(j) + 1, width: unit - 2, rx: 2, fill: "var(--w)", "fill-opacity": 0.8,
+      "data-sym": "w", ...third }),
+    lost: rect({ x: left(j) + 1.5, width: unit - 3, rx: 2, fill: "none", stroke: "var(--rose)",
+      "stroke-width": 1.5, "stroke-dasharray": "4 3", ...third }),
+    says: text(middle(j), 0, "", { class: "halo", style: "font-size: 12px" }),
+  }));
+  const shares = scores.map((_, i) => {
+    const x = left(first + i) + 1;
+    const center = middle(first + i);
+    return {
+      track: rect({ x, y: strip, width: unit - 2, height: bar, rx: 2, fill: "var(--faint)" }),
+      fill: rect({ x, width: unit - 2, rx: 2, fill: "var(--w)", "fill-opacity": 0.8,
+        "data-sym": "w" }),
+      name: text(center, end - 3, tokens[first + i], { "data-sym": "q" }),
+      says: text(center, strip + 22, "", { style: "font-size: 12px" }),
+    };
+  });
+  const title = text(0, 12, "", { ...soft, ...start });
+  const mean = text(0, strip + 34, "", { ...soft, ...start });
+  const hits = scores.map((_, i) => svg("rect", { x: left(first + i), y: cells, width: unit,
+    height: end - cells, fill: "transparent", style: "cursor: pointer", onclick: () => pick(i) }));
+  root.append(...bands, zero, ...ofBlocks.flatMap(({ fill, level }) => [fill, level]), ...dots,
+    ring, ...ends, best, title, ...boxes, ...letters, floor,
+    ...bars.flatMap(({ kept, lost, says }) => [kept, lost, says]),
+    text(0, cells + tall + 17, "weights of the kept keys alone", { ...soft, ...start }),
+    text(0, strip + 17, "full weight that is kept,", { ...soft, ...start }), mean,
+    ...shares.flatMap(({ track, fill, name, says }) => [track, fill, name, says]), ...hits);
+
+  function upright(node, from, to, more = {}) {  // a bar between two heights
+    set(node, { y: Math.min(from, to), height: Math.max(0.5, Math.abs(to - from)), ...more });
+  }
+  function showBlock(b, estimates) {
+    const shown = perBlock() && b < own();
+    const score = shown ? estimates[b] : 0;
+    const seen = { visibility: shown ? "visible" : "hidden" };
+    upright(ofBlocks[b].fill, at(0), at(score), seen);
+    set(ofBlocks[b].level, { y: at(score) - 2.5, ...seen });
+    const mine = b === own() && perBlock();
+    ends[b].textContent = shown ? number(score, 1) : mine ? "own" : "";
+  }
+  function showScore(j, { seen, kept, full }) {
+    const there = j < seen.length;
+    const computed = kept[j] || ways[way].per === "key";
+    set(dots[j], { cy: at(there ? seen[j] : 0), visibility: there ? "visible" : "hidden",
+      fill: computed ? "currentColor" : "var(--paper)", opacity: computed ? 1 : 0.65 });
+    const lost = there && !kept[j] && full[j] > 0.3;
+    set(bands[j], { opacity: kept[j] || lost ? 1 : 0, "fill-opacity": 0.11,
+      fill: `var(--${lost ? "rose" : "accent"})` });
+  }
+  function showToken(j, { seen, kept }) {
+    const asks = j === first + query;
+    const hue = asks ? "q" : "k";
+    const on = asks || kept[j];
+    const opacity = asks ? 0.3 : 0.2;
+    set(boxes[j], { fill: on ? `var(--${hue})` : "none", "fill-opacity": opacity,
+      stroke: on ? `var(--${hue})` : "var(--faint)", "stroke-width": asks ? 2.5 : 1 });
+    const style = `font-size: ${wide ? 15 : 12}px; font-weight: ${on ? 700 : 400}`;
+    set(letters[j], { style, "data-sym": on ? hue : null,
+      opacity: on ? 1 : j < seen.length ? 0.7 : 0.25 });
+  }
+  function showWeight(j, { seen, kept, full, weights }) {
+    const lost = j < seen.length && !kept[j] && full[j] > 0.005;
+    const weight = kept[j] ? weights[j] : 0;
+    const shown = lost ? full[j] : weight;
+    upright(bars[j].kept, base, base - high * weight, { opacity: kept[j] ? 1 : 0 });
+    upright(bars[j].lost, base, base - high * (lost ? full[j] : 0), { opacity: lost ? 1 : 0 });
+    set(bars[j].says, { y: base - high * shown - 4, x: Math.min(width - 14, middle(j)) });
+    bars[j].says.textContent = shown > 0.14 ? percent(shown) : "";
+  }
+  function showBest({ seen, full, kept }) {  // the key that the query needs
+    const j = full.indexOf(Math.max(...full));
+    set(ring, { cx: middle(j), cy: at(seen[j]), stroke: `var(--${kept[j] ? "w" : "rose"})` });
+    set(best, { x: middle(j) + 13, y: at(seen[j]) + 4 });
+    best.textContent = number(seen[j], 1);
+    return j;
+  }
+  function showShare({ track, fill, name, says }, i, { share }) {
+    const chosen = i === query;
+    upright(fill, strip + bar, strip + bar * (1 - share));
+    set(track, { stroke: chosen ? "var(--q)" : "none", "stroke-width": 2 });
+    says.textContent = wide && share < 0.5 ? percent(share) : "";
+    set(name, { style: `font-size: ${wide ? 14 : 12}px; font-weight: ${chosen ? 700 : 400}` });
+  }
+  function explain({ seen, kept, full, share }, j) {
+    const many = kept.filter(Boolean).length;
+    const holds = `${quoted(first + query)} keeps ${many} of ${seen.length} keys, with `
+      + `${percent(share)} of its full weight`;
+    const missed = kept[j] ? `, most of it on ${quoted(j)}.`
+      : `: ${quoted(j)} has ${percent(full[j])}, and is left out.`;
+    const cost = {
+      block: `${own()} of blocks and ${many} of keys, in place of ${seen.length}.`,
+      key: `${seen.length}, as many as in full attention.`,
+      none: `${many}, in place of ${seen.length}.`,
+    };
+    say(`${holds}${missed} Scores: ${cost[ways[way].per]}`);
+  }
+  function show() {
+    const every = scores.map((_, i) => worked(i));
+    const now = every[query];
+    blocks.forEach((_, b) => showBlock(b, ways[way].estimates?.[query]));
+    for (const j of all) {
+      showScore(j, now);
+      showToken(j, now);
+      showWeight(j, now);
+    }
+    shares.forEach((share, i) => showShare(share, i, every[i]));
+    const average = sum(every.map(({ share }) => share)) / queries;
+    title.textContent = ways[way].title;
+    mean.textContent = `by query: ${percent(average)} on average`;
+    const found = showBest(now);
+    explain(now, found);
+    set(root, { "aria-label": `${ways[way].title}; the keys of ${quoted(first + query)}` });
+    state = { query, way: ways[way].name, size: sizes[size], average, ...now };
+  }
+
+  function go(to) {
+    query = to;
+    range.move(to + 1);
+    show();
+  }
+  function pick(i) {
+    play.stop();
+    go(i);
+  }
+  const range = slider("Query", { min: 1, max: queries, step: 1, value: query + 1,
+    text: (x) => quoted(first + x - 1), input: (x) => pick(x - 1) });
+  const play = player({ at: () => query, last: () => queries - 1, go, ms: () => 1300 });
+  const ofWay = choices("How keys are chosen", ways.map(({ name }) => name), way,
+    (i) => { way = i; show(); });
+  const ofSize = choices("Blocks that are kept", sizes.map(String), size,
+    (i) => { size = i; show(); });
+  const dot = (fill) => el("span", { style: "width: 7px; height: 7px; border-radius: 50%; "
+    + `border: 1.5px solid currentColor; background: ${fill}` });
+  const patch = (style) => el("span", { style: `width: 12px; height: 10px; ${style}` });
+  const box = (hue) => patch(`border: 2px solid var(--${hue}); border-radius: 3px; `
+    + `background: color-mix(in srgb, var(--${hue}) 25%, transparent)`);
+  const key = (mark, words) => el("span", {
+    style: "display: inline-flex; gap: 5px; align-items: center" }, mark, words);
+  const legend = el("div", {
+    style: "display: flex; flex-wrap: wrap; gap: 2px 0.9rem; font-size: 13px" },
+  key(box("q"), "query"), key(box("k"), "kept key"),
+  key(dot("currentColor"), "score of a key"), key(dot("transparent"), "score not computed"),
+  key(patch("background: var(--w)"), "weight"),
+  key(patch("border: 1.5px dashed var(--rose)"), "full weight that is lost"));
+  set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em; margin-top: 0.3rem` });
+  set(ofWay, { style: "margin-top: 0" });
+  view.append(ofWay, el("div", { class: "row steered" }, play.node, range), root, legend, said,
+    more(el("div", { class: "row" }, el("span", {}, "Blocks that are kept, its own among them"),
+      ofSize)));
+  show();
+  byItself(play, () => go(0));
+  expose(() => state);
+}
+for (const figure of document.querySelectorAll("figure[data-drawing=few_keys]")) begin(figure, draw);
+})();
