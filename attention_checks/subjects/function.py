@@ -213,11 +213,10 @@ class Attention:
 
     def _bias(self, q: Tensor, k: Tensor) -> Tensor:
         "Give what should be added to the scores, as declared; Misused for another shape."
-        if not callable(self.contract.bias):
+        if (bias := self.contract.bias_of(q, k)) is None:
             return torch.zeros((), dtype=q.dtype)
         sizes = (q.shape[-3], q.shape[-2], k.shape[-2])
-        bias = self.contract.bias(*sizes)
-        if not isinstance(bias, Tensor) or bias.shape != sizes:
+        if not isinstance(bias, Tensor) or bias.shape not in (sizes, (len(q), *sizes)):
             got = getattr(bias, "shape", type(bias).__name__)
             raise Misused(f"bias: expected (h, n_q, n_k) = {sizes} of these numbers; got {got}")
         return bias.to(q.dtype)
