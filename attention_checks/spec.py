@@ -20,7 +20,7 @@ from attention_nb.tools.guards import expect_flags, expect_scale, expect_sizes
 
 Expect = Callable[[str, Any], None]  # of a name and a value; raises TypeError or ValueError
 
-ROLES = ("q", "k", "v", "kv", "qk", "qkv", "out")
+ROLES = ("q", "k", "v", "kv", "qk", "qkv", "latent", "out")
 USUAL_TOLERANCE = 2e-4
 TOLERANCES = {torch.float16: 1e-2, torch.bfloat16: 5e-2}  # of types with fewer bits
 
