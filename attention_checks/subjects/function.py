@@ -236,8 +236,22 @@ class Attention:
 
     reference = oracle
 
+    def at(self, sizes: Sizes) -> Sizes:
+        "Give these sizes, or equal ones where a code that is skipped says that it takes no others."
+        skip = {*self.contract.skip}
+        if skip & {"shape.only_square", "shape.only_equal"}:
+            sizes = sizes._replace(n_q=sizes.n_k)
+        if skip & {"shape.values_as_wide", "shape.only_equal"}:
+            sizes = sizes._replace(d_v=sizes.d_k)
+        return sizes
+
     @cached_property
     def usual(self) -> Sizes:
+        "Sizes at which everything is defined, and that it takes."
+        return self.at(self._usual)
+
+    @property
+    def _usual(self) -> Sizes:
         "Sizes at which everything is defined: square if causal, and longer than any window."
         if self.reach:
             reach = self.reach
