@@ -538,3 +538,63 @@ def test_a_gate_by_a_module_is_compared():
     declared = dict(n_heads=H, gate="p")
     assert report_of(check_self_attention, Gated(1), D, **declared).verdict == "sound"
     assert report_of(check_self_attention, Gated(2), D, **declared).verdict == "bug"
+
+
+class BetweenNorms(nn.Module):
+    "Attention with a norm before its projections, and one after its output."
+
+    def __init__(self, power=1, inside=False):
+        super().__init__()
+        self.power, self.inside = power, inside
+        self.pre, self.post = nn.LayerNorm(D), nn.LayerNorm(D)
+        self.between = nn.LayerNorm(D) if inside else nn.Identity()
+        self.qkv, self.out_proj = nn.Linear(D, 3 * D), nn.Linear(D, D)
+
+    def forward(self, x):
+        q, k, v = (split_heads(t, H) for t in self.qkv(self.pre(x)).chunk(3, -1))
+        weights = (q @ k.mT / 8**0.5).softmax(-1) ** self.power
+        context = merge_heads(weights @ v)
+        if self.inside:
+            context = self.between(context.sin())
+        return self.post(self.out_proj(context))
+
+
+@pytest.mark.parametrize(
+    "layer, verdict",
+    [((), "sound"), ((1.5,), "bug"), ((1.0, True), "not compared")],
+)
+def test_only_parts_between_projections_and_context_leave_it_open(layer, verdict):
+    "A norm before the projections cannot explain numbers that follow them."
+    torch.manual_seed(0)
+    report = report_of(check_self_attention, BetweenNorms(*layer), D, n_heads=H)
+    assert report.verdict == verdict, report
+    assert "norm" not in report.missing or "between" in report.missing
+
+
+class TablesOfHeads(nn.Module):
+    "It is handed cosines and sines, (1, n, 1, d / 2)."
+
+    def __init__(self, power=1):
+        super().__init__()
+        self.power, self.qkv, self.proj = power, nn.Linear(D, 3 * D), nn.Linear(D, D)
+
+    def forward(self, x, cos, sin):
+        q, k, v = self.qkv(x).unflatten(-1, (3, H, -1)).unbind(2)
+        turned = []
+        for a, b in (q.chunk(2, -1), k.chunk(2, -1)):
+            turned.append(torch.cat([a * cos - b * sin, a * sin + b * cos], -1).transpose(1, 2))
+        weights = (turned[0] @ turned[1].mT / 8**0.5).softmax(-1) ** self.power
+        return self.proj(merge_heads(weights @ v.transpose(1, 2)))
+
+
+@pytest.mark.parametrize("power, verdict", [(1, "sound"), (1.5, "bug")])
+def test_tables_that_broadcast_over_heads_are_seen(power, verdict):
+    "Once its rotation is known, other numbers are a bug."
+    angles = torch.arange(64.0)[:, None] * 7.0 ** -torch.arange(4)
+    angles = angles[None, :, None]
+
+    def call(layer, x):
+        return layer(x, *(t[:, : x.shape[1]].to(x) for t in (angles.cos(), angles.sin())))
+
+    declared = dict(n_heads=H, positions=True, call=call)
+    assert report_of(check_self_attention, TablesOfHeads(power), D, **declared).verdict == verdict

@@ -16,6 +16,7 @@ from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, named_end
 from attention_checks.trace.diagnosis import fewest_bugs, ignores_order, trace_of
 from attention_checks.trace.rotating import agrees_with_rotation
+from attention_checks.trace.watching import used_between
 
 
 def _trace_of_usual(layer: Layer) -> Trace:
@@ -50,9 +51,26 @@ def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | Not
     shown = f"{shape}: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
     if found := fewest_bugs(layer, bugs or None):
         return Broken(shown, _beside_scale(layer, trace, found))
-    if why := _more_than_projections(layer, trace):
+    if why := _more_than_projections(layer, _without_what_is_beside(layer, trace)):
         return NotChecked(f"no reference could be built: {why}")
     return Broken(shown, known("layer.unknown"))
+
+
+def _without_what_is_beside(layer: Layer, trace: Trace) -> Trace:
+    "The trace; parts before the projections, or after the context, cannot explain its numbers."
+    modules = dict(layer.module.named_modules())
+    named = {role: [n for n in names if n in modules] for role, names in trace.names.items()}
+    ends = named.pop("out", []) if trace.context is not None else []
+    inward = [modules[name] for names in named.values() for name in names]
+    end = modules[ends[-1]] if ends else None
+    one = layer if trace.memory is None else layer.beside(trace.memory)
+    used = attempt(lambda: used_between(layer.module, inward, end, trace.x, one.first))
+    if used is None:
+        return trace
+    learned = {name for name, p in layer.module.named_parameters() if p.requires_grad}
+    inside = lambda part: {name for name in learned if f"{name}.".startswith(f"{part}.")}
+    kept = [part for part in trace.unrecognised if not (own := inside(part)) or own & used]
+    return trace._replace(unrecognised=kept)
 
 
 def _sees_a_window(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
@@ -134,7 +152,8 @@ def _more_than_projections(layer: Layer, trace: Trace) -> str:
         return _also_has(trace)
     q, v = trace.width("q"), trace.width("v")
     one_wider = (q > trace.inner) != (v > trace.inner)
-    if trace.context is not None and one_wider and 2 * trace.inner in (q, v):
+    gated = trace.context is not None and "latent" not in trace.projections
+    if gated and one_wider and 2 * trace.inner in (q, v):
         return "queries or values are twice as wide as the context: is there a gate in them?"
     known_roles = ({"q", "k", "v"}, {"q", "kv"}, {"qkv"})
     complete = any(roles <= trace.projections.keys() for roles in known_roles)

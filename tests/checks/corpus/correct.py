@@ -3126,13 +3126,18 @@ class LatentUnderOtherNames(nn.Module):
         super().__init__()
         self.query, self.down, self.proj = nn.Linear(24, 30), nn.Linear(24, 14), nn.Linear(15, 24)
         self.norm, self.up = nn.RMSNorm(10), nn.Linear(10, 33)
+        angles = torch.arange(64)[:, None] * torch.tensor([1.0, 0.01])
+        self.turns = torch.polar(torch.ones_like(angles), angles)
+
+    def rotated(self, t):
+        pairs = torch.view_as_complex(t.float().unflatten(-1, (-1, 2)).contiguous())
+        return torch.view_as_real(pairs * self.turns[:t.shape[-2]]).flatten(-2).to(t)
 
     def forward(self, x):
         q, (latent, turned) = self.query(x).unflatten(-1, (3, 10)).transpose(1, 2), self.down(x).split((10, 4), -1)
         k, v = self.up(self.norm(latent)).unflatten(-1, (3, 11)).transpose(1, 2).split((6, 5), -1)
-        at = torch.arange(x.shape[1])[None]
-        q = torch.cat([q[..., :6], _turned(q[..., 6:], at)], -1)
-        k = torch.cat([k, _turned(turned[:, None], at).expand(-1, 3, -1, -1)], -1)
+        q = torch.cat([q[..., :6], self.rotated(q[..., 6:])], -1)
+        k = torch.cat([k, self.rotated(turned[:, None]).expand(-1, 3, -1, -1)], -1)
         return self.proj(((q @ k.mT * 10 ** -0.5).softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 
