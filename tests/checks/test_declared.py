@@ -439,8 +439,8 @@ def test_projections_that_were_not_recognised_are_declared_as_roles():
 @pytest.mark.parametrize(
     "codes, takes",
     [
-        (["shape.only_square"], lambda q, k, v: q.shape[2] == k.shape[2]),
-        (["shape.values_as_wide"], lambda q, k, v: q.shape[3] == v.shape[3]),
+        (["shape.only_square"], lambda q, k, v: q.shape[-2] == k.shape[-2]),
+        (["shape.values_as_wide"], lambda q, k, v: q.shape[-1] == v.shape[-1]),
         (["shape.only_equal"], lambda q, k, v: q.shape == v.shape),
     ],
 )
@@ -598,3 +598,29 @@ def test_tables_that_broadcast_over_heads_are_seen(power, verdict):
 
     declared = dict(n_heads=H, positions=True, call=call)
     assert report_of(check_self_attention, TablesOfHeads(power), D, **declared).verdict == verdict
+
+
+class Distances(nn.Module):
+    "Queries also ask for distances, by a projection of their own."
+
+    def __init__(self, power=1):
+        super().__init__()
+        self.power, self.qkv, self.proj = power, nn.Linear(D, 3 * D), nn.Linear(D, D)
+        self.p, self.table = nn.Linear(8, 8), torch.randn(127, 8)
+
+    def far(self, q, k):
+        at = torch.arange(q.shape[-2])
+        return torch.einsum("bhid,ijd->bhij", q, self.p(self.table)[at[:, None] - at + 63])
+
+    def forward(self, x):
+        q, k, v = (split_heads(t, H) for t in self.qkv(x).chunk(3, -1))
+        weights = (q @ k.mT / 8**0.5 + self.far(q, k)).softmax(-1) ** self.power
+        return self.proj(merge_heads(weights @ v))
+
+
+@pytest.mark.parametrize("power, verdict", [(1, "sound"), (1.5, "bug")])
+def test_what_a_declared_function_reads_needs_no_declaration(power, verdict):
+    torch.manual_seed(0)
+    layer = Distances(power)
+    declared = dict(n_heads=H, positions=True, bias=layer.far)
+    assert report_of(check_self_attention, layer, D, **declared).verdict == verdict

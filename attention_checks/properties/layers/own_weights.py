@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import torch
 import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.conventions import POSITIONS, settings_of
 from attention_checks.examine import Broken, Misused, NotChecked, attempt
-from attention_checks.numbers import first_difference, nearly
+from attention_checks.numbers import first_difference, leaves_of, nearly
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
 from attention_checks.subjects.layer import SEQUENCES, Layer, no_module
@@ -67,10 +68,22 @@ def _without_what_is_beside(layer: Layer, trace: Trace) -> Trace:
     used = attempt(lambda: used_between(layer.module, inward, end, trace.x, one.first))
     if used is None:
         return trace
+    used -= _read_by_bias(layer, trace)
     learned = {name for name, p in layer.module.named_parameters() if p.requires_grad}
     inside = lambda part: {name for name in learned if f"{name}.".startswith(f"{part}.")}
     kept = [part for part in trace.unrecognised if not (own := inside(part)) or own & used]
     return trace._replace(unrecognised=kept)
+
+
+def _read_by_bias(layer: Layer, trace: Trace) -> set[str]:
+    "The names of the layer's parameters that a declared function of queries and keys reads."
+    h, n = layer.n_heads or 1, trace.x.shape[1]
+    q = torch.zeros(1, h, n, trace.across // h)
+    with torch.enable_grad():
+        bias = layer.contract.bias_of(q, q)
+    read = [] if bias is None else leaves_of(bias)  # of the layer, of which this one is a copy
+    same = lambda p: any(p.shape == t.shape and p.equal(t) for t in read)
+    return {name for name, p in layer.module.named_parameters() if same(p)}
 
 
 def _sees_a_window(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
