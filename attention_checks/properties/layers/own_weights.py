@@ -70,8 +70,10 @@ def _without_what_is_beside(layer: Layer, trace: Trace) -> Trace:
         return trace
     used -= _read_by_bias(layer, trace)
     learned = {name for name, p in layer.module.named_parameters() if p.requires_grad}
-    inside = lambda part: {name for name in learned if f"{name}.".startswith(f"{part}.")}
-    kept = [part for part in trace.unrecognised if not (own := inside(part)) or own & used]
+    kept = []
+    for part in trace.unrecognised:
+        own = {name for name in learned if f"{name}.".startswith(f"{part}.")}
+        kept += [part] if not own or own & used else []
     return trace._replace(unrecognised=kept)
 
 
@@ -82,8 +84,8 @@ def _read_by_bias(layer: Layer, trace: Trace) -> set[str]:
     with torch.enable_grad():
         bias = layer.contract.bias_of(q, q)
     read = [] if bias is None else leaves_of(bias)  # of the layer, of which this one is a copy
-    same = lambda p: any(p.shape == t.shape and p.equal(t) for t in read)
-    return {name for name, p in layer.module.named_parameters() if same(p)}
+    learned = layer.module.named_parameters()
+    return {n for n, p in learned if any(p.shape == t.shape and p.equal(t) for t in read)}
 
 
 def _sees_a_window(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
