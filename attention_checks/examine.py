@@ -100,7 +100,7 @@ def examine(
         notes=(*filter(None, map(_note, tried)), *_skipped(skipped)),
         remarks=tuple(each.remark for each in tried if each.remark),
         compared=compared,
-        missing=_undecided(tried) or ("" if compared else _missing(tried)),
+        missing=_undecided(tried) or ("" if compared else _missing(tried, bool(skipped))),
         strict=strict,
     )
     if report.ok:
@@ -153,13 +153,13 @@ def _undecided(tried: list[_Tried]) -> str:
     return next(map(str, open_ones), "")
 
 
-def _missing(tried: list[_Tried]) -> str:
+def _missing(tried: list[_Tried], skipped: bool) -> str:
     "Return why numbers were compared with nothing."
     for each in tried:
         if each.compares and each.error:
             differ = "its numbers differ, and that was skipped"
             return differ if isinstance(each.error, Broken) else str(each.error)
-    return ""
+    return "nothing was tried after what was skipped" if skipped and len(tried) == 1 else ""
 
 
 def _skipped(failures: list[Failure]) -> list[Note]:

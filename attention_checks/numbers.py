@@ -95,16 +95,26 @@ def reenters(
     out: Tensor,  # what was computed
 ) -> bool:  # True: only `backward()` reaches what lies inside
     "Tell whether a reentrant checkpoint lies in the backward pass."
+    return any(step.name() == "CheckpointFunctionBackward" for step in _backward(out))
+
+
+def leaves_of(
+    out: Tensor,  # what was computed
+) -> list[Tensor]:  # from which tensors that require a gradient
+    "List the leaves of a backward pass."
+    return [step.variable for step in _backward(out) if hasattr(step, "variable")]
+
+
+def _backward(out: Tensor) -> Iterator[Any]:
+    "Go through the steps of a backward pass, each once."
     seen, steps = set(), [out.grad_fn]
     while steps:
         step = steps.pop()
         if step is None or step in seen:
             continue
-        if step.name() == "CheckpointFunctionBackward":
-            return True
+        yield step
         seen.add(step)
         steps += [before for before, _ in step.next_functions]
-    return False
 
 
 def some_mask(

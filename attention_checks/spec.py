@@ -15,11 +15,12 @@ from torch import Tensor
 from attention_checks.catalogue import CATALOGUE
 from attention_checks.examine import Misused
 from attention_checks.pipeline import with_tolerance
+from attention_checks.signatures import parameters_of
 from attention_nb.tools.guards import expect_flags, expect_scale, expect_sizes
 
 Expect = Callable[[str, Any], None]  # of a name and a value; raises TypeError or ValueError
 
-ROLES = ("q", "k", "v", "kv", "qk", "qkv", "out")
+ROLES = ("q", "k", "v", "kv", "qk", "qkv", "latent", "out")
 USUAL_TOLERANCE = 2e-4
 TOLERANCES = {torch.float16: 1e-2, torch.bfloat16: 5e-2}  # of types with fewer bits
 
@@ -241,11 +242,11 @@ class Contract:
     gate: str | None = _choice(
         None, _attribute, "the module or parameter that gates the context", *_LAYERS
     )
-    bias: str | Callable[[int, int, int], Tensor] | None = _choice(
+    bias: str | Callable[..., Tensor] | None = _choice(
         None,
         _bias,
-        "what is added to the scores: of a layer the part that gives it; of a function"
-        " bias(n_heads, n_q, n_k) → (h, n_q, n_k)",
+        "what is added to the scores: of a layer the part that gives it; or a function"
+        " bias(n_heads, n_q, n_k) → (h, n_q, n_k), or bias(q, k) → (b, h, n_q, n_k)",
         *_ATTENTION,
         of_functions=lambda value: None if callable(value) else False,
     )
@@ -354,6 +355,17 @@ class Contract:
             return 1.0
         declared_scale = self.scale(d) if callable(self.scale) else self.scale
         return d**-0.5 if declared_scale is None else float(declared_scale)
+
+    def bias_of(
+        self,
+        q: Tensor,  # (b, h, n_q, d)
+        k: Tensor,  # (b, h, n_k, d)
+    ) -> Tensor | None:  # None: no function of them was declared
+        "Return what its declared function adds to the scores of queries and keys."
+        if not callable(self.bias):
+            return None
+        of_vectors = len(parameters_of(self.bias) or ()) == 2
+        return self.bias(q, k) if of_vectors else self.bias(*q.shape[-3:-1], k.shape[-2])
 
     @property
     def parts(self) -> set[str]:

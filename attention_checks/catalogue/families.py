@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from itertools import product
 from typing import Any
@@ -68,13 +69,14 @@ def then(
 
 def warming(
     temperature: Tensor,  # a parameter: one number, or one for each head
-    name: str,  # of it: a logarithm says so
+    name: str,  # of it: a logarithm says so, and a temperature, which may divide
 ) -> list[Step]:  # times it, through it, times its exponential; also beside 1/√d_k
     "List the ways to multiply scores by a learned temperature."
     t = temperature.flatten()[:, None, None]
     factors = [t.exp(), t.clamp(max=math.log(100)).exp()]
     if "log" not in name:
-        factors = [t, 1 / t, *factors]
+        divided = [1 / t] if re.search("temp|tau", name) else []
+        factors = [t, *divided, *factors]
 
     def step(factor: Tensor, power: float) -> Step:
         return lambda work: work._replace(q=work.q * factor * work.q.shape[-1] ** power)

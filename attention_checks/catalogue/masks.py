@@ -251,6 +251,7 @@ mask.cut: large scores are cut off: subtract the largest allowed score of each q
 mask.axis: the mask is broadcast along the wrong axis (batch, heads or queries), or is transposed
     where it is square
 mask.broadcast: the mask does not broadcast to the scores: its axes are mixed up
+    | skip=["mask.broadcast"]
 mask.padding: padding changes the contexts although it is masked
 mask.empty_nan: a query that may attend to nothing gets NaN: the softmax of -inf alone is 0 / 0
     | empty="nan"

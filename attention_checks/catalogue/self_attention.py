@@ -141,6 +141,9 @@ shape.keys_wide: the output has the width of the keys: {used} are used as values
 shape.weights: it returns weights or scores: multiply the weights by v
 shape.axes: the axes of the output are wrong: a transpose is missing, or one too many
 shape.only_square: it works only when n_q = n_k: it mixes up the two lengths
+    | skip=["shape.only_square"]
+shape.values_as_wide: it works only when values are as wide as keys: make the output of v's width
+    (zeros_like(q) has that of q) | skip=["shape.values_as_wide"]
 shape.fails: it raises {error} for inputs of shape (b, h, n, d)
 length.one: it works at one length only: a mask is kept from the first call, or a length is
     written into the code
@@ -150,7 +153,7 @@ state.first_call: it keeps something of its first call: later calls must not use
 ) + signs(
     """
 shape.only_equal: it works only when sizes are equal that may differ: axes are mixed up, as by
-    .T, which reverses all four
+    .T, which reverses all four | skip=["shape.only_equal"]
 values.nan: ordinary scores give NaN or infinity
 values.rounded: its numbers are right to two digits only: it computes in float16 or bfloat16, or
     adds something small

@@ -54,7 +54,10 @@ _LAYOUTS: dict[str, tuple[_Layout, _Layout]] = {  # from (b, n, d), and back
     "bnd": (lambda x: x, lambda y: y),
     "nbd": (lambda x: x.transpose(0, 1), lambda y: y.transpose(0, 1)),
     "bhwd": (lambda x: x.unflatten(1, _height_and_width(x.shape[1])), lambda y: y.flatten(1, 2)),
-    "bdhw": (lambda x: x.mT.unflatten(2, _height_and_width(x.shape[1])), lambda y: y.flatten(2).mT),
+    "bdhw": (
+        lambda x: x.mT.contiguous().unflatten(2, _height_and_width(x.shape[1])),
+        lambda y: y.flatten(2).mT,
+    ),
 }
 
 
@@ -130,7 +133,10 @@ class _Given:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         "Call the module."
         self._called = True
-        return self._module(*args, **{**kwargs, **self._given})
+        by_position = dict(zip(parameters_of(self._module) or {}, args))
+        first = [self._given.get(name, value) for name, value in by_position.items()]
+        named = {n: v for n, v in {**kwargs, **self._given}.items() if n not in by_position}
+        return self._module(*first, *args[len(first) :], **named)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._module, name)
@@ -142,7 +148,11 @@ def called_with(
     given: dict[str, Any],  # arguments that it gets besides
     *inputs: Tensor,  # x, and of cross-attention the memory
 ) -> Any:  # what the call returns
-    "Call a layer as declared, with further arguments; TypeError if the call does not pass them."
+    """Call a layer as declared, with further arguments, by the call if it takes those, else by the
+    module; TypeError if the call does not pass them.
+    """
+    if given.keys() <= (parameters_of(call) or {}).keys():
+        return call(module, *inputs, **given)
     wrapped = _Given(module, given)
     result = call(wrapped, *inputs)
     if not wrapped._called:

@@ -47,7 +47,7 @@ class Subject(Attention):
     @cached_property
     def lengths(self) -> bool:
         "Whether its numbers are right for lengths a little above and below the usual ones."
-        sizes = (*ONES, self.usual.longer(-2), self.usual.longer(2))
+        sizes = (*map(self.at, ONES), self.usual.longer(-2), self.usual.longer(2))
         right = (attempt(lambda: _right_at(self, s)) is not False for s in sizes)
         return self.sound and self.contract.lengths is None and all(right)
 
@@ -100,7 +100,7 @@ def draw_many(
     n_k: int = MANY,  # how many
 ) -> tuple[Tensor, Tensor, Tensor]:  # q, k and v, of one head
     "Draw many keys, which grow: the last ones matter, and a running maximum changes often."
-    q, k, v = Sizes(1, 1, n_k if subject.causal else 5, n_k).draw()
+    q, k, v = subject.at(Sizes(1, 1, n_k if subject.causal else 5, n_k)).draw()
     return q, k * torch.linspace(1, 3, n_k)[:, None], v
 
 
@@ -133,7 +133,7 @@ def _must_be_right(subject: Subject) -> None:
 
 def _smallest(subject: Subject, masked: bool = False) -> str:
     "Give the smallest sizes at which it disagrees with the oracle, with the numbers."
-    for sizes in [*_SMALL, subject.usual, subject.loud]:
+    for sizes in [*map(subject.at, _SMALL), subject.usual, subject.loud]:
         if subject.causal is True and sizes.n_q != sizes.n_k:
             continue
         q, k, v = sizes.draw()
@@ -193,7 +193,7 @@ def _must_mean(subject: Subject) -> None:
 
 def _must_add_bias(subject: Subject) -> None:
     "Raise Broken unless a bias of finite numbers is added to the scaled scores."
-    for sizes in (Sizes(1, 1, 2, 2, 2, 1), subject.usual):
+    for sizes in (subject.at(Sizes(1, 1, 2, 2, 2, 1)), subject.usual):
         q, k, v = sizes.draw()
         bias = torch.randn(sizes.n_q, sizes.n_k, generator=torch.Generator().manual_seed(7))
         if subject.style.of_keys:

@@ -213,11 +213,10 @@ class Attention:
 
     def _bias(self, q: Tensor, k: Tensor) -> Tensor:
         "Give what should be added to the scores, as declared; Misused for another shape."
-        if not callable(self.contract.bias):
+        if (bias := self.contract.bias_of(q, k)) is None:
             return torch.zeros((), dtype=q.dtype)
         sizes = (q.shape[-3], q.shape[-2], k.shape[-2])
-        bias = self.contract.bias(*sizes)
-        if not isinstance(bias, Tensor) or bias.shape != sizes:
+        if not isinstance(bias, Tensor) or bias.shape not in (sizes, (len(q), *sizes)):
             got = getattr(bias, "shape", type(bias).__name__)
             raise Misused(f"bias: expected (h, n_q, n_k) = {sizes} of these numbers; got {got}")
         return bias.to(q.dtype)
@@ -237,8 +236,22 @@ class Attention:
 
     reference = oracle
 
+    def at(self, sizes: Sizes) -> Sizes:
+        "Give these sizes, or equal ones where a code that is skipped says that it takes no others."
+        skip = {*self.contract.skip}
+        if skip & {"shape.only_square", "shape.only_equal"}:
+            sizes = sizes._replace(n_q=sizes.n_k)
+        if skip & {"shape.values_as_wide", "shape.only_equal"}:
+            sizes = sizes._replace(d_v=sizes.d_k)
+        return sizes
+
     @cached_property
     def usual(self) -> Sizes:
+        "Sizes at which everything is defined, and that it takes."
+        return self.at(self._usual)
+
+    @property
+    def _usual(self) -> Sizes:
         "Sizes at which everything is defined: square if causal, and longer than any window."
         if self.reach:
             reach = self.reach

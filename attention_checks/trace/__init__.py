@@ -129,7 +129,7 @@ def trace_layer(
         end_bias=_end_bias(layer, named),
         calls=_calls(parts, outs, used) | dict.fromkeys(read, 1),
         names=named,
-        unrecognised=unrecognised_in(layer, {*parts.names, *parts.bare, *contract.parts}, read),
+        unrecognised=unrecognised_in(layer, _told(layer, parts, contract), read),
         tables=tables_of(layer),
         own=own[0],
         owns=own,
@@ -138,6 +138,13 @@ def trace_layer(
         contract=contract,
         memory=memory,
     )
+
+
+def _told(layer: nn.Module, parts: Parts, contract: Contract) -> set[str]:
+    "Names of what has a role; beside a declared gate, activation functions are its own."
+    own = [] if contract.gate is None else list(layer.named_modules())
+    gating = {name for name, m in own if type(m).__module__ == "torch.nn.modules.activation"}
+    return {*parts.names, *parts.bare, *contract.parts, *gating}
 
 
 def _parts_of(

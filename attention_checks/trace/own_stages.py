@@ -61,7 +61,7 @@ def own_stages(
         sinks = part_of(layer, contract.sinks, "sinks")
         ways["weigh"] = [sinking(as_float(sinks).flatten())]
     if contract.bias is not None:
-        ways[AFTER_ROUTE] = _own_bias(layer, x, call, contract.bias)
+        ways[AFTER_ROUTE] = _own_bias(layer, x, call, contract)
     for field, name in (contract.mixing or {}).items():
         stage = AFTER_SCORES if field == "scores" else AFTER_WEIGHTS
         ways[stage] = ways_of(stage, f"mixing[{field!r}]", _own_mixing(layer, field, name))
@@ -140,14 +140,10 @@ def _beside(
         yield AFTER_MIX, "norms['out']", [ending(normed, merged) for merged in (True, False)]
 
 
-def _own_bias(
-    layer: nn.Module, x: Tensor, call: OneCall, declared: str | Callable[..., Tensor]
-) -> list[Way]:
+def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> list[Way]:
     "The bias of the scores, as its declared part or function gives it."
-    if callable(declared):
-        function = declared
-        added = lambda w: w._replace(bias=w.bias + function(*w.q.shape[-3:-1], w.k.shape[-2]))
-        return [(added, BIAS)]
+    if not isinstance(declared := contract.bias, str):
+        return [(lambda w: w._replace(bias=w.bias + contract.bias_of(w.q, w.k)), BIAS)]
     part, n = part_of(layer, declared, "bias"), x.shape[1]
     read = part if isinstance(part, Tensor) else _given_once(part, lambda: call(layer, x))
     biases = (_per_head(each, n) for each in _read_as_bias(layer, x, call, part, read))

@@ -49,7 +49,7 @@ def _readings(trace: Trace, h: int) -> Iterator[_Reading]:
     rows = {role: torch.cat(found, -1) for role, found in trace.projections.items()}
     apart = {"q", "k", "v"} <= rows.keys() or {"q", "kv"} <= rows.keys()
     if not apart and "qkv" in rows and trace.even:
-        yield from _fused(rows["qkv"], h, _told(trace.names["qkv"][0]))
+        yield from _fused(rows["qkv"], h, _told(trace))
         return
     for bugs, q, k, v in _triples(trace, rows, h):
         h_kv = _key_heads(q, k, v, h)
@@ -74,14 +74,21 @@ def _triples(trace: Trace, rows: dict[str, Tensor], h: int) -> Iterator[_Rows]:
     elif {"q", "k", "v"} <= rows.keys():
         yield (), rows["q"], rows["k"], rows["v"]
     elif {"q", "kv"} <= rows.keys() and rows["kv"].shape[-1] % 2 == 0:
-        first, second = rows["kv"].chunk(2, -1)
-        yield (), rows["q"], first, second
-        yield (known("split.keys_values"),), rows["q"], second, first
+        for first, second in _halves(rows["kv"], h):
+            yield (), rows["q"], first, second
+            yield (known("split.keys_values"),), rows["q"], second, first
     elif {"qk", "v"} <= rows.keys() and rows["qk"].shape[-1] % 2 == 0:
         first, second = rows["qk"].chunk(2, -1)
         yield (), first, second, rows["v"]
     elif "qkv" in rows:
         yield from _fused_groups(rows["qkv"], h, trace.inner // h, trace.names["qkv"][0])
+
+
+def _halves(rows: Tensor, h: int) -> Iterator[tuple[Tensor, ...]]:
+    "Keys and values of one projection: all keys come first, or those of each head."
+    yield rows.chunk(2, -1)
+    if h > 1 and rows.shape[-1] % (2 * h) == 0:
+        yield tuple(t.flatten(-2) for t in rows.unflatten(-1, (h, 2, -1)).unbind(-2))
 
 
 def _from_latent(rows: dict[str, Tensor], h: int, d_v: int) -> Iterator[_Rows]:
@@ -99,8 +106,9 @@ def _from_latent(rows: dict[str, Tensor], h: int, d_v: int) -> Iterator[_Rows]:
         yield (), q, k, v
 
 
-def _told(name: str) -> str:
-    "The order of a fused projection, by its name."
+def _told(trace: Trace) -> str:
+    "The order of a fused projection, by its name, unless its role was declared."
+    name = "" if trace.contract.roles else trace.names["qkv"][0]
     said = re.sub(r"[^qkv]", "", name.split(".")[-1].lower())
     return said if sorted(said) == ["k", "q", "v"] else "qkv"
 
@@ -175,8 +183,7 @@ def _starts_read(
     mine = [bug for _, wrong in trace.own.values() for bug in wrong]
     fused: list[Bug] = []
     if "qkv" in trace.projections and trace.even:
-        name = trace.names["qkv"][0]
-        fused = fused_orders(name, _told(name))
+        fused = fused_orders(trace.names["qkv"][0], _told(trace))
     share = SHARES[trace.contract.group_order or "blocks"]
     split = {"split": splitting(share_k=share, share_v=share)}
     for seen, project, ends in _ends(trace):

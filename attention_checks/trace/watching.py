@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -105,18 +105,38 @@ def handing(
     seen: list[list[Tensor]] = []
 
     def keep(_: nn.Module, *what: Any) -> None:
-        seen.append(
-            [
-                t.cpu()
-                for t in tree_leaves(what)
-                if isinstance(t, Tensor) and t.ndim > 1 and t.shape[-2] == n
-            ]
-        )
+        tensors = [t.cpu() for t in tree_leaves(what) if isinstance(t, Tensor) and t.ndim > 1]
+        for_all = [t.squeeze(-2) if t.ndim > 2 else t for t in tensors]  # (…, n, 1, d), of heads
+        seen.append([t for t in for_all if t.shape[-2] == n])
 
     with ExitStack() as hooks:
         for m in layer.modules():
             hooks.callback(m.register_forward_hook(keep, with_kwargs=True).remove)
         yield seen
+
+
+def used_between(
+    layer: nn.Module,  # the layer
+    projections: Collection[nn.Module],  # of its input
+    end: nn.Module | None,  # its output projection; None: all that follows
+    x: Tensor,  # its input
+    call: OneCall,  # how it is called
+) -> set[str]:  # names
+    "List the parameters on which what goes into the end depends, but through projections."
+    contexts: list[Tensor] = []
+    with ExitStack() as hooks, torch.enable_grad():
+        for m in projections:
+            hook = m.register_forward_hook(lambda _, args, given: given.detach())
+            hooks.callback(hook.remove)
+        if end is not None:
+            note = end.register_forward_pre_hook(lambda _, args: contexts.append(args[0]))
+            hooks.callback(note.remove)
+        contexts.append(call(layer, x))
+    asked = {name: p for name, p in layer.named_parameters() if p.requires_grad}
+    if not contexts[0].requires_grad:
+        return set()
+    grads = gradients_of(contexts[0].sum(), list(asked.values()))
+    return {name for name, grad in zip(asked, grads) if grad is not None}
 
 
 def used_of(

@@ -91,7 +91,12 @@ WRONG = [
         "shape.weights_first",
     ),
     ("raises always", lambda q, k, v: raising("no"), "shape.fails"),
-    ("d_k = d_v", only_for(lambda q, k, v: q.shape[-1] == v.shape[-1]), "shape.only_equal"),
+    (
+        "all sizes equal",
+        only_for(lambda q, k, v: q.shape == v.shape and q.shape[1] == q.shape[3]),
+        "shape.only_equal",
+    ),
+    ("d_k = d_v", only_for(lambda q, k, v: q.shape[-1] == v.shape[-1]), "shape.values_as_wide"),
     ("an axis too many", lambda q, k, v: attention(q, k, v)[None], "shape.axes"),
     ("NaN", lambda q, k, v: attention(q, k, v) * math.nan, "values.nan"),
     (

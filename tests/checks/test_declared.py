@@ -434,3 +434,193 @@ def test_a_wide_window_of_a_function_is_compared():
 def test_projections_that_were_not_recognised_are_declared_as_roles():
     report = report_of(check_self_attention, layer_with(), D, n_heads=H, positions=True)
     assert "declare roles={'q': …" in report.missing
+
+
+@pytest.mark.parametrize(
+    "codes, takes",
+    [
+        (["shape.only_square"], lambda q, k, v: q.shape[-2] == k.shape[-2]),
+        (["shape.values_as_wide"], lambda q, k, v: q.shape[-1] == v.shape[-1]),
+        (["shape.only_equal"], lambda q, k, v: q.shape == v.shape),
+    ],
+)
+def test_sizes_that_a_function_does_not_take_are_not_tried_once_declared(codes, takes):
+    "It is compared at the others, and its bugs are found."
+
+    def limited(q, k, v, scale=1.0):
+        assert takes(q, k, v)
+        return attention(scale * q, k, v)
+
+    assert report_of(check_attention, limited).codes == codes
+    assert report_of(check_attention, limited, skip=codes).verdict == "sound"
+    wrong = report_of(check_attention, lambda q, k, v: limited(q, k, v, 0.5), skip=codes)
+    assert wrong.codes == ["scale.halved"], wrong
+
+
+def test_nothing_is_sound_by_skipping():
+    "Where the first property is skipped, none follows."
+    report = report_of(check_attention, lambda q, k, v: None, skip=["code.returns_nothing"])
+    assert report.verdict == "not compared" and "nothing was tried after" in report.missing
+
+
+def test_a_bias_of_queries_and_keys_is_added():
+    table = torch.randn(200, 17, generator=torch.Generator().manual_seed(0))
+
+    def far(q, k):
+        at = torch.arange(q.shape[-2])[:, None] - torch.arange(k.shape[-2]) + 150
+        return torch.einsum("bhid,ijd->bhij", q, table[at.clamp(0, 199), : q.shape[-1]])
+
+    def fn(q, k, v, more=far):
+        return (q @ k.mT * q.shape[-1] ** -0.5 + more(q, k)).softmax(-1) @ v
+
+    assert report_of(check_attention, fn, bias=far).verdict == "sound"
+    report = report_of(check_attention, lambda q, k, v: fn(q, k, v, lambda q, k: 0), bias=far)
+    assert report.codes == ["bias.ignored"]
+
+
+class HandedBiases(nn.Module):
+    "It takes a list of what is added to the scores, as AlphaFold's attention does."
+
+    def __init__(self, used=True):
+        super().__init__()
+        self.used = used
+        self.q_proj, self.k_proj, self.v_proj, self.out_proj = (nn.Linear(D, D) for _ in range(4))
+
+    def forward(self, x, biases, scale=8**-0.5):
+        q, k, v = (split_heads(f(x), H) for f in (self.q_proj, self.k_proj, self.v_proj))
+        scores = q @ k.mT * scale
+        for bias in biases if self.used else ():
+            scores = scores + bias
+        return self.out_proj(merge_heads(scores.softmax(-1) @ v))
+
+
+def test_a_mask_is_given_through_the_call():
+    "The call says under which name, and what it becomes."
+
+    def call(layer, x, mask=None):
+        return layer(x, [] if mask is None else [mask])
+
+    declared = dict(n_heads=H, mask=("mask", "bias"), call=call)
+    report = report_of(check_self_attention, HandedBiases(), D, **declared)
+    assert report.verdict == "sound" and any("mask was given" in r for r in report.remarks), report
+    assert report_of(check_self_attention, HandedBiases(False), D, **declared).codes == [
+        "mask.ignored"
+    ]
+
+
+def test_a_mask_takes_the_place_of_one_that_the_call_gives_by_position():
+    class Masked(HandedBiases):
+        def forward(self, x, mask):
+            return super().forward(x, [mask])
+
+    call = lambda layer, x: layer(x, torch.zeros(len(x), 1, 1, x.shape[1]))
+    report = report_of(
+        check_self_attention, Masked(), D, n_heads=H, mask=("mask", "bias"), call=call
+    )
+    assert report.verdict == "sound" and any("mask was given" in r for r in report.remarks), report
+
+
+def test_a_gate_by_a_module_is_compared():
+    "Its activation function is no part of an unknown use: a wrong one is a bug."
+
+    class Gated(nn.Module):
+        def __init__(self, times):
+            super().__init__()
+            self.times, self.act = times, nn.Sigmoid()
+            self.qkv, self.out_proj, self.p = nn.Linear(D, 3 * D), nn.Linear(D, D), nn.Linear(D, D)
+
+        def forward(self, x):
+            gate = self.act(self.p(x)) if self.times == 1 else self.act(self.act(self.p(x)))
+            return self.out_proj(
+                plain(*(split_heads(t, H) for t in self.qkv(x).chunk(3, -1))) * gate
+            )
+
+    declared = dict(n_heads=H, gate="p")
+    assert report_of(check_self_attention, Gated(1), D, **declared).verdict == "sound"
+    assert report_of(check_self_attention, Gated(2), D, **declared).verdict == "bug"
+
+
+class BetweenNorms(nn.Module):
+    "Attention with a norm before its projections, and one after its output."
+
+    def __init__(self, power=1, inside=False):
+        super().__init__()
+        self.power, self.inside = power, inside
+        self.pre, self.post = nn.LayerNorm(D), nn.LayerNorm(D)
+        self.between = nn.LayerNorm(D) if inside else nn.Identity()
+        self.qkv, self.out_proj = nn.Linear(D, 3 * D), nn.Linear(D, D)
+
+    def forward(self, x):
+        q, k, v = (split_heads(t, H) for t in self.qkv(self.pre(x)).chunk(3, -1))
+        weights = (q @ k.mT / 8**0.5).softmax(-1) ** self.power
+        context = merge_heads(weights @ v)
+        if self.inside:
+            context = self.between(context.sin())
+        return self.post(self.out_proj(context))
+
+
+@pytest.mark.parametrize(
+    "layer, verdict",
+    [((), "sound"), ((1.5,), "bug"), ((1.0, True), "not compared")],
+)
+def test_only_parts_between_projections_and_context_leave_it_open(layer, verdict):
+    "A norm before the projections cannot explain numbers that follow them."
+    torch.manual_seed(0)
+    report = report_of(check_self_attention, BetweenNorms(*layer), D, n_heads=H)
+    assert report.verdict == verdict, report
+    assert "norm" not in report.missing or "between" in report.missing
+
+
+class TablesOfHeads(nn.Module):
+    "It is handed cosines and sines, (1, n, 1, d / 2)."
+
+    def __init__(self, power=1):
+        super().__init__()
+        self.power, self.qkv, self.proj = power, nn.Linear(D, 3 * D), nn.Linear(D, D)
+
+    def forward(self, x, cos, sin):
+        q, k, v = self.qkv(x).unflatten(-1, (3, H, -1)).unbind(2)
+        turned = []
+        for a, b in (q.chunk(2, -1), k.chunk(2, -1)):
+            turned.append(torch.cat([a * cos - b * sin, a * sin + b * cos], -1).transpose(1, 2))
+        weights = (turned[0] @ turned[1].mT / 8**0.5).softmax(-1) ** self.power
+        return self.proj(merge_heads(weights @ v.transpose(1, 2)))
+
+
+@pytest.mark.parametrize("power, verdict", [(1, "sound"), (1.5, "bug")])
+def test_tables_that_broadcast_over_heads_are_seen(power, verdict):
+    "Once its rotation is known, other numbers are a bug."
+    angles = torch.arange(64.0)[:, None] * 7.0 ** -torch.arange(4)
+    angles = angles[None, :, None]
+
+    def call(layer, x):
+        return layer(x, *(t[:, : x.shape[1]].to(x) for t in (angles.cos(), angles.sin())))
+
+    declared = dict(n_heads=H, positions=True, call=call)
+    assert report_of(check_self_attention, TablesOfHeads(power), D, **declared).verdict == verdict
+
+
+class Distances(nn.Module):
+    "Queries also ask for distances, by a projection of their own."
+
+    def __init__(self, power=1):
+        super().__init__()
+        self.power, self.qkv, self.proj = power, nn.Linear(D, 3 * D), nn.Linear(D, D)
+        self.p, self.table = nn.Linear(8, 8), torch.randn(127, 8)
+
+    def far(self, q, k):
+        at = torch.arange(q.shape[-2])
+        return torch.einsum("bhid,ijd->bhij", q, self.p(self.table)[at[:, None] - at + 63])
+
+    def forward(self, x):
+        q, k, v = (split_heads(t, H) for t in self.qkv(x).chunk(3, -1))
+        weights = (q @ k.mT / 8**0.5 + self.far(q, k)).softmax(-1) ** self.power
+        return self.proj(merge_heads(weights @ v))
+
+
+@pytest.mark.parametrize("power, verdict", [(1, "sound"), (1.5, "bug")])
+def test_what_a_declared_function_reads_needs_no_declaration(power, verdict):
+    torch.manual_seed(0)
+    layer = Distances(power)
+    declared = dict(n_heads=H, positions=True, bias=layer.far)
+    assert report_of(check_self_attention, layer, D, **declared).verdict == verdict

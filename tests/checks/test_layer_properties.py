@@ -340,7 +340,7 @@ class AtPositions(Takes):
         (hidden, lambda m, x: m(x, 0, mask=None), "holds"),
         (lambda s, m: s, lambda m, x: m(x, 0), "mask.ignored"),
         (hidden, lambda m, x: m.attend(x, None), "not tried"),  # not by way of the module
-        (hidden, lambda m, x: m(x, 0, None), "not tried"),
+        (hidden, lambda m, x: m(x, 0, None), "holds"),
     ],
 )
 def test_a_mask_is_tried_also_where_call_says_how(use, call, code):

@@ -20,7 +20,7 @@ from attention_checks.subjects.function import SQUARE
 def _no_future(subject: Subject) -> None:
     "Change one key and value, with and without gradients: no earlier context may change."
     lengths_declared = subject.contract.lengths is not None
-    sizes = subject.usual if subject.causal is True or lengths_declared else SQUARE
+    sizes = subject.usual if subject.causal is True or lengths_declared else subject.at(SQUARE)
     q, k, v = sizes.draw()
     for grad in (False, True):
         with torch.set_grad_enabled(grad):

@@ -24,7 +24,7 @@ def _single(subject: Subject) -> None:
     "Try sizes of 1: shapes must stay, and a single key must give its value."
     ranks = [t.ndim for t in _weights_at(subject, subject.usual)]
     one_of_many = () if subject.causal is True else (Sizes(n_q=1),)
-    for sizes in (*ONES, *one_of_many):
+    for sizes in map(subject.at, (*ONES, *one_of_many)):
         if not subject.contract.takes(sizes.n_q):
             continue
         q, k, v = sizes.draw()

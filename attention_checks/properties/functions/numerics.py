@@ -71,9 +71,10 @@ def _maximum_bug(subject: Subject) -> Bug:
         if first != last:
             return known("blocks.first_maximum" if first else "blocks.no_running_maximum")
     # one query and one key, with a score of 10⁴
-    q = torch.ones(1, 1, 1, Sizes().d_k)
+    sizes = subject.at(Sizes())
+    q = torch.ones(1, 1, 1, sizes.d_k)
     k = q * 1e4 / (q.shape[-1] * subject.right_scale(q))
-    alone = subject(q, k, torch.ones(1, 1, 1, Sizes().d_v))
+    alone = subject(q, k, torch.ones(1, 1, 1, sizes.d_v))
     return known("softmax.underflows" if alone.isfinite().all() else "softmax.overflows")
 
 

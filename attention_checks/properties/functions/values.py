@@ -66,6 +66,7 @@ def _shape_bug(subject: Subject, context: Tensor, want: tuple[int, ...]) -> Bug:
 
 
 _ONLY_AT = (  # the sizes at which code works that silently needs an equality
+    ("shape.values_as_wide", Sizes(d_v=17)),
     ("shape.only_square", SQUARE),
     ("shape.only_equal", CUBE),
     ("shape.only_equal", Sizes(n_q=5, n_k=5, d_k=5, d_v=5)),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import torch
 import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.conventions import POSITIONS, settings_of
 from attention_checks.examine import Broken, Misused, NotChecked, attempt
-from attention_checks.numbers import first_difference, nearly
+from attention_checks.numbers import first_difference, leaves_of, nearly
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
 from attention_checks.subjects.layer import SEQUENCES, Layer, no_module
@@ -16,6 +17,7 @@ from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, named_end
 from attention_checks.trace.diagnosis import fewest_bugs, ignores_order, trace_of
 from attention_checks.trace.rotating import agrees_with_rotation
+from attention_checks.trace.watching import used_between
 
 
 def _trace_of_usual(layer: Layer) -> Trace:
@@ -50,9 +52,40 @@ def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | Not
     shown = f"{shape}: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
     if found := fewest_bugs(layer, bugs or None):
         return Broken(shown, _beside_scale(layer, trace, found))
-    if why := _more_than_projections(layer, trace):
+    if why := _more_than_projections(layer, _without_what_is_beside(layer, trace)):
         return NotChecked(f"no reference could be built: {why}")
     return Broken(shown, known("layer.unknown"))
+
+
+def _without_what_is_beside(layer: Layer, trace: Trace) -> Trace:
+    "The trace; parts before the projections, or after the context, cannot explain its numbers."
+    modules = dict(layer.module.named_modules())
+    named = {role: [n for n in names if n in modules] for role, names in trace.names.items()}
+    ends = named.pop("out", []) if trace.context is not None else []
+    inward = [modules[name] for names in named.values() for name in names]
+    end = modules[ends[-1]] if ends else None
+    one = layer if trace.memory is None else layer.beside(trace.memory)
+    used = attempt(lambda: used_between(layer.module, inward, end, trace.x, one.first))
+    if used is None:
+        return trace
+    used -= _read_by_bias(layer, trace)
+    learned = {name for name, p in layer.module.named_parameters() if p.requires_grad}
+    kept = []
+    for part in trace.unrecognised:
+        own = {name for name in learned if f"{name}.".startswith(f"{part}.")}
+        kept += [part] if not own or own & used else []
+    return trace._replace(unrecognised=kept)
+
+
+def _read_by_bias(layer: Layer, trace: Trace) -> set[str]:
+    "The names of the layer's parameters that a declared function of queries and keys reads."
+    h, n = layer.n_heads or 1, trace.x.shape[1]
+    q = torch.zeros(1, h, n, trace.across // h)
+    with torch.enable_grad():
+        bias = layer.contract.bias_of(q, q)
+    read = [] if bias is None else leaves_of(bias)  # of the layer, of which this one is a copy
+    learned = layer.module.named_parameters()
+    return {n for n, p in learned if any(p.shape == t.shape and p.equal(t) for t in read)}
 
 
 def _sees_a_window(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
@@ -134,7 +167,8 @@ def _more_than_projections(layer: Layer, trace: Trace) -> str:
         return _also_has(trace)
     q, v = trace.width("q"), trace.width("v")
     one_wider = (q > trace.inner) != (v > trace.inner)
-    if trace.context is not None and one_wider and 2 * trace.inner in (q, v):
+    gated = trace.context is not None and "latent" not in trace.projections
+    if gated and one_wider and 2 * trace.inner in (q, v):
         return "queries or values are twice as wide as the context: is there a gate in them?"
     known_roles = ({"q", "k", "v"}, {"q", "kv"}, {"qkv"})
     complete = any(roles <= trace.projections.keys() for roles in known_roles)

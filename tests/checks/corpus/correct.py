@@ -3027,6 +3027,27 @@ class BiasOfAFunction(InSteps):
         return self.out_proj(self.merged(scores.softmax(-1) @ v))
 
 
+DISTANCES = torch.randn(127, 8, generator=torch.Generator().manual_seed(0))
+
+
+def asks_for_distances(q, k):
+    "What each query makes of the distance to each key, and what each key is worth at any distance."
+    at = torch.arange(q.shape[-2])
+    apart = DISTANCES[at[:, None] - at + 63]
+    return (torch.einsum("bhid,ijd->bhij", q, apart) + (k @ DISTANCES[0])[..., None, :]) * 8 ** -0.5
+
+
+@right("self_attention", **FAMILY, positions=True, bias=asks_for_distances, strict=True)
+class AsksForDistances(InSteps):
+    "Scores of words and of distances, as in Transformer-XL: what is added depends on queries and keys."
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        at = torch.arange(x.shape[1])
+        far = torch.einsum("bhid,ijd->bhij", q, DISTANCES[at[:, None] - at + 63])
+        scores = (q @ k.mT + far + (k @ DISTANCES[0])[..., None, :]) * self.d ** -0.5
+        return self.out_proj(self.merged(scores.softmax(-1) @ v))
+
+
 @right("self_attention", **FAMILY, positions=True, lengths=9, strict=True)
 class RotatesOnAGrid(InSteps):
     "Half of the pairs are rotated by the row, half by the column, with complex numbers that it keeps."
@@ -3043,6 +3064,81 @@ class RotatesOnAGrid(InSteps):
         q, k, v = self.heads(x)
         q, k = self.rotated(q), self.rotated(k)
         return self.out_proj(self.merged((q @ k.mT * self.d ** -0.5).softmax(-1) @ v))
+
+
+@right("self_attention", **FAMILY, scale="sharpness", strict=True)
+class LearnsScale(InSteps):
+    "The factor of the scores is learned."
+    def __init__(self):
+        super().__init__()
+        self.sharpness = nn.Parameter(torch.tensor(0.4))
+
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        return self.out_proj(self.merged((q @ k.mT * self.sharpness).softmax(-1) @ v))
+
+
+@right("multi_head", build=lambda c: c(), d_model=24, n_heads=3, layout="bdhw", strict=True)
+class LiesAsImages(nn.Module):
+    "Pixels of an image, whose channels are features; memory is read as images have it."
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.proj = nn.Conv2d(24, 72, 1), nn.Conv2d(24, 24, 1)
+
+    def forward(self, x):
+        x = x.view(-1).view(x.shape)
+        q, k, v = self.qkv(x).flatten(2).unflatten(1, (3, 3, 8)).mT.unbind(1)
+        return self.proj(((q @ k.mT * 8 ** -0.5).softmax(-1) @ v).mT.reshape(x.shape))
+
+
+@right("cross_attention", build=lambda c: c(), d_model=24, d_memory=20, n_heads=3, strict=True)
+class KeysBesideValues(nn.Module):
+    "One projection of the memory gives the key and the value of each head beside each other."
+    def __init__(self):
+        super().__init__()
+        self.q_proj, self.kv_proj, self.out_proj = nn.Linear(24, 24), nn.Linear(20, 48), nn.Linear(24, 24)
+
+    def forward(self, x, memory):
+        q = self.q_proj(x).unflatten(-1, (3, 8)).transpose(1, 2)
+        k, v = self.kv_proj(memory).unflatten(-1, (3, 16)).transpose(1, 2).chunk(2, -1)
+        return self.out_proj(((q @ k.mT * 8 ** -0.5).softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+@right("self_attention", build=lambda c: c(), d_model=24, n_heads=3, roles={"qkv": "to_qvk"}, strict=True)
+class FusedUnderAnotherName(nn.Module):
+    "The name of its projection tells another order than that in which it is used."
+    def __init__(self):
+        super().__init__()
+        self.to_qvk, self.proj = nn.Linear(24, 72), nn.Linear(24, 24)
+
+    def forward(self, x):
+        q, k, v = self.to_qvk(x).unflatten(-1, (3, 3, 8)).movedim(2, 0).transpose(2, 3)
+        return self.proj(((q @ k.mT * 8 ** -0.5).softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+LATENT = {"q": "query", "latent": "down", "kv": "up", "out": "proj"}
+
+
+@right("self_attention", build=lambda c: c(), d_model=24, n_heads=3, positions=True, roles=LATENT, strict=True)
+class LatentUnderOtherNames(nn.Module):
+    "Keys and values are made of a narrow vector; beside it lies the one rotated key of all heads."
+    def __init__(self):
+        super().__init__()
+        self.query, self.down, self.proj = nn.Linear(24, 30), nn.Linear(24, 14), nn.Linear(15, 24)
+        self.norm, self.up = nn.RMSNorm(10), nn.Linear(10, 33)
+        angles = torch.arange(64)[:, None] * torch.tensor([1.0, 0.01])
+        self.turns = torch.polar(torch.ones_like(angles), angles)
+
+    def rotated(self, t):
+        pairs = torch.view_as_complex(t.float().unflatten(-1, (-1, 2)).contiguous())
+        return torch.view_as_real(pairs * self.turns[:t.shape[-2]]).flatten(-2).to(t)
+
+    def forward(self, x):
+        q, (latent, turned) = self.query(x).unflatten(-1, (3, 10)).transpose(1, 2), self.down(x).split((10, 4), -1)
+        k, v = self.up(self.norm(latent)).unflatten(-1, (3, 11)).transpose(1, 2).split((6, 5), -1)
+        q = torch.cat([q[..., :6], self.rotated(q[..., 6:])], -1)
+        k = torch.cat([k, self.rotated(turned[:, None]).expand(-1, 3, -1, -1)], -1)
+        return self.proj(((q @ k.mT * 10 ** -0.5).softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 
 @right("self_attention", **FAMILY, strict=True)

@@ -1118,7 +1118,8 @@ bug("causal and mask", "the mask is forgotten", ("else allowed & attn_mask", "el
 PLAIN = {"d_model": 24, "n_heads": 3}
 HEADS_MOVED = ("q, k, v = self.heads(x)", "q, k, v = self.heads(x); v = v.flip(1)")
 for family in ("WeakerValues", "Cosines", "LearnsTemperature", "ScalesAfterNorms", "MixesHeads", "LearnsKeys",
-               "NormsTheContext", "BendsTheContext", "IndexesATable", "LooksUpAGrid", "BiasOfAFunction", "RotatesOnAGrid"):
+               "NormsTheContext", "BendsTheContext", "IndexesATable", "LooksUpAGrid", "BiasOfAFunction", "RotatesOnAGrid",
+               "AsksForDistances", "LearnsScale"):
     bug(family, "values in reverse order", HEADS_MOVED, "heads.values_in_other_order")
 misuse("WeakerValues", "believed to be usual", "values.scaled", args=PLAIN)
 bug("WeakerValues", "the constant twice", ("0.707 * v", "0.707 * 0.707 * v"), "values.scaled")
@@ -1135,6 +1136,15 @@ misuse("BendsTheContext", "believed to be usual", "context.activated", args=PLAI
 bug("BendsTheContext", "applied to the values", [("F.hardswish(self.merged(", "(self.merged("), ("@ v)", "@ F.hardswish(v))")], "layer.unknown")
 bug("IndexesATable", "the table is transposed", ("permute(2, 0, 1)", "permute(2, 1, 0)"), "bias.transposed")
 bug("BiasOfAFunction", "added after the softmax", [(" + far_is_low(3, x.shape[1], x.shape[1])", ""), ("scores.softmax(-1)", "(scores.softmax(-1) + far_is_low(3, x.shape[1], x.shape[1]))")], "bias.after_softmax")
+bug("AsksForDistances", "scores of distances are not scaled", [("+ far + (k @ DISTANCES[0])[..., None, :]) * self.d ** -0.5", ") * self.d ** -0.5 + far + (k @ DISTANCES[0])[..., None, :]")],
+    "layer.unknown")
+bug("AsksForDistances", "scores of distances are subtracted", ("+ far + (k", "- far - (k"), "bias.subtracted")
+bug("AsksForDistances", "no scores of distances", ("+ far + (k @ DISTANCES[0])[..., None, :]", ""), "bias.ignored")
+bug("LearnsScale", "divided by what multiplies", ("* self.sharpness", "/ self.sharpness"), "scale.head_constant")
+bug("LiesAsImages", "keys are used as values", ("softmax(-1) @ v", "softmax(-1) @ k"), "route.keys_as_values")
+bug("KeysBesideValues", "values and keys exchanged", ("k, v = self", "v, k = self"), "split.keys_values")
+bug("FusedUnderAnotherName", "keys come last", ("q, k, v =", "q, v, k ="), "split.fused_order")
+bug("LatentUnderOtherNames", "scaled by the width without rotation", ("10 ** -0.5", "6 ** -0.5"), "scale.head_constant")
 bug("RotatesOnAGrid", "only the queries are rotated", ("self.rotated(q), self.rotated(k)", "self.rotated(q), k"), "rotation.queries_only")
 bug("ByConvolutions", "√d_model", ("8 ** -0.5", "24 ** -0.5"), "scale.d_model_root")
 bug("WideValues", "√ of the values' width", ("8 ** -0.5", "16 ** -0.5"), "scale.value_width")
