@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.diagnosis import trace_of
 from attention_checks.examine import Broken, NotChecked
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.properties import Properties, Relation
@@ -37,7 +38,6 @@ from attention_checks.properties.state import untouched_anyhow
 from attention_checks.subjects.copies import deep_copy
 from attention_checks.subjects.layer import Declared, Layer, adapt, no_module
 from attention_checks.trace.comparing import compare_with_own_weights
-from attention_checks.trace.diagnosis import trace_of
 
 
 def _reads_rightly(layer: Layer) -> None:

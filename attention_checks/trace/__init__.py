@@ -18,7 +18,7 @@ from attention_checks.catalogue.local_attention import Reach
 from attention_checks.conventions import biased_role
 from attention_checks.pipeline import Bug
 from attention_checks.spec import Contract
-from attention_checks.trace.own_stages import own_gate, kept_by, own_stages, rotations_in, tables_of
+from attention_checks.trace.own_stages import kept_by, own_gate, own_stages, rotations_in, tables_of
 from attention_checks.trace.roles import ASKED, Parts, find_projections, sources, unrecognised_in
 from attention_checks.trace.watching import OneCall, as_float, as_rows, handing, used_of, watch
 

@@ -21,6 +21,7 @@ from attention_checks.conventions import (
     is_mask,
     must_matter,
 )
+from attention_checks.diagnosis import ignores_order, trace_of
 from attention_checks.examine import Broken, NotChecked, attempt, first_line
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.pipeline import Bug
@@ -44,7 +45,6 @@ from attention_checks.subjects.layer import SEQUENCES, Layer, no_module, normali
 from attention_checks.subjects.masks import MEANINGS, SHAPES, TRANSPOSED, Form, other_meaning
 from attention_checks.trace import Trace, trace_layer
 from attention_checks.trace.comparing import compare_with_own_weights
-from attention_checks.trace.diagnosis import ignores_order, trace_of
 from attention_checks.trace.readings import starts_of
 
 

@@ -14,10 +14,10 @@ from attention_checks.conventions import declared_scales
 from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line, tell_own
 from attention_checks.numbers import nearly
 from attention_checks.pipeline import Bug
+from attention_checks.spec import Contract
 from attention_checks.subjects.layer import SEQUENCES, Diagnosis, Layer, Observed, no_module
 from attention_checks.trace import Trace, trace_layer
 from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
-from attention_checks.spec import Contract
 from attention_checks.trace.guesses import (
     as_keywords,
     joined_choices,
