@@ -12,7 +12,7 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.diagnosis import trace_of
 from attention_checks.examine import Broken, NotChecked
-from attention_checks.numbers import first_difference, nearly
+from attention_checks.numbers import first_difference, must_be_near, nearly
 from attention_checks.properties import Properties, Relation
 from attention_checks.properties.gradients import gradients_of_mixture
 from attention_checks.properties.layers import Recognise, in_phases
@@ -54,9 +54,7 @@ def _other_memory(layer: Layer) -> None:
     over(over.draw())
     other, fresh = over.draw(seed=1), deep_copy(over.fresh)
     got, want = over(other), over.first(fresh, other)
-    if not nearly(got, want):
-        shown = f"right after another memory: {first_difference(got, want)}"
-        raise Broken(shown, known("state.kept"), last=True)
+    must_be_near(got, want, "right after another memory", known("state.kept"), last=True)
 
 
 def _queries_apart(layer: Layer) -> None:

@@ -14,13 +14,7 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.catalogue.local_attention import Reach, name_band
 from attention_checks.catalogue.masks import AFTER, APPLIED
-from attention_checks.conventions import (
-    MASK,
-    MEMORY_MASKS,
-    hides_padding,
-    is_mask,
-    must_matter,
-)
+from attention_checks.conventions import MASK, MEMORY_MASKS, hides_padding, is_mask, must_matter
 from attention_checks.diagnosis import ignores_order, trace_of
 from attention_checks.examine import Broken, NotChecked, attempt, first_line
 from attention_checks.numbers import first_difference, nearly
