@@ -139,9 +139,7 @@ _CROSS = (
         _of_memory(must_hide_padding),
         no_module,
     ),
-    Relation(
-        "gradients reach the memory", _gradients_reach, asked=lambda layer: layer.contract.gradients
-    ),
+    Relation("gradients reach the memory", _gradients_reach, differentiates=True),
     Relation(
         "the memory is not modified, and need not be contiguous", _of_memory(untouched_anyhow)
     ),

@@ -60,7 +60,7 @@ INFLUENCE = (
     Relation(
         "gradients are those of the oracle",
         _gradients,
-        asked=lambda subject: subject.contract.gradients,
+        differentiates=True,
     ),
 )
 
