@@ -124,9 +124,7 @@ def trace_layer(
         out=out,
         projections=ways[0][1],
         others=ways[1:],
-        **_end(parts, named, ins, outs, x),
-        bias=_bias(layer, "out"),
-        end_bias=_end_bias(layer, named),
+        **_end(layer, parts, named, ins, outs, x),
         calls=_calls(parts, outs, used) | dict.fromkeys(read, 1),
         names=named,
         unrecognised=unrecognised_in(layer, {*parts.names, *parts.bare, *contract.parts}, read),
@@ -151,19 +149,22 @@ def _parts_of(
 
 
 def _end(
+    layer: nn.Module,
     parts: Parts,
     named: dict[str, list[str]],
     ins: Mapping[str, Any],
     outs: Mapping[str, Any],
     x: Tensor,
 ) -> dict[str, Any]:
-    "What went into the output projection and came out of it, and those that were not called."
+    "What went into the output projection, came out of it and is added; those not called."
     silent = [n for n in named.get("out", []) if n in parts.names and n not in ins]
     return {
         "context": _at_the_end(named, ins, x),
         "projected": _at_the_end(named, outs, x),
         "unfired": {name: parts.leaves[name] for name in silent},
         "matrices": {n: as_float(p) for n, (role, p) in parts.bare.items() if role == "out"},
+        "bias": _bias(layer, "out"),
+        "end_bias": _end_bias(layer, named),
     }
 
 
