@@ -141,7 +141,7 @@ def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str,
         return
     named = Contract(**choices).parts
     h, told = layer.n_heads or 0, [name for names in trace.names.values() for name in names]
-    owners = owners_of(layer.module, trace.unrecognised, told)
+    owners = owners_of(trace.unrecognised, told)
     found = [
         [_beside(said, each) for each in possible_choices(layer.module, name, h, trace.inner)]
         for name in owners

@@ -211,7 +211,7 @@ def _given(
         for name, role in parts.names.items()
     ]
     for name, (role, p) in parts.bare.items():
-        found += _by_matrix(inside.get(name.rpartition(".")[0], of), role, p, layer, name)
+        found += _by_matrix(inside.get(name.rpartition(".")[0], of), role, p, layer)
     for name in read:
         role = parts.names[name]
         found.append((role, _uncalled(of[role], parts.leaves[name], name)))
@@ -271,7 +271,7 @@ def _uncalled(x: Tensor, m: nn.Module, name: str) -> _Options:
         return options
 
 
-def _times(x: Tensor, p: Tensor, layer: nn.Module, name: str, bias: Tensor | None) -> _Options:
+def _times(x: Tensor, p: Tensor, bias: Tensor | None) -> _Options:
     "The input times a bare parameter; for a square one both x @ W and x @ W.T are correct."
     d, products, p = x.shape[-1], [], as_float(p)
     with torch.no_grad():
@@ -284,15 +284,15 @@ def _times(x: Tensor, p: Tensor, layer: nn.Module, name: str, bias: Tensor | Non
 
 
 def _by_matrix(
-    of: Mapping[str, Tensor], role: str, p: Tensor, layer: nn.Module, name: str
+    of: Mapping[str, Tensor], role: str, p: Tensor, layer: nn.Module
 ) -> list[tuple[str, _Options]]:
     "What a bare parameter gives; of a fused one that reads two inputs, part by part."
     if role == "out":
         return []
     if role != "qkv" or of["q"] is of["k"]:
-        return [(role, _times(of[role], p, layer, name, _bias(layer, role)))]
+        return [(role, _times(of[role], p, _bias(layer, role)))]
     return [
-        (r, [("", t.chunk(3, -1)[i]) for _, t in _times(of[r], p, layer, name, None)])
+        (r, [("", t.chunk(3, -1)[i]) for _, t in _times(of[r], p, None)])
         for i, r in enumerate("qkv")
     ]
 
