@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -143,7 +143,7 @@ def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str,
     h, told = layer.n_heads or 0, [name for names in trace.names.values() for name in names]
     owners = owners_of(trace.unrecognised, told)
     found = [
-        [_beside(said, each) for each in possible_choices(layer.module, name, h, trace.inner)]
+        [_undeclared(said, each) for each in possible_choices(layer.module, name, h, trace.inner)]
         for name in owners
         if name not in named
     ]
@@ -153,16 +153,9 @@ def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str,
             yield more, only and i == 0 and "gate" not in more  # one may have any function
 
 
-def _beside(said: Contract, choices: dict[str, Any]) -> dict[str, Any]:
-    "Choices but for those that were declared; what was declared of some roles stays."
-    more = {}
-    for key, value in choices.items():
-        known = getattr(said, key)
-        if not known:
-            more[key] = value
-        elif isinstance(known, Mapping) and not known.keys() & value.keys():
-            more[key] = {**known, **value}
-    return more
+def _undeclared(said: Contract, choices: dict[str, Any]) -> dict[str, Any]:
+    "Choices but for those that were declared."
+    return {key: value for key, value in choices.items() if not getattr(said, key)}
 
 
 def fewest_bugs(

@@ -6,13 +6,11 @@ import math
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.families import ACTIVATIONS
 from attention_checks.catalogue.grouped_heads import CAPPED
-from attention_checks.catalogue.self_attention import mixing, routing
+from attention_checks.catalogue.self_attention import mixing
 from attention_checks.pipeline import Bug, Work, run
 from attention_checks.search import Case, alike
 
@@ -79,36 +77,8 @@ def fitted_factor(
     return known("values.scaled", found=f"{factor:.4g}", value=f"{declared * factor:.4g}")
 
 
-def fitted_activation(
-    case: Case,  # what was seen
-) -> Bug | None:  # None: no usual function gives it
-    "Find the function of the context that gives the numbers that were seen."
-    for name in ACTIVATIONS:
-        made = _with_end(case, getattr(F, name))
-        if made is not None and alike(made, case.seen, case.atol):
-            return known("context.activated", name=name)
-    return None
-
-
 def _with_end(case: Case, f: Callable[[Tensor], Tensor]) -> Tensor | None:
     "What comes of a context that is changed before heads are merged; None if it does not fit."
     changed = Bug("", "", {"mix": mixing(lambda out, _: f(out))})
     made = run(case.work, [changed], stages=case.stages)
     return None if made is None else made.out
-
-
-def fitted_cosine(
-    case: Case,  # what was seen
-) -> Bug | None:  # None: no factor gives it
-    "Find the factor of queries and keys of length 1 that gives the numbers that were seen."
-    unit = routing(lambda q, k, v: (F.normalize(q, dim=-1), F.normalize(k, dim=-1), v))
-    bug = Bug("", "", {"route": unit})
-
-    def scaled(number: float | Tensor) -> tuple[Work, tuple[Bug, ...]]:
-        return case.work._replace(scale=number), (bug,)
-
-    number, _ = nearest_number(case, scaled, 16.0, 16.0)
-    made = run(*scaled(number), stages=case.stages)
-    if made is None or not alike(made.out, case.seen, case.atol):
-        return None
-    return known("scores.cosine", found=f"{number:.4g}")

@@ -22,15 +22,9 @@ FAMILIES: list[Bug] = [
         """
 values.scaled: the context is {found} times what the weights and the values give: leave it as it is
     | value_scale={value}
-context.activated: {name} is applied to the context: project it as it is | activation='{name}'
-scores.cosine: queries and keys are normalised to length 1, and their products multiplied by
-    {found}: use q kᵀ / √d_k | scale={found}, norms={{'q': 'l2', 'k': 'l2'}}
 """
     ),
 ]
-ACTIVATIONS = (
-    "relu gelu silu hardswish tanh sigmoid elu leaky_relu softplus relu6 selu mish softsign".split()
-)
 
 
 def ways_of(

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.diagnosis import trace_of
 from attention_checks.examine import Broken, NotChecked
 from attention_checks.numbers import first_difference, must_be_near, nearly
 from attention_checks.properties import Properties, Relation
@@ -37,7 +36,6 @@ from attention_checks.properties.layers.training import TRAINING
 from attention_checks.properties.state import untouched_anyhow
 from attention_checks.subjects.copies import deep_copy
 from attention_checks.subjects.layer import Declared, Layer, adapt, no_module
-from attention_checks.trace.comparing import compare_with_own_weights
 
 
 def _reads_rightly(layer: Layer) -> None:
@@ -84,17 +82,11 @@ def _any_order(layer: Layer) -> None:
 def _any_memory(layer: Layer) -> None:
     "The memory may be shorter and longer, and each token of it reaches every output."
     over = layer.over_memory
-    right = layer.parts and layer.diagnosis.unrotated == ()
     for n in layer.lengths(layer.n - 2, layer.n, LONG[0]):
         x = over.draw(2, n)
         must_be_vectors(over, x, over(x))
         if n > layer.n_k:
             _must_reach(measured_reach(replace(over, n=over.contract.usual(n))))
-        if right:
-            trace = trace_of(layer, layer.draw(2), n)
-            if compare_with_own_weights(trace, layer.n_heads, False, most=0) != ():
-                shown = f"{n} tokens of memory: the context is not that of its own weights"
-                raise Broken(shown, known("length.long", few=layer.n_k, many=n))
 
 
 def _must_reach(reach: Tensor) -> None:

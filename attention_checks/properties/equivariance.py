@@ -36,18 +36,12 @@ def must_not_mix_along(
     axis: int,  # of inputs and output, with at least two entries
     name: str,  # of one entry, such as "head"
     bug: Callable[[], Bug],  # what is wrong if entries mix
-    alone: bool = False,  # try also that each entry comes out alone as with the others?
 ) -> None:
-    "Raise Broken if an entry of an axis changes the output of another."
+    "Raise Broken if an entry of an axis comes out alone as another than with the others."
     together = f(*inputs)
-    for i in range(inputs[0].shape[axis] if alone else 0):
+    for i in range(inputs[0].shape[axis]):
         got, want = f(*(t.narrow(axis, i, 1) for t in inputs)), together.narrow(axis, i, 1)
         must_be_near(got, want, f"{name} {i} alone", bug, equal_nan=True)
-    changed = [t.clone() for t in inputs]
-    for t in changed:
-        t.select(axis, 1).mul_(-2).add_(1)
-    before, after = together.select(axis, 0), f(*changed).select(axis, 0)
-    must_be_near(after, before, f"changing {name} 1 changes {name} 0", bug, equal_nan=True)
 
 
 class Leak(NamedTuple):

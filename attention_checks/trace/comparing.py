@@ -14,13 +14,7 @@ from attention_checks.catalogue import ATTENTION, known
 from attention_checks.catalogue.grouped_heads import GROUPS
 from attention_checks.catalogue.layers import LAYER, NEVER, REPEATED, merging
 from attention_checks.catalogue.self_attention import SCALE
-from attention_checks.fitting import (
-    fitted_activation,
-    fitted_cap,
-    fitted_cosine,
-    fitted_factor,
-    nearest_number,
-)
+from attention_checks.fitting import fitted_cap, fitted_factor, nearest_number
 from attention_checks.numbers import nearly
 from attention_checks.pipeline import Bug, Step, run
 from attention_checks.search import Case, explain
@@ -80,8 +74,8 @@ def _named(
     found = _fewest(right + wrong[:4]) or _fewest(filled)
     if found is not None:
         return found
-    fits: list[Callable[[Case], Bug | None]] = [fitted_cap, partial(_end_of, trace)]
-    fits += more_fits(trace)
+    fits: list[Callable[[Case], Bug | None]]
+    fits = [fitted_cap, partial(_end_of, trace), factor_of(trace)]
     fitted = (fit(start.case) for fit in fits for start in right)
     if bug := next(filter(None, fitted), None):
         return (bug,)
@@ -92,11 +86,9 @@ def _named(
     )
 
 
-def more_fits(trace: Trace) -> list[Callable[[Case], Bug | None]]:
-    "List what is fitted where no known bug gives the numbers: each may be meant."
-    factor = partial(fitted_factor, declared=trace.contract.value_scale or 1.0)
-    normed = trace.contract.norms or trace.unrecognised
-    return [factor, fitted_activation, *([] if normed else [fitted_cosine])]
+def factor_of(trace: Trace) -> Callable[[Case], Bug | None]:
+    "Return what fits a factor of the context, beside the one that was declared."
+    return partial(fitted_factor, declared=trace.contract.value_scale or 1.0)
 
 
 def _end_of(trace: Trace, case: Case) -> Bug | None:

@@ -125,13 +125,6 @@ def _roles(leaves: dict[str, nn.Module]) -> dict[str, str | None]:
     "Name → role; four or three unnamed projections in one list are q, k, v (and out), in order."
     roles = {name: role_of(name) if _per_token(m) else None for name, m in leaves.items()}
     told = {"q", "k", "qkv"}
-    for name, m in leaves.items() if not told & set(roles.values()) else ():
-        if (
-            roles[name] in (None, "out")
-            and isinstance(m, nn.Linear)
-            and m.out_features == 3 * m.in_features
-        ):
-            roles[name] = "qkv"  # its shape says more than its name
     lists = Counter(name.rsplit(".", 1)[0] for name in leaves if name.rsplit(".", 1)[-1].isdigit())
     for prefix, count in lists.items() if not told & set(roles.values()) else ():
         if count in (3, 4):

@@ -16,7 +16,7 @@ from attention_checks.fitting import fitted_cap
 from attention_checks.pipeline import Bug, Step, adding, unchanged
 from attention_checks.search import Case, explain
 from attention_checks.trace import Trace
-from attention_checks.trace.comparing import fitted_scale, more_fits, with_fill
+from attention_checks.trace.comparing import factor_of, fitted_scale, with_fill
 from attention_checks.trace.readings import Start, starts_of
 from attention_nb.positions import alibi_slopes
 
@@ -109,7 +109,7 @@ def name_rotation_bug(
 
 def _fitted(trace: Trace, starts: list[Start]) -> tuple[Bug, ...] | None:
     "The scale or the soft cap that was not declared, beside a rotation that was seen."
-    fits = (fitted_scale, fitted_cap, *more_fits(trace))
+    fits = (fitted_scale, fitted_cap, factor_of(trace))
     tried = (fit(start.case) for start in starts for fit in fits)
     with torch.no_grad():
         bug = next(filter(None, tried), None) if trace.rotations else None

@@ -98,8 +98,6 @@ def _long_bug(subject: Subject, got: Tensor, q: Tensor, k: Tensor, v: Tensor) ->
     if band := attempt(lambda: measured_band(subject, *draw_many(subject)[:2])):
         return (band,)
     case = Case(subject.work(q, k, v), got, 1e-3)
-    if subject.reach and (bugs := explain([case], subject.bugs, 1)):
-        return bugs
     position = torch.arange(n).expand(q.shape[-2], n)
     for kept in range(1, n, 1 if n <= MANY else 32):
         if alike(subject.oracle(q, k, v, position < kept), got, 1e-3):
