@@ -226,16 +226,16 @@ def _bugs_of_window(layer: Layer, agrees: Callable[[int | None], bool], long: bo
     for seen in (size, size + 1, size - 1):
         if seen and agrees(seen):
             # some settings count only the tokens before
-            meant = layer.positions and not layer.declared_window
+            meant = layer.positions and not layer.contract.window
             if seen == size or meant:
                 return ()
             return (known("window.size", name=name, size=size, seen=seen),)
     if not agrees(None):
-        sizes = range(1, 2 * size + 1) if layer.declared_window else ()
+        sizes = range(1, 2 * size + 1) if layer.contract.window else ()
         found = next((n for n in sizes if agrees(n)), 0)
         return (known("window.size", name=name, size=size, seen=found),) if found else None
     # no window: a setting that was not declared is for another thing
-    return (known("window.ignored"),) if layer.declared_window else ()
+    return (known("window.ignored"),) if layer.contract.window else ()
 
 
 def ignores_order(layer: Layer) -> bool:
@@ -270,6 +270,6 @@ def _bugs_in_long(layer: Layer) -> Bugs:
         return not ignores_order(layer) and agrees_with_rotation(trace, heads, causal, window=size)
 
     bugs = _bugs_of_window(layer, agrees, long=True)
-    if bugs is None and layer.declared_window:
+    if bugs is None and layer.contract.window:
         return None
     return bugs or ()  # a window that only a setting tells may be of another kind

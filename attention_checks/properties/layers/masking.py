@@ -90,7 +90,7 @@ def _why_leaks(layer: Layer, x: Tensor, other: Tensor, j: int, training: bool, a
 
 def _reaches(layer: Layer) -> str | None:
     "Every token has an influence on each output that may attend to it."
-    n, window = layer.n, layer.declared_window
+    n, window = layer.n, layer.contract.window
     if layer.contract.ahead:
         _must_be_band(layer)
         return None
@@ -117,7 +117,7 @@ def _reaches(layer: Layer) -> str | None:
 
 def _must_be_band(layer: Layer) -> None:
     "Raise Broken unless a token sees as far back and ahead as was declared."
-    window, ahead = layer.declared_window or 0, layer.contract.ahead or 0
+    window, ahead = layer.contract.window or 0, layer.contract.ahead or 0
     n = layer.long_n or layer.n
     declared = Reach(window, ahead=ahead, causal=False)
     right = declared.mask(n, n)
@@ -137,7 +137,7 @@ def _why_unseen(layer: Layer, reach: Tensor, missing: Tensor) -> Bug:
         return known("mask.not_itself")
     if not layer.causal and missing.equal(torch.ones_like(missing).triu(1)):
         return known("mask.causal_unsaid")
-    if layer.positions and not layer.declared_window:
+    if layer.positions and not layer.contract.window:
         raise NotChecked("it attends to a window")
     if layer.window and layer.causal and _is_window(layer, reach, seen):
         name, size = layer.window
@@ -194,8 +194,8 @@ def _longer(layer: Layer) -> str | None:
         i, j = (int(at) for at in leaks.nonzero()[0])
         shown = f"{n} tokens: changing token {j} moves output {i}"
         raise Broken(shown, known("length.future", first=i))
-    if layer.declared_window and layer.declared_window < n:
-        raise NotChecked(f"it attends to a window (window = {layer.declared_window})")
+    if layer.contract.window and layer.contract.window < n:
+        raise NotChecked(f"it attends to a window (window = {layer.contract.window})")
     _must_reach_all(layer, n, allowed, reach)
     if layer.contract.lengths is not None or n == LONG[0]:
         return None
@@ -574,7 +574,7 @@ def _unlike_alone(layer: Layer, name: str, way: _Way) -> str:
 
 def _ordered(layer: Layer) -> None:
     "Another order of the tokens gives the same outputs in that order, unless it knows positions."
-    window = layer.declared_window
+    window = layer.contract.window
     if layer.contract.ahead or window and window < layer.n:
         raise NotChecked("what a token sees depends on order: it attends to a window")
     free = bool(layer.observed.free)
