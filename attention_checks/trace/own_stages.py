@@ -110,10 +110,8 @@ def _own_mixing(layer: nn.Module, field: str, name: str) -> list[Step]:
     "How heads are mixed: by a layer of width h, or by a matrix, which may be used transposed."
     part = part_of(layer, name, f"mixing[{field!r}]")
     matrix = as_float(getattr(part, "weight", part)).squeeze()
-    bias = as_float(getattr(part, "bias", None))
-    return mixing_heads(
-        field, [matrix] if isinstance(part, nn.Module) else [matrix, matrix.T], bias
-    )
+    matrices = [matrix] if isinstance(part, nn.Module) else [matrix, matrix.T]
+    return mixing_heads(field, matrices, as_float(getattr(part, "bias", None)))
 
 
 def _beside(
@@ -345,9 +343,8 @@ def rotations_in(seen: list[list[Tensor]]) -> list[Tensor]:
         for a, b in zip(some, some[1:])
         if a.shape == b.shape and a.is_floating_point() and b.is_floating_point()
     ]
-    found = [torch.complex(a.float(), b.float()) for a, b in pairs] + [
-        t for some in seen for t in some if t.is_complex()
-    ]
+    found = [torch.complex(a.float(), b.float()) for a, b in pairs]
+    found += [t for some in seen for t in some if t.is_complex()]
     once = [_once(z.flatten(0, -3)[0] if z.ndim > 2 else z) for z in found if _rotates(z)]
     return [z for i, z in enumerate(once) if not any(torch.equal(z, other) for other in once[:i])]
 
