@@ -27,9 +27,7 @@ from attention_checks.properties.layers.running import (
     EDGES,
     misrouted,
     must_be_vectors,
-    must_forget,
     must_not_mix,
-    must_stay_finite,
     reads_of,
 )
 from attention_checks.properties.layers.training import TRAINING
@@ -124,7 +122,6 @@ _CROSS = (
     Relation("a token of x moves its own output alone", _queries_apart),
     Relation("the order of the memory's tokens does not matter", _any_order),
     Relation("the memory may be shorter and longer", _any_memory),
-    Relation("nothing is kept from memory to memory", _of_memory(must_forget)),
     Relation("memories of a batch do not mix", _of_memory(must_not_mix)),
     Relation(
         "what its masks hide of the memory has no influence",
@@ -135,7 +132,6 @@ _CROSS = (
     Relation(
         "the memory is not modified, and need not be contiguous", _of_memory(untouched_anyhow)
     ),
-    Relation("large memories give finite values and gradients", _of_memory(must_stay_finite)),
 )
 
 
