@@ -523,7 +523,7 @@ def _run_layer(
 ) -> Report:
     "Try the properties of a layer."
     expect_layer(module, layer, memory)
-    past_only = layer.declared_window is not None and layer.contract.ahead is None
+    past_only = layer.contract.window is not None and layer.contract.ahead is None
     layer = replace(layer, causal=layer.causal or past_only)
     return _run(check, module, lambda: listed(module, layer), strict, layer.contract)
 

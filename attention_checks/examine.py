@@ -23,7 +23,7 @@ class Broken(Exception):
     def __init__(
         self,
         example: str,  # what was tried and what came out
-        bug: Bug | Sequence[Bug] | str,  # the likely bug, or several that meet
+        bug: Bug | Sequence[Bug],  # the likely bug, or several that meet
         symptom: bool | None = None,  # does it give way to what the numbers tell? None: as the bug
         last: bool = False,  # does it make no sense to try further properties?
     ):
@@ -43,11 +43,9 @@ class Broken(Exception):
 
 
 def bugs_in(
-    bug: Bug | Sequence[Bug] | str,  # a bug, several, or a sentence that is in no catalogue
+    bug: Bug | Sequence[Bug],  # a bug, or several
 ) -> tuple[Bug, ...]:
     "Return a tuple of bugs."
-    if isinstance(bug, str):
-        return (Bug("", bug),)
     return (bug,) if isinstance(bug, Bug) else tuple(bug)
 
 

@@ -19,14 +19,12 @@ from attention_checks.search import Case, alike
 
 def nearest_number(
     case: Case,  # what was seen
-    make: Callable[
-        [Tensor], tuple[Work, tuple[Bug, ...]]
-    ],  # what the stages begin with, of numbers
+    make: Callable[[Tensor], tuple[Work, tuple[Bug, ...]]],  # what stages begin with, of numbers
     centre: float,  # where the search begins
     width: float,  # how far to both sides
-) -> tuple[float, float]:  # the number, and how far the output is then
-    "Fit a number: with which one the stages come nearest to the output, and at which distance."
-    best, off = centre, torch.tensor([torch.inf])
+) -> float:
+    "Fit a number: with which one the stages come nearest to the output."
+    best = centre
     for step in range(40):
         numbers = best + width * torch.linspace(-1, 1, 33)
         work, bugs = make(numbers.view(-1, 1, 1, 1, 1))
@@ -37,7 +35,7 @@ def nearest_number(
         best, width = float(numbers[off.argmin()]), 0.6 * width
         if step == 8 and off.min() > 0.2 * case.seen.norm():
             break  # no number comes near
-    return best, float(off.min())
+    return best
 
 
 def fitted_cap(
@@ -50,16 +48,14 @@ def fitted_cap(
         step = lambda work: work._replace(scores=cap * torch.tanh(work.scores / cap))
         return case.work, (CAPPED._replace(steps={"cap": step}),)
 
-    number, _ = nearest_number(case, capped, 32.0, 31.0)
+    number = nearest_number(case, capped, 32.0, 31.0)
     made = run(*capped(torch.tensor(number)), stages=case.stages)
     plain = run(case.work, stages=case.stages)
     if made is None or plain is None or not alike(made.out, case.seen, case.atol):
         return None
-    return (
-        None
-        if alike(plain.out, case.seen, case.atol)
-        else CAPPED.about(cap=f"{abs(number) + 1e-3:.3g}")
-    )
+    if alike(plain.out, case.seen, case.atol):
+        return None
+    return CAPPED.about(cap=f"{abs(number) + 1e-3:.3g}")
 
 
 def fitted_factor(
@@ -107,7 +103,7 @@ def fitted_cosine(
     def scaled(number: float | Tensor) -> tuple[Work, tuple[Bug, ...]]:
         return case.work._replace(scale=number), (bug,)
 
-    number, _ = nearest_number(case, scaled, 16.0, 16.0)
+    number = nearest_number(case, scaled, 16.0, 16.0)
     made = run(*scaled(number), stages=case.stages)
     if made is None or not alike(made.out, case.seen, case.atol):
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, Misused
-from attention_checks.pipeline import tolerance_factor
+from attention_checks.examine import Broken, Misused, NotChecked, first_line
+from attention_checks.pipeline import Bug, tolerance_factor
 
 
 def nearly(
@@ -46,6 +46,35 @@ def first_difference(
     index = tuple((degree == degree.max()).nonzero()[0].tolist())
     where = f"at {list(index)} " if index else ""
     return f"{where}it gives {_number(got[index])}, expected {_number(want[index])}"
+
+
+def must_be_near(
+    got: Tensor,  # what came out
+    want: Tensor,  # what should have
+    shown: str,  # what was tried, in words
+    bug: Bug | Sequence[Bug] | Callable[[], Bug | Sequence[Bug]],  # what is wrong if they differ
+    atol: float = 2e-4,  # as in `nearly`
+    equal_nan: bool = False,  # as in `nearly`
+    **more: Any,  # symptom and last, as in `Broken`
+) -> None:
+    "Raise Broken, with the first difference, unless two tensors are nearly the same."
+    if not nearly(got, want, atol, equal_nan):
+        found = bug() if callable(bug) else bug
+        raise Broken(f"{shown}: {first_difference(got, want, atol)}", found, **more)
+
+
+def must_run(
+    call: Callable[[], Tensor],  # of the code under test
+    shown: str,  # what was tried, in words
+    bug: Callable[[], Bug],  # what is wrong if it raises
+) -> Tensor:  # what it gives
+    "Raise Broken, with what the code under test raised."
+    try:
+        return call()
+    except (Broken, NotChecked, Misused):
+        raise
+    except Exception as e:
+        raise Broken(f"{shown}: it raised {first_line(e, 150)}", bug()) from None
 
 
 def _number(x: Tensor) -> str:

@@ -56,9 +56,14 @@ def work_of(
 Step = Callable[[Work], Work]
 
 
-def _unchanged(work: Work) -> Work:
+def unchanged(work: Work) -> Work:
     "Leave everything as it is."
     return work
+
+
+def adding(bias: Tensor) -> Step:
+    "Make a step that adds a bias to the scores."
+    return lambda work: work._replace(bias=work.bias + bias)
 
 
 def _score(work: Work) -> Work:
@@ -84,15 +89,15 @@ def _mix(work: Work) -> Work:
 
 
 STAGES: dict[str, Step] = {  # in their order, each as it should be
-    "route": _unchanged,
-    "rotate": _unchanged,
+    "route": unchanged,
+    "rotate": unchanged,
     "score": _score,
     "cap": _cap,
-    "mask": _unchanged,
+    "mask": unchanged,
     "weigh": _weigh,
     "mix": _mix,
-    "merge": _unchanged,
-    "project": _unchanged,
+    "merge": unchanged,
+    "project": unchanged,
 }
 
 

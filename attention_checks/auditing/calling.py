@@ -156,10 +156,9 @@ def named(
 
 def sequence_in(
     given: Mapping[str, Any],
-    names: tuple[str, ...] = SEQUENCES,
 ) -> str:
     "Return the name of the sequence among the inputs; Misused if there is none."
-    for name in names:
+    for name in SEQUENCES:
         value = given.get(name)
         if isinstance(value, Tensor) and value.ndim in (2, 3):
             return name
@@ -168,5 +167,5 @@ def sequence_in(
             return name
     raise Misused(
         f"inputs: expected a sequence, ids (b, n) or vectors (b, n, d), by one of the names"
-        f" {', '.join(names)}; got {', '.join(given) or 'nothing'}"
+        f" {', '.join(SEQUENCES)}; got {', '.join(given) or 'nothing'}"
     )

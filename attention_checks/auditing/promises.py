@@ -132,10 +132,7 @@ def attention_scale(
     return d_k**-0.5, False
 
 
-def scale_said_by(
-    module: nn.Module,
-    d_k: int,
-) -> float:
+def scale_said_by(module: nn.Module) -> float:
     "Return the factor that a module says of itself; 1 if it says none."
     for name in ("scaling", "scale", "softmax_scale", "inv_norm_factor"):
         value = getattr(module, name, None)

@@ -112,9 +112,6 @@ def _neighbours(x: Tensor) -> Tensor:
 
 def _each_once(turn: Tensor) -> Tensor:
     "Return each pair's angle once: tables hold them as a b a b, as a a b b, or as a b."
-    half = len(turn) // 2
-    if len(turn) % 2 == 0 and torch.allclose(turn[:half], turn[half:]):
-        return turn[:half]
-    if len(turn) % 2 == 0 and torch.allclose(turn[::2], turn[1::2]):
-        return turn[::2]
-    return turn
+    half, odd = divmod(len(turn), 2)
+    pairs = () if odd else ((turn[:half], turn[half:]), (turn[::2], turn[1::2]))
+    return next((one for one, other in pairs if torch.allclose(one, other)), turn)

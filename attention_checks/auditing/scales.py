@@ -37,7 +37,7 @@ def scale_of(
         same = bool((scale == scale.flatten()[0]).all())
         scale = scale.flatten()[0].item() if same else None
     if scale is not None and all(_is_one(s.calls[p].scale) for p in s.kin(path)):
-        return scale_said_by(s.call.model.get_submodule(path), s.calls[path].d_k)
+        return scale_said_by(s.call.model.get_submodule(path))
     return scale
 
 

@@ -90,14 +90,13 @@ class Session:
         self,
         kept: Tensor,  # boolean, (b, n)
         columns: Tensor | None = None,  # as in `Axis`
-        before: int = 0,
     ) -> list[Axis]:
         "Return the axis of the sequence, and one of each other sequence, which is kept."
         others = []
         for name, value in self.call.given.items():
             if name != self.call.key and name in SOURCES and isinstance(value, Tensor):
                 others.append(Axis(torch.ones(value.shape[:2], dtype=torch.bool)))
-        return [Axis(kept, columns, before), *others]
+        return [Axis(kept, columns), *others]
 
     def fault(self, code: str, layer: str, example: str, **facts: Any) -> None:
         "Note what is wrong with a layer, once."

@@ -14,7 +14,6 @@ from attention_checks.catalogue.local_attention import BAND, SIZE, Reach, reach_
 from attention_checks.catalogue.masks import APPLIED, BIAS, MASK_SIGNS, UNASKED, WINDOW, WRONG
 from attention_checks.catalogue.multi_head_attention import HEADS
 from attention_checks.catalogue.positions import ALIBI, BIAS_SIGNS, ROTARY_SIGNS, rotary_bugs
-from attention_checks.catalogue.results import RESULT_SIGNS
 from attention_checks.catalogue.self_attention import ATTENTION_SIGNS, MIXES, NORMS, ROUTES, SCALE
 from attention_checks.catalogue.softmax import (
     EPSILON,
@@ -44,7 +43,6 @@ _ALL: list[Bug] = [
     *FLASH_SIGNS,
     *ATTENTION_SIGNS,
     *CODE_SIGNS,
-    *RESULT_SIGNS,
     *LAYER_ALL,
     *GROUPED_ALL,
     *FAMILIES,

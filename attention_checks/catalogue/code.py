@@ -1,4 +1,4 @@
-"""Changed inputs, lost gradients, wrong types, and answers that do not repeat."""
+"""Changed inputs, lost gradients, wrong types, results of another kind, and answers that vary."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ input.modified_argument: it modifies its input in place
 grad.detached: no gradient flows: it detaches (.detach, .data) or makes new tensors
 grad.partly_detached: the values are right, the gradient is not: a part is detached
 grad.nan: the values are right, and their gradient is NaN or infinite
+result.kind: it returns {got} where {want} is expected
+result.transposed: the result is transposed: its last two axes are exchanged
+result.shape: the shape is wrong
+result.dtype: the type is wrong: {got}, where {want} is expected
+result.nan: it gives NaN or infinity
+result.named: it does what was declared as a likely mistake: {found}
 """
 ) + signs(
     """

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attention_checks.pipeline import Bug, Step, Work, signs
+from attention_checks.pipeline import Bug, Step, Work, signs, unchanged
 from attention_nb.multi_head_attention import merge_heads, split_heads
 
 Way = tuple[Step, list[Bug]]  # a step that may be the right one, and the bugs in its place
@@ -32,11 +32,6 @@ scores.cosine: queries and keys are normalised to length 1, and their products m
 ACTIVATIONS = (
     "relu gelu silu hardswish tanh sigmoid elu leaky_relu softplus relu6 selu mish softsign".split()
 )
-
-
-def unchanged(work: Work) -> Work:
-    "Leave everything as it is."
-    return work
 
 
 def ways_of(

@@ -13,7 +13,6 @@ from attention_checks.pipeline import Bug, Step, Work, bugs_of
 from attention_nb.grouped_heads import sink_softmax, soft_cap
 from attention_nb.softmax import masked_softmax
 
-
 _Norm = Callable[[Tensor], Tensor]
 _HeadOf = Callable[[int, int, int], int]  # query head, n_heads, n_kv_heads → key and value head
 

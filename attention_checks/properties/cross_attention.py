@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.examine import Broken, NotChecked
-from attention_checks.numbers import first_difference, nearly
+from attention_checks.numbers import first_difference, must_be_near, nearly
 from attention_checks.properties import Properties, Relation
 from attention_checks.properties.gradients import gradients_of_mixture
 from attention_checks.properties.layers import Recognise, in_phases
@@ -27,17 +27,13 @@ from attention_checks.properties.layers.running import (
     EDGES,
     misrouted,
     must_be_vectors,
-    must_forget,
     must_not_mix,
-    must_stay_finite,
     reads_of,
 )
 from attention_checks.properties.layers.training import TRAINING
 from attention_checks.properties.state import untouched_anyhow
 from attention_checks.subjects.copies import deep_copy
 from attention_checks.subjects.layer import Declared, Layer, adapt, no_module
-from attention_checks.trace.comparing import compare_with_own_weights
-from attention_checks.trace.diagnosis import trace_of
 
 
 def _reads_rightly(layer: Layer) -> None:
@@ -54,9 +50,7 @@ def _other_memory(layer: Layer) -> None:
     over(over.draw())
     other, fresh = over.draw(seed=1), deep_copy(over.fresh)
     got, want = over(other), over.first(fresh, other)
-    if not nearly(got, want):
-        shown = f"right after another memory: {first_difference(got, want)}"
-        raise Broken(shown, known("state.kept"), last=True)
+    must_be_near(got, want, "right after another memory", known("state.kept"), last=True)
 
 
 def _queries_apart(layer: Layer) -> None:
@@ -86,17 +80,11 @@ def _any_order(layer: Layer) -> None:
 def _any_memory(layer: Layer) -> None:
     "The memory may be shorter and longer, and each token of it reaches every output."
     over = layer.over_memory
-    right = layer.parts and layer.diagnosis.unrotated == ()
     for n in layer.lengths(layer.n - 2, layer.n, LONG[0]):
         x = over.draw(2, n)
         must_be_vectors(over, x, over(x))
         if n > layer.n_k:
             _must_reach(measured_reach(replace(over, n=over.contract.usual(n))))
-        if right:
-            trace = trace_of(layer, layer.draw(2), n)
-            if compare_with_own_weights(trace, layer.n_heads, False, most=0) != ():
-                shown = f"{n} tokens of memory: the context is not that of its own weights"
-                raise Broken(shown, known("length.long", few=layer.n_k, many=n))
 
 
 def _must_reach(reach: Tensor) -> None:
@@ -134,20 +122,16 @@ _CROSS = (
     Relation("a token of x moves its own output alone", _queries_apart),
     Relation("the order of the memory's tokens does not matter", _any_order),
     Relation("the memory may be shorter and longer", _any_memory),
-    Relation("nothing is kept from memory to memory", _of_memory(must_forget)),
     Relation("memories of a batch do not mix", _of_memory(must_not_mix)),
     Relation(
         "what its masks hide of the memory has no influence",
         _of_memory(must_hide_padding),
         no_module,
     ),
-    Relation(
-        "gradients reach the memory", _gradients_reach, asked=lambda layer: layer.contract.gradients
-    ),
+    Relation("gradients reach the memory", _gradients_reach, differentiates=True),
     Relation(
         "the memory is not modified, and need not be contiguous", _of_memory(untouched_anyhow)
     ),
-    Relation("large memories give finite values and gradients", _of_memory(must_stay_finite)),
 )
 
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from attention_checks.examine import Broken, first_line
-from attention_checks.numbers import first_difference, nearly
+from attention_checks.examine import Broken
+from attention_checks.numbers import must_be_near, must_run
 from attention_checks.pipeline import Bug
 
 _Call = Callable[..., Tensor]
@@ -24,10 +24,7 @@ def must_give(
     bug: Callable[[], Bug],  # what is wrong if it raises, or gives another shape
 ) -> Tensor:  # the output
     "Raise Broken unless the output has the expected shape."
-    try:
-        out = f(*inputs)
-    except Exception as e:
-        raise Broken(f"{shown}: it raised {first_line(e, 150)}", bug()) from None
+    out = must_run(lambda: f(*inputs), shown, bug)
     if tuple(out.shape) != tuple(shape):
         raise Broken(f"{shown}: it gives shape {tuple(out.shape)}, expected {shape}", bug())
     return out
@@ -39,21 +36,12 @@ def must_not_mix_along(
     axis: int,  # of inputs and output, with at least two entries
     name: str,  # of one entry, such as "head"
     bug: Callable[[], Bug],  # what is wrong if entries mix
-    alone: bool = False,  # try also that each entry comes out alone as with the others?
 ) -> None:
-    "Raise Broken if an entry of an axis changes the output of another."
+    "Raise Broken if an entry of an axis comes out alone as another than with the others."
     together = f(*inputs)
-    for i in range(inputs[0].shape[axis] if alone else 0):
+    for i in range(inputs[0].shape[axis]):
         got, want = f(*(t.narrow(axis, i, 1) for t in inputs)), together.narrow(axis, i, 1)
-        if not nearly(got, want, equal_nan=True):
-            raise Broken(f"{name} {i} alone: {first_difference(got, want)}", bug())
-    changed = [t.clone() for t in inputs]
-    for t in changed:
-        t.select(axis, 1).mul_(-2).add_(1)
-    before, after = together.select(axis, 0), f(*changed).select(axis, 0)
-    if not nearly(after, before, equal_nan=True):
-        shown = f"changing {name} 1 changes {name} 0"
-        raise Broken(f"{shown}: {first_difference(after, before)}", bug())
+        must_be_near(got, want, f"{name} {i} alone", bug, equal_nan=True)
 
 
 class Leak(NamedTuple):

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 
 from attention_checks.catalogue import known
 from attention_checks.examine import Broken, NotChecked, attempt, first_line
-from attention_checks.numbers import first_difference, gradients_of, nearly
+from attention_checks.numbers import gradients_of, must_be_near
 from attention_checks.pipeline import Bug
 
 _Call = Callable[..., Tensor]
@@ -61,9 +61,8 @@ def must_hold_in_half(
             continue  # so it is with 32 bits: other relations tell
         if not got.isfinite().all():
             raise Broken(f"{dtype}: the output is NaN or infinite", known(codes[0], dtype=dtype))
-        if not nearly(got.float(), want.float(), atol):
-            shown = first_difference(got.float(), want.float(), atol)
-            raise Broken(f"{dtype}: {shown}", known(codes[1], dtype=dtype))
+        loses = known(codes[1], dtype=dtype)
+        must_be_near(got.float(), want.float(), f"{dtype}", loses, atol)
 
 
 def run_in_half(

@@ -13,7 +13,7 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.catalogue.positions import ALIBI, WAYS, rotary_bugs, turn_pairs
 from attention_checks.examine import Broken, NotChecked, first_line, outcome
-from attention_checks.numbers import first_difference, must_be_tensor, nearly
+from attention_checks.numbers import first_difference, must_be_near, must_be_tensor
 from attention_checks.pipeline import Bug, Step, Work, run
 from attention_checks.properties import Properties, Relation, listed, must_agree
 from attention_checks.properties.gradients import right_gradients
@@ -147,10 +147,8 @@ def _far(r: _Rotation) -> None:
         got = r(x, positions)
     except Exception as e:
         raise NotChecked(f"positions up to 4099: it raises {first_line(e)}") from None
-    want = r.reference(x, positions)
-    if not nearly(got, want, 1e-2):
-        shown = f"vectors at positions {positions.tolist()}: {first_difference(got, want, 1e-2)}"
-        raise Broken(shown, known("rotary.far"))
+    shown = f"vectors at positions {positions.tolist()}"
+    must_be_near(got, r.reference(x, positions), shown, known("rotary.far"), 1e-2)
 
 
 def _half(r: _Rotation) -> None:
@@ -240,17 +238,14 @@ def _is_alibi(b: _Bias) -> None:
     "Raise Broken unless it is slope times distance."
     for n_q, n_k in ((2, 2), (5, 5), (3, 7)):
         got, want = b(n_q, n_k), alibi_bias(b.n_heads, n_q, n_k)
-        if not nearly(got, want, 1e-5):
-            shown = f"{n_q} queries, {n_k} keys: {first_difference(got, want, 1e-5)}"
-            raise Broken(shown, known("alibi.unknown"))
+        must_be_near(got, want, f"{n_q} queries, {n_k} keys", known("alibi.unknown"), 1e-5)
 
 
 def _by_distance(b: _Bias) -> None:
     "Raise Broken if it depends on more than the distance."
     now, before = b(7, 7)[:, 1:, 1:], b(7, 7)[:, :-1, :-1]
-    if not nearly(now, before, 1e-5):
-        shown = f"7 tokens, and each one further on: {first_difference(now, before, 1e-5)}"
-        raise Broken(shown, known("alibi.absolute"))
+    shown = "7 tokens, and each one further on"
+    must_be_near(now, before, shown, known("alibi.absolute"), 1e-5)
 
 
 def _undeclared(b: _Bias) -> str:

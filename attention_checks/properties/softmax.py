@@ -16,7 +16,15 @@ from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import APPLIED, UNASKED, WRONG
 from attention_checks.catalogue.softmax import WEIGHTS, name_added, name_rounded, softmax_bugs
 from attention_checks.examine import Broken, NotChecked, attempt, first_line, outcome
-from attention_checks.numbers import first_difference, must_be_tensor, nearly, numbers_of, some_mask
+from attention_checks.numbers import (
+    first_difference,
+    must_be_near,
+    must_be_tensor,
+    must_run,
+    nearly,
+    numbers_of,
+    some_mask,
+)
 from attention_checks.pipeline import STAGES, Bug, Step, Work, tolerance_factor
 from attention_checks.properties import Properties, Relation, listed, must_agree
 from attention_checks.properties.gradients import right_gradients
@@ -152,9 +160,7 @@ class _Softmax:
         "Raise Broken unless these weights are right; if ordinary ones are not, nothing follows."
         if not self.sound:
             return
-        got, want = self(*inputs), masked_softmax(*inputs)
-        if not nearly(got, want, atol):
-            raise Broken(f"{shown}: {first_difference(got, want, atol)}", known(code))
+        must_be_near(self(*inputs), masked_softmax(*inputs), shown, known(code), atol)
 
 
 def _runs(s: _Softmax) -> None:
@@ -177,9 +183,8 @@ def _agrees(s: _Softmax) -> None:
         if not got.isfinite().all():  # all else would be a guess
             shown = f"{inputs}: {first_difference(got, want, 1e-5)}"
             raise Broken(shown, known("values.nan"), symptom=True, last=True)
-        if not nearly(got, want, 1e-5):
-            shown = f"{inputs}: {first_difference(got, want, 1e-5)}"
-            raise Broken(shown, known("mask.unknown" if s.masked else "softmax.unknown"))
+        unknown = known("mask.unknown" if s.masked else "softmax.unknown")
+        must_be_near(got, want, f"{inputs}", unknown, 1e-5)
 
 
 def _sums(s: _Softmax) -> None:
@@ -266,9 +271,8 @@ def _forbidden(s: _Softmax) -> None:
     before = s(scores, mask)
     for number in (100.0, 1e4, -1e4):
         got = s(scores.masked_fill(~mask, number), mask)
-        if not nearly(got, before, 1e-5):
-            shown = f"masked scores of {number:g}: {first_difference(got, before, 1e-5)}"
-            raise Broken(shown, known("mask.influence"), symptom=not s.sound)
+        shown, bug = f"masked scores of {number:g}", known("mask.influence")
+        must_be_near(got, before, shown, bug, 1e-5, symptom=not s.sound)
 
 
 def _broadcast(s: _Softmax) -> None:
@@ -279,13 +283,7 @@ def _broadcast(s: _Softmax) -> None:
         mask = torch.rand(shape, generator=rng) < 0.6
         mask[..., 0] = True
         shown = f"a mask of shape {shape} for scores {tuple(scores.shape)}"
-        try:
-            s(scores, mask)
-        except Broken:
-            raise
-        except Exception as e:
-            shown = f"{shown}: it raised {first_line(e, 100)}"
-            raise Broken(shown, known("mask.broadcast")) from None
+        must_run(lambda: s(scores, mask), shown, lambda: known("mask.broadcast"))
         s.must_be_right(_Inputs(scores, mask), shown, "mask.axis", 1e-5)
 
 

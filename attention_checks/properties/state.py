@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.examine import Broken, NotChecked, first_line
-from attention_checks.numbers import first_difference, nearly
+from attention_checks.numbers import first_difference, must_be_near
 from attention_checks.subjects import Tried
 
 _Call = Callable[..., Tensor]
@@ -59,8 +59,7 @@ def must_not_mind_strides(f: _Call, *inputs: Tensor) -> None:
                 raise NotChecked(why) from None
             shown = f"{how}: it raised {first_line(e, 150)}"
             raise Broken(shown, known("memory.contiguous")) from None
-        if not nearly(got, want, equal_nan=True):
-            raise Broken(f"{how}: {first_difference(got, want)}", known("memory.strides"))
+        must_be_near(got, want, how, known("memory.strides"), equal_nan=True)
 
 
 def must_leave_alone(f: _Call, inputs: Mapping[str, Tensor]) -> None:
@@ -100,5 +99,4 @@ def _seeded(f: Callable[[], Tensor]) -> Tensor:
 
 def _must_be_same(got: Tensor, first: Tensor, call: str, code: str) -> None:
     "Raise Broken unless another call gave what the first one did."
-    if not nearly(got, first, 1e-6, equal_nan=True):
-        raise Broken(f"called {call}: {first_difference(got, first, 1e-6)}", known(code), last=True)
+    must_be_near(got, first, f"called {call}", known(code), 1e-6, equal_nan=True, last=True)

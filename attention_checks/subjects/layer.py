@@ -47,11 +47,6 @@ class Declared:
     only_attention: bool = False  # True: no residual, nothing after the output projection
     contract: Contract = Contract()
 
-    @property
-    def declared_window(self) -> int | None:
-        "How many tokens a token sees, itself and those before it, as declared."
-        return self.contract.window
-
 
 @dataclass(frozen=True)
 class Observed:
@@ -299,8 +294,8 @@ def _tokens(contract: Contract, causal: bool, window: tuple[str, int] | None) ->
 
 def _window(given: Any, declared: Declared) -> tuple[str, int] | None:
     "How many tokens a token may attend to, with the name of what says so."
-    if declared.declared_window:
-        return "window", declared.declared_window
+    if declared.contract.window:
+        return "window", declared.contract.window
     sizes = settings_of(given, "window")
     return next(((name, size) for name, size in sizes if type(size) is int), None)
 

@@ -18,7 +18,7 @@ from attention_checks.catalogue.local_attention import Reach
 from attention_checks.conventions import biased_role
 from attention_checks.pipeline import Bug
 from attention_checks.spec import Contract
-from attention_checks.trace.own_stages import own_gate, kept_by, own_stages, rotations_in, tables_of
+from attention_checks.trace.own_stages import kept_by, own_gate, own_stages, rotations_in, tables_of
 from attention_checks.trace.roles import ASKED, Parts, find_projections, sources, unrecognised_in
 from attention_checks.trace.watching import OneCall, as_float, as_rows, handing, used_of, watch
 
@@ -124,9 +124,7 @@ def trace_layer(
         out=out,
         projections=ways[0][1],
         others=ways[1:],
-        **_end(parts, named, ins, outs, x),
-        bias=_bias(layer, "out"),
-        end_bias=_end_bias(layer, named),
+        **_end(layer, parts, named, ins, outs, x),
         calls=_calls(parts, outs, used) | dict.fromkeys(read, 1),
         names=named,
         unrecognised=unrecognised_in(layer, _told(layer, parts, contract), read),
@@ -158,19 +156,22 @@ def _parts_of(
 
 
 def _end(
+    layer: nn.Module,
     parts: Parts,
     named: dict[str, list[str]],
     ins: Mapping[str, Any],
     outs: Mapping[str, Any],
     x: Tensor,
 ) -> dict[str, Any]:
-    "What went into the output projection and came out of it, and those that were not called."
+    "What went into the output projection, came out of it and is added; those not called."
     silent = [n for n in named.get("out", []) if n in parts.names and n not in ins]
     return {
         "context": _at_the_end(named, ins, x),
         "projected": _at_the_end(named, outs, x),
         "unfired": {name: parts.leaves[name] for name in silent},
         "matrices": {n: as_float(p) for n, (role, p) in parts.bare.items() if role == "out"},
+        "bias": _bias(layer, "out"),
+        "end_bias": _end_bias(layer, named),
     }
 
 
@@ -217,7 +218,7 @@ def _given(
         for name, role in parts.names.items()
     ]
     for name, (role, p) in parts.bare.items():
-        found += _by_matrix(inside.get(name.rpartition(".")[0], of), role, p, layer, name)
+        found += _by_matrix(inside.get(name.rpartition(".")[0], of), role, p, layer)
     for name in read:
         role = parts.names[name]
         found.append((role, _uncalled(of[role], parts.leaves[name], name)))
@@ -277,7 +278,7 @@ def _uncalled(x: Tensor, m: nn.Module, name: str) -> _Options:
         return options
 
 
-def _times(x: Tensor, p: Tensor, layer: nn.Module, name: str, bias: Tensor | None) -> _Options:
+def _times(x: Tensor, p: Tensor, bias: Tensor | None) -> _Options:
     "The input times a bare parameter; for a square one both x @ W and x @ W.T are correct."
     d, products, p = x.shape[-1], [], as_float(p)
     with torch.no_grad():
@@ -290,15 +291,15 @@ def _times(x: Tensor, p: Tensor, layer: nn.Module, name: str, bias: Tensor | Non
 
 
 def _by_matrix(
-    of: Mapping[str, Tensor], role: str, p: Tensor, layer: nn.Module, name: str
+    of: Mapping[str, Tensor], role: str, p: Tensor, layer: nn.Module
 ) -> list[tuple[str, _Options]]:
     "What a bare parameter gives; of a fused one that reads two inputs, part by part."
     if role == "out":
         return []
     if role != "qkv" or of["q"] is of["k"]:
-        return [(role, _times(of[role], p, layer, name, _bias(layer, role)))]
+        return [(role, _times(of[role], p, _bias(layer, role)))]
     return [
-        (r, [("", t.chunk(3, -1)[i]) for _, t in _times(of[r], p, layer, name, None)])
+        (r, [("", t.chunk(3, -1)[i]) for _, t in _times(of[r], p, None)])
         for i, r in enumerate("qkv")
     ]
 

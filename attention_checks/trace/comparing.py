@@ -210,7 +210,7 @@ def fitted_scale(
 ) -> Bug | None:  # None: no factor gives it
     "Find the one wrong factor of the scores that gives the numbers that were seen."
     right = float(case.work.scale)
-    scale, _ = nearest_number(case, lambda s: (case.work._replace(scale=s), ()), 0.0, 4 * right)
+    scale = nearest_number(case, lambda s: (case.work._replace(scale=s), ()), 0.0, 4 * right)
     made = run(case.work._replace(scale=scale), stages=case.stages)
     wrong = not math.isclose(scale, right, rel_tol=1e-3)
     if made is not None and wrong and nearly(made.out, case.seen, 1e-4):

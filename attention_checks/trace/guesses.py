@@ -50,7 +50,6 @@ def named_choices(
 
 
 def owners_of(
-    layer: nn.Module,  # any layer
     unrecognised: Iterable[str],  # names of what is no projection
     told: Iterable[str],  # names of projections
 ) -> list[str]:  # each once; of a network of several parts the name of the network
@@ -137,10 +136,9 @@ def as_keywords(
 
 def joined_choices(
     several: Iterable[list[Choices]],  # of each part
-    most: int = 24,  # how many are tried
 ) -> Iterator[Choices]:
     "Every way to declare several parts at once, or some of them; nothing is declared twice."
-    for chosen in islice(product(*([*some, {}] for some in several)), most):
+    for chosen in islice(product(*([*some, {}] for some in several)), 24):
         together: Choices = {}
         for key, value in (pair for choices in chosen for pair in choices.items()):
             known = together.setdefault(key, value)

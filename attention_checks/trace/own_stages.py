@@ -32,7 +32,7 @@ from attention_checks.catalogue.grouped_heads import (
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.examine import Misused
 from attention_checks.numbers import gradients_of
-from attention_checks.pipeline import Bug, Step
+from attention_checks.pipeline import Bug, Step, adding
 from attention_checks.spec import Contract
 from attention_checks.trace.watching import OneCall, as_float, as_rows, part_of, watch
 from attention_nb.multi_head_attention import merge_heads, split_heads
@@ -110,10 +110,8 @@ def _own_mixing(layer: nn.Module, field: str, name: str) -> list[Step]:
     "How heads are mixed: by a layer of width h, or by a matrix, which may be used transposed."
     part = part_of(layer, name, f"mixing[{field!r}]")
     matrix = as_float(getattr(part, "weight", part)).squeeze()
-    bias = as_float(getattr(part, "bias", None))
-    return mixing_heads(
-        field, [matrix] if isinstance(part, nn.Module) else [matrix, matrix.T], bias
-    )
+    matrices = [matrix] if isinstance(part, nn.Module) else [matrix, matrix.T]
+    return mixing_heads(field, matrices, as_float(getattr(part, "bias", None)))
 
 
 def _beside(
@@ -147,7 +145,7 @@ def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) ->
     part, n = part_of(layer, declared, "bias"), x.shape[1]
     read = part if isinstance(part, Tensor) else _given_once(part, lambda: call(layer, x))
     biases = (_per_head(each, n) for each in _read_as_bias(layer, x, call, part, read))
-    if found := [(_adding(bias), BIAS) for bias in biases if bias is not None]:
+    if found := [(adding(bias), BIAS) for bias in biases if bias is not None]:
         return found
     got = getattr(part if read is None else read, "shape", None)
     wanted = (
@@ -171,11 +169,6 @@ def _read_as_bias(
     yield from found
     if bare and part.ndim == 2 and not any(_per_head(each, n) is not None for each in found):
         yield _by_distance(part, n, lambda: call(layer, x))
-
-
-def _adding(bias: Tensor) -> Step:
-    "Add a bias to the scores."
-    return lambda work: work._replace(bias=work.bias + bias)
 
 
 def _tables(layer: nn.Module, read: Any, n: int) -> Iterator[Tensor]:
@@ -346,9 +339,8 @@ def rotations_in(seen: list[list[Tensor]]) -> list[Tensor]:
         for a, b in zip(some, some[1:])
         if a.shape == b.shape and a.is_floating_point() and b.is_floating_point()
     ]
-    found = [torch.complex(a.float(), b.float()) for a, b in pairs] + [
-        t for some in seen for t in some if t.is_complex()
-    ]
+    found = [torch.complex(a.float(), b.float()) for a, b in pairs]
+    found += [t for some in seen for t in some if t.is_complex()]
     once = [_once(z.flatten(0, -3)[0] if z.ndim > 2 else z) for z in found if _rotates(z)]
     return [z for i, z in enumerate(once) if not any(torch.equal(z, other) for other in once[:i])]
 
@@ -361,13 +353,9 @@ def _rotates(z: Tensor) -> bool:
 
 def _once(z: Tensor) -> Tensor:
     "One number for each pair: tables hold them twice, as halves or as neighbours."
-    half = z.shape[-1] // 2
-    if z.shape[-1] % 2 == 0 and half:
-        return (
-            z[:, :half]
-            if z[:, :half].equal(z[:, half:])
-            else z[:, ::2]
-            if z[:, ::2].equal(z[:, 1::2])
-            else z
-        )
+    half, odd = divmod(z.shape[-1], 2)
+    if half and not odd:
+        for one, other in ((z[:, :half], z[:, half:]), (z[:, ::2], z[:, 1::2])):
+            if one.equal(other):
+                return one
     return z

@@ -23,7 +23,7 @@ from attention_checks.catalogue.layers import (
     splitting,
     untransposed,
 )
-from attention_checks.pipeline import STAGES, Bug, Step, work_of
+from attention_checks.pipeline import STAGES, Bug, Step, unchanged, work_of
 from attention_checks.search import Case
 from attention_checks.trace import Trace
 from attention_checks.trace.own_stages import with_own
@@ -189,7 +189,7 @@ def _starts_read(
     for seen, project, ends in _ends(trace):
         for reading in _readings(trace, h):
             last = {"merge": ORDERS[reading.order][1], "project": project}
-            stages = with_own({BEFORE_SHARE: lambda w: w, **split, **STAGES, **last}, trace.own)
+            stages = with_own({BEFORE_SHARE: unchanged, **split, **STAGES, **last}, trace.own)
             scale = trace.contract.scale_of(reading.q.shape[-1])
             work = work_of(reading.q, reading.k, reading.v, mask, scale, trace.x.shape[-1])
             case = Case(work, seen, stages=stages)
@@ -222,7 +222,7 @@ def _gated(trace: Trace) -> Iterator[Trace]:
 def _ends(trace: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:
     "What merged heads are compared with: the tensor, the step before it, and its bugs."
     if trace.context is not None or not trace.unfired and not trace.matrices:
-        yield trace.out if trace.context is None else trace.context, lambda work: work, ()
+        yield trace.out if trace.context is None else trace.context, unchanged, ()
         return
     for name, m in trace.unfired.items():
         w, b, never = as_float(m.weight), as_float(getattr(m, "bias", None)), _never(name, 0)

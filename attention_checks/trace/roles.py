@@ -233,11 +233,8 @@ def what_is_read(
             ) -> None:
                 for given, well in ((right[role], True), (wrong[role], False)):
                     rows = as_rows(args[0], given) if args else None
-                    found.extend(
-                        [(name, role, well)]
-                        if rows is not None and torch.equal(rows, given)
-                        else []
-                    )
+                    if rows is not None and torch.equal(rows, given):
+                        found.append((name, role, well))
 
             if role in ("q", "k", "v", "kv"):
                 hooks.callback(leaves[name].register_forward_pre_hook(note).remove)

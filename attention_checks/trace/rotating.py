@@ -13,7 +13,7 @@ from attention_checks.catalogue.grouped_heads import AFTER_SPLIT, GROUPS
 from attention_checks.catalogue.layers import LAYER, rotating
 from attention_checks.catalogue.self_attention import SCALE
 from attention_checks.fitting import fitted_cap
-from attention_checks.pipeline import Bug, Step
+from attention_checks.pipeline import Bug, Step, adding, unchanged
 from attention_checks.search import Case, explain
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import fitted_scale, more_fits, with_fill
@@ -50,12 +50,7 @@ def _penalties(h: int, n: int) -> Iterator[tuple[Step, list[Bug]]]:
     distance = torch.arange(n)[:, None] - torch.arange(n)
     for slopes in (alibi_slopes(h), 0.5 ** torch.arange(1, h + 1)):
         for far in (distance.abs(), distance):
-            yield _adding(-slopes[:, None, None] * far), []
-
-
-def _adding(bias: Tensor) -> Step:
-    "Add a bias to the scores."
-    return lambda work: work._replace(bias=work.bias + bias)
+            yield adding(-slopes[:, None, None] * far), []
 
 
 def _rotated_starts(
@@ -80,7 +75,7 @@ def _normed_last(case: Case) -> Iterator[Case]:
     norm, rotate = case.stages.get(AFTER_SPLIT), case.stages["rotate"]
     if norm is not None:
         both: Step = lambda work: norm(rotate(work))
-        yield case._replace(stages={**case.stages, AFTER_SPLIT: lambda work: work, "rotate": both})
+        yield case._replace(stages={**case.stages, AFTER_SPLIT: unchanged, "rotate": both})
 
 
 def agrees_with_rotation(

@@ -10,10 +10,10 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
+from attention_checks.diagnosis import examined
 from attention_checks.examine import Broken, NotChecked
 from attention_checks.properties import Relation, listed
 from attention_checks.subjects.layer import Declared, adapt
-from attention_checks.trace.diagnosis import examined
 from attention_nb.masks import causal_mask
 from tests.checks.made import Made
 

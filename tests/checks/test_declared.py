@@ -624,3 +624,51 @@ def test_what_a_declared_function_reads_needs_no_declaration(power, verdict):
     layer = Distances(power)
     declared = dict(n_heads=H, positions=True, bias=layer.far)
     assert report_of(check_self_attention, layer, D, **declared).verdict == verdict
+
+
+class PerHead(nn.Module):
+    "A norm with weights of its own for each head, over (b, n, h, d)."
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(H, D // H))
+
+    def forward(self, t):
+        return nn.functional.rms_norm(t, t.shape[-1:]) * self.weight
+
+
+class OneMatrix(nn.Module):
+    "Attention through one matrix, with a step of its own at the queries and at the end."
+
+    def __init__(self, end=lambda context: context, **parts):
+        super().__init__()
+        self.end, self.one, self.out_proj = end, nn.Linear(D, 3 * D), nn.Linear(D, D)
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def forward(self, x):
+        q, k, v = (split_heads(t, H) for t in self.one(x).chunk(3, -1))
+        if hasattr(self, "norm"):
+            q = self.norm(q.transpose(1, 2)).transpose(1, 2)
+        weights = (q @ k.mT * (D // H) ** -0.5).softmax(-1)
+        return self.out_proj(self.end(merge_heads(weights @ v)))
+
+
+TWO = {"value_scale": 0.5, "activation": "gelu"}
+
+
+@pytest.mark.parametrize(
+    "layer, more, codes",
+    [
+        (OneMatrix, {}, []),
+        (lambda: OneMatrix(norm=PerHead()), {"norms": {"q": "norm"}}, []),
+        (lambda: OneMatrix(lambda t: nn.functional.gelu(t / 2)), TWO, []),
+        (lambda: OneMatrix(lambda t: t / 2), TWO, ["choice.missing"]),
+    ],
+)
+def test_what_is_declared_of_one_matrix_and_of_two_choices_at_one_stage(layer, more, codes):
+    torch.manual_seed(0)
+    report = report_of(
+        check_self_attention, layer(), D, n_heads=H, roles=dict.fromkeys("qkv", "one"), **more
+    )
+    assert report.codes == codes and (codes or report.compared == "its own weights"), report

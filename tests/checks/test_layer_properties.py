@@ -538,9 +538,10 @@ def test_the_output_is_where_it_was_declared(returns):
 
 
 def test_gradients_that_were_not_promised_are_not_tried():
-    layer = adapt(Head(), Declared(d_model=12, contract=Contract(gradients=False)))
-    names = [row.name for row in TRAINING if row.asked(layer)]
-    assert len(names) == 3 and not any("gradient" in name for name in names)
+    name = "every parameter is registered and receives a gradient"
+    for promised in (True, False):
+        report = report_of(check_self_attention, Head(), 12, causal=True, gradients=promised)
+        assert (name in report.passed) is promised and "no two parameters are one" in report.passed
 
 
 OWN = "every token reaches"

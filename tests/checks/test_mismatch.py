@@ -5,11 +5,11 @@ import torch
 import torch.nn as nn
 
 from attention_checks import check_self_attention
+from attention_checks.diagnosis import examined
 from attention_checks.examine import Broken, NotChecked
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.spec import Contract
 from attention_checks.subjects.layer import Declared, adapt
-from attention_checks.trace.diagnosis import examined
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from attention_nb.softmax import softmax
 from tests.checks.finding import report_of

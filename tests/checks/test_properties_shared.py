@@ -40,7 +40,7 @@ def half(f):
 
 
 def unmixed(f):
-    must_not_mix_along(f, [X], 0, "sequence", lambda: known("batch.mixes"), alone=True)
+    must_not_mix_along(f, [X], 0, "sequence", lambda: known("batch.mixes"))
 
 
 def shaped(f):

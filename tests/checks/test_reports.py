@@ -35,7 +35,9 @@ def found(*errors, recognise=None, **settings):
     return report_of(examine, "check", properties, recognise, **settings)
 
 
-GUESS, SURE = Broken("y", "the order matters", symptom=True), Broken("z", "dropout is on")
+GUESS = Broken("y", Bug("", "the order matters"), symptom=True)
+SURE = Broken("z", Bug("", "dropout is on"))
+LAST = Broken("v", Bug("", "a cache"), last=True)
 UNKNOWN = Broken("x", Bug("x.unknown", "no bug known"), symptom=True)
 
 
@@ -45,7 +47,7 @@ UNKNOWN = Broken("x", Bug("x.unknown", "no bug known"), symptom=True)
         ((UNKNOWN,), ["x"], ["no bug known"]),
         ((UNKNOWN, GUESS), ["y", "x"], ["the order matters", "no bug known"]),
         ((UNKNOWN, GUESS, SURE), ["y", "z", "x"], ["the order matters", "dropout is on"]),
-        ((Broken("v", "a cache", last=True), SURE), ["v"], ["a cache"]),
+        ((LAST, SURE), ["v"], ["a cache"]),
     ],
 )
 def test_what_is_sure_comes_first_and_hides_what_is_unknown(errors, examples, bugs):

@@ -11,9 +11,9 @@ from attention_checks.catalogue.layers import (
     rotate_pairs,
     split_features_first,
 )
+from attention_checks.diagnosis import examined
 from attention_checks.subjects.layer import Declared, adapt
 from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
-from attention_checks.trace.diagnosis import examined
 from attention_checks.trace.rotating import agrees_with_rotation, name_rotation_bug
 from attention_nb.masks import causal_mask
 from attention_nb.multi_head_attention import merge_heads, split_heads

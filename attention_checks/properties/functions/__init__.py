@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Properties, listed
-from attention_checks.properties.functions.influence import INFLUENCE
 from attention_checks.properties.functions.lengths import LENGTHS
-from attention_checks.properties.functions.masking import HIDING
+from attention_checks.properties.functions.masking import HIDING, INFLUENCE
 from attention_checks.properties.functions.naming import recognise
 from attention_checks.properties.functions.numerics import NUMBERS
 from attention_checks.properties.functions.values import VALUES

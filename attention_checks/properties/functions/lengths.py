@@ -10,7 +10,7 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.catalogue.flash_attention import blocks
 from attention_checks.examine import Broken, NotChecked, attempt, first_line
-from attention_checks.numbers import first_difference, nearly, sizes_of
+from attention_checks.numbers import first_difference, must_be_near, must_run, nearly, sizes_of
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
 from attention_checks.properties.equivariance import must_give
@@ -34,9 +34,9 @@ def _single(subject: Subject) -> None:
             if t.ndim < min(ranks, default=0):
                 shown = f"{shown}: the returned weights have shape {tuple(t.shape)}"
                 raise Broken(shown, _size_bug(sizes))
-        if subject.sound and not nearly(got, want := subject.oracle(q, k, v)):
-            shown = f"{shown}: {first_difference(got, want)}"
-            raise Broken(shown, _size_bug(sizes), symptom=True)
+        if subject.sound:
+            want = subject.oracle(q, k, v)
+            must_be_near(got, want, shown, _size_bug(sizes), symptom=True)
 
 
 def _weights_at(subject: Subject, sizes: Sizes) -> list[Tensor]:
@@ -61,10 +61,7 @@ def _lengths(subject: Subject) -> None:
     for difference in differences:
         q, k, v = usual.longer(difference).draw()
         shown = f"{sizes_of(q=q, k=k, v=v)}, after other sizes"
-        try:
-            got = subject(q, k, v)
-        except Exception as e:
-            raise Broken(f"{shown}: it raised {first_line(e)}", known("length.one")) from None
+        got = must_run(lambda: subject(q, k, v), shown, lambda: known("length.one"))
         if subject.sound and not nearly(got, want := subject.oracle(q, k, v)):
             bugs = _long_bug(subject, got, q, k, v) if difference > 0 else ()
             raise Broken(f"{shown}: {first_difference(got, want)}", bugs or known("length.one"))
@@ -101,8 +98,6 @@ def _long_bug(subject: Subject, got: Tensor, q: Tensor, k: Tensor, v: Tensor) ->
     if band := attempt(lambda: measured_band(subject, *draw_many(subject)[:2])):
         return (band,)
     case = Case(subject.work(q, k, v), got, 1e-3)
-    if subject.reach and (bugs := explain([case], subject.bugs, 1)):
-        return bugs
     position = torch.arange(n).expand(q.shape[-2], n)
     for kept in range(1, n, 1 if n <= MANY else 32):
         if alike(subject.oracle(q, k, v, position < kept), got, 1e-3):

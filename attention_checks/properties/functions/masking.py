@@ -1,20 +1,68 @@
-"""Masks given to a function: what they forbid has no influence, whatever their shape."""
+"""What may influence what: the future does not, nor what a mask forbids, whatever its shape."""
 
 from __future__ import annotations
+
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.examine import Broken, NotChecked, attempt, first_line
-from attention_checks.numbers import first_difference, gradients_of, nearly, sizes_of
+from attention_checks.numbers import first_difference, gradients_of, must_be_near, nearly, sizes_of
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
+from attention_checks.properties.equivariance import first_leak
 from attention_checks.properties.functions.lengths import any_length, name_empty
+from attention_checks.properties.gradients import right_gradients
 from attention_checks.subjects.facts import MANY, Subject, draw_many
-from attention_checks.subjects.function import Sizes
+from attention_checks.subjects.function import SQUARE, Sizes
 from attention_checks.subjects.masks import PLAIN
 from attention_nb.masks import causal_mask
+
+
+def _no_future(subject: Subject) -> None:
+    "Change one key and value, with and without gradients: no earlier context may change."
+    lengths_declared = subject.contract.lengths is not None
+    sizes = subject.usual if subject.causal is True or lengths_declared else subject.at(SQUARE)
+    q, k, v = sizes.draw()
+    for grad in (False, True):
+        with torch.set_grad_enabled(grad):
+            run = partial(_context, subject, q)
+            if leak := first_leak(run, [k, v], (1.0, 1e3), run(k, v)):
+                code = "mask.leaks" if leak.factor == 1 else "mask.leaks_if_large"
+                mode = "" if grad else ", under no_grad"
+                how = f"changing key and value {leak.token} changes context {leak.output}"
+                raise Broken(f"n = {sizes.n_q}{mode}: {how}", known(code))
+
+
+def _context(subject: Subject, *qkv: Tensor) -> Tensor:
+    "Give the context of tensors that want a gradient where gradients are on."
+    wanted = torch.is_grad_enabled()
+    return subject(*(t.clone().requires_grad_(wanted) for t in qkv)).detach()
+
+
+def _gradients(subject: Subject) -> None:
+    "Compare gradients with those of the oracle."
+    reach = subject.reach
+    if reach and reach.window == 1 and not reach.sinks:
+        raise NotChecked("through a window of one, nothing depends on queries and keys")
+    right_gradients()(subject)
+
+
+INFLUENCE = (
+    Relation(
+        "the future cannot reach the past",
+        _no_future,
+        after=("finite",),
+        asked=lambda subject: bool(subject.causal),
+    ),
+    Relation(
+        "gradients are those of the oracle",
+        _gradients,
+        differentiates=True,
+    ),
+)
 
 
 def _masked(subject: Subject) -> None:
@@ -61,9 +109,8 @@ def _mask_shapes(subject: Subject) -> None:
         want = subject.oracle(q, k, v, mask)
         if shape == (n_q, n_k):
             sound = nearly(got, want)
-        elif sound and not nearly(got, want):
-            shown = f"a mask of shape {shape}: {first_difference(got, want)}"
-            raise Broken(shown, known("mask.axis"))
+        elif sound:
+            must_be_near(got, want, f"a mask of shape {shape}", known("mask.axis"))
 
 
 def _fits(subject: Subject, shape: tuple[int, ...], sizes: Sizes) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken
-from attention_checks.numbers import first_difference, nearly, sizes_of
+from attention_checks.numbers import must_be_near, sizes_of
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
 from attention_checks.properties.numerics import must_be_finite, must_hold_in_half
@@ -25,17 +26,15 @@ def _large(subject: Subject) -> None:
     inputs, shown = {"q": q, "k": k, "v": v}, "scores up to ±10⁴"
     out = must_be_finite(subject, inputs, shown, lambda: _maximum_bug(subject))
     want = subject.oracle(q, k, v)
-    if subject.sound and not nearly(out, want, 1e-2):
-        raise Broken(f"{shown}: {first_difference(out, want, 1e-2)}", known("softmax.cut"))
     if subject.sound:
+        must_be_near(out, want, shown, known("softmax.cut"), 1e-2)
         _must_take_low_scores(subject, scale)
     n = subject.many[-1]
     for at in (n - 1, n // 2, 0) if subject.long else ():
         q, k, v = _peaked(subject, at)
         got, want = subject(q, k, v), subject.oracle(q, k, v)
-        if not nearly(got, want, 1e-2):
-            shown = f"{sizes_of(q=q, k=k, v=v)}, key {at} with a score of 10⁴"
-            raise Broken(f"{shown}: {first_difference(got, want, 1e-2)}", _cut(subject, got))
+        shown = f"{sizes_of(q=q, k=k, v=v)}, key {at} with a score of 10⁴"
+        must_be_near(got, want, shown, partial(_cut, subject, got), 1e-2)
 
 
 def _must_take_low_scores(subject: Subject, scale: float) -> None:
@@ -43,9 +42,8 @@ def _must_take_low_scores(subject: Subject, scale: float) -> None:
     q, k, v = subject.usual.draw()
     q[..., 0], k[..., 0] = 1, -2e4 / scale
     got, want = subject(q, k, v), subject.oracle(q, k, v)
-    if not nearly(got, want, 3e-2):
-        bug = known("mask.leaks_if_low") if subject.causal else _cut(subject, got)
-        raise Broken(f"all scores near -2 · 10⁴: {first_difference(got, want, 3e-2)}", bug)
+    bug = lambda: known("mask.leaks_if_low") if subject.causal else _cut(subject, got)
+    must_be_near(got, want, "all scores near -2 · 10⁴", bug, 3e-2)
 
 
 def _peaked(subject: Subject, at: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from attention_checks.diagnosis import examined
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Properties, Relation, listed
 from attention_checks.properties.layers.masking import MASKING
@@ -14,7 +15,6 @@ from attention_checks.properties.layers.packing import PACKED
 from attention_checks.properties.layers.running import CALLS, EDGES, RUNS
 from attention_checks.properties.layers.training import TRAINING
 from attention_checks.subjects.layer import Declared, Layer, adapt
-from attention_checks.trace.diagnosis import examined
 
 Recognise = Callable[[], tuple[Bug, ...] | None]  # names the bug by the layer's numbers
 

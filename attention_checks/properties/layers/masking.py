@@ -14,13 +14,8 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.catalogue.local_attention import Reach, name_band
 from attention_checks.catalogue.masks import AFTER, APPLIED
-from attention_checks.conventions import (
-    MASK,
-    MEMORY_MASKS,
-    hides_padding,
-    is_mask,
-    must_matter,
-)
+from attention_checks.conventions import MASK, MEMORY_MASKS, hides_padding, is_mask, must_matter
+from attention_checks.diagnosis import ignores_order, trace_of
 from attention_checks.examine import Broken, NotChecked, attempt, first_line
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.pipeline import Bug
@@ -44,7 +39,6 @@ from attention_checks.subjects.layer import SEQUENCES, Layer, no_module, normali
 from attention_checks.subjects.masks import MEANINGS, SHAPES, TRANSPOSED, Form, other_meaning
 from attention_checks.trace import Trace, trace_layer
 from attention_checks.trace.comparing import compare_with_own_weights
-from attention_checks.trace.diagnosis import ignores_order, trace_of
 from attention_checks.trace.readings import starts_of
 
 
@@ -96,7 +90,7 @@ def _why_leaks(layer: Layer, x: Tensor, other: Tensor, j: int, training: bool, a
 
 def _reaches(layer: Layer) -> str | None:
     "Every token has an influence on each output that may attend to it."
-    n, window = layer.n, layer.declared_window
+    n, window = layer.n, layer.contract.window
     if layer.contract.ahead:
         _must_be_band(layer)
         return None
@@ -123,7 +117,7 @@ def _reaches(layer: Layer) -> str | None:
 
 def _must_be_band(layer: Layer) -> None:
     "Raise Broken unless a token sees as far back and ahead as was declared."
-    window, ahead = layer.declared_window or 0, layer.contract.ahead or 0
+    window, ahead = layer.contract.window or 0, layer.contract.ahead or 0
     n = layer.long_n or layer.n
     declared = Reach(window, ahead=ahead, causal=False)
     right = declared.mask(n, n)
@@ -143,7 +137,7 @@ def _why_unseen(layer: Layer, reach: Tensor, missing: Tensor) -> Bug:
         return known("mask.not_itself")
     if not layer.causal and missing.equal(torch.ones_like(missing).triu(1)):
         return known("mask.causal_unsaid")
-    if layer.positions and not layer.declared_window:
+    if layer.positions and not layer.contract.window:
         raise NotChecked("it attends to a window")
     if layer.window and layer.causal and _is_window(layer, reach, seen):
         name, size = layer.window
@@ -200,8 +194,8 @@ def _longer(layer: Layer) -> str | None:
         i, j = (int(at) for at in leaks.nonzero()[0])
         shown = f"{n} tokens: changing token {j} moves output {i}"
         raise Broken(shown, known("length.future", first=i))
-    if layer.declared_window and layer.declared_window < n:
-        raise NotChecked(f"it attends to a window (window = {layer.declared_window})")
+    if layer.contract.window and layer.contract.window < n:
+        raise NotChecked(f"it attends to a window (window = {layer.contract.window})")
     _must_reach_all(layer, n, allowed, reach)
     if layer.contract.lengths is not None or n == LONG[0]:
         return None
@@ -580,7 +574,7 @@ def _unlike_alone(layer: Layer, name: str, way: _Way) -> str:
 
 def _ordered(layer: Layer) -> None:
     "Another order of the tokens gives the same outputs in that order, unless it knows positions."
-    window = layer.declared_window
+    window = layer.contract.window
     if layer.contract.ahead or window and window < layer.n:
         raise NotChecked("what a token sees depends on order: it attends to a window")
     free = bool(layer.observed.free)

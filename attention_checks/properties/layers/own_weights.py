@@ -8,6 +8,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.conventions import POSITIONS, settings_of
+from attention_checks.diagnosis import fewest_bugs, ignores_order, trace_of
 from attention_checks.examine import Broken, Misused, NotChecked, attempt
 from attention_checks.numbers import first_difference, leaves_of, nearly
 from attention_checks.pipeline import Bug
@@ -15,7 +16,6 @@ from attention_checks.properties import Relation
 from attention_checks.subjects.layer import SEQUENCES, Layer, no_module
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, named_end
-from attention_checks.trace.diagnosis import fewest_bugs, ignores_order, trace_of
 from attention_checks.trace.rotating import agrees_with_rotation
 from attention_checks.trace.watching import used_between
 

@@ -11,7 +11,13 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.conventions import MASK
 from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line, outcome
-from attention_checks.numbers import first_difference, must_be_tensor, nearly
+from attention_checks.numbers import (
+    first_difference,
+    must_be_near,
+    must_be_tensor,
+    must_run,
+    nearly,
+)
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
 from attention_checks.properties.equivariance import must_not_mix_along
@@ -215,9 +221,8 @@ def _repeats(layer: Layer) -> None:
         raise Broken(shown, _chance_or_state(layer, x), last=True)
     must_be_vectors(layer, x, first, ", without gradients")
     y = layer(x)
-    if not nearly(y.detach(), first, 1e-4):
-        shown = f"with and without gradients: {first_difference(y, first, 1e-4)}"
-        raise Broken(shown, known("mode.no_grad"))
+    shown = "with and without gradients"
+    must_be_near(y.detach(), first, shown, known("mode.no_grad"), 1e-4)
 
 
 def _chance_or_state(layer: Layer, x: Tensor) -> Bug:
@@ -251,21 +256,18 @@ def _short_then_long(layer: Layer, x: Tensor, want: Tensor) -> None:
     if not isinstance(layer.fresh, nn.Module):
         return
     short = next(iter(layer.lengths(layer.n - 3) or layer.contract.allowed), layer.n)
-    fresh, shown = deep_copy(layer.fresh), f"first n = {short}, then n = {layer.n}: "
+    fresh, shown = deep_copy(layer.fresh), f"first n = {short}, then n = {layer.n}"
     layer.call(fresh, layer.draw(SEQUENCES, short, seed=7))
-    try:
-        got = layer.first(fresh, x)
-    except Exception as e:
-        raise Broken(f"{shown}it raised {first_line(e)}", known("state.first_length")) from None
-    if not nearly(got, want):
-        raise Broken(f"{shown}{first_difference(got, want)}", known("state.first_length"))
+    kept = known("state.first_length")
+    got = must_run(lambda: layer.first(fresh, x), shown, lambda: kept)
+    must_be_near(got, want, shown, kept)
 
 
 def must_not_mix(layer: Layer) -> None:
     "Raise Broken if a sequence of a batch comes out other than alone."
     x = layer.draw()
     mixed = lambda: _mixed(layer, x)
-    broken = outcome(lambda: must_not_mix_along(layer, [x], 0, "sequence", mixed, alone=True))
+    broken = outcome(lambda: must_not_mix_along(layer, [x], 0, "sequence", mixed))
     if broken:  # if it attends over the batch, all else of tokens is a symptom
         over_batch = broken.bugs == (known("batch.axes"),)
         symptom = broken.symptom and not over_batch
@@ -289,14 +291,9 @@ def must_take_one(layer: Layer) -> None:
             continue
         x = layer.draw(b, n)
         bug, shape = known("length.breaks", what=what), f"x {tuple(x.shape)}"
-        try:
-            y = layer(x)
-        except Exception as e:
-            raise Broken(f"{shape}: it raised {first_line(e)}", bug) from None
+        y = must_run(lambda: layer(x), shape, lambda: bug)
         if y.shape[:2] != layer.output_shape(x) or y.ndim != 3:
             raise Broken(f"{shape}: it gives shape {tuple(y.shape)}", bug)
-        if not y.isfinite().all():
-            raise Broken(f"{shape}: NaN or infinity", bug, symptom=True)
 
 
 def must_stay_finite(layer: Layer) -> None:

@@ -242,7 +242,7 @@ TRAINING = (
         "every parameter is registered and receives a gradient",
         _trained,
         no_module,
-        asked=lambda layer: layer.contract.gradients,
+        differentiates=True,
     ),
     Relation("no two parameters are one", _untied, no_module),
     Relation("calls add nothing to the state dict", _adds_no_state, no_module),

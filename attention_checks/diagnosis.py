@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -14,10 +14,10 @@ from attention_checks.conventions import declared_scales
 from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line, tell_own
 from attention_checks.numbers import nearly
 from attention_checks.pipeline import Bug
+from attention_checks.spec import Contract
 from attention_checks.subjects.layer import SEQUENCES, Diagnosis, Layer, Observed, no_module
 from attention_checks.trace import Trace, trace_layer
 from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
-from attention_checks.spec import Contract
 from attention_checks.trace.guesses import (
     as_keywords,
     joined_choices,
@@ -141,9 +141,9 @@ def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str,
         return
     named = Contract(**choices).parts
     h, told = layer.n_heads or 0, [name for names in trace.names.values() for name in names]
-    owners = owners_of(layer.module, trace.unrecognised, told)
+    owners = owners_of(trace.unrecognised, told)
     found = [
-        [_beside(said, each) for each in possible_choices(layer.module, name, h, trace.inner)]
+        [_undeclared(said, each) for each in possible_choices(layer.module, name, h, trace.inner)]
         for name in owners
         if name not in named
     ]
@@ -153,16 +153,9 @@ def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str,
             yield more, only and i == 0 and "gate" not in more  # one may have any function
 
 
-def _beside(said: Contract, choices: dict[str, Any]) -> dict[str, Any]:
-    "Choices but for those that were declared; what was declared of some roles stays."
-    more = {}
-    for key, value in choices.items():
-        known = getattr(said, key)
-        if not known:
-            more[key] = value
-        elif isinstance(known, Mapping) and not known.keys() & value.keys():
-            more[key] = {**known, **value}
-    return more
+def _undeclared(said: Contract, choices: dict[str, Any]) -> dict[str, Any]:
+    "Choices but for those that were declared."
+    return {key: value for key, value in choices.items() if not getattr(said, key)}
 
 
 def fewest_bugs(
@@ -233,16 +226,16 @@ def _bugs_of_window(layer: Layer, agrees: Callable[[int | None], bool], long: bo
     for seen in (size, size + 1, size - 1):
         if seen and agrees(seen):
             # some settings count only the tokens before
-            meant = layer.positions and not layer.declared_window
+            meant = layer.positions and not layer.contract.window
             if seen == size or meant:
                 return ()
             return (known("window.size", name=name, size=size, seen=seen),)
     if not agrees(None):
-        sizes = range(1, 2 * size + 1) if layer.declared_window else ()
+        sizes = range(1, 2 * size + 1) if layer.contract.window else ()
         found = next((n for n in sizes if agrees(n)), 0)
         return (known("window.size", name=name, size=size, seen=found),) if found else None
     # no window: a setting that was not declared is for another thing
-    return (known("window.ignored"),) if layer.declared_window else ()
+    return (known("window.ignored"),) if layer.contract.window else ()
 
 
 def ignores_order(layer: Layer) -> bool:
@@ -277,6 +270,6 @@ def _bugs_in_long(layer: Layer) -> Bugs:
         return not ignores_order(layer) and agrees_with_rotation(trace, heads, causal, window=size)
 
     bugs = _bugs_of_window(layer, agrees, long=True)
-    if bugs is None and layer.declared_window:
+    if bugs is None and layer.contract.window:
         return None
     return bugs or ()  # a window that only a setting tells may be of another kind
