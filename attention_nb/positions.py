@@ -219,8 +219,7 @@ def rotate(
         x with each pair rotated, its shape and type
     """
     angles = _expect_angles(x, angles, interleaved)
-    wide = torch.promote_types(at_least_float32(angles).dtype, x.dtype)
-    return _rotated(x, angles.to(wide), interleaved)
+    return _rotated(x, at_least_float32(angles), interleaved)
 
 
 def _rotated(x: Tensor, angles: Tensor, interleaved: bool) -> Tensor:
