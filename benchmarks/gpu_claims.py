@@ -1,13 +1,13 @@
 """What the chapter on GPU kernels says of tiles, masks and order, measured on the GPU that is here.
 
 Each claim is one change of the forward kernel, with tiles of a given size: nothing is tried out, so
-nothing else differs.
+nothing else differs. With fewer than 16 heads a launch takes longer than the kernel.
 """
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import torch
 import triton
@@ -36,19 +36,6 @@ def first_block_first(CAUSAL: tl.constexpr, BLOCK_Q: tl.constexpr):  # type: ign
     return tl.program_id(1).to(tl.int64), tl.program_id(0) * BLOCK_Q
 
 
-@contextmanager
-def swapped(**kernels: Any) -> Iterator[None]:
-    "Let the chapter's module have other functions for a while."
-    before = {name: getattr(gpu_kernels, name) for name in kernels}
-    try:
-        for name, kernel in kernels.items():
-            setattr(gpu_kernels, name, kernel)
-        yield
-    finally:
-        for name, kernel in before.items():
-            setattr(gpu_kernels, name, kernel)
-
-
 def forward(
     heads: int, causal: bool, tile: tuple[int, int] = TILE, **other: Callable[..., Any]
 ) -> Run:
@@ -65,7 +52,7 @@ def forward(
     run = timed(attend, qkv, causal, backward=False, repeats=20)
 
     def swapped_run() -> object:
-        with swapped(**kernels):
+        with patch.multiple(gpu_kernels, **kernels):
             return run()
 
     return swapped_run
@@ -78,10 +65,8 @@ def claims() -> Iterator[tuple[str, int, dict[str, Run]]]:
         128,
         {str(n): forward(128, False, (n, 64)) for n in (16, 32, 64, 128)},
     )
-    for heads in (1, 128):
-        runs = {"all": forward(heads, False), "causal": forward(heads, True)}
-        yield "causal skipping", heads, runs
-    for heads in (4, 8, 16, 32, 128):
+    yield "causal skipping", 128, {"all": forward(128, False), "causal": forward(128, True)}
+    for heads in (16, 32, 128):
         runs = {
             "last": forward(heads, True),
             "first": forward(heads, True, _block=first_block_first),
