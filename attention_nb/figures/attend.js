@@ -43,7 +43,8 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     });
     return set(mark, {}, el("span", {}, name), el("span", { class: "how" }, how));
   });
-  const play = player({ at: () => step, last: () => LAST, go, ms: () => (step < WEIGHTS ? 1500 : 2600) });
+  const ms = () => (step < WEIGHTS ? 1500 : 2600);
+  const play = player({ at: () => step, last: () => LAST, go, ms });
   const rail = el("div", { class: "row rail", ...labelled("The steps") }, play.node, ...marks);
   const own = el("input", { type: "text", size: 24, maxlength: 120,
     placeholder: "or type a sentence", "aria-label": "A sentence of your own", ...keep });

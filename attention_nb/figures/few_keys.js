@@ -2,7 +2,7 @@
 // weights of these alone. Last, how much of the full weight each query keeps.
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, sum, softmax, number, percent } = stage;
-  const { said, say, slider, choices, player, byItself, more, expose } = stage;
+  const { said, say, slider, choices, player, byItself, more, legendOf, wash, expose } = stage;
   const { tokens, scores, ways, block, sizes } = data;
   const n = tokens.length, queries = scores.length, first = n - queries;
   const all = [...tokens.keys()];
@@ -203,16 +203,12 @@ function draw(stage) {
   const dot = (fill) => el("span", { style: "width: 7px; height: 7px; border-radius: 50%; "
     + `border: 1.5px solid currentColor; background: ${fill}` });
   const patch = (style) => el("span", { style: `width: 12px; height: 10px; ${style}` });
-  const box = (hue) => patch(`border: 2px solid var(--${hue}); border-radius: 3px; `
-    + `background: color-mix(in srgb, var(--${hue}) 25%, transparent)`);
-  const key = (mark, words) => el("span", {
-    style: "display: inline-flex; gap: 5px; align-items: center" }, mark, words);
-  const legend = el("div", {
-    style: "display: flex; flex-wrap: wrap; gap: 2px 0.9rem; font-size: 13px" },
-  key(box("q"), "query"), key(box("k"), "kept key"),
-  key(dot("currentColor"), "score of a key"), key(dot("transparent"), "score not computed"),
-  key(patch("background: var(--w)"), "weight"),
-  key(patch("border: 1.5px dashed var(--rose)"), "full weight that is lost"));
+  const box = (hue) =>
+    patch(`border: 2px solid var(--${hue}); border-radius: 3px; background: ${wash(hue, 25)}`);
+  const legend = legendOf([box("q"), "query"], [box("k"), "kept key"],
+    [dot("currentColor"), "score of a key"], [dot("transparent"), "score not computed"],
+    [patch("background: var(--w)"), "weight"],
+    [patch("border: 1.5px dashed var(--rose)"), "full weight that is lost"]);
   set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em; margin-top: 0.3rem` });
   set(ofWay, { style: "margin-top: 0" });
   view.append(ofWay, el("div", { class: "row steered" }, play.node, range), root, legend, said,

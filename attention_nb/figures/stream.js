@@ -23,7 +23,8 @@ function draw(stage) {
     return { length: svg("rect", { x, width }), gradient: svg("rect", { x, width, y: under }) };
   }
   const soft = "font-size: 12px; fill: var(--soft)";
-  const numberOf = (i) => text({ x: inside(left + (i - 0.5) * unit), y: base + 14, style: soft }, i);
+  const numberOf = (i) =>
+    text({ x: inside(left + (i - 0.5) * unit), y: base + 14, style: soft }, i);
   const inside = (x) => Math.max(9, Math.min(full - 9, x));
   const pictureOf = (name, ...nodes) => svg("svg", {
     width: full,

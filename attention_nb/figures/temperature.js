@@ -47,8 +47,8 @@ function draw(stage) {
     return row.findIndex((x) => (left -= x) < 0);
   }
 
-  // ---- A row for each token: its name, and a bar that ends with its probability and with how often
-  // it was drawn; below the bar, thin: the probability at temperature 1, and what was drawn ----
+  // ---- A row for each token: its name, and a bar that ends with its probability and with how
+  // often it was drawn; below the bar, thin: the probability at temperature 1, and the draws ----
   const text = "font-size: 13px; line-height: 15px; white-space: nowrap";
   const right = `${text}; text-align: right`;
   const soft = `${text}; color: var(--soft)`;
