@@ -15,12 +15,14 @@ function setStyle(own, key, value) {
   own[hyphenated(key)] = value;
   return true;
 }
+const getStyle = (own, key) =>
+  (key === "setProperty" ? setStyle.bind(null, own) : own[hyphenated(key)]);
 
 class Element {
   constructor(tag, space) {
     const parts = { attributes: new Map(), childNodes: [], own: {}, parentElement: null };
     Object.assign(this, { tag, space, ...parts });
-    this.style = new Proxy(this.own, { set: setStyle });
+    this.style = new Proxy(this.own, { set: setStyle, get: getStyle });
   }
   setAttribute(key, value) {
     if (key === "style") for (const old of Object.keys(this.own)) delete this.own[old];

@@ -237,7 +237,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   const row = (...nodes) => el("div", { class: "row" }, ...nodes);
   const parts = row(attention, feedForward);
   for (const { children } of [one, other]) {
-    set(children[1], { style: `width: ${wide ? 7 : 4}rem` });
+    children[1].style.width = `${wide ? 7 : 4}rem`;
   }
   const chosen = row(one, other);
   if (wide) {

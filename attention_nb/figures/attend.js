@@ -502,7 +502,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   function bendTo(p, old, now) {  // how far it has come
     const [[x0, y0], [x, y]] = [p.at(old), p.at(now)];
     const d = `M${x0} ${y0}Q${Math.max(x0, x) + 12} ${Math.min(y0, y)} ${x} ${y}`;
-    p.root.append(svg("path", { d, fill: "none", stroke: "var(--accent)", "stroke-width": 2,
+    p.root.append(svg("path", { d, fill: "none", stroke: "var(--control)", "stroke-width": 2,
       "stroke-dasharray": "2 5", "stroke-linecap": "round", "aria-hidden": true }));
     trace([x0, y0], [x, y]);
   }

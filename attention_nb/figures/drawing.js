@@ -80,6 +80,7 @@ function stage(figure) {
     function tell(at) {
       shown.textContent = text(at);
       set(range, { "aria-valuetext": text(at) });
+      range.style.setProperty("--part", (at - range.min) / (range.max - range.min || 1));
     }
     node.move = (to, last = max) => {  // `last`: where it ends now, if that changes
       set(range, { max: last });

@@ -148,7 +148,7 @@ function draw(stage) {
       const y = 26 + step * i;
       const below = value < 0;
       const size = { y: y + 2, width: Math.max(1, long), height: step - 6, rx: 2 };
-      const edge = { stroke: i === next ? "var(--accent)" : "none", "stroke-width": 3 };
+      const edge = { stroke: i === next ? "var(--control)" : "none", "stroke-width": 3 };
       const look = { fill: `var(--${below ? "rose" : "neutral"})`, "fill-opacity": 0.6, ...edge };
       const words = { "text-anchor": below ? "end" : "start", style: "font-size: 13px" };
       return [text(10, y + step / 2 + 3, names[i], { ...middle, ...bold }),
@@ -238,7 +238,7 @@ function draw(stage) {
     { style: `font-weight: 600; ${fine}`, "text-anchor": "end" });
   const packet = svg("g", { "pointer-events": "none" });
   const dashed = { "stroke-dasharray": "3 4" };
-  const tinted = { stroke: "var(--accent)", "stroke-opacity": 0.6 };
+  const tinted = { stroke: "var(--control)", "stroke-opacity": 0.6 };
   const far = wide ? 346 : 207;
   const note = { style: "font-size: 12px; fill: var(--soft)" };
   root.append(
@@ -277,7 +277,7 @@ function draw(stage) {
     const cell = (value, i, j) => svg("rect", {
       x: -20 + width * j, y: -12 + height * i, width, height, ...tint(value, most) });
     const cells = out.flatMap((row, i) => row.map((value, j) => cell(value, i, j)));
-    const frame = svg("rect", { ...card, stroke: "var(--accent)", "stroke-width": 1.5 });
+    const frame = svg("rect", { ...card, stroke: "var(--control)", "stroke-width": 1.5 });
     packet.replaceChildren(frame, ...cells);
   }
   function travel(to, out) {
@@ -290,9 +290,9 @@ function draw(stage) {
   // ---- What is shown ----
   let state;
   function lookOf(part, marked) {
-    const blue = "color-mix(in srgb, var(--accent) 14%, var(--paper))";
-    return { fill: part === 4 || marked ? blue : "var(--paper)", "stroke-width": marked ? 3.5 : 1,
-      stroke: `var(--${part === 4 || marked ? "accent" : "soft"})` };
+    const tint = "color-mix(in srgb, var(--control) 14%, var(--paper))";
+    return { fill: part === 4 || marked ? tint : "var(--paper)", "stroke-width": marked ? 3.5 : 1,
+      stroke: `var(--${part === 4 || marked ? "control" : "soft"})` };
   }
   function explain(now) {
     const [part, block] = steps[at];
@@ -328,7 +328,7 @@ function draw(stage) {
   const other = slider("second digit", { ...digit, value: b, input: pick(1) });
   const rail = slider("Step", { min: 1, max: steps.length, step: 1, value: at + 1,
     text: (i) => `${i} of ${steps.length}`, input: (i) => { play.stop(); show(i - 1); } });
-  for (const node of [one, other]) set(node.querySelector("input"), { style: "width: 9rem" });
+  for (const node of [one, other]) node.querySelector("input").style.width = "9rem";
   if (wide) for (const node of [one, other]) node.firstChild.style.minWidth = "5.6rem";
   const play = player({ at: () => at, last: () => steps.length - 1, go: show, ms: () => 1400 });
 
@@ -349,7 +349,8 @@ function draw(stage) {
     for (const node of [one, other]) {
       set(node, { style: "flex: 1 1 0; min-width: 0; flex-wrap: nowrap; gap: 0.3rem; "
         + "white-space: nowrap" });
-      set(node.querySelector("input"), { style: "flex: 1 1 2rem; width: 2rem; min-width: 0" });
+      const range = { flex: "1 1 2rem", width: "2rem", minWidth: "0" };
+      Object.assign(node.querySelector("input").style, range);
     }
     view.append(el("div", { style: `${flex}0` }, root, board), strip, legend, top,
       row("flex-wrap: nowrap; gap: 0.6rem", one, other), said);

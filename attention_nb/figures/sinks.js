@@ -37,7 +37,7 @@ function draw(stage) {
   const left = { "text-anchor": "start" };
   const line = (d, more = {}) => svg("path", { d, fill: "none", stroke: "var(--soft)", ...more });
   const frame = svg("rect", { y: 3, height: low - 3, rx: 8, class: "moves",
-    fill: "var(--accent)", "fill-opacity": 0.07, stroke: "var(--accent)" });
+    fill: "var(--control)", "fill-opacity": 0.07, stroke: "var(--control)" });
   if (window) root.append(frame);
   root.append(line(`M0 ${zero}H${width}`, { stroke: "var(--faint)" }));
   const keys = { ArrowUp: 0.5, ArrowRight: 0.5, ArrowDown: -0.5, ArrowLeft: -0.5 };
@@ -49,7 +49,7 @@ function draw(stage) {
     const [up, down] = [`M${x - 5} -1.5l5 -4l5 4`, `M${x - 5} 1.5l5 4l5 -4`];
     return svg("g", { class: "grip" },
       svg("rect", { x: x - broad / 2, y: -half, width: broad, height: 2 * half, rx: half,
-        fill: "var(--accent)" }),
+        fill: "var(--control)" }),
       svg("path", { d: up + down, fill: "none", stroke: "var(--paper)", "stroke-width": 2,
         "stroke-linecap": "round", "stroke-linejoin": "round" }));
   }

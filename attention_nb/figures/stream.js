@@ -115,7 +115,7 @@ function draw(stage) {
   const [, input] = range.children;
   if (!wide) {
     set(range, { style: "flex-wrap: nowrap; gap: 0.5rem" });
-    set(input, { style: "width: 3.6rem" });
+    input.style.width = "3.6rem";
   }
   const play = player({ at: () => moment, last: () => last, ms: () => 160, go });
   const inWords = "display: inline-flex; gap: 6px; align-items: center";

@@ -152,7 +152,7 @@ function draw(stage) {
   }
   function short(name, how) {
     const node = slider(name, how);
-    set(node.children[1], { style: `width: ${viewWidth < 600 ? 6 : 8.5}rem` });
+    node.children[1].style.width = `${viewWidth < 600 ? 6 : 8.5}rem`;
     set(node.children[2], { style: "min-width: 2.2em" });
     node.style.gap = "0.5rem";
     return node;

@@ -297,7 +297,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     translate(false);
   }
   const long = (node) => {  // a slider that takes the room that there is
-    set(node.children[1], { style: "flex: 1 1 4rem; width: auto; min-width: 4rem" });
+    Object.assign(node.children[1].style, { flex: "1 1 4rem", width: "auto", minWidth: "4rem" });
     return set(node, { style: "flex-wrap: nowrap" });
   };
   const last = steps.length - 1;
