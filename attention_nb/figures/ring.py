@@ -37,7 +37,7 @@ def ring(
                    _steps(world), (428, 590), "The steps as a table")
 
 
-_NOTICE = "Press Play. Then press “causal mask”: which ranks wait? “Zig-zag” gives all the same work."
+_NOTICE = "Press Play. Then press “causal mask”: which ranks wait? With “zig-zag” all have the same work."
 
 
 def _steps(world: int) -> str:

@@ -178,7 +178,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     set(node, { visibility: i == null ? "hidden" : "visible" });
     if (i == null) return pair.forEach(({ ghost }) => set(ghost, { visibility: "hidden" }));
     const one = last(i), high = (most * row) / size;
-    const top = roof + k * high, tall = Math.min(22, high / 2 - 4);
+    const top = roof + k * high, tall = Math.min(30, high / 2 - 4);
     const mid = top + high / 2 + (grown(one) ? -3 : 5);
     set(m, { y: mid }, grown(one) ? `${plain(one.was.m)} → ${plain(one.m)}` : plain(one.m));
     set(rescale, { y: mid + 16 }, grown(one) ? `× ${number(one.rescale)}` : "");
