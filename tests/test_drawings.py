@@ -1178,41 +1178,40 @@ def test_tiles_compute_what_online_softmax_computes(visit):
         ]
     )
     values = torch.tensor([0.0, 8, 2, 0, 0, 4, 0, 6])
-    tile, query = (
-        figure.get_by_role("slider", name=name, exact=True) for name in ("Tile", "Query")
-    )
+    tile = figure.get_by_role("slider", name="Tile", exact=True)
+    highest, sums = (figure.locator(f"svg text.{name}") for name in ("max", "sums"))
 
     def check() -> dict:
         now = state(figure)
-        i, size = now["query"], now["size"]
-        done = [b for a, b in now["tiles"][: now["step"]] if a <= i < a + size]
-        keys = [j for b in done for j in range(b, min(b + size, 8)) if not now["causal"] or j <= i]
-        if keys:
+        size, (a, b) = now["size"], now["tiles"][now["step"] - 1]
+        assert [one["query"] for one in now["queries"]] == list(range(a, a + size))
+        done = [key for query, key in now["tiles"][: now["step"]] if query == a]
+        for at, one in enumerate(now["queries"]):
+            i = one["query"]
+            keys = [j for k in done for j in range(k, k + size) if not now["causal"] or j <= i]
             m, l = online_softmax(scores[i, keys], size)
-            assert_close(numbers([now["m"], now["l"]]), torch.stack([m, l]), **EXACT)
-            assert_close(
-                numbers([now["context"]])[0], scores[i, keys].softmax(-1) @ values[keys], **EXACT
-            )
+            assert_close(numbers([one["m"], one["l"]]), torch.stack([m, l]), **EXACT)
+            context = scores[i, keys].softmax(-1) @ values[keys]
+            assert_close(numbers([one["context"]])[0], context, **EXACT)
             acc = ((scores[i, keys] - m).exp() @ values[keys]).item()
-            shown = figure.locator("svg .chosen").all_text_contents()
-            assert shown == [f"{m.item():.0f}", f"{l.item():.2f}", f"{acc:.2f}"]
-        a, b = now["tiles"][now["step"] - 1]
-        assert a <= i < a + size and keys  # the query is one of the tile’s
+            assert highest.nth(at).text_content().split()[-1] == f"{m.item():.0f}"
+            shown = sums.all_text_contents()[2 * at : 2 * at + 2]
+            assert shown == [f"{l.item():.2f}", f"{acc:.2f}"]
         held = figure.get_by_role("img", name="In fast memory").text_content()
         assert f"{min(size, 8 - a) * min(size, 8 - b)} score" in held
         return now
 
-    assert check()["tiles"][:2] == [[0, 0], [0, 2]] and state(figure)["query"] == 2
+    assert check()["tiles"][:2] == [[0, 0], [0, 2]]
     # begins where “mat” comes, and the sum is rescaled
     assert state(figure)["tiles"][state(figure)["step"] - 1] == [2, 4]
     assert "multiplied by 0.14" in figure.locator("output").inner_text()
     for number, size in enumerate([1, 2, 4]):
         figure.get_by_role("radiogroup", name="Tile size").get_by_role("radio").nth(number).check()
-        assert state(figure)["size"] == size and check()["l"] > 0
+        assert check()["size"] == size
         for causal in (False, True):
             if causal:
                 figure.get_by_role("button", name="causal mask").press("Enter")
-                assert check()["l"] > 0
+                assert check()["causal"]
             tile.press("Home")
             count = 8 // size
             assert len(state(figure)["tiles"]) == (count * (count + 1) // 2 if causal else count**2)
@@ -1222,18 +1221,14 @@ def test_tiles_compute_what_online_softmax_computes(visit):
                 tile.press("ArrowRight")
             tile.press("End")
             assert "Done" in figure.locator("output").inner_text()
-            query.press("Home")
-            for i in range(1, 4):
-                query.press("ArrowRight")
-                assert check()["query"] == i
-            query.press("Home")
         figure.get_by_role("button", name="causal mask").press("Enter")
-    query.press("ArrowRight")
-    query.press("ArrowRight")
     tile.press("Home")
     tile.press("ArrowRight")
-    assert "multiplied by 0.14" in figure.locator("output").inner_text()
-    assert_close(numbers([state(figure)["l"]])[0], online_softmax(scores[2])[1], **EXACT)
+    assert_close(
+        numbers([one["l"] for one in state(figure)["queries"]])[2],
+        online_softmax(scores[2])[1],
+        **EXACT,
+    )
     assert played(figure)["step"] == len(check()["tiles"])
 
 
@@ -1262,7 +1257,7 @@ def foreseen(now: dict) -> dict[str, tuple[int, int] | None]:
 
 
 def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
-    "Two dots; then prefill and decode, every slider, by keys; the dots are on the roofline."
+    "One head; then a layer, every slider, by keys; the dots are on the roofline."
     figure = drawing(visit, "17_cost.html", "roofline")
     tokens, keys, batch = (
         figure.get_by_role("slider", name=name)
@@ -1292,10 +1287,9 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
         "prefill",
         "decode",
     ]
-    assert (
-        "prefill does 250 operations per byte and is compute-bound; "
-        "decode does 0.5 and is memory-bound"
-    ) in figure.locator("output").inner_text()
+    assert figure.locator("output").inner_text() == (
+        "Prefill: 250 operations per byte, compute-bound; decode: 0.5, memory-bound."
+    )
     figure.get_by_role("radio", name="prefill").check()
     prefill = agrees()
     assert prefill["phase"] == 1 and (prefill["n"], prefill["kv"], prefill["b"]) == (4096, 8, 1)
@@ -2820,6 +2814,7 @@ MOVING = {
     "temperature",
     "tiles",
     "translator",
+    "window_board",
 }
 # Presses everything, and moves each slider at every choice; gives all texts that were seen,
 # by how many pixels the drawing was wider and higher at most than its place,
@@ -3101,8 +3096,6 @@ def test_the_list_below_the_roofline_has_one_unit(visit):
         shared = now["ways"]["G"]
         assert f"does {shown['G'][0]} operations" in said(figure)
         assert ("memory-bound" in said(figure)) == (shared["intensity"] < now["ridge"])
-        count = 2 ** values[0]
-        assert f"{count:,} token{'s' * (count > 1)}" in said(figure)
         xs = figure.locator("svg circle").evaluate_all(
             "dots => dots.filter((dot) => getComputedStyle(dot).visibility === 'visible')"
             ".map((dot) => +dot.getAttribute('cx'))"
@@ -3156,28 +3149,30 @@ def test_a_cache_is_written_in_one_unit(visit):
 
 
 def test_tiles_say_what_their_table_says(visit):
-    """At every tile, of every query in it: what is told are the numbers in the box,
-    and the last bars below its keys.
+    """At every tile: each query's context is acc ÷ sum, said at its last tile and written beside
+    the matrix; where a sum shrinks, its row and what is said give the same factor.
     """
     figure = drawing(visit, PAGE_OF["tiles"], "tiles", reduced_motion="reduce")
-    tile, query = (
-        figure.get_by_role("slider", name=name, exact=True) for name in ("Tile", "Query")
+    tile, box = (
+        figure.get_by_role("slider", name="Tile", exact=True),
+        figure.get_by_role("img", name="In fast memory"),
     )
-    told = set()
+    matrix, told = figure.get_by_role("img", name="Query–key pairs"), set()
     for step in range(1, 16):
-        for offset in range(2):
-            tile.fill(str(step))
-            query.fill(str((step - 1) // 4 * 2 + offset))
-            assert state(figure)["step"] == step
-            m, l, acc = figure.locator("svg .chosen").all_text_contents()
-            text, bars = said(figure), figure.locator("svg").first.locator("text")
-            assert {m, l, acc} <= set(bars.all_text_contents())
-            assert l in text and acc in text and m in re.findall(r"\d+", text)
-            if "divided by" in text:
-                context = float(text.split()[-1].rstrip("."))
-                assert context == pytest.approx(float(acc) / float(l), abs=0.02)
-            told.add(("divided by" in text, "multiplied" in text))
-            assert ("divided by" in text) == (step % 4 == 0)
+        tile.fill(str(step))
+        now, text = state(figure), said(figure)
+        assert now["step"] == step
+        sums = [float(one) for one in box.locator("text.sums").all_text_contents()[:4]]
+        written = matrix.locator("text").all_text_contents()
+        for at, one in enumerate(now["queries"]):
+            l, acc = sums[2 * at : 2 * at + 2]
+            assert one["context"] == pytest.approx(acc / l, rel=0.01)
+            assert (f"” {one['context']:.2f}" in text) == (step % 4 == 0)
+            assert f"{one['context']:.2f}" in written or step % 4
+        if "multiplied by" in text:
+            factor = text.split("multiplied by ")[1].split(",")[0]
+            assert f"× {factor}" in box.locator("text").all_text_contents()
+        told.add(("context" in text, "multiplied" in text))
     assert {(True, False), (False, True), (False, False)} <= told
 
 

@@ -36,7 +36,7 @@ def programs(
     blocks = range(-(-n // size))
     rows = {f"program {p}": torch.tensor([float(len(blocks)), float(p + 1)]) for p in blocks}
     table = number_table("Tiles of each program", rows, ["all keys", "causal mask"])
-    notice = ("Press Play, or move the slider with the arrow keys. The framed tiles are computed at the same time. "
-              "Then press “causal mask”, and watch which program ends last.")
+    notice = ("Framed tiles run at once. "
+              "Press “causal mask” (hatched: forbidden): which program ends last?")
     data = {"tokens": list(tokens), "sizes": list(sizes), "size": 1, "slots": list(slots), "slot": 2}
-    return Drawing("programs", "A GPU kernel: one program for each block of queries", notice, data, table, (306, 632))
+    return Drawing("programs", "A GPU program per block of queries", notice, data, table, (320, 590))

@@ -40,7 +40,7 @@ def window_board(
     mask = torch.ones(n, n).tril().triu(1 - window)
     table = number_table(f"Allowed pairs with a window of {window}: 1 is allowed; a row for each query",
                          {f"{i} {token}": row for i, (token, row) in enumerate(zip(tokens, mask))}, list(tokens), digits=0)
-    notice = ("Widen the window, or add layers. Click a row to choose its query: which keys does it attend to, "
-              "and which others reach it via layers?")
+    notice = ("Widen the window, or add layers: which tokens reach the query? "
+              "Click a row to choose another.")
     data = {"tokens": list(tokens), "documents": list(documents), "window": window, "sinks": sinks, "block": block}
-    return Drawing("window_board", "Sliding window: what reaches a token", notice, data, table, (484, 726))
+    return Drawing("window_board", "Sliding window: what reaches a token", notice, data, table, (431, 592))
