@@ -5,7 +5,6 @@ If it fails: Look at attention_nb/figures/NAME.js, and at drawing.js and drawing
 A drawing that is higher than the space reserved for it needs another `height` in its notebook.
 """
 
-import math
 import random
 import re
 from base64 import b64decode

@@ -192,7 +192,7 @@ function draw(stage) {
     pick.checked = r === chosen;
     showCells(cells, out ? null : seq, r === chosen);
     set(none, { visibility: out ? "visible" : "hidden" });
-    set(frame, { stroke: seq ? "var(--soft)" : "none", "stroke-dasharray": "4 3" });
+    set(frame, { stroke: seq && !out ? "var(--soft)" : "none", "stroke-dasharray": "4 3" });
   }
 
   // ---- The tally: two bars, to the same scale, and where the memory ends ----
