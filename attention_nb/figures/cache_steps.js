@@ -128,8 +128,8 @@ function draw(stage) {
   function sentence() {
     const word = `“${tokens[t]}”`;
     if (cached) {
-      const old = `${plural(t, "old key")} and value${t === 1 ? "" : "s"} read from the cache.`;
-      return `${word}: one query, one key and one value are computed, ${old}`;
+      const old = `${plural(t, "old key")} and value${t === 1 ? "" : "s"} read.`;
+      return `${word}: one query, key and value are computed, ${old}`;
     }
     if (t) return `${word}: queries, keys and values of all ${t + 1} tokens are computed again.`;
     return `${word}: its query, key and value are computed.`;

@@ -33,7 +33,7 @@ function draw(stage) {
   const row = { top: 22, deep: wide ? 122 : 104 };
   const cells = row.top + row.deep + 20, tall = 28;
   const under = cells + tall + 38, high = wide ? 70 : 60, base = under + high;
-  const strip = base + 12, bar = 36, end = strip + bar + 22;
+  const strip = base + 12, bar = 36, end = strip + bar + 26;
   const reach = data.reach, room = row.deep / (reach[1] - reach[0]);
   const at = (score) => row.top + (reach[1] - score) * room;
   const root = svg("svg", { width, height: end, viewBox: `0 0 ${width} ${end}`, role: "img",
@@ -81,7 +81,7 @@ function draw(stage) {
       track: rect({ x: x + 0.5, y: strip + 0.5, width: unit - 3, height: bar - 1, ...missing }),
       fill: rect({ x, width: unit - 2, rx: 2, fill: "var(--w)", "fill-opacity": 0.8,
         "data-sym": "w" }),
-      name: text(center, end - 5, tokens[first + i], { "data-sym": "q" }),
+      name: text(center, strip + bar + 17, tokens[first + i], { "data-sym": "q" }),
       mark: rect({ x: x - 1, y: strip + bar + 3, width: unit, height: 19, rx: 3, fill: "none" }),
       says: text(center, strip + 22, "", { style: "font-size: 12px" }),
     };

@@ -88,7 +88,7 @@ function draw(stage) {
     const token = i < n;
     const colour = token ? "w" : "rose";
     const rect = svg("rect", { y: share, height: 28, rx: 2, class: "moves",
-      fill: `var(--${colour})`, "fill-opacity": token ? 0.3 + 0.3 * (i % 2) : 0.15,
+      fill: `var(--${colour})`, "fill-opacity": token ? 0.4 : 0.15,
       stroke: `var(--${colour})`,
       ...(token ? { "data-sym": "w" } : { "stroke-dasharray": "4 3" }) });
     const word = text(0, share + 19, "", { "pointer-events": "none" });
@@ -109,7 +109,7 @@ function draw(stage) {
     const y = bottom - 4 + 20 * j;
     const look = { class: "moves", fill: "var(--v)", "fill-opacity": 0.7 };
     const bar = svg("rect", { y, height: 16, ...look });
-    const value = text(0, y + 13, "", { style: "font-size: 13px" });
+    const value = text(0, y + 13, "", { class: "halo", style: "font-size: 13px" });
     const full = svg("rect", { y: y + 0.5, height: 15, class: "moves", fill: "none",
       stroke: "var(--v)", "stroke-dasharray": "4 3" });
     root.append(full, bar, value);
@@ -149,10 +149,9 @@ function draw(stage) {
   }
   function showContext({ context, full: all }) {
     sums.forEach(({ bar, full, value }, j) => {
-      const ends = [stretch(bar, context[j]), stretch(full, all[j])];
-      const left = context[j] < 0;
-      const end = left ? Math.min(...ends) - 24 : Math.max(...ends) + 24;
-      set(value, { x: middle + end });
+      stretch(full, all[j]);
+      const end = stretch(bar, context[j]);
+      set(value, { x: middle + end + (context[j] < 0 ? -22 : 22) });
       value.textContent = number(context[j]);
     });
   }
