@@ -85,7 +85,7 @@ function draw(stage) {
   const tint = { fill: "var(--k)", "fill-opacity": 0.2, stroke: "var(--k)" };
   const asked = k[0].map((_, i) => {
     const size = { x: 1, y: top + high * i, width: 36, height: high - 1, rx: 2 };
-    const word = text(30, top + high * i + high / 2 + 5, "",
+    const word = text(33, top + high * i + high / 2 + 5, "",
       { "text-anchor": "end", "data-sym": "k" });
     const times = text(45, top + high * i + high / 2 + 4, "×", { style: soft });
     return { word, parts: [svg("rect", { ...size, ...tint, "data-sym": "k" }), times, word] };
@@ -96,7 +96,7 @@ function draw(stage) {
   const wanted = below(1, { "data-sym": "v" });
   const formula = text(left + apart + e * side / 2, foot + 16, "", { style: soft });
   board.append(...titles, ...columns, held.node, added.node, who,
-    text(30, 33, "key", { style: soft, "text-anchor": "end" }),
+    text(33, 33, "key", { style: soft, "text-anchor": "end" }),
     ...asked.flatMap(({ parts }) => parts),
     text(0, foot + 16, "read", heading), text(0, foot + 40, "value", { ...heading, style: soft }),
     ...got, ...wanted, formula);
