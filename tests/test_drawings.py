@@ -5,7 +5,6 @@ If it fails: Look at attention_nb/figures/NAME.js, and at drawing.js and drawing
 A drawing that is higher than the space reserved for it needs another `height` in its notebook.
 """
 
-import math
 import random
 import re
 from base64 import b64decode
@@ -787,31 +786,26 @@ def test_a_latent_cache_counts_as_the_package_does(visit):
         )
         assert lit.count() == h + 8 + 1
         heads.press("ArrowRight")
-    dots = []
     tokens.press("Home")
     for n in chosen["lengths"]:
         assert (state(figure)["tokens"], state(figure)["work"]) == (n, latent_work(128, n))
         more, less = (latent_work(128, n)[form] for form in ("expanded", "absorbed"))
-        high, low = figure.locator("circle.moves").evaluate_all(
-            "all => all.map(one => [+one.getAttribute('cx'), +one.getAttribute('cy')])"
+        longer, shorter = figure.locator("rect.moves").evaluate_all(
+            "all => all.map(one => +one.getAttribute('width'))"
         )
-        assert high[0] == low[0]
-        dots.append((math.log2(n), high[0], math.log10(more / less), low[1] - high[1]))
-        times = "about the same" if more < 1.05 * less else f"{more / less:.0f} times"
+        assert longer / shorter == pytest.approx(more / less)  # at true scale
+        times = "about the same" if more < 1.05 * less else f"{more / less:.0f} times fewer"
         assert figure.locator("svg text", has_text=times).count() == 1
         tokens.press("ArrowRight")
-    length, across, ratio, apart = numbers(dots).T  # both axes count doublings
-    assert_close((across - across[0]) / (across[-1] - across[0]), length / length[-1])
-    assert_close(apart / apart[-1], ratio / ratio[-1], atol=1e-6, rtol=0)
-    assert "Expanded: " in output.inner_text() and "each of 65,536 tokens" in output.inner_text()
+    assert "each head makes keys and values of 65,536 tokens" in output.inner_text()
     figure.get_by_role("radio", name="absorbed").check()
     assert state(figure)["form"] == "absorbed" and "to the query" in output.inner_text()
     matrix = figure.get_by_role("img", name="absorbed").locator("g", has_text="W_k").last
-    expect(matrix).to_have_attribute("transform", "translate(270.0 50.0)")
+    expect(matrix).to_have_attribute("transform", "translate(270.0 40.0)")
     figure.get_by_role("radio", name="expanded").check()
     expect(
         figure.get_by_role("img", name="expanded").locator("g", has_text="W_k").last
-    ).to_have_attribute("transform", "translate(44.0 82.0)")
+    ).to_have_attribute("transform", "translate(132.0 64.0)")
 
 
 def test_few_keys_hold_what_the_package_says(visit):
@@ -825,27 +819,41 @@ def test_few_keys_hold_what_the_package_says(visit):
     assert "“H” has 100 %, and is left out" in output.inner_text()  # it begins with a miss
     figure.get_by_text("More switches").click()
     for way in shown["ways"]:
-        figure.get_by_role("radio", name=way["name"], exact=True).check()
         for size, blocks in enumerate((2, 3, 4)):
-            figure.get_by_role("radio", name=str(blocks), exact=True).check()
             kept = kept_by_package(way, scores, blocks)
             full, few = masked_softmax(scores, past), masked_softmax(scores, kept)
             share = (full * kept).sum(-1)
             assert way["kept"][size] == kept.int().tolist()
-            range_of.press("Home")
-            for i in range(12):
-                now = state(figure)
-                assert (now["query"], now["way"], now["size"]) == (i, way["name"], blocks)
-                assert now["kept"] == kept[i].tolist()
+            found = range_of.evaluate(EACH, [way["name"], str(blocks)])
+            states, texts = [now for now, _ in found], [text for _, text in found]
+            assert [(now["query"], now["way"], now["size"]) for now in states] == [
+                (i, way["name"], blocks) for i in range(12)
+            ]
+            assert [now["kept"] for now in states] == kept.tolist()
+            for i, now in enumerate(states):
                 assert_close(numbers(now["weights"]), few[i, : 13 + i], **EXACT)
-                assert_close(numbers([now["share"]]), share[i : i + 1], **EXACT)
-                assert f"{kept[i].sum()} of {13 + i} keys" in output.inner_text()
-                range_of.press("ArrowRight")
-            assert_close(numbers([state(figure)["average"]]), share.mean()[None], **EXACT)
+                assert f"{kept[i].sum()} of {13 + i} keys" in texts[i]
+            assert_close(numbers([now["share"] for now in states]), share, **EXACT)
+            assert_close(numbers([states[-1]["average"]]), share.mean()[None], **EXACT)
     figure.locator("rect[style*=pointer]").nth(3).click()
     assert state(figure)["query"] == 3
     range_of.press("Home")
     assert played(figure)["query"] == 11
+
+
+# Chooses, and moves a slider to each of its places: what the figure holds there, and what it says.
+EACH = """(range, chosen) => {
+  const figure = range.closest("figure"), found = [];
+  for (const label of figure.querySelectorAll("label.choice")) {
+    if (chosen.includes(label.textContent)) label.querySelector("input").click();
+  }
+  for (let x = +range.min; x <= +range.max; x += +range.step) {
+    range.value = x;
+    range.dispatchEvent(new Event("input", { bubbles: true }));
+    found.push([structuredClone(figure.state()), figure.querySelector("output").textContent]);
+  }
+  return found;
+}"""
 
 
 def kept_by_package(way: dict, scores: torch.Tensor, blocks: int) -> torch.Tensor:
@@ -1773,6 +1781,42 @@ def step(pool: PagedCache, rows: list, chosen: int, name: str) -> int:
     return chosen
 
 
+# Presses one button after the other, or chooses a sequence: what the figure holds, how many buffers
+# have no room, its texts, and what it says.
+PRESSED = """(figure, names) => {
+  const parts = (kind) => [...figure.querySelectorAll(kind)];
+  const seen = () => parts("g[visibility=visible]").filter((g) => g.textContent === "no room");
+  const texts = () => parts(".view span").map((node) => node.textContent).join("; ");
+  return names.map((name) => {
+    const pressed = parts(".view button").find((one) => one.textContent.startsWith(name))
+      ?? figure.querySelector(`input[aria-label="${name}"]`);
+    pressed.click();
+    const said = figure.querySelector("output").textContent;
+    return [structuredClone(figure.state()), seen().length, texts(), said];
+  });
+}"""
+
+
+def pool_state(pool: PagedCache, rows: list, chosen: int) -> dict:
+    "What the seat map holds of a paged cache of twelve blocks of four slots."
+    used = {
+        (block, i)
+        for seq, table in pool.block_tables.items()
+        for at, block in enumerate(table)
+        for i in range(min(4, pool.lengths[seq] - 4 * at))
+    }
+    taken, live = sum(pool.lengths.values()), len(pool.lengths)
+    return {
+        "chosen": chosen,
+        "tables": [None if seq is None else [*pool.block_tables[seq]] for seq in rows],
+        "lengths": [None if seq is None else pool.lengths[seq] for seq in rows],
+        "free": [*pool.free_blocks],
+        "counts": [*pool.ref_counts],
+        "blocks": {"taken": len(used), "reserved": 4 * (12 - len(pool.free_blocks))},
+        "buffers": {"taken": taken, "reserved": 16 * live},
+    }
+
+
 def test_the_seat_map_allocates_as_the_paged_cache_does(visit):
     """Any order of buttons, with full memory, full lists and full sequences: tables, lengths,
     free blocks and counts; and what stays empty.
@@ -1785,42 +1829,23 @@ def test_the_seat_map_allocates_as_the_paged_cache_does(visit):
     pool.free(second)
     fourth, fifth = pool.fork(first), pool.new()
     pool.append([fifth], *tokens_of(10))
-    rows, chosen, seen = [first, third, fourth, fifth, None, None], 0, set()
-    names = ["Next token"] * 2 + ["Next token", "New sequence", "Fork", "End"] * 40
-    for name in names[:2] + rng.sample(names[2:], len(names) - 2):
-        figure.get_by_role("button", name=name).click()
-        chosen, now = step(pool, rows, chosen, name), state(figure)
-        assert now["tables"] == [None if seq is None else pool.block_tables[seq] for seq in rows], (
-            name
-        )
-        assert now["lengths"] == [None if seq is None else pool.lengths[seq] for seq in rows]
-        assert (now["free"], now["counts"], now["chosen"]) == (
-            pool.free_blocks,
-            pool.ref_counts,
-            chosen,
-        )
-        used = {
-            (block, i)
-            for seq, table in pool.block_tables.items()
-            for at, block in enumerate(table)
-            for i in range(min(4, pool.lengths[seq] - 4 * at))
-        }
-        assert now["blocks"] == {"taken": len(used), "reserved": 4 * (12 - len(pool.free_blocks))}
-        assert now["buffers"] == {
-            "taken": sum(pool.lengths.values()),
-            "reserved": 16 * len(pool.lengths),
-        }
-        lacking = max(0, len(pool.lengths) - 3)  # a memory of 48 has room for three buffers of 16
-        red = figure.locator("g[visibility=visible]", has_text="no room")
-        excess = figure.get_by_text(f"{16 * lacking} too many")
-        assert (red.count(), excess.count()) == (lacking, 1 if lacking else 0)
-        seen |= set(
-            re.findall("must wait|was shared|is at 16|no place|Choose a sequence", said(figure))
-        )
-        if rng.random() < 0.3 and any(seq is not None for seq in rows):
+    rows, chosen, pressed, wanted = [first, third, fourth, fifth, None, None], 0, [], []
+    names = ["Next token", "New sequence", "Fork", "End"] * 40
+    for name in ["Next token"] * 2 + rng.sample(names, len(names)):
+        chosen = step(pool, rows, chosen, name)
+        pressed.append(name)
+        wanted.append(pool_state(pool, rows, chosen))
+        if rng.random() < 0.3 and pool.lengths:
             chosen = rng.choice([r for r, seq in enumerate(rows) if seq is not None])
-            figure.get_by_role("radio", name=f"sequence {'ABCDEF'[chosen]}").check()
-    assert seen >= {"must wait", "was shared", "no place"}, seen
+            pressed.append(f"sequence {'ABCDEF'[chosen]}")
+            wanted.append(pool_state(pool, rows, chosen))
+    found = figure.evaluate(PRESSED, pressed)
+    assert [now for now, *_ in found] == wanted
+    for now, (_, red, texts, _) in zip(wanted, found):
+        lacking = max(0, now["buffers"]["reserved"] // 16 - 3)  # 48 slots: room for three of 16
+        assert red == lacking and (f"{16 * lacking} too many" in texts) == (lacking > 0)
+    told = " ".join(text for *_, text in found)
+    assert all(part in told for part in ("must wait", "was shared", "no place"))
 
 
 def machine_in_the_chapter() -> LanguageModel:

@@ -66,11 +66,11 @@ def few_keys(
     table = number_table("Share of its full weight that each query keeps", rows, tokens[n - n_q:])
     data = {"tokens": list(tokens), "scores": scores, "block": block, "sizes": list(sizes), "query": query, "way": 0,
             "reach": _reach(scores[past], ways, block), "ways": [_drawn(name, way, n) for name, way in ways.items()]}
-    return Drawing("few_keys", "Few keys, chosen before they are scored", _NOTICE, data, table, (528, 557))
+    return Drawing("few_keys", "Few keys, chosen before they are scored", _NOTICE, data, table, (535, 569))
 
 
-_NOTICE = ("Each column is a key. Shaded keys are kept, all others are left out. Choose a query with a short bar in the "
-           "last row: where was the key that it needs?")
+_NOTICE = ("Each column is a key; the shaded ones are kept. The ring marks the key that the query needs: "
+           "which way to choose keeps it?")
 
 # %% ../../nbs/figures/few_keys.ipynb #data-fns
 def _drawn(name: str, way: Way, n: int) -> dict[str, Any]:

@@ -86,10 +86,9 @@ def memory(
     table = number_table("How far off the pairs are, by the number of pairs written", rows, [str(i + 1) for i in range(n)], 1)
     notice = _WITH_DELTA if delta else _NOTICE
     data = {"names": list(names), "k": k, "v": v, "rules": rules, "written": first}
-    return Drawing("memory", "The state of linear attention fills up", notice, data, table, (380, 638 if delta else 602))
+    return Drawing("memory", "The state of linear attention fills up", notice, data, table, (384, 614) if delta else (380, 575))
 
 
-_HUES = "Blue grey: above 0, pink: below. Shaded: read back wrong."
-_NOTICE = f"Press Play: each pair is added to the same numbers. Which are read back with an error? {_HUES}"
+_NOTICE = "Press Play: each pair is added to the same numbers. Which are read back with an error?"
 _WITH_DELTA = ("Choose “delta rule”, and press Play: what its key reads back is subtracted from a value "
-               f"before it is added. {_HUES}")
+               "before it is added.")

@@ -40,11 +40,10 @@ def seat_map(
     data = {"n_blocks": n_blocks, "size": block_size, "n_max": n_max, "prompt": prompt,
             "sequences": sequences, "free": cache.free_blocks}
     return Drawing("seat_map", "Paged KV cache: blocks and block tables", _NOTICE, data,
-                   _tables(sequences, block_size, n_max), (376, 606), "The block tables as a table")
+                   _tables(sequences, block_size, n_max), (344, 597), "The block tables as a table")
 
 
-_NOTICE = ("Press “Next token”, then fork a sequence and end one. Blue: the chosen sequence. "
-           "Dashed: reserved and empty. Red: no room.")
+_NOTICE = "Press “Next token”, then fork a sequence and end one. Dashed slots are reserved and empty."
 
 
 def _tables(sequences: list[dict[str, Any]], size: int, n_max: int) -> str:

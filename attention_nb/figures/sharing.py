@@ -41,11 +41,11 @@ def sharing(
             "bytes": per_head, "full": n_heads * per_head,
             "what": f"The keys and values of {n_tokens:,} tokens, in {n_layers} layers,"}
     return Drawing("sharing", "MHA, GQA, MQA: which key head each query head reads", _NOTICE, data,
-                   _key_heads(n_heads, options), (318, 326))
+                   _key_heads(n_heads, options), (336, 346))
 
 
-_NOTICE = ("Go from 8 key heads to 1, and watch the lines and the bar. Point at a query head: "
-           "which others share its keys? Then press “wrong order”, and try each number of key heads.")
+_NOTICE = ("Go from 8 key heads to 1, and watch the bar. Then press “wrong order”: "
+           "which query heads read keys that they were not trained with?")
 
 
 def _key_heads(n_heads: int, options: list[int]) -> str:
