@@ -185,12 +185,13 @@ function draw(stage) {
   const hundred = button("Draw 100 tokens", draws);
   const first = el("div", { class: "row", style: "margin: 0; gap: 4px 8px" }, beginning,
     ...(wide ? [] : [hundred]));
+  set(said, { style: `min-height: ${wide ? 5.6 : 2.8}em; margin-top: ${wide ? 4 : 8}px` });
+  const ends = wide ? [el("div", { class: "row", style: "margin: 0" }, hundred), said] : [];
   const controls = el("div", { style: "display: grid; align-content: start; justify-items: "
-    + `${wide ? "start; gap: 12px; flex: 0 0 15rem" : "stretch; gap: 4px; flex: 1 1 100%"}` },
-  first, heat, ofK, ofP, ...(wide ? [hundred] : []));
-  set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 8px` });
+    + `${wide ? "start; gap: 8px; flex: 0 0 15rem" : "stretch; gap: 4px; flex: 1 1 100%"}` },
+  first, heat, ofK, ofP, ...ends);
   view.append(el("div", { style: "display: flex; flex-wrap: wrap; gap: 12px 24px" },
-    controls, board), said);
+    controls, board), ...(wide ? [] : [said]));
   draws();
   expose(() => ({ at, temperature, k, p, probabilities: probabilities(), plain: plain(), drawn }));
 }

@@ -332,11 +332,11 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   const headOf = pick("Head", ["all heads", ...single], (i) => { head = i; });
 
   // ---- How many unseen numbers are right at each step: a bar above each stop of the slider ----
-  const share = el("b", { style: `font-size: 17px; display: ${wide ? "inline" : "block"}` });
+  const share = el("b", { style: "display: block; font-size: 17px" });
   const rightOnes = el("span", { style: "font-size: 13px; line-height: 1.3" },
-    share, " of unseen numbers right");
+    share, "of unseen numbers right");
   const learned = el("div", { "aria-hidden": true, style: "display: flex; align-items: flex-end; "
-    + `height: ${wide ? 120 : 30}px` });
+    + `height: ${wide ? 112 : 30}px` });
   const barOf = (part, i) => el("span", { style: `flex: 1; margin-inline: ${wide ? 2 : 1}px; `
     + `height: ${Math.max(1, 100 * part)}%; background: var(--neutral); `
     + `opacity: ${i === step ? 1 : 0.4}` });
@@ -349,8 +349,9 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     { order: wide ? -1 : 1, marginInline: inset, flex: `0 0 calc(100% - 2 * ${inset})` });
   set(title, { style: "flex: 1" });
   set(at, { style: "gap: 0 8px; margin: 0" });
+  const starts = el("div", { class: "row", style: "margin: 0" }, play.node);
   const begins = el("div", { style: wide ? "display: flex; gap: 16px; align-items: center"
-    : "display: grid; gap: 4px" }, ...(wide ? [play.node, rightOnes] : [rightOnes, play.node]));
+    : "display: grid; gap: 4px" }, ...(wide ? [starts, rightOnes] : [rightOnes, starts]));
   const training = el("div", { style: wide ? "" : "display: grid; gap: 8px 16px; align-items: end; "
     + "grid-template-columns: max-content minmax(0, 1fr)" }, begins,
   el("div", { style: "min-width: 0" }, learned, at));
@@ -360,9 +361,9 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     set(picker, { style: "margin: 0" })), training, ...(wide ? [switches] : []));
   const columns = "display: grid; grid-template-columns: 20.5rem minmax(0, 1fr); gap: 0 32px";
   set(root, { style: "max-width: 100%; height: auto; margin: 0 auto" });
-  set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em; max-width: none; margin-top: 8px` });
-  view.append(el("div", wide ? { style: columns } : {}, controls, root), said,
-    ...(wide ? [] : [switches]));
+  set(said, { style: `min-height: ${wide ? 2.8 : 7}em; max-width: none; margin-top: 8px` });
+  view.append(el("div", wide ? { style: columns } : {}, controls, root),
+    ...(wide ? [] : [switches]), said);
   translate(false);
   expose(() => ({ words, step: steps[step], ...found, chosen, attended: attended() }));
 }
