@@ -2817,6 +2817,7 @@ MOVING = {
     "sinks",
     "spread",
     "state_steps",
+    "stream",
     "subject",
     "sums",
     "temperature",

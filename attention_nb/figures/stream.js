@@ -20,7 +20,8 @@ function draw(stage) {
     svg("text", { "text-anchor": "middle", style: "font-size: 12px", ...attributes }, ...words);
   function barsAt(_, i) {
     const x = left + i * unit + 1, width = unit - 2;
-    return { length: svg("rect", { x, width }), gradient: svg("rect", { x, width, y: under }) };
+    const bar = (more) => svg("rect", { x, width, class: "moves", ...more });
+    return { length: bar({}), gradient: bar({ y: under }) };
   }
   const soft = "font-size: 12px; fill: var(--soft)";
   const numberOf = (i) =>

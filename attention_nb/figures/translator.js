@@ -176,7 +176,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     share: text(wide ? 66 : 42, "end", "w"),
     query: text(right + 10, "start", "q"),
     bar: svg("rect", { x: beyond, height: 6, rx: 3, fill: "var(--neutral)",
-      "pointer-events": "none" }),
+      class: "moves", "pointer-events": "none" }),
     area: svg("rect", { x: right, width: width - right, fill: "transparent",
       style: "cursor: pointer", onclick: () => choose(chosen === i + 1 ? 0 : i + 1) }),
   }));
