@@ -164,8 +164,8 @@ def machine(
     large = [part.parameters for part in parts_of(768, 3072, 50257, 1024)]
     data = {"model": sizes, "names": trained.about["tokens"], "n_blocks": config["n_blocks"], "a": a, "b": b,
             "parts": [part._asdict() | {"large": n} for part, n in zip(parts, large)]}
-    notice = "Press Play, or click a part. The hidden states travel down the straight line, the residual stream, and each part adds to them."
-    return Drawing("machine", "A transformer adds two digits", notice, data, _tables(trained.state(step), a, b, parts, large), (620, 672),
+    notice = "Press Play, or click a part. Each block adds to the straight line, the residual stream."
+    return Drawing("machine", "A transformer adds two digits", notice, data, _tables(trained.state(step), a, b, parts, large), (562, 601),
                    library="engine", weights=trained.text())
 
 

@@ -38,9 +38,9 @@ def temperature(
     data = {"tokens": list(tokens), "prefixes": list(prefixes), "logits": logits, "start": start}
     rows = {f"after {prefix}": row for prefix, row in zip(prefixes, logits.double().softmax(-1))}
     table = number_table("The probability of each next token at temperature 1", rows, tokens)
-    return Drawing("temperature", "Sampling the next token: temperature, top-k, top-p", _NOTICE, data, table, (455, 528),
+    return Drawing("temperature", "Sampling the next token", _NOTICE, data, table, (328, 508),
                    "The probabilities at temperature 1 as a table")
 
 
-_NOTICE = ("Move the temperature up and down: the bars become alike, or one token gets nearly all. Then lower top-k "
+_NOTICE = ("Move the temperature: the bars become alike, or one token gets nearly all. Then lower top-k "
            "or top-p, and draw a hundred tokens.")

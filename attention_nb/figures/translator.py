@@ -81,9 +81,9 @@ def translator(
     heads = model.encoder.blocks[0].attention.n_heads
     data = {"model": {"parts": trained.parts(), "steps": trained.steps, "heads": heads}, "source": source, "target": target,
             "exact": trained.about["exact"], "examples": list(examples), "values": list(number_values().items()), "most": most}
-    return Drawing("translator", "Cross-attention in a translator of numbers",
+    return Drawing("translator", "Cross-attention in a translator",
                    "Type a number in words. Then move through the training, or click a token on the right: the wider a line, the larger the weight.",
-                   data, _answers(model, trained, examples), (372, 664), "The answers at each step as a table",
+                   data, _answers(model, trained, examples), (400, 550), "The answers at each step as a table",
                    library="engine", weights=trained.text())
 
 
