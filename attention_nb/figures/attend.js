@@ -570,8 +570,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
         + "is the dot product."
       : `The query of ${name(chosen)} is zero: every dot product is 0.`),
     () => (long(work.q[chosen])
-      ? `Divided by √${d} = ${number(Math.sqrt(d))}: every length shrinks alike, `
-        + "so that scores do not grow with the width."
+      ? `Divided by √${d} = ${number(Math.sqrt(d))}: every length shrinks alike.`
       : `Divided by √${d}, 0 stays 0.`),
     () => ofWeights(),
     () => "Every value, v = x · W_v, times its weight: "

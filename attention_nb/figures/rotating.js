@@ -63,7 +63,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
   const wide = Math.min(720, viewWidth || 350);
   const high = wide < 600 ? 130 : 150;
   const lowest = -0.42 * top;  // with base 1,000
-  const x = (d) => 8 + ((wide - 16) * d) / longest;
+  const x = (d) => 14 + ((wide - 22) * d) / longest;
   const y = (s) => 24 + ((high - 34) * (top - s)) / (top - lowest);
   const along = { fill: "none", "stroke-linejoin": "round" };
   const full = { stroke: "var(--neutral)", "stroke-width": 2.5, ...along };
@@ -86,7 +86,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
   const legend = trained ? [
     ...entry(x(0), full, "score at each distance"),
     ...entry(x(0) + 190, dashed, "as trained"),
-  ] : [write(x(longest / 2), "score at each distance", "middle")];
+  ] : [];
   const edge = x(trained ?? longest);
   const farthest = trained ? `beyond the trained length, to ${longest}` : `distance ${longest}`;
   const tall = high + (trained ? 36 : 14);
@@ -96,8 +96,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
     svg("rect", { x: edge, y: 0, width: x(longest) - edge, height: high - 4, fill: "var(--faint)",
       opacity: 0.6 }),
     svg("path", { d: `M${x(0)} ${y(0)}H${x(longest)}`, stroke: "var(--soft)" }),
-    set(svg("text", { x: x(longest), y: y(0) - 5, "text-anchor": "end", class: "halo",
-      ...small }), {}, "score 0"),
+    svg("text", { x: x(0) - 4, y: y(0) + 5, "text-anchor": "end", ...small }, "0"),
     drop, before, curve, value, mark,
     write(x(0), "distance 0", "start"),
     write(x(longest), farthest, "end"),

@@ -70,12 +70,12 @@ function draw(stage) {
     const crossed = `M${bar} ${y - 9}l36 18m-36 0l36 -18`;
     const part = {
       value: text(0, y + 5, "start", "", { class: "halo" }),
-      power: svg("rect", { x: powers, ...box, fill: "var(--neutral)" }),
       exp: text(0, y + 5, "start"),
       weight: text(0, y + 5, "start", "", { "data-sym": "w" }),
       score: svg("rect", { ...box, fill: "var(--neutral)", opacity: 0.75 }),
       on: svg("path", { fill: "var(--neutral)" }),
       dot: svg("circle", { cy: y, r: 6, fill: "currentColor" }),
+      power: svg("rect", { x: powers, ...box, fill: "var(--neutral)" }),
       share: svg("rect", { x: bar, ...box, fill: "var(--w)", "data-sym": "w" }),
       cross: svg("path", { d: crossed, stroke: "currentColor", "stroke-width": 2 }),
       knob: knobOf(word, i, y),

@@ -94,7 +94,7 @@ function draw(stage) {
   const inRow = "display: flex; gap: 8px; align-items: center; font-size: 13px; margin-top: 0.4rem";
   const framed = "box-sizing: border-box; border: 1px solid var(--soft); border-radius: 3px";
   const gauge = el("div", { style: inRow },
-    el("span", {}, "gradient through softmax"),
+    el("span", {}, "gradient (width 1: 1.00)"),
     el("div", { style: `flex: 1; height: 14px; ${framed}` }, fill),
     left);
   const weights = () => softmax(scores[at][query].map((x) => x * scale()));
@@ -115,9 +115,8 @@ function draw(stage) {
   // ---- What changes ----
   function tell() {
     const width = `Width ${grouped(widths[at])}${scaled ? ", divided by √d" : ""}`;
-    const best = `one key gets ${number(Math.max(...weights()))} of the weight`;
-    const through = `the gradient is ${number(gradient[kind()][at])} of that at width 1`;
-    say(`${width}: ${best}, and ${through}.`);
+    const most = number(Math.max(...weights()));
+    say(`${width}: the largest weight is ${most}, the gradient ${number(gradient[kind()][at])}.`);
   }
   function show() {
     showScores();

@@ -161,7 +161,7 @@ function draw(stage) {
     (i) => { chosen = i; count(); });
   view.append(root, said,
     choices("Which sums", ways, way, (i) => { way = i; count(); }),
-    el("div", { class: "row" }, picked, set(button("▶ Count again", count), { class: "play" })));
+    el("div", { class: "row" }, picked, set(button("▶ Count", count), { class: "play" })));
   if (!wide) set(said, { style: "min-height: 2.8em" });
   compute();
   paint(n, 0, 1);
