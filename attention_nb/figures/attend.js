@@ -3,7 +3,7 @@
 function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax, mix, number,
   listed, said, say, choices, button, player, byItself, tween, motion, plane, expose, keep }) {
   const { table, axes, features, sentences, at_most: atMost } = data;
-  const SIZE = viewWidth < 600 ? 270 : 376;  // of the plane
+  const SIZE = viewWidth < 600 ? 244 : 344;  // of the plane
   const d = data.W_q[0].length;
   const steps = [
     ["tokens", "vectors x"],
@@ -21,8 +21,8 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   let work;  // all numbers of the sentence
 
   // ---- What a reader sees ----
-  // The steps, the sentence under its arcs, then arrows beside numbers; last, a sentence of one's
-  // own.
+  // The steps and what the shown one does, the sentence under its arcs, then arrows beside numbers;
+  // last, a sentence of one's own.
   const covering = "position: absolute; inset: 0; width: 100%; height: 100%; pointer-events: none";
   const arcs = svg("svg", { style: covering, "aria-hidden": true });
   const labelled = (name) => ({ role: "group", "aria-label": name });
@@ -63,8 +63,8 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const knows = el("div", {}, `It knows ${Object.keys(table).length} tokens, such as ${known}.`);
   const yours = el("details", { class: "yours" }, invitation, picker, form, knows);
 
-  // The table has a row for each token. Its columns are the steps; each is there from its step on,
-  // and on a phone until another.
+  // The table has a row for each token. Its columns are the steps: that of the shown one, and the
+  // one before.
   const columns = [
     { head: () => (step < 2 ? ["x: ", features.join(", ")] : [hued("k", "key k")]),
       cell: (i) => (step < 2 ? vector("", work.x[i]) : vector("k", work.k[i])),
@@ -96,7 +96,8 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
       el("tbody", {}, ...rows),
       el("tfoot", {}, sums)));
   const picture = el("div", { class: "picture" });
-  view.append(el("div", { class: "scene" }, rail, sky, picture, list, said), yours);
+  const scene = el("div", { class: "scene" }, rail, said, sky, picture, list);
+  view.append(scene, yours);
 
   // ---- The numbers ----
   const vectorOf = (token) => table[token] ?? data.unknown;
@@ -219,9 +220,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     const most = Math.max(1e-9, ...work.dots);
     const score = (step === 2 ? work.dots : work.scores)[i];
     const length = 36 * clamp(score / most, 0.04, 1);
-    const text = svg("text", { x, y: y - 11 - length, "text-anchor": "middle",
-      style: "font-size: 13px" }, number(score));
-    return [upright(x, y, length, 12, "var(--soft)"), text];
+    return [upright(x, y, length, 12, "var(--soft)")];
   }
 
   // ---- One plane for queries and keys, and a nearer one for values, which are shorter: arrows
@@ -250,7 +249,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     write(x0 + 6, 13, up, "start");
     for (const n of [unit, 2 * unit]) tick(p, write, n);
     if (!long(work.x[chosen])) noteZeros(write);
-    picture.replaceChildren(p.root, el("div", {}, title));
+    picture.replaceChildren(p.root);
     comeNear(p.root, reach / reached);
     reached = reach;
     return p;
@@ -547,8 +546,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
       `The query of ${name(chosen)} is`, ...vector("q", work.q[chosen]));
   }
   function showColumn(column, j) {
-    const when = [column.from > step && "later", column.until < step && "past"];
-    const state = { class: when.filter(Boolean).join(" ") || null };
+    const state = { class: place(column) };
     set(heads[j], state, ...column.head());
     // scores shrink beside the products they come from
     const most = column.sym ? 1 : Math.max(1e-9, ...work.dots);
@@ -557,6 +555,11 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
       set(rows[i].children[j + 1], state, ...column.cell(i), ...bars);
     });
     set(sums.children[j + 1], state, ...(column.total?.() ?? []));
+  }
+  function place(column) {
+    if (column.from > step) return "later";
+    if (column.until < step) return "past";
+    return columns.findLast(({ from }) => from <= step) === column ? "now" : null;
   }
   const inWords = (vector, and) => vector.map((n, i) => `${number(n)} ${axes[i]}`).join(and);
   const tellings = [  // what is said of each step
@@ -567,8 +570,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
         + "is the dot product."
       : `The query of ${name(chosen)} is zero: every dot product is 0.`),
     () => (long(work.q[chosen])
-      ? `Divided by √${d} = ${number(Math.sqrt(d))}: every length shrinks alike, `
-        + "so that scores do not grow with the width."
+      ? `Divided by √${d} = ${number(Math.sqrt(d))}: every length shrinks alike.`
       : `Divided by √${d}, 0 stays 0.`),
     () => ofWeights(),
     () => "Every value, v = x · W_v, times its weight: "
@@ -598,8 +600,8 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   function fit() {
     if (!view.getBoundingClientRect().width) return;  // nothing is laid out
     list.style.maxHeight = "";  // first: the page may scroll with it
-    const over = said.getBoundingClientRect().bottom - view.getBoundingClientRect().top
-      - parseFloat(getComputedStyle(said.parentElement).minHeight);
+    const over = scene.getBoundingClientRect().height
+      - parseFloat(getComputedStyle(scene).minHeight);
     if (over > 0) list.style.maxHeight = `${Math.max(84, list.offsetHeight - over)}px`;
     const scrolls = over > 1;
     const mine = rows[chosen];

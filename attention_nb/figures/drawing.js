@@ -147,11 +147,14 @@ function stage(figure) {
     stop();
     return { node, stop, playing: () => timer !== null, start };
   }
-  // A player that begins by itself, once, while its figure is in sight, and rests for good when a
-  // reader uses the figure: the function that is given back. Not where motion is unwanted.
+  // The player of the figure that stands first on its page begins by itself, once, while it is in
+  // sight, and rests for good when a reader uses the figure: the function that is given back. All
+  // other figures rest, and so does this one where motion is unwanted.
   // `first()` goes to where it begins, if not here. What it says is not read out.
   function byItself(play, first) {
-    if (calm.matches || typeof IntersectionObserver === "undefined") return () => { };
+    const rests = calm.matches || typeof IntersectionObserver === "undefined"
+      || document.querySelector("figure.drawing") !== figure;
+    if (rests) return () => { };
     const seen = ([{ isIntersecting }]) => (isIntersecting ? play.start() : play.stop());
     const watch = new IntersectionObserver(seen, { threshold: 0.5 });
     function end(e) {

@@ -350,7 +350,7 @@ def _room(rows: Sequence[dict[str, Any]], letters: bool) -> tuple[int, int]:
     side = min(max(34, min(56, 240 // heads)), 350 // (heads + 1))
     named = 15 if heads <= 4 else 0
     grid = 25 + min(544, (side + 2 + named) * len(rows))
-    return 35 + max(grid + 180, detail), 60 + grid + detail + (60 if letters else 100)
+    return 35 + max(grid + 180, detail), 42 + grid + detail + (60 if letters else 100)
 
 
 def _table(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> str:

@@ -41,4 +41,4 @@ def lookup(
               "Then multiply: every row but one becomes zeros.")
     ids = [known.index(token) for token in tokens]
     data = {"tokens": list(tokens), "ids": ids, "known": list(known), "table": table}
-    return Drawing("lookup", "An embedding table: the id of a word picks its row", notice, data, numbers, (370, 397))
+    return Drawing("lookup", "An embedding table: the id of a word picks its row", notice, data, numbers, (374, 404))

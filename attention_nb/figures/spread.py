@@ -44,10 +44,10 @@ def spread(
     counts = {kind: [_counts(row.flatten()) for row in x] for kind, x in kinds.items()}
     data = {"widths": list(widths), "counts": counts, "bin": _BIN, "deviation": deviation, "scores": scores[:, :8],
             "gradient": dict(gradients), "pairs": scores[0].numel(), "start": range(len(widths))[start], "query": query}
-    rows = {"standard deviation": deviation["plain"], "gradient left": gradients["plain"],
-            "standard deviation, divided by √d": deviation["scaled"], "gradient left, divided by √d": gradients["scaled"]}
+    rows = {"standard deviation": deviation["plain"], "gradient through softmax": gradients["plain"],
+            "standard deviation, divided by √d": deviation["scaled"], "gradient through softmax, divided by √d": gradients["scaled"]}
     table = number_table("Scores at each width", rows, [f"{width:,}" for width in widths])
-    return Drawing("spread", "Why scores are divided by √d", _NOTICE, data, table, (312, 562))
+    return Drawing("spread", "Why scores are divided by √d", _NOTICE, data, table, (304, 566))
 
 
 _NOTICE = ("Move the slider from 1 to 1,024, with the arrow keys if you like: watch how wide the histogram is, "

@@ -41,7 +41,7 @@ def who_is_found(
             raise ValueError(f"{name}: expected shape {shape}; got {tuple(value.shape)}")
     scores = (x @ W_q) @ (x @ W_k).T
     rows = {f"weights of {token}": weights for token, weights in zip(tokens, scores.softmax(-1))}
-    notice = (f"Choose a query. Press “the identity for both”: what does “{tokens[start]}” find then? "
-              "Press “rotate queries by 90°”: what does it look for?")
+    notice = (f"Choose a query. Then choose “identity”: what does “{tokens[start]}” find then? "
+              "And “rotated 90°”, which turns all queries: what does it look for?")
     data = {"tokens": list(tokens), "x": x, "W_q": W_q, "W_k": W_k, "kinds": list(kinds), "start": start}
-    return Drawing("subject", "Queries and keys: a verb finds its subject", notice, data, number_table("Weights: a row for each query", rows, tokens), (396, 682))
+    return Drawing("subject", "Queries and keys: a verb finds its subject", notice, data, number_table("Weights: a row for each query", rows, tokens), (386, 594))

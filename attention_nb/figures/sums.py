@@ -37,4 +37,4 @@ def row_or_column_sums(
     notice = "Choose along which dimension to sum. A tick marks a sum of 1. Do the rows have the ticks, or the columns?"
     data = {"matrices": [{"name": name, "exps": matrix} for name, matrix in exponentials.items()]}
     table = number_table("Weights", rows, [f"column {j}" for j in range(n)])
-    return Drawing("sums", "Softmax along rows, or along columns", notice, data, table, (308, 483))
+    return Drawing("sums", "Softmax along rows, or along columns", notice, data, table, (316, 484))
