@@ -3245,7 +3245,7 @@ def test_what_leaves_the_plane_keeps_its_direction(visit):
     )
     assert [(x - 128) / 64, (192 - y) / 64] == pytest.approx(q)
     label = figure.locator("svg text[data-sym=q]").bounding_box()
-    box = figure.locator("svg").bounding_box()
+    box = figure.locator("svg[role=group]").bounding_box()
     assert (
         box["x"] < label["x"] + label["width"] / 2 < box["x"] + box["width"]
         and box["y"] < label["y"] + label["height"] / 2 < box["y"] + box["height"]

@@ -39,7 +39,7 @@ def rotating_pairs(
     scale = "Choose a scaling: the pairs rotate more slowly. The dashed curve has none. What becomes of the curve in the grey part?"
     notice = f"{follow if trained is None else scale} Below each circle: its degrees per position."
     data = {"token": token, "vector": vector, "trained": trained, "factor": factor, "position": 3, "distance": 5, "base": 10000}
-    height = (441, 424) if trained is None else (497, 480)
+    height = (442, 424) if trained is None else (504, 480)
     return Drawing("rotating", title, notice, data, _scores_by_distance(token, vector, trained, factor), height)
 
 

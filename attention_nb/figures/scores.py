@@ -37,4 +37,4 @@ def score_bars(
               "what happens to the weights? Then 100. A bar is a score divided by the temperature.")
     table = number_table("Scores, exponentials, weights", rows, tokens)
     data = {"tokens": list(tokens), "scores": scores, "reach": 5}
-    return Drawing("scores", "From scores to weights", notice, data, table, (260, 318))
+    return Drawing("scores", "From scores to weights", notice, data, table, (264, 318))

@@ -10,7 +10,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
 
   // ---- The arrows ----
   const low = -2, high = 3;
-  const across = wide ? 316 : 236;
+  const across = wide ? 320 : 236;
   const { root, at, arrow } = plane(across, high, low);
   set(root, { style: "flex: none", "aria-label": "The query and the keys as arrows" });
   root.style.overflow = "hidden";

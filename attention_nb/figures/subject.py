@@ -44,4 +44,4 @@ def who_is_found(
     notice = (f"Choose a query. Then choose “identity”: what does “{tokens[start]}” find then? "
               "And “rotated 90°”, which turns all queries: what does it look for?")
     data = {"tokens": list(tokens), "x": x, "W_q": W_q, "W_k": W_k, "kinds": list(kinds), "start": start}
-    return Drawing("subject", "Queries and keys: a verb finds its subject", notice, data, number_table("Weights: a row for each query", rows, tokens), (386, 594))
+    return Drawing("subject", "Queries and keys: a verb finds its subject", notice, data, number_table("Weights: a row for each query", rows, tokens), (398, 594))
