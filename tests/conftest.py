@@ -39,7 +39,12 @@ COSTLY = ("soups", "begun", "epub", "desk", "wheel", "repo", "ranks", "tried")  
 # Not of one file. The EPUB takes the charts that a build of the site has drawn: it comes after.
 OF_ALL = {"soups": "soups", "begun": "begun", "epub": "the scratch of this checkout"}
 # One worker imports it for all of these: it takes seconds.
-OF_TRANSFORMERS = ("test_audit.py", "test_real_models.py", "test_watching.py")
+OF_TRANSFORMERS = (
+    "test_audit.py",
+    "test_corpus_sample.py",
+    "test_real_models.py",
+    "test_watching.py",
+)
 # Tests, files and fixtures that take long, the longest first: nobody waits for them at the end.
 # Those that mostly wait (for a Lab, for ranks) stand between others, which meanwhile compute.
 LONG = (
