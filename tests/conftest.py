@@ -35,16 +35,21 @@ NOTEBOOKS = notebooks()
 NOT_SOURCE = shutil.ignore_patterns(
     ".*", "docs", "_build", "_proc", "dist", "build", "__pycache__", "*.egg-info"
 )
-COSTLY = ("soups", "begun", "epub", "desk", "wheel", "repo", "ranks")  # fixtures
+COSTLY = ("soups", "begun", "epub", "desk", "wheel", "repo", "ranks", "tried")  # fixtures
 # Not of one file. The EPUB takes the charts that a build of the site has drawn: it comes after.
 OF_ALL = {"soups": "soups", "begun": "begun", "epub": "the scratch of this checkout"}
 # One worker imports it for all of these: it takes seconds.
-OF_TRANSFORMERS = ("test_audit.py", "test_real_models.py", "test_watching.py")
+OF_TRANSFORMERS = (
+    "test_audit.py",
+    "test_corpus_sample.py",
+    "test_real_models.py",
+    "test_watching.py",
+)
 # Tests, files and fixtures that take long, the longest first: nobody waits for them at the end.
 # Those that mostly wait (for a Lab, for ranks) stand between others, which meanwhile compute.
 LONG = (
     "begun",
-    "test_every_notebook_passes_nbdev_test",
+    "tried",
     "test_every_build_gives_the_same_bytes",
     "test_site_and_readme_come_from_the_notebooks",
     "desk",
@@ -266,12 +271,17 @@ def kept(item) -> tuple[Path, str, fresh.Needs] | None:
     return DOCS / item.callspec.params[parameter], mark.kwargs.get("way", item.name), files
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item):
+def is_passed_over(item) -> bool:
     """What passed here is passed over until something has changed that it hangs on;
     continuous integration runs all.
     """
-    if not IN_CI and (run := kept(item)) and fresh.is_fresh(*run):
+    return bool(not IN_CI and (run := kept(item)) and fresh.is_fresh(*run))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    "A test is passed over before its fixtures are made."
+    if is_passed_over(item):
         pytest.skip(
             "it passed here, and nothing that it depends on has changed since; "
             "CI=true runs it again"

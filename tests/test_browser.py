@@ -58,10 +58,10 @@ RULES = {
 OFTEN = RULES | {"rules": RULES["rules"] | {"link-in-text-block": {"enabled": False}}}
 CONTRAST = {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}
 # axe looks at every element, and spends nine tenths of its time on the contrast of each word: one
-# of each kind is enough, as the style sees it. The words of code become plain text first; the
-# others are also links and headings, for other rules.
-ONE_OF_EACH = """([among, plain]) => {
-  const seen = new Set();
+# of each kind is enough, as the style sees it, on one page. The words of code become plain text
+# first; the others are also links and headings, for other rules.
+ONE_OF_EACH = """([among, plain, known]) => {
+  const seen = new Set(known);
   const look = (e) => [
     e.tagName, e.getAttribute("class"), e.getAttribute("fill"), e.style.color, e.style.background];
   for (const e of document.querySelectorAll(among)) {
@@ -74,8 +74,11 @@ ONE_OF_EACH = """([among, plain]) => {
     else if (plain) e.replaceWith(e.textContent);
     else (e.firstElementChild ? words : [e]).forEach((node) => node.remove());
   }
+  return [...seen];
 }"""
-CODE, ALL = [".highlight pre :is(b, span)", True], ["body *", False]
+CODE, ALL = [".highlight pre :is(b, span)", True, []], ["body *", False]
+# The kinds of words that were found legible here, by the width and the colours of the page.
+LEGIBLE: dict[tuple[int, str], set[str]] = {}
 # What is folded nobody sees, and axe says nothing of it; it is half of a chapter all the same.
 UNSEEN = """() => document.querySelectorAll("details:not([open]) > :not(summary)")
   .forEach((part) => part.remove())"""
@@ -88,6 +91,19 @@ def violations(page: Page, rules: dict[str, object]) -> list[str]:
         f"{v['id']}: {v['help']}; {len(v['nodes'])} ×, such as {v['nodes'][0]['html'][:200]}"
         for v in found
     ]
+
+
+def illegible(page: Page, width: int, schemes: tuple[str, ...]) -> list[str]:
+    "What lacks contrast, among the kinds of words that no page before has shown in all schemes."
+    known = [LEGIBLE.setdefault((width, scheme), set()) for scheme in schemes]
+    seen = page.evaluate(ONE_OF_EACH, [*ALL, list(set.intersection(*known))])
+    found = []
+    for scheme, kinds in zip(schemes, known):
+        page.emulate_media(color_scheme=scheme)
+        wrong = [f"{scheme}: {violation}" for violation in violations(page, CONTRAST)]
+        kinds.update([] if wrong else seen)
+        found += wrong
+    return found
 
 
 def weights(visited: Visit) -> Counter:
@@ -194,10 +210,7 @@ def test_page(visit, site, path, width):
     page.evaluate(UNSEEN)
     page.evaluate(ONE_OF_EACH, CODE)
     found += violations(page, RULES if path in KINDS else OFTEN)
-    page.evaluate(ONE_OF_EACH, ALL)
-    for scheme in ("light", "dark") if path in KINDS else ("light",):
-        page.emulate_media(color_scheme=scheme)
-        found += [f"{scheme}: {violation}" for violation in violations(page, CONTRAST)]
+    found += illegible(page, width, ("light", "dark") if path in KINDS else ("light",))
     fail_if(found + visited.said, f"{path}, {width} pixels wide:")
 
 

@@ -3000,32 +3000,41 @@ NAMES_THAT_MEET = """(svg) => {
 }"""
 
 
+# In the page, since there are so many: what is computed and told, and then told of the senses.
+EVERY_NEIGHBOURHOOD = """(figure) => {
+  const toggles = [...figure.querySelectorAll("button[aria-pressed]")];
+  const steps = [...figure.querySelectorAll("input[type=radio]")];
+  const said = () => figure.querySelector("output").innerText;
+  return Array.from({ length: 2 ** toggles.length }, (_, code) => {
+    toggles.forEach((toggle, i) => {
+      if (Boolean(code >> i & 1) !== (toggle.ariaPressed === "true")) toggle.click();
+    });
+    steps[1].click();
+    const before = [figure.state(), said()];
+    steps[2].click();
+    return [...before, said(), (MEET)(figure.querySelector("svg"))];
+  });
+}""".replace("MEET", NAMES_THAT_MEET)
+
+
 def test_every_neighbourhood_is_told_as_it_is(visit):
     """Which weight is the largest, or which are;
     and which sense prevails by the numbers that are printed. No name stands on another.
     """
     figure = drawing(visit, PAGE_OF["senses"], "senses", reduced_motion="reduce")
-    tokens, steps = given(figure)["tokens"], figure.get_by_role("radio")
-    toggles = figure.locator("button[aria-pressed]")
-    for code in range(2 ** toggles.count()):
-        for i in range(toggles.count()):
-            if bool(code >> i & 1) != (toggles.nth(i).get_attribute("aria-pressed") == "true"):
-                toggles.nth(i).evaluate("node => node.click()")
-        steps.nth(1).evaluate("node => node.click()")
-        now = state(figure)
-        largest = {
-            token for token, w in zip(tokens, now["weights"]) if w > max(now["weights"]) - 1e-6
-        }
-        alone = "Alone" in said(figure)
-        assert alone == (code == 0) and (alone or named(said(figure)) == largest)
-        steps.nth(2).evaluate("node => node.click()")
-        assert figure.locator("svg").evaluate(NAMES_THAT_MEET) == [], code
+    tokens, (a, b) = given(figure)["tokens"], given(figure)["axes"]
+    found = figure.evaluate(EVERY_NEIGHBOURHOOD)
+    assert len(found) == 2 ** figure.locator("button[aria-pressed]").count() > 4
+    for code, (now, told, then, meeting) in enumerate(found):
+        most = max(now["weights"]) - 1e-6
+        largest = {token for token, w in zip(tokens, now["weights"]) if w > most}
+        alone = "Alone" in told
+        assert alone == (code == 0) and (alone or named(told) == largest)
+        assert meeting == [], code
         if not alone:
-            x, y = map(float, re.findall(r"to \(([\d.]+), ([\d.]+)\)", said(figure))[0])
-            a, b = given(figure)["axes"]
-            assert (f"as much {a}" if x == y else f"more {a}" if x > y else f"more {b}") in said(
-                figure
-            ), (code, said(figure))
+            x, y = map(float, re.findall(r"to \(([\d.]+), ([\d.]+)\)", then)[0])
+            prevails = f"as much {a}" if x == y else f"more {a}" if x > y else f"more {b}"
+            assert prevails in then, (code, then)
 
 
 def told_of(heads: torch.Tensor) -> str:

@@ -1,4 +1,5 @@
 """nbdev's own commands, as its users type them: they work, and git stays clean.
+`nbdev_test` is what test_notebooks.py runs all notebooks by.
 
 If it fails: The message says which line of which file.
 `settings.ini` must stand as nbdev writes it.
@@ -81,21 +82,6 @@ def changed(repo) -> list[str]:
 
 
 @pytest.mark.nightly
-def test_every_notebook_passes_nbdev_test():
-    """As a user types it: many notebooks share a process,
-    and the machine's own vector unit computes.
-
-    What is left in a process breaks others: a class that a cell defines,
-    and that `torch.compile` remembers, did.
-
-    If it fails: The message names the notebook; `.venv/bin/nbdev_test --path` runs it alone.
-    Most often a cell leaves something behind that another notebook finds.
-    """
-    said = sh(f"{BIN}/nbdev_test", "--n_workers", "2")
-    assert "Success." in said, f"nbdev_test ran nothing: {said}"
-
-
-@pytest.mark.nightly
 @pytest.mark.parametrize("command", CLEAN)
 def test_git_stays_clean(repo, command):
     "Whatever they write beside the sources is ignored."
@@ -105,7 +91,7 @@ def test_git_stays_clean(repo, command):
 
 @pytest.mark.ci
 def test_prepare_leaves_the_home_page(tmp_path):
-    "To `make docs`. It runs all notebooks that it finds: here three, for `nbdev_test` ran all."
+    "To `make docs`. It runs the notebooks that it finds: here three; test_notebooks.py runs all."
     repo = checkout(tmp_path, ["index", "lookup/api", "lookup/notation"])
     assert "README.md, which make docs writes" in nbdev("prepare", repo)
     fail_if(changed(repo), "nbdev_prepare leaves:")

@@ -7,18 +7,34 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
-import textwrap
 from collections import Counter
+from pathlib import Path
+from subprocess import PIPE, STDOUT
 
 import fresh
+import nbformat
+import notebook_run
 import outputs
 import pytest
 import torch
-from conftest import CHAPTERS, NBS, NOTEBOOKS, differences, fail_if, place, sh, tree
+from conftest import (
+    CHAPTERS,
+    NBS,
+    NOTEBOOKS,
+    ROOT,
+    differences,
+    fail_if,
+    is_passed_over,
+    place,
+    sh,
+    tree,
+)
 from pictures import CHART, PICTURE, is_fresh
 
 BIN = os.path.dirname(sys.executable)
+RUN = notebook_run.__file__
 
 # A processor with another vector unit rounds otherwise. PyTorch, MKL and oneDNN can each be told
 # to use the smallest: what holds there and here hangs on no rounding.
@@ -29,7 +45,7 @@ SMALLEST = {
 }
 OWN = torch.backends.cpu.get_cpu_capability().lower()
 # On other kinds of processors none is smaller. On this machine's own unit,
-# `make docs` has run them, and nbdev_test does.
+# `make docs` has run them, and `make nightly` does.
 UNIT, SET = ("default", SMALLEST) if OWN in ("avx2", "avx512") else (OWN, {})
 
 
@@ -45,43 +61,38 @@ def each_run(test):
     return pytest.mark.parametrize("notebook", each)(test)
 
 
-def with_stubs(attempt):
-    "`attempt`, with the stubs of the exercises run too, which must change no other cell's output."
-
-    async def run(nb, *args, **kwargs):
-        stubs = [cell for cell in nb.cells if cell.id.endswith("-stub")]
-        for cell in stubs:
-            cell.source = cell.source.partition("\n")[2]  # without `eval: false`
-        for cell in nb.cells:
-            if cell.id.endswith("-solution"):
-                # whose last value is shown
-                cell.source = mistakes_are_named(cell.source) + cell.source
-        result = await attempt(nb, *args, **kwargs)
-        for cell in stubs:
-            assert_refused_in_words(cell)
-            cell.outputs = []
-        return result
-
-    return run
-
-
-def mistakes_are_named(solution: str) -> str:
-    """Code that hands each likely mistake of an exercise in as the answer:
-    its check must refuse it, and name it.
+@pytest.fixture(scope="module")
+def tried(request, tmp_path_factory) -> tuple[Path, str]:
+    """`nbdev_test`, run once on all notebooks that are to run:
+    the folder with what their cells showed, and what it said.
     """
-    call = re.search(r"check_agrees\((?:(?!check_agrees).)*wrong=(wrong_\d).*\Z", solution, re.S)
-    if not call:
-        return ""
-    checked = re.sub(r"\(\s*\w+", "(mistake_tried", call[0], count=1)
-    return f"""\
-for name_of_it, mistake_tried in {call[1]}.items():
-    try:
-{textwrap.indent(checked, " " * 8)}
-    except AssertionError as refused:
-        assert f": {{name_of_it}}" in str(refused), f"{{name_of_it}}: it is not named\\n{{refused}}"
-    else:
-        raise AssertionError(f"{{name_of_it}}: the check finds nothing wrong")
-"""
+    folder = tmp_path_factory.mktemp("tried")
+    asked = [item for item in request.session.items if "notebook" in item.fixturenames]
+    paths = {item.callspec.params["notebook"] for item in asked if not is_passed_over(item)}
+    names = "|".join(sorted({path.stem for path in paths if not outputs.passed_over(path)}))
+    env = os.environ | outputs.KERNEL_ENV | SET
+    command = [sys.executable, RUN, folder, "--n_workers", "2", "--file_re", rf"^({names})\.ipynb$"]
+    ran = subprocess.run(command, cwd=ROOT, env=env, text=True, stdout=PIPE, stderr=STDOUT)
+    return folder, ran.stdout
+
+
+def run_of(notebook: Path, shown: dict[str, list]) -> outputs.Run:
+    "A notebook as it is saved, beside what its cells showed when they were tried."
+    text = notebook.read_text(encoding="utf-8")
+    tried = json.loads(text)
+    for cell in tried["cells"]:
+        if cell["cell_type"] == "code":
+            cell["outputs"] = shown.get(cell["id"], [])
+    saved, now = (nbformat.reads(t, as_version=4) for t in (text, json.dumps(tried)))
+    for stub in [cell for cell in now.cells if cell.id.endswith("-stub")]:
+        assert_refused_in_words(stub)
+        stub.outputs = []
+    wrong = [
+        f"{notebook.name}, cell {cell.id}: {fault}"
+        for cell in now.cells
+        for fault in outputs.faults(cell.get("outputs", []))
+    ]
+    return outputs.Run(text, saved, now, outputs.changed(saved, now), wrong)
 
 
 def assert_refused_in_words(stub):
@@ -99,27 +110,70 @@ def assert_refused_in_words(stub):
 
 
 @each_run
-def test_cells_pass_and_saved_outputs_are_fresh(notebook, monkeypatch):
-    """Every cell runs without an error in a fresh kernel, and prints what is saved.
-    No stub of an exercise passes its check.
+def test_cells_pass_and_saved_outputs_are_fresh(notebook, tried):
+    """Every cell runs without an error under `nbdev_test`, and prints what is saved.
+    No stub of an exercise passes its check, nor does a likely mistake.
 
     If it fails: The message names the cell. If the new output is right, run `make prepare`. If not,
     the code has changed its meaning. If it fails here and not in `make page`, the output depends on
-    rounding: see tools/chapter.md, What may be printed. Skipped: the notebook passed before and
-    nothing that it depends on has changed (`CI=true make test` runs all); or it needs Triton
-    (`make .venv/.gpu`, on Linux).
+    rounding: see tools/chapter.md, What may be printed; or on what another notebook has left in the
+    process. Skipped: the notebook passed before and nothing that it depends on has changed
+    (`CI=true make test` runs all); or it needs Triton (`make .venv/.gpu`, on Linux).
     """
     if why := outputs.passed_over(notebook):
         pytest.skip(why)
-    for name, value in SET.items():
-        monkeypatch.setenv(name, value)  # kernels inherit it
-    monkeypatch.setattr(outputs, "attempt", with_stubs(outputs.attempt))
+    folder, said = tried
+    file = folder / notebook_run.file_of(notebook)
+    if not file.exists():
+        pytest.fail(f"{place(notebook)} did not come to its end. nbdev_test said:\n{said}", False)
+    failed, shown = json.loads(file.read_text(encoding="utf-8"))
+    ran = None if failed else run_of(notebook, shown)
+    found = [failed] if failed else ran.wrong + outputs.stale(ran, notebook.name)
+    fail_if(found, f"{place(notebook)}, with the vector unit {UNIT}:")
+
+
+@pytest.mark.ci
+def test_nbdev_test_passes(tried):
+    """On all notebooks, as a user types it: many share a process.
+
+    What is left in a process breaks others: a class that a cell defines,
+    and that `torch.compile` remembers, did.
+
+    If it fails: The tests above name the notebook; `.venv/bin/nbdev_test --path` runs it alone.
+    """
+    assert "Success." in tried[1], tried[1]
+
+
+def test_what_a_run_keeps(tmp_path):
+    """What cells printed, also before a semicolon; a failure, with its cell;
+    and what a stub of an exercise said.
+    """
+    (tmp_path / "nbs").mkdir()
+    shutil.copy(NBS.parent / "settings.ini", tmp_path)
+    sources = {"a": "print(1);", "b-stub": "#| eval: false\nunknown", "c": "1 / 0", "d": "2"}
+    cells = [nbformat.v4.new_code_cell(text, id=name) for name, text in sources.items()]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "nbs/bad.ipynb")
+    command = [sys.executable, RUN, tmp_path, "--n_workers", "1"]
+    ran = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True)
+    assert ran.returncode == 1 and "bad.ipynb" in ran.stderr
+    failed, shown = json.loads((tmp_path / "nbs+bad.json").read_text(encoding="utf-8"))
+    assert failed.startswith("cell c\n") and "ZeroDivisionError" in failed
+    assert shown["a"][0]["text"] == ["1\n"] and "d" not in shown
+    assert [out["ename"] for out in shown["b-stub"] if "ename" in out] == ["NameError"]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=place)
+def test_cells_pass_in_a_fresh_kernel(notebook):
+    """Each notebook alone, as JupyterLab and `make docs` run it,
+    with the vector unit of this machine.
+    """
+    if why := outputs.passed_over(notebook):
+        pytest.skip(why)
     try:
         asyncio.run(outputs.check(notebook))
     except outputs.Failure as failure:
-        raise pytest.fail.Exception(
-            f"With the vector unit {UNIT}:\n{failure}", pytrace=False
-        ) from None
+        raise pytest.fail.Exception(str(failure), pytrace=False) from None
 
 
 def test_each_chart_has_a_picture():

@@ -183,16 +183,22 @@ NO_PROSE = set("h1 h2 h3 h4 code pre table dl blockquote script style summary".s
 
 
 def prose(tag: Tag, is_link: bool = False) -> Iterator[tuple[str, bool]]:
-    "The texts below a tag in which terms are linked, each with whether it is such a link."
+    """The texts below a tag in which terms are linked, each with whether it is such a link;
+    the hue of a symbol is no border.
+    """
+    text = ""
     for child in tag.children:
-        if not isinstance(child, Tag):
-            yield str(child), is_link
+        classes = set(child.get("class", [])) if isinstance(child, Tag) else set()
+        if not isinstance(child, Tag) or any(one.startswith("sym-") for one in classes):
+            text += child.get_text()
             continue
-        classes = set(child.get("class", []))
+        yield text, is_link
+        text = ""
         left_out = child.name in NO_PROSE or classes & {"cell", "katex", "notebook-links", "math"}
         other_link = child.name == "a" and "term" not in classes
         if not left_out and not other_link:
             yield from prose(child, is_link or "term" in classes)
+    yield text, is_link
 
 
 def test_a_term_is_linked_where_it_first_stands(soups):
@@ -207,17 +213,13 @@ def test_a_term_is_linked_where_it_first_stands(soups):
             *(also[1].lower().split(", ") if also else []),
         ]
     every = sorted((form for some in forms.values() for form in some), key=len, reverse=True)
-    word = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, every))})(?![\w-])", re.I)
+    word = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, every))})(?![\w-])")
     owner = {form: anchor for anchor, some in forms.items() for form in some}
     for chapter in BOOK:
-        # hues are no borders
-        article = re.sub(
-            r'<span class="sym-\w">(\w+)</span>', r"\1", str(soups[f"{chapter}.html"].article)
-        )
         found = [
-            (owner[match[0].lower()], is_link)
-            for text, is_link in prose(BeautifulSoup(article, "html.parser"))
-            for match in word.finditer(re.sub(r"\s+", " ", text))
+            (owner[match[0]], is_link)
+            for text, is_link in prose(soups[f"{chapter}.html"].article)
+            for match in word.finditer(re.sub(r"\s+", " ", text).lower())
         ]
         first = {}
         for anchor, is_link in found:

@@ -18,7 +18,13 @@ from places import ROOT, file_of, imported, imported_by
 
 ALWAYS = [
     ROOT / name
-    for name in ("constraints.txt", "settings.ini", "tools/outputs.py", "tests/test_notebooks.py")
+    for name in (
+        "constraints.txt",
+        "settings.ini",
+        "tools/outputs.py",
+        "tests/notebook_run.py",
+        "tests/test_notebooks.py",
+    )
 ]
 KEYS = ROOT / "_build/outputs"
 Needs = Callable[[Path], Iterable[Path]]  # what is run → the files that can change how the run ends

@@ -386,10 +386,14 @@ async def run(path: Path) -> Run:
     except ValueError as e:  # an edit by hand, or a conflict that git left in it
         raise Failure(f"{path.name}: this is no notebook: {head(str(e), 2).strip()}") from None
     wrong = await attempt(now, path.name, path.parent)
+    return Run(text, saved, now, changed(saved, now), wrong)
+
+
+def changed(saved: NotebookNode, now: NotebookNode) -> list[int]:
+    "The positions of the cells that ran, and whose outputs are not those that are saved."
     pairs = enumerate(zip(saved.cells, now.cells))
     ran = [(i, s, f) for i, (s, f) in pairs if s.cell_type == "code" and not error(f)]
-    changed = [i for i, s, f in ran if not agree(meaning(s.outputs), meaning(f.outputs))]
-    return Run(text, saved, now, changed, wrong)
+    return [i for i, s, f in ran if not agree(meaning(s.outputs), meaning(f.outputs))]
 
 
 # The two commands ---------------------------------------------------------------------------------
@@ -397,7 +401,15 @@ async def run(path: Path) -> Run:
 
 async def check(path: Path) -> str:
     "Raise Failure where a cell fails, or its saved output is not what it gives now."
-    ran, stale = await run(path), []
+    ran = await run(path)
+    if found := ran.wrong + stale(ran, path.name):
+        raise Failure("\n".join(found))
+    return "agrees"
+
+
+def stale(ran: Run, name: str) -> list[str]:
+    "The cells whose outputs differ, and how; what to do about it."
+    found = []
     for i in ran.changed:
         was, now = (
             "\n".join(map(printed, nb.cells[i].outputs)).splitlines()
@@ -406,15 +418,12 @@ async def check(path: Path) -> str:
         lines = list(difflib.unified_diff(was, now, "saved", "now", lineterm="", n=1))
         lines = lines or ["(the same text, in another kind of output)"]
         shown = head("\n".join(lines), 20)
-        stale.append(
-            f"{path.name}, cell {ran.saved.cells[i].id}: "
+        found.append(
+            f"{name}, cell {ran.saved.cells[i].id}: "
             f"the saved output is not what the cell gives now\n{shown}"
         )
-    if stale:
-        stale.append("If the new output is right: make outputs, and commit the notebook.")
-    if ran.wrong or stale:
-        raise Failure("\n".join(ran.wrong + stale))
-    return "agrees"
+    end = ["If the new output is right: make outputs, and commit the notebook."]
+    return found + end * bool(found)
 
 
 async def refresh(path: Path) -> str:

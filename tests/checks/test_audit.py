@@ -15,8 +15,9 @@ from attention_checks.auditing import session as sessions
 import attention_nb as nb
 from tests.checks import audited
 from tests.checks.audited import IDS, PLANTED
-from tests.third_party import decoders
+from tests.late import Late
 
+decoders = Late("tests.third_party.decoders")
 logging.getLogger("transformers").setLevel(logging.ERROR)
 
 

@@ -1,4 +1,5 @@
 """What an entry of the corpus is: something to check, how to build it, and, if it is planted, the edit that broke it."""
+import ast
 import inspect
 import linecache
 import re
@@ -73,8 +74,23 @@ def planted_in(base: Entry, name: str, edits: Any, expect: str, inside: str = ""
 
 # Editing ------------------------------------------------------------------------------------------------------
 
-written = cache(inspect.getsource)  # the source of a module, class or function; finding one reads its whole file
 compiled = cache(partial(compile, mode="exec"))  # a module that is not edited
+
+
+@cache
+def classes_of(module: str) -> dict[str, str]:
+    "The source of the classes at the top of a module: `inspect` would read the whole file for each."
+    source = inspect.getsource(sys.modules[module])
+    lines = source.split("\n")
+    found = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+    return {node.name: "\n".join(lines[node.lineno - 1:node.end_lineno]) + "\n" for node in found}
+
+
+@cache
+def written(part: Any) -> str:
+    "The source of a module, class or function."
+    of_class = isinstance(part, type) and classes_of(part.__module__).get(part.__qualname__)
+    return of_class or inspect.getsource(part)
 
 
 def apply(source: str, edits: tuple[tuple[str, str], ...], name: str) -> str:
