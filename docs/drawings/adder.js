@@ -51,8 +51,8 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
 
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
-  const [top, first, apart] = wide ? [46, 126, 46] : [38, 112, 42];
-  const height = first + 24 + 3 * apart + 28;
+  const [top, first, apart] = wide ? [46, 126, 46] : [34, 98, 37];
+  const height = first + 24 + 3 * apart + (wide ? 28 : 24);
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const step = { poster: 96, wide: 72, narrow: 62 }[size];
   const box = 40;
@@ -69,7 +69,8 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   }
   const tokens = [0, 1, 2, 3, 4].map((i) => ({
     box: boxOf(i),
-    word: text(at(i), top + 22, "", { style: "font-size: 18px; font-weight: 600" }),
+    word: text(at(i), top + (i < 4 ? 22 : 24), "",
+      { style: `font-size: ${i < 4 ? 17 : 22}px; font-weight: 600` }),
     weight: text(at(i), top + 50, "", { "data-sym": "w" }),
     arc: svg("path", { "data-sym": "w", fill: "none", stroke: "var(--w)", "stroke-linecap": "round",
       d: arcFrom(i) }),
@@ -88,12 +89,12 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     "= the hidden state at the end",
   ];
   const cellAt = (i, y) => ({
-    rect: svg("rect", { x: lefts[i], y: y + 5, width: widths[i], height: 22,
+    rect: svg("rect", { x: lefts[i], y: y + 5, width: widths[i], height: wide ? 22 : 19,
       stroke: "var(--faint)" }),
-    word: text(lefts[i] + widths[i] / 2, y + 21, ""),
+    word: text(lefts[i] + widths[i] / 2, y + (wide ? 21 : 19), ""),
   });
   const strips = labels.map((name, r) => {
-    const y = first + 24 + apart * r;
+    const y = first + (wide ? 24 : 20) + apart * r;
     const style = r === 3 ? "font-weight: 600" : "";
     const label = text(0, y, name, { "text-anchor": "start", style });
     const cells = features.map((_, i) => cellAt(i, y));
@@ -101,7 +102,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     return { label, cells };
   });
 
-  const side = wide ? 28 : 24, edge = 20;
+  const side = wide ? 28 : 21, edge = 20;
   const whole = edge + 10 * side + 2;
   const grid = svg("svg", { width: whole, height: whole, viewBox: `0 0 ${whole} ${whole}`,
     role: "img" });
@@ -122,13 +123,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   });
   grid.append(...marks, ...squares.flat());
   const count = el("b", {
-    style: `display: block; font-size: ${wide ? 20 : 36}px; line-height: 1.1` });
-  const axes = el("div", { style: "color: var(--soft); font-size: 13px" },
-    el("span", {}, "first digit ↓"), wide ? ", " : el("br"), el("span", {}, "second digit →"));
-  const sums = wide ? el("div", {}, count, axes, grid)
-    : el("div", { style: "display: flex; gap: 0.6rem" }, grid,
-      el("div", { style: "display: grid; gap: 0.4rem; align-content: end" }, count,
-        el("b", {}, "of 100 sums are right"), axes));
+    style: `display: block; font-size: ${wide ? 22 : 34}px; line-height: 1.2` });
   const sentence = ["Attention fetches.", "The other half thinks."]
     .map((text) => el("span", {}, text));
 
@@ -186,7 +181,9 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   const strike = (node, on) => set(node, { style: on ? null : off });
   function verdict(answer) {
     if (answer === null) return "The model gives no answer: all tokens are equally likely.";
-    return `The model answers ${names[answer]}: ${answer === (a + b) % 10 ? "right" : "wrong"}.`;
+    const digit = (a + b) % 10;
+    return `The model answers ${names[answer]}, `
+      + `which is ${answer === digit ? "right" : `wrong: it should be ${digit}`}.`;
   }
   function why() {
     if (attends && feeds) {
@@ -208,7 +205,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     strike(sentence[0], attends);
     strike(sentence[1], feeds);
     count.textContent = wide ? `${n} of 100 sums are right` : n;
-    say(`${a} + ${b} ends with ${(a + b) % 10}. ${verdict(now.answer)} ${why()} `
+    say(`${verdict(now.answer)} ${why()} `
       + `Of all hundred sums ${n} are right.`);
     set(root, { "aria-label": `The tokens ${a} + ${b} =, and the hidden state of “=”` });
     set(grid, { "aria-label": `All hundred sums of two digits, ${n} right` });
@@ -223,26 +220,31 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   const other = slider("second digit", { ...ofDigits, value: b, input: after((n) => { b = n; }) });
   const attention = toggle("Attention", true, after((on) => { attends = on; }));
   const feedForward = toggle("Feed-forward layer", true, after((on) => { feeds = on; }));
-  const big = "margin: 0; gap: 0 0.6ch; font-size: 20px; font-weight: 600";
-  const motto = el("div", { class: "beside", style: wide ? big : `${big}; font-size: 17px` },
+  const motto = el("span", { style: "display: inline-flex; gap: 0 0.6ch; flex-wrap: wrap" },
     ...sentence);
-  const row = (...nodes) => el("div", { class: "row" }, ...nodes);
-  const parts = row(attention, feedForward);
-  for (const { children } of [one, other]) {
-    set(children[1], { style: `width: ${wide ? 7 : 4}rem` });
+  const row = (style, ...nodes) => el("div", { class: "row", style }, ...nodes);
+  const parts = row("margin: 0 0 8px", attention, feedForward, ...(wide ? [motto] : []));
+  const ways = [[one, "first digit", "↓"], [other, "second digit", "→"]];
+  for (const [{ children }, name, way] of ways) {
+    const [which] = name.split(" ");
+    children[0].textContent = `${wide ? name : which} ${way}`;  // its way through all sums
+    Object.assign(children[1].style,
+      wide ? { width: "7rem" } : { flex: "0 0 100%", width: "100%", order: 1 });
   }
-  const chosen = row(one, other);
   if (wide) {
-    set(said, { style: "min-height: 7em; margin-top: 0.6rem" });
-    const left = el("div", { style: `flex: 0 1 ${width}px` }, motto, parts, chosen, root);
-    const aside = el("div", { style: "flex: 1 1 302px; max-width: 302px" }, sums, said);
-    const apart = "align-items: flex-start; gap: 0.6rem 1.5rem; justify-content: space-between";
+    set(said, { style: "min-height: 5.6em; margin-top: 8px" });
+    const left = el("div", { style: `flex: 0 1 ${width}px` }, parts, row("margin: 0", one, other),
+      root);
+    const aside = el("div", { style: "flex: 1 1 302px; max-width: 302px" }, count, grid, said);
+    const apart = "align-items: flex-start; gap: 8px 24px; justify-content: space-between; "
+      + "margin: 0";
     view.append(el("div", { class: "beside", style: apart }, left, aside));
-  } else {  // on a phone all hundred sums come first, and what switches them is below
-    set(said, { style: "min-height: 5.6em; margin-top: 0.3rem" });
-    set(chosen, { style: "flex-wrap: nowrap; gap: 0.6rem; margin-block: 0" });
-    for (const slider of [one, other]) set(slider, { style: "flex-wrap: nowrap; gap: 0.4rem" });
-    view.append(motto, sums, parts, chosen, root, said);
+  } else {  // on a phone all hundred sums come first, and what chooses one stands beside them
+    set(said, { style: "min-height: 4.2em; margin-top: 4px" });
+    for (const slider of [one, other]) set(slider, { style: "gap: 0 0.4rem; margin: 0" });
+    const aside = el("div", { style: "flex: 1; display: grid; gap: 12px; align-content: end" },
+      el("div", {}, count, el("b", {}, "of 100 sums are right")), one, other);
+    view.append(parts, el("div", { style: "display: flex; gap: 12px" }, grid, aside), root, said);
   }
   show();
   expose(() => state);

@@ -1,11 +1,11 @@
 (() => {
-function draw({ view, data, el, svg, set, clamp, dot, number, said, say, plane, expose }) {
+function draw({ view, data, el, svg, set, clamp, dot, number, said, say, plane, wash, expose }) {
   const [a, b] = data.arrows.map((arrow) => [...arrow]);
   const { root, arrow, drag, at } = plane(300, 3);
   set(root, { "aria-label": "Two arrows from the middle" });
 
-  const halves = ["--neutral", "--rose"].map((hue) =>
-    svg("path", { fill: `var(${hue})`, "fill-opacity": 0.14 }));
+  const halves = [0.18, 0].map((part) =>
+    svg("path", { fill: "var(--neutral)", "fill-opacity": part }));
   const words = ["alike", "opposed"].map((word) =>
     svg("text", { class: "halo", "text-anchor": "middle", "aria-hidden": true,
       style: "font-size: 13px" }, word));
@@ -41,7 +41,7 @@ function draw({ view, data, el, svg, set, clamp, dot, number, said, say, plane, 
       set(words[i], { x: left, y: top + 5 });
     });
   }
-  const shadow = svg("path", { stroke: "var(--neutral)", "stroke-width": 7, opacity: 0.55,
+  const shadow = svg("path", { stroke: "var(--neutral)", "stroke-width": 12, opacity: 0.5,
     "stroke-linecap": "round" });
   const drop = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "4 4" });
   root.append(shadow, drop);
@@ -52,17 +52,15 @@ function draw({ view, data, el, svg, set, clamp, dot, number, said, say, plane, 
   const total = el("div", { style: "margin: 0.2rem 0 0.4rem; font-size: 32px; font-weight: 600" });
   const most = 18;  // two arrows into the same corner
   const bar = el("div");
-  const half = (hue) => `color-mix(in srgb, var(--${hue}) 18%, transparent)`;
   const track = "position: relative; height: 14px; margin-bottom: 0.8rem; "
-    + `background: linear-gradient(90deg, ${half("rose")} 50%, ${half("neutral")} 50%)`;
+    + `background: linear-gradient(90deg, var(--rest) 50%, ${wash("neutral", 22)} 50%)`;
   const zero = el("div", { style: "position: absolute; left: 50%; top: -4px; bottom: -4px; "
     + "border-left: 1.5px solid var(--soft)" });
   const coloured = (sym, text) => el("span", { "data-sym": sym, style: "font-weight: 600" }, text);
   function measure(product) {
-    const hue = product < 0 ? "rose" : "neutral";
     const side = product < 0 ? "right" : "left";
     set(bar, { style: `position: absolute; ${side}: 50%; top: 0; bottom: 0; `
-      + `width: ${(50 * Math.abs(product) / most).toFixed(2)}%; background: var(--${hue})` });
+      + `width: ${(50 * Math.abs(product) / most).toFixed(2)}%; background: var(--neutral)` });
   }
   function told(product) {
     const long = [a, b].every((arrow) => arrow.some(Boolean));

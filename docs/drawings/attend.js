@@ -2,7 +2,7 @@
 function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax, mix, number,
   listed, said, say, choices, button, player, byItself, tween, motion, plane, expose, keep }) {
   const { table, axes, features, sentences, at_most: atMost } = data;
-  const SIZE = viewWidth < 600 ? 270 : 376;  // of the plane
+  const SIZE = viewWidth < 600 ? 244 : 344;  // of the plane
   const d = data.W_q[0].length;
   const steps = [
     ["tokens", "vectors x"],
@@ -90,7 +90,8 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
       el("tbody", {}, ...rows),
       el("tfoot", {}, sums)));
   const picture = el("div", { class: "picture" });
-  view.append(el("div", { class: "scene" }, rail, sky, picture, list, said), yours);
+  const scene = el("div", { class: "scene" }, rail, said, sky, picture, list);
+  view.append(scene, yours);
 
   const vectorOf = (token) => table[token] ?? data.unknown;
   function compute() {
@@ -209,9 +210,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     const most = Math.max(1e-9, ...work.dots);
     const score = (step === 2 ? work.dots : work.scores)[i];
     const length = 36 * clamp(score / most, 0.04, 1);
-    const text = svg("text", { x, y: y - 11 - length, "text-anchor": "middle",
-      style: "font-size: 13px" }, number(score));
-    return [upright(x, y, length, 12, "var(--soft)"), text];
+    return [upright(x, y, length, 12, "var(--soft)")];
   }
 
   const FAR = 3.1;
@@ -238,7 +237,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     write(x0 + 6, 13, up, "start");
     for (const n of [unit, 2 * unit]) tick(p, write, n);
     if (!long(work.x[chosen])) noteZeros(write);
-    picture.replaceChildren(p.root, el("div", {}, title));
+    picture.replaceChildren(p.root);
     comeNear(p.root, reach / reached);
     reached = reach;
     return p;
@@ -483,7 +482,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   function bendTo(p, old, now) {  // how far it has come
     const [[x0, y0], [x, y]] = [p.at(old), p.at(now)];
     const d = `M${x0} ${y0}Q${Math.max(x0, x) + 12} ${Math.min(y0, y)} ${x} ${y}`;
-    p.root.append(svg("path", { d, fill: "none", stroke: "var(--accent)", "stroke-width": 2,
+    p.root.append(svg("path", { d, fill: "none", stroke: "var(--control)", "stroke-width": 2,
       "stroke-dasharray": "2 5", "stroke-linecap": "round", "aria-hidden": true }));
     trace([x0, y0], [x, y]);
   }
@@ -527,8 +526,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
       `The query of ${name(chosen)} is`, ...vector("q", work.q[chosen]));
   }
   function showColumn(column, j) {
-    const when = [column.from > step && "later", column.until < step && "past"];
-    const state = { class: when.filter(Boolean).join(" ") || null };
+    const state = { class: place(column) };
     set(heads[j], state, ...column.head());
     const most = column.sym ? 1 : Math.max(1e-9, ...work.dots);
     tokens.forEach((_, i) => {
@@ -536,6 +534,11 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
       set(rows[i].children[j + 1], state, ...column.cell(i), ...bars);
     });
     set(sums.children[j + 1], state, ...(column.total?.() ?? []));
+  }
+  function place(column) {
+    if (column.from > step) return "later";
+    if (column.until < step) return "past";
+    return columns.findLast(({ from }) => from <= step) === column ? "now" : null;
   }
   const inWords = (vector, and) => vector.map((n, i) => `${number(n)} ${axes[i]}`).join(and);
   const tellings = [  // what is said of each step
@@ -546,8 +549,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
         + "is the dot product."
       : `The query of ${name(chosen)} is zero: every dot product is 0.`),
     () => (long(work.q[chosen])
-      ? `Divided by √${d} = ${number(Math.sqrt(d))}: every length shrinks alike, `
-        + "so that scores do not grow with the width."
+      ? `Divided by √${d} = ${number(Math.sqrt(d))}: every length shrinks alike.`
       : `Divided by √${d}, 0 stays 0.`),
     () => ofWeights(),
     () => "Every value, v = x · W_v, times its weight: "
@@ -575,8 +577,8 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   function fit() {
     if (!view.getBoundingClientRect().width) return;  // nothing is laid out
     list.style.maxHeight = "";  // first: the page may scroll with it
-    const over = said.getBoundingClientRect().bottom - view.getBoundingClientRect().top
-      - parseFloat(getComputedStyle(said.parentElement).minHeight);
+    const over = scene.getBoundingClientRect().height
+      - parseFloat(getComputedStyle(scene).minHeight);
     if (over > 0) list.style.maxHeight = `${Math.max(84, list.offsetHeight - over)}px`;
     const scrolls = over > 1;
     const mine = rows[chosen];

@@ -29,7 +29,7 @@ function draw(stage) {
     cells[r][i].append(box);
     return box;
   }));
-  const high = 120;
+  const high = 104;
   const written = "font-size: 13px; text-align: center; line-height: 1.2";
   const bars = all.map(() => ({
     at: 0, text: el("div", { style: written }), bar: el("div", { "data-sym": "w" }) }));
@@ -66,13 +66,14 @@ function draw(stage) {
   const tally = ["with", "without"].map((name) => ({
     name,
     bar: el("span", { "data-sym": "k", class: "moves" }),
-    text: el("span", { style: "min-width: 1.6rem; font-weight: 600" }),
+    text: el("span", { style: "min-width: 1.6rem; font-size: 17px; font-weight: 600" }),
+    title: el("span", {}, `${name} a cache`),
   }));
-  const counted = ({ name, bar, text }) => [
-    el("span", {}, `${name} a cache`),
+  const counted = ({ title, bar, text }) => [
+    title,
     el("span", { style: "display: flex; align-items: center; gap: 6px" }, bar, text)];
   const total = el("div", { style: "display: grid; grid-template-columns: 6.6rem 1fr; "
-    + "gap: 3px 8px; align-items: center; margin-top: 0.6rem; font-size: 13px" },
+    + "gap: 4px 8px; align-items: center; margin-top: 16px; font-size: 13px; line-height: 20px" },
     el("span", { style: "grid-column: 1 / -1" },
       el("span", { "data-sym": "k" }, "keys"), " computed so far"),
     ...tally.flatMap(counted));
@@ -108,19 +109,20 @@ function draw(stage) {
     });
   }
   function showTally(computed) {
-    for (const { name, bar, text } of tally) {
+    for (const { name, title, bar, text } of tally) {
       const width = `${(85 * computed[name] / most).toFixed(2)}%`;
       set(bar, {
-        style: "display: inline-block; height: 12px; border-radius: 2px; background: var(--k); "
+        style: "display: inline-block; height: 18px; border-radius: 2px; background: var(--k); "
           + `width: ${width}` });
+      set(title, { style: cached === (name === "with") ? "font-weight: 600" : null });
       text.textContent = computed[name];
     }
   }
   function sentence() {
     const word = `“${tokens[t]}”`;
     if (cached) {
-      const old = `${plural(t, "old key")} and value${t === 1 ? "" : "s"} read from the cache.`;
-      return `${word}: one query, one key and one value are computed, ${old}`;
+      const old = `${plural(t, "old key")} and value${t === 1 ? "" : "s"} read.`;
+      return `${word}: one query, key and value are computed, ${old}`;
     }
     if (t) return `${word}: queries, keys and values of all ${t + 1} tokens are computed again.`;
     return `${word}: its query, key and value are computed.`;
@@ -144,7 +146,7 @@ function draw(stage) {
     show();
   }
   const play = player({ at: () => t, last: () => n - 1, go });
-  set(said, { style: "min-height: 2.8em; margin-top: 0.4rem" });
+  set(said, { style: `min-height: ${viewWidth < 600 ? 2.8 : 1.4}em; margin-top: 12px` });
   view.append(
     el("div", { class: "row", style: "margin-top: 0" },
       el("div", { class: "row steered" }, play.node, range),

@@ -68,6 +68,7 @@ function stage(figure) {
     function tell(at) {
       shown.textContent = text(at);
       set(range, { "aria-valuetext": text(at) });
+      range.style.setProperty("--part", (at - range.min) / (range.max - range.min || 1));
     }
     node.move = (to, last = max) => {  // `last`: where it ends now, if that changes
       set(range, { max: last });
@@ -130,7 +131,9 @@ function stage(figure) {
     return { node, stop, playing: () => timer !== null, start };
   }
   function byItself(play, first) {
-    if (calm.matches || typeof IntersectionObserver === "undefined") return () => { };
+    const rests = calm.matches || typeof IntersectionObserver === "undefined"
+      || document.querySelector("figure.drawing") !== figure;
+    if (rests) return () => { };
     const seen = ([{ isIntersecting }]) => (isIntersecting ? play.start() : play.stop());
     const watch = new IntersectionObserver(seen, { threshold: 0.5 });
     function end(e) {

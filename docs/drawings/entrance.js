@@ -26,6 +26,24 @@ function draw({ figure, view, data, el, set, said, say, button, expose, keep }) 
     const about = el("div", { style: "font-weight: 600; margin-bottom: 0.4rem" }, says);
     return [about, pair.querySelector(".both").cloneNode(true)];
   }
+  function mark(picture) {
+    const [wrong, right] = [...picture.querySelectorAll("table")].map((table) =>
+      [...table.querySelectorAll("tbody tr")].map((row) => [...row.querySelectorAll("td")]));
+    const zero = (cell) => Number(cell.textContent) === 0;
+    const pairs = (wrong ?? []).map((row, i) => row.map((cell, j) => [cell, right?.[i]?.[j]]));
+    const by = (test) => pairs.map((row) => row.map(([a, b]) => Boolean(b) && test(a, b)));
+    const swapped = by((a, b) => zero(a) !== zero(b));
+    const some = swapped.flat().some(Boolean);
+    frame(pairs, some ? swapped : by((a, b) => a.textContent !== b.textContent));
+  }
+  function frame(pairs, marked) {  // around all cells that touch
+    const edges = [[0, -1, "2px 0"], [0, 1, "-2px 0"], [-1, 0, "0 2px"], [1, 0, "0 -2px"]];
+    pairs.forEach((row, i) => row.forEach(([cell], j) => {
+      if (!marked[i][j]) return;
+      const open = edges.filter(([down, right]) => !marked[i + down]?.[j + right]);
+      cell.style.boxShadow = open.map(([, , at]) => `inset ${at} 0 var(--rose)`).join(", ");
+    }));
+  }
   function go(i) {
     shown = (i + count) % count;
     const [title, story] = bugs[shown];
@@ -34,6 +52,7 @@ function draw({ figure, view, data, el, set, said, say, button, expose, keep }) 
     set(way, { href: `#${id || `${shown + 1}.-${title.replaceAll(" ", "-")}`}` });
     const picture = el("figure", { class: "pair", style: "margin: 0.4rem 0" });
     if (pair) picture.append(...copyOf(pair));
+    mark(picture);
     place.replaceChildren(picture);
     say(`${shown + 1}. ${title}: ${story}`);
     ways = [id, pair?.querySelectorAll("table").length ?? 0];

@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, sum, softmax, number, percent } = stage;
-  const { said, say, slider, choices, player, byItself, more, legendOf, wash, expose } = stage;
+  const { said, say, slider, choices, player, more, legendOf, wash, expose } = stage;
   const { tokens, scores, ways, block, sizes } = data;
   const n = tokens.length, queries = scores.length, first = n - queries;
   const all = [...tokens.keys()];
@@ -30,7 +30,7 @@ function draw(stage) {
   const row = { top: 22, deep: wide ? 122 : 104 };
   const cells = row.top + row.deep + 20, tall = 28;
   const under = cells + tall + 38, high = wide ? 70 : 60, base = under + high;
-  const strip = base + 12, bar = 36, end = strip + bar + 18;
+  const strip = base + 12, bar = 36, end = strip + bar + 26;
   const reach = data.reach, room = row.deep / (reach[1] - reach[0]);
   const at = (score) => row.top + (reach[1] - score) * room;
   const root = svg("svg", { width, height: end, viewBox: `0 0 ${width} ${end}`, role: "img",
@@ -63,34 +63,39 @@ function draw(stage) {
     rect({ x: left(j) + 0.5, y: cells, width: unit - 1, height: tall, rx: 3, ...second }));
   const letters = all.map((j) => text(middle(j), cells + 19, tokens[j], {}));
   const floor = svg("path", { d: `M0 ${base}H${width}`, stroke: "var(--soft)" });
+  const missing = { rx: 2, fill: "none", stroke: "var(--rose)", "stroke-width": 1.5,
+    "stroke-dasharray": "4 3" };
   const bars = all.map((j) => ({
     kept: rect({ x: left(j) + 1, width: unit - 2, rx: 2, fill: "var(--w)", "fill-opacity": 0.8,
       "data-sym": "w", ...third }),
-    lost: rect({ x: left(j) + 1.5, width: unit - 3, rx: 2, fill: "none", stroke: "var(--rose)",
-      "stroke-width": 1.5, "stroke-dasharray": "4 3", ...third }),
+    lost: rect({ x: left(j) + 1.5, width: unit - 3, ...missing, ...third }),
     says: text(middle(j), 0, "", { class: "halo", style: "font-size: 12px" }),
   }));
   const shares = scores.map((_, i) => {
     const x = left(first + i) + 1;
     const center = middle(first + i);
     return {
-      track: rect({ x, y: strip, width: unit - 2, height: bar, rx: 2, fill: "var(--faint)" }),
+      track: rect({ x: x + 0.5, y: strip + 0.5, width: unit - 3, height: bar - 1, ...missing }),
       fill: rect({ x, width: unit - 2, rx: 2, fill: "var(--w)", "fill-opacity": 0.8,
         "data-sym": "w" }),
-      name: text(center, end - 3, tokens[first + i], { "data-sym": "q" }),
+      name: text(center, strip + bar + 17, tokens[first + i], { "data-sym": "q" }),
+      mark: rect({ x: x - 1, y: strip + bar + 3, width: unit, height: 19, rx: 3, fill: "none" }),
       says: text(center, strip + 22, "", { style: "font-size: 12px" }),
     };
   });
   const title = text(0, 12, "", { ...soft, ...start });
-  const mean = text(0, strip + 34, "", { ...soft, ...start });
+  const mean = svg("tspan", { style: "font-size: 17px; font-weight: 600; fill: currentColor" });
   const hits = scores.map((_, i) => svg("rect", { x: left(first + i), y: cells, width: unit,
     height: end - cells, fill: "transparent", style: "cursor: pointer", onclick: () => pick(i) }));
   root.append(...bands, zero, ...ofBlocks.flatMap(({ fill, level }) => [fill, level]), ...dots,
     ring, ...ends, best, title, ...boxes, ...letters, floor,
     ...bars.flatMap(({ kept, lost, says }) => [kept, lost, says]),
-    text(0, cells + tall + 17, "weights of the kept keys alone", { ...soft, ...start }),
-    text(0, strip + 17, "full weight that is kept,", { ...soft, ...start }), mean,
-    ...shares.flatMap(({ track, fill, name, says }) => [track, fill, name, says]), ...hits);
+    text(0, cells + tall + 17, "weights of the kept keys alone", { ...soft, ...start,
+      class: "halo" }),
+    set(text(0, strip + 16, "", { ...soft, ...start }), {}, mean, " of the full weight"),
+    text(0, strip + 34, "is kept on average", { ...soft, ...start }),
+    ...shares.flatMap(({ track, fill, mark, name, says }) => [track, fill, mark, name, says]),
+    ...hits);
 
   function upright(node, from, to, more = {}) {  // a bar between two heights
     set(node, { y: Math.min(from, to), height: Math.max(0.5, Math.abs(to - from)), ...more });
@@ -111,7 +116,7 @@ function draw(stage) {
       fill: computed ? "currentColor" : "var(--paper)", opacity: computed ? 1 : 0.65 });
     const lost = there && !kept[j] && full[j] > 0.3;
     set(bands[j], { opacity: kept[j] || lost ? 1 : 0, "fill-opacity": 0.11,
-      fill: `var(--${lost ? "rose" : "accent"})` });
+      fill: `var(--${lost ? "rose" : j === first + query ? "q" : "k"})` });
   }
   function showToken(j, { seen, kept }) {
     const asks = j === first + query;
@@ -140,10 +145,12 @@ function draw(stage) {
     best.textContent = number(seen[j], 1);
     return j;
   }
-  function showShare({ track, fill, name, says }, i, { share }) {
+  function showShare({ track, fill, mark, name, says }, i, { share }) {
     const chosen = i === query;
     upright(fill, strip + bar, strip + bar * (1 - share));
-    set(track, { stroke: chosen ? "var(--q)" : "none", "stroke-width": 2 });
+    set(track, { opacity: share < 0.97 ? 1 : 0 });
+    set(mark, { fill: chosen ? "var(--q)" : "none", "fill-opacity": 0.3,
+      stroke: chosen ? "var(--q)" : "none", "stroke-width": 2.5 });
     says.textContent = wide && share < 0.5 ? percent(share) : "";
     set(name, { style: `font-size: ${wide ? 14 : 12}px; font-weight: ${chosen ? 700 : 400}` });
   }
@@ -172,7 +179,7 @@ function draw(stage) {
     shares.forEach((share, i) => showShare(share, i, every[i]));
     const average = sum(every.map(({ share }) => share)) / queries;
     title.textContent = ways[way].title;
-    mean.textContent = `by query: ${percent(average)} on average`;
+    mean.textContent = percent(average);
     const found = showBest(now);
     explain(now, found);
     set(root, { "aria-label": `${ways[way].title}; the keys of ${quoted(first + query)}` });
@@ -210,7 +217,6 @@ function draw(stage) {
     more(el("div", { class: "row" }, el("span", {}, "Blocks that are kept, its own among them"),
       ofSize)));
   show();
-  byItself(play, () => go(0));
   expose(() => state);
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=few_keys]")) begin(figure, draw);

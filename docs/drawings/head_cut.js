@@ -6,7 +6,7 @@ function draw(stage) {
   const n = x.length;
   const width = x[0].length;
   const part = width / heads;
-  const hues = ["#2a9d9d", "#d1578f", "#b59a1c", "#6b7fd0"];
+  const hues = ["#2a9d9d", "#b59a1c", "#7d8aa5", "#a8714f"];
   const paint = (h) => `color-mix(in srgb, ${hues[h % hues.length]} 34%, transparent)`;
 
   const flat = x.flat();

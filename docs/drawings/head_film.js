@@ -21,25 +21,39 @@ function draw(stage) {
   const query = (i) => el("th", {
     scope: "row", "data-sym": "q", style: "padding: 0 6px 0 0; font-size: 13px; min-width: 0" },
   wide ? `token ${i}` : `${i}`);
+  const named = wide ? 106 : 58;  // room of a name before its bar
+  const long = (wide ? 56 : 20) + n * side - named - 40;  // of a bar of 1
+  function meanOf(name) {
+    const bar = el("span", { class: "moves", "data-sym": "w" });
+    const value = el("span", { "data-sym": "w" });
+    const line = el("span", { style: "display: flex; align-items: center; gap: 6px" }, bar, value);
+    const node = el("div", { style: "display: flex; line-height: 20px; font-size: 13px; "
+      + "font-variant-numeric: tabular-nums" },
+    el("span", { style: `width: ${named}px` }, name), line);
+    return { bar, value, node };
+  }
   const heads = weights[0].map((_, k) => {
     const cells = weights[0][k].map((row) =>
       row.map(() => el("td", { "data-sym": "w" }, el("span"))));
-    const note = el("div", { style: "font-variant-numeric: tabular-nums; min-height: 2.8em" });
+    const means = ["first", "previous"].map((name) => meanOf(wide ? `${name} token` : name));
     const table = el("table", {
       "aria-label": `head ${k}: a row for each query, a column for each key`,
       tabindex: 0, style: "margin: 0 0 0.3rem" },
     el("thead", {}, el("tr", {}, el("td", {}), ...cells.map((_, j) => head(`${j}`)))),
     el("tbody", {}, ...cells.map((row, i) => el("tr", {}, query(i), ...row))));
     const title = el("b", { style: "font-weight: 600" }, `head ${k}`);
-    return { cells, note, node: el("div", {}, title, table, note) };
+    const node = el("div", {}, title, table, ...means.map((mean) => mean.node));
+    return { cells, means, node };
   });
   const loss = el("span", { style: "font-variant-numeric: tabular-nums" });
 
-  function showHead({ cells, note }, now) {
-    const [first, before] = shown(now);
-    note.replaceChildren(
-      el("div", {}, `first token ${number(first)}`),
-      el("div", {}, `previous token ${number(before)}`));
+  function showHead({ cells, means }, now) {
+    shown(now).forEach((mean, i) => {
+      const { bar, value } = means[i];
+      set(bar, { style: "height: 14px; background: var(--w); "
+        + `width: ${(long * mean).toFixed(1)}px` });
+      value.textContent = number(mean);
+    });
     cells.forEach((row, i) => row.forEach((cell, j) => {
       cell.firstChild.textContent = number(100 * now[i][j], 0);
     }));
@@ -88,13 +102,14 @@ function draw(stage) {
     time.move(i);
     show();
   }
-  const time = slider("step of training", {
+  const time = slider("step", {
     min: 0, max: steps.length - 1, step: 1, value: frame, text: (i) => `${steps[i]}`,
     input: (i) => { play.stop(); frame = i; show(); } });
   const play = player({ at: () => frame, last: () => steps.length - 1, ms: () => 900, go });
   view.append(
     el("div", { class: "row", style: "margin-top: 0" },
-      el("div", { class: "row steered" }, play.node, time), loss),
+      el("div", { class: "row steered", style: "flex-basis: 14rem; min-width: 0" },
+        play.node, time), loss),
     el("div", { style: `display: flex; flex-wrap: wrap; gap: 0.4rem ${wide ? 3 : 1}rem` },
       ...heads.map((k) => k.node)),
     el("div", { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem` }, said));

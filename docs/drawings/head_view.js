@@ -417,7 +417,8 @@ function draw(stage) {
     const select = el("select", { ...keep, "aria-label": "order of heads",
       onchange: () => { now.order = select.selectedIndex; arrange(); first(); } },
     ...orders.map((name) => el("option", {}, name)));
-    return el("label", { class: "row" }, "order of heads", select);
+    return el("label", { class: "row", style: "margin-top: 0" },
+      view.clientWidth < 600 ? "order" : "order of heads", select);
   }
   function first() {
     const { l, h } = ordered()[0];
@@ -425,14 +426,17 @@ function draw(stage) {
   }
   function layOut() {
     const beside = view.clientWidth >= 600;  // what is said stands below the grid, or below all
-    const caption = el("p", { style: "margin: 0; font-size: 13px" }, "layers ↓, heads →");
+    const caption = el("p", { style: "margin: 0; font-size: 13px; white-space: nowrap" },
+      "layers ↓, heads →");
     const left = el("div", { style: "flex: 0 1 auto; min-width: 0; max-width: 100%" },
-      caption, grid, ...(beside ? [said] : []));
+      ...(beside ? [caption, grid, said] : [grid]));
     set(said, { style: beside ? "width: 0; min-width: 100%; margin-top: 0.6rem; min-height: 8.4em"
       : "margin-top: 0.6rem" });
     const across = "display: flex; flex-wrap: wrap; gap: 1rem 1.5rem; align-items: flex-start";
     const small = { style: "font-size: 13px; margin: 0.3rem 0" };
-    view.replaceChildren(sorter(), el("div", { style: across }, left, detail),
+    const top = beside ? sorter() : el("div", { style: "display: flex; align-items: center; "
+      + "justify-content: space-between; gap: 8px" }, sorter(), caption);
+    view.replaceChildren(top, el("div", { style: across }, left, detail),
       ...(beside ? [] : [said]), ...(about.kept ? [el("p", small, thinned())] : []));
   }
   function tell() {

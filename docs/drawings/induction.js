@@ -44,8 +44,9 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
   const n = ids.length;
   const cell = (wide ? 720 : 352) / n;
   const width = n * cell;
-  const line = 110, height = 246;
-  const low = line + 30;
+  const line = wide ? 110 : 96, height = line + 180;
+  const low = line + 30, ground = height - 24;  // on which the bars of the predictions stand
+  const tall = 40;  // a bar of 100 %
   const middle = (i) => (i + 0.5) * cell;
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const arcs = svg("g", { "pointer-events": "none" });
@@ -59,8 +60,11 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
   };
   const columns = ids.map((_, i) => ({
     letter: text(middle(i), line + 20, "", "font-weight: 600"),
-    next: text(middle(i), height - 8, ""),
-    mark: frame(i, height - 26, 26, { fill: "var(--neutral)" }),
+    next: text(middle(i), height - 7, ""),
+    bar: svg("rect", { x: i * cell + 3, width: cell - 6, fill: "var(--neutral)",
+      class: "moves" }),
+    share: text(0, 0, "", "font-size: 13px; font-weight: 600"),
+    mark: frame(i, ground + 2, 22, { fill: "none" }),
     box: frame(i, line + 1, 27),
     area: svg("rect", { x: i * cell, y: 0, width: cell, height, fill: "transparent",
       style: "cursor: pointer", onclick: () => choose(i), onpointerenter: pointed(i) }),
@@ -70,11 +74,13 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     ({ key: nameOf(head), title, node: text(0, y, title, soft, "start") });
   const titles = [
     titled(inducing, "The induction head attends to", 14),
-    titled(previous, "The previous-token head attends to", low + 50),
+    titled(previous, "The previous-token head attends to", low + 44),
   ];
   root.append(...titles.map(({ node }) => node),
-    text(0, height - 33, "Most probable next letter", soft, "start"),
-    ...columns.flatMap(({ mark, next, box, letter }) => [mark, next, box, letter]),
+    text(0, ground - tall - 18, "Most probable next letter", soft, "start"),
+    svg("path", { d: `M0 ${ground}H${width}`, stroke: "var(--faint)" }),
+    ...columns.flatMap(({ bar, mark, next, box, letter }) => [bar, mark, next, box, letter]),
+    ...columns.map(({ share }) => share),
     arcs,
     ...columns.map(({ area }) => area));
   function bow(from, to, way) {  // way −1: above the letters, 1: below
@@ -106,7 +112,17 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     titles.forEach(({ key, title, node }) => {
       node.textContent = off.has(key) ? `${title}, but it is off` : title;
     });
-    columns.forEach((column, i) => showColumn(column, i, i === found));
+    columns.forEach((column, i) => {
+      showColumn(column, i, i === found);
+      showBar(column, i);
+    });
+  }
+  function showBar({ bar, share }, i) {  // how probable the letter below it is
+    const p = Math.max(...now.shares[i]);
+    const at = Math.max(20, Math.min(width - 20, middle(i)));
+    set(bar, { y: ground - tall * p, height: tall * p, "fill-opacity": now.right[i] ? 1 : 0.35 });
+    set(share, { x: at, y: ground - tall * p - 4, class: "halo" });
+    share.textContent = i === chosen ? percent(p) : "";
   }
   function showColumn({ letter, next, mark, box }, i, isFound) {
     const first = i < period;
@@ -114,29 +130,9 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     next.textContent = names[now.best[i]];
     set(next, { opacity: first ? 0.75 : 1, style: now.right[i] ? "font-weight: 700" : "" });
     const edge = { stroke: i === chosen ? "var(--rose)" : "none", "stroke-width": 2.5 };
-    set(mark, { "fill-opacity": now.right[i] ? 0.4 : 0, ...edge });
+    set(mark, edge);
     const [fill, shade] = isFound ? ["var(--w)", 0.32] : ["var(--neutral)", first ? 0.1 : 0.22];
     set(box, { fill, "fill-opacity": shade, ...edge });
-  }
-
-  const bars = Array.from({ length: 4 }, () => ({
-    name: el("span", { style: "font-weight: 600; width: 1.2rem" }),
-    bar: el("span", { class: "moves",
-      style: "height: 12px; border-radius: 3px; background: var(--neutral)" }),
-    share: el("span"),
-  }));
-  const inLine = { style: "display: flex; align-items: center; gap: 0.5rem" };
-  const room = wide ? "0 1 336px" : "1 1 12rem";
-  const list = el("div", { "aria-hidden": true, style: `flex: ${room}` },
-    ...bars.map(({ name, bar, share }) => el("div", inLine, name, bar, share)));
-  function drawBars() {
-    const order = now.shares[chosen].map((p, id) => [p, id]).sort(([a], [b]) => b - a);
-    bars.forEach(({ name, bar, share }, i) => {
-      const [p, id] = order[i];
-      name.textContent = names[id];
-      share.textContent = `${number(100 * p, 0)} %`;
-      bar.style.width = `${70 * p}%`;
-    });
   }
 
   const quoted = (i) => `“${names[ids[i]]}”`;
@@ -169,7 +165,6 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
   }
   function look() {
     drawArcs();
-    drawBars();
     explain();
     set(root, { "aria-label": `The letters ${ids.map((id) => names[id]).join(" ")}; `
       + `at position ${chosen + 1} arcs show what two heads attend to` });
@@ -223,19 +218,19 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
   }
   function rowOf(layer) {
     const switches = Array.from({ length: heads }, (_, head) => switchOf(layer, head));
-    return el("div", { class: "row", style: "gap: 5px" },
-      el("span", { style: "min-width: 3.6rem" }, `Layer ${layer + 1}`), ...switches);
+    return el("div", { class: "row", style: "gap: 4px; margin: 0" },
+      el("span", { style: `min-width: ${wide ? 0 : 3.4}rem; margin-right: 4px` },
+        `Layer ${layer + 1}`), ...switches);
   }
   const steered = (...nodes) => el("div", { class: "row steered" }, ...nodes);
-  set(said, { style: `min-height: ${wide ? 4.2 : 8.4}em; margin-block: 0.4rem` });
-  const below = { class: "beside",
-    style: "gap: 0.6rem 1.5rem; align-items: flex-start; margin: 0" };
+  const rows = { class: "beside", style: "gap: 4px 32px; margin: 8px 0 12px" };
+  set(said, { style: `min-height: ${wide ? 4.2 : 8.4}em; margin-top: 4px` });
   view.append(
     steered(play.node, at),
+    el("div", rows, ...layers.map(rowOf)),
     root,
     steered(position, button("Other letters", shuffle)),
-    said,
-    el("div", below, list, el("div", {}, ...layers.map(rowOf))));
+    said);
   show();
   expose(() => ({ ids, step: steps[step], chosen, off: [...off], ...now }));
 }

@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, mix, number } = stage;
-  const { said, say, choices, player, motion, expose } = stage;
+  const { said, say, choices, player, byItself, motion, expose } = stage;
   const { tokens, ids, known, table } = data;
   const roomy = viewWidth >= 600;
   const wide = table[0].length, [cell, high] = roomy ? [72, 34] : [31, 30];
@@ -58,9 +58,17 @@ function draw(stage) {
   const picked = block(from, foot);
   const whose = text(from - 8, foot, "", bold, "end");
   const under = svg("path", { d: `M2 ${foot - 7}H${from + wide * cell}`, stroke: "var(--soft)" });
+  const trail = svg("path", { fill: "none", stroke: "var(--rose)", "stroke-width": 2 });
   const rows = [...left, ...right, picked].map((row) => row.node);
   root.append(...head, ...frames, ...marks, ...names, ...spoken, ...rows, whose, under, frame,
-    copy.node);
+    ...(roomy ? [trail] : []), copy.node);
+  const start = () => (way ? foot : line(ids[chosen]));  // of what moves
+  function lead() {  // from the row to its position in the sentence
+    const [x0, y0] = [from + wide * cell + 6, start() + high / 2];
+    const [x, y] = [to - 74, line(chosen) + high / 2];
+    const middle = (x0 + x) / 2;
+    set(trail, { d: `M${x0} ${y0}C${middle} ${y0},${middle} ${y},${x} ${y}m-8 -5l8 5l-8 5` });
+  }
 
   let near = -1;
   function light() {
@@ -99,7 +107,11 @@ function draw(stage) {
     const { hot, products, row } = now();
     head[0].textContent = way ? "" : "id";
     whose.textContent = way ? "sum" : `row ${ids[chosen]}`;
+    lead();
     picked.write(row);
+    for (const node of [picked.node, whose, under]) {  // a sum has a row of its own
+      set(node, { visibility: way ? "visible" : "hidden" });
+    }
     known.forEach((_, i) => {
       marks[i].textContent = way ? `${hot[i]} ×` : i;
       left[i].write(way ? products[i] : table[i]);
@@ -126,19 +138,22 @@ function draw(stage) {
     filled[position] = false;
     show();
     copy.write(row);
+    set(trail, { visibility: "hidden" });
     set(copy.node, { visibility: "visible" });
     const between = (a, b, t) => a + (b - a) * t;
     const arrived = await fly(650, (t) => {
-      const x = between(from, to, t), y = between(foot, line(position), t);
+      const x = between(from, to, t), y = between(start(), line(position), t);
       set(copy.node, { transform: `translate(${x} ${y})` });
     });
     filled[position] = true;
     if (!arrived) return;
     set(copy.node, { visibility: "hidden" });
+    set(trail, { visibility: "visible" });
     show();
   }
   function choose(change) {
     all.stop();
+    begun = false;
     change();
     look();
   }
@@ -147,11 +162,13 @@ function draw(stage) {
   const ways = choices("How", ["look up", "multiply"], way, (i) => choose(() => { way = i; }));
   function go(i) {  // from the first token
     if (!i) filled.fill(false);
+    if (i === tokens.length - 1) begun = false;
     chosen = i;
     picks.querySelectorAll("input")[i].checked = true;
     look();
   }
-  const at = () => (all.playing() ? chosen : tokens.length);
+  let begun = false;  // by itself, from the middle
+  const at = () => (begun || all.playing() ? chosen : tokens.length);
   const all = player({ at, last: () => tokens.length - 1, ms: () => 900, go });
   known.forEach((_, i) => lights(i, marks[i], names[i], left[i].node));
   tokens.forEach((_, i) => {
@@ -163,6 +180,7 @@ function draw(stage) {
       el("div", { class: "row" }, ways, all.node)),
     root, said);
   look();
+  byItself(all, () => { begun = true; });
   expose(() => ({ near, word: tokens[chosen], filled: [...filled], ...now() }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=lookup]")) begin(figure, draw);

@@ -2,7 +2,7 @@
 function draw(stage) {
   const { figure, view, viewWidth, data, el, svg, set, clamp, softmax } = stage;
   const { sum, number, grouped } = stage;
-  const { said, say, legendOf, wash, slider, player, motion, expose } = stage;
+  const { said, say, legendOf, wash, slider, player, motion, expose, keep } = stage;
   const { names, n_blocks, parts } = data;
   const wide = viewWidth >= 600;
   const [plus, equals] = [10, 11];
@@ -39,7 +39,7 @@ function draw(stage) {
     const fed = by.linear(run, `${layer}.down_proj`, inner);
     const end = add(between, fed);
     const [before, after] = ["residual stream", "= residual stream"];
-    const bits = `${inner[0].length} numbers, after ReLU`;
+    const bits = `${inner[0].length} ${wide ? "numbers, " : ""}after ReLU`;
     const [attention, feedForward] = ["from attention", "from feed-forward"];
     return [
       { sheets: [[before, x], ["normalized", first]], out: first },
@@ -82,10 +82,10 @@ function draw(stage) {
   const small = { ...middle, style: "font-size: 12px" };
   const bold = { style: "font-weight: 600" };
   const heading = { style: "font-size: 13px; font-weight: 600" };
-  const [room, left, high, apart] = wide ? [320, 26, 24, 124] : [148, 14, 17, 102];
+  const [room, left, high, apart] = wide ? [336, 24, 22, 116] : [148, 14, 17, 98];
   const picture = (width, height, style) =>
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", style });
-  const board = picture(room, wide ? 372 : 300, "min-width: 0; max-width: 100%; height: auto");
+  const board = picture(room, wide ? 344 : 290, "min-width: 0; max-width: 100%; height: auto");
   function shaded(value, most, box, digits) {
     const { x, y, width, height } = box;
     const said = text(x + width / 2, y + height / 2 + 4.5, number(value, 1), small);
@@ -106,7 +106,7 @@ function draw(stage) {
         ...row.flatMap((value, j) => entry(value, left + cell * j, y))];
     })];
   }
-  const [side, broad, ground] = wide ? [29, 160, 34] : [15, 74, 32];
+  const [side, broad, ground] = wide ? [29, 168, 34] : [15, 74, 32];
   function heads(weights, now) {  // the attention of each head, as a matrix
     const size = { width: side - 1, height: side - 1 };
     const look = (w) => ({ fill: "var(--w)", "fill-opacity": 0.08 + 0.6 * w, "data-sym": "w" });
@@ -134,15 +134,18 @@ function draw(stage) {
     const most = largest(bars);
     const [zero, reach] = wide ? [percent ? 34 : 150, percent ? 220 : 105]
       : [percent ? 22 : 84, percent ? 68 : 32];
-    const title = percent ? "next token: probability" : "next token: logit";
-    const write = (x) => (percent ? `${number(100 * x, 1)} %` : number(x, 1));
-    const step = wide ? 27 : 22;
+    const title = `${wide ? "next token: " : ""}${percent ? "probability" : "logit"}`;
+    const none = (x) => percent && x < 0.0005;
+    const share = (x) => (none(x) ? "" : `${number(100 * x, 1)} %`);
+    const write = percent ? share : (x) => number(x, 1);
+    const step = wide ? 26 : 22;
     return [text(0, 13, title, heading), ...bars.flatMap((value, i) => {
       const long = reach * Math.abs(value) / most;
       const y = 26 + step * i;
       const below = value < 0;
-      const size = { y: y + 2, width: Math.max(1, long), height: step - 6, rx: 2 };
-      const edge = { stroke: i === next ? "var(--accent)" : "none", "stroke-width": 3 };
+      const width = none(value) ? 0 : Math.max(1, long);
+      const size = { y: y + 2, width, height: step - 6, rx: 2 };
+      const edge = { stroke: i === next ? "var(--control)" : "none", "stroke-width": 3 };
       const look = { fill: `var(--${below ? "rose" : "neutral"})`, "fill-opacity": 0.6, ...edge };
       const words = { "text-anchor": below ? "end" : "start", style: "font-size: 13px" };
       return [text(10, y + step / 2 + 3, names[i], { ...middle, ...bold }),
@@ -170,11 +173,11 @@ function draw(stage) {
     return [...(weights ? heads(weights, now) : []), ...below];
   }
 
-  const [width, height, stream, arm] = wide ? [356, 536, 124, 248] : [208, 444, 62, 134];
+  const [width, height, stream, arm] = wide ? [356, 500, 124, 248] : [208, 400, 62, 134];
   const [whole, half, own] = wide ? [172, 132, 44] : [116, 104, 36];
   const heights = wide
-    ? [18, 65, 104, 182, 216, 246, 284, 318, 348, 398, 438, 478, 518]
-    : [15, 56, 91, 150, 179, 207, 239, 269, 298, 334, 363, 393, 427];
+    ? [15, 58, 94, 168, 202, 230, 266, 300, 328, 374, 411, 448, 485]
+    : [13, 49, 80, 132, 159, 185, 214, 242, 268, 300, 327, 354, 386];
   const thick = wide ? [28, 28, 26, 24, 28, 0, 24, 30, 0, 26, 28, 26, 28]
     : [28, 24, 24, 22, 24, 0, 22, 26, 0, 22, 22, 22, 26];
   const besides = [2, 3, 4, 6, 7];
@@ -231,7 +234,7 @@ function draw(stage) {
     { style: `font-weight: 600; ${fine}`, "text-anchor": "end" });
   const packet = svg("g", { "pointer-events": "none" });
   const dashed = { "stroke-dasharray": "3 4" };
-  const tinted = { stroke: "var(--accent)", "stroke-opacity": 0.6 };
+  const tinted = { stroke: "var(--control)", "stroke-opacity": 0.6 };
   const far = wide ? 346 : 207;
   const note = { style: "font-size: 12px; fill: var(--soft)" };
   root.append(
@@ -269,7 +272,7 @@ function draw(stage) {
     const cell = (value, i, j) => svg("rect", {
       x: -20 + width * j, y: -12 + height * i, width, height, ...tint(value, most) });
     const cells = out.flatMap((row, i) => row.map((value, j) => cell(value, i, j)));
-    const frame = svg("rect", { ...card, stroke: "var(--accent)", "stroke-width": 1.5 });
+    const frame = svg("rect", { ...card, stroke: "var(--control)", "stroke-width": 1.5 });
     packet.replaceChildren(frame, ...cells);
   }
   function travel(to, out) {
@@ -281,9 +284,9 @@ function draw(stage) {
 
   let state;
   function lookOf(part, marked) {
-    const blue = "color-mix(in srgb, var(--accent) 14%, var(--paper))";
-    return { fill: part === 4 || marked ? blue : "var(--paper)", "stroke-width": marked ? 3.5 : 1,
-      stroke: `var(--${part === 4 || marked ? "accent" : "soft"})` };
+    const tint = "color-mix(in srgb, var(--control) 14%, var(--paper))";
+    return { fill: part === 4 || marked ? tint : "var(--paper)", "stroke-width": marked ? 3.5 : 1,
+      stroke: `var(--${part === 4 || marked ? "control" : "soft"})` };
   }
   function explain(now) {
     const [part, block] = steps[at];
@@ -313,35 +316,32 @@ function draw(stage) {
     explain(now);
     state = { step: at, name: parts[part].name, block, a, b, ...now };
   }
-  const pick = (which) => (n) => { if (which) b = n; else a = n; show(); };
-  const digit = { min: 0, max: 9, step: 1, text: String };
-  const one = slider("first digit", { ...digit, value: a, input: pick(0) });
-  const other = slider("second digit", { ...digit, value: b, input: pick(1) });
+  const digits = Array.from({ length: 10 }, (_, n) => n);
+  const asked = (name, value, take) => el("select", { "aria-label": name, ...keep,
+    onchange: ({ target }) => { take(+target.value); show(); } },
+  ...digits.map((n) => el("option", { value: n, selected: n === value }, n)));
+  const one = asked("first digit", a, (n) => { a = n; });
+  const other = asked("second digit", b, (n) => { b = n; });
   const rail = slider("Step", { min: 1, max: steps.length, step: 1, value: at + 1,
     text: (i) => `${i} of ${steps.length}`, input: (i) => { play.stop(); show(i - 1); } });
-  for (const node of [one, other]) set(node.querySelector("input"), { style: "width: 9rem" });
-  if (wide) for (const node of [one, other]) node.firstChild.style.minWidth = "5.6rem";
   const play = player({ at: () => at, last: () => steps.length - 1, go: show, ms: () => 1400 });
 
   const legend = legendOf([wash("neutral", 70), "above 0"], [wash("rose", 70), "below 0"]);
-  legend.append("paler: nearer to 0");
-  set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em; margin-top: 0.4rem` });
   const row = (more, ...nodes) => el("div", { class: "row", style: more }, ...nodes);
+  const task = row("margin: 0; gap: 6px; font-size: 17px; font-weight: 600", one, "+", other, "=");
+  const asks = el("div", { style: "display: flex; flex-wrap: wrap; gap: 4px 16px; "
+    + "align-items: center; justify-content: space-between" }, task, legend);
   const flex = "display: flex; align-items: flex-start; justify-content: space-between; gap: ";
-  const top = set(row("", play.node, rail), { class: "row steered", style: "max-width: none" });
+  const top = row(`max-width: none; margin: ${wide ? "0 0 12px" : "8px 0 4px"}`, play.node, rail);
+  set(top, { class: "row steered" });
   if (wide) {
-    view.append(set(top, { style: "max-width: none; margin: 0 0 0.6rem" }),
-      el("div", { style: `${flex}1.5rem` },
-        el("div", { style: "flex: 1 1 14rem; min-width: 0" }, set(one, { style: "margin-top: 0" }),
-          other, legend, board), root), said);
+    set(said, { style: "min-height: 8.4em; margin-top: 12px" });
+    const left = el("div", { style: "flex: 1 1 14rem; min-width: 0; display: grid; gap: 8px" },
+      asks, board, said);
+    view.append(top, el("div", { style: `${flex}1.5rem` }, left, root));
   } else {
-    for (const node of [one, other]) {
-      set(node, { style: "flex: 1 1 0; min-width: 0; flex-wrap: nowrap; gap: 0.3rem; "
-        + "white-space: nowrap" });
-      set(node.querySelector("input"), { style: "flex: 1 1 2rem; width: 2rem; min-width: 0" });
-    }
-    view.append(el("div", { style: `${flex}0` }, root, board), strip, legend, top,
-      row("flex-wrap: nowrap; gap: 0.6rem", one, other), said);
+    set(said, { style: "min-height: 7em; margin-top: 4px" });
+    view.append(el("div", { style: `${flex}0` }, root, board), strip, top, asks, said);
   }
   stand(stands);
   show();

@@ -81,6 +81,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
     + "background: var(--k)";
   const legend = legendOf([wash("w", 45), "weight"], [hatched, "forbidden"],
     [el("span", { style: dot }), "forbidden, but it leaks"]);
+  const entry = legend.lastChild.getAttribute("style");
   function showCell(cell, i, j, r) {
     const [weight, leak] = cell.children;
     const { says, paint, sym, mark, leaks } = lookOf(i, j, r);
@@ -145,6 +146,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
     const now = rows();
     const of = (i) => now.find((r) => r.i === i);
     for (const i of all) showRow(i, of(i));
+    const leaks = now.some(({ may, reached }) => reached.some((yes, j) => yes && !may[j]));
+    set(legend.lastChild, { style: leaks ? entry : "display: none" });
     showArcs(of(row));
     say(told(of(row)));
   }

@@ -39,12 +39,11 @@ function draw(stage) {
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "aria-hidden": true, "text-anchor": "middle", ...more }, says);
   const soft = "font-size: 13px; fill: var(--soft)";
-  const side = 44;
-  const high = 44;
-  const top = 40;
-  const left = 46;
-  const apart = e * side + 24, broad = left + apart + e * side + 2;
-  const tall = top + d * high + 2;
+  const side = 44, high = wide ? 42 : 30;
+  const top = 40, left = 52;
+  const apart = e * side + 20, broad = left + apart + e * side + 2;
+  const foot = top + d * high + 8;  // below the state: what the newest key reads
+  const tall = foot + 52;
   const fig = (width, height) =>
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const board = fig(broad, tall);
@@ -53,7 +52,7 @@ function draw(stage) {
       const [i, j] = [Math.floor(at / e), at % e];
       const [a, b] = [x + side * j, top + high * i];
       const size = { x: a, y: b, width: side - 1, height: high - 1 };
-      const tint = svg("rect", { ...size, stroke: "var(--soft)" });
+      const tint = svg("rect", { ...size, stroke: "var(--faint)" });
       return { tint, word: text(a + side - 8, b + high / 2 + 5, "", { "text-anchor": "end" }) };
     };
     const cells = Array.from({ length: d * e }, cell);
@@ -77,16 +76,41 @@ function draw(stage) {
   const right = (j) => left + (j < e ? 0 : apart) + side * (j % e) + side - 8;
   const columns = [...Array(2 * e).keys()].map((j) =>
     text(right(j), 33, `v${j % e}`, { style: soft, "text-anchor": "end" }));
-  const lines = k[0].map((_, i) => text(20, top + high * i + high / 2 + 5, `key ${i}`, { style: soft }));
-  board.append(...titles, ...columns, ...lines, held.node, added.node);
+  const who = text(0, 14, "", heading);
+  const tint = { fill: "var(--k)", "fill-opacity": 0.2, stroke: "var(--k)" };
+  const asked = k[0].map((_, i) => {
+    const size = { x: 1, y: top + high * i, width: 36, height: high - 1, rx: 2 };
+    const word = text(33, top + high * i + high / 2 + 5, "",
+      { "text-anchor": "end", "data-sym": "k" });
+    const times = text(45, top + high * i + high / 2 + 4, "×", { style: soft });
+    return { word, parts: [svg("rect", { ...size, ...tint, "data-sym": "k" }), times, word] };
+  });
+  const below = (line, more) => v[0].map((_, j) => text(right(j), foot + 16 + 24 * line, "",
+    { "text-anchor": "end", ...more }));
+  const got = below(0, { style: "font-size: 17px; font-weight: 600" });
+  const wanted = below(1, { "data-sym": "v" });
+  const formula = text(left + apart + e * side / 2, foot + 16, "", { style: soft });
+  board.append(...titles, ...columns, held.node, added.node, who,
+    text(33, 33, "key", { style: soft, "text-anchor": "end" }),
+    ...asked.flatMap(({ parts }) => parts),
+    text(0, foot + 16, "read", heading), text(0, foot + 40, "value", { ...heading, style: soft }),
+    ...got, ...wanted, formula);
+  function showReading({ found }) {
+    const write = alike(found), i = t - 1;
+    who.textContent = names[i];
+    asked.forEach(({ word }, row) => { word.textContent = short(k[i][row]); });
+    got.forEach((one, j) => { one.textContent = write(found[i][j]); });
+    wanted.forEach((one, j) => { one.textContent = short(v[i][j]); });
+    formula.textContent = rules[rule] === "delta rule" ? "key × (value − read)" : "key × value";
+  }
 
-  const row = wide ? 34 : 31;
-  const room = wide ? 352 : 342;
+  const row = wide ? 34 : 27;
+  const room = wide ? 356 : 342;
   const list = fig(room, 22 + row * n);
-  const [atKey, atValue, atRead, atBar] = [40, 88, 162, 276];
-  const step = 36;  // of what is read back
+  const [atKey, atValue, atRead, atBar] = [40, 82, 170, 292];
+  const step = 39, narrow = 27;  // of what is read back, and of a value
   const [start, end] = [{ "text-anchor": "start" }, { "text-anchor": "end" }];
-  const head = [[atKey, "key", start], [atValue + 24 * e - 6, "value", end],
+  const head = [[atKey, "key", start], [atValue + narrow * e - 6, "value", end],
     [atRead + step * e - 6, "read back", end], [atBar, "error", start]];
   list.append(...head.map(([x, says, at]) => text(x, 13, says, { style: soft, ...at })));
   const bold = { style: "font-weight: 600", "text-anchor": "start" };
@@ -97,21 +121,21 @@ function draw(stage) {
   function keyBars(key, y) {
     const middle = y + row / 2;
     return key.map((x, j) => svg("rect", {
-      x: atKey + 11 * j, width: 9, y: x > 0 ? middle - 13 * x : middle,
-      height: Math.max(1, 13 * Math.abs(x)), fill: "var(--k)", "data-sym": "k" }));
+      x: atKey + 10 * j, width: 8, y: x > 0 ? middle - 12 * x : middle,
+      height: Math.max(1, 12 * Math.abs(x)), fill: "var(--k)", "data-sym": "k" }));
   }
   const pairs = all.map((i) => {
     const y = 22 + row * i;
     const name = text(2, y + row / 2 + 5, names[i], bold);
-    const value = numbersAt(atValue, y, 24, { "data-sym": "v" });
+    const value = numbersAt(atValue, y, narrow, { "data-sym": "v" });
     const found = numbersAt(atRead, y, step, {});
-    const tints = found.map((_, j) => svg("rect", { x: atRead + step * j + 1, y: y + 5,
-      width: step - 3, height: row - 9, rx: 3, fill: "currentColor", class: "moves" }));
+    const tints = found.map((_, j) => svg("rect", { x: atRead + step * j + 1, y: y + 4,
+      width: step - 3, height: row - 7, rx: 3, fill: "currentColor", class: "moves" }));
     const bar = svg("rect", { x: atBar, y: y + row / 2 - 9, width: 0, height: 18, rx: 2,
       fill: "var(--neutral)", "fill-opacity": 0.6, class: "moves" });
     const off = text(atBar, y + row / 2 + 5, "", { ...start, style: "font-size: 13px" });
     const mark = svg("rect", { x: 1, y: y + 2, width: room - 2, height: row - 3, rx: 5,
-      fill: "none", "stroke-width": 2 });
+      fill: "var(--rose)", "fill-opacity": 0.1, stroke: "var(--rose)", "stroke-width": 1.5 });
     const node = svg("g", {}, mark, name, ...keyBars(k[i], y), ...value, ...tints, ...found,
       bar, off);
     value.forEach((one, j) => { one.textContent = short(v[i][j]); });
@@ -122,7 +146,7 @@ function draw(stage) {
   const shade = (x, y) => (Math.abs(x - y) < 1e-6 ? 0 : Math.min(0.3, 0.1 + Math.abs(x - y) / 40));
   function showPair({ node, found, tints, bar, off, mark }, i, now, write) {
     const here = i < t;
-    const long = here ? Math.min(wide ? 48 : 34, (wide ? 5 : 4) * now.errors[i]) : 0;
+    const long = here ? Math.min(wide ? 30 : 22, 4 * now.errors[i]) : 0;
     set(node, { opacity: here ? 1 : 0.35 });
     found.forEach((one, j) => { one.textContent = here ? write(now.found[i][j]) : ""; });
     tints.forEach((one, j) =>
@@ -130,7 +154,7 @@ function draw(stage) {
     set(bar, { width: Math.max(here ? 1 : 0, long) });
     off.textContent = here ? number(now.errors[i], 1) : "";
     set(off, { x: atBar + long + 6 });
-    set(mark, { stroke: i === t - 1 ? "currentColor" : "none" });
+    set(mark, { visibility: i === t - 1 ? null : "hidden" });
   }
 
   function slide(now) {  // what is added moves onto the state
@@ -158,6 +182,7 @@ function draw(stage) {
     const now = compute();
     const write = alike(now.found);
     pairs.forEach((pair, i) => showPair(pair, i, now, write));
+    showReading(now);
     move(0, () => { });
     set(added.node, { transform: "translate(0 0)", opacity: 1 });
     fill(held, now.S);
@@ -184,7 +209,7 @@ function draw(stage) {
   const ruled = choices("How a pair is written", rules, 0, (i) => { rule = i; show(); });
   range.querySelector("input").style.width = "min(10rem, 22vw)";
   set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em` });
-  const beside = "display: flex; flex-wrap: wrap; gap: 0.6rem 1rem; margin: 0 0 0.6rem";
+  const beside = "display: flex; flex-wrap: wrap; gap: 12px 24px; margin: 0 0 12px";
   view.append(el("div", { style: beside }, board, list),
     el("div", { class: "row" }, play.node, range, ...(rules.length > 1 ? [ruled] : [])), said);
   show();

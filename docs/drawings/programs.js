@@ -33,13 +33,13 @@ function draw(stage) {
     return { tiles, starts, where, last: Math.max(...free), count };
   }
   function doing(now, p) {  // which of its tiles, or -1
-    const since = step - now.starts[p];
+    const since = step - now.starts[p];  // NaN: there is no such program
     return since > 0 && since <= now.tiles[p].length ? since - 1 : -1;
   }
   const busy = (now) => [...now.tiles.keys()].filter((p) => doing(now, p) >= 0);
 
   const wide = viewWidth >= 600;
-  const unit = 30, left = 70, high = 58;
+  const unit = wide ? 30 : 26, left = 70, high = 58;
   const [w, h] = [left + n * unit + 4, high + n * unit + 4];
   const says = "A grid of queries and keys; each program owns a block of queries";
   const root = svg("svg", {
@@ -47,10 +47,10 @@ function draw(stage) {
   const small = "font-size: 13px";
   const columnAt = (j) => left + j * unit, rowAt = (i) => high + i * unit;
   const names = all.map((i) => svg("text", {
-    x: left - 22, y: rowAt(i) + 21, "text-anchor": "end", "data-sym": "q", style: small },
+    x: left - 22, y: rowAt(i) + unit / 2 + 5, "text-anchor": "end", "data-sym": "q", style: small },
   tokens[i]));
   const tops = all.map((j) => svg("text", {
-    transform: `translate(${columnAt(j) + 20} ${high - 7}) rotate(-90)`,
+    transform: `translate(${columnAt(j) + unit / 2 + 5} ${high - 7}) rotate(-90)`,
     "data-sym": "k", style: small }, tokens[j]));
   function cell(x, y) {  // a square, and a hatch for a forbidden pair
     const box = { width: unit, height: unit, stroke: "var(--faint)", fill: "none" };
@@ -63,13 +63,15 @@ function draw(stage) {
       svg("path", { d: hatch, stroke: "var(--faint)", visibility: "hidden" }));
   }
   const cells = all.map((i) => all.map((j) => cell(columnAt(j), rowAt(i))));
-  const bands = svg("g", {}), lit = svg("g", {});
+  const bands = svg("g", {});
+  const framed = all.map(() => svg("rect", { fill: "none", stroke: "var(--rose)",
+    "stroke-width": 4, rx: 2, class: "moves", opacity: 0 }));
   const heads = [svg("text", {
     x: left - 8, y: high - 7, "text-anchor": "end", style: `${small}; fill: var(--soft)` },
   "program")];
-  root.append(...heads, ...names, ...tops, ...cells.flat(), bands, lit);
+  root.append(...heads, ...names, ...tops, ...cells.flat(), bands, ...framed);
 
-  const begin = 48, end = wide ? 376 : 350, top = 24, deep = 132;
+  const begin = 48, end = wide ? 376 : 350, top = 24, deep = wide ? 148 : 124;
   const line = svg("svg", { width: end + 8, height: top + deep + 4, role: "img",
     viewBox: `0 0 ${end + 8} ${top + deep + 4}`, style: "height: auto; margin-top: 0.3rem" });
   const marks = svg("g");
@@ -79,12 +81,11 @@ function draw(stage) {
   const faint = { "text-anchor": "end", style: "font-size: 12px; fill: var(--soft)" };
   const centred = { "text-anchor": "middle", "pointer-events": "none" };
   function scale(last) {  // of a slot and of a time step
-    return { tall: Math.min(66, deep / slots), far: Math.min(64, (end - begin) / last) };
+    return { tall: Math.min(66, deep / slots), far: Math.min(82, (end - begin) / last) };
   }
-  function runOf(plan, p) {  // the tiles of a program until now
+  function runOf(plan, p) {  // the tiles of a program: until now, and outlines of the others
     const { tall, far } = scale(plan.last);
     const many = Math.min(Math.max(0, step - plan.starts[p]), plan.tiles[p].length);
-    if (!many) return [];
     const [x, y] = [begin + far * plan.starts[p], top + tall * plan.where[p]];
     const size = { y: y + 2, width: far - (far > 8 ? 2 : 0.5), height: tall - 4, rx: 2 };
     const at = doing(plan, p);
@@ -92,10 +93,12 @@ function draw(stage) {
       "fill-opacity": i === at ? 0.75 : 0.3, stroke: i === at ? "var(--rose)" : "none",
       "stroke-width": 2 });
     const style = `font-size: ${tall > 20 ? 14 : 12}px; font-weight: 600`;
-    const middle = x + far * (far > 14 ? 0.5 : many / 2);
+    const middle = x + far * (far > 14 ? 0.5 : plan.tiles[p].length / 2);
     const name = svg("text", { x: middle, y: y + tall / 2 + 5, ...centred, style,
       class: "halo" }, String(p));
-    return [...Array.from({ length: many }, (_, i) => block(i)), name];
+    const later = plan.tiles[p].slice(many).map((_, i) => svg("rect", { ...size,
+      x: x + far * (many + i), fill: "none", stroke: "var(--faint)" }));
+    return [...Array.from({ length: many }, (_, i) => block(i)), ...later, name];
   }
   function idleAt(plan, slot) {  // from when on nothing runs in it
     const mine = plan.tiles.map((own, p) => (plan.where[p] === slot ? own.length : 0));
@@ -169,12 +172,13 @@ function draw(stage) {
       svg("text", { x: left - 8, y: y + tall / 2 + 5, "text-anchor": "middle", style }, String(p)),
     ];
   }
-  function drawTile(now, p) {
+  function frame(node, now, p) {  // the tile that a program computes; it slides to the next
+    const start = now.tiles[p]?.[doing(now, p)];
+    set(node, { opacity: start == null ? 0 : 1 });
+    if (start == null) return;
     const { y, tall } = band(p);
-    const start = now.tiles[p][doing(now, p)];
-    const frame = { fill: "none", stroke: "var(--rose)", "stroke-width": 4, rx: 2 };
     const width = unit * Math.min(size, n - start);
-    return svg("rect", { x: left + start * unit, y, width, height: tall, ...frame });
+    set(node, { x: left + start * unit, y, width, height: tall });
   }
   function tell(now) {
     const ran = busy(now);
@@ -193,7 +197,7 @@ function draw(stage) {
     const now = plan();
     for (const i of all) for (const j of all) showCell(now, i, j);
     bands.replaceChildren(...now.tiles.flatMap((_, p) => drawBand(now, p)));
-    lit.replaceChildren(...busy(now).map((p) => drawTile(now, p)));
+    framed.forEach((node, p) => frame(node, now, p));
     drawLine(now);
     tell(now);
   }

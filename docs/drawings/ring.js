@@ -23,6 +23,15 @@ function draw(stage) {
   const held = (rank, at = step) => (rank - at + world) % world;  // whose keys a rank holds
   const allowed = (i, j) => !causal || j <= i;
   const stepOf = (i, j) => (owner(i) - owner(j) + world) % world;  // when a pair is computed
+  function runs(list) {  // neighbouring tokens, as [first, last]
+    const found = [];
+    for (const i of list) {
+      const last = found.at(-1);
+      if (last && last[1] === i - 1) last[1] = i;
+      else found.push([i, i]);
+    }
+    return found;
+  }
   const computed = (i, at) => all.filter((j) => stepOf(i, j) === at && allowed(i, j)).length;
   const pairs = (rank, at) => sum(owned(rank).map((i) => computed(i, at)));
   const upTo = (rank) => sum(ranks.slice(0, step + 1).map((at) => pairs(rank, at)));
@@ -30,32 +39,41 @@ function draw(stage) {
   const passed = (rank) => ranks.slice(0, step).map((at) => count(held(rank, at)));
   const sent = (rank) => sum(passed(rank));  // tokens whose keys and values it sent on
 
-  const unit = phone ? 16 : 19;
-  const small = "font-size: 12px";
-  const left = 66, high = 62;
-  const wide = left + n * unit + 34, low = high + n * unit + 4;
+  const unit = phone ? 14 : 21;
+  const small = "font-size: 12px", bold = "font-size: 13px; font-weight: 600";
+  const left = 68, high = 24;
+  const wide = left + n * unit + 2, low = high + n * unit + 3;
   const says = "Query–key pairs: a row for each query, a column for each key. "
     + "Each rank’s block is framed.";
-  const root = svg("svg", {
-    width: wide, height: low, viewBox: `0 0 ${wide} ${low}`, role: "img", "aria-label": says });
+  const root = svg("svg", { width: wide, height: low, viewBox: `0 0 ${wide} ${low}`, role: "img",
+    "aria-label": says, style: "flex: none" });
   const columnAt = (j) => left + j * unit, rowAt = (i) => high + i * unit;
-  const names = all.map((i) => svg("text", {
-    x: left - 6, y: rowAt(i) + unit / 2 + 4, "text-anchor": "end", "data-sym": "q",
-    style: small }, tokens[i]));
-  const tops = all.map((j) => svg("text", {
-    transform: `translate(${columnAt(j) + unit / 2 + 4} ${high - 6}) rotate(-90)`,
-    "data-sym": "k", style: small }, tokens[j]));
   const cells = all.map((i) => all.map((j) => svg("rect", {
-    x: columnAt(j), y: rowAt(i), width: unit, height: unit, stroke: "var(--faint)" })));
-  const rows = all.map((i) => svg("text", {
-    x: columnAt(n) + 6, y: rowAt(i) + unit / 2 + 4, style: `${small}; fill: var(--soft)` }));
-  const frames = svg("g", {});
-  const heading = svg("text", {
-    x: columnAt(n) + 4, y: high - 6, style: `${small}; fill: var(--soft)` },
-    "rank");
-  root.append(...names, ...tops, ...cells.flat(), heading, ...rows, frames);
+    x: columnAt(j), y: rowAt(i), width: unit, height: unit, stroke: "var(--faint)",
+    class: "moves" })));
+  const stripes = svg("pattern", { id: "ring-masked", width: 6, height: 6,
+    patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+  svg("rect", { width: 1.5, height: 6, fill: "var(--faint)" }));
+  const owners = svg("g", {}), frames = svg("g", {});
+  root.append(svg("defs", {}, stripes), ...cells.flat(), owners, frames);
+  function ownersOf(rank) {
+    return runs(owned(rank)).flatMap(([a, b]) => {
+      const middle = (a + b + 1) / 2;
+      const query = svg("text", { x: left - 8, y: rowAt(middle) + 5, "text-anchor": "end",
+        "data-sym": "q", style: bold }, `queries ${rank}`);
+      const key = svg("text", { x: columnAt(middle), y: high - 8, "text-anchor": "middle",
+        "data-sym": "k", style: bold }, order ? `${rank}` : `keys ${rank}`);
+      const edge = `M${left} ${rowAt(a)}H${columnAt(n)}M${columnAt(a)} ${high}V${rowAt(n)}`;
+      return [query, key, svg("path", { d: edge, stroke: "var(--soft)", fill: "none" })];
+    });
+  }
+  function showOwners() {
+    const corner = svg("text", { x: left - 8, y: high - 8, "text-anchor": "end",
+      "data-sym": "k", style: bold }, order ? "keys" : "");
+    owners.replaceChildren(corner, ...ranks.flatMap(ownersOf));
+  }
 
-  const size = phone ? 220 : broad ? 310 : 250;
+  const size = phone ? 212 : broad ? 310 : 250;
   const middle = size / 2, near = phone ? 32 : broad ? 42 : 34, far = middle - near - 2;
   const onRing = (a) => [middle + far * Math.cos(a), middle + far * Math.sin(a)];
   const angle = (r) => (2 * Math.PI * r) / world - Math.PI / 2;
@@ -76,7 +94,6 @@ function draw(stage) {
   const nodes = ranks.map((r) => {
     const [x, y] = onRing(angle(r));
     const look = { fill: "var(--paper)", stroke: "var(--soft)", "stroke-width": 1.5 };
-    const bold = "font-size: 13px; font-weight: 600";
     return svg("g", {},
       svg("circle", { cx: x, cy: y, r: near, ...look }),
       svg("text", { x, y: y - 13, "text-anchor": "middle", style: bold }, `rank ${r}`),
@@ -101,18 +118,18 @@ function draw(stage) {
   }
 
   const room = phone ? viewWidth - size - 8 : broad ? 196 : size;
-  const tall = 44, full = room - 44;
+  const tall = broad ? 60 : 44, thick = broad ? 24 : 15, full = room - 44;
   const work = svg("svg", { width: room, height: tall * world + 36,
     viewBox: `0 0 ${room} ${tall * world + 36}`, "aria-hidden": true });
   const write = (x, y, text, style = "") =>
     svg("text", { x, y, style: `${small}; ${style}` }, text);
   const bars = ranks.map((r) => {
     const y = 36 + tall * r;
-    const bar = { y: y + 18, height: 15, rx: 2, class: "moves" };
+    const bar = { y: y + 18, height: thick, rx: 2, class: "moves" };
     const done = svg("rect", { ...bar, x: 0, fill: "var(--faint)" });
     const now = svg("rect", { ...bar, fill: "var(--neutral)", "fill-opacity": 0.55,
       stroke: "var(--rose)", "stroke-width": 2 });
-    const count = write(0, y + 30, "");
+    const count = write(0, y + 22 + thick / 2, "");
     work.append(write(0, y + 13, `rank ${r}`, "font-weight: 600"), done, now, count);
     return { done, now, count };
   });
@@ -140,8 +157,8 @@ function draw(stage) {
   function showSent() {
     const each = ranks.map(sent);
     const [least, most] = [Math.min(...each), Math.max(...each)];
-    inside[0].textContent = `${least < most ? `${kib(least)}–` : ""}${kib(most)} KiB`;
-    inside[1].textContent = "sent by each";
+    inside[0].textContent = "each sent";
+    inside[1].textContent = `${least < most ? `${kib(least)}–` : ""}${kib(most)} KiB`;
   }
 
   const steps = slider("Step", {
@@ -163,19 +180,11 @@ function draw(stage) {
 
   function fillOf(i, j) {
     const at = stepOf(i, j);
-    if (!allowed(i, j) || at > step) return "none";
+    if (!allowed(i, j)) return "url(#ring-masked)";
+    if (at > step) return "none";
     return at < step ? "var(--faint)" : "color-mix(in srgb, var(--neutral) 55%, transparent)";
   }
   const showCell = (i, j) => set(cells[i][j], { fill: fillOf(i, j) });
-  function runs(list) {  // neighbouring tokens, as [first, last]
-    const found = [];
-    for (const i of list) {
-      const last = found.at(-1);
-      if (last && last[1] === i - 1) last[1] = i;
-      else found.push([i, i]);
-    }
-    return found;
-  }
   function framesOf(rank) {
     const framed = ([a, b], [c, d]) => ({ x: columnAt(c), y: rowAt(a),
       width: unit * (d - c + 1), height: unit * (b - a + 1) });
@@ -203,14 +212,12 @@ function draw(stage) {
       : `the ranks compute ${now.join(", ")} pairs`;
     const [who, wait] = idle.length === 1 ? ["Rank", "waits"] : ["Ranks", "wait"];
     const waits = idle.length ? ` ${who} ${listed(idle, String)} ${wait}.` : "";
-    const end = step === world - 1
-      ? ` Done: ${plural(sum(done), "pair")}, at most ${grouped(worst)} on one rank.`
-      : " Meanwhile each sends keys and values to the next.";
-    say(`Step ${step + 1}: ${work}.${waits}${end}`);
+    const end = ` Done: ${plural(sum(done), "pair")}, at most ${grouped(worst)} on one rank.`;
+    say(`Step ${step + 1}: ${work}.${step === world - 1 ? end : waits}`);
   }
   function show() {
     for (const i of all) for (const j of all) showCell(i, j);
-    rows.forEach((row, i) => { row.textContent = owner(i); });
+    showOwners();
     const before = shown;
     shown = ranks.flatMap(framesOf);
     slide(before, shown);
@@ -233,7 +240,7 @@ function draw(stage) {
     turning, root, ...(broad ? [work] : [])),
     el("div", { class: "row", style: "gap: 0.4rem 2rem" },
       pair(play.node, steps), pair(group, mask)),
-    set(said, { style: `min-height: ${phone ? 4.2 : 1.4}em` }));
+    set(said, { style: `min-height: ${phone ? 2.8 : 1.4}em` }));
   show();
   carry(step, step);
   expose(() => ({

@@ -67,7 +67,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
 
   const beside = viewWidth >= 600;
   const wide = beside ? 384 : viewWidth || 350;
-  const high = beside ? 316 : 250, left = 12;
+  const high = beside ? 316 : 220, left = 12;
   const end = wide - 12;
   const low = -3, top = 15;  // doublings of the intensity
   const ridge = peak / bandwidth;
@@ -92,11 +92,11 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     under(`${slope}V${high}H${x(2 ** low)}Z`, hues.memory),
     ...ticks.map((mark) => svg("path", { d: `M${x(mark)} ${high}v-5`, stroke: "var(--soft)" })),
     ...ticks.map((mark) => label(x(mark), high + 17, mark < 1 ? "¼" : grouped(mark))),
-    svg("path", { d: `M${left} 36V${high}H${end}`, stroke: "var(--soft)", fill: "none" }),
+    svg("path", { d: `M${left} 38V${high}H${end}`, stroke: "var(--soft)", fill: "none" }),
     along(slope, hues.memory),
     along(`M${x(ridge)} ${y(peak)}H${end}`, hues.compute),
     label((left + wide - 12) / 2, high + 37, "operations per byte"),
-    label(0, 12, "operations", "start"), label(0, 28, "per second", "start"),
+    label(0, 12, "operations", "start"), label(0, 30, "per second", "start"),
     label(x(ridge) + 8, high - 10, "compute-bound", "start"),
     label(x(ridge) - 8, high - 10, "memory-bound", "end"));
   const [lines, names, marks] = [0, 1, 2].map(() => svg("g"));  // no line runs over a dot
@@ -111,21 +111,15 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     return { circle, stem, text, at: null };
   });
   chart.append(lines, marks, names);
-  function counted(queries) {
+  function measured(queries) {
     const cost = oneHead(queries);
-    const cx = x(cost.operations / cost.moved);
-    const flat = queries > 1;
-    const top = flat ? sky - 14 - 3 * line : y(cost.operations / least(cost)) + 5;
-    const says = [
-      `${grouped(queries)} · ${grouped(example.n)} pairs`,
-      `${4 * example.d} operations each`,
-      `${grouped((cost.moved * 8) / bits)} numbers of ${bits / 8} bytes`,
-    ];
-    const [at, anchor] = flat ? [cx - 8, "end"] : [cx + 15, "start"];
-    const soft = "fill: var(--soft)";
-    return says.map((text, i) => label(at, top + (i + 1) * line, text, anchor, soft));
+    const intensity = cost.operations / cost.moved;
+    const [at, up, anchor] = queries > 1 ? [x(intensity) - 8, sky - 14, "end"]
+      : [x(intensity) + 15, y(cost.operations / least(cost)) + 23, "start"];
+    return label(at, up, `${grouped(intensity, { maximumSignificantDigits: 2 })} operations per byte`,
+      anchor, "fill: var(--soft)");
   }
-  const notes = [...counted(example.n), ...counted(1)];
+  const notes = [measured(example.n), measured(1)];
   chart.append(...notes);
   function place(dot, at, flat) {
     const [cx, cy, up, over] = dot.at = at;
@@ -148,7 +142,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
       .sort((i, j) => found[i].intensity - found[j].intensity || i - j);
     const flat = order.filter((i) => found[i].intensity > ridge);
     const slope = order.filter((i) => found[i].intensity <= ridge).reverse();
-    const flag = phase ? 0 : 3;  // lines below its name
+    const flag = phase ? 0 : 1;  // lines below its name
     const at = new Map(flat.map((i, k) => [i, sky - 14 - (k + flag) * line]));
     const lowest = (k) => high - 34 - (slope.length - 1 - k) * line;
     slope.reduce((above, i, k) => {
@@ -175,20 +169,22 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     const look = `flex: none; height: ${high}px; background: ${hue}; border-radius: 2px`;
     return { node: el("div", { style: line }, bar, text), bar, text, look };
   }
+  const thick = beside ? 36 : 30;
   const pairOf = (high) => Object.values(hues).map((hue) => barOf(hue, high));
   function showBars(bars, times, [longest, room], write) {
     bars.forEach(({ bar, text, look }, i) => {
       const long = Math.max(times[i] ? 1 : 0, (room * times[i]) / longest);
       set(bar, { style: `${look}; width: ${long.toFixed(1)}px` });
-      text.textContent = write(times[i], i);
-      text.style.fontWeight = times[i] && times[i] === Math.max(...times) ? 600 : 400;
+      const most = times[i] === Math.max(...times);
+      text.textContent = beside || !phase || most ? write(times[i], i) : "";
+      text.style.fontWeight = times[i] && most ? 600 : 400;
     });
   }
   const side = beside ? viewWidth - wide - 20 : viewWidth || 350;
   const right = (text, style = "") => el("span", { style: `text-align: right; ${style}` }, text);
   const soft = "color: var(--soft); font-size: 13px; line-height: 1.25";
   const list = ways.filter((way) => !way.queries).map(() => {
-    const bars = pairOf(11);
+    const bars = pairOf(beside ? 11 : 6);
     const [name, intensity] = [el("span"), right("")];
     const cell = el("div", {}, ...bars.map(({ node }) => node));
     return { bars, name, intensity, cell, all: [name, intensity, cell] };
@@ -196,28 +192,32 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   const grid = "display: grid; grid-template-columns: 104px 66px 1fr; gap: 5px 10px; "
     + "align-items: center; font-size: 13px";
   const table = el("div", { class: "times", style: grid },
-    el("span"), right("operations per byte", soft), el("span", { style: soft }, "time"),
+    el("span"), right(beside ? "operations per byte" : "per byte", soft), el("span", { style: soft }, "time"),
     ...list.flatMap((item) => item.all));
   const pair = ways.filter((way) => way.queries).map(({ letter, queries, cost }) => {
-    const bars = pairOf(36);
-    const title = el("div", { style: "font-weight: 600; margin-top: 18px" },
+    const bars = pairOf(thick);
+    const title = el("div", { style: `font-weight: 600; margin-top: ${beside ? 18 : 8}px` },
       `${letter}, ${queries > 1 ? `each of ${grouped(queries)} queries` : "its one query"}`);
     const { operations, moved } = cost();
     const counts = [`${grouped(operations / queries)} operations`,
       `${grouped(moved / queries)} bytes`];
     const lines = bars.flatMap(({ node }, i) => [el("div", { style: soft }, counts[i]), node]);
-    return { bars, queries, node: el("div", {}, title, ...lines) };
+    const grid = beside ? "" : "display: grid; grid-template-columns: 8.5em 1fr; gap: 4px 8px; "
+      + "align-items: center";
+    return { bars, queries, node: el("div", {}, title, el("div", { style: grid }, ...lines)) };
   });
   const two = el("div", {}, ...pair.map(({ node }) => node));
   const short = (rate) => `${grouped(rate / 1e9, { maximumSignificantDigits: 3 })} billion`;
   const patch = (hue) => el("i", { style: "display: inline-block; width: 11px; height: 11px; "
     + `margin-right: 6px; border-radius: 2px; background: ${hue}` });
-  const legend = el("div", { style: "font-size: 13px; margin-bottom: 4px" },
-    el("div", {}, patch(hues.compute), `compute: operations ÷ ${short(peak)} a second`),
-    el("div", {}, patch(hues.memory), `memory: bytes ÷ ${short(bandwidth)} a second`));
+  const inLine = beside ? "font-size: 13px; margin-bottom: 4px"
+    : "font-size: 12px; display: flex; flex-wrap: wrap; gap: 0 10px; margin-bottom: 4px";
+  const legend = el("div", { style: inLine },
+    el("div", {}, patch(hues.compute), `${short(peak)} operations/s`),
+    el("div", {}, patch(hues.memory), `${short(bandwidth)} bytes/s`));
   function showTwo(now) {
     const all = pair.map(({ queries }, i) => timesOf(now[6 + i], queries));
-    const scale = [Math.max(...all.flat()), side - 70];
+    const scale = [Math.max(...all.flat()), side - (beside ? 70 : 190)];
     pair.forEach(({ bars }, i) =>
       showBars(bars, all[i], scale, (time) => `${grouped(time * 1e6, three)} µs`));
   }
@@ -268,15 +268,11 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   }
   const limit = (cost) =>
     (cost.operations / peak < cost.moved / bandwidth ? "memory-bound" : "compute-bound");
-  function inALayer(shared) {
-    const what = phase === 2 ? "One step of decode after" : "Prefill of";
-    const batch = b > 1 ? `, a batch of ${b} sequences` : "";
-    return `${what} ${plural(n, "token")}${batch}: attention with ${keys(kv)} `
-      + `does ${size(shared.intensity)} operations per byte; it is ${limit(shared)}.`;
-  }
-  const ofTwo = (first, second) => "One head: " +
-    `prefill does ${size(first.intensity)} operations per byte and is ${limit(first)}; ` +
-    `decode does ${size(second.intensity)} and is ${limit(second)}.`;
+  const inALayer = (shared) => `Attention with ${keys(kv)} `
+    + `does ${size(shared.intensity)} operations per byte; it is ${limit(shared)}.`;
+  const ofTwo = (first, second) =>
+    `Prefill: ${size(first.intensity)} operations per byte, ${limit(first)}; `
+    + `decode: ${size(second.intensity)}, ${limit(second)}.`;
   const power = (log) => grouped(2 ** log);
   function control(name, max, value, input) {
     const moved = (log) => {
@@ -293,16 +289,16 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     more(
       control("Heads of keys", 5, kv, (to) => { kv = to; }),
       control("Batch size", 8, b, (to) => { b = to; })));
-  const modes = ["two dots", "a layer in prefill", "a layer in decode"];
+  const modes = ["one head", "a layer in prefill", "a layer in decode"];
   const picker = choices("What is shown", modes, 0, (i) => {
     phase = i;
     show();
   });
   const slim = beside ? {} : { style: "padding-inline: 0.4rem" };  // all three in one line
   for (const one of picker.querySelectorAll("label")) set(one, slim);
-  const panel = el("div", { style: `flex: none; width: ${side}px; max-width: 100%; min-height: 300px; `
+  const panel = el("div", { style: `flex: none; width: ${side}px; max-width: 100%; min-height: ${beside ? 300 : 246}px; `
     + "font-variant-numeric: tabular-nums" }, legend, two, table, sliders);
-  set(said, { style: `min-height: ${beside ? 2.8 : 4.2}em` });
+  set(said, { style: `min-height: ${beside ? 1.4 : 2.8}em` });
   view.append(
     el("div", { class: "row", style: "margin-top: 0" }, picker),
     el("div", { class: "beside", style: "gap: 8px 20px; align-items: flex-start; margin: 0" },

@@ -59,7 +59,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
   const wide = Math.min(720, viewWidth || 350);
   const high = wide < 600 ? 130 : 150;
   const lowest = -0.42 * top;  // with base 1,000
-  const x = (d) => 8 + ((wide - 16) * d) / longest;
+  const x = (d) => 14 + ((wide - 22) * d) / longest;
   const y = (s) => 24 + ((high - 34) * (top - s)) / (top - lowest);
   const along = { fill: "none", "stroke-linejoin": "round" };
   const full = { stroke: "var(--neutral)", "stroke-width": 2.5, ...along };
@@ -71,7 +71,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
   const mark = svg("circle", { r: 8, fill: "var(--neutral)", stroke: "var(--paper)",
     "stroke-width": 2 });
   const small = { style: "font-size: 13px" };
-  const value = svg("text", { y: 13, style: "font-weight: 600" });  // above all curves
+  const value = svg("text", { y: 15, style: "font-size: 17px; font-weight: 600" });  // above all
   const write = (at, text, anchor) =>  // below all curves
     svg("text", { x: at, y: high + 10, "text-anchor": anchor, ...small }, text);
   function entry(at, like, says) {  // of the legend: a piece of the line, and its name
@@ -82,15 +82,17 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
   const legend = trained ? [
     ...entry(x(0), full, "score at each distance"),
     ...entry(x(0) + 190, dashed, "as trained"),
-  ] : [write(x(longest / 2), "score at each distance", "middle")];
+  ] : [];
   const edge = x(trained ?? longest);
   const farthest = trained ? `beyond the trained length, to ${longest}` : `distance ${longest}`;
   const tall = high + (trained ? 36 : 14);
-  const frame = { width: wide, height: tall, viewBox: `0 0 ${wide} ${tall}` };
+  const frame = { width: wide, height: tall, viewBox: `0 0 ${wide} ${tall}`,
+    style: "margin-top: 8px" };
   const chart = svg("svg", { ...frame, role: "group", "aria-label": "The score at each distance" },
     svg("rect", { x: edge, y: 0, width: x(longest) - edge, height: high - 4, fill: "var(--faint)",
       opacity: 0.6 }),
     svg("path", { d: `M${x(0)} ${y(0)}H${x(longest)}`, stroke: "var(--soft)" }),
+    svg("text", { x: x(0) - 4, y: y(0) + 5, "text-anchor": "end", ...small }, "0"),
     drop, before, curve, value, mark,
     write(x(0), "distance 0", "start"),
     write(x(longest), farthest, "end"),
@@ -104,8 +106,9 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
   const keys = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 };
   const knob = handle(chart, "point on the curve", {}, [0, longest],
     (px) => goTo((longest * (px - x(0))) / (x(longest) - x(0))), keys, (by) => goTo(distance + by));
+  set(knob, { r: 12 });
   chart.append(knob);
-  const result = el("span", { style: "font-variant-numeric: tabular-nums" });
+  const places = el("span", { style: "font-variant-numeric: tabular-nums" });
 
   function digitsOf(degrees) {
     if (degrees < 1) return 2;
@@ -131,18 +134,17 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
     set(drop, { d: `M${x(distance)} ${y(0)}V18` });
     const at = { cx: x(distance), cy: y(s) };
     set(mark, at);
-    set(value, { x: clamp(at.cx, 16, wide - 18), "text-anchor": "middle" });
-    value.textContent = number(s);
+    set(value, { x: clamp(at.cx, 44, wide - 44), "text-anchor": "middle" });
+    value.textContent = `score ${number(s)}`;
     set(knob, { ...at, "aria-valuenow": distance,
       "aria-valuetext": `distance ${distance}, score ${number(s)}` });
   }
   const underlined = (sym, text) =>
     el("b", { "data-sym": sym, style: `border-bottom: 3px solid var(--${sym})` }, text);
-  function showResult(s) {
-    result.replaceChildren(
+  function showPlaces() {
+    places.replaceChildren(
       underlined("k", `key at ${position}`), "  ",
-      underlined("q", `query at ${position + distance}`), "  score ",
-      el("b", { style: "font-size: 20px" }, number(s)));
+      underlined("q", `query at ${position + distance}`));
   }
   function show(moved) {
     const now = scalings[names[scaling]]();
@@ -151,7 +153,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
     const s = score(distance);
     circles.forEach((circle, i) => showCircle(circle, i, now[i], key[i], query[i]));
     showCurve(s);
-    showResult(s);
+    showPlaces();
     say(moved
       ? `Both positions have changed, the distance is still ${distance}: `
         + `the score is still ${number(s)}.`
@@ -181,7 +183,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
   const inLine = "display: flex; gap: 8px; justify-content: space-between";
   view.append(
     el("div", { class: "beside", style: "min-height: 2em; margin-top: 0; white-space: pre-wrap" },
-      result),
+      places),
     el("div", { style: inLine }, ...circles.map((circle) => circle.node)),
     chart,
     ...first,

@@ -12,8 +12,8 @@ function draw(stage) {
   let repaired = false;
   let exps = [];
   let weights = [];
-  const [width, zero, unit, powers, bar, full] = wide ? [720, 200, 26, 462, 480, 196]
-    : [346, 122, 10, 262, 272, 42];
+  const [width, zero, unit, powers, long, bar, full] = wide ? [720, 152, 20, 318, 110, 520, 156]
+    : [346, 88, 8, 166, 34, 270, 42];
   const high = 40, top = 26, base = top + high * tokens.length;
   const root = svg("svg", {
     width, height: base + 24, viewBox: `0 0 ${width} ${base + 24}`, role: "group",
@@ -24,7 +24,7 @@ function draw(stage) {
   const divided = text(zero, 14, "middle", "", bold);
   root.append(
     divided,
-    text(powers, 14, "end", wide ? "exponential" : "exp", bold),
+    text(powers, 14, "start", wide ? "exponential" : "exp", bold),
     text(bar, 14, "start", "weight", { ...bold, "data-sym": "w" }));
   const ticks = [-reach, 0, reach].map((x) => {
     const label = text(zero + x * unit, base + 18, "middle");
@@ -67,11 +67,12 @@ function draw(stage) {
     const crossed = `M${bar} ${y - 9}l36 18m-36 0l36 -18`;
     const part = {
       value: text(0, y + 5, "start", "", { class: "halo" }),
-      exp: text(powers, y + 5, "end"),
+      exp: text(0, y + 5, "start"),
       weight: text(0, y + 5, "start", "", { "data-sym": "w" }),
       score: svg("rect", { ...box, fill: "var(--neutral)", opacity: 0.75 }),
       on: svg("path", { fill: "var(--neutral)" }),
       dot: svg("circle", { cy: y, r: 6, fill: "currentColor" }),
+      power: svg("rect", { x: powers, ...box, fill: "var(--neutral)" }),
       share: svg("rect", { x: bar, ...box, fill: "var(--w)", "data-sym": "w" }),
       cross: svg("path", { d: crossed, stroke: "currentColor", "stroke-width": 2 }),
       knob: knobOf(word, i, y),
@@ -82,9 +83,9 @@ function draw(stage) {
 
   function showScore(part, i) {  // its knob; its bar is what softmax gets of it
     const x = zero + scores[i] * unit;
-    const long = scores[i] / temperature;
-    const end = zero + clamp(long, -reach, reach) * unit;
-    const beyond = Math.abs(long) > reach + 1e-9;  // the bar goes on: an arrow
+    const score = scores[i] / temperature;
+    const end = zero + clamp(score, -reach, reach) * unit;
+    const beyond = Math.abs(score) > reach + 1e-9;  // the bar goes on: an arrow
     const [way, anchor] = scores[i] < 0 ? [-1, "end"] : [1, "start"];
     const far = Math.max(way * x + 11, way * end + (beyond ? 13 : 5));
     set(part.value, { x: way * far, "text-anchor": anchor });
@@ -103,6 +104,9 @@ function draw(stage) {
     const weight = broken ? "NaN" : number(w);
     const spoken = `${number(scores[i] + shift, 1)}, weight ${weight}`;
     set(part.knob, { cx: x, "aria-valuenow": scores[i], "aria-valuetext": spoken });
+    const length = long * Math.min(1, exps[i] / Math.max(...exps) || +(exps[i] > 0));
+    set(part.power, { width: length });
+    set(part.exp, { x: powers + length + 6 });
     part.exp.textContent = short(exps[i]);
     set(part.share, { width: full * w });
     set(part.cross, { visibility: broken ? "visible" : "hidden" });
@@ -120,8 +124,9 @@ function draw(stage) {
       return "The sum of the exponentials is beyond float32, so it is infinite, "
         + "and every weight is 0.";
     }
-    const list = tokens.map((word, i) => `${word} ${number(weights[i])}`).join(", ");
-    return `${repaired ? "No exponential is above 1. " : ""}Weights: ${list}.`;
+    const [most, all] = [Math.max(...exps), exps.reduce((a, b) => f32(a + b), 0)].map(short);
+    return `${repaired ? "No exponential is above 1. " : ""}`
+      + `Each is divided by their sum: ${most} ÷ ${all} = ${number(Math.max(...weights))}.`;
   }
   const tick = (x) => number(x, Math.abs(x - Math.round(x)) < 0.05 ? 0 : 1);
   function show() {

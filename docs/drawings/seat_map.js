@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, sum, grouped, plural, said, say } = stage;
-  const { button, motion, expose, keep } = stage;
+  const { wash, button, motion, expose, keep } = stage;
   const { n_blocks, size, n_max, prompt, sequences } = data;
   const letters = [..."ABCDEF"];
   const rows = [...letters.keys()];
@@ -45,20 +45,21 @@ function draw(stage) {
   });
   const inBuffers = () => ({ taken: tokens(), reserved: n_max * live().length });
 
-  const seat = 30, left = 24, line = 36, columns = 2;
-  const wide = left + size * (seat + 2) + 14, deep = Math.ceil(n_blocks / columns);
-  const at = (block) => [Math.floor(block / deep) * wide, (block % deep) * line];
+  const phone = viewWidth < 600;
+  const seat = 32, left = 24, line = phone ? 34 : 42, columns = 2;
+  const across = left + size * (seat + 2) + 16, deep = Math.ceil(n_blocks / columns);
+  const whole = columns * across - 18;
+  const at = (block) => [Math.floor(block / deep) * across, (block % deep) * line];
   const shape = { width: seat, height: seat, rx: 6 };
   const root = svg("svg", {
-    width: columns * wide,
-    height: deep * line,
-    viewBox: `0 0 ${columns * wide} ${deep * line}`,
+    width: whole,
+    height: deep * line - 4,
+    viewBox: `0 0 ${whole} ${deep * line - 4}`,
     role: "img",
     style: "height: auto; flex: none",
     "aria-label":
       "Blocks of the memory, each a row of slots; a letter says whose token is in a slot",
   });
-  const readable = { "text-anchor": "middle", style: "font-size: 13px" };
   function seatOf(block, slot) {
     const [x, y] = at(block);
     const from = x + left + slot * (seat + 2);
@@ -68,12 +69,11 @@ function draw(stage) {
         svg("text", { x: from + seat / 2, "text-anchor": "middle" }))),
     };
   }
-  const quiet = { "text-anchor": "end", style: "font-size: 12px; fill: var(--soft)" };
   function numberOf(block) {
     const [x, y] = at(block);
-    return svg("text", { x: x + left - 7, y: y + 22, ...quiet }, block);
+    return svg("text", { x: x + left - 7, y: y + 23, "text-anchor": "end" }, block);
   }
-  const marked = { fill: "none", stroke: "var(--rose)", "stroke-width": 3 };
+  const marked = { fill: "none", stroke: "currentColor", "stroke-width": 3 };
   const outline = (slot) =>
     svg("rect", { x: left + slot * (seat + 2), y: 2, ...shape, ...marked });
   const seats = upTo(n_blocks).map((b) => upTo(size).map((s) => seatOf(b, s)));
@@ -87,13 +87,19 @@ function draw(stage) {
     const isNew = fresh.has(`${block} ${slot}`);
     const empty = !of.length && users(block).length;
     set(box, {
-      fill: mine ? "var(--accent)" : of.length ? "var(--neutral)" : "none",
-      "fill-opacity": mine ? 0.42 : 0.22,
+      fill: mine ? "var(--rose)" : of.length ? "var(--neutral)" : "none",
+      "fill-opacity": mine ? 0.4 : 0.25,
       "stroke-dasharray": empty ? "4 3" : null,
-      "stroke-width": isNew ? 3 : 1.2,
-      stroke: isNew ? "currentColor" : of.length || empty ? "var(--soft)" : "var(--faint)",
+      "stroke-width": isNew ? 3 : 1,
+      stroke: isNew ? "currentColor" : mine ? "var(--rose)" : of.length ? "var(--neutral)"
+        : empty ? "var(--soft)" : "var(--faint)",
     });
     name(who, of.map((r) => letters[r]).join(""), at(block)[1]);
+  }
+  function showNumber(block) {
+    const mine = users(block).includes(chosen);
+    set(numbers[block], { style: mine ? "font-size: 13px; font-weight: 700"
+      : "font-size: 13px; fill: var(--soft)" });
   }
   function name(who, names, y) {
     const half = names.length > 3 ? Math.ceil(names.length / 2) : names.length;
@@ -101,12 +107,12 @@ function draw(stage) {
     [...who.children].forEach((line, i) => {
       line.textContent = lines[i];
       const size = half < names.length ? 12 : 13;
-      set(line, { y: y + (lines[1] ? 15 + 12 * i : 22), style: `font-size: ${size}px` });
+      set(line, { y: y + (lines[1] ? 16 + 12 * i : 23), style: `font-size: ${size}px` });
     });
   }
 
-  const small = "padding: 1px 6px 1px 0; font-size: 13px; text-align: left";
-  const strip = 9;
+  const small = "padding: 0 8px 0 0; font-size: 13px; text-align: left";
+  const strip = phone ? 7.5 : 8;
   const long = n_max * strip;
   const group = `seat-${Math.random()}`;
   function choose(r) {
@@ -125,27 +131,30 @@ function draw(stage) {
     onchange: () => choose(r),
   });
   const cellAt = (i) =>
-    svg("rect", { x: i * strip + 0.5, y: 3.5, width: strip, height: 18 });
-  function bufferOf() {
+    svg("rect", { x: i * strip + 1, y: 4, width: strip - 1, height: 16, rx: 1 });
+  function bufferOf() {  // what is taken of it, within what is reserved
     const cells = upTo(n_max).map(cellAt);
-    const red = { fill: "var(--rose)", "fill-opacity": 0.22, stroke: "var(--rose)" };
+    const frame = svg("rect", { x: 0.5, y: 2.5, width: long, height: 19, rx: 3, fill: "none" });
+    const words = { x: long / 2, y: 17, "text-anchor": "middle",
+      style: "font-size: 13px; fill: var(--paper)" };
     const none = svg("g", {},
-      svg("rect", { x: 0.5, y: 3.5, width: long, height: 18, "stroke-dasharray": "4 3", ...red }),
-      svg("text", { x: long / 2, y: 17, ...readable }, "no room"));
-    const frame = { width: long + 2, height: 25, viewBox: `0 0 ${long + 2} 25` };
-    return { cells, none, buffer: svg("svg", { ...frame, "aria-hidden": true }, ...cells, none) };
+      svg("rect", { x: 0.5, y: 2.5, width: long, height: 19, rx: 3, fill: "var(--soft)" }),
+      svg("text", words, "no room"));
+    const size = { width: long + 1, height: 24, viewBox: `0 0 ${long + 1} 24` };
+    const buffer = svg("svg", { ...size, "aria-hidden": true }, ...cells, frame, none);
+    return { cells, frame, none, buffer };
   }
-  const ofCount = `${small}; text-align: right; padding-right: 14px`;
-  const inLine = "white-space: nowrap; font-variant-numeric: tabular-nums; min-width: 6.2rem";
+  const ofCount = `${small}; text-align: right; padding-right: 16px`;
+  const inLine = "white-space: nowrap; font-variant-numeric: tabular-nums; min-width: 6rem";
   function rowOf(r) {
     const pick = pickOf(r);
-    const { cells, none, buffer } = bufferOf();
+    const { cells, frame, none, buffer } = bufferOf();
     const count = el("td", { style: ofCount });
     const table = el("td", { style: `${small}; ${inLine}` });
     const name = el("label", { class: "choice" }, pick, letters[r]);
     const head = el("th", { scope: "row", style: small }, name);
-    const row = el("tr", {}, head, count, table, el("td", { style: small }, buffer));
-    return { pick, cells, none, count, table, row };
+    const row = el("tr", {}, head, count, table, el("td", { style: "padding: 0" }, buffer));
+    return { pick, cells, frame, none, count, table, row };
   }
   const parts = rows.map(rowOf);
   const headings = ["sequence", "tokens", "block table", `a buffer of ${n_max}`].map((text) =>
@@ -157,26 +166,26 @@ function draw(stage) {
     el("thead", {}, el("tr", {}, ...headings)),
     el("tbody", {}, ...parts.map((part) => part.row)));
   function showCells(cells, seq, isChosen) {  // `seq` is null where the buffer has no room
-    const hue = isChosen ? "var(--accent)" : "var(--neutral)";
+    const hue = isChosen ? "var(--rose)" : "var(--neutral)";
     cells.forEach((cell, i) => set(cell, {
       fill: seq && i < seq.n ? hue : "none",
-      "fill-opacity": isChosen ? 0.55 : 0.4,
-      stroke: seq ? "var(--soft)" : "none",
-      "stroke-width": 0.7,
+      "fill-opacity": isChosen ? 0.7 : 0.55,
     }));
   }
   function showRow(r) {
-    const { cells, none, count, table, pick } = parts[r];
+    const { cells, frame, none, count, table, pick } = parts[r];
     const seq = seqs[r];
     const out = seq && (live().indexOf(r) + 1) * n_max > room;
     const faint = seq ? "" : "opacity: 0.45";
     count.textContent = seq ? grouped(seq.n) : "";
-    table.textContent = seq ? seq.table.join(" · ") : "–";
+    table.textContent = seq ? seq.table.join(" · ") : "";
+    set(table, { style: `${small}; ${inLine}${r === chosen && seq ? "; font-weight: 700" : ""}` });
     set(pick, { disabled: !seq });
     set(pick.parentElement, { style: `min-width: 30px; justify-content: center; ${faint}` });
     pick.checked = r === chosen;
     showCells(cells, out ? null : seq, r === chosen);
     set(none, { visibility: out ? "visible" : "hidden" });
+    set(frame, { stroke: seq && !out ? "var(--soft)" : "none", "stroke-dasharray": "4 3" });
   }
 
   const most = rows.length * n_max;
@@ -189,26 +198,24 @@ function draw(stage) {
   const atEnd = `position: absolute; left: ${ends}; top: -2px; bottom: -2px`;
   function tallyOf({ name, used, whole, excess, text }) {
     const end = el("div", { style: `${atEnd}; width: 2px; background: currentColor` });
-    const track = el("div", { style: "position: relative; height: 15px" },
+    const track = el("div", { style: "position: relative; height: 18px" },
       whole, used, excess, end);
-    return [el("span", { style: "line-height: 15px" }, name), el("div", {}, track, text)];
+    return [el("span", { style: "line-height: 18px" }, name), el("div", {}, track, text)];
   }
-  const twoColumns = "display: grid; grid-template-columns: 4.6rem 1fr; gap: 3px 8px";
-  const ofTally = "max-width: 660px; margin-top: 0.5rem; font-size: 13px";
+  const twoColumns = "display: grid; grid-template-columns: 4.6rem 1fr; gap: 4px 8px";
+  const ofTally = "margin-top: 12px; font-size: 13px";
   const tally = el("div", { style: `${twoColumns}; ${ofTally}` }, ...bars.flatMap(tallyOf));
-  const besideEnd = `position: absolute; left: calc(${ends} + 6px); line-height: 15px`;
-  const memory = el("span", { style: besideEnd }, `the memory: ${grouped(room)}`);
+  const besideEnd = `position: absolute; left: calc(${ends} + 6px); line-height: 18px`;
+  const memory = el("span", { style: besideEnd }, `memory: ${grouped(room)}`);
   bars[0].whole.parentElement.append(memory);
   function showBar({ count, used, whole, excess, text }) {
     const { taken, reserved } = count();
     const part = (n) => `${fromEdge}; width: ${((100 * n) / most).toFixed(2)}%`;
-    const tint = "color-mix(in srgb, var(--neutral) 60%, transparent)";
     set(whole, { style: `${part(reserved)}; border: 1px dashed var(--soft); border-radius: 3px` });
-    set(used, { style: `${part(taken)}; background: ${tint}; border-radius: 3px` });
+    set(used, { style: `${part(taken)}; background: ${wash("neutral")}; border-radius: 3px` });
     const over = Math.max(0, reserved - room);
-    const red = "background: color-mix(in srgb, var(--rose) 45%, transparent); border: 1px dashed "
-      + "var(--rose); border-radius: 0 3px 3px 0";
-    const beyond = `${part(over)}; left: ${ends}; ${red}`;
+    const beyond = `${part(over)}; left: ${ends}; background: var(--soft); `
+      + "border-radius: 0 3px 3px 0";
     set(excess, { style: over ? beyond : "display: none" });
     const empty = `${grouped(reserved - taken)} empty`;
     const excessive = over ? `, ${grouped(over)} too many` : "";
@@ -220,8 +227,7 @@ function draw(stage) {
     const empty = [inBlocks(), inBuffers()].map(({ taken, reserved }) => reserved - taken);
     const shared = tokens() - inBlocks().taken;
     const both = shared ? ` ${plural(shared, "token")} ${are(shared)} shared.` : "";
-    const first = what ? `${what} ` : "";
-    say(`${first}Empty: ${plural(empty[0], "slot")} in blocks, ${empty[1]} in buffers.${both}`);
+    say(what || `Empty: ${plural(empty[0], "slot")} in blocks, ${empty[1]} in buffers.${both}`);
   }
   const fly = motion();
   function carry(copies) {
@@ -301,6 +307,7 @@ function draw(stage) {
 
   function show() {
     seats.forEach((of, b) => of.forEach((_, s) => showSeat(b, s)));
+    numbers.forEach((_, b) => showNumber(b));
     rows.forEach(showRow);
     bars.forEach(showBar);
     const who = seqs[chosen] ? ` ${letters[chosen]}` : "";
@@ -313,16 +320,15 @@ function draw(stage) {
     button("Fork", () => act(fork)),
     button("End", () => act(end)),
   ];
-  const phone = viewWidth < 600;
   const slim = `justify-content: center; ${phone ? "padding-inline: 0.35rem" : ""}`;
   const fixed = `${slim}; width: 64px; padding-inline: 0; white-space: nowrap`;
   acts.forEach((one, i) => set(one, { style: i < 2 ? slim : fixed }));
-  const beside = "gap: 0.6rem 1.5rem; align-items: flex-start; margin: 0";
-  set(said, { style: `min-height: ${phone ? 4.2 : 2.8}em; margin-top: 0.4rem` });
+  const pressed = el("div", { class: "row", style: "gap: 4px; margin: 12px 0 0" }, ...acts);
+  const beside = "gap: 12px 24px; align-items: flex-start; margin: 0";
+  set(said, { style: `min-height: ${phone ? 4.2 : 2.8}em; margin-top: 12px` });
   view.append(
-    el("div", { class: "beside", style: beside }, root, list),
-    tally,
-    el("div", { class: "row", style: "gap: 4px; margin-bottom: 0" }, ...acts),
+    el("div", { class: "beside", style: beside }, el("div", {}, root, pressed),
+      el("div", { style: "flex: 1 1 330px; min-width: 0" }, list, tally)),
     said,
   );
   show();

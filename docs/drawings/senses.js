@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, dot, softmax, mix, number, listed } = stage;
-  const { said, say, choices, toggle, player, motion, plane, expose } = stage;
+  const { said, say, choices, toggle, player, byItself, motion, plane, expose } = stage;
   const { tokens, x: vectors, query, axes } = data;
   const me = tokens.indexOf(query);
   const old = vectors[me];
@@ -12,9 +12,11 @@ function draw(stage) {
   let tip = old;
   const names = {};  // how far from its tip that of an arrow stands
 
-  const { root, at, arrow } = plane(600, 3);
+  const side = viewWidth < 600 ? 400 : 600;
+  const { root, at, arrow } = plane(side, 3);
+  const [width, height] = [side / 2 + 80, side / 2 + 44];
   set(root, {
-    width: 380, height: 344, viewBox: "240 -12 380 344", role: "img",
+    width, height, viewBox: `${side / 2 - 60} -12 ${width} ${height}`, role: "img",
     "aria-label": `The words by their ${axes[0]} and ${axes[1]}, and where “${query}” moves`,
     style: "overflow: hidden" });
   root.querySelectorAll("path").forEach((line) => line.remove());
@@ -26,8 +28,8 @@ function draw(stage) {
   const soft = "fill: var(--soft)";
   const write = (x, y, text, style, anchor = "start") =>
     svg("text", { x, y, style, "text-anchor": anchor }, text);
-  root.append(write(left + 100, base + 22, `${axes[0]} →`, soft, "middle"));
-  const upwards = `translate(${left - 12} ${base - 100}) rotate(-90)`;
+  root.append(write(left + side / 6, base + 22, `${axes[0]} →`, soft, "middle"));
+  const upwards = `translate(${left - 12} ${base - side / 6}) rotate(-90)`;
   root.append(svg("text", { transform: upwards, "text-anchor": "middle", style: soft },
     `${axes[1]} →`));
   const string = { stroke: "var(--w)", opacity: 0.5, "stroke-linecap": "round" };
@@ -205,6 +207,10 @@ function draw(stage) {
   root, panel));
   tip = now().mean;
   move();
+  byItself(play, () => {
+    go(0);
+    tip = old;
+  });
   expose(() => ({ here: tokens.filter((_, i) => here[i]), ...now(), step, tip }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=senses]")) begin(figure, draw);

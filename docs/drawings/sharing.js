@@ -11,7 +11,7 @@ function draw(stage) {
   let n = data.n_kv_heads;
   let wrong = false;
   let chosen = 0;
-  const high = bottom + side + 46;
+  const high = bottom + side + 62;
   const root = svg("svg", {
     width, height: high, viewBox: `0 0 ${width} ${high}`, role: "group", style: "height: auto",
     "aria-label": "Query heads, the key heads that they read, and the size of the cache" });
@@ -64,11 +64,17 @@ function draw(stage) {
     ...queries.map((q) => q.line),
     ...keys.map(keyNode),
     ...queries.map((q) => q.node));
-  const caption = text(0, bottom + side + 17, "", bold);
-  const bar = { y: bottom + side + 26, height: 18 };
+  const caption = svg("text", { x: 0, y: bottom + side + 30, "aria-hidden": true });
+  const amount = svg("tspan", { style: "font-size: 17px; font-weight: 600" });
+  const whole = svg("tspan", { style: "font-size: 13px; fill: var(--soft)" });
+  set(caption, {}, amount, whole);
+  const bar = { y: bottom + side + 40, height: 22 };
+  const parts = [...Array(heads - 1).keys()].map((j) =>
+    `M${gap * (j + 1)} ${bar.y}v${bar.height}`).join("");
   const used = svg("rect", { x: 0, ...bar, fill: "var(--k)", "fill-opacity": 0.75 });
-  const outline = { width: width - 1, fill: "none", stroke: "var(--soft)" };
-  root.append(caption, svg("rect", { x: 0.5, ...bar, ...outline }), used);
+  const outline = { width: width - 1, fill: "none", stroke: "var(--edge)" };
+  root.append(caption, svg("rect", { x: 0.5, ...bar, ...outline }), used,
+    svg("path", { d: parts, stroke: "var(--paper)", "stroke-width": 2 }));
 
   const [one, unit] = most >= 2 ** 30 ? [2 ** 30, "GiB"] : [2 ** 20, "MiB"];
   const size = (b) => `${grouped(b / one)} ${unit}`;
@@ -112,8 +118,8 @@ function draw(stage) {
     queries.forEach((q, i) => showQuery(q, i, now[i], now[i] === mine, off[i]));
     keys.forEach((k, j) => showKey(k, j, j === mine));
     set(used, { width: (width * n) / heads });
-    const whole = `${size(most)} with ${plural(heads, "key head")}`;
-    caption.textContent = `cache: ${size(n * perHead)} (${whole})`;
+    amount.textContent = `cache: ${size(n * perHead)}`;
+    whole.textContent = ` (${size(most)} with ${plural(heads, "key head")})`;
     tell(now, off);
   }
   const glide = motion();

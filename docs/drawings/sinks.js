@@ -17,7 +17,8 @@ function draw(stage) {
     const open = [...all.map((i) => inside(i) || (first && i === 0)), sink];
     const weights = softmax(scores.map((s, i) => (open[i] ? s : -Infinity)));
     const context = mix(weights.slice(0, n), v);
-    return { open, weights, context, kept: sum(weights.slice(0, n)) };
+    const full = mix(softmax(scores.slice(0, n).map((s, i) => (i <= newest ? s : -Infinity))), v);
+    return { open, weights, context, full, kept: sum(weights.slice(0, n)) };
   }
 
   const whole = (x) => number(x, 0);
@@ -25,7 +26,7 @@ function draw(stage) {
 
   const width = wide ? Math.min(viewWidth, 720) : 342, column = width / (n + 1);
   const thick = Math.min(72, Math.round(column * 0.56));
-  const unit = 10, zero = 40 + reach * unit, low = zero + reach * unit, height = low + 162;
+  const unit = 10, zero = 40 + reach * unit, low = zero + reach * unit, height = low + 170;
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group",
     "aria-label": "Scores to drag, their weights, and the context" });
   const text = (x, y, says, more = {}) =>
@@ -34,7 +35,7 @@ function draw(stage) {
   const left = { "text-anchor": "start" };
   const line = (d, more = {}) => svg("path", { d, fill: "none", stroke: "var(--soft)", ...more });
   const frame = svg("rect", { y: 3, height: low - 3, rx: 8, class: "moves",
-    fill: "var(--accent)", "fill-opacity": 0.07, stroke: "var(--accent)" });
+    fill: "var(--control)", "fill-opacity": 0.07, stroke: "var(--control)" });
   if (window) root.append(frame);
   root.append(line(`M0 ${zero}H${width}`, { stroke: "var(--faint)" }));
   const keys = { ArrowUp: 0.5, ArrowRight: 0.5, ArrowDown: -0.5, ArrowLeft: -0.5 };
@@ -46,7 +47,7 @@ function draw(stage) {
     const [up, down] = [`M${x - 5} -1.5l5 -4l5 4`, `M${x - 5} 1.5l5 4l5 -4`];
     return svg("g", { class: "grip" },
       svg("rect", { x: x - broad / 2, y: -half, width: broad, height: 2 * half, rx: half,
-        fill: "var(--accent)" }),
+        fill: "var(--control)" }),
       svg("path", { d: up + down, fill: "none", stroke: "var(--paper)", "stroke-width": 2,
         "stroke-linecap": "round", "stroke-linejoin": "round" }));
   }
@@ -76,14 +77,14 @@ function draw(stage) {
   const below = low + 18;
 
   const share = below + 34;
-  const bottom = share + 56;
+  const bottom = share + 64;
   const most = Math.max(...v.flat().map(Math.abs));
   root.append(text(0, share - 7, "weights: 1 in all", { ...small, ...left }));
   const parts = names.map((_, i) => {
     const token = i < n;
     const colour = token ? "w" : "rose";
     const rect = svg("rect", { y: share, height: 28, rx: 2, class: "moves",
-      fill: `var(--${colour})`, "fill-opacity": token ? 0.3 + 0.3 * (i % 2) : 0.15,
+      fill: `var(--${colour})`, "fill-opacity": token ? 0.4 : 0.15,
       stroke: `var(--${colour})`,
       ...(token ? { "data-sym": "w" } : { "stroke-dasharray": "4 3" }) });
     const word = text(0, share + 19, "", { "pointer-events": "none" });
@@ -95,15 +96,19 @@ function draw(stage) {
   const signed = v.flat().some((x) => x < 0);
   const name = 76;
   const middle = signed ? (width + name) / 2 : name, half = width - middle - 46;
+  const without = `dashed: without ${window ? "a window" : "a sink"}`;
   root.append(text(0, bottom + 18, "context", { ...left, style: "font-weight: 600" }),
+    text(name, bottom - 14, without, { ...small, ...left }),
     line(`M${middle} ${bottom - 8}V${bottom + 36}`));
   const sums = v[0].map((_, j) => {
     const y = bottom - 4 + 20 * j;
     const look = { class: "moves", fill: "var(--v)", "fill-opacity": 0.7 };
     const bar = svg("rect", { y, height: 16, ...look });
-    const value = text(0, y + 13, "", { style: "font-size: 13px" });
-    root.append(bar, value);
-    return { bar, value };
+    const value = text(0, y + 13, "", { class: "halo", style: "font-size: 13px" });
+    const full = svg("rect", { y: y + 0.5, height: 15, class: "moves", fill: "none",
+      stroke: "var(--v)", "stroke-dasharray": "4 3" });
+    root.append(full, bar, value);
+    return { bar, full, value };
   });
 
   function showScore({ node, bar, dot, value, knob }, i, open) {
@@ -131,12 +136,16 @@ function draw(stage) {
       x += long;
     });
   }
-  function showContext({ context }) {
-    sums.forEach(({ bar, value }, j) => {
-      const long = half * Math.abs(context[j]) / most;
-      const right = context[j] >= 0;
-      set(bar, { x: right ? middle : middle - long, width: Math.max(1, long) });
-      set(value, { x: right ? middle + long + 20 : middle - long - 20 });
+  function stretch(bar, x) {  // from 0 to x; gives where it ends, seen from 0
+    const long = half * Math.abs(x) / most;
+    set(bar, { x: x < 0 ? middle - long : middle, width: Math.max(1, long) });
+    return x < 0 ? -long : long;
+  }
+  function showContext({ context, full: all }) {
+    sums.forEach(({ bar, full, value }, j) => {
+      stretch(full, all[j]);
+      const end = stretch(bar, context[j]);
+      set(value, { x: middle + end + (context[j] < 0 ? -22 : 22) });
       value.textContent = number(context[j]);
     });
   }

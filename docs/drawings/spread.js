@@ -21,7 +21,7 @@ function draw(stage) {
     "stroke-width": 1,
   });
   const ghost = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "3 3", fill: "none" });
-  const reach = svg("path", { class: "moves", stroke: "var(--rose)", "stroke-width": 3,
+  const reach = svg("path", { class: "moves", stroke: "currentColor", "stroke-width": 3,
     fill: "none" });
   const bold = "font-size: 13px; font-weight: 600";
   const soft = "font-size: 12px; fill: var(--soft)";
@@ -91,7 +91,7 @@ function draw(stage) {
   const inRow = "display: flex; gap: 8px; align-items: center; font-size: 13px; margin-top: 0.4rem";
   const framed = "box-sizing: border-box; border: 1px solid var(--soft); border-radius: 3px";
   const gauge = el("div", { style: inRow },
-    el("span", {}, "gradient left"),
+    el("span", {}, "gradient (width 1: 1.00)"),
     el("div", { style: `flex: 1; height: 14px; ${framed}` }, fill),
     left);
   const weights = () => softmax(scores[at][query].map((x) => x * scale()));
@@ -111,10 +111,8 @@ function draw(stage) {
 
   function tell() {
     const width = `Width ${grouped(widths[at])}${scaled ? ", divided by √d" : ""}`;
-    const typical = `a typical score is ${number(deviation[kind()][at], 1)} from 0`;
-    const best = `One key gets ${number(Math.max(...weights()))} of the weight.`;
-    const through = `The gradient is ${number(gradient[kind()][at])}`;
-    say(`${width}: ${typical}. ${best} ${through} of that at width 1.`);
+    const most = number(Math.max(...weights()));
+    say(`${width}: the largest weight is ${most}, the gradient ${number(gradient[kind()][at])}.`);
   }
   function show() {
     showScores();
@@ -122,7 +120,7 @@ function draw(stage) {
     tell();
   }
   const title = (text, sym) =>
-    el("div", { "data-sym": sym, style: `${bold}; margin-bottom: 2px` }, text);
+    el("div", { "data-sym": sym, style: bold }, text);
   const range = slider("width d", {
     min: 0, max: widths.length - 1, step: 1, value: at,
     text: (i) => grouped(widths[i]),
@@ -133,15 +131,20 @@ function draw(stage) {
     query = (query + 1) % scores[0].length;
     show();
   });
+  const heading = "display: flex; justify-content: space-between; align-items: center; gap: 8px; "
+    + "height: 30px; margin-bottom: 2px";
   const beside = "align-items: flex-start; gap: 0.5rem 1.6rem; margin: 0";
-  set(said, { style: `min-height: ${viewWidth < 600 ? 4.2 : 2.8}em; margin-top: 0.4rem` });
+  set(said, { style: `min-height: ${viewWidth < 600 ? 2.8 : 1.4}em; margin-top: 0.4rem` });
   view.append(
-    el("div", { class: "row", style: "margin-top: 0" }, range, divide, another),
+    el("div", { class: "row", style: "margin-top: 0" }, range, divide),
     el("div", { class: "beside", style: beside },
       el("div", { style: "min-width: 0; max-width: 100%" },
-        title(`scores of ${grouped(data.pairs)} random pairs`), picture),
+        el("div", { style: heading }, title(`scores of ${grouped(data.pairs)} random pairs`)),
+        picture),
       el("div", { style: "flex: 1 1 240px; max-width: 330px" },
-        title(`weights of one query, ${bars.length} keys`, "w"), columns, gauge)),
+        el("div", { style: heading },
+          title(`weights of one query, ${bars.length} keys`, "w"), another),
+        columns, gauge)),
     said,
   );
   show();

@@ -28,75 +28,86 @@ function draw(stage) {
   const short = (x) => number(x, isWhole(x) ? 0 : 2);  // 5 and 4.38, as the prose writes them
 
   const wide = viewWidth >= 600;
-  const room = wide ? 330 : Math.min(viewWidth, 350);
+  const room = wide ? 340 : Math.floor((viewWidth - 12) / 2);  // side by side, on a phone, too
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "text-anchor": "middle", ...more }, says);
   const small = { style: "font-size: 13px; fill: var(--soft)" };
   const picture = (high, label) => svg("svg", { width: room, height: high, role: "img",
     viewBox: `0 0 ${room} ${high}`, style: "height: auto", "aria-label": label });
-  const under = 22, name = 62, below = 53;  // `below` each picture are its sums
-  const tall = wide ? 56 : 34, thick = wide ? 46 : 28;
-  const own = width + v[0].length;
-  const cell = Math.min(44, (room - name - 80) / own);
-  const cache = picture(under + tall * n + below,
+  const name = wide ? 62 : 50, below = wide ? 48 : 62;  // `below` each picture are its sums
+  const high = wide ? 84 : 68, head = 22, gap = 24;  // of a pile of the state
+  const tallest = head + (high + gap) * width;  // both pictures end at one line
+  const under = 54, tall = (tallest - under - 4) / n, thick = Math.min(tall - 6, 34);
+  const own = width + v[0].length, apart = wide ? 10 : 5;
+  const cell = Math.min(44, (room - name - apart - (wide ? 70 : 30)) / own);
+  const cache = picture(tallest + below,
     "The cache: a key and a value of each token so far");
-  const leftOf = (c) => name + cell * c + (c < width ? 0 : 10);
-  const scoreAt = leftOf(own) + 34;
-  cache.append(text(leftOf(0) + cell * width / 2, 14, "key", { "data-sym": "k", ...small }),
-    text(leftOf(width) + cell * (own - width) / 2, 14, "value", { "data-sym": "v", ...small }),
-    text(scoreAt, 14, "q · k", { "data-sym": "w", ...small }));
+  const leftOf = (c) => name + cell * c + (c < width ? 0 : apart);
+  const scoreAt = leftOf(own) + (wide ? 34 : 16);
+  const looksOf = (sym) =>
+    ({ rx: 2, fill: `var(--${sym})`, "fill-opacity": 0.22, stroke: `var(--${sym})` });
+  function queryCell(x, y, broad) {  // a number of the query
+    const box = { x, y, width: broad, height: 26, ...looksOf("q"), "data-sym": "q" };
+    const node = text(x + broad / 2, y + 18, "", { "data-sym": "q" });
+    return { box: svg("rect", box), node };
+  }
+  const query = k[0].map((_, c) => queryCell(leftOf(c), 1, cell - 2));
+  cache.append(text(name - 10, 19, "query", { "data-sym": "q", "text-anchor": "end", ...small }),
+    ...query.flatMap(({ box, node }) => [box, node]),
+    text(leftOf(0) + cell * width / 2, 46, "key", { "data-sym": "k", ...small }),
+    text(leftOf(width) + cell * (own - width) / 2, 46, "value", { "data-sym": "v", ...small }),
+    text(scoreAt, 46, "q · k", { "data-sym": "w", ...small }));
   function stored(x, c, i) {  // a number of a key or of a value
     const [sym, y] = [c < width ? "k" : "v", under + tall * i];
     return [svg("rect", { x: leftOf(c), y: y + (tall - thick) / 2,
-      width: cell - 2, height: thick, rx: 2,
-      fill: `var(--${sym})`, "fill-opacity": 0.22, stroke: `var(--${sym})` }),
+      width: cell - 2, height: thick, ...looksOf(sym) }),
     text(leftOf(c) + cell / 2 - 1, y + tall / 2 + 5, short(x), { "data-sym": sym })];
   }
   const rows = all.map((i) => {
     const y = under + tall * i;
     const score = text(scoreAt, y + tall / 2 + 5, "", { "data-sym": "w" });
     const numbers = [...k[i], ...v[i]].flatMap((x, c) => stored(x, c, i));
-    const token = text(name - 10, y + tall / 2 + 5, tokens[i], { "text-anchor": "end" });
+    const token = text(name - (wide ? 10 : 6), y + tall / 2 + 5, tokens[i],
+      { "text-anchor": "end" });
     return { token, score, row: svg("g", {}, ...numbers, score) };
   });
   cache.append(...rows.flatMap(({ token, row }) => [token, row]));
 
-  function sumsOf(root, y, middles) {
-    const end = Math.max(...middles) + 34;
+  function sumsOf(root, y, middles, broad) {
+    const end = Math.min(room, middles.at(-1) + 44);
     root.append(svg("path", { d: `M2 ${y + 2}H${end}`, stroke: "var(--soft)" }),
-      text(name - 12, y + 37, "sum", { ...small, "text-anchor": "end" }));
+      text(name - 10, y + below - 14, "sum", { ...small, "text-anchor": "end" }));
     return middles.map((x, c) => {
       const sym = c < v[0].length ? "v" : "w";
-      const box = { x: x - 21, y: y + 21, width: 42, height: 24, rx: 2 };
-      const look = { fill: `var(--${sym})`, "fill-opacity": 0.22, stroke: `var(--${sym})` };
-      const terms = text(x, y + 15, "", { style: "font-size: 12px" });
-      const total = text(x, y + 38, "", { "data-sym": sym, style: "font-weight: 600" });
-      root.append(svg("rect", { ...box, ...look, "data-sym": sym }), terms, total);
-      return { terms, total };
+      const across = { x: x - broad / 2, width: broad };
+      const box = { ...across, y: y + below - 31, height: 27, ...looksOf(sym), "data-sym": sym };
+      const terms = text(x, y + 13, "", { style: "font-size: 12px" });
+      const total = text(x, y + below - 12, "", { "data-sym": sym,
+        style: `font-weight: 600; font-size: ${wide ? 17 : 14}px` });
+      root.append(svg("rect", box), terms, total);
+      return { terms, total, x };
     });
   }
   const valueAt = v[0].map((_, c) => leftOf(width + c) + cell / 2 - 1);
-  const fromCache = sumsOf(cache, under + tall * n, [...valueAt, scoreAt]);
+  const fromCache = sumsOf(cache, tallest, [...valueAt, scoreAt], cell - 2);
 
   const piles = k[0].flatMap((_, r) => columns.map((c) => products.map((one) => one[r][c])));
   const heap = (pile, way) => sum(pile.map((x) => Math.max(0, way * x)));
   const [highest, deepest] = [1, -1].map((way) => Math.max(...piles.map((one) => heap(one, way))));
-  const high = wide ? 90 : 72, head = 22, gap = 22;
   const unit = high / Math.max(highest + deepest, 1e-9);
-  const step = Math.min(86, (room - name) / columns.length);
-  const tallest = head + (high + gap) * width;
+  const step = Math.min(88, (room - name) / columns.length);
   const board = picture(tallest + below,
     "The state: what all tokens so far have added");
   const baseOf = (r) => head + (high + gap) * r + gap - 8 + unit * highest;
   const middleOf = (c) => name + step * (c + 0.5);
   columns.forEach((c) => board.append(c < v[0].length
-    ? text(middleOf(c), 14, `value ${c}`, { "data-sym": "v", ...small })
+    ? text(middleOf(c), 14, `${wide ? "value " : "v"}${c}`, { "data-sym": "v", ...small })
     : text(middleOf(c), 14, "1", small)));
-  const asked = k[0].map((_, r) => text(name - 12, baseOf(r) - 26, "",
-    { "text-anchor": "end", "data-sym": "q" }));
-  k[0].forEach((_, r) => board.append(asked[r], text(name - 12, baseOf(r) - 4, `key ${r}`,
-    { ...small, "text-anchor": "end", "data-sym": "k" }),
-  svg("path", { d: `M${name} ${baseOf(r)}h${step * columns.length}`, stroke: "var(--soft)" })));
+  const asked = k[0].map((_, r) => queryCell(name - 42, baseOf(r) - 46, 30));
+  k[0].forEach((_, r) => board.append(asked[r].box, asked[r].node,
+    text(name - 10, baseOf(r) - 4, `key ${r}`,
+      { ...small, "text-anchor": "end", "data-sym": "k" }),
+    svg("path", { d: `M${name} ${baseOf(r)}h${step * columns.length}`, stroke: "var(--soft)" })));
   const blocks = all.map((i) => products[i].map((row, r) => row.map((x, c) => {
     const before = products.slice(0, i).map((one) => one[r][c]);
     const from = heap(before, x < 0 ? -1 : 1);
@@ -107,15 +118,16 @@ function draw(stage) {
   const totals = k[0].map(() => columns.map((c) =>
     text(middleOf(c), 0, "", { style: "font-weight: 600" })));
   board.append(...blocks.flat(2), ...totals.flat());
-  const fromState = sumsOf(board, tallest, columns.map(middleOf));
+  const fromState = sumsOf(board, tallest, columns.map(middleOf), Math.min(42, step - 4));
 
-  const digits = "min-height: 1.5em; white-space: nowrap; font-variant-numeric: tabular-nums";
+  const digits = `min-height: ${wide ? 1.5 : 2.6}em; white-space: nowrap; `
+    + "font-variant-numeric: tabular-nums";
   const line = () => el("div", { style: digits });
   const count = { cache: line(), state: line() };
   const box = { y: 2, width: 8, height: 8, rx: 1.5 };
   const inCache = (i) => [9.5 * i + 4 * Math.floor(i / own), i % own < width ? "k" : "v"];
   const inState = (i) => [9.5 * i, "neutral"];
-  const inline = "display: inline-block; vertical-align: -1px; margin-right: 8px";
+  const inline = wide ? "display: inline-block; vertical-align: -1px; margin-right: 8px" : "";
   function squares(many, place) {  // one for each number that is held
     const parts = Array.from({ length: many }, (_, i) => place(i)).map(([x, hue]) =>
       svg("rect", { ...box, x, fill: `var(--${hue})` }));
@@ -148,21 +160,24 @@ function draw(stage) {
     all.forEach((i) => {
       const hue = i === t ? "rose" : "neutral";
       const style = i === t ? "font-weight: 600" : i > t ? "opacity: 0.55" : "";
-      set(rows[i].token, { style });
+      set(rows[i].token, { style: `font-size: ${wide ? 14 : 13}px; ${style}` });
       rows[i].score.textContent = i > t ? "" : whole(now.scores[i]);
       for (const block of blocks[i].flat()) {
         set(block, { fill: `var(--${hue})`, "fill-opacity": i === t ? 0.6 : 0.45 });
       }
     });
-    asked.forEach((node, r) => { node.textContent = `${short(q[t][r])} ×`; });
+    for (const cells of [query, asked]) {
+      cells.forEach(({ node }, r) => { node.textContent = short(q[t][r]); });
+    }
     totals.forEach((row, r) => row.forEach((_, c) => showTotal(r, c, now.S)));
   }
   const times = (x, y) => [svg("tspan", { "data-sym": "q", style: "fill: var(--ink-q); "
     + "font-weight: 600" }, short(x)), `·${whole(y)}`];
   function showSums({ sums, S }) {
     fromCache.forEach(({ total }, c) => { total.textContent = whole(sums.cache[c]); });
-    fromState.forEach(({ terms, total }, c) => {
-      const parts = q[t].flatMap((x, r) => [r ? " + " : "", ...times(x, S[r][c])]);
+    fromState.forEach(({ terms, total, x: middle }, c) => {
+      const next = wide ? " + " : svg("tspan", { x: middle, dy: 14 }, " + ");  // or a line below
+      const parts = q[t].flatMap((x, r) => [...(r ? [next] : []), ...times(x, S[r][c])]);
       set(terms, {}, ...parts);
       total.textContent = whole(sums.state[c]);
     });
@@ -198,10 +213,11 @@ function draw(stage) {
   set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em; margin-top: 0.3rem; `
     + "max-width: none" });
   view.append(
-    el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.6rem; "
+    el("div", { style: "display: flex; gap: 12px; "
       + "justify-content: space-between" },
     panel(title("Scores first", "(q kᵀ) v"), cache, count.cache),
-    panel(title("Values first", "q (kᵀ v): key × [value, 1] piles up"), board, count.state)),
+    panel(title("Values first", `q (kᵀ v)${wide ? ": key × [value, 1] piles up" : ""}`), board,
+      count.state)),
     el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.2rem 1.5rem; align-items: center; "
       + "margin-block: 0.3rem" }, steered, legend), said);
   show(false);

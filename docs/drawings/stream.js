@@ -18,7 +18,8 @@ function draw(stage) {
     svg("text", { "text-anchor": "middle", style: "font-size: 12px", ...attributes }, ...words);
   function barsAt(_, i) {
     const x = left + i * unit + 1, width = unit - 2;
-    return { length: svg("rect", { x, width }), gradient: svg("rect", { x, width, y: under }) };
+    const bar = (more) => svg("rect", { x, width, class: "moves", ...more });
+    return { length: bar({}), gradient: bar({ y: under }) };
   }
   const soft = "font-size: 12px; fill: var(--soft)";
   const numberOf = (i) =>
@@ -36,6 +37,19 @@ function draw(stage) {
     const rule = el("span", { style: "color: var(--soft)" }, formula);
     return el("div", { style: "font-size: 14px" }, el("b", {}, name), " ", rule);
   }
+  const quiet = "font-size: 13px; fill: var(--soft)";
+  const end = (y) => svg("path", { d: `M${left} ${y}H${full - left}`, stroke: "var(--faint)" });
+  const scaleOf = (x, y, anchor, words) =>
+    svg("text", { x, y, "text-anchor": anchor, style: quiet }, words);
+  function scales(run) {
+    if (run !== runs[0]) return { length: svg("g"), gradient: svg("g") };
+    const [most, steepest] = [number(tops.lengths, 1), number(tops.gradients, 3)];
+    return {
+      length: scaleOf(left, base - up - 6, "start", `↑ length of a hidden state, to ${most}`),
+      gradient: scaleOf(full - left - 2, under + down - 5, "end",
+        `↓ length of a gradient, to ${steepest}`),
+    };
+  }
   function panelOf(run) {
     const bars = run.gradients.map(barsAt);
     const here = text({ y: base + 14, style: "font-size: 13px; font-weight: 700" });
@@ -47,10 +61,12 @@ function draw(stage) {
     const texts = { length: text({}), gradient: text({}) };
     const numbers = [1, n / 2, n].map((i) => ({ i, node: numberOf(i) }));
     const both = bars.flatMap(({ length, gradient }) => [length, gradient]);
-    const root = pictureOf(run.name, ...both, ...numbers.map(({ node }) => node), here, coming,
+    const scale = scales(run);
+    const root = pictureOf(run.name, end(base - up), end(under + down), ...both,
+      ...Object.values(scale), ...numbers.map(({ node }) => node), here, coming,
       ...Object.values(texts));
     const node = el("div", { style: "min-width: 0; max-width: 100%" }, titleOf(run), root);
-    return { run, bars, here, coming, numbers, texts, node };
+    return { run, bars, here, coming, numbers, texts, scale, node };
   }
   const panels = runs.map(panelOf);
   const within = (x) => Math.max(20, Math.min(full - 20, x));
@@ -65,7 +81,7 @@ function draw(stage) {
     set(bars[i].gradient, { height: fall, fill: "var(--rose)", ...opacity });
   }
   function showPanel(panel) {
-    const { run, bars, here, coming, numbers, texts } = panel;
+    const { run, bars, here, coming, numbers, texts, scale } = panel;
     const i = block();
     const center = left + (i + 0.5) * unit;
     const x = within(center);
@@ -74,6 +90,7 @@ function draw(stage) {
     bars.forEach((_, j) => showBar(panel, j));
     set(here, { x: inside(center) }).textContent = String(i + 1);
     set(coming, { visibility: back() ? "hidden" : "visible" });
+    set(scale.gradient, { visibility: back() ? "visible" : "hidden" });
     for (const one of numbers) {  // the number of the block that is shown takes its room
       set(one.node, { visibility: Math.abs(one.i - i - 1) < 2 ? "hidden" : "visible" });
     }
@@ -111,24 +128,16 @@ function draw(stage) {
   set(range.lastChild, { style: "min-width: 9.4rem" });
   const [, input] = range.children;
   if (!wide) {
-    set(range, { style: "flex-wrap: nowrap; gap: 0.5rem" });
-    set(input, { style: "width: 3.6rem" });
+    set(range, { style: "flex: 1; flex-wrap: nowrap; gap: 0.5rem" });
+    Object.assign(input.style, { flex: "1 1 3.6rem", width: "3.6rem", minWidth: "0" });
+    range.firstChild.hidden = true;  // the words on the right say which pass
   }
   const play = player({ at: () => moment, last: () => last, ms: () => 160, go });
-  const inWords = "display: inline-flex; gap: 6px; align-items: center";
-  function key(colour, words) {
-    const patch = el("span", { style: `width: 12px; height: 12px; background: ${colour}` });
-    return el("span", { style: inWords }, patch, words);
-  }
   const beside = "gap: 0.4rem 1.5rem; align-items: flex-start; margin: 0";
-  const inRow = "display: flex; flex-wrap: wrap; gap: 2px 0.7rem; font-size: 13px";
   set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.4rem` });
   view.append(
     el("div", { class: "row", style: "margin-top: 0; gap: 0.4rem 0.6rem" }, play.node, range),
     el("div", { class: "beside", style: beside }, ...panels.map((panel) => panel.node)),
-    el("div", { style: inRow },
-      key("var(--neutral)", `up: length of a hidden state${wide ? " after the block" : ""}`),
-      key("var(--rose)", `down: of a gradient${wide ? ", the first in the block" : ""}`)),
     said,
   );
   show();

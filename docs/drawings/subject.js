@@ -1,6 +1,6 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax, mix, number,
-  listed, vector, said, say, choices, button, motion, plane, expose, keep }) {
+  listed, vector, said, say, choices, motion, plane, wash, expose, keep }) {
   const { tokens, x, kinds } = data;
   const eye = [[1, 0], [0, 1]];
   const W = { W_q: data.W_q.map((r) => [...r]), W_k: data.W_k.map((r) => [...r]) };
@@ -9,7 +9,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const wide = viewWidth >= 600;
 
   const low = -2, high = 3;
-  const across = wide ? 320 : 280;
+  const across = wide ? 320 : 236;
   const { root, at, arrow } = plane(across, high, low);
   set(root, { style: "flex: none", "aria-label": "The query and the keys as arrows" });
   root.style.overflow = "hidden";
@@ -20,7 +20,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   }
   const ofAxes = { "text-anchor": "end", style: "font-size: 13px; fill: var(--soft)" };
   const [x0, y0] = at([0, 0]);
-  note({ x: across - 3, y: y0 + 16, ...ofAxes }, `${kinds[0]} →`);
+  note({ x: across - 3, y: y0 + (wide ? 18 : 32), ...ofAxes }, `${kinds[0]} →`);
   note({ x: x0 - 5, y: 14, ...ofAxes }, `↑ ${kinds[1]}`);
   const query = arrow("var(--q)");
   const keys = tokens.map(() => arrow("var(--k)"));
@@ -55,13 +55,54 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
       el("div", { style: inLine }, bar, weight));
     return el("tr", {}, heads[i], el("td", {}, short(x[i])), key, score, weighed);
   }
+  const context = el("td", { "data-sym": "v", colspan: 3 });
+  const sum = { style: "border-top: 1px solid var(--soft); font-weight: 600" };
   const table = el("table", { class: "tight", style: "white-space: nowrap" },
     el("thead", {}, el("tr", {}, el("td"), ...columns, last)),
-    el("tbody", {}, ...cells.map(rowOf)));
-  const working = el("div", {
-    style: "min-height: 4.4em; font-variant-numeric: tabular-nums" });
+    el("tbody", {}, ...cells.map(rowOf)),
+    el("tfoot", {}, el("tr", sum,
+      el("th", { scope: "row", style: "font-weight: 600" }, hue("v", "context")), context,
+      el("td", { style: "text-align: left" }, hue("w", "1.00")))));
 
-  const puts = [];  // of each matrix: a function that sets its numbers, to those given or the first
+  const broad = 84;  // of a token in the row of choices
+  const center = (i) => 2 + broad / 2 + i * (broad + 2);
+  const breadth = 2 * center(0) + (tokens.length - 1) * (broad + 2);
+  const arcs = svg("svg", { width: breadth, height: 52, viewBox: `0 0 ${breadth} 52`,
+    "aria-hidden": true });
+  const bows = tokens.map(() => svg("path", { "data-sym": "w", fill: "none", stroke: "var(--w)",
+    "stroke-linecap": "round" }));
+  const shares = tokens.map(() => svg("text", { "data-sym": "w", class: "halo",
+    "text-anchor": "middle", style: "font-weight: 600" }));
+  arcs.append(...bows, ...shares);
+  function bow(i, weight) {
+    const [from, to] = [center(chosen), center(i)];
+    const high = 16 + 12 * Math.abs(i - chosen);
+    const loop = `M${to - 20} 50C${to - 44} -4,${to + 44} -4,${to + 20} 50`;
+    set(bows[i], {
+      d: i === chosen ? loop : `M${from} 50C${from} ${50 - high},${to} ${50 - high},${to} 50`,
+      "stroke-width": 0.8 + 10 * weight, opacity: 0.25 + 0.65 * weight });
+    const top = i === chosen ? 36 : 50 - 0.75 * high;
+    set(shares[i], { x: (from + to) / 2, y: top + 5 });
+    shares[i].textContent = weight < 0.2 ? "" : number(weight);
+  }
+
+  const cellOf = (sym) => el("span", { "data-sym": sym, style: "min-width: 28px; "
+    + "padding: 2px 4px; text-align: center; box-shadow: 0 0 0 0.5px var(--edge)" });
+  const gridOf = (...inside) => el("span", { style: "display: inline-grid; "
+    + "grid-template-columns: auto auto; font-variant-numeric: tabular-nums" }, ...inside);
+  const factors = { x: [0, 1].map(() => cellOf(null)), q: [0, 1].map(() => cellOf("q")),
+    W: [0, 1].map(() => [0, 1].map(() => cellOf(null))) };
+  const of = el("span");
+  const part = (name, grid) => el("span", { style: "display: inline-flex; gap: 4px; "
+    + `white-space: nowrap; align-items: ${wide ? "center" : "flex-start"}; `
+    + `flex-direction: ${wide ? "row" : "column"}` }, name, grid);
+  const working = el("div", { style: "display: flex; gap: 8px 4px; "
+    + (wide ? "align-items: center; min-height: 56px" : "flex-direction: column") },
+  part(of, gridOf(...factors.x)),
+  part(el("span", {}, "· ", hue("q", "W", el("sub", {}, "q"))), gridOf(...factors.W.flat())),
+  part(el("span", {}, "= ", hue("q", "query")), gridOf(...factors.q)));
+
+  const puts = [];  // of each matrix: a function that sets its numbers
   const named = (name) => hue(name[2], "W", el("sub", {}, name[2]));
   const room = wide ? "width: 3.8rem" : "width: 2.6rem; padding-inline: 0.1rem";
   const thin = "padding: 2px 3px";
@@ -78,7 +119,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   }
   function matrix(name, verb) {
     const inputs = [0, 1].map((i) => [0, 1].map((j) => entry(name, verb, i, j)));
-    puts.push((rows) => (rows ?? data[name]).forEach((row, i) => row.forEach((n, j) => {
+    puts.push((rows) => rows.forEach((row, i) => row.forEach((n, j) => {
       W[name][i][j] = n;
       inputs[i][j].value = n;
     })));
@@ -91,21 +132,17 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
         el("thead", {}, el("tr", {}, el("td"), ...kinds.map(head))),
         el("tbody", {}, ...kinds.map(rowOf))));
   }
-  const presets = [];
-  function preset(text, rows) {
-    const node = button(text, () => {
-      puts.forEach((put) => put(rows));
-      show();
-    });
-    presets.push({ node, name: String([rows ?? data.W_q, rows ?? data.W_k]) });
-    return node;
-  }
   const quarter = [[0, 1], [-1, 0]];
-  function turn() {
-    const turned = matmul(W.W_q, quarter);
-    puts[0](turned.map((row) => row.map((n) => clamp(n, -high, high) + 0)));  // + 0: no −0
+  const presets = {
+    "hand-made": [data.W_q, data.W_k],
+    "identity": [eye, eye],
+    "rotated 90°": [matmul(data.W_q, quarter).map((row) => row.map((n) => n + 0)), data.W_k],
+  };
+  const picked = choices("Matrices", Object.keys(presets), 0, (i) => {
+    Object.values(presets)[i].forEach((rows, m) => puts[m](rows));
     show();
-  }
+  });
+  const radios = picked.querySelectorAll("input");
 
   function compute() {
     const q = matmul([x[chosen]], W.W_q)[0];
@@ -123,16 +160,19 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const side = (v) => (flat(v) ? [0, -9, "middle"] : [9, 5, "start"]);
   const glide = motion();
   let tip = [0, 0];
+  let drawn = tokens.map(() => 0);  // weights
   function sideways([a, b]) {
     const long = Math.hypot(a, b) || 1;
     const way = flat([a, b]) ? Math.sign(a) : -Math.sign(b);
     return [way * b / long, way * a / long];
   }
-  function showQuery(q) {
-    const from = tip;
+  function showQuery({ q, weights }) {
+    const [from, before] = [tip, drawn];
     mark.textContent = zero(q) ? "q = 0" : "q";
     set(nothing, { visibility: zero(q) ? "visible" : "hidden" });
     glide(450, (t) => {
+      drawn = weights.map((w, i) => before[i] + (w - before[i]) * t);
+      drawn.forEach((w, i) => bow(i, w));
       tip = from.map((n, i) => n + (q[i] - n) * t);
       const [x, y] = at(inside(tip).map((n) => 0.75 * n));
       const [u, v] = zero(q) ? [-2, 1.3] : sideways(tip);
@@ -155,24 +195,18 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     set(cell.bar, { style: `height: 14px; background: var(--w); width: ${long}rem` });
     set(heads[i], { style: `text-align: left; font-weight: ${i === chosen ? 700 : 400}` });
   }
-  function factor(n) {
-    if (n === 1) return "";
-    return n === -1 ? "−" : `${plain(n)} `;
-  }
-  function told([a, b]) {  // what becomes of (a, b): a · 1 + b · −2
-    const parts = [[a, "a"], [b, "b"]].filter(([n]) => n);
-    const terms = parts.map(([n, letter]) => `${factor(n)}${letter}`);
-    return terms.join(" + ").replace("+ −", "− ") || "0";
-  }
-  function showSums({ q, context }) {
-    const rule = kinds.map((_, j) => told([W.W_q[0][j], W.W_q[1][j]])).join(", ");
-    working.replaceChildren(
-      el("div", {}, named("W_q"), `: a vector (a, b) gives the query (${rule})`),
-      el("div", {}, hue("q", "query"),
-        ` = vector of “${tokens[chosen]}” · `, named("W_q"), " = ",
-        hue("q", short(q))),
-      el("div", {}, hue("v", "context"), " = Σ ", hue("w", "weight"), " · vector = ",
-        hue("v", vector(context, number))));
+  function showProduct({ q, context: mean }) {
+    of.textContent = `“${tokens[chosen]}”`;
+    [0, 1].forEach((i) => {
+      factors.x[i].textContent = plain(x[chosen][i]);
+      factors.q[i].textContent = plain(q[i]);
+      for (const j of [0, 1]) {
+        const used = x[chosen][i] && W.W_q[i][j];
+        factors.W[i][j].textContent = plain(W.W_q[i][j]);
+        factors.W[i][j].style.background = used ? wash("q", 30) : "none";
+      }
+    });
+    context.textContent = vector(mean, number);
   }
   function found({ q, weights }) {
     const most = Math.max(...weights);
@@ -185,11 +219,11 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   }
   function show() {
     compute();
-    showQuery(now.q);
+    showQuery(now);
     const name = String([W.W_q, W.W_k]);
-    for (const one of presets) set(one.node, { "aria-pressed": String(one.name === name) });
+    Object.values(presets).forEach((rows, i) => { radios[i].checked = String(rows) === name; });
     tokens.forEach((_, i) => showToken(i, now.k[i], now.scores[i], now.weights[i]));
-    showSums(now);
+    showProduct(now);
     say(found(now));
   }
   const around = (gap, ...parts) =>
@@ -198,18 +232,20 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     chosen = i;
     show();
   });
-  view.append(
-    picker,
-    around(wide ? "1.5rem" : "0.5rem", root,
-      el("div", { style: "flex: 1 1 17rem; min-width: 0" }, table, said, working,
-        el("div", { class: "row", style: "gap: 0.4rem" },
-          button("rotate queries by 90°", turn),
-          preset("the identity for both", eye),
-          preset("hand-made matrices")))),
+  picker.style.cssText = "margin: 0; display: grid; "
+    + `grid-template-columns: repeat(${tokens.length}, ${broad}px)`;
+  for (const choice of picker.children) choice.style.paddingInline = "0";
+  const sentence = el("div", {}, arcs, picker);
+  const rest = "flex: 1 1 17rem; min-width: 0";
+  const parts = wide
+    ? [around("2rem", root, el("div", { style: rest }, sentence, said, table, working))]
+    : [sentence, said, around("1rem", root, working), table];
+  picked.style.marginTop = "0";
+  view.append(picked, ...parts,
     el("details", { class: "more" },
       el("summary", {}, "The eight numbers"),
       around("0.5rem 3rem", matrix("W_q", "looks for"), matrix("W_k", "is found as"))));
-  set(said, { style: "min-height: 2.8em" });
+  set(said, { style: `margin-block: 4px; min-height: ${wide ? 1.4 : 2.8}em` });
   show();
   expose(() => ({ chosen, ...W, ...now }));
 }

@@ -1,6 +1,6 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, svg, set, sum, clamp, number } = stage;
+  const { view, viewWidth, data, el, svg, set, sum, clamp, number } = stage;
   const { said, say, choices, button, motion, expose } = stage;
   const { matrices } = data;
   const wide = viewWidth >= 600;
@@ -148,11 +148,11 @@ function draw(stage) {
     if (!await go(700, (t) => paint(n, +forgotten, t || 1e-3))) return;
     tell(now);
   }
+  const picked = choices("Which matrix", matrices.map(({ name }) => name), chosen,
+    (i) => { chosen = i; count(); });
   view.append(root, said,
     choices("Which sums", ways, way, (i) => { way = i; count(); }),
-    choices("Which matrix", matrices.map(({ name }) => name), chosen,
-      (i) => { chosen = i; count(); }));
-  view.lastChild.append(button("Count again", count));
+    el("div", { class: "row" }, picked, set(button("▶ Count", count), { class: "play" })));
   if (!wide) set(said, { style: "min-height: 2.8em" });
   compute();
   paint(n, 0, 1);

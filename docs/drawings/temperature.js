@@ -6,7 +6,7 @@ function draw(stage) {
   const all = [...tokens.keys()];
   const size = tokens.length;
   let at = data.start;
-  let temperature = 1;
+  let temperature = 2;
   let k = size;
   let p = 1;
   let drawn = null;
@@ -45,67 +45,70 @@ function draw(stage) {
     return row.findIndex((x) => (left -= x) < 0);
   }
 
-  const text = "font-size: 13px; line-height: 15px; white-space: nowrap";
-  const right = `${text}; text-align: right`;
+  const wide = viewWidth >= 600;
+  const [high, head] = wide ? [21, 22] : [19, 22];
+  const text = "font-size: 13px; line-height: 17px; white-space: nowrap";
   const soft = `${text}; color: var(--soft)`;
-  const rows = all.map((i) => ({
-    name: el("span", { style: right }, tokens[i]),
-    bar: el("div", { class: "moves" }),
-    plainly: el("div", {}),
-    share: el("div", { class: "moves" }),
-    value: el("div", { class: "moves" }),
-    chance: el("span"),
-    count: el("span"),
-  }));
-  for (const { value, chance, count } of rows) value.append(chance, count);
-  function cellsOf({ name, bar, plainly, share, value }) {
-    const room = "position: relative; height: 20px; margin-right: 4.6rem";  // the last numbers'
-    return [name, el("div", { style: room }, bar, plainly, share, value)];
-  }
-  const grid = "display: grid; grid-template-columns: minmax(3.2rem, max-content) minmax(0, 1fr); "
-    + "gap: 2px 8px";
+  const columns = "display: grid; grid-template-columns: 3.6rem minmax(0, 1fr) 3.6rem; gap: 0 8px";
+  const right = "text-align: right";
+  const rows = all.map((i) => {
+    const row = { name: el("span", {}, tokens[i]), bar: el("div", { class: "moves" }),
+      plainly: el("div", { class: "moves" }), value: el("span", { class: "moves" }),
+      share: el("div", { class: "moves" }), count: el("span", { style: `${text}; ${right}` }) };
+    const { name, bar, plainly, share, value, count } = row;
+    const room = `position: relative; height: ${high}px; margin-right: 2.4rem`;  // of its number
+    const bars = el("div", { style: room }, bar, plainly, share, value);
+    return { ...row, node: el("div", { class: "moves" }, name, bars, count) };
+  });
   const dashes = "1.5px dashed currentColor";
   const marked = (mark, words) => el("span", { style: "display: inline-flex; gap: 5px; "
-    + "align-items: center" }, el("span", { style: `width: 18px; ${mark}` }), words);
-  const legend = [
-    el("span", {}, "probability"),
-    marked(`border-top: ${dashes}`, "at temperature 1"),
-    marked("height: 4px; background: var(--rose)", "drawn"),
-  ];
+    + "align-items: center" }, el("span", { style: `width: 16px; ${mark}` }), words);
+  const atOne = marked(`border-top: ${dashes}`, "at temperature 1");
+  const ofDrawn = el("span", { style: `${right}; color: var(--soft)` }, "drawn");
+  const heading = el("div", { style: `${columns}; ${text}; height: ${head}px` },
+    el("span", { style: `${right}; color: var(--soft)` }, "token"),
+    el("span", { style: "display: flex; gap: 0.7rem; color: var(--soft); overflow: clip" },
+      el("span", {}, "probability"), atOne),
+    ofDrawn);
+  const line = el("div", { class: "moves" });  // below it all tokens are cut
   const board = el("div", {
     role: "group",
     "aria-label": "The probability of each next token",
-    style: grid,
-  },
-    el("span", { style: `${soft}; text-align: right` }, "token"),
-    el("div", { style: `${soft}; display: flex; gap: 0.7rem; overflow: clip` }, ...legend),
-    ...rows.flatMap(cellsOf));
+    style: `position: relative; height: ${head + high * size}px; flex: 1 1 20rem; min-width: 0`,
+  }, heading, ...rows.map(({ node }) => node), line);
   const reaching = (x) => `width: ${(100 * x).toFixed(2)}%; box-sizing: border-box`;
   const rounded = "border-radius: 0 3px 3px 0";
   const differs = (now, was) => Math.abs(now - was) > 1e-9;  // else one bar hides the other
   function showBars({ bar, plainly, share, value }, now, was, part) {
     const from = (top, high) => `position: absolute; left: 0; top: ${top}px; height: ${high}px`;
-    const seen = was > 0.004 && differs(now, was) ? "visible" : "hidden";
-    set(bar, { style: `${from(1, 11)}; ${reaching(now)}; background: var(--neutral); ${rounded}` });
-    set(plainly, { style: `${from(13, 2)}; ${reaching(was)}; border-top: ${dashes}; `
+    const seen = was > 0.015 && differs(now, was) ? "visible" : "hidden";
+    const bold = `background: var(--neutral); ${rounded}`;
+    set(bar, { style: `${from(2, 11)}; ${reaching(now < 0.005 ? 0 : now)}; ${bold}` });
+    set(plainly, { style: `${from(1, 13)}; ${reaching(was)}; border: ${dashes}; border-left: 0; `
       + `visibility: ${seen}` });
-    set(share, { style: `${from(16, 4)}; ${reaching(part)}; background: var(--rose); ${rounded}` });
-    const ink = now ? "inherit" : "var(--soft)";
-    set(value, { style: `${text}; position: absolute; top: -1px; margin-left: 7px; color: ${ink}; `
-      + `left: ${(100 * now).toFixed(2)}%` });
+    set(share, { style: `${from(14, 4)}; ${reaching(part)}; background: var(--rose); ${rounded}` });
+    const far = Math.max(now, seen === "visible" ? was : 0);
+    set(value, { style: `${text}; position: absolute; top: -1px; margin-left: 6px; `
+      + `left: ${(100 * far).toFixed(2)}%` });
   }
-  function showToken(i, now, was) {
-    const { name, chance, count } = rows[i];
+  function showToken(i, rank, now, was) {
+    const { node, name, value, count } = rows[i];
     const cut = now === 0;
-    const part = drawn ? drawn[i] / 100 : 0;
-    const weight = i === highest(logits[at]) ? 700 : 400;
-    const through = cut ? "line-through" : "none";
-    showBars(rows[i], now, was, part);
-    chance.textContent = cut ? "cut" : number(now);
-    set(name, { style: `${right}; font-weight: ${weight}; text-decoration: ${through}` });
-    const mark = "margin-left: 8px; padding-left: 5px; border-left: 4px solid var(--rose)";
-    set(count, { style: drawn ? mark : null });
-    count.textContent = drawn ? drawn[i] : "";
+    const small = !cut && now < 0.005;  // its bar is not to be seen
+    set(node, { style: `${columns}; position: absolute; inset: 0 0 auto; height: ${high}px; `
+      + `transform: translateY(${head + high * rank}px)` });
+    showBars(rows[i], now, was, drawn ? drawn[i] / 100 : 0);
+    value.textContent = now < 0.005 ? "" : number(now);
+    set(name, { style: `${text}; ${right}; font-weight: ${rank ? 400 : 700}; `
+      + `color: ${cut || small ? "var(--soft)" : "inherit"}; `
+      + `text-decoration: ${cut ? "line-through" : "none"}` });
+    count.textContent = drawn?.[i] || "";
+  }
+  function showLine(left) {  // above the first token that is cut
+    const y = head + high * left - 2;
+    const seen = left < size ? "visible" : "hidden";
+    set(line, { style: `position: absolute; inset: 0 0 auto; transform: translateY(${y}px); `
+      + `border-top: 1.5px solid currentColor; visibility: ${seen}` });
   }
 
   function cutting(row, was) {
@@ -125,11 +128,10 @@ function draw(stage) {
   function show() {
     const row = probabilities();
     const was = plain();
-    for (const i of all) showToken(i, row[i], was[i]);
-    const changed = all.some((i) => differs(row[i], was[i]));
-    [changed, drawn].forEach((seen, i) => {
-      legend[i + 1].style.visibility = seen ? "visible" : "hidden";
-    });
+    ranked(logits[at]).forEach((i, rank) => showToken(i, rank, row[i], was[i]));
+    showLine(row.filter((x) => x > 0).length);
+    atOne.style.visibility = all.some((i) => differs(row[i], was[i])) ? "visible" : "hidden";
+    ofDrawn.style.visibility = drawn ? "visible" : "hidden";
     tell(row, was);
   }
 
@@ -144,16 +146,19 @@ function draw(stage) {
     for (let i = 0; i < 100; i++) drawn[Math.max(0, drawOne(row))] += 1;
     show();
   }
-  function short(name, how) {
+  function short(name, how) {  // its name and its value above it, where the controls are a column
     const node = slider(name, how);
-    set(node.children[1], { style: `width: ${viewWidth < 600 ? 6 : 8.5}rem` });
-    set(node.children[2], { style: "min-width: 2.2em" });
-    node.style.gap = "0.5rem";
-    return node;
+    const [label, range, value] = node.children;
+    set(label, { style: `flex: ${wide ? 1 : "0 0 5.6rem"}` });
+    Object.assign(range.style,
+      wide ? { order: 1, flex: "0 0 100%", width: "100%" } : { flex: "1 1 6rem" });
+    set(value, { style: "min-width: 2.2em; text-align: right" });
+    return set(node, { style: "gap: 0 0.5rem; margin: 0; justify-self: stretch; "
+      + `flex-wrap: ${wide ? "wrap" : "nowrap"}` });
   }
   const off = (x, is, words) => (x === is ? "off" : words);
   const after = choices("Tokens so far", prefixes, at, changing((i) => { at = i; }));
-  const heat = slider("temperature", {
+  const heat = short("temperature", {
     min: 0, max: 3, step: 0.1, value: temperature,
     text: (x) => number(x, 1),
     input: changing((x) => { temperature = x; }),
@@ -168,16 +173,20 @@ function draw(stage) {
     text: (x) => off(x, 1, number(x)),
     input: changing((x) => { p = x; }),
   });
-  set(said, { style: `min-height: ${viewWidth < 600 ? 4.2 : 1.4}em; margin-top: 0.3rem` });
-  view.append(
-    el("div", { class: "row", style: "margin-top: 0" }, el("span", {}, "after"), after),
-    heat,
-    board,
-    said,
-    el("div", { class: "row", style: "gap: 0.4rem 0.6rem" },
-      ofK, ofP, button("Draw 100 tokens", draws)),
-  );
-  show();
+  set(after, { style: "margin: 0" });
+  const beginning = el("span", { style: "display: inline-flex; gap: 8px; align-items: center" },
+    "after", after);
+  const hundred = button("Draw 100 tokens", draws);
+  const first = el("div", { class: "row", style: "margin: 0; gap: 4px 8px" }, beginning,
+    ...(wide ? [] : [hundred]));
+  set(said, { style: `min-height: ${wide ? 5.6 : 2.8}em; margin-top: ${wide ? 4 : 8}px` });
+  const ends = wide ? [el("div", { class: "row", style: "margin: 0" }, hundred), said] : [];
+  const controls = el("div", { style: "display: grid; align-content: start; justify-items: "
+    + `${wide ? "start; gap: 8px; flex: 0 0 15rem" : "stretch; gap: 4px; flex: 1 1 100%"}` },
+  first, heat, ofK, ofP, ...ends);
+  view.append(el("div", { style: "display: flex; flex-wrap: wrap; gap: 12px 24px" },
+    controls, board), ...(wide ? [] : [said]));
+  draws();
   expose(() => ({ at, temperature, k, p, probabilities: probabilities(), plain: plain(), drawn }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=temperature]")) begin(figure, draw);

@@ -1,6 +1,6 @@
 (() => {
 function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, listed, plural,
-  said, say, softmax, sum, tween, slider, choices, player, expose, keep }) {
+  said, say, softmax, sum, tween, slider, choices, player, more, expose, keep }) {
   const { source, target, exact, examples } = data;
   const { steps, parts, heads } = data.model;
   const { start, encode, decode } = engine(figure, { data, sum, softmax });
@@ -158,21 +158,28 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   }
 
   const wide = viewWidth >= 600;
-  const width = 364, height = wide ? 352 : 288, left = 130, right = 270;
+  const [width, height, left, right] = wide ? [580, 352, 170, 440] : [352, 256, 122, 256];
   const most = Math.max(atMost, longest);
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const lines = svg("g");
   const text = (x, anchor, sym) => svg("text", { x, "text-anchor": anchor, "data-sym": sym,
     "aria-hidden": true, "pointer-events": "none" });
+  const beyond = right + (wide ? 62 : 48);  // where the bars of the probabilities begin
   const rows = Array.from({ length: most }, (_, i) => ({
-    key: text(left - 8, "end", "k"),
-    share: text(40, "end", "w"),
-    query: text(right + 8, "start", "q"),
+    key: text(left - 10, "end", "k"),
+    share: text(wide ? 66 : 42, "end", "w"),
+    query: text(right + 10, "start", "q"),
+    bar: svg("rect", { x: beyond, height: 6, rx: 3, fill: "var(--neutral)",
+      class: "moves", "pointer-events": "none" }),
     area: svg("rect", { x: right, width: width - right, fill: "transparent",
       style: "cursor: pointer", onclick: () => choose(chosen === i + 1 ? 0 : i + 1) }),
   }));
-  root.append(lines, ...rows.flatMap((row) => [row.key, row.share, row.area, row.query]));
+  const heading = svg("text", { x: width - 6, "text-anchor": "end", "aria-hidden": true,
+    style: "font-size: 13px; fill: var(--soft)" }, "probability");
+  root.append(lines, heading, ...rows.map(({ area }) => area),
+    ...rows.flatMap((row) => [row.key, row.share, row.bar, row.query]));
   const gapOf = (n) => Math.min(88, height / n);
+  const large = (gap, size) => `font-size: ${gap < 26 ? 14 : size}px`;
   const heights = (n) =>
     Array.from({ length: n }, (_, i) => height / 2 + (i - (n - 1) / 2) * gapOf(n));
   const middle = (left + right) / 2;
@@ -185,11 +192,14 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     const [from, to] = [heights(keys.length), heights(queries.length)];
     const lineOf = (w, i, j) => svg("path", { d: curve(from[j], to[i]), fill: "none",
       stroke: "var(--w)", "data-sym": "w", "stroke-linecap": "round",
-      "stroke-width": 0.6 + 7 * w, opacity: opacityOf(w, i) });
+      "stroke-width": 0.6 + (wide ? 9 : 7) * w, opacity: opacityOf(w, i) });
     const drawn = weights.flatMap((row, i) =>
       row.flatMap((w, j) => (w > 0.02 ? [lineOf(w, i, j)] : [])));
     lines.replaceChildren(...drawn);
+    const named = layers[layer].queries === "out" && gapOf(queries.length) > 32;
+    set(heading, { y: to[0] - 12, visibility: named ? "visible" : "hidden" });
     rows.forEach((row, i) => {
+      set(row.key, { style: large(gapOf(keys.length), wide ? 17 : 14) });
       showKey(row, keys[i], from[i] ?? 0, i < keys.length && chosen ? weights[chosen - 1][i] : 0);
       showQuery(row, queries[i], to[i] ?? 0, i, queries.length);
     });
@@ -199,29 +209,22 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     share.textContent = weight >= 0.005 ? `${number(100 * weight, 0)} %` : "";
     for (const node of [key, share]) set(node, { y: y + 5 });
   }
-  function showQuery({ query, area }, token, y, i, count) {
-    const gap = Math.min(36, gapOf(count));
+  function showQuery({ query, area, bar }, token, y, i, count) {
+    const gap = Math.min(40, gapOf(count));
     const here = i < count;
     const mine = chosen === i + 1;
+    const written = here && layers[layer].queries === "out";
+    const size = token?.length > 1 ? 14 : 22;
     query.textContent = token ?? "";
-    set(query, { y: y + 5, style: mine ? "font-weight: 700" : "" });
+    set(query, { y: y + (size === 22 && gap >= 26 ? 8 : 5),
+      style: `${large(gap, size)}; font-weight: ${mine || written ? 700 : 400}` });
+    set(bar, { y: y - 3, width: written ? (width - 6 - beyond) * found.shares[i] : 0 });
     set(area, { y: y - gap / 2, height: here ? gap : 0,
       stroke: here && mine ? "var(--rose)" : "none", "stroke-width": 2, rx: 5 });
   }
 
-  const tiles = el("div", { "aria-hidden": true, style: "display: flex; gap: 4px; height: 42px; "
-    + "flex: 1 1 50%; min-width: 0" });
-  function tile(token, i) {
-    const size = token.length > 1 ? 13 : 22;
-    const name = el("b", { style: `display: block; font-size: ${size}px; line-height: 34px; `
-      + "font-weight: 600" }, token);
-    const bar = el("span", { style: "display: block; margin: auto; height: 5px; "
-      + `border-radius: 3px; background: var(--neutral); width: ${100 * found.shares[i]}%` });
-    return el("span", { style: "flex: 0 1 2rem; min-width: 0; overflow: hidden; "
-      + `text-align: center; opacity: ${token === "end" ? 0.75 : 1}` }, name, bar);
-  }
   function reads({ keys, queries, weights }) {
-    if (!chosen) return "Choose a token to read its weights.";
+    if (!chosen) return "";
     const order = weights[chosen - 1].map((w, j) => [w, j]).sort(([a], [b]) => b - a);
     const best = order.filter(([w], i) => i < 2 && (!i || w >= 0.1));
     const twice = (j) => keys.filter((key) => key === keys[j]).length > 1;
@@ -259,8 +262,8 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     chosen = Math.min(chosen, now.queries.length);  // at another step it may generate less
     token.move(chosen, now.queries.length);
     drawLines(now);
-    tiles.replaceChildren(...found.out.slice(0, shown).map(tile));
     share.textContent = `${number(100 * exact[step], 1)} %`;
+    learned.replaceChildren(...exact.map(barOf));
     const which = head ? `head ${head}` : "mean of all heads";
     set(root, { "aria-label": `${layers[layer].title}, ${which}: ${now.queries.join(" ")} `
       + `on the right attend to ${now.keys.join(" ")} on the left` });
@@ -282,22 +285,26 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   const inLine = { class: "row", style: "align-items: stretch" };
   const form = el("form", { ...inLine, onsubmit: submitted }, own,
     el("button", { type: "submit", ...keep }, "Translate"));
-  const picker = choices("Examples", examples, 0, (i) => read(examples[i]));
+  const inDigits = (text) => {  // where it is one number
+    const value = meant(text.split(" "));
+    return value === null ? text : grouped(value);
+  };
+  const picker = choices("Examples", examples.map(inDigits), 0, (i) => read(examples[i]));
   function go(i) {
     step = i;
     translate(false);
   }
   const long = (node) => {  // a slider that takes the room that there is
-    set(node.children[1], { style: "flex: 1 1 4rem; width: auto; min-width: 4rem" });
+    Object.assign(node.children[1].style, { flex: "1 1 4rem", width: "auto", minWidth: "4rem" });
     return set(node, { style: "flex-wrap: nowrap" });
   };
   const last = steps.length - 1;
-  const at = long(slider("Training step", { min: 0, max: last, step: 1, value: step,
+  const at = slider("Training step", { min: 0, max: last, step: 1, value: step,
     text: (i) => grouped(steps[i]),
     input: (i) => {
       play.stop();
       go(i);
-    } }));
+    } });
   const play = player({ at: () => step, last: () => last, go: (i) => {
     at.move(i);
     go(i);
@@ -314,31 +321,37 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   });
   const single = Array.from({ length: heads }, (_, i) => i + 1);
   const headOf = pick("Head", ["all heads", ...single], (i) => { head = i; });
-  const share = el("b", { style: "display: inline-block; min-width: 3.4rem; text-align: right" });
-  const ofAll = el("div", { style: "flex: 0 1 auto; text-align: right" },
-    el("span", {}, "unseen numbers "),
-    el("span", { style: "white-space: nowrap" }, "right ", share));
 
-  const flat = "flex-wrap: nowrap; margin-block: 0.3rem";
-  const training = el("div", { class: "row", style: flat }, play.node, set(at, { style:
-    "flex: 1; flex-wrap: nowrap; min-width: 0; gap: 0.5rem" }));
-  const answer = el("div", { style: "display: flex; gap: 0.5rem; align-items: center; "
-    + `margin-block: 0.5rem; font-size: ${wide ? 14 : 13}px` }, tiles, ofAll);
-  const small = "flex-wrap: nowrap; white-space: nowrap; font-size: 13px; gap: 0.3rem";
-  if (!wide) {
-    set(picker, { style: small });
-    for (const one of picker.children) set(one, {
-      style: "padding-inline: 0.4rem; min-width: 0; overflow: hidden" });
-  }
-  const typed = el("div", {}, form, picker, answer, ...(wide ? [training] : []));
-  const chooses = el("div", {}, ...(wide ? [] : [training]), attention, headOf, token, said);
-  const columns = "minmax(0, 1fr) minmax(0, 37%)";
-  const grid = `display: grid; grid-template: auto 1fr / ${columns}; `
-    + "column-gap: 2rem; align-items: start";
-  const beside = "grid-area: 1 / 2 / 3 / 3; width: 100%; height: auto";
-  set(root, { style: `max-width: 100%; ${wide ? beside : "margin: 0 auto"}` });
-  set(said, { style: `min-height: ${wide ? 4.2 : 5.6}em; max-width: none` });
-  view.append(el("div", wide ? { style: grid } : {}, typed, root, chooses));
+  const share = el("b", { style: "display: block; font-size: 17px" });
+  const rightOnes = el("span", { style: "font-size: 13px; line-height: 1.3" },
+    share, "of unseen numbers right");
+  const learned = el("div", { "aria-hidden": true, style: "display: flex; align-items: flex-end; "
+    + `height: ${wide ? 112 : 30}px` });
+  const barOf = (part, i) => el("span", { style: `flex: 1; margin-inline: ${wide ? 2 : 1}px; `
+    + `height: ${Math.max(1, 100 * part)}%; background: var(--neutral); `
+    + `opacity: ${i === step ? 1 : 0.4}` });
+
+  const [title, range] = at.children;
+  const inset = `max(0px, ${50 / exact.length}% - 8px)`;
+  Object.assign(range.style,
+    { order: wide ? -1 : 1, marginInline: inset, flex: `0 0 calc(100% - 2 * ${inset})` });
+  set(title, { style: "flex: 1" });
+  set(at, { style: "gap: 0 8px; margin: 0" });
+  const starts = el("div", { class: "row", style: "margin: 0" }, play.node);
+  const begins = el("div", { style: wide ? "display: flex; gap: 16px; align-items: center"
+    : "display: grid; gap: 4px" }, ...(wide ? [starts, rightOnes] : [rightOnes, starts]));
+  const training = el("div", { style: wide ? "" : "display: grid; gap: 8px 16px; align-items: end; "
+    + "grid-template-columns: max-content minmax(0, 1fr)" }, begins,
+  el("div", { style: "min-width: 0" }, learned, at));
+  const switches = more(attention, headOf, token);
+  const controls = el("div", { style: `display: grid; gap: ${wide ? 16 : 8}px; min-width: 0; `
+    + "align-content: start" }, el("div", {}, set(form, { style: "margin: 0 0 8px" }),
+    set(picker, { style: "margin: 0" })), training, ...(wide ? [switches] : []));
+  const columns = "display: grid; grid-template-columns: 20.5rem minmax(0, 1fr); gap: 0 32px";
+  set(root, { style: "max-width: 100%; height: auto; margin: 0 auto" });
+  set(said, { style: `min-height: ${wide ? 2.8 : 7}em; max-width: none; margin-top: 8px` });
+  view.append(el("div", wide ? { style: columns } : {}, controls, root),
+    ...(wide ? [] : [switches]), said);
   translate(false);
   expose(() => ({ words, step: steps[step], ...found, chosen, attended: attended() }));
 }

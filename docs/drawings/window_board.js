@@ -1,6 +1,6 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices, toggle, more,
-  legendOf, wash, slider, expose }) {
+  legendOf, wash, slider, motion, expose }) {
   const { tokens, documents, sinks, block } = data;
   const n = tokens.length;
   const all = [...tokens.keys()];
@@ -47,28 +47,27 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     return found;
   }
 
-  const side = viewWidth < 600 ? 21 : 24, left = 54, top = 52;
+  const phone = viewWidth < 600;
+  const side = phone ? 20 : 24, left = 54, top = 52;
   const label = (x, y, text, style, anchor = "middle") =>
     svg("text", { x, y, "text-anchor": anchor, style: `font-size: 13px; ${style}` }, text);
   const slanted = (x, y, text) => svg("text", { "data-sym": "k",
     transform: `translate(${x} ${y}) rotate(-55)`, style: "font-size: 13px" }, text);
   function cellAt(i, j) {
     const [x, y] = [left + side * j, top + side * i];
-    const box = svg("rect", { x, y, width: side, height: side, stroke: "var(--faint)" });
-    const [half, full] = [side / 2, side];
-    const lines = `M${x} ${y + half}l${half} ${-half}M${x} ${y + full}l${full} ${-full}`
-      + `M${x + half} ${y + full}l${half} ${-half}`;
-    const hatch = svg("path", { d: lines, stroke: "var(--faint)", fill: "none" });
-    const ring = svg("circle", { cx: x + half, cy: y + half, r: 5 });
+    const box = svg("rect", { x, y, width: side, height: side, stroke: "var(--faint)",
+      class: "moves" });
+    const ring = svg("circle", { cx: x + side / 2, cy: y + side / 2, r: 5, class: "moves",
+      fill: "none", stroke: "var(--neutral)", "stroke-width": 2 });
     const looks = { style: "cursor: pointer", onclick: () => choose(i) };
-    return { node: svg("g", looks, hatch, box, ring), box, hatch, ring };
+    return { node: svg("g", looks, box, ring), box, ring };
   }
   const cells = all.map((i) => all.map((j) => cellAt(i, j)));
   const sides = all.map((i) =>
     set(label(left - 6, top + side * i + side / 2 + 5, tokens[i], "", "end"), { "data-sym": "q" }));
   const tops = all.map((j) => slanted(left + side * j + 14, top - 6, tokens[j]));
   const row = svg("rect", { "data-sym": "q", x: left, width: side * n, height: side,
-    fill: "none", stroke: "var(--q)", "stroke-width": 2.5 });
+    fill: "none", stroke: "var(--q)", "stroke-width": 2.5, class: "moves" });
   const begins = all.slice(1).filter((i) => documents[i] !== documents[i - 1]);
   const breaks = begins.map((i) => svg("path", {
     d: `M${left} ${top + side * i}h${side * n}M${left + side * i} ${top}v${side * n}`,
@@ -80,19 +79,19 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
 
   const icon = (mark) => svg("svg", { width: 18, height: 18, viewBox: "0 0 18 18" }, mark);
   const circled = { cx: 9, cy: 9, r: 5, fill: "none", stroke: "var(--neutral)", "stroke-width": 2 };
-  const framed = svg("rect", { x: 1, y: 1, width: 16, height: 16, fill: "none",
-    stroke: "var(--faint)" });
-  const hatched = svg("path", { d: "M1 9l8 -8M1 17l16 -16M9 17l8 -8", stroke: "var(--soft)" });
-  const legend = legendOf([wash("neutral", 65), "attends"], [wash("rose", 65), "future"],
-    [icon(svg("circle", circled)), "via layers"],
-    [icon(svg("g", {}, framed, hatched)), "never"]);
+  const legend = legendOf([wash("neutral", 65), el("span")],
+    [icon(svg("circle", circled)), "via layers"], [wash("rose", 65), "future"]);
+  const [count, , future] = legend.children;
 
-  const x = (j) => 34 + 27 * j;
-  const deep = viewWidth < 600 ? 88 : high - 87;  // both pictures end on one line
+  const x = (j) => left + side * (j + 0.5);
+  const deep = phone ? 84 : high - 87;  // both pictures end on one line
   const y = (l) => deep + 24 - (deep * l) / layers;
-  const tower = svg("svg", { width: 346, height: deep + 87, viewBox: `0 0 346 ${deep + 87}`,
+  const foot = deep + (phone ? 32 : 87);
+  const tower = svg("svg", { width: 346, height: foot, viewBox: `0 0 346 ${foot}`,
     "aria-hidden": true,
     style: "flex: none" });
+  const ways = svg("g"), dots = svg("g"), appear = motion();
+  tower.append(ways, dots);
   function drawPairs(mask, found) {
     const line = (i, j, l) => svg("path", { d: `M${x(i)} ${y(l)}L${x(j)} ${y(l - 1)}`,
       stroke: "var(--neutral)", "stroke-width": 2, opacity: 0.55 });
@@ -103,55 +102,49 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   function drawLayer(level, down) {  // its number, and a dot for each token
     const l = layers - down;
     const cy = y(l);
-    const dots = all.map((j) => {
+    const spots = all.map((j) => {
       const here = level.includes(j);
       const mine = !down && j === query;
       const hue = mine ? "var(--q)" : here && "var(--neutral)";
-      return svg("circle", { "data-sym": mine ? "q" : null, cx: x(j), cy, r: here ? 7 : 4,
-        fill: hue || "none", stroke: hue || "var(--faint)", "stroke-width": 1.5 });
+      return svg("circle", { "data-sym": mine ? "q" : null, cx: x(j), cy, r: here ? 7 : 3,
+        fill: hue || "var(--faint)" });
     });
-    return [label(0, cy + 5, l ? `${l}` : "", "fill: var(--soft)", "start"), ...dots];
+    const says = l ? `layer ${l}` : "tokens";
+    return [label(left - 6, cy + 5, says, "fill: var(--soft)", "end"), ...spots];
   }
   function drawName(j, matters) {
     const place = `translate(${x(j) + 5} ${y(0) + 20}) rotate(-55)`;
     const style = `font-size: 13px; font-weight: ${matters ? 700 : 400}`;
     return svg("text", { transform: place, "text-anchor": "end", style,
-      opacity: matters ? 1 : 0.6 }, tokens[j]);
+      opacity: matters ? 1 : 0.7 }, tokens[j]);
   }
   function build(mask, found) {
     const reaching = found.at(-1);
-    set(tower, {},
-      ...drawPairs(mask, found),
-      ...found.flatMap(drawLayer),
-      ...all.map((j) => drawName(j, reaching.includes(j))),
-      label(0, y(layers) - 12, "layer", "fill: var(--soft)", "start"));
+    ways.replaceChildren(...drawPairs(mask, found));
+    dots.replaceChildren(...found.flatMap(drawLayer),
+      ...(phone ? [] : all.map((j) => drawName(j, reaching.includes(j)))));
+    appear(300, (t) => set(ways, { opacity: t }));
   }
 
   const code = el("code", { style: "font-size: 14px; background: none; border: none; padding: 0; "
     + "color: inherit" });
-  const bar = el("div", { style: "height: 10px; background: var(--neutral); border-radius: 2px" });
-  const count = el("span", { "aria-live": "polite",
-    style: "font-variant-numeric: tabular-nums; font-weight: 600" });
   function showRow(mask, i) {
     const far = levels(mask, i).at(-1);
     cells[i].forEach((cell, j) =>
       showCell(cell, mask[i][j], far.includes(j), j > i ? "rose" : "neutral"));
     set(sides[i], { "font-weight": i === query ? 700 : 400 });
   }
-  function showCell({ box, hatch, ring }, allowed, reached, hue) {
-    const shade = `color-mix(in srgb, var(--${hue}) 65%, transparent)`;
-    set(box, { fill: allowed ? shade : "transparent" });
-    set(hatch, { visibility: allowed || reached ? "hidden" : "visible" });
-    set(ring, { visibility: !allowed && reached ? "visible" : "hidden", fill: "none",
-      stroke: "var(--neutral)", "stroke-width": 2 });
+  function showCell({ box, ring }, allowed, reached, hue) {
+    set(box, { fill: allowed ? wash(hue, 65) : "transparent" });
+    set(ring, { opacity: !allowed && reached ? 1 : 0 });
   }
+  const leaks = (mask) => all.filter((i) => mask[i].some((m, j) => m && j > i)).length;
   function tell(mask, through) {
     const sees = mask[query].filter(Boolean).length;
-    const leaks = all.filter((i) => mask[i].some((m, j) => m && j > i)).length;
-    const leak = ` The mask allows ${plural(leaks, "token")} to attend to the future.`;
+    const leak = ` The mask allows ${plural(leaks(mask), "token")} to attend to the future.`;
     say(`Token ${query}, “${tokens[query]}”, attends to ${sees}; `
       + `through ${plural(layers, "layer")} ${through.length} of ${n} tokens reach it.`
-      + (leaks ? leak : ""));
+      + (leaks(mask) ? leak : ""));
   }
   function show() {
     const mask = board();
@@ -159,6 +152,8 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     const scores = mask.flat().filter(Boolean).length;
     build(mask, found);
     for (const i of all) showRow(mask, i);
+    tops.forEach((name, j) => set(name, {
+      "font-weight": found.at(-1).includes(j) ? 700 : 400 }));
     set(row, { y: top + side * query });
     code.textContent = formula();
     for (const line of breaks) set(line, { visibility: on.documents ? "visible" : "hidden" });
@@ -166,8 +161,8 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     needless.style.visibility = on.window && !on.sinks ? "" : "hidden";
     set(buttons.causal, { disabled: hidden() });
     buttons.causal.style.opacity = hidden() ? 0.45 : 1;
-    count.textContent = `${scores} of ${n * n} scores`;
-    bar.style.width = `${(100 * scores) / (n * n)}%`;
+    count.lastChild.textContent = `attends: ${scores} of ${n * n} pairs`;
+    future.style.visibility = leaks(mask) ? "" : "hidden";
     tell(mask, found.at(-1));
   }
 
@@ -197,18 +192,16 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     input: after((i) => { layers = i; }), text: whole });
 
   const panel = (...parts) => el("div", { style: "width: 346px; max-width: 100%" }, ...parts);
-  const counted = el("div", { style: "display: grid; grid-template-columns: 1fr 8.5rem; "
-    + "gap: 0.8rem; align-items: center; margin-bottom: 0.3rem" },
-    el("div", { style: "box-shadow: 0 0 0 1px var(--soft); border-radius: 2px" }, bar), count);
   const five = Object.values(buttons);  // in one line
-  for (const one of five) one.style.paddingInline = "8px";
+  for (const one of five) one.style.paddingInline = "5px";
   const switches = el("div", { class: "row", style: "gap: 4px" }, ...five);
   const below = el("div", { style: "display: grid; margin-block: 0.4rem" }, joined, needless);
   const apart = "gap: 0.3rem 1.5rem; align-items: flex-start; margin: 0";
-  view.append(el("div", { class: "beside", style: apart },
-    panel(widths, grid, legend, el("div", { style: "min-height: 1.5em" }, code), counted,
-      more(switches, below, chosen)),
-    panel(depth, tower, set(said, { style: "min-height: 4.2em" }))));
+  const switched = more(switches, el("div", { style: "min-height: 1.5em" }, code), below, chosen);
+  set(said, { style: `min-height: ${phone ? 4.2 : 2.8}em` });
+  const parts = phone ? [panel(widths, depth, tower, grid, legend, said, switched)]
+    : [panel(widths, grid, legend, switched), panel(depth, tower, said)];
+  view.append(el("div", { class: "beside", style: apart }, ...parts));
   show();
   const reachedBy = (mask, i) => {
     const far = levels(mask, i).at(-1);
