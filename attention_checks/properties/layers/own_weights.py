@@ -140,7 +140,7 @@ def _all_used(layer: Layer, trace: Trace) -> None:
     if len(names["out"]) == 1 and trace.calls[names["out"][0]] > 1:
         name = names["out"][0]
         shown = f"in one call {name} is called {trace.calls[name]} times"
-        raise Broken(shown, known("project.twice", name=name))
+        raise Broken(shown, known("project.twice", name=name), explains=False)
 
 
 def _raise_unused(layer: Layer, trace: Trace, name: str, twice: list[str]) -> None:
@@ -151,14 +151,15 @@ def _raise_unused(layer: Layer, trace: Trace, name: str, twice: list[str]) -> No
     if twice:
         shown += f", and {twice[0]} is called {trace.calls[twice[0]]} times"
         instead = f": {twice[0]} is used in its place"
-    raise Broken(shown, known("project.unused", name=name, detached=detached, instead=instead))
+    bug = known("project.unused", name=name, detached=detached, instead=instead)
+    raise Broken(shown, bug, explains=False)
 
 
 def _must_not_be_linear(layer: Layer) -> None:
     "A softmax of scores is no linear function of the hidden states; a linear layer has none."
     x, y = layer.draw(), layer.draw(seed=1)
     if nearly(layer(x + y) + layer(0 * x), layer(x) + layer(y)):
-        raise Broken("f(x + y) + f(0) = f(x) + f(y)", known("values.linear"))
+        raise Broken("f(x + y) + f(0) = f(x) + f(y)", known("values.linear"), explains=False)
 
 
 def _more_than_projections(layer: Layer, trace: Trace) -> str:
