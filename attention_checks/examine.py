@@ -164,9 +164,7 @@ def _missing(tried: list[_Tried], skipped: bool) -> str:
     return "nothing was tried after what was skipped" if skipped and len(tried) == 1 else ""
 
 
-def _recognised(
-    broken: list[_Failed], recognise: Callable[[], Any] | None
-) -> tuple[Bug, ...]:
+def _recognised(broken: list[_Failed], recognise: Callable[[], Any] | None) -> tuple[Bug, ...]:
     "Return the bugs that the numbers tell, if some property's failure is only a symptom."
     if recognise is None or not any(e.symptom for _, _, e in broken):
         return ()
@@ -195,7 +193,9 @@ def _settled(
             count.append((0 if hidden else 1 + e.unknown, name, e, kept))
     sure = any(not order or order == 1 and not e.symptom for order, _, e, _ in count)
     count.sort(key=lambda row: row[0])
-    return [_failure(n, e, () if order == 2 and sure else bugs) for order, n, e, bugs in count], notes
+    return [
+        _failure(n, e, () if order == 2 and sure else bugs) for order, n, e, bugs in count
+    ], notes
 
 
 def _declarable(failure: Failure, accepts: Collection[str] | None) -> Failure:

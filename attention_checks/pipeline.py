@@ -187,7 +187,7 @@ def run(
     "Go through the stages, each as it should be unless a bug replaces it."
     wrong: dict[str, tuple[str, Step]] = {}
     for bug in bugs:
-        wrong |= {stage: (bug.code + bug.says, step) for stage, step in bug.steps.items()}
+        wrong |= {stage: (f"{bug.code} {id(step)}", step) for stage, step in bug.steps.items()}
     memo = {} if memo is None else memo
     path: tuple[str, ...] = ()
     for stage, right in stages.items():

@@ -893,6 +893,14 @@ bug(W, "keys are kept unturned", [("q, k = _turned(q, places), _turned(k, places
     ("k, v = cache.append(k, v)", "new, (k, v) = k, cache.append(raw, v)\n            k = torch.cat([k[:, :, :-n], new], dim=2)")], "cache.positions")
 bug(GR, "turned keys are kept, and turned again", ("        q, k = _turned", "        if cache is not None:\n            cache.update(k=_turned(k, places))\n        q, k = _turned"),
     "cache.positions")
+bug(W, "queries stand at place 0 with a cache", ("q, k = _turned(q, places), _turned(k, places)",
+    "q, k = _turned(q, places * (cache is None)), _turned(k, places)"), "cache.query_positions")
+bug(W, "the new word reads the old ones only", (ALLOWED, ALLOWED + " - ((places[..., None] > 0) * (0 if cache is None else 1))"), "cache.late")
+bug(W, "values in the keys' memory", ("self.k[row, :, start:start + n] = k[row]", "self.k[row, :, start:start + n] = v[row]"), "cache.exchanged")
+bug(W, "values are never written", ("self.v[row, :, start:start + n] = v[row]", "pass"), "cache.unwritten")
+bug(W, "keys are written to the first place, values to theirs", ("self.k[row, :, start:start + n]", "self.k[row, :, :n]"), "cache.unwritten")
+bug(W, "heads are kept in another order", ("self.k[row, :, start:start + n] = k[row]", "self.k[row, :, start:start + n] = k[row].roll(1, 0)"), "cache.groups")
+bug(W, "unscaled with a cache", ("allowed[:, None])", "allowed[:, None], scale=1.0 if cache else None)"), "cache.step+scale.missing")
 bug(W, "all rows read the first one's keys", (READ, "return self.k[:1, :, :longest].expand_as(self.k[:, :, :longest]), self.v[:, :, :longest]"), "cache.mixes_sequences")
 bug(W, "rows read their neighbour's words", (READ, "return self.k[:, :, :longest].roll(1, 0), self.v[:, :, :longest].roll(1, 0)"), "cache.mixes_sequences")
 bug(W, "no mask", (ALLOWED, "allowed = torch.ones(b, n, k.shape[2], dtype=torch.bool)"), "cache.full_future")
