@@ -186,7 +186,8 @@ def _settled(
     for name, compares, e in broken:
         hidden = bool(recognised) and e.symptom and (bool(compares) or e.unknown or not meant)
         bugs = recognised if hidden else e.bugs
-        if bugs and not (kept := _but(bugs, skip)):
+        kept = _but(bugs, skip)
+        if bugs and not kept:
             codes = "+".join(bug.code for bug in bugs)
             notes.append(Note(name, f"skipped: {codes}", "skipped"))
         else:

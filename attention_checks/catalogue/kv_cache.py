@@ -153,20 +153,6 @@ def _doubled(work: Work) -> Work:
     return work._replace(bias=work.bias + twice)
 
 
-def _one_behind(rotate: Step) -> Step:
-    "Make a step that rotates each token but the first by the position before its own."
-
-    def behind(t: Tensor, turned: Tensor) -> Tensor:
-        return torch.cat([t[..., :1, :], turned[..., :-1, :]], -2)
-
-    def step(work: Work) -> Work:
-        q, k = work.q.roll(-1, -2), work.k.roll(-1, -2)
-        moved, right = rotate(work._replace(q=q, k=k)), rotate(work)
-        return right._replace(q=behind(right.q, moved.q), k=behind(right.k, moved.k))
-
-    return step
-
-
 _MOVED = {  # the code of a rotation in one pass → with a cache, where new tokens begin at 0
     "rotation.queries_only": "cache.positions",
     "rotation.keys_only": "cache.query_positions",
@@ -186,7 +172,6 @@ def cache_bugs(
         ("cache.order", "", {"mix": _reversed}),
         ("cache.twice", "", {"route": _doubled}),
         ("cache.positions", "", {"rotate": unchanged}),
-        ("cache.positions", "", {"rotate": _one_behind(rotate)}),
         *((_MOVED[bug.code], "", dict(bug.steps)) for bug in beside if bug.code in _MOVED),
         ("cache.unwritten", "keys", {"score": _first_key}),
         ("cache.unwritten", "values", {"mix": _first_value}),

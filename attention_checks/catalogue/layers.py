@@ -8,7 +8,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attention_checks.catalogue.masks import scoring
 from attention_checks.catalogue.multi_head_attention import HEADS
 from attention_checks.catalogue.positions import (
     HALVES,
@@ -20,7 +19,7 @@ from attention_checks.catalogue.positions import (
     without_minus,
 )
 from attention_checks.catalogue.self_attention import routing
-from attention_checks.pipeline import Bug, Step, Work, bugs_of, signs
+from attention_checks.pipeline import Bug, Step, Work, bugs_of, scoring, signs
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from attention_nb.softmax import softmax
 

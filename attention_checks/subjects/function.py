@@ -208,8 +208,21 @@ class Attention:
 
     def work(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Work:
         "Set out what it starts from."
+        return self._work(q, k, v, mask)._replace(bias_last=self.adds_bias_last)
+
+    def _work(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Work:
+        "Set out what it starts from; a bias comes before a soft cap."
         work = work_of(q, k, v, self.allowed(q, k, mask), self.right_scale(q))
         return work._replace(softcap=self.contract.softcap, bias=self._bias(q, k))
+
+    @cached_property
+    def adds_bias_last(self) -> bool:
+        "Whether it adds its declared bias to scores that are capped, which is its choice."
+        if self.contract.softcap is None or self.contract.bias is None:
+            return False
+        inputs = self.loud.draw()
+        want = rightly(self._work(*inputs)._replace(bias_last=True))
+        return attempt(lambda: nearly(self(*inputs), want)) is True
 
     def _bias(self, q: Tensor, k: Tensor) -> Tensor:
         "Give what should be added to the scores, as declared; Misused for another shape."

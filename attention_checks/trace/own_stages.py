@@ -62,6 +62,8 @@ def own_stages(
         ways["weigh"] = [sinking(as_float(sinks).flatten())]
     if contract.bias is not None:
         ways[AFTER_ROUTE] = _own_bias(layer, x, call, contract)
+        if contract.softcap:  # the bias may be added before it or after
+            ways[AFTER_ROUTE] += [(_capped_first(add), bugs) for add, bugs in ways[AFTER_ROUTE]]
     for field, name in (contract.mixing or {}).items():
         stage = AFTER_SCORES if field == "scores" else AFTER_WEIGHTS
         ways[stage] = ways_of(stage, f"mixing[{field!r}]", _own_mixing(layer, field, name))
@@ -69,6 +71,11 @@ def own_stages(
         more = ways_of(stage, what, steps)
         ways[stage] = then(stage, ways[stage], more) if stage in ways else more
     return [dict(zip(ways, chosen)) for chosen in islice(product(*ways.values()), 32)]
+
+
+def _capped_first(add: Step) -> Step:
+    "Add a bias to scores that are capped."
+    return lambda work: add(work)._replace(bias_last=True)
 
 
 def _norm_of(layer: nn.Module, role: str, name: str) -> nn.Module:

@@ -46,12 +46,12 @@ def _rotations(trace: Trace, d: int, signs: tuple[int, ...]) -> Iterator[tuple[S
             yield rotating(sign * angles, halves, longer)
 
 
-def _penalties(h: int, n: int) -> Iterator[tuple[Step, list[Bug]]]:
+def _penalties(h: int, n: int, capped: bool) -> Iterator[tuple[Step, list[Bug]]]:
     "Penalties that grow with the distance (ALiBi), by the usual slopes of h heads."
     distance = torch.arange(n)[:, None] - torch.arange(n)
     for slopes in (alibi_slopes(h), 0.5 ** torch.arange(1, h + 1)):
-        for far in (distance.abs(), distance):
-            yield adding(-slopes[:, None, None] * far), []
+        for far, last in product((distance.abs(), distance), (False, True)[: 1 + capped]):
+            yield adding(-slopes[:, None, None] * far, last), []
 
 
 def _rotated_starts(
@@ -60,7 +60,8 @@ def _rotated_starts(
     "The first correct starts with every rotation or penalty, and its number."
     for start in (start for h in heads for start in _first_right(trace, h, mask, few)):
         _, h, n, d = start.case.work.q.shape
-        penalties = _penalties(h, n) if trace.memory is None and signs[0] > 0 else ()
+        capped = bool(trace.contract.softcap)
+        penalties = _penalties(h, n, capped) if trace.memory is None and signs[0] > 0 else ()
         for i, (right, bugs) in enumerate(chain(penalties, _rotations(trace, d, signs))):
             case = start.case._replace(stages={**start.case.stages, "rotate": right})
             yield i, start._replace(case=case, more=(*bugs, *start.more))

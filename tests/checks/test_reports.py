@@ -96,18 +96,23 @@ def test_a_choice_is_told_with_what_declares_it_and_may_be_skipped():
 
 
 FUTURE, ALONE = known("mask.narrow"), known("batch.mixes")
+WRONG = Broken("x", known("values.unknown"))
 TWICE = known("softmax.twice")
 
 
 @pytest.mark.parametrize(
     "errors, recognised, codes",
     [
-        ([Broken("x", known("values.unknown")), Broken("y", ALONE)], TWICE, ["batch.mixes"]),
+        ([WRONG, Broken("y", ALONE)], TWICE, ["batch.mixes"]),
         ([Broken("x", [TWICE, FUTURE])], None, ["mask.narrow"]),
         ([Broken("x", TWICE), UNKNOWN], None, ["x.unknown"]),
         ([Broken("x", TWICE, last=True), Broken("y", ALONE)], None, ["batch.mixes"]),
-        ([Broken("x", known("values.unknown"))], TWICE, []),
-        ([Broken("x", known("values.unknown")), Broken("y", ALONE)], [TWICE, FUTURE], ["mask.narrow"]),
+        ([WRONG], TWICE, []),
+        (
+            [WRONG, Broken("y", ALONE)],
+            [TWICE, FUTURE],
+            ["mask.narrow"],
+        ),
     ],
 )
 def test_a_skipped_code_hides_that_finding_alone(errors, recognised, codes):

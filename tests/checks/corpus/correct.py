@@ -1490,6 +1490,21 @@ class CappedScores(nn.Module):
         return self.o_proj((s.softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 
+@right("self_attention", build=lambda c: c(24, 3), d_model=24, causal=True, positions=True, softcap=2.0, bias="table")
+class CapsBeforeBias(CappedScores):
+    "What is learned of each distance is added to scores that are already small."
+    def __init__(self, d_model, n_heads):
+        super().__init__(d_model, n_heads, 2.0)
+        self.table = nn.Parameter(torch.randn(n_heads, 64, 64))
+
+    def forward(self, x):
+        n = x.shape[1]
+        q, k, v = (p(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
+        s = self.softcap * torch.tanh(q @ k.mT * q.shape[-1] ** -0.5 / self.softcap) + self.table[:, :n, :n]
+        s = s.masked_fill(_causal_blocked(n), float("-inf"))
+        return self.o_proj((s.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
 @right("self_attention", build=lambda c: c(24, 3), d_model=24, positions=True)
 @right("self_attention", "RelativeBias, declared", build=lambda c: c(24, 3), d_model=24, positions=True, scale=1.0,
        bias="relative_attention_bias", strict=True)

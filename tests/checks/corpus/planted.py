@@ -506,6 +506,7 @@ bug("CappedGroups", "not multiplied by the cap", (CAP, "torch.tanh(scores / self
 bug("CappedGroups", "not divided by the cap", (CAP, "self.softcap * torch.tanh(scores)"), "cap.not_divided", build=lambda c: c(24, 4, 2, 3.0))
 bug("CappedGroups", "cut off at the cap", (CAP, "scores.clamp(-self.softcap, self.softcap)"), "cap.cut")
 misuse("CappedGroups", "another cap is declared", "scores.capped", build=lambda c: c(24, 4, 2, 50.0), args=with_args("CappedGroups", softcap=30.0))
+bug("CapsBeforeBias", "the bias is subtracted", ("+ self.table", "- self.table"), "bias.subtracted")
 misuse("CappedGroups", "a small one is declared", "scores.capped", args=with_args("CappedGroups", softcap=2.0))
 SINK, SINKS = "torch.cat([scores, sinks], dim=-1).softmax(-1)[..., :-1]", "self.sinks.view(1, -1, 1, 1)"
 bug("SunkGroups", "groups repeated in the wrong order", (SHARE, TURNS), "split.groups")
@@ -756,7 +757,7 @@ bug("RawScoresToo", "1 is added where forbidden", ('masked_fill(_causal_blocked(
     "mask.added_forbidden")
 bug("GptBlock", "divides by √n, with five heads", ("k.shape[-1] **", "k.shape[-2] **"), "scale.keys_root",
     build=lambda c: c(30, 5), args=with_args("GptBlock", d_model=30))
-bug("MultiHead, dropout", "a ReLU behind the output", ("return self.out_proj(context)", "return F.relu(self.out_proj(self.dropout(context)))"), "dropout.biased")
+bug("MultiHead, dropout", "a ReLU behind the output", ("return self.out_proj(context)", "return F.relu(self.out_proj(self.dropout(context)))"), "project.more")
 bug("LlamaLike", "keys are split by view", ("out = F.scaled", "xk = rotate(self.wk(x).view(b, -1, n, self.head_dim))\n        out = F.scaled"), "split.viewed_k")
 
 
