@@ -526,7 +526,8 @@ def _run_layer(
     "Try the properties of a layer."
     expect_layer(module, layer, memory)
     past_only = layer.contract.window is not None and layer.contract.ahead is None
-    layer = replace(layer, causal=layer.causal or past_only)
+    positions = True if layer.contract.rotate else layer.positions
+    layer = replace(layer, causal=layer.causal or past_only, positions=positions)
     return _run(check, module, lambda: listed(module, layer), strict, layer.contract)
 
 

@@ -430,6 +430,19 @@ def rotating(
     return step(both), [*bugs_of("rotate", step, _ROTATIONS), *offsets]
 
 
+def turning(
+    rotate: Callable[[Tensor, Tensor], Tensor],  # of x, (b, h, n, d), and positions, (n,)
+) -> tuple[Step, list[Bug]]:  # for the stage `rotate`: the correct step, and the bugs
+    "Make the steps of a rotation that was declared."
+
+    def step(roles: str) -> Step:
+        return routing(_only(roles, lambda t: rotate(t, torch.arange(t.shape[-2]))))
+
+    wrong = {"rotation.queries_only": "q", "rotation.keys_only": "k", "rotation.values": "qkv"}
+    bugs = [Bug(code, _ROTATIONS[code][0], {"rotate": step(on)}) for code, on in wrong.items()]
+    return step("qk"), bugs
+
+
 NEVER = Bug("project.never", "the output projection {name} is never applied: apply it last")
 UNTRANSPOSED = Bug(
     "project.untransposed",

@@ -17,6 +17,7 @@ from attention_checks.catalogue.families import (
     ending,
     mixing_heads,
     prefixing,
+    shortening,
     then,
     warming,
     ways_of,
@@ -29,6 +30,7 @@ from attention_checks.catalogue.grouped_heads import (
     norming,
     sinking,
 )
+from attention_checks.catalogue.layers import turning
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.examine import Misused
 from attention_checks.numbers import gradients_of
@@ -39,8 +41,8 @@ from attention_nb.multi_head_attention import merge_heads, split_heads
 
 _Own = dict[str, Way]  # stage → its step, and its bugs
 _Ways = dict[str, list[Way]]  # stage → its steps, of which each may be meant
-AFTER_ROUTE, AFTER_ROTATE, AFTER_SCORES, AFTER_WEIGHTS, AFTER_MIX = (
-    f"{stage}, its own" for stage in ("route", "rotate", "score", "weigh", "mix")
+AFTER_ROUTE, AFTER_ROTATE, AFTER_SCORES, AFTER_WEIGHTS, AFTER_MIX, AFTER_PROJECT = (
+    f"{stage}, its own" for stage in ("route", "rotate", "score", "weigh", "mix", "project")
 )
 
 
@@ -64,10 +66,12 @@ def own_stages(
         ways[AFTER_ROUTE] = _own_bias(layer, x, call, contract)
         if contract.softcap:  # the bias may be added before it or after
             ways[AFTER_ROUTE] += [(_capped_first(add), bugs) for add, bugs in ways[AFTER_ROUTE]]
+    if contract.rotate:
+        ways["rotate"] = [turning(contract.rotate)]
     for field, name in (contract.mixing or {}).items():
         stage = AFTER_SCORES if field == "scores" else AFTER_WEIGHTS
         ways[stage] = ways_of(stage, f"mixing[{field!r}]", _own_mixing(layer, field, name))
-    for stage, what, steps in _beside(layer, norms, contract):
+    for stage, what, steps in _beside(layer, norms, contract, lambda: call(layer, x)):
         more = ways_of(stage, what, steps)
         ways[stage] = then(stage, ways[stage], more) if stage in ways else more
     return [dict(zip(ways, chosen)) for chosen in islice(product(*ways.values()), 32)]
@@ -122,7 +126,10 @@ def _own_mixing(layer: nn.Module, field: str, name: str) -> list[Step]:
 
 
 def _beside(
-    layer: nn.Module, norms: Mapping[str, nn.Module], contract: Contract
+    layer: nn.Module,
+    norms: Mapping[str, nn.Module],
+    contract: Contract,
+    call: Callable[[], Tensor],
 ) -> Iterator[tuple[str, str, list[Step]]]:
     "Of each other choice its stage, what declares it, and its steps."
     if isinstance(contract.scale, str):
@@ -137,9 +144,20 @@ def _beside(
         yield AFTER_ROTATE, f"prefix={dict(contract.prefix)}", steps
     if times := contract.value_scale:
         yield AFTER_MIX, f"value_scale={times}", [ending(lambda out: times * out)]
+    if contract.shortened:
+        by = {r: part_of(layer, name, "shortened") for r, name in contract.shortened.items()}
+        read = lambda m: (as_float(getattr(m, "weight", m)), as_float(getattr(m, "bias", None)))
+        both = {each: read(part) for roles, part in by.items() for each in roles}
+        yield AFTER_ROTATE, f"shortened={dict(contract.shortened)}", [shortening(both)]
+    if name := contract.residual:
+        added = _given_once(part_of(layer, name, "residual"), call)
+        step: Step = lambda work: work._replace(out=work.out + added)
+        yield AFTER_PROJECT, f"residual={name!r}", [step]
     if name := contract.activation:
         f = getattr(nn.functional, name, None) or part_of(layer, name, "activation")
-        yield AFTER_MIX, f"activation={name!r}", [ending(f)]
+        last: Step = lambda work: work._replace(out=f(work.out))
+        stage, step = (AFTER_PROJECT, last) if contract.residual else (AFTER_MIX, ending(f))
+        yield stage, f"activation={name!r}", [step]
     if "out" in norms:
         normed = partial(_once_through, norms["out"], contract)
         yield AFTER_MIX, "norms['out']", [ending(normed, merged) for merged in (True, False)]
