@@ -67,10 +67,6 @@ def check_attention(
     fn: Callable[..., Any],
     causal: bool | str = False,
     mask: str | bool | tuple[str, str] | None = None,
-    scale: float | Callable[[int], float] | None = None,
-    window: int | None = None,
-    sinks: int = 0,
-    documents: int | None = None,
     strict: bool = True,
     **design: Any,
 ) -> Report:
@@ -81,10 +77,6 @@ def check_attention(
         causal: does it hide the future? If n_q ≠ n_k: "lower-right", "upper-left"
         mask: "allowed" (True = may attend), "blocked", "bias", or with its name
             ("src_mask", "blocked"); False: it takes none
-        scale: factor of the scores, or a function of d_k; default 1 / √d_k
-        window: a query sees itself and the `window` - 1 keys before it, and none after
-        sinks: keys at the beginning that every query sees besides its window
-        documents: tokens of each document, if several are packed into one sequence
         strict: raise NotCompared if its numbers could be compared with nothing?
         design: what else it chooses, as in `attention_checks.Contract`
 
@@ -93,8 +85,7 @@ def check_attention(
         Misused: for what the check cannot try
     """
     expect_attention(fn, causal, mask)
-    sizes = {"window": window, "sinks": sinks, "documents": documents}
-    contract = declared("check_attention", scale=scale, **sizes, **design)
+    contract = declared("check_attention", **design)
     subject = _function(fn, causal, mask, contract)
     return _run("check_attention", fn, lambda: attention_properties(subject), strict, contract)
 
@@ -104,7 +95,6 @@ def check_flash(
     fn: Callable[..., Any],
     causal: bool | str = False,
     mask: str | bool | tuple[str, str] | None = None,
-    scale: float | Callable[[int], float] | None = None,
     **design: Any,
 ) -> Report:
     """Check attention in tiles: what every attention must do, without the matrix of scores.
@@ -114,7 +104,6 @@ def check_flash(
         causal: does it hide the future? If n_q ≠ n_k: "lower-right", "upper-left"
         mask: "allowed" (True = may attend), "blocked", "bias", or with its name
             ("src_mask", "blocked"); False: it takes none
-        scale: factor of the scores; default 1 / √d_k
         design: what else it chooses, as in `attention_checks.Contract`
 
     Raises:
@@ -122,7 +111,7 @@ def check_flash(
         Misused: for what the check cannot try
     """
     expect_attention(fn, causal, mask, named_mask=True)
-    contract = declared("check_flash", scale=scale, **design)
+    contract = declared("check_flash", **design)
     subject = _function(fn, causal, mask, contract)
     return _run("check_flash", fn, lambda: flash_properties(subject), contract=contract)
 
@@ -136,7 +125,6 @@ def check_self_attention(
     positions: bool | None = None,
     call: Callable[[Any, Tensor], Any] | None = None,
     strict: bool = True,
-    window: int | None = None,
     n_kv_heads: int | None = None,
     only_attention: bool = False,
     **design: Any,
@@ -151,7 +139,6 @@ def check_self_attention(
         positions: does it know positions (RoPE, …)? None: find out
         call: call(module, x); default: module(x), or module(x, x, x)
         strict: raise NotCompared if its numbers could be compared with nothing?
-        window: a token sees itself and the `window` - 1 tokens before it, and none after
         n_kv_heads: number of heads of keys and values; default: what their widths tell
         only_attention: may it do nothing else, as a residual? So `check_multi_head` asks
         design: what else it chooses, as in `attention_checks.Contract`
@@ -169,7 +156,7 @@ def check_self_attention(
         declared_call=call,
         positions=positions,
         only_attention=only_attention,
-        contract=declared(check, window=window, **design),
+        contract=declared(check, **design),
     )
     return _run_layer(check, module, layer, layer_properties, strict)
 

@@ -91,9 +91,9 @@ def examine(
     tried = _each(properties, skip)
     broken = [(t.name, t.compares, t.error) for t in tried if isinstance(t.error, Broken)]
     failed, skipped = _settled(broken, _recognised(broken, recognise), skip)
-    compared = next((each.compares for each in tried if each.compares and _agrees(each, skip)), "")
+    compared = next((t.compares for t in tried if t.compares and _agrees(t, skip)), "")
     report = Report(
-        subject=subject,
+        subject,
         passed=tuple(each.name for each in tried if not each.error),
         failed=tuple(_declarable(failure, accepts) for failure in failed),
         notes=(*filter(None, map(_note, tried)), *skipped),
@@ -102,9 +102,9 @@ def examine(
         missing=_undecided(tried) or ("" if compared else _missing(tried, bool(skipped))),
         strict=strict,
     )
-    if not report.ok:
-        raise NotCompared(report) if report.verdict == "not compared" else CheckFailed(report)
-    return report
+    if report.ok:
+        return report
+    raise NotCompared(report) if report.verdict == "not compared" else CheckFailed(report)
 
 
 class _Tried(NamedTuple):

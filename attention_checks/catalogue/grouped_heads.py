@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -139,8 +140,11 @@ def capping(
     cap: float,  # no score reaches it
 ) -> tuple[Step, list[Bug]]:  # for the stage after `score`: the correct step, and the bugs
     "Make the steps of a soft cap, and of a bias that is added after it."
-    step = lambda f: capping_by(lambda scores: f(scores, cap))
-    late = lambda add: capping_by(lambda scores: soft_cap(scores, cap), add)
+
+    def step(f: Callable[[Tensor, float], Tensor]) -> Step:
+        return capping_by(lambda scores: f(scores, cap))
+
+    late = partial(capping_by, lambda scores: soft_cap(scores, cap))
     bugs = [*bugs_of(AFTER_SCORE, step, _CAPS), *bugs_of(AFTER_SCORE, late, _LATE)]
     return step(soft_cap), bugs
 

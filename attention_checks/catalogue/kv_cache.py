@@ -63,6 +63,7 @@ cache.copies: each step copies all that is cached: allocate once, and write into
 
 
 _FIRST = torch.tensor([0])
+_Version = tuple[Tensor, Work]  # pairs (n, n), and what they read
 _Kept = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]  # q, k, v → what is read of k, v
 _READ: list[tuple[str, str, _Kept]] = [  # code, what is read, and in the place of keys and values
     ("cache.exchanged", "keys stand in the place of values", lambda q, k, v: (k, k)),
@@ -90,28 +91,29 @@ _OFTEN: list[Callable[[Tensor], Tensor]] = [  # age of a key, (n, n) → how oft
 ]
 
 
+def _versions(kept: _Kept, often: Callable[[Tensor], Tensor], work: Work) -> Iterator[_Version]:
+    "Which pairs of query and key read keys and values that were changed once, twice, …"
+    at = torch.arange(work.k.shape[-2])
+    times = often((at[:, None] - at).clamp(min=0))
+    for i in range(1, int(times.max()) + 1):
+        k, v = kept(work.q, work.k, work.v)
+        work = work._replace(k=k, v=v)
+        yield times == i, work
+
+
 def _reading(kept: _Kept, often: Callable[[Tensor], Tensor]) -> dict[str, Step]:
     "Make the steps of queries that read other keys and values."
 
-    def versions(work: Work) -> Iterator[tuple[Tensor, Work]]:
-        "Which pairs read keys and values that were changed once, twice, …"
-        at = torch.arange(work.k.shape[-2])
-        times = often((at[:, None] - at).clamp(min=0))
-        for i in range(1, int(times.max()) + 1):
-            k, v = kept(work.q, work.k, work.v)
-            work = work._replace(k=k, v=v)
-            yield times == i, work
-
     def score(work: Work) -> Work:
         right = STAGES["score"](work)
-        for pairs, other in versions(work):
+        for pairs, other in _versions(kept, often, work):
             wrong = STAGES["score"](other).scores
             right = right._replace(scores=wrong.where(pairs, right.scores))
         return right
 
     def mix(work: Work) -> Work:
         out = work.weights @ work.v
-        for pairs, other in versions(work):
+        for pairs, other in _versions(kept, often, work):
             out = out + (work.weights * pairs) @ (other.v - work.v)
         return work._replace(out=out)
 

@@ -348,8 +348,7 @@ def _with_mask(subject: _Subject) -> _Subject:
     "Find the shape and meaning of its mask that are right, or at least a shape that runs."
     if not subject.style.takes_mask:
         return subject
-    runs: str | None = None  # the first shape that does
-    error = ""
+    runs, error = "", ""  # the first shape that does, and what others raise
     # the most general shape first
     for form, meaning in product(reversed(SHAPES), dict.fromkeys((subject.said, *MEANINGS))):
         if runs == PLAIN != form:
@@ -363,12 +362,15 @@ def _with_mask(subject: _Subject) -> _Subject:
             continue
         if nearly(got, tried.oracle(*inputs)):
             return tried
-        runs = form if runs is None else runs
-    if runs is not None:
-        return subject.called(form=runs)
+        runs = runs or form
+    return subject.called(form=runs) if runs else _refusing(subject, error)
+
+
+def _refusing(subject: _Subject, error: str) -> _Subject:
+    "The function as it is; without a mask, if it raises an error at any, and needs none."
     optional = subject.mask is None and not subject.style.needs_mask
     square = (*SQUARE.draw(), some_mask(SQUARE.n_q, SQUARE.n_k))
-    if optional and attempt(lambda: subject(*square)) is None:
-        how = "say mask=False, or wrap it in a function that takes none"
-        return subject.called(refuses=f"given one it raises {error}; {how}")
-    return subject
+    if not optional or attempt(lambda: subject(*square)) is not None:
+        return subject
+    how = "say mask=False, or wrap it in a function that takes none"
+    return subject.called(refuses=f"given one it raises {error}; {how}")

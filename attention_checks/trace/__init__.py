@@ -124,11 +124,10 @@ def trace_layer(
         out, ins, outs = watch({name: parts.leaves[name] for name in parts.names}, once)
     own = own_stages(layer, x, call, contract)
     return Trace(
-        x=x,
-        out=out,
+        x,
+        out,
         **_beginning(layer, parts, outs, x, call, contract, memory),
         **_end(layer, parts, ins, outs, x),
-        names=_named(parts),
         tables=tables_of(layer),
         own=own[0],
         owns=own,
@@ -194,6 +193,7 @@ def _end(
     named = _named(parts)
     silent = [n for n in named.get("out", []) if n in parts.names and n not in ins]
     return {
+        "names": named,
         "context": _at_the_end(named, ins, x),
         "projected": _at_the_end(named, outs, x),
         "unfired": {name: parts.leaves[name] for name in silent},
@@ -298,9 +298,10 @@ def _called(x: Tensor, m: nn.Module, name: str, got: Any) -> _Options:
 
 def _fewer(role: str, x: Tensor, got: Any) -> _Options:
     "Keys or values that were made of fewer vectors than there are tokens."
-    rows = got[0] if got else None
-    few = isinstance(rows, Tensor) and rows.ndim == 3 and len(rows) == len(x)
-    return [("", rows)] if few and role in ("k", "v", "kv") and rows.shape[1] < x.shape[1] else []
+    rows = got[0] if got and role in ("k", "v", "kv") else None
+    if not isinstance(rows, Tensor) or rows.ndim != 3 or len(rows) != len(x):
+        return []
+    return [("", rows)] if rows.shape[1] < x.shape[1] else []
 
 
 def _uncalled(x: Tensor, m: nn.Module, name: str) -> _Options:

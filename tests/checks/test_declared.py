@@ -493,6 +493,16 @@ def test_nothing_is_sound_by_skipping():
     assert report.verdict == "not compared" and "nothing was tried after" in report.missing
 
 
+def test_a_skipped_projection_that_is_unused_does_not_make_wrong_numbers_sound():
+    class Unused(Beside):
+        def forward(self, x):
+            q, k = (split_heads(f(x), H) for f in (self.q_proj, self.k_proj))
+            return self.out_proj(plain(3 * q, k, k))
+
+    report = report_of(check_self_attention, Unused(None, None), D, skip=["project.unused"])
+    assert report.verdict != "sound", report
+
+
 def test_a_bias_of_queries_and_keys_is_added():
     table = torch.randn(200, 17, generator=torch.Generator().manual_seed(0))
 
