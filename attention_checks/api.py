@@ -44,7 +44,20 @@ from attention_nb.positions import RotaryEmbedding
 from attention_nb.tools.guards import expect_flags, expect_sizes
 from attention_nb.tools.ranks import Ranks
 
-_DESIGN = "        design: what else it chooses, as in `attention_checks.Contract`"
+_SAID = {  # arguments of several checks → what they mean
+    "causal": "does it hide the future?",
+    "n_heads": "number of heads; default: what an attribute of the layer says",
+    "positions": "does it know positions (RoPE, …)? None: find out",
+    "n_kv_heads": "number of heads of keys and values; default: what their widths tell",
+    "strict": "raise NotCompared if its numbers could be compared with nothing?",
+    **MEANINGS,
+}
+_RAISES = """
+
+    Raises:
+        CheckFailed: if a property does not hold{}
+        Misused: for what the check cannot try
+    """
 __tracebackhide__ = True  # pytest shows the line of your test, not the way through this module
 
 
@@ -52,12 +65,15 @@ _Check = TypeVar("_Check", bound=Callable[..., Report])
 
 
 def _with_choices(check: _Check) -> _Check:
-    "Show the choices that a check reads in its signature and its docstring, as `help` shows them."
+    "Show the choices that a check reads, and what it raises, as `help` shows them."
     signature, name = inspect.signature(check), check.__name__
     own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     more = [p for p in keywords_of(name) if p.name not in signature.parameters]
-    lines = "\n".join(f"        {p.name}: {MEANINGS[p.name]}" for p in more)
-    check.__doc__ = (check.__doc__ or "").replace(_DESIGN, lines)
+    said = (check.__doc__ or "").rstrip()
+    missing = [p.name for p in (*own, *more) if f"        {p.name}: " not in said]
+    lines = "".join(f"\n        {each}: {_SAID[each]}" for each in missing)
+    strict = ", or nothing was compared" if "strict" in signature.parameters else ""
+    check.__doc__ = said + lines + _RAISES.format(strict)
     vars(check)["__signature__"] = signature.replace(parameters=[*own, *more])
     return check
 
@@ -77,12 +93,6 @@ def check_attention(
         causal: does it hide the future? If n_q ≠ n_k: "lower-right", "upper-left"
         mask: "allowed" (True = may attend), "blocked", "bias", or with its name
             ("src_mask", "blocked"); False: it takes none
-        strict: raise NotCompared if its numbers could be compared with nothing?
-        design: what else it chooses, as in `attention_checks.Contract`
-
-    Raises:
-        CheckFailed: if a property does not hold, or nothing was compared
-        Misused: for what the check cannot try
     """
     expect_attention(fn, causal, mask)
     contract = declared("check_attention", **design)
@@ -104,11 +114,6 @@ def check_flash(
         causal: does it hide the future? If n_q ≠ n_k: "lower-right", "upper-left"
         mask: "allowed" (True = may attend), "blocked", "bias", or with its name
             ("src_mask", "blocked"); False: it takes none
-        design: what else it chooses, as in `attention_checks.Contract`
-
-    Raises:
-        CheckFailed: if a property does not hold
-        Misused: for what the check cannot try
     """
     expect_attention(fn, causal, mask, named_mask=True)
     contract = declared("check_flash", **design)
@@ -134,18 +139,8 @@ def check_self_attention(
     Args:
         module: over x (b, n, d_model); returns the output, or a tuple that begins with it
         d_model: width of x
-        causal: does it hide the future?
-        n_heads: number of heads; default: what an attribute of the layer says
-        positions: does it know positions (RoPE, …)? None: find out
         call: call(module, x); default: module(x), or module(x, x, x)
-        strict: raise NotCompared if its numbers could be compared with nothing?
-        n_kv_heads: number of heads of keys and values; default: what their widths tell
         only_attention: may it do nothing else, as a residual? So `check_multi_head` asks
-        design: what else it chooses, as in `attention_checks.Contract`
-
-    Raises:
-        CheckFailed: if a property does not hold, or nothing was compared
-        Misused: for what the check cannot try
     """
     check = "check_multi_head" if only_attention else "check_self_attention"
     layer = Declared(
@@ -179,16 +174,7 @@ def check_multi_head(
         module: over x (b, n, d_model); returns the output, or a tuple that begins with it
         d_model: width of x
         n_heads: number of heads
-        causal: does it hide the future?
-        positions: does it know positions (RoPE, …)? None: find out
         call: call(module, x); default: module(x), or module(x, x, x)
-        strict: raise NotCompared if its numbers could be compared with nothing?
-        n_kv_heads: number of heads of keys and values; default: what their widths tell
-        design: what else it chooses, as in `attention_checks.Contract`
-
-    Raises:
-        CheckFailed: if a property does not hold, or nothing was compared
-        Misused: for what the check cannot try
     """
     expect_sizes(n_heads=n_heads)
     return check_self_attention(
@@ -216,15 +202,7 @@ def check_cross_attention(
         module: over x (b, n_q, d_model) and memory (b, n_k, d_memory); returns the output first
         d_model: width of x
         d_memory: width of the memory; default d_model
-        n_heads: number of heads; default: what an attribute of the layer says
         call: call(module, x, memory); default: module(x, memory), or as its parameters demand
-        strict: raise NotCompared if its numbers could be compared with nothing?
-        n_kv_heads: number of heads of keys and values; default: what their widths tell
-        design: what else it chooses, as in `attention_checks.Contract`
-
-    Raises:
-        CheckFailed: if a property does not hold, or nothing was compared
-        Misused: for what the check cannot try
     """
     expect_sizes(d_model=d_model, d_memory=d_model if d_memory is None else d_memory)
     layer = Declared(
@@ -244,11 +222,6 @@ def check_softmax(fn: Callable[..., Any], **design: Any) -> Report:
 
     Args:
         fn: fn(x), over the last dimension, or fn(x, dim)
-        design: what else it chooses, as in `attention_checks.Contract`
-
-    Raises:
-        CheckFailed: if a property does not hold
-        Misused: for what the check cannot try
     """
     expect_callable("fn", fn, "a function of x", 1)
     contract = declared("check_softmax", **design)
@@ -261,11 +234,6 @@ def check_masked_softmax(fn: Callable[..., Any], **design: Any) -> Report:
 
     Args:
         fn: fn(scores, mask), over the last dimension; True = may attend
-        design: what else it chooses, as in `attention_checks.Contract`
-
-    Raises:
-        CheckFailed: if a property does not hold
-        Misused: for what the check cannot try
     """
     expect_callable("fn", fn, "a function of scores and mask", 2)
     contract = declared("check_masked_softmax", **design)
@@ -293,11 +261,6 @@ def check_cache(
         step: step(x, cache): the next tokens; it fills the cache
         full: full(x): all tokens at once, the future hidden; default module(x)
         grows: may the cache grow, and be copied, at each step?
-        design: what else it chooses, as in `attention_checks.Contract`
-
-    Raises:
-        CheckFailed: if a property does not hold
-        Misused: for what the check cannot try
     """
     expect_sizes(d_model=d_model)
     expect_flags(grows=grows)
@@ -339,11 +302,6 @@ def check_positions(
         interleaved: of a rotation: are pairs neighbours? None: find out
         n_heads: of a bias: number of heads
         alibi: of a bias: is it ALiBi? False: any function of distances
-        design: what else it chooses, as in `attention_checks.Contract`
-
-    Raises:
-        CheckFailed: if a property does not hold
-        Misused: for what the check cannot try
     """
     expect_sizes(n_heads=n_heads)
     expect_flags(alibi=alibi)
@@ -380,7 +338,6 @@ def check_distributed(
     Args:
         fn: fn(q, k, v), called on every rank with its part (b, h, n_local, d) → its context
         order: "contiguous", "zigzag", "striped", or split(positions, world, rank) → its positions
-        causal: does it hide the future?
         n_heads: heads of the queries
         n_kv_heads: heads of keys and values; default n_heads
         worlds: the numbers of ranks that it is tried with
@@ -389,12 +346,6 @@ def check_distributed(
         rotate: rotate(x, positions), if it rotates queries and keys itself
         sink_logits: a logit for each head that takes a share of its weights
         timeout: seconds after which ranks that do not finish count as stuck
-        strict: raise NotCompared if its numbers could be compared with nothing?
-        design: what else it chooses, as in `attention_checks.Contract`
-
-    Raises:
-        CheckFailed: if a property does not hold
-        Misused: for what the check cannot try
     """
     expect_callable("fn", fn, "a function of q, k and v", 3)
     sharding = sharding_of(
@@ -423,7 +374,6 @@ def check_sharding(
         fn: fn(q, k, v), called on every rank with its part (b, h, n_local, d) → its context
         sharding: what is declared of it
         ranks: where the ranks start from
-        strict: raise NotCompared if its numbers could be compared with nothing?
 
     Raises:
         CheckFailed: if a property does not hold
@@ -447,11 +397,6 @@ def check_agrees(
         reference: one that is right, if slow
         examples: the arguments of one call each, small ones first
         wrong: likely wrong answers, by what is wrong with them
-        design: what else it chooses, as in `attention_checks.Contract`
-
-    Raises:
-        CheckFailed: if a property does not hold
-        Misused: for what the check cannot try
     """
     expect_callable("fn", fn, "a function")
     expect_callable("reference", reference, "a function that is known to be right")
