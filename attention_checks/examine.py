@@ -89,8 +89,7 @@ def examine(
 ) -> Report:
     "Try every property, none after a first that fails; raise CheckFailed unless the report is ok."
     tried = _each(properties, skip)
-    broken = [(t.name, t.compares, t.error) for t in tried if isinstance(t.error, Broken)]
-    failed, skipped = _settled(broken, _recognised(broken, recognise), skip)
+    failed, skipped = _settled(tried, recognise, skip)
     compared = next((t.compares for t in tried if t.compares and _agrees(t, skip)), "")
     report = Report(
         subject,
@@ -114,9 +113,6 @@ class _Tried(NamedTuple):
     compares: str
     remark: str | None = None
     error: Broken | NotChecked | None = None
-
-
-_Failed = tuple[str, str, Broken]  # a property, what it compares with, and what does not hold
 
 
 def _each(properties: Iterable[tuple[Any, ...]], skip: Collection[str]) -> list[_Tried]:
@@ -164,9 +160,9 @@ def _missing(tried: list[_Tried], skipped: bool) -> str:
     return "nothing was tried after what was skipped" if skipped and len(tried) == 1 else ""
 
 
-def _recognised(broken: list[_Failed], recognise: Callable[[], Any] | None) -> tuple[Bug, ...]:
+def _recognised(broken: list[Broken], recognise: Callable[[], Any] | None) -> tuple[Bug, ...]:
     "Return the bugs that the numbers tell, if some property's failure is only a symptom."
-    if recognise is None or not any(e.symptom for _, _, e in broken):
+    if recognise is None or not any(e.symptom for e in broken):
         return ()
     return bugs_in(attempt(recognise) or ())
 
@@ -177,11 +173,13 @@ def _but(bugs: Iterable[Bug], skip: Collection[str]) -> tuple[Bug, ...]:
 
 
 def _settled(
-    broken: list[_Failed], recognised: tuple[Bug, ...], skip: Collection[str]
+    tried: list[_Tried], recognise: Callable[[], Any] | None, skip: Collection[str]
 ) -> tuple[list[Failure], list[Note]]:
     """Return what failed, the main finding first, and notes of what is skipped: symptoms give way
     to a bug that is recognised; if that is skipped, those keep their names that compare nothing.
     """
+    broken = [(t.name, t.compares, t.error) for t in tried if isinstance(t.error, Broken)]
+    recognised = _recognised([e for _, _, e in broken], recognise)
     meant, count, notes = not _but(recognised, skip), [], []
     for name, compares, e in broken:
         hidden = bool(recognised) and e.symptom and (bool(compares) or e.unknown or not meant)

@@ -271,8 +271,7 @@ def adapt(
     if d_memory:
         layer = layer.beside(_memory(layer, d_memory))
     if is_module and any(map(nn.parameter.is_lazy, copied.parameters())):
-        run = torch.no_grad()(lambda: layer.call(copied, layer.draw()))
-        attempt(run)  # the first property tells what it raises
+        attempt(torch.no_grad()(lambda: layer.call(copied, layer.draw())))
     return replace(layer, fresh=copy_of(copied, contract))
 
 

@@ -58,8 +58,7 @@ def own_stages(
     if contract.softcap:
         ways[AFTER_SCORE] = [capping(contract.softcap)]
     if isinstance(contract.sinks, str):
-        sinks = part_of(layer, contract.sinks, "sinks")
-        ways["weigh"] = [sinking(as_float(sinks).flatten())]
+        ways["weigh"] = [sinking(as_float(part_of(layer, contract.sinks, "sinks")).flatten())]
     if contract.bias is not None:
         ways[AFTER_ROUTE] = _own_bias(layer, x, call, contract)
     if contract.rotate:
