@@ -26,6 +26,7 @@ from attention_checks.examine import Misused, examine
 from attention_checks.numbers import fixed_chance
 from attention_checks.properties.agreement import agreement_properties
 from attention_checks.properties.cache import CachedLayer, cache_properties
+from attention_checks.properties.decoding import module_in
 from attention_checks.properties.cross_attention import cross_properties
 from attention_checks.properties.flash import flash_properties
 from attention_checks.properties.functions import attention_properties
@@ -43,7 +44,20 @@ from attention_nb.positions import RotaryEmbedding
 from attention_nb.tools.guards import expect_flags, expect_sizes
 from attention_nb.tools.ranks import Ranks
 
-_DESIGN = "        design: what else it chooses, as in `attention_checks.Contract`"
+_SAID = {  # arguments of several checks → what they mean
+    "causal": "does it hide the future?",
+    "n_heads": "number of heads; default: what an attribute of the layer says",
+    "positions": "does it know positions (RoPE, …)? None: find out",
+    "n_kv_heads": "number of heads of keys and values; default: what their widths tell",
+    "strict": "raise NotCompared if its numbers could be compared with nothing?",
+    **MEANINGS,
+}
+_RAISES = """
+
+    Raises:
+        CheckFailed: if a property does not hold{}
+        Misused: for what the check cannot try
+    """
 __tracebackhide__ = True  # pytest shows the line of your test, not the way through this module
 
 
@@ -51,12 +65,15 @@ _Check = TypeVar("_Check", bound=Callable[..., Report])
 
 
 def _with_choices(check: _Check) -> _Check:
-    "Show the choices that a check reads in its signature and its docstring, as `help` shows them."
+    "Show the choices that a check reads, and what it raises, as `help` shows them."
     signature, name = inspect.signature(check), check.__name__
     own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     more = [p for p in keywords_of(name) if p.name not in signature.parameters]
-    lines = "\n".join(f"        {p.name}: {MEANINGS[p.name]}" for p in more)
-    check.__doc__ = (check.__doc__ or "").replace(_DESIGN, lines)
+    said = (check.__doc__ or "").rstrip()
+    missing = [p.name for p in (*own, *more) if f"        {p.name}: " not in said]
+    lines = "".join(f"\n        {each}: {_SAID[each]}" for each in missing)
+    strict = ", or nothing was compared" if "strict" in signature.parameters else ""
+    check.__doc__ = said + lines + _RAISES.format(strict)
     vars(check)["__signature__"] = signature.replace(parameters=[*own, *more])
     return check
 
@@ -66,10 +83,6 @@ def check_attention(
     fn: Callable[..., Any],
     causal: bool | str = False,
     mask: str | bool | tuple[str, str] | None = None,
-    scale: float | Callable[[int], float] | None = None,
-    window: int | None = None,
-    sinks: int = 0,
-    documents: int | None = None,
     strict: bool = True,
     **design: Any,
 ) -> Report:
@@ -80,20 +93,9 @@ def check_attention(
         causal: does it hide the future? If n_q ≠ n_k: "lower-right", "upper-left"
         mask: "allowed" (True = may attend), "blocked", "bias", or with its name
             ("src_mask", "blocked"); False: it takes none
-        scale: factor of the scores, or a function of d_k; default 1 / √d_k
-        window: a query sees itself and the `window` - 1 keys before it, and none after
-        sinks: keys at the beginning that every query sees besides its window
-        documents: tokens of each document, if several are packed into one sequence
-        strict: raise NotCompared if its numbers could be compared with nothing?
-        design: what else it chooses, as in `attention_checks.Contract`
-
-    Raises:
-        CheckFailed: if a property does not hold, or nothing was compared
-        Misused: for what the check cannot try
     """
     expect_attention(fn, causal, mask)
-    sizes = {"window": window, "sinks": sinks, "documents": documents}
-    contract = declared("check_attention", scale=scale, **sizes, **design)
+    contract = declared("check_attention", **design)
     subject = _function(fn, causal, mask, contract)
     return _run("check_attention", fn, lambda: attention_properties(subject), strict, contract)
 
@@ -103,7 +105,6 @@ def check_flash(
     fn: Callable[..., Any],
     causal: bool | str = False,
     mask: str | bool | tuple[str, str] | None = None,
-    scale: float | Callable[[int], float] | None = None,
     **design: Any,
 ) -> Report:
     """Check attention in tiles: what every attention must do, without the matrix of scores.
@@ -113,15 +114,9 @@ def check_flash(
         causal: does it hide the future? If n_q ≠ n_k: "lower-right", "upper-left"
         mask: "allowed" (True = may attend), "blocked", "bias", or with its name
             ("src_mask", "blocked"); False: it takes none
-        scale: factor of the scores; default 1 / √d_k
-        design: what else it chooses, as in `attention_checks.Contract`
-
-    Raises:
-        CheckFailed: if a property does not hold
-        Misused: for what the check cannot try
     """
     expect_attention(fn, causal, mask, named_mask=True)
-    contract = declared("check_flash", scale=scale, **design)
+    contract = declared("check_flash", **design)
     subject = _function(fn, causal, mask, contract)
     return _run("check_flash", fn, lambda: flash_properties(subject), contract=contract)
 
@@ -135,7 +130,6 @@ def check_self_attention(
     positions: bool | None = None,
     call: Callable[[Any, Tensor], Any] | None = None,
     strict: bool = True,
-    window: int | None = None,
     n_kv_heads: int | None = None,
     only_attention: bool = False,
     **design: Any,
@@ -145,19 +139,8 @@ def check_self_attention(
     Args:
         module: over x (b, n, d_model); returns the output, or a tuple that begins with it
         d_model: width of x
-        causal: does it hide the future?
-        n_heads: number of heads; default: what an attribute of the layer says
-        positions: does it know positions (RoPE, …)? None: find out
         call: call(module, x); default: module(x), or module(x, x, x)
-        strict: raise NotCompared if its numbers could be compared with nothing?
-        window: a token sees itself and the `window` - 1 tokens before it, and none after
-        n_kv_heads: number of heads of keys and values; default: what their widths tell
         only_attention: may it do nothing else, as a residual? So `check_multi_head` asks
-        design: what else it chooses, as in `attention_checks.Contract`
-
-    Raises:
-        CheckFailed: if a property does not hold, or nothing was compared
-        Misused: for what the check cannot try
     """
     check = "check_multi_head" if only_attention else "check_self_attention"
     layer = Declared(
@@ -168,7 +151,7 @@ def check_self_attention(
         declared_call=call,
         positions=positions,
         only_attention=only_attention,
-        contract=declared(check, window=window, **design),
+        contract=declared(check, **design),
     )
     return _run_layer(check, module, layer, layer_properties, strict)
 
@@ -191,16 +174,7 @@ def check_multi_head(
         module: over x (b, n, d_model); returns the output, or a tuple that begins with it
         d_model: width of x
         n_heads: number of heads
-        causal: does it hide the future?
-        positions: does it know positions (RoPE, …)? None: find out
         call: call(module, x); default: module(x), or module(x, x, x)
-        strict: raise NotCompared if its numbers could be compared with nothing?
-        n_kv_heads: number of heads of keys and values; default: what their widths tell
-        design: what else it chooses, as in `attention_checks.Contract`
-
-    Raises:
-        CheckFailed: if a property does not hold, or nothing was compared
-        Misused: for what the check cannot try
     """
     expect_sizes(n_heads=n_heads)
     return check_self_attention(
@@ -228,15 +202,7 @@ def check_cross_attention(
         module: over x (b, n_q, d_model) and memory (b, n_k, d_memory); returns the output first
         d_model: width of x
         d_memory: width of the memory; default d_model
-        n_heads: number of heads; default: what an attribute of the layer says
         call: call(module, x, memory); default: module(x, memory), or as its parameters demand
-        strict: raise NotCompared if its numbers could be compared with nothing?
-        n_kv_heads: number of heads of keys and values; default: what their widths tell
-        design: what else it chooses, as in `attention_checks.Contract`
-
-    Raises:
-        CheckFailed: if a property does not hold, or nothing was compared
-        Misused: for what the check cannot try
     """
     expect_sizes(d_model=d_model, d_memory=d_model if d_memory is None else d_memory)
     layer = Declared(
@@ -256,11 +222,6 @@ def check_softmax(fn: Callable[..., Any], **design: Any) -> Report:
 
     Args:
         fn: fn(x), over the last dimension, or fn(x, dim)
-        design: what else it chooses, as in `attention_checks.Contract`
-
-    Raises:
-        CheckFailed: if a property does not hold
-        Misused: for what the check cannot try
     """
     expect_callable("fn", fn, "a function of x", 1)
     contract = declared("check_softmax", **design)
@@ -273,11 +234,6 @@ def check_masked_softmax(fn: Callable[..., Any], **design: Any) -> Report:
 
     Args:
         fn: fn(scores, mask), over the last dimension; True = may attend
-        design: what else it chooses, as in `attention_checks.Contract`
-
-    Raises:
-        CheckFailed: if a property does not hold
-        Misused: for what the check cannot try
     """
     expect_callable("fn", fn, "a function of scores and mask", 2)
     contract = declared("check_masked_softmax", **design)
@@ -305,11 +261,6 @@ def check_cache(
         step: step(x, cache): the next tokens; it fills the cache
         full: full(x): all tokens at once, the future hidden; default module(x)
         grows: may the cache grow, and be copied, at each step?
-        design: what else it chooses, as in `attention_checks.Contract`
-
-    Raises:
-        CheckFailed: if a property does not hold
-        Misused: for what the check cannot try
     """
     expect_sizes(d_model=d_model)
     expect_flags(grows=grows)
@@ -322,6 +273,7 @@ def check_cache(
         d_model,
         grows,
         contract,
+        module_in(step or module),
     )
     for name in ("new_cache", "step", "full"):
         expect_callable(name, getattr(layer, name), "a function")
@@ -350,11 +302,6 @@ def check_positions(
         interleaved: of a rotation: are pairs neighbours? None: find out
         n_heads: of a bias: number of heads
         alibi: of a bias: is it ALiBi? False: any function of distances
-        design: what else it chooses, as in `attention_checks.Contract`
-
-    Raises:
-        CheckFailed: if a property does not hold
-        Misused: for what the check cannot try
     """
     expect_sizes(n_heads=n_heads)
     expect_flags(alibi=alibi)
@@ -391,7 +338,6 @@ def check_distributed(
     Args:
         fn: fn(q, k, v), called on every rank with its part (b, h, n_local, d) → its context
         order: "contiguous", "zigzag", "striped", or split(positions, world, rank) → its positions
-        causal: does it hide the future?
         n_heads: heads of the queries
         n_kv_heads: heads of keys and values; default n_heads
         worlds: the numbers of ranks that it is tried with
@@ -400,12 +346,6 @@ def check_distributed(
         rotate: rotate(x, positions), if it rotates queries and keys itself
         sink_logits: a logit for each head that takes a share of its weights
         timeout: seconds after which ranks that do not finish count as stuck
-        strict: raise NotCompared if its numbers could be compared with nothing?
-        design: what else it chooses, as in `attention_checks.Contract`
-
-    Raises:
-        CheckFailed: if a property does not hold
-        Misused: for what the check cannot try
     """
     expect_callable("fn", fn, "a function of q, k and v", 3)
     sharding = sharding_of(
@@ -434,7 +374,6 @@ def check_sharding(
         fn: fn(q, k, v), called on every rank with its part (b, h, n_local, d) → its context
         sharding: what is declared of it
         ranks: where the ranks start from
-        strict: raise NotCompared if its numbers could be compared with nothing?
 
     Raises:
         CheckFailed: if a property does not hold
@@ -458,11 +397,6 @@ def check_agrees(
         reference: one that is right, if slow
         examples: the arguments of one call each, small ones first
         wrong: likely wrong answers, by what is wrong with them
-        design: what else it chooses, as in `attention_checks.Contract`
-
-    Raises:
-        CheckFailed: if a property does not hold
-        Misused: for what the check cannot try
     """
     expect_callable("fn", fn, "a function")
     expect_callable("reference", reference, "a function that is known to be right")
@@ -524,7 +458,8 @@ def _run_layer(
     "Try the properties of a layer."
     expect_layer(module, layer, memory)
     past_only = layer.contract.window is not None and layer.contract.ahead is None
-    layer = replace(layer, causal=layer.causal or past_only)
+    positions = True if layer.contract.rotate else layer.positions
+    layer = replace(layer, causal=layer.causal or past_only, positions=positions)
     return _run(check, module, lambda: listed(module, layer), strict, layer.contract)
 
 

@@ -41,9 +41,7 @@ def expect_callable(
         cls = type(thing).__name__
         raise Misused(f"{name}: expected {what}; got {cls}, which has no forward")
     if inspect.isgeneratorfunction(body) or inspect.iscoroutinefunction(body):
-        raise Misused(
-            f"{name}: expected {what} that returns; got one that yields, {name_of(thing)}"
-        )
+        raise Misused(f"{name}: expected {what} that returns; {name_of(thing)} yields")
     if type(thing).__module__.startswith("numpy"):
         raise Misused(f"{name}: expected {what} over torch tensors; got {name_of(thing)} of NumPy")
     if n:
@@ -122,8 +120,7 @@ def expect_layer(
     expect_callable("module", module, "a layer")
     if layer.declared_call is not None:
         arguments = "module, x and memory" if memory else "module and x"
-        n = 3 if memory else 2
-        expect_callable("call", layer.declared_call, f"a function of {arguments}", n)
+        expect_callable("call", layer.declared_call, f"a function of {arguments}", 2 + memory)
     if isinstance(module, nn.Module) and any(t.is_meta for t in module.parameters()):
         raise Misused(
             "module: expected parameters with numbers;"

@@ -119,6 +119,10 @@ class _Guess(NamedTuple):
 def _guesses(layer: Layer) -> Iterator[_Guess]:
     "What the layer itself suggests: names of settings, of parts, and the shapes of other parts."
     choices, module = named_choices(layer.module, layer.contract), layer.module
+    trace = layer.observed.trace
+    if trace is not None and not trace.projections and set(trace.names) <= {"out"}:
+        as_it_is = _declaring(layer, projects=False)
+        yield _Guess(_told({"projects": False}), as_it_is, names_bugs=True)
     parts = _declaring(layer, **choices) if choices else layer
     scales = declared_scales(module) if layer.contract.scale is None else []
     for name, scale in scales:
@@ -245,7 +249,8 @@ def ignores_order(layer: Layer) -> bool:
 
 def _bugs_in_short(layer: Layer, trace: Trace, bugs: Bugs, naming: bool) -> Bugs:
     "What is wrong in the usual call, rotated or not."
-    if bugs == () or layer.positions is False or ignores_order(layer):
+    declared = layer.positions is False or layer.contract.rotate is not None
+    if bugs == () or declared or ignores_order(layer):
         return bugs
     heads, causal = layer.n_heads, layer.causal
     for sign in (1, -1):

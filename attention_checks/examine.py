@@ -26,9 +26,10 @@ class Broken(Exception):
         bug: Bug | Sequence[Bug],  # the likely bug, or several that meet
         symptom: bool | None = None,  # does it give way to what the numbers tell? None: as the bug
         last: bool = False,  # does it make no sense to try further properties?
+        explains: bool = True,  # do the bugs explain all numbers that were compared?
     ):
         super().__init__(example)
-        self.example, self.bugs, self.last = example, bugs_in(bug), last
+        self.example, self.bugs, self.last, self.explains = example, bugs_in(bug), last, explains
         self.symptom = any(bug.symptom for bug in self.bugs) if symptom is None else symptom
 
     @property
@@ -87,15 +88,14 @@ def examine(
     accepts: Collection[str] | None = None,  # what can be declared; None: anything
 ) -> Report:
     "Try every property, none after a first that fails; raise CheckFailed unless the report is ok."
-    tried = _each(properties)
-    broken = [(each.name, each.error) for each in tried if isinstance(each.error, Broken)]
-    failed, skipped = _without(skip, _settled(broken, _recognised(broken, recognise)))
-    compared = next((each.compares for each in tried if each.compares and _agrees(each, skip)), "")
+    tried = _each(properties, skip)
+    failed, skipped = _settled(tried, recognise, skip)
+    compared = next((t.compares for t in tried if t.compares and _agrees(t, skip)), "")
     report = Report(
-        subject=subject,
+        subject,
         passed=tuple(each.name for each in tried if not each.error),
         failed=tuple(_declarable(failure, accepts) for failure in failed),
-        notes=(*filter(None, map(_note, tried)), *_skipped(skipped)),
+        notes=(*filter(None, map(_note, tried)), *skipped),
         remarks=tuple(each.remark for each in tried if each.remark),
         compared=compared,
         missing=_undecided(tried) or ("" if compared else _missing(tried, bool(skipped))),
@@ -115,7 +115,7 @@ class _Tried(NamedTuple):
     error: Broken | NotChecked | None = None
 
 
-def _each(properties: Iterable[tuple[Any, ...]]) -> list[_Tried]:
+def _each(properties: Iterable[tuple[Any, ...]], skip: Collection[str]) -> list[_Tried]:
     "Try every property, none after a first that fails, or after one that makes more senseless."
     tried: list[_Tried] = []
     for row in starmap(Property, properties):
@@ -124,7 +124,7 @@ def _each(properties: Iterable[tuple[Any, ...]]) -> list[_Tried]:
             tried.append(_Tried(row.name, row.compares, remark))
         except (NotChecked, Broken) as e:
             tried.append(_Tried(row.name, row.compares, error=e))
-            if isinstance(e, Broken) and (len(tried) == 1 or e.last):
+            if isinstance(e, Broken) and (len(tried) == 1 or e.last and _but(e.bugs, skip)):
                 break
     return tried
 
@@ -134,7 +134,7 @@ def _agrees(tried: _Tried, skip: Collection[str]) -> bool:
     e = tried.error
     if not isinstance(e, Broken):
         return e is None
-    return not e.symptom and all(bug.code in skip for bug in e.bugs)
+    return e.explains and not e.symptom and not _but(e.bugs, skip)
 
 
 def _note(tried: _Tried) -> Note | None:
@@ -160,35 +160,41 @@ def _missing(tried: list[_Tried], skipped: bool) -> str:
     return "nothing was tried after what was skipped" if skipped and len(tried) == 1 else ""
 
 
-def _skipped(failures: list[Failure]) -> list[Note]:
-    "Return notes of failures that are none, for their codes are skipped."
-    return [Note(f.property, f"skipped: {'+'.join(f.codes)}", "skipped") for f in failures]
-
-
-def _recognised(
-    broken: list[tuple[str, Broken]], recognise: Callable[[], Any] | None
-) -> tuple[Bug, ...]:
+def _recognised(broken: list[Broken], recognise: Callable[[], Any] | None) -> tuple[Bug, ...]:
     "Return the bugs that the numbers tell, if some property's failure is only a symptom."
-    if recognise is None or not any(e.symptom for _, e in broken):
+    if recognise is None or not any(e.symptom for e in broken):
         return ()
     return bugs_in(attempt(recognise) or ())
 
 
-def _without(skip: Collection[str], failures: list[Failure]) -> tuple[list[Failure], list[Failure]]:
-    "Return the failures that count, and those whose codes are all skipped."
-    skipped = [f for f in failures if f.codes and set(f.codes) <= set(skip)]
-    return [f for f in failures if f not in skipped], skipped
+def _but(bugs: Iterable[Bug], skip: Collection[str]) -> tuple[Bug, ...]:
+    "Return the bugs that count: those whose codes are not skipped."
+    return tuple(bug for bug in bugs if bug.code not in skip)
 
 
-def _settled(broken: list[tuple[str, Broken]], recognised: tuple[Bug, ...]) -> list[Failure]:
-    "Return what failed, the main finding first: symptoms give way to a bug that is recognised."
-    if recognised:
-        symptoms = [_failure(name, e, recognised) for name, e in broken if e.symptom]
-        return symptoms + [_failure(name, e, e.bugs) for name, e in broken if not e.symptom]
-    named = [(name, e) for name, e in broken if not e.unknown]
-    hidden = any(not e.symptom for _, e in named)
-    unknown = [_failure(name, e, () if hidden else e.bugs) for name, e in broken if e.unknown]
-    return [_failure(name, e, e.bugs) for name, e in named] + unknown
+def _settled(
+    tried: list[_Tried], recognise: Callable[[], Any] | None, skip: Collection[str]
+) -> tuple[list[Failure], list[Note]]:
+    """Return what failed, the main finding first, and notes of what is skipped: symptoms give way
+    to a bug that is recognised; if that is skipped, those keep their names that compare nothing.
+    """
+    broken = [(t.name, t.compares, t.error) for t in tried if isinstance(t.error, Broken)]
+    recognised = _recognised([e for _, _, e in broken], recognise)
+    meant, count, notes = not _but(recognised, skip), [], []
+    for name, compares, e in broken:
+        hidden = bool(recognised) and e.symptom and (bool(compares) or e.unknown or not meant)
+        bugs = recognised if hidden else e.bugs
+        kept = _but(bugs, skip)
+        if bugs and not kept:
+            codes = "+".join(bug.code for bug in bugs)
+            notes.append(Note(name, f"skipped: {codes}", "skipped"))
+        else:
+            count.append((0 if hidden else 1 + e.unknown, name, e, kept))
+    sure = any(not order or order == 1 and not e.symptom for order, _, e, _ in count)
+    count.sort(key=lambda row: row[0])
+    return [
+        _failure(n, e, () if order == 2 and sure else bugs) for order, n, e, bugs in count
+    ], notes
 
 
 def _declarable(failure: Failure, accepts: Collection[str] | None) -> Failure:

@@ -27,6 +27,7 @@ class Work(NamedTuple):
     masked: bool = False  # was a mask given?
     bias: Tensor = torch.zeros(())  # added to the scores, broadcasts to them
     softcap: float | None = None  # scores become softcap · tanh(scores / softcap)
+    bias_last: bool = False  # is the bias added after the soft cap?
     scores: Tensor = torch.empty(0)  # (b, h, n_q, n_k), with several scales (s, b, h, n_q, n_k)
     weights: Tensor = torch.empty(0)  # the shape of the scores
     out: Tensor = torch.empty(0)  # (b, h, n_q, d_v), then what the layer makes of it
@@ -61,21 +62,37 @@ def unchanged(work: Work) -> Work:
     return work
 
 
-def adding(bias: Tensor) -> Step:
-    "Make a step that adds a bias to the scores."
-    return lambda work: work._replace(bias=work.bias + bias)
+def adding(bias: Tensor, last: bool = False) -> Step:
+    "Make a step that adds a bias to the scores, perhaps after they are capped."
+    return lambda work: work._replace(bias=work.bias + bias, bias_last=last)
 
 
-def _score(work: Work) -> Work:
-    "Multiply queries by keys, scale, and add the bias."
-    return work._replace(scores=work.q @ work.k.mT * work.scale + work.bias)
+def scoring(
+    f: Callable[[Tensor, Tensor, float | Tensor], Tensor],  # q kᵀ, bias and scale → scores
+) -> Step:  # for the stage `score`
+    "Make a step that computes scores, with no bias if that comes last."
+    return lambda work: work._replace(
+        scores=f(work.q @ work.k.mT, work.bias * (not work.bias_last), work.scale)
+    )
+
+
+def capping_by(
+    f: Callable[[Tensor], Tensor],  # scores → capped ones
+    bias: Callable[[Tensor, Tensor], Tensor] = torch.add,  # capped scores, bias → scores
+) -> Step:  # for the stage `cap`
+    "Make a step that caps scores, and adds the bias if that comes last."
+
+    def step(work: Work) -> Work:
+        capped = f(work.scores)
+        return work._replace(scores=bias(capped, work.bias) if work.bias_last else capped)
+
+    return step
 
 
 def _cap(work: Work) -> Work:
     "Cap the scores softly, if that is declared."
-    if work.softcap is None:
-        return work
-    return work._replace(scores=soft_cap(work.scores, work.softcap))
+    cap = work.softcap
+    return capping_by(lambda scores: scores if cap is None else soft_cap(scores, cap))(work)
 
 
 def _weigh(work: Work) -> Work:
@@ -91,7 +108,7 @@ def _mix(work: Work) -> Work:
 STAGES: dict[str, Step] = {  # in their order, each as it should be
     "route": unchanged,
     "rotate": unchanged,
-    "score": _score,
+    "score": scoring(lambda scores, bias, scale: scores * scale + bias),
     "cap": _cap,
     "mask": unchanged,
     "weigh": _weigh,
@@ -187,7 +204,7 @@ def run(
     "Go through the stages, each as it should be unless a bug replaces it."
     wrong: dict[str, tuple[str, Step]] = {}
     for bug in bugs:
-        wrong |= {stage: (bug.code + bug.says, step) for stage, step in bug.steps.items()}
+        wrong |= {stage: (f"{bug.code} {id(step)}", step) for stage, step in bug.steps.items()}
     memo = {} if memo is None else memo
     path: tuple[str, ...] = ()
     for stage, right in stages.items():

@@ -119,6 +119,12 @@ def _sinks(name: str, value: Any) -> None:
         expect_sizes(**{name: value})
 
 
+def _function(name: str, value: Any) -> None:
+    "Expect a function."
+    if not callable(value):
+        raise TypeError(f"{name}: expected a function; got {value!r}")
+
+
 def _bias(name: str, value: Any) -> None:
     "Expect the name of a part of the layer, or a function that gives what is added."
     if not callable(value):
@@ -203,6 +209,12 @@ class Contract:
     roles: Mapping[str, str] | None = _choice(
         None, _named(*ROLES), "the layer's part in each role: q=W_query", *_LAYERS
     )
+    projects: bool = _choice(
+        True,
+        _flag,
+        "it projects what goes in to queries, keys and values (default: it does)",
+        *_LAYERS,
+    )
     norms: Mapping[str, str] | None = _choice(
         None,
         _named("q", "k", "out"),
@@ -220,6 +232,24 @@ class Contract:
         None,
         _named("k", "v", "kv"),
         "learned keys and values beside those of tokens: kv=mem_kv",
+        *_LAYERS,
+    )
+    shortened: Mapping[str, str] | None = _choice(
+        None,
+        _named("k", "v", "kv"),
+        "what makes fewer keys and values along the sequence (Linformer): k=E, v=F",
+        *_LAYERS,
+    )
+    rotate: Callable[[Tensor, Tensor], Tensor] | None = _choice(
+        None,
+        _function,
+        "how it rotates queries and keys: rotate(x, positions), over x (b, h, n, d)",
+        *_LAYERS,
+    )
+    residual: str | None = _choice(
+        None,
+        _attribute,
+        "without an output projection: the module whose output is added, before the activation",
         *_LAYERS,
     )
     value_scale: float | None = _choice(
@@ -370,16 +400,16 @@ class Contract:
     @property
     def parts(self) -> set[str]:
         "Return the names of parts of the layer that are declared beside its projections."
-        several = (self.norms, self.mixing, self.prefix)
+        several = (self.norms, self.mixing, self.prefix, self.shortened)
         named: list[Any] = [name for some in several for name in (some or {}).values()]
-        named += [self.gate, self.bias, self.sinks, self.scale, self.activation]
+        named += [self.gate, self.bias, self.sinks, self.scale, self.activation, self.residual]
         return {name for name in named if isinstance(name, str)}
 
     @property
     def parts_or_numbers(self) -> bool:
         "Return whether something is declared beside which a scale is not taken as meant."
-        several = (self.norms, self.mixing, self.prefix, self.bias, self.activation)
-        return any((*several, self.softcap, self.value_scale))
+        several = (self.norms, self.mixing, self.prefix, self.bias, self.activation, self.rotate)
+        return any((*several, self.softcap, self.value_scale, self.shortened, self.residual))
 
     @property
     def allowed(self) -> list[int]:

@@ -15,11 +15,5 @@ padding.counted: padding on the {side} changes real tokens, though what it holds
 padding.nan: padding gives NaN: a query that may attend to nothing must give zero
 promise.scale: the scores are multiplied by {found}, but the config promises {said}
 promise.base: positions are rotated with other angles than the config promises: {found}, not {said}
-cache.groups: with a cache, heads of keys and values stand in another order than in one pass: query
-    heads read those of another group
-cache.stored: with a cache, older keys differ from those of one pass: they are changed as they
-    are stored or read
-cache.values: with a cache, queries, keys and mask are as in one pass; values, or what
-    follows, differ
 """
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import product
 from typing import Any
 
@@ -127,6 +127,24 @@ def prefixing(
             allowed=F.pad(work.allowed, (m, 0), value=True),
             bias=F.pad(work.bias, (m, 0)) if work.bias.ndim else work.bias,
         )
+
+    return step
+
+
+def shortening(
+    by: Mapping[str, tuple[Tensor, Tensor | None]],  # k, v → a matrix (r, n) or (n, r), and a bias
+) -> Step:
+    "Make a step that joins keys, and values, along the sequence."
+
+    def along(t: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
+        wide = matrix.shape[-1] > matrix.shape[-2]
+        shorter = (matrix if wide else matrix.mT)[..., : t.shape[-2]] @ t
+        return shorter if bias is None else shorter + bias[:, None]
+
+    def step(work: Work) -> Work:
+        k, v = (along(t, *by[r]) if r in by else t for r, t in (("k", work.k), ("v", work.v)))
+        allowed = torch.ones(*work.q.shape[:-1], k.shape[-2], dtype=torch.bool)
+        return work._replace(k=k, v=v, allowed=allowed)
 
     return step
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from attention_checks.catalogue.layers import splitting
-from attention_checks.pipeline import Bug, Step, Work, bugs_of
+from attention_checks.pipeline import Bug, Step, Work, bugs_of, capping_by
 from attention_nb.grouped_heads import sink_softmax, soft_cap
 from attention_nb.softmax import masked_softmax
 
@@ -77,6 +78,13 @@ _CAPS: dict[str, tuple[str, Callable[[Tensor, float], Tensor]]] = {
         lambda s, cap: s.clamp(-cap, cap),
     ),
 }
+_LATE: dict[str, tuple[str, Callable[[Tensor, Tensor], Tensor]]] = {
+    "bias.ignored": (
+        "the bias is ignored where its numbers are finite",
+        lambda scores, bias: scores,
+    ),
+    "bias.subtracted": ("the bias is subtracted, not added", torch.sub),
+}
 _SINKS: dict[str, tuple[str, Callable[[Work, Tensor], Tensor]]] = {
     "sink.missing": (
         "the sinks get no probability: append them to the scores before the softmax",
@@ -131,12 +139,14 @@ def norming(
 def capping(
     cap: float,  # no score reaches it
 ) -> tuple[Step, list[Bug]]:  # for the stage after `score`: the correct step, and the bugs
-    "Make the steps of a soft cap."
+    "Make the steps of a soft cap, and of a bias that is added after it."
 
     def step(f: Callable[[Tensor, float], Tensor]) -> Step:
-        return lambda work: work._replace(scores=f(work.scores, cap))
+        return capping_by(lambda scores: f(scores, cap))
 
-    return step(soft_cap), bugs_of(AFTER_SCORE, step, _CAPS)
+    late = partial(capping_by, lambda scores: soft_cap(scores, cap))
+    bugs = [*bugs_of(AFTER_SCORE, step, _CAPS), *bugs_of(AFTER_SCORE, late, _LATE)]
+    return step(soft_cap), bugs
 
 
 def sinking(

@@ -8,7 +8,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attention_checks.catalogue.masks import scoring
 from attention_checks.catalogue.multi_head_attention import HEADS
 from attention_checks.catalogue.positions import (
     HALVES,
@@ -20,7 +19,7 @@ from attention_checks.catalogue.positions import (
     without_minus,
 )
 from attention_checks.catalogue.self_attention import routing
-from attention_checks.pipeline import Bug, Step, Work, bugs_of, signs
+from attention_checks.pipeline import Bug, Step, Work, bugs_of, scoring, signs
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from attention_nb.softmax import softmax
 
@@ -429,6 +428,19 @@ def rotating(
         for which, of_keys in _OFFSETS.items()
     ]
     return step(both), [*bugs_of("rotate", step, _ROTATIONS), *offsets]
+
+
+def turning(
+    rotate: Callable[[Tensor, Tensor], Tensor],  # of x, (b, h, n, d), and positions, (n,)
+) -> tuple[Step, list[Bug]]:  # for the stage `rotate`: the correct step, and the bugs
+    "Make the steps of a rotation that was declared."
+
+    def step(roles: str) -> Step:
+        return routing(_only(roles, lambda t: rotate(t, torch.arange(t.shape[-2]))))
+
+    wrong = {"rotation.queries_only": "q", "rotation.keys_only": "k", "rotation.values": "qkv"}
+    bugs = [Bug(code, _ROTATIONS[code][0], {"rotate": step(on)}) for code, on in wrong.items()]
+    return step("qk"), bugs
 
 
 NEVER = Bug("project.never", "the output projection {name} is never applied: apply it last")

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue.softmax import weighing
-from attention_checks.pipeline import Bug, Step, bugs_of, signs
+from attention_checks.pipeline import Bug, Step, bugs_of, scoring, signs
 from attention_nb.softmax import masked_softmax, softmax
 
 _Change = Callable[[Tensor], Tensor]  # the right mask → the wrong one, boolean (b, h, n_q, n_k)
@@ -191,13 +191,6 @@ APPLIED += [
     _FILLED.about(number=fill)._replace(steps={"weigh": _filled(fill)})
     for fill in (1e-9, 1.0, -1.0, -10.0, 1e9)
 ]
-
-
-def scoring(
-    f: Callable[[Tensor, Tensor, float | Tensor], Tensor],  # q kᵀ, bias and scale → scores
-) -> Step:  # for the stage `score`
-    "Make a step that computes scores."
-    return lambda work: work._replace(scores=f(work.q @ work.k.mT, work.bias, work.scale))
 
 
 BIAS: list[Bug] = [

@@ -8,14 +8,24 @@ from functools import cached_property
 from typing import Any
 
 import torch
+import torch.nn as nn
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, Misused, NotChecked, first_line, outcome, tell_own
+from attention_checks.examine import (
+    Broken,
+    Misused,
+    NotChecked,
+    attempt,
+    first_line,
+    outcome,
+    tell_own,
+)
 from attention_checks.numbers import first_difference, must_be_tensor, nearly
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Properties, Relation, listed
+from attention_checks.properties.decoding import Tried, tried_bugs
 from attention_checks.spec import Contract
 from attention_checks.subjects.calling import declared_output
 from attention_nb.tools.testing import Watch
@@ -37,8 +47,10 @@ class CachedLayer:
         d_model: int,  # width of the hidden states
         grows: bool = False,  # may the cache grow, and be copied, at each step?
         contract: Contract = Contract(),  # what else was declared
+        module: nn.Module | None = None,  # what is called, if it is known
     ):
         "Keep what is called."
+        self.module = module
         self.step, self.full, self.new_cache = step, full, new_cache
         self.d_model, self.grows, self.contract = d_model, grows, contract
         self.b, self.n = contract.batch(3), contract.usual(_N)
@@ -86,6 +98,15 @@ class CachedLayer:
         "Whether chunks of several tokens are right."
         return _same(self.decode(self.x, self.chunks), self.want)
 
+    @cached_property
+    def tried(self) -> Tried:
+        "The bugs that give what single steps give, made from the vectors of the full pass."
+        full, steps = lambda: self.full_pass(self.x), lambda: self.decode(self.x, self.ones)
+        module = self.module
+        if module is None:
+            return Tried()
+        return attempt(lambda: tried_bugs(module, self.x, full, steps, self.contract)) or Tried()
+
     def full_pass(self, x: Tensor) -> Tensor:
         "Run all tokens at once."
         return self._outputs(self.full(self.contract.there(x)), x)
@@ -131,7 +152,7 @@ def _equal(got: Tensor, want: Tensor) -> bool:
     return got.shape == want.shape and torch.allclose(got, want, 1e-5, atol, equal_nan=True)
 
 
-def _must_be_same(got: Tensor, want: Tensor, how: str, why: Callable[[], Bug]) -> None:
+def _must_be_same(got: Tensor, want: Tensor, how: str, why: Callable[[], Any]) -> None:
     "Raise Broken with the likely bug, unless the outputs are right."
     if not _same(got, want):
         raise Broken(f"{how}: {first_difference(got, want)}", why())
@@ -199,20 +220,21 @@ def _steps(layer: CachedLayer) -> None:
     _must_be_same(got, layer.want, "one token at a time", lambda: _why_steps(layer, got))
 
 
-def _why_steps(layer: CachedLayer, got: Tensor) -> Bug:
-    "Name the bug of single steps, by what the last output depends on, and the first wrong one."
+def _why_steps(layer: CachedLayer, got: Tensor) -> Bug | tuple[Bug, ...]:
+    "Name the bug of single steps: one that gives them, else by what the last output depends on."
     wrong = next(i for i in range(layer.n) if not _same(got[:, i], layer.want[:, i]))
     if _mixes(layer):
         return known("cache.mixes_sequences")
-    off = _distance(got, layer.want)
+    off, seen = _distance(got, layer.want), _earlier(layer, layer.ones, layer.n - 1)
+    if wrong and len(seen) < layer.n - 1:
+        return _lost(layer, seen, layer.ones, layer.n - 1)
+    if layer.tried.bugs:
+        return layer.tried.bugs
     if wrong == 0:
         return _rounded(off) if off < _NEAR else known("cache.late")
-    seen = _earlier(layer, layer.ones, layer.n - 1)
-    if len(seen) < layer.n - 1:
-        return _lost(layer, seen, layer.ones, layer.n - 1)
     if _counts_chunks(layer, got):
         return known("cache.query_positions")
-    if wrong == 2 or _ignores_order(layer):
+    if layer.tried.positions and (wrong == 2 or _ignores_order(layer)):
         return known("cache.positions")
     return _rounded(off) if off < _NEAR else known("cache.unknown")
 
@@ -527,10 +549,10 @@ _RELATIONS = [
 
 def cache_properties(
     layer: CachedLayer,  # what is under test
-) -> tuple[Properties, Callable[[], Bug | None]]:  # properties, and what names a symptom's bug
+) -> tuple[Properties, Callable[[], Any]]:  # properties, and what names a symptom's bug
     "List what every layer with a cache must do, in the order of trying."
 
-    def recognise() -> Bug | None:
+    def recognise() -> Any:
         "Name the bug of single steps, if they are wrong."
         if layer.steps_right:
             return None

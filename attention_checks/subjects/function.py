@@ -208,8 +208,21 @@ class Attention:
 
     def work(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Work:
         "Set out what it starts from."
+        return self._work(q, k, v, mask)._replace(bias_last=self.adds_bias_last)
+
+    def _work(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Work:
+        "Set out what it starts from; a bias comes before a soft cap."
         work = work_of(q, k, v, self.allowed(q, k, mask), self.right_scale(q))
         return work._replace(softcap=self.contract.softcap, bias=self._bias(q, k))
+
+    @cached_property
+    def adds_bias_last(self) -> bool:
+        "Whether it adds its declared bias to scores that are capped, which is its choice."
+        if self.contract.softcap is None or self.contract.bias is None:
+            return False
+        inputs = self.loud.draw()
+        want = rightly(self._work(*inputs)._replace(bias_last=True))
+        return attempt(lambda: nearly(self(*inputs), want)) is True
 
     def _bias(self, q: Tensor, k: Tensor) -> Tensor:
         "Give what should be added to the scores, as declared; Misused for another shape."
@@ -335,8 +348,7 @@ def _with_mask(subject: _Subject) -> _Subject:
     "Find the shape and meaning of its mask that are right, or at least a shape that runs."
     if not subject.style.takes_mask:
         return subject
-    runs: str | None = None  # the first shape that does
-    error = ""
+    runs, error = "", ""  # the first shape that does, and what others raise
     # the most general shape first
     for form, meaning in product(reversed(SHAPES), dict.fromkeys((subject.said, *MEANINGS))):
         if runs == PLAIN != form:
@@ -350,12 +362,15 @@ def _with_mask(subject: _Subject) -> _Subject:
             continue
         if nearly(got, tried.oracle(*inputs)):
             return tried
-        runs = form if runs is None else runs
-    if runs is not None:
-        return subject.called(form=runs)
+        runs = runs or form
+    return subject.called(form=runs) if runs else _refusing(subject, error)
+
+
+def _refusing(subject: _Subject, error: str) -> _Subject:
+    "The function as it is; without a mask, if it raises an error at any, and needs none."
     optional = subject.mask is None and not subject.style.needs_mask
     square = (*SQUARE.draw(), some_mask(SQUARE.n_q, SQUARE.n_k))
-    if optional and attempt(lambda: subject(*square)) is None:
-        how = "say mask=False, or wrap it in a function that takes none"
-        return subject.called(refuses=f"given one it raises {error}; {how}")
-    return subject
+    if not optional or attempt(lambda: subject(*square)) is not None:
+        return subject
+    how = "say mask=False, or wrap it in a function that takes none"
+    return subject.called(refuses=f"given one it raises {error}; {how}")

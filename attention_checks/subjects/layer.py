@@ -256,26 +256,22 @@ def adapt(
     "Copy a layer and find out how it is called; NeedsMore if call= must be declared."
     must_be_whole(given)
     contract, is_module = declared.contract, isinstance(given, nn.Module)
-    call = whole_call(_how(given, declared, bool(d_memory)), contract)
-    copied = copy_of(given, contract)
-    heads = declared.declared_heads or (heads_of(copied) if is_module else None)
-    window = _window(given, declared)
+    copied, window = copy_of(given, contract), _window(given, declared)
     layer = Layer(
-        **{name: getattr(declared, name) for name in Declared.__dataclass_fields__},
+        **vars(declared),
         given=given,
         module=copied,
         fresh=copied,
-        call_both=call,
+        call_both=whole_call(_how(given, declared, bool(d_memory)), contract),
         n=_tokens(contract, declared.causal, window),
-        n_heads=heads,
+        n_heads=declared.declared_heads or (heads_of(copied) if is_module else None),
         window=window,
         zeros=tuple(name for name, _ in zero_weights(given)) if is_module else (),
     )
     if d_memory:
         layer = layer.beside(_memory(layer, d_memory))
-    if any(map(nn.parameter.is_lazy, copied.parameters() if is_module else ())):
-        with torch.no_grad():  # the first property tells what it raises
-            attempt(lambda: layer.call(copied, layer.draw()))
+    if is_module and any(map(nn.parameter.is_lazy, copied.parameters())):
+        attempt(torch.no_grad()(lambda: layer.call(copied, layer.draw())))
     return replace(layer, fresh=copy_of(copied, contract))
 
 

@@ -88,6 +88,15 @@ class Trace(NamedTuple):
             return [said]
         return [h for h in range(1, min(self.across, 64) + 1) if self.across % h == 0]
 
+    @property
+    def fewer(self) -> str:
+        "Say that keys and values are fewer than tokens; empty if they are not."
+        n, rows = len(self.x[0]), [*self.projections.get("kv", []), *self.projections.get("k", [])]
+        m = rows[0].shape[1] if rows else n
+        of = n if self.memory is None else self.memory.shape[1]
+        said = f"keys and values are made of {m} vectors, not of {of} tokens: what makes them"
+        return "" if m == of else f"{said} was not compared"
+
     def past(
         self,
         causal: bool,  # is the future hidden?
@@ -109,25 +118,16 @@ def trace_layer(
     memory: Tensor | None = None,  # what keys and values are made of, as the call knows
 ) -> Trace:
     "Call a layer once and write down what goes in and out of its projections."
-    parts = _parts_of(layer, lambda: call(layer, x), contract, memory)
-    modules = {name: parts.leaves[name] for name in parts.names}
+    once = lambda: call(layer, x)
+    parts = _parts_of(layer, once, contract, memory)
     with handing(layer, x.shape[1]) as handed:
-        out, ins, outs = watch(modules, lambda: call(layer, x))
-    silent = _silent(parts, outs)
-    used = used_of(layer, silent | {n: p for n, (_, p) in parts.bare.items()}, x, call)
-    read = [name for name in used if name in silent]
-    inside = _inside(layer, parts, lambda: call(layer, x), x, memory)
-    ways = _ways(_given(layer, parts, outs, read, sources(x, memory), inside))
-    named, own = _named(parts), own_stages(layer, x, call, contract)
+        out, ins, outs = watch({name: parts.leaves[name] for name in parts.names}, once)
+    own = own_stages(layer, x, call, contract)
     return Trace(
-        x=x,
-        out=out,
-        projections=ways[0][1],
-        others=ways[1:],
-        **_end(layer, parts, named, ins, outs, x),
-        calls=_calls(parts, outs, used) | dict.fromkeys(read, 1),
-        names=named,
-        unrecognised=unrecognised_in(layer, _told(layer, parts, contract), read),
+        x,
+        out,
+        **_beginning(layer, parts, outs, x, call, contract, memory),
+        **_end(layer, parts, ins, outs, x),
         tables=tables_of(layer),
         own=own[0],
         owns=own,
@@ -138,11 +138,37 @@ def trace_layer(
     )
 
 
+def _beginning(
+    layer: nn.Module,
+    parts: Parts,
+    outs: Mapping[str, Any],
+    x: Tensor,
+    call: OneCall,
+    contract: Contract,
+    memory: Tensor | None,
+) -> dict[str, Any]:
+    "What the input projections gave, how often they were called, and what is none of them."
+    silent = _silent(parts, outs)
+    used = used_of(layer, silent | {n: p for n, (_, p) in parts.bare.items()}, x, call)
+    read = [name for name in used if name in silent]
+    inside = _inside(layer, parts, lambda: call(layer, x), x, memory)
+    given = _given(layer, parts, outs, read, sources(x, memory), inside)
+    ways = _ways([(role, options) for _, role, options in given if options])
+    ran = {*outs, *parts.bare} - {name for name, _, options in given if options}
+    told = _told(layer, parts, contract) - {name for name, *_ in given if name in ran}
+    return {
+        "projections": ways[0][1] if contract.projects else _as_they_are(sources(x, memory)),
+        "others": ways[1:],
+        "calls": _calls(parts, outs, used) | dict.fromkeys(read, 1),
+        "unrecognised": unrecognised_in(layer, told | contract.parts, read),
+    }
+
+
 def _told(layer: nn.Module, parts: Parts, contract: Contract) -> set[str]:
     "Names of what has a role; beside a declared gate, activation functions are its own."
     own = [] if contract.gate is None else list(layer.named_modules())
     gating = {name for name, m in own if type(m).__module__ == "torch.nn.modules.activation"}
-    return {*parts.names, *parts.bare, *contract.parts, *gating}
+    return {*parts.names, *parts.bare, *gating}
 
 
 def _parts_of(
@@ -155,17 +181,19 @@ def _parts_of(
     return parts._replace(names={n: role for n, role in parts.names.items() if role != "qkv"})
 
 
+def _as_they_are(of: Mapping[str, Tensor]) -> _Rows:
+    "What goes in, as queries, keys and values."
+    return {role: [of[role]] for role in "qkv"}
+
+
 def _end(
-    layer: nn.Module,
-    parts: Parts,
-    named: dict[str, list[str]],
-    ins: Mapping[str, Any],
-    outs: Mapping[str, Any],
-    x: Tensor,
+    layer: nn.Module, parts: Parts, ins: Mapping[str, Any], outs: Mapping[str, Any], x: Tensor
 ) -> dict[str, Any]:
     "What went into the output projection, came out of it and is added; those not called."
+    named = _named(parts)
     silent = [n for n in named.get("out", []) if n in parts.names and n not in ins]
     return {
+        "names": named,
         "context": _at_the_end(named, ins, x),
         "projected": _at_the_end(named, outs, x),
         "unfired": {name: parts.leaves[name] for name in silent},
@@ -211,18 +239,20 @@ def _given(
     read: list[str],
     of: dict[str, Tensor],
     inside: Mapping[str, dict[str, Tensor]],
-) -> list[tuple[str, _Options]]:
-    "What each input projection gave, by its role: called, a bare matrix, or read without a call."
-    found = [
-        (role, _called(of[role], parts.leaves[name], name, outs.get(name)))
-        for name, role in parts.names.items()
-    ]
+) -> list[tuple[str, str, _Options]]:
+    "What each input projection gave, by its name and role: called, a bare matrix, or only read."
+    found = []
+    for name, role in parts.names.items():
+        got = outs.get(name)
+        given = _called(of[role], parts.leaves[name], name, got) or _fewer(role, of[role], got)
+        found.append((name, role, given))
     for name, (role, p) in parts.bare.items():
-        found += _by_matrix(inside.get(name.rpartition(".")[0], of), role, p, layer)
+        source = inside.get(name.rpartition(".")[0], of)
+        found += [(name, r, given) for r, given in _by_matrix(source, role, p, layer)]
     for name in read:
         role = parts.names[name]
-        found.append((role, _uncalled(of[role], parts.leaves[name], name)))
-    return [(role, options) for role, options in found if role != "out" and options]
+        found.append((name, role, _uncalled(of[role], parts.leaves[name], name)))
+    return [row for row in found if row[1] != "out"]
 
 
 def _inside(
@@ -264,6 +294,14 @@ def _called(x: Tensor, m: nn.Module, name: str, got: Any) -> _Options:
     if rows is None or of_pairs and rows.shape[-1] > 1:
         return []
     return [("", rows), *_uncalled(x, m, name)[1:2]]
+
+
+def _fewer(role: str, x: Tensor, got: Any) -> _Options:
+    "Keys or values that were made of fewer vectors than there are tokens."
+    rows = got[0] if got and role in ("k", "v", "kv") else None
+    if not isinstance(rows, Tensor) or rows.ndim != 3 or len(rows) != len(x):
+        return []
+    return [("", rows)] if rows.shape[1] < x.shape[1] else []
 
 
 def _uncalled(x: Tensor, m: nn.Module, name: str) -> _Options:

@@ -51,10 +51,29 @@ def compare_with_own_weights(
     if most:
         starts += _other_numbers(trace, heads, mask)
     with torch.no_grad():
-        for start in starts:
-            if (most or not start.bugs) and explain([start.case], [], 0) is not None:
-                return start.bugs
+        agreeing = next(_agreeing(starts if most else _right(starts)), None)
+        if agreeing is not None:
+            return agreeing.bugs
         return _named(trace, starts, heads, most) if most else None
+
+
+def agreeing_starts(
+    trace: Trace,
+    heads: list[int],  # numbers of heads that may be
+    mask: Tensor | None,  # boolean, True = may attend
+) -> Iterator[Start]:
+    "Give the ways to read the projections that give the layer's numbers."
+    return _agreeing(_right(_starts(trace, heads, mask)))
+
+
+def _agreeing(starts: Iterable[Start]) -> Iterator[Start]:
+    "The starts that need no bug to give what was seen."
+    return (start for start in starts if explain([start.case], [], 0) is not None)
+
+
+def _right(starts: Iterable[Start]) -> Iterator[Start]:
+    "The starts without bugs."
+    return (start for start in starts if not start.bugs)
 
 
 def _starts(trace: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:

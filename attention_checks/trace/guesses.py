@@ -65,6 +65,7 @@ def owners_of(
 
 _MEMORY = re.compile(r"mem|null|bias_[kv]$|prefix|persist|learned_[kv]", re.I)
 _ROLE = re.compile(r"^(q|k|v|query|key|value)(?=_|$)|_(q|k|v)$", re.I)
+_ADDED = re.compile("res|skip|shortcut", re.I)
 _FUNCTIONS = (nn.modules.activation.__name__,)
 Choices = dict[str, Any]  # keyword → value
 
@@ -104,7 +105,11 @@ def _of_module(part: nn.Module, name: str, h: int, width: int) -> list[Choices]:
     if h > 1 and isinstance(weight, Tensor) and weight.squeeze().shape == (h, h):
         return [{"mixing": {field: name}} for field in ("scores", "weights")]
     if isinstance(part, nn.Linear):
-        return [{"gate": name}]
+        added: list[Choices] = [{"residual": name}, {"residual": name, "activation": "relu"}]
+        along: list[Choices] = (
+            [{"shortened": {_role(name): name}}] if _role(name) in ("k", "v") else []
+        )
+        return [*along, {"gate": name}, *(added if _ADDED.search(name) else [])]
     return [{"bias": name}] if not isinstance(part, nn.Embedding) or part.embedding_dim == h else []
 
 
@@ -124,6 +129,8 @@ def _of_parameter(part: Tensor, name: str, h: int, width: int) -> list[Choices]:
         return [{"norms": {role: name}}]
     if h > 1 and part.squeeze().shape == (h, h):
         return [{"mixing": {field: name}} for field in ("scores", "weights")]
+    if role in ("k", "v") and part.ndim > 1:
+        return [{"shortened": {role: name}}]
     return [{"bias": name}] if h in part.shape else []
 
 

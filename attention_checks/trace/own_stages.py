@@ -17,6 +17,7 @@ from attention_checks.catalogue.families import (
     ending,
     mixing_heads,
     prefixing,
+    shortening,
     then,
     warming,
     ways_of,
@@ -29,18 +30,19 @@ from attention_checks.catalogue.grouped_heads import (
     norming,
     sinking,
 )
+from attention_checks.catalogue.layers import turning
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.examine import Misused
 from attention_checks.numbers import gradients_of
-from attention_checks.pipeline import Bug, Step, adding
+from attention_checks.pipeline import Bug, Step, Work, adding
 from attention_checks.spec import Contract
 from attention_checks.trace.watching import OneCall, as_float, as_rows, part_of, watch
 from attention_nb.multi_head_attention import merge_heads, split_heads
 
 _Own = dict[str, Way]  # stage → its step, and its bugs
 _Ways = dict[str, list[Way]]  # stage → its steps, of which each may be meant
-AFTER_ROUTE, AFTER_ROTATE, AFTER_SCORES, AFTER_WEIGHTS, AFTER_MIX = (
-    f"{stage}, its own" for stage in ("route", "rotate", "score", "weigh", "mix")
+AFTER_ROUTE, AFTER_ROTATE, AFTER_SCORES, AFTER_WEIGHTS, AFTER_MIX, AFTER_PROJECT = (
+    f"{stage}, its own" for stage in ("route", "rotate", "score", "weigh", "mix", "project")
 )
 
 
@@ -51,21 +53,21 @@ def own_stages(
     contract: Contract = Contract(),  # what was declared of it
 ) -> list[_Own]:  # stage → its step, and its bugs; several where what was declared leaves a choice
     "Make the stages that a layer adds on purpose, as declared."
-    ways: _Ways = {}
     norms = {role: _norm_of(layer, role, name) for role, name in (contract.norms or {}).items()}
-    if norms.keys() & {"q", "k"}:
-        ways |= _own_norms(norms, contract)
+    ways = _own_norms(norms, contract) if norms.keys() & {"q", "k"} else {}
     if contract.softcap:
         ways[AFTER_SCORE] = [capping(contract.softcap)]
     if isinstance(contract.sinks, str):
-        sinks = part_of(layer, contract.sinks, "sinks")
-        ways["weigh"] = [sinking(as_float(sinks).flatten())]
+        ways["weigh"] = [sinking(as_float(part_of(layer, contract.sinks, "sinks")).flatten())]
     if contract.bias is not None:
         ways[AFTER_ROUTE] = _own_bias(layer, x, call, contract)
+    if contract.rotate:
+        ways["rotate"] = [turning(contract.rotate)]
     for field, name in (contract.mixing or {}).items():
         stage = AFTER_SCORES if field == "scores" else AFTER_WEIGHTS
         ways[stage] = ways_of(stage, f"mixing[{field!r}]", _own_mixing(layer, field, name))
-    for stage, what, steps in _beside(layer, norms, contract):
+    of_context = _beside_context(layer, norms, contract, lambda: call(layer, x))
+    for stage, what, steps in (*_beside_keys(layer, norms, contract), *of_context):
         more = ways_of(stage, what, steps)
         ways[stage] = then(stage, ways[stage], more) if stage in ways else more
     return [dict(zip(ways, chosen)) for chosen in islice(product(*ways.values()), 32)]
@@ -106,18 +108,25 @@ def _as_it_is(t: Tensor) -> Tensor:
     return t
 
 
+def _matrix_of(part: Any) -> tuple[Any, Any]:
+    "The weight and the bias of a linear layer; a bare matrix has no bias."
+    return as_float(getattr(part, "weight", part)), as_float(getattr(part, "bias", None))
+
+
 def _own_mixing(layer: nn.Module, field: str, name: str) -> list[Step]:
     "How heads are mixed: by a layer of width h, or by a matrix, which may be used transposed."
     part = part_of(layer, name, f"mixing[{field!r}]")
-    matrix = as_float(getattr(part, "weight", part)).squeeze()
+    matrix, bias = _matrix_of(part)
+    matrix = matrix.squeeze()
     matrices = [matrix] if isinstance(part, nn.Module) else [matrix, matrix.T]
-    return mixing_heads(field, matrices, as_float(getattr(part, "bias", None)))
+    return mixing_heads(field, matrices, bias)
 
 
-def _beside(
-    layer: nn.Module, norms: Mapping[str, nn.Module], contract: Contract
-) -> Iterator[tuple[str, str, list[Step]]]:
-    "Of each other choice its stage, what declares it, and its steps."
+_Choices = Iterator[tuple[str, str, list[Step]]]  # stage, what declares it, steps
+
+
+def _beside_keys(layer: nn.Module, norms: Mapping[str, nn.Module], contract: Contract) -> _Choices:
+    "Of each other choice of queries and keys its stage, what declares it, and its steps."
     if isinstance(contract.scale, str):
         temperature = as_float(part_of(layer, contract.scale, "scale"))
         steps = warming(temperature, contract.scale)
@@ -128,11 +137,30 @@ def _beside(
         over = _over_each_head(norms["k"], contract) if "k" in norms else _as_it_is
         steps = [prefixing(k, v, norm) for norm in dict.fromkeys((_as_it_is, over))]
         yield AFTER_ROTATE, f"prefix={dict(contract.prefix)}", steps
+    if contract.shortened:
+        by = {r: part_of(layer, name, "shortened") for r, name in contract.shortened.items()}
+        both = {each: _matrix_of(part) for roles, part in by.items() for each in roles}
+        yield AFTER_ROTATE, f"shortened={dict(contract.shortened)}", [shortening(both)]
+
+
+def _beside_context(
+    layer: nn.Module,
+    norms: Mapping[str, nn.Module],
+    contract: Contract,
+    call: Callable[[], Tensor],
+) -> _Choices:
+    "The same of each choice of the context."
     if times := contract.value_scale:
         yield AFTER_MIX, f"value_scale={times}", [ending(lambda out: times * out)]
+    if name := contract.residual:
+        added = _given_once(part_of(layer, name, "residual"), call)
+        add: Step = lambda work: work._replace(out=work.out + added)
+        yield AFTER_PROJECT, f"residual={name!r}", [add]
     if name := contract.activation:
         f = getattr(nn.functional, name, None) or part_of(layer, name, "activation")
-        yield AFTER_MIX, f"activation={name!r}", [ending(f)]
+        last: Step = lambda work: work._replace(out=f(work.out))
+        stage, step = (AFTER_PROJECT, last) if contract.residual else (AFTER_MIX, ending(f))
+        yield stage, f"activation={name!r}", [step]
     if "out" in norms:
         normed = partial(_once_through, norms["out"], contract)
         yield AFTER_MIX, "norms['out']", [ending(normed, merged) for merged in (True, False)]
@@ -141,18 +169,36 @@ def _beside(
 def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> list[Way]:
     "The bias of the scores, as its declared part or function gives it."
     if not isinstance(declared := contract.bias, str):
-        return [(lambda w: w._replace(bias=w.bias + contract.bias_of(w.q, w.k)), BIAS)]
+        steps: list[Step] = [lambda w: w._replace(bias=_made(contract, w))]
+        return _in_either_order(steps, contract)
     part, n = part_of(layer, declared, "bias"), x.shape[1]
     read = part if isinstance(part, Tensor) else _given_once(part, lambda: call(layer, x))
     biases = (_per_head(each, n) for each in _read_as_bias(layer, x, call, part, read))
-    if found := [(adding(bias), BIAS) for bias in biases if bias is not None]:
-        return found
+    if steps := [adding(bias) for bias in biases if bias is not None]:
+        return _in_either_order(steps, contract)
     got = getattr(part if read is None else read, "shape", None)
     wanted = (
         "that gives (h, n, n) or (n, n, h), a table by distance (2 L - 1, h), on a grid"
         " (h, 2 a - 1, 2 b - 1) or with a buffer of indices, or slopes (h)"
     )
     raise Misused(f"bias: expected a part {wanted}; got {got}")
+
+
+def _made(contract: Contract, work: Work) -> Tensor:
+    "The bias with what a declared function adds to it."
+    made = contract.bias_of(work.q, work.k)
+    return work.bias if made is None else work.bias + made
+
+
+def _in_either_order(steps: list[Step], contract: Contract) -> list[Way]:
+    "Add a bias before a soft cap or after it, which is a choice."
+    last: list[Step] = [partial(_capped_first, add) for add in steps if contract.softcap]
+    return [(step, BIAS) for step in steps + last]
+
+
+def _capped_first(add: Step, work: Work) -> Work:
+    "Add a bias to scores that are capped."
+    return add(work)._replace(bias_last=True)
 
 
 def _read_as_bias(

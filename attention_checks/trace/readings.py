@@ -26,7 +26,7 @@ from attention_checks.catalogue.layers import (
 from attention_checks.pipeline import STAGES, Bug, Step, unchanged, work_of
 from attention_checks.search import Case
 from attention_checks.trace import Trace
-from attention_checks.trace.own_stages import with_own
+from attention_checks.trace.own_stages import AFTER_PROJECT, with_own
 from attention_checks.trace.watching import as_float
 
 
@@ -186,10 +186,14 @@ def _starts_read(
         fused = fused_orders(trace.names["qkv"][0], _told(trace))
     share = SHARES[trace.contract.group_order or "blocks"]
     split = {"split": splitting(share_k=share, share_v=share)}
+    own = {stage: way for stage, way in trace.own.items() if stage != AFTER_PROJECT}
+    own = own if trace.context is not None else dict(trace.own)
     for seen, project, ends in _ends(trace):
         for reading in _readings(trace, h):
+            if mask is not None and mask.shape[-1] != reading.k.shape[-2]:
+                continue
             last = {"merge": ORDERS[reading.order][1], "project": project}
-            stages = with_own({BEFORE_SHARE: unchanged, **split, **STAGES, **last}, trace.own)
+            stages = with_own({BEFORE_SHARE: unchanged, **split, **STAGES, **last}, own)
             scale = trace.contract.scale_of(reading.q.shape[-1])
             work = work_of(reading.q, reading.k, reading.v, mask, scale, trace.x.shape[-1])
             case = Case(work, seen, stages=stages)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice, product
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,7 +15,7 @@ from attention_checks.catalogue.layers import LAYER, rotating
 from attention_checks.catalogue.self_attention import SCALE
 from attention_checks.fitting import fitted_cap
 from attention_checks.pipeline import Bug, Step, adding, unchanged
-from attention_checks.search import Case, explain
+from attention_checks.search import explain
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import fitted_scale, more_fits, with_fill
 from attention_checks.trace.readings import Start, starts_of
@@ -45,12 +46,12 @@ def _rotations(trace: Trace, d: int, signs: tuple[int, ...]) -> Iterator[tuple[S
             yield rotating(sign * angles, halves, longer)
 
 
-def _penalties(h: int, n: int) -> Iterator[tuple[Step, list[Bug]]]:
+def _penalties(h: int, n: int, capped: bool) -> Iterator[tuple[Step, list[Bug]]]:
     "Penalties that grow with the distance (ALiBi), by the usual slopes of h heads."
     distance = torch.arange(n)[:, None] - torch.arange(n)
     for slopes in (alibi_slopes(h), 0.5 ** torch.arange(1, h + 1)):
-        for far in (distance.abs(), distance):
-            yield adding(-slopes[:, None, None] * far), []
+        for far, last in product((distance.abs(), distance), (False, True)[: 1 + capped]):
+            yield adding(-slopes[:, None, None] * far, last), []
 
 
 def _rotated_starts(
@@ -59,7 +60,8 @@ def _rotated_starts(
     "The first correct starts with every rotation or penalty, and its number."
     for start in (start for h in heads for start in _first_right(trace, h, mask, few)):
         _, h, n, d = start.case.work.q.shape
-        penalties = _penalties(h, n) if trace.memory is None and signs[0] > 0 else ()
+        capped = bool(trace.contract.softcap)
+        penalties = _penalties(h, n, capped) if trace.memory is None and signs[0] > 0 else ()
         for i, (right, bugs) in enumerate(chain(penalties, _rotations(trace, d, signs))):
             case = start.case._replace(stages={**start.case.stages, "rotate": right})
             yield i, start._replace(case=case, more=(*bugs, *start.more))
@@ -70,25 +72,33 @@ def _first_right(trace: Trace, h: int, mask: Tensor | None, few: int) -> Iterato
     return islice((start for start in starts_of(trace, h, mask) if not start.bugs), few)
 
 
-def _normed_last(case: Case) -> Iterator[Case]:
-    "The same with norms of each head after the rotation, in the place of before; none without."
+def _normed_last(start: Start) -> Iterator[Start]:
+    "The start, and the same with norms of each head after the rotation, in the place of before."
+    yield start
+    case = start.case
     norm, rotate = case.stages.get(AFTER_SPLIT), case.stages["rotate"]
     if norm is not None:
         both: Step = lambda work: norm(rotate(work))
-        yield case._replace(stages={**case.stages, AFTER_SPLIT: unchanged, "rotate": both})
+        stages = {**case.stages, AFTER_SPLIT: unchanged, "rotate": both}
+        yield start._replace(case=case._replace(stages=stages))
 
 
-def agrees_with_rotation(
+def agreeing_rotated(
     trace: Trace,
     n_heads: int | None,  # if known
     causal: bool,  # is the future hidden?
     signs: tuple[int, ...] = (1, -1),  # the directions that count: 1 as usual, -1 backwards
     window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
-) -> bool:  # True if it does
-    "Say whether a layer is attention with queries and keys rotated by positions (RoPE)."
+) -> Iterator[Start]:
+    "Give the readings that agree with queries and keys rotated by positions (RoPE)."
     starts = _rotated_starts(trace, trace.heads(n_heads), trace.past(causal, window), 4, signs)
-    cases = (case for _, start in starts for case in (start.case, *_normed_last(start.case)))
-    return any(explain([case], [], 0) is not None for case in cases)
+    both = (each for _, start in starts for each in _normed_last(start))
+    return (start for start in both if explain([start.case], [], 0) is not None)
+
+
+def agrees_with_rotation(*args: Any, **named: Any) -> bool:
+    "Say whether a layer is attention with rotated queries and keys, as in `agreeing_rotated`."
+    return next(agreeing_rotated(*args, **named), None) is not None
 
 
 def name_rotation_bug(

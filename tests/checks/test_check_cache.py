@@ -220,3 +220,89 @@ def test_a_cache_that_does_not_count_on_is_told_from_a_mask_in_the_wrong_corner(
 def test_positions_of_queries_are_counted_once(late, codes):
     torch.manual_seed(0)
     assert set(codes_of(check_cache, Late(late), 24, grows=True)) == codes
+
+
+class Keeps(nn.Module):
+    "Keys and values are kept in a list, as a function joins the old and the new ones."
+
+    def __init__(self, join, rotates=True, step_scale=8**-0.5):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(24, 72), nn.Linear(24, 24)
+        self.turn = RotaryEmbedding(8) if rotates else lambda t, at: t
+        self.join, self.step_scale = join, step_scale
+
+    def new_cache(self, b, n_max):
+        return []
+
+    def forward(self, x, cache=None):
+        n, (q, k, v) = x.shape[1], (split_heads(t, 3) for t in self.qkv(x).chunk(3, -1))
+        past = cache[0].shape[2] if cache else 0
+        q, k = (self.turn(t, torch.arange(past, past + n)) for t in (q, k))
+        scale = self.step_scale if cache else 8**-0.5
+        if cache:
+            k, v = self.join(*cache, k, v)
+        if cache is not None:
+            cache[:] = k, v
+        scores = (q @ k.mT * scale).masked_fill(~causal_mask(n, k.shape[2]), -torch.inf)
+        return self.out(merge_heads(scores.softmax(-1) @ v))
+
+
+def behind(old, new):
+    "Old vectors, and new ones."
+    return torch.cat([old, new], 2)
+
+
+JOINED = {
+    "": lambda k, v, new_k, new_v: (behind(k, new_k), behind(v, new_v)),
+    "cache.order": lambda k, v, new_k, new_v: (behind(new_k, k), behind(v, new_v)),
+    "cache.exchanged": lambda k, v, new_k, new_v: (behind(k, new_k), behind(k, new_v)),
+    "cache.unwritten": lambda k, v, new_k, new_v: (behind(k, new_k), behind(v, 0 * new_v)),
+    "cache.groups": lambda k, v, new_k, new_v: (behind(k.roll(1, 1), new_k), behind(v, new_v)),
+    "cache.stored": lambda k, v, new_k, new_v: (behind(k * 8**-0.5, new_k), behind(v, new_v)),
+    "cache.drops": lambda k, v, new_k, new_v: (
+        behind(k[:, :, -2:], new_k),
+        behind(v[:, :, -2:], new_v),
+    ),
+}
+
+
+@pytest.mark.parametrize("rotates", [False, True])
+@pytest.mark.parametrize("code", JOINED)
+def test_what_is_kept_wrongly_is_named_by_trying_it(code, rotates):
+    torch.manual_seed(0)
+    layer = Keeps(JOINED[code], rotates)
+    assert codes_of(check_cache, layer, 24, grows=True) == ([code] if code else [])
+
+
+def test_what_is_appended_twice_and_other_bugs_of_steps_are_named():
+    torch.manual_seed(0)
+    twice = Keeps(
+        lambda k, v, *new: [
+            behind(*pair)
+            for pair in ((k, new[0].repeat(1, 1, 2, 1)), (v, new[1].repeat(1, 1, 2, 1)))
+        ],
+        False,
+    )
+    assert codes_of(check_cache, twice, 24, grows=True) == ["cache.twice"]
+    layer = Keeps(JOINED[""], step_scale=1.0)
+    assert set(codes_of(check_cache, layer, 24, grows=True)) == {"cache.step", "scale.missing"}
+
+
+def test_a_step_that_is_a_function_is_tried_by_the_layer_that_it_calls():
+    torch.manual_seed(0)
+    layer = Keeps(JOINED["cache.order"])
+    step, new = lambda x, cache: layer(x, cache=cache), layer.new_cache
+    assert codes_of(check_cache, step, 24, new, full=layer, grows=True) == ["cache.order"]
+
+
+def test_positions_that_are_added_before_the_projections_are_named():
+    "They begin anew with each token."
+
+    class Learned(Keeps):
+        def forward(self, x, cache=None):
+            return super().forward(x + self.places[: x.shape[1]], cache)
+
+    torch.manual_seed(0)
+    layer = Learned(JOINED[""], rotates=False)
+    layer.places = nn.Parameter(torch.randn(9, 24))
+    assert codes_of(check_cache, layer, 24, grows=True) == ["cache.positions"]

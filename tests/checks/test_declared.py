@@ -222,6 +222,36 @@ def test_a_soft_cap_of_a_function(code, cap):
     assert code in failed.value.report.codes, failed.value
 
 
+def added(h, n_q, n_k):
+    "A bias for each query and key."
+    return 2 * torch.randn(h, n_q, n_k, generator=torch.Generator().manual_seed(3))
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("sign, codes", [(1, []), (0, ["bias.ignored"])])
+def test_a_bias_may_be_added_before_a_soft_cap_or_after_it(last, sign, codes):
+    "Either order is a choice of a function; the bias must be added."
+
+    def fn(q, k, v):
+        more, cap = sign * added(*q.shape[1:3], k.shape[2]), lambda s: 2 * torch.tanh(s / 2)
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        return (cap(scores) + more if last else cap(scores + more)).softmax(-1) @ v
+
+    assert report_of(check_attention, fn, softcap=2.0, bias=added).codes == codes
+
+
+@pytest.mark.parametrize("sign, code", [(1, ""), (-1, "bias.subtracted"), (0, "bias.ignored")])
+def test_a_bias_of_a_layer_may_follow_its_soft_cap(sign, code):
+    def score(self, q, k):
+        self.more = sign * self.p9[:, : q.shape[-2], : k.shape[-2]]
+        return 0.7 * q @ k.mT
+
+    capped_first = lambda self, scores: 2 * torch.tanh(scores / 2) + self.more
+    layer = layer_with(score=score, cap=capped_first)
+    codes = report_of(check_self_attention, layer, D, **DESIGN).codes
+    assert codes[:1] == ([code] if code else []), codes
+
+
 @pytest.mark.parametrize("found", [0, 50, 36])
 def test_a_large_soft_cap_is_tried_on_large_scores(found):
     """Without large scores, caps of 30 and 36 give the same numbers to four digits."""
@@ -461,6 +491,16 @@ def test_nothing_is_sound_by_skipping():
     "Where the first property is skipped, none follows."
     report = report_of(check_attention, lambda q, k, v: None, skip=["code.returns_nothing"])
     assert report.verdict == "not compared" and "nothing was tried after" in report.missing
+
+
+def test_a_skipped_projection_that_is_unused_does_not_make_wrong_numbers_sound():
+    class Unused(Beside):
+        def forward(self, x):
+            q, k = (split_heads(f(x), H) for f in (self.q_proj, self.k_proj))
+            return self.out_proj(plain(3 * q, k, k))
+
+    report = report_of(check_self_attention, Unused(None, None), D, skip=["project.unused"])
+    assert report.verdict != "sound", report
 
 
 def test_a_bias_of_queries_and_keys_is_added():

@@ -417,6 +417,27 @@ def drops(way, **more):
             "dropout.biased",
         ),
         (
+            "a ReLU after it",
+            lambda: Head(lambda m, x: m.d(m.attend(x)).relu(), d=nn.Dropout(0.2)),
+            "not tried",
+        ),
+        (
+            "a ReLU after fused attention that drops",
+            lambda: Head(
+                lambda m, x: F.scaled_dot_product_attention(
+                    *(p(x) for p in (m.to_q, m.to_k, m.to_v)), None, 0.3 * m.training
+                ).relu()
+            ),
+            "not tried",
+        ),
+        (
+            "twice, of weights and of outputs",
+            lambda: Head(
+                lambda m, x: m.d(m.d(m.scores(x).softmax(-1)) @ m.to_v(x)), d=nn.Dropout(0.2)
+            ),
+            "holds",
+        ),
+        (
             "eight sequences",
             lambda: Head(
                 lambda m, x: m.d(m.attend(x)) if len(x) <= 8 else 1 / 0, d=nn.Dropout(0.2)

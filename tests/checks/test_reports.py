@@ -95,6 +95,39 @@ def test_a_choice_is_told_with_what_declares_it_and_may_be_skipped():
     assert found(nan, Broken("z", known("grad.none"))).choices == []
 
 
+FUTURE, ALONE = known("mask.narrow"), known("batch.mixes")
+WRONG = Broken("x", known("values.unknown"))
+TWICE = known("softmax.twice")
+
+
+@pytest.mark.parametrize(
+    "errors, recognised, codes",
+    [
+        ([WRONG, Broken("y", ALONE)], TWICE, ["batch.mixes"]),
+        ([Broken("x", [TWICE, FUTURE])], None, ["mask.narrow"]),
+        ([Broken("x", TWICE), UNKNOWN], None, ["x.unknown"]),
+        ([Broken("x", TWICE, last=True), Broken("y", ALONE)], None, ["batch.mixes"]),
+        ([WRONG], TWICE, []),
+        (
+            [WRONG, Broken("y", ALONE)],
+            [TWICE, FUTURE],
+            ["mask.narrow"],
+        ),
+    ],
+)
+def test_a_skipped_code_hides_that_finding_alone(errors, recognised, codes):
+    "What else shows keeps its name, is still tried, and makes the verdict a bug."
+    skipped = found(*errors, recognise=lambda: recognised, skip=["softmax.twice"])
+    assert skipped.codes == codes and skipped.verdict == ("bug" if codes else "sound")
+
+
+@pytest.mark.parametrize("explains, verdict", [(True, "sound"), (False, "not compared")])
+def test_what_is_skipped_compares_only_if_it_explains_the_numbers(explains, verdict):
+    wrong = Property("it agrees", raising(Broken("x", TWICE, explains=explains)), "the definition")
+    report = report_of(examine, "check", [("it runs", holds), wrong], skip=["softmax.twice"])
+    assert report.verdict == verdict
+
+
 def test_what_was_not_compared_is_no_verdict_of_soundness():
     compared = [("it runs", holds), Property("it agrees", holds, "the definition")]
     alone = [("it runs", holds), Property("it agrees", raising(NotChecked("?")), "the definition")]

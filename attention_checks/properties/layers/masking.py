@@ -232,7 +232,7 @@ def _must_reach_all(layer: Layer, n: int, allowed: Tensor, reach: Tensor) -> Non
         for size, window in product((1.0, 0.1), windows):  # less is rounded for small numbers
             trace = trace_of(layer, size * layer.draw(2, n))
             bugs = compare_with_own_weights(trace, layer.n_heads, layer.causal, window, most=0)
-            if bugs == ():
+            if bugs == () and not (unseen and trace.fewer):  # keys that were left out weigh nothing
                 return
         shown = f"{n} tokens: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
         raise Broken(shown, unseen or known("length.long", few=layer.n, many=n))

@@ -36,7 +36,7 @@ def _own_weights(layer: Layer) -> str | None:
         raise layer.diagnosis.why
     bugs = layer.diagnosis.bugs
     if bugs == ():
-        return "; ".join(layer.diagnosis.remarks) or None
+        return "; ".join(filter(None, (*layer.diagnosis.remarks, trace.fewer))) or None
     if trace.context is None and _agrees_without_x(layer, trace):
         return _with_residual(layer, trace.out, trace.out - trace.x)
     raise _mismatch(layer, trace, _beside_scale(layer, trace, bugs or ()))
@@ -130,7 +130,7 @@ def _all_used(layer: Layer, trace: Trace) -> None:
         _must_not_be_linear(layer)
         raise NotChecked(
             "its projections were not recognised, neither by their names nor by what they do:"
-            " declare roles={'q': …, 'k': …, 'v': …, 'out': …}"
+            " declare roles={'q': …, 'k': …, 'v': …, 'out': …}, or projects=False if it has none"
         )
     names = {role: trace.names.get(role, []) for role in ("q", "k", "v", "out")}
     qkv = [name for role in "qkv" for name in names[role]]
@@ -140,7 +140,7 @@ def _all_used(layer: Layer, trace: Trace) -> None:
     if len(names["out"]) == 1 and trace.calls[names["out"][0]] > 1:
         name = names["out"][0]
         shown = f"in one call {name} is called {trace.calls[name]} times"
-        raise Broken(shown, known("project.twice", name=name))
+        raise Broken(shown, known("project.twice", name=name), explains=False)
 
 
 def _raise_unused(layer: Layer, trace: Trace, name: str, twice: list[str]) -> None:
@@ -151,18 +151,21 @@ def _raise_unused(layer: Layer, trace: Trace, name: str, twice: list[str]) -> No
     if twice:
         shown += f", and {twice[0]} is called {trace.calls[twice[0]]} times"
         instead = f": {twice[0]} is used in its place"
-    raise Broken(shown, known("project.unused", name=name, detached=detached, instead=instead))
+    bug = known("project.unused", name=name, detached=detached, instead=instead)
+    raise Broken(shown, bug, explains=False)
 
 
 def _must_not_be_linear(layer: Layer) -> None:
     "A softmax of scores is no linear function of the hidden states; a linear layer has none."
     x, y = layer.draw(), layer.draw(seed=1)
     if nearly(layer(x + y) + layer(0 * x), layer(x) + layer(y)):
-        raise Broken("f(x + y) + f(0) = f(x) + f(y)", known("values.linear"))
+        raise Broken("f(x + y) + f(0) = f(x) + f(y)", known("values.linear"), explains=False)
 
 
 def _more_than_projections(layer: Layer, trace: Trace) -> str:
     "Why its numbers need not be those of plain attention; empty if they must be."
+    if trace.fewer:
+        return trace.fewer
     if not all(_tells_positions(layer, name) for name in trace.unrecognised):
         return _also_has(trace)
     q, v = trace.width("q"), trace.width("v")
@@ -172,12 +175,13 @@ def _more_than_projections(layer: Layer, trace: Trace) -> str:
         return "queries or values are twice as wide as the context: is there a gate in them?"
     known_roles = ({"q", "k", "v"}, {"q", "kv"}, {"qkv"})
     complete = any(roles <= trace.projections.keys() for roles in known_roles)
-    told = layer.observed.free or trace.rotations or layer.contract.bias  # what order means to it
+    said = layer.contract.bias or layer.contract.rotate or layer.contract.shortened
+    told = layer.observed.free or trace.rotations or said  # what order means to it
     if complete and (told or not _gives_its_value(layer)):
         return ""
     if trace.unrecognised:
         return _also_has(trace)
-    declare = "scale=…, softcap=…, bias=… or norms=…"
+    declare = "scale=…, softcap=…, bias=…, rotate=… or norms=…"
     return (
         f"its numbers depend on order, or on more than q, k and v: declare {declare} if it has it"
     )
@@ -188,7 +192,7 @@ def _also_has(trace: Trace) -> str:
     names = [n for n in trace.unrecognised if n.rpartition(".")[0] not in trace.unrecognised]
     return (
         f"it also has {', '.join(names[:3])}: declare what it is, with norms=…, scale=…, sinks=…,"
-        " gate=…, bias=…, mixing=…, prefix=… or activation=…"
+        " gate=…, bias=…, mixing=…, prefix=…, shortened=…, residual=… or activation=…"
     )
 
 

@@ -8,16 +8,15 @@ from typing import Any
 import torch
 import torch.nn as nn
 from torch import Tensor
-from torch.utils._pytree import tree_flatten, tree_unflatten
+from torch.overrides import TorchFunctionMode
 
 from attention_checks.catalogue import known
 from attention_checks.conventions import INDEXER, is_dropout, role_of
-from attention_checks.examine import Broken, NotChecked, attempt
+from attention_checks.examine import Broken, NotChecked
 from attention_checks.numbers import first_difference, nearly, reenters
 from attention_checks.properties import Relation
 from attention_checks.properties.gradients import gradients_of_mixture
 from attention_checks.properties.layers.running import must_be_vectors
-from attention_checks.subjects.calling import first_tensor
 from attention_checks.subjects.copies import in_training, plain_attributes, tensors_in
 from attention_checks.subjects.layer import Layer, no_module, normalises_batch, unregistered
 
@@ -47,52 +46,57 @@ def _must_not_set_dropout(layer: Layer) -> None:
                 raise Broken(f"{name} = {p}: training runs are equal", known("dropout.never"))
 
 
-_Call = tuple[nn.Module, list[Any], Any]  # a part, all that it was given, and the form of that
+_DROPS = {"scaled_dot_product_attention": 4, "multi_head_attention_forward": 10}  # which argument
 
 
-def _calls_in_training(layer: Layer, seed: int) -> list[_Call]:
-    "What the parts are called with in training."
-    calls: list[_Call] = []
+class _Changes(TorchFunctionMode):
+    "Multiply what one dropout of a call gives by 1 plus or minus a number, by chance."
 
-    def note(m: nn.Module, *given: Any) -> None:
-        leaves, form = tree_flatten(given)
-        calls.append((m, [t.clone() if isinstance(t, Tensor) else t for t in leaves], form))
+    def __init__(self, which: int = -1, by: float = 0.0):
+        super().__init__()
+        self.which, self.by, self.seen, self.softmax_later = which, by, 0, False
 
-    with ExitStack() as hooks:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        "Call a function of PyTorch."
+        name, out = getattr(func, "__name__", ""), func(*args, **(kwargs or {}))
+        i = _DROPS.get(name, len(args))
+        drops = "dropout" in name or (kwargs or {}).get("dropout_p", 0) or any(args[i : i + 1])
+        self.softmax_later |= self.seen > self.which and (name in _DROPS or "softmax" in name)
+        return self.changed(out) if drops else out
+
+    def changed(self, out: Any, *_: Any) -> Any:
+        "Change it, if it is the one."
+        self.seen += 1
+        if isinstance(out, tuple):
+            return (self._times(out[0]), *out[1:])
+        return self._times(out)
+
+    def _times(self, t: Tensor) -> Tensor:
+        "Multiply numbers, always by the same chance."
+        chance = torch.rand(t.shape, generator=torch.Generator().manual_seed(1)) - 0.5
+        return t * (1 + self.by * chance.sign().to(t)) if self.seen == self.which + 1 else t
+
+
+def _changed(layer: Layer, which: int = -1, by: float = 0.0) -> tuple[Tensor, _Changes]:
+    "The output in training with one dropout changed, and what was seen."
+    with _Changes(which, by) as changes, ExitStack() as hooks:
         for m in layer.parts[1:]:
-            hooks.callback(m.register_forward_pre_hook(note, with_kwargs=True).remove)
-        layer.in_mode(layer.draw(), True, False, seed)
-    return calls
+            own = is_dropout(type(m).__name__) and not isinstance(m, nn.modules.dropout._DropoutNd)
+            hook = lambda _, __, out: changes.changed(out)
+            hooks.callback(m.register_forward_hook(hook).remove if own else int)
+        return layer.in_mode(layer.draw(), True, False), changes
 
 
 def _must_be_linear(layer: Layer) -> None:
-    "Raise NotChecked if a part that chance reaches need not keep the mean of its input."
+    "Raise NotChecked if what follows a dropout, but of scores, is not linear in what it gives."
     if normalises_batch(layer):
         raise NotChecked("it has batch normalisation, which differs in training")
-    pair = zip(*(_calls_in_training(layer, seed) for seed in (0, 1)))
-    for (part, first, form), (_, second, _) in pair:
-        reached = [
-            isinstance(a, Tensor) and a.is_floating_point() and not nearly(a, b, equal_nan=True)
-            for a, b in zip(first, second)
-        ]
-        scores = isinstance(part, nn.Softmax)  # before it nothing should be dropped
-        both = list(zip(first, second, reached))
-        if any(reached) and not scores and not attempt(lambda: _is_linear(part, both, form)):
-            name = type(part).__name__
-            raise NotChecked(f"{name} comes after dropout and is not linear: no mean is kept")
-
-
-def _is_linear(part: nn.Module, both: list[tuple[Any, Any, bool]], form: Any) -> bool:
-    "Whether a part is linear, but for what it adds, in what it is given otherwise by chance."
-
-    def out(i: int, j: int) -> Tensor:
-        given = [i * a + j * b if by_chance else a for a, b, by_chance in both]
-        args, named = tree_unflatten(given, form)
-        result: Tensor = first_tensor(part(*args, **named))[0]
-        return result
-
-    with torch.no_grad():
-        return nearly(out(1, 1) + out(0, 0), out(1, 0) + out(0, 1), 1e-3)
+    as_it_is, changes = _changed(layer)
+    for which in range(changes.seen):
+        # beyond 1, so that signs change: a ReLU of other sizes alone is linear
+        (more, seen), (less, _) = (_changed(layer, which, by) for by in (3.0, -3.0))
+        if not seen.softmax_later and not nearly(more + less, 2 * as_it_is, 1e-3, True):
+            raise NotChecked("what follows dropout is not linear: no mean is kept")
 
 
 def _must_keep_mean(layer: Layer) -> None:

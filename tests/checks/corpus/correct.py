@@ -1490,6 +1490,107 @@ class CappedScores(nn.Module):
         return self.o_proj((s.softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 
+class ByHand(nn.Module):
+    "Queries from every word; each class below makes keys and values in its own way."
+    def __init__(self, d_model=24, n_heads=3):
+        super().__init__()
+        self.n_heads = n_heads
+        self.q_proj, self.k_proj, self.v_proj, self.o_proj = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def heads(self, x):
+        return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
+
+    def attend(self, q, k, v):
+        q, k, v = self.heads(q), self.heads(k), self.heads(v)
+        return ((q @ k.mT * q.shape[-1] ** -0.5).softmax(-1) @ v).transpose(1, 2).flatten(2)
+
+
+@right("self_attention", build=lambda c: c(), d_model=24, lengths=[16, 36], positions=True)
+class PoolsKeys(ByHand):
+    "Four patches of a picture make one key (PVT)."
+    def __init__(self):
+        super().__init__()
+        self.sr, self.norm = nn.Conv2d(24, 24, 2, 2), nn.LayerNorm(24)
+
+    def forward(self, x):
+        b, n, d = x.shape
+        side = int(n ** 0.5)
+        fewer = self.norm(self.sr(x.mT.reshape(b, d, side, side)).flatten(2).mT)
+        return self.o_proj(self.attend(self.q_proj(x), self.k_proj(fewer), self.v_proj(fewer)))
+
+
+@right("self_attention", "JoinsKeys, declared", build=lambda c: c(), d_model=24, lengths=12, positions=True, shortened={"k": "proj_k", "v": "proj_v"})
+@right("self_attention", build=lambda c: c(), d_model=24, lengths=12, positions=True)
+class JoinsKeys(ByHand):
+    "Four keys are sums of all twelve (Linformer)."
+    def __init__(self):
+        super().__init__()
+        self.proj_k, self.proj_v = (nn.Parameter(torch.randn(12, 4) / 4) for _ in range(2))
+
+    def forward(self, x):
+        k, v = self.proj_k.T @ self.k_proj(x), self.proj_v.T @ self.v_proj(x)
+        return self.o_proj(self.attend(self.q_proj(x), k, v))
+
+
+@right("self_attention", "AsItIs, declared", build=lambda c: c(), d_model=24, n_heads=3, projects=False)
+@right("self_attention", build=lambda c: c(), d_model=24, n_heads=3)
+class AsItIs(nn.Module):
+    "What goes in is query, key and value."
+    heads, attend = ByHand.heads, ByHand.attend
+
+    def __init__(self):
+        super().__init__()
+        self.n_heads = 3
+
+    def forward(self, x):
+        return self.attend(x, x, x)
+
+
+def _by_its_own_angles(x, places):
+    a, b = x.chunk(2, -1)
+    angles = places[:, None] * torch.linspace(0.1, 1.3, a.shape[-1]) ** 2
+    return torch.cat([a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()], -1)
+
+
+@right("self_attention", build=lambda c: c(), d_model=24, rotate=_by_its_own_angles)
+class TurnsItsWay(ByHand):
+    "Angles that are no powers of a base."
+    def heads(self, x, turned=False):
+        heads = super().heads(x)
+        return _by_its_own_angles(heads, torch.arange(x.shape[1])) if turned else heads
+
+    def forward(self, x):
+        q, k, v = self.heads(self.q_proj(x), True), self.heads(self.k_proj(x), True), self.heads(self.v_proj(x))
+        return self.o_proj(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+
+
+@right("self_attention", build=lambda c: c(), d_model=24)
+@right("self_attention", "AddsInside, declared", build=lambda c: c(), d_model=24, residual="W_res", activation="relu")
+class AddsInside(ByHand):
+    "What comes out has another projection added, and goes through a ReLU (AutoInt)."
+    def __init__(self):
+        super().__init__()
+        self.W_res, self.o_proj = nn.Linear(24, 24, bias=False), None
+
+    def forward(self, x):
+        return F.relu(self.attend(self.q_proj(x), self.k_proj(x), self.v_proj(x)) + self.W_res(x))
+
+
+@right("self_attention", build=lambda c: c(24, 3), d_model=24, causal=True, positions=True, softcap=2.0, bias="table")
+class CapsBeforeBias(CappedScores):
+    "What is learned of each distance is added to scores that are already small."
+    def __init__(self, d_model, n_heads):
+        super().__init__(d_model, n_heads, 2.0)
+        self.table = nn.Parameter(torch.randn(n_heads, 64, 64))
+
+    def forward(self, x):
+        n = x.shape[1]
+        q, k, v = (p(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
+        s = self.softcap * torch.tanh(q @ k.mT * q.shape[-1] ** -0.5 / self.softcap) + self.table[:, :n, :n]
+        s = s.masked_fill(_causal_blocked(n), float("-inf"))
+        return self.o_proj((s.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
 @right("self_attention", build=lambda c: c(24, 3), d_model=24, positions=True)
 @right("self_attention", "RelativeBias, declared", build=lambda c: c(24, 3), d_model=24, positions=True, scale=1.0,
        bias="relative_attention_bias", strict=True)

@@ -506,6 +506,17 @@ bug("CappedGroups", "not multiplied by the cap", (CAP, "torch.tanh(scores / self
 bug("CappedGroups", "not divided by the cap", (CAP, "self.softcap * torch.tanh(scores)"), "cap.not_divided", build=lambda c: c(24, 4, 2, 3.0))
 bug("CappedGroups", "cut off at the cap", (CAP, "scores.clamp(-self.softcap, self.softcap)"), "cap.cut")
 misuse("CappedGroups", "another cap is declared", "scores.capped", build=lambda c: c(24, 4, 2, 50.0), args=with_args("CappedGroups", softcap=30.0))
+UNSCALED_PARTS = ("self.attend(", "self.attend(self.n_heads ** -0.5 * 24 ** 0.5 * ")
+bug("PoolsKeys", "no scale", UNSCALED_PARTS, "scale.missing")
+bug("PoolsKeys", "keys are used as values", ("self.v_proj(fewer)", "self.k_proj(fewer) + 0 * self.v_proj(fewer)"), "route.keys_as_values")
+bug("JoinsKeys, declared", "no scale", UNSCALED_PARTS, "scale.missing")
+bug("JoinsKeys, declared", "keys and values are exchanged", ("self.attend(self.q_proj(x), k, v)", "self.attend(self.q_proj(x), v, k)"), "layer.unknown")
+bug("AsItIs", "no scale", UNSCALED_PARTS, "scale.missing")
+bug("TurnsItsWay", "keys are not turned", ("self.heads(self.k_proj(x), True)", "self.heads(self.k_proj(x))"), "rotation.queries_only")
+bug("TurnsItsWay", "queries are not turned", ("self.heads(self.q_proj(x), True)", "self.heads(self.q_proj(x))"), "rotation.keys_only")
+bug("TurnsItsWay", "values are turned, too", ("self.heads(self.v_proj(x))", "self.heads(self.v_proj(x), True)"), "rotation.values")
+bug("AddsInside, declared", "no scale", UNSCALED_PARTS, "scale.missing")
+bug("CapsBeforeBias", "the bias is subtracted", ("+ self.table", "- self.table"), "bias.subtracted")
 misuse("CappedGroups", "a small one is declared", "scores.capped", args=with_args("CappedGroups", softcap=2.0))
 SINK, SINKS = "torch.cat([scores, sinks], dim=-1).softmax(-1)[..., :-1]", "self.sinks.view(1, -1, 1, 1)"
 bug("SunkGroups", "groups repeated in the wrong order", (SHARE, TURNS), "split.groups")
@@ -756,7 +767,7 @@ bug("RawScoresToo", "1 is added where forbidden", ('masked_fill(_causal_blocked(
     "mask.added_forbidden")
 bug("GptBlock", "divides by √n, with five heads", ("k.shape[-1] **", "k.shape[-2] **"), "scale.keys_root",
     build=lambda c: c(30, 5), args=with_args("GptBlock", d_model=30))
-bug("MultiHead, dropout", "a ReLU behind the output", ("return self.out_proj(context)", "return F.relu(self.out_proj(self.dropout(context)))"), "dropout.biased")
+bug("MultiHead, dropout", "a ReLU behind the output", ("return self.out_proj(context)", "return F.relu(self.out_proj(self.dropout(context)))"), "project.more")
 bug("LlamaLike", "keys are split by view", ("out = F.scaled", "xk = rotate(self.wk(x).view(b, -1, n, self.head_dim))\n        out = F.scaled"), "split.viewed_k")
 
 
@@ -893,6 +904,14 @@ bug(W, "keys are kept unturned", [("q, k = _turned(q, places), _turned(k, places
     ("k, v = cache.append(k, v)", "new, (k, v) = k, cache.append(raw, v)\n            k = torch.cat([k[:, :, :-n], new], dim=2)")], "cache.positions")
 bug(GR, "turned keys are kept, and turned again", ("        q, k = _turned", "        if cache is not None:\n            cache.update(k=_turned(k, places))\n        q, k = _turned"),
     "cache.positions")
+bug(W, "queries stand at place 0 with a cache", ("q, k = _turned(q, places), _turned(k, places)",
+    "q, k = _turned(q, places * (cache is None)), _turned(k, places)"), "cache.query_positions")
+bug(W, "the new word reads the old ones only", (ALLOWED, ALLOWED + " - ((places[..., None] > 0) * (0 if cache is None else 1))"), "cache.late")
+bug(W, "values in the keys' memory", ("self.k[row, :, start:start + n] = k[row]", "self.k[row, :, start:start + n] = v[row]"), "cache.exchanged")
+bug(W, "values are never written", ("self.v[row, :, start:start + n] = v[row]", "pass"), "cache.unwritten")
+bug(W, "keys are written to the first place, values to theirs", ("self.k[row, :, start:start + n]", "self.k[row, :, :n]"), "cache.unwritten")
+bug(W, "heads are kept in another order", ("self.k[row, :, start:start + n] = k[row]", "self.k[row, :, start:start + n] = k[row].roll(1, 0)"), "cache.groups")
+bug(W, "unscaled with a cache", ("allowed[:, None])", "allowed[:, None], scale=1.0 if cache else None)"), "cache.step+scale.missing")
 bug(W, "all rows read the first one's keys", (READ, "return self.k[:1, :, :longest].expand_as(self.k[:, :, :longest]), self.v[:, :, :longest]"), "cache.mixes_sequences")
 bug(W, "rows read their neighbour's words", (READ, "return self.k[:, :, :longest].roll(1, 0), self.v[:, :, :longest].roll(1, 0)"), "cache.mixes_sequences")
 bug(W, "no mask", (ALLOWED, "allowed = torch.ones(b, n, k.shape[2], dtype=torch.bool)"), "cache.full_future")
