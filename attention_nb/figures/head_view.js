@@ -129,7 +129,8 @@ function draw(stage) {
       style: "min-height: 0; min-width: 0; padding: 0; border-radius: 0; "
         + "border: 1px solid var(--faint); box-shadow: none; display: block; width: 100%" },
     canvas, ...(namesFit() ? [el("span", { "aria-hidden": true, style: "display: block; "
-      + "height: 15px; font-size: 12px; line-height: 14px" }, doing(l, h))] : []));
+      + "height: 15px; font-size: 12px; line-height: 14px; overflow: clip; "
+      + "text-overflow: ellipsis" }, doing(l, h))] : []));
     const show = () => paint(canvas, small(l, h));
     show();
     return { l, h, node, show };

@@ -137,7 +137,7 @@ function draw(stage) {
   const bars = forms.map((name, i) => {
     const y = 28 + below * i;
     const label = text(0, y + 4, name);
-    const value = text(76, y + 4, "");
+    const value = text(84, y + 4, "");
     const bar = svg("rect", { y: y + 12, height: thick, fill: "var(--neutral)",
       class: "moves" });
     sums.append(label, value, bar);

@@ -127,10 +127,10 @@ function draw(stage) {
     input: (i) => { at = i; show(); },
   });
   const divide = toggle("divide by √d", false, (on) => { scaled = on; show(); });
-  const another = button("Another query", () => {
+  const another = set(button("Another query", () => {
     query = (query + 1) % scores[0].length;
     show();
-  });
+  }), { style: "flex: none" });
   const heading = "display: flex; justify-content: space-between; align-items: center; gap: 8px; "
     + "height: 30px; margin-bottom: 2px";
   const beside = "align-items: flex-start; gap: 0.5rem 1.6rem; margin: 0";
@@ -143,7 +143,7 @@ function draw(stage) {
         picture),
       el("div", { style: "flex: 1 1 240px; max-width: 330px" },
         el("div", { style: heading },
-          title(`weights of one query, ${bars.length} keys`, "w"), another),
+          title(`weights of ${bars.length} keys`, "w"), another),
         columns, gauge)),
     said,
   );

@@ -64,7 +64,8 @@ function draw(stage) {
   const marked = (mark, words) => el("span", { style: "display: inline-flex; gap: 5px; "
     + "align-items: center" }, el("span", { style: `width: 16px; ${mark}` }), words);
   const atOne = marked(`border-top: ${dashes}`, "at temperature 1");
-  const ofDrawn = el("span", { style: `${right}; color: var(--soft)` }, "drawn");
+  const ofDrawn = el("span", { style: `${right}; color: var(--soft)` },
+    el("span", { style: "border-bottom: 4px solid var(--rose)" }, "drawn"));
   const heading = el("div", { style: `${columns}; ${text}; height: ${head}px` },
     el("span", { style: `${right}; color: var(--soft)` }, "token"),
     el("span", { style: "display: flex; gap: 0.7rem; color: var(--soft); overflow: clip" },
