@@ -67,7 +67,8 @@ def tried(request, tmp_path_factory) -> tuple[Path, str]:
     the folder with what their cells showed, and what it said.
     """
     folder = tmp_path_factory.mktemp("tried")
-    asked = [item for item in request.session.items if "notebook" in item.fixturenames]
+    own = [item for item in request.session.items if item.path == request.path]
+    asked = [item for item in own if "notebook" in item.fixturenames]
     paths = {item.callspec.params["notebook"] for item in asked if not is_passed_over(item)}
     names = "|".join(sorted({path.stem for path in paths if not outputs.passed_over(path)}))
     env = os.environ | outputs.KERNEL_ENV | SET

@@ -334,12 +334,11 @@ function draw(stage) {
   const fixed = `${slim}; width: 64px; padding-inline: 0; white-space: nowrap`;
   acts.forEach((one, i) => set(one, { style: i < 2 ? slim : fixed }));
   const pressed = el("div", { class: "row", style: "gap: 4px; margin: 12px 0 0" }, ...acts);
-  const beside = `display: grid; gap: 12px 20px; align-items: start${
-    phone ? "" : "; grid-template-columns: auto minmax(0, 1fr)"}`;
+  const beside = "gap: 12px 20px; align-items: flex-start; margin: 0";
   set(said, { style: `min-height: ${phone ? 4.2 : 2.8}em; margin-top: 12px` });
   view.append(
-    el("div", { style: beside }, el("div", {}, root, pressed),
-      el("div", { style: "min-width: 0" }, list, tally)),
+    el("div", { class: "beside", style: beside }, el("div", {}, root, pressed),
+      el("div", { style: "flex: 1 1 300px; min-width: 0" }, list, tally)),
     said,
   );
   show();
