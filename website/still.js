@@ -68,7 +68,8 @@ class Element {
 // ---- Writing out ----
 const named = [...text("drawing.css").matchAll(/--([\w-]+): (?:var\(--sym-\w, )?(#\w{6})/g)];
 const hues = {
-  faint: "#c8c8c8", soft: "#767676", paper: "none", accent: "#1f6fb5",
+  faint: "#c8c8c8", soft: "#767676", paper: "none", accent: "#1f6fb5", control: "#3c3c3c",
+  rest: "#ebebeb", edge: "#8b8b8b",
   ...Object.fromEntries(named.reverse().map(([, key, hue]) => [key, hue])),
 };
 const mixed = (colour, share) => {
