@@ -102,7 +102,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     along(slope, hues.memory),
     along(`M${x(ridge)} ${y(peak)}H${end}`, hues.compute),
     label((left + wide - 12) / 2, high + 37, "operations per byte"),
-    label(0, 12, "billion operations", "start"), label(0, 30, "per second", "start"),
+    label(0, 12, beside ? "billion operations" : "billion ops", "start"), label(0, 30, "per second", "start"),
     ...[1, 10, 100].flatMap((billions) => [
       svg("path", { d: `M${left} ${y(1e9 * billions)}h-4`, stroke: "var(--soft)" }),
       label(left - 6, y(1e9 * billions) + 5, billions, "end")]),
@@ -126,8 +126,8 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     const intensity = cost.operations / cost.moved;
     const [at, up, anchor] = queries > 1 ? [x(intensity) - 8, sky - 14, "end"]
       : [x(intensity) + 15, y(cost.operations / least(cost)) + 23, "start"];
-    return label(at, up, `${grouped(intensity, { maximumSignificantDigits: 2 })} operations per byte`,
-      anchor, "fill: var(--soft)");
+    const size = grouped(intensity, { maximumSignificantDigits: 2 });
+    return label(at, up, `${size} operations per byte`, anchor, "fill: var(--soft)");
   }
   const notes = [measured(example.n), measured(1)];
   chart.append(...notes);
@@ -313,8 +313,8 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   });
   const slim = beside ? {} : { style: "padding-inline: 0.4rem" };  // all three in one line
   for (const one of picker.querySelectorAll("label")) set(one, slim);
-  const panel = el("div", { style: `flex: none; width: ${side}px; max-width: 100%; min-height: ${beside ? 300 : 246}px; `
-    + "font-variant-numeric: tabular-nums" }, legend, two, table, sliders);
+  const panel = el("div", { style: `flex: none; width: ${side}px; max-width: 100%; `
+    + `min-height: ${beside ? 300 : 246}px; font-variant-numeric: tabular-nums` }, legend, two, table, sliders);
   set(said, { style: `min-height: ${beside ? 1.4 : 2.8}em` });
   view.append(
     el("div", { class: "row", style: "margin-top: 0" }, picker),

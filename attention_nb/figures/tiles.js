@@ -1,5 +1,6 @@
-// Attention in tiles: only the framed one is in fast memory, and for each of its queries a maximum m,
-// a sum l and an accumulator acc. Beside the matrix stands what is written: the context of each query.
+// Attention in tiles: only the framed one is in fast memory, and for each of its queries a maximum
+// m, a sum l and an accumulator acc. Beside the matrix stands what is written: the context of each
+// query.
 function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed, said, say,
   choices, toggle, slider, player, motion, legendOf, wash, expose }) {
   const { tokens, scores, values, sizes } = data;
