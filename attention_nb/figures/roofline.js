@@ -102,7 +102,8 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     along(slope, hues.memory),
     along(`M${x(ridge)} ${y(peak)}H${end}`, hues.compute),
     label((left + wide - 12) / 2, high + 37, "operations per byte"),
-    label(0, 12, beside ? "billion operations" : "billion ops", "start"), label(0, 30, "per second", "start"),
+    label(0, 12, beside ? "billion operations" : "billion ops", "start"),
+    label(0, 30, "per second", "start"),
     ...[1, 10, 100].flatMap((billions) => [
       svg("path", { d: `M${left} ${y(1e9 * billions)}h-4`, stroke: "var(--soft)" }),
       label(left - 6, y(1e9 * billions) + 5, billions, "end")]),
@@ -241,7 +242,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   function showLayer(now) {
     const longest = Math.max(...now.filter(Boolean).map((cost) => cost.seconds));
     const [per, unit] = clock(longest);
-    const scale = [longest, side - 260];
+    const scale = [longest, side - 266];
     list.forEach(({ name, intensity, bars, cell }, i) => {
       name.textContent = ways[i].name();
       intensity.textContent = now[i] ? size(now[i].intensity) : "–";
