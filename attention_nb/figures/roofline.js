@@ -315,7 +315,8 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   const slim = beside ? {} : { style: "padding-inline: 0.4rem" };  // all three in one line
   for (const one of picker.querySelectorAll("label")) set(one, slim);
   const panel = el("div", { style: `flex: none; width: ${side}px; max-width: 100%; `
-    + `min-height: ${beside ? 300 : 246}px; font-variant-numeric: tabular-nums` }, legend, two, table, sliders);
+    + `min-height: ${beside ? 300 : 246}px; font-variant-numeric: tabular-nums` },
+  legend, two, table, sliders);
   set(said, { style: `min-height: ${beside ? 1.4 : 2.8}em` });
   view.append(
     el("div", { class: "row", style: "margin-top: 0" }, picker),
