@@ -343,14 +343,18 @@ def _room(rows: Sequence[dict[str, Any]], letters: bool) -> tuple[int, int]:
         max(row["heads"] for row in rows),
     )
     names = 20 if letters else 90
-    detail = 95 + max(
-        min(448, max(160, 22 * longest)) + names, 22 * min(20, longest) + 30,
+    panel = max(
+        min(448, max(160, 22 * longest)) + names, 22 * min(20, longest) + 20,
         min(432, 24 * len(rows)) + 40,
     )
-    side = min(max(34, min(56, 240 // heads)), 350 // (heads + 1))
-    named = 15 if heads <= 4 else 0
-    grid = 25 + min(544, (side + 2 + named) * len(rows))
-    return 35 + max(grid + 180, detail), 42 + grid + detail + (60 if letters else 100)
+    side, named = (70, 18) if heads <= 4 else (max(34, min(56, 240 // heads)), 0)
+    grids = [
+        8 + min(544, (one + 2 + named) * len(rows)) for one in (side, min(side, 350 // (heads + 1)))
+    ]
+    wide, phone = (164 + grid + panel + (60 if letters else 100) for grid in grids)
+    if heads < 10:  # the small pictures stand beside the large one
+        wide = 80 + max(names + grids[0] + 150, panel)
+    return wide, phone
 
 
 def _table(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> str:

@@ -45,7 +45,7 @@ def tiles(
     data = {"tokens": list(tokens), "scores": scores, "values": values, "sizes": list(sizes),
             "chosen": 1, "query": query}
     return Drawing("tiles", "Online softmax, tile by tile", _NOTICE, data,
-                   _after_all_tiles(tokens, scores, values), (318, 559))
+                   _after_all_tiles(tokens, scores, values), (322, 562))
 
 
 _NOTICE = ("Press Play: only the framed tile is in fast memory. Grey: computed, not stored. "
