@@ -101,10 +101,10 @@ function draw(stage) {
   const signed = v.flat().some((x) => x < 0);
   const name = 76;
   const middle = signed ? (width + name) / 2 : name, half = width - middle - 46;
-  const without = `dashed: without ${window ? "a window" : "a sink"}`;
+  const without = text(name, bottom - 14, `dashed: without ${window ? "a window" : "a sink"}`,
+    { ...small, ...left });
   root.append(text(0, bottom + 18, "context", { ...left, style: "font-weight: 600" }),
-    text(name, bottom - 14, without, { ...small, ...left }),
-    line(`M${middle} ${bottom - 8}V${bottom + 36}`));
+    without, line(`M${middle} ${bottom - 8}V${bottom + 36}`));
   const sums = v[0].map((_, j) => {
     const y = bottom - 4 + 20 * j;
     const look = { class: "moves", fill: "var(--v)", "fill-opacity": 0.7 };
@@ -138,7 +138,7 @@ function draw(stage) {
       set(word, { x: x + long / 2 });
       const name = i < n ? quoted(names[i]) : names[i];
       const full = `${name} ${percent(weights[i])}`;
-      word.textContent = long > 8.4 * full.length ? full : long > 34 ? percent(weights[i]) : "";
+      word.textContent = long > 8.4 * full.length ? full : long > 44 ? percent(weights[i]) : "";
       x += long;
     });
   }
@@ -148,7 +148,11 @@ function draw(stage) {
     return x < 0 ? -long : long;
   }
   function showContext({ context, full: all }) {
+    const differs = all.some((x, j) => Math.abs(x - context[j]) > 0.005);
+    const visibility = differs ? "visible" : "hidden";  // what is dashed, and the words for it
+    set(without, { visibility });
     sums.forEach(({ bar, full, value }, j) => {
+      set(full, { visibility });
       stretch(full, all[j]);
       const end = stretch(bar, context[j]);
       set(value, { x: middle + end + (context[j] < 0 ? -22 : 22) });
