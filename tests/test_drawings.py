@@ -796,11 +796,11 @@ def test_a_latent_cache_counts_as_the_package_does(visit):
     assert "each head makes keys and values of 65,536 tokens" in output.inner_text()
     figure.get_by_role("radio", name="absorbed").check()
     assert state(figure)["form"] == "absorbed" and "to the query" in output.inner_text()
-    matrix = figure.get_by_role("img", name="absorbed").locator("g", has_text="W_k").last
+    matrix = figure.get_by_role("img", name="absorbed").locator("g", has_text="Wk").last
     expect(matrix).to_have_attribute("transform", "translate(270.0 40.0)")
     figure.get_by_role("radio", name="expanded").check()
     expect(
-        figure.get_by_role("img", name="expanded").locator("g", has_text="W_k").last
+        figure.get_by_role("img", name="expanded").locator("g", has_text="Wk").last
     ).to_have_attribute("transform", "translate(132.0 64.0)")
 
 

@@ -86,7 +86,7 @@ def memory(
     table = number_table("How far off the pairs are, by the number of pairs written", rows, [str(i + 1) for i in range(n)], 1)
     notice = _WITH_DELTA if delta else _NOTICE
     data = {"names": list(names), "k": k, "v": v, "rules": rules, "written": first}
-    return Drawing("memory", "The state of linear attention fills up", notice, data, table, (384, 614) if delta else (380, 575))
+    return Drawing("memory", "The state of linear attention fills up", notice, data, table, (396, 697) if delta else (380, 657))
 
 
 _NOTICE = "Press Play: each pair is added to the same numbers. Which are read back with an error?"
