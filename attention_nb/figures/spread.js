@@ -5,7 +5,6 @@ function draw(stage) {
   const { slider, toggle, button, motion, expose } = stage;
   const { widths, counts, limits, deviation, scores, gradient } = data;
   const kinds = ["plain", "scaled"];
-  const bins = counts.plain[0].length;
   let at = data.start;
   let query = data.query;
   let scaled = false;
@@ -43,8 +42,9 @@ function draw(stage) {
   const clip = (x) => Math.max(0, Math.min(full, x)).toFixed(1);
   function areaOf(now) {
     const top = Math.max(...now);
-    const unit = (middle / bins) * 2 * limits[kind()] / limit;
-    const end = (i) => clip(middle + (i - bins / 2) * unit);
+    const half = now.length / 2;
+    const unit = (middle / half) * limits[kind()] / limit;
+    const end = (i) => clip(middle + (i - half) * unit);
     const step = (n, i) => `V${(low - (deep * n) / top).toFixed(1)}H${end(i + 1)}`;
     return `M${end(0)} ${low}${now.map(step).join("")}V${low}Z`;
   }

@@ -41,7 +41,7 @@ def spread(
     roots = torch.tensor(widths).sqrt()[:, None, None]
     kinds = {"plain": scores.double(), "scaled": scores.double() / roots}
     deviation = {kind: x.flatten(1).std(-1) for kind, x in kinds.items()}
-    counts = {kind: [_counts(row.flatten(), _LIMITS[kind]) for row in x] for kind, x in kinds.items()}
+    counts = {kind: [_counts(row.flatten(), _LIMITS[kind], _BINS[kind]) for row in x] for kind, x in kinds.items()}
     data = {"widths": list(widths), "counts": counts, "limits": _LIMITS, "deviation": deviation, "scores": scores[:, :8],
             "gradient": dict(gradients), "pairs": scores[0].numel(), "start": range(len(widths))[start], "query": query}
     rows = {"standard deviation": deviation["plain"], "gradient through softmax": gradients["plain"],
@@ -52,9 +52,10 @@ def spread(
 
 _NOTICE = ("Move the slider from 1 to 1,024, with the arrow keys if you like: watch how wide the histogram is, "
            "and the purple bars. Then press “divide by √d”.")
-_LIMITS, _BINS = {"plain": 100, "scaled": 4}, 100  # where the axis ends, and its bins
+_LIMITS = {"plain": 100, "scaled": 4}  # where the axis ends
+_BINS = {"plain": 100, "scaled": 40}
 
 
-def _counts(x: Tensor, limit: float) -> list[int]:
+def _counts(x: Tensor, limit: float, bins: int) -> list[int]:
     "Count the scores in each bin; the few beyond the ends of the axis are in the outer bins."
-    return torch.histc(x.clamp(-limit, limit), _BINS, -limit, limit).int().tolist()
+    return torch.histc(x.clamp(-limit, limit), bins, -limit, limit).int().tolist()

@@ -96,7 +96,7 @@ function draw(stage) {
       + `visibility: ${seen}` });
     set(share, { style: `${from(14, 4)}; ${reaching(part)}; background: var(--rose); ${rounded}` });
     // Beyond the end of the bar, or before it where dashes go on.
-    const before = seen === "visible" && was > now && now > (wide ? 0.15 : 0.22);
+    const before = seen === "visible" && was > now && now > (wide ? 0.15 : 0.2);
     const place = before ? "transform: translateX(-100%); color: #fff" : halo;
     set(value, { style: `${text}; position: absolute; top: -1px; padding-inline: 5px; `
       + `left: ${(100 * now).toFixed(2)}%; ${place}` });
