@@ -41,8 +41,8 @@ def spread(
     roots = torch.tensor(widths).sqrt()[:, None, None]
     kinds = {"plain": scores.double(), "scaled": scores.double() / roots}
     deviation = {kind: x.flatten(1).std(-1) for kind, x in kinds.items()}
-    counts = {kind: [_counts(row.flatten()) for row in x] for kind, x in kinds.items()}
-    data = {"widths": list(widths), "counts": counts, "bin": _BIN, "deviation": deviation, "scores": scores[:, :8],
+    counts = {kind: [_counts(row.flatten(), _LIMITS[kind], _BINS[kind]) for row in x] for kind, x in kinds.items()}
+    data = {"widths": list(widths), "counts": counts, "limits": _LIMITS, "deviation": deviation, "scores": scores[:, :8],
             "gradient": dict(gradients), "pairs": scores[0].numel(), "start": range(len(widths))[start], "query": query}
     rows = {"standard deviation": deviation["plain"], "gradient through softmax": gradients["plain"],
             "standard deviation, divided by √d": deviation["scaled"], "gradient through softmax, divided by √d": gradients["scaled"]}
@@ -52,9 +52,10 @@ def spread(
 
 _NOTICE = ("Move the slider from 1 to 1,024, with the arrow keys if you like: watch how wide the histogram is, "
            "and the purple bars. Then press “divide by √d”.")
-_BIN, _LIMIT = 2, 100  # width of a bin, and where the axis ends
+_LIMITS = {"plain": 100, "scaled": 4}  # where the axis ends
+_BINS = {"plain": 100, "scaled": 40}
 
 
-def _counts(x: Tensor) -> list[int]:
+def _counts(x: Tensor, limit: float, bins: int) -> list[int]:
     "Count the scores in each bin; the few beyond the ends of the axis are in the outer bins."
-    return torch.histc(x.clamp(-_LIMIT, _LIMIT), 2 * _LIMIT // _BIN, -_LIMIT, _LIMIT).int().tolist()
+    return torch.histc(x.clamp(-limit, limit), bins, -limit, limit).int().tolist()
