@@ -204,7 +204,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     showSums(found);
     strike(sentence[0], attends);
     strike(sentence[1], feeds);
-    count.textContent = wide ? `${n} of 100 sums are right` : n;
+    count.textContent = wide ? `${n} of 100 right` : n;
     say(`${verdict(now.answer)} ${why()} `
       + `Of all hundred sums ${n} are right.`);
     set(root, { "aria-label": `The tokens ${a} + ${b} =, and the hidden state of “=”` });

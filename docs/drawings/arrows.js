@@ -1,5 +1,5 @@
 (() => {
-function draw({ view, data, el, svg, set, clamp, dot, number, said, say, plane, wash, expose }) {
+function draw({ view, data, el, svg, set, dot, number, said, say, plane, wash, expose }) {
   const [a, b] = data.arrows.map((arrow) => [...arrow]);
   const { root, arrow, drag, at } = plane(300, 3);
   set(root, { "aria-label": "Two arrows from the middle" });
@@ -31,12 +31,13 @@ function draw({ view, data, el, svg, set, clamp, dot, number, said, say, plane, 
   }
   function placeWords([x, y]) {  // along the edge, on the side of it where a is not
     const side = -y * a[0] + x * a[1] > 0 ? -1 : 1;
-    const [up, right] = [2.4 / Math.max(Math.abs(y), 1e-9), 2.75 / Math.max(Math.abs(x), 1e-9)];
-    const along = side * Math.min(up, right);
-    const off = 0.6 * Math.abs(x) + 0.25 * Math.abs(y);  // from it, as wide and high as a word
+    const [wide, high] = [Math.abs(x), Math.abs(y)];
+    const off = 0.72 * wide + 0.32 * high;  // from it, wider and higher than half a word
+    const across = (2.35 - off * wide) / (high || 1e-9);  // so far that both are inside
+    const along = side * Math.min(across, (2.75 - off * high) / (wide || 1e-9));
     [1, -1].forEach((way, i) => {
-      const u = clamp(-y * along + way * x * off, -2.4, 2.4);
-      const v = clamp(x * along + way * y * off, -2.8, 2.8);
+      const u = -y * along + way * x * off;
+      const v = x * along + way * y * off;
       const [left, top] = at([u, v]);
       set(words[i], { x: left, y: top + 5 });
     });

@@ -192,14 +192,16 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   function heightTo(i, all) {
     const [[x0, y0], [x, y]] = [all[chosen], all[i]];
     const up = Math.min(76, 30 + Math.abs(x - x0) * 0.2);
-    return 1.3 * Math.max(4 - Math.min(y, y0), -up);
+    return 1.3 * Math.max(26 - Math.min(y, y0), -up);  // room for a number above
   }
-  function shareOf([x, y], i, all) {  // in words where an arc is wide
-    if (i === chosen || work.weights[i] < 0.2) return [];
+  function shareOf([x, y], i, all) {  // in words above an arc that is wide
+    const w = work.weights[i];
+    if (i === chosen || w < 0.2) return [];
     const [x0, y0] = all[chosen];
-    const at = { x: (x0 + x) / 2, y: (y0 + y) / 2 + 0.75 * heightTo(i, all) + 5 };
+    const top = (y0 + y) / 2 + 0.75 * heightTo(i, all);
+    const at = { x: (x0 + x) / 2, y: top - 8 * w - 5 };
     return [svg("text", { ...at, "text-anchor": "middle", class: "halo", "data-sym": "w",
-      style: "font-weight: 700; font-size: 15px" }, percent(work.weights[i]))];
+      style: "font-weight: 700; font-size: 15px" }, percent(w))];
   }
   const upright = (x, y, height, width, fill, sym) =>
     svg("rect", { x: x - width / 2, y: y - 6 - height, width, height, rx: 2, fill,
@@ -574,8 +576,19 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     const parts = work.x[chosen].map((n, i) => `${number(n)} · (${whole(data.W_q[i])})`);
     return parts.join(" + ");
   }
+  function underTokens() {  // the table is as wide as the tokens above it
+    const boxes = chips.slice(0, tokens.length).map((chip) => chip.getBoundingClientRect());
+    const left = Math.min(...boxes.map((box) => box.left));
+    const right = Math.max(...boxes.map((box) => box.right));
+    const grid = asks.nextSibling;
+    set(grid, { style: `min-width: ${Math.floor(right - left)}px` });
+    const room = list.clientWidth - grid.offsetWidth;
+    const before = clamp(left - list.getBoundingClientRect().left, 0, Math.max(0, room));
+    for (const node of [asks, grid]) node.style.marginLeft = `${before}px`;
+  }
   function fit() {
     if (!view.getBoundingClientRect().width) return;  // nothing is laid out
+    underTokens();
     list.style.maxHeight = "";  // first: the page may scroll with it
     const over = scene.getBoundingClientRect().height
       - parseFloat(getComputedStyle(scene).minHeight);

@@ -30,7 +30,7 @@ function draw(stage) {
   const row = { top: 22, deep: wide ? 122 : 104 };
   const cells = row.top + row.deep + 20, tall = 28;
   const under = cells + tall + 38, high = wide ? 70 : 60, base = under + high;
-  const strip = base + 12, bar = 36, end = strip + bar + 26;
+  const end = base + 26, bar = 36;
   const reach = data.reach, room = row.deep / (reach[1] - reach[0]);
   const at = (score) => row.top + (reach[1] - score) * room;
   const root = svg("svg", { width, height: end, viewBox: `0 0 ${width} ${end}`, role: "img",
@@ -75,27 +75,31 @@ function draw(stage) {
     const x = left(first + i) + 1;
     const center = middle(first + i);
     return {
-      track: rect({ x: x + 0.5, y: strip + 0.5, width: unit - 3, height: bar - 1, ...missing }),
+      track: rect({ x: x + 0.5, y: 0.5, width: unit - 3, height: bar - 1, ...missing }),
       fill: rect({ x, width: unit - 2, rx: 2, fill: "var(--w)", "fill-opacity": 0.8,
         "data-sym": "w" }),
-      name: text(center, strip + bar + 17, tokens[first + i], { "data-sym": "q" }),
-      mark: rect({ x: x - 1, y: strip + bar + 3, width: unit, height: 19, rx: 3, fill: "none" }),
-      says: text(center, strip + 22, "", { style: "font-size: 12px" }),
+      name: text(center, bar + 17, tokens[first + i], { "data-sym": "q" }),
+      mark: rect({ x: x - 1, y: bar + 3, width: unit, height: 19, rx: 3, fill: "none" }),
+      says: text(center, 22, "", { style: "font-size: 12px" }),
     };
   });
   const title = text(0, 12, "", { ...soft, ...start });
   const mean = svg("tspan", { style: "font-size: 17px; font-weight: 600; fill: currentColor" });
-  const hits = scores.map((_, i) => svg("rect", { x: left(first + i), y: cells, width: unit,
-    height: end - cells, fill: "transparent", style: "cursor: pointer", onclick: () => pick(i) }));
+  const hitsOf = (y, height) => scores.map((_, i) => svg("rect", { x: left(first + i), y, height,
+    width: unit, fill: "transparent", style: "cursor: pointer", onclick: () => pick(i) }));
   root.append(...bands, zero, ...ofBlocks.flatMap(({ fill, level }) => [fill, level]), ...dots,
     ring, ...ends, best, title, ...boxes, ...letters, floor,
     ...bars.flatMap(({ kept, lost, says }) => [kept, lost, says]),
-    text(0, cells + tall + 17, "weights of the kept keys alone", { ...soft, ...start,
-      class: "halo" }),
-    set(text(0, strip + 16, "", { ...soft, ...start }), {}, mean, " of the full weight"),
-    text(0, strip + 34, "is kept on average", { ...soft, ...start }),
-    ...shares.flatMap(({ track, fill, mark, name, says }) => [track, fill, mark, name, says]),
-    ...hits);
+    text(0, cells + tall + 17, "weights", { ...soft, ...start, class: "halo" }),
+    set(text(0, end - 4, "", { ...soft, ...start }), {}, mean,
+      " of the full weight is kept on average"),
+    ...hitsOf(cells, base - cells));
+  const strip = svg("svg", { width, height: bar + 24, viewBox: `0 0 ${width} ${bar + 24}`,
+    role: "img", style: "height: auto", "aria-label": "The share of its weight each query keeps" },
+  text(0, 16, "the share of its full", { ...soft, ...start }),
+  text(0, 34, "weight each query keeps", { ...soft, ...start }),
+  ...shares.flatMap(({ track, fill, mark, name, says }) => [track, fill, mark, name, says]),
+  ...hitsOf(0, bar + 24));
 
   function upright(node, from, to, more = {}) {  // a bar between two heights
     set(node, { y: Math.min(from, to), height: Math.max(0.5, Math.abs(to - from)), ...more });
@@ -147,7 +151,7 @@ function draw(stage) {
   }
   function showShare({ track, fill, mark, name, says }, i, { share }) {
     const chosen = i === query;
-    upright(fill, strip + bar, strip + bar * (1 - share));
+    upright(fill, bar, bar * (1 - share));
     set(track, { opacity: share < 0.97 ? 1 : 0 });
     set(mark, { fill: chosen ? "var(--q)" : "none", "fill-opacity": 0.3,
       stroke: chosen ? "var(--q)" : "none", "stroke-width": 2.5 });
@@ -210,12 +214,12 @@ function draw(stage) {
   const legend = legendOf([box("q"), "query"], [box("k"), "kept key"],
     [dot("currentColor"), "score of a key"], [dot("transparent"), "score not computed"],
     [patch("background: var(--w)"), "weight"],
-    [patch("border: 1.5px dashed var(--rose)"), "full weight that is lost"]);
+    [patch("border: 1.5px dashed var(--rose)"), "lost weight"]);
   set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em; margin-top: 0.3rem` });
   set(ofWay, { style: "margin-top: 0" });
   view.append(ofWay, el("div", { class: "row steered" }, play.node, range), root, legend, said,
     more(el("div", { class: "row" }, el("span", {}, "Blocks that are kept, its own among them"),
-      ofSize)));
+      ofSize), strip));
   show();
   expose(() => state);
 }

@@ -112,21 +112,21 @@ function draw(stage) {
   const namesFit = () => mostHeads() <= 4;  // so many leave room for names
   function cell(l, h) {
     const canvas = el("canvas", { "aria-hidden": true,
-      style: "display: block; width: 100%; aspect-ratio: 1; "
-      + "image-rendering: pixelated; background: var(--paper)" });
+      style: "display: block; width: 100%; aspect-ratio: 1; image-rendering: pixelated; "
+      + "box-sizing: border-box; border: 1px solid var(--faint); background: var(--paper)" });
     const scores = scoresOf(l, h);
     const node = el("button", {
       type: "button", ...keep,
       "aria-label": `${nameOf(l, h)}${scores && `: ${scores}`}`, title: nameOf(l, h),
       onclick: () => choose({ l, h }), onkeydown: onkeys(steps, (by) => go(l, h, by)),
-      style: "min-height: 0; min-width: 0; padding: 0; border-radius: 0; "
-        + "border: 1px solid var(--faint); box-shadow: none; display: block; width: 100%" },
+      style: "min-height: 0; min-width: 0; padding: 0; border-radius: 0; border: none; "
+        + "background: none; box-shadow: none; display: block; width: 100%" },
     canvas, ...(namesFit() ? [el("span", { "aria-hidden": true, style: "display: block; "
-      + "height: 15px; font-size: 12px; line-height: 14px; overflow: clip; "
-      + "text-overflow: ellipsis" }, doing(l, h))] : []));
+      + "height: 18px; font-size: 12px; line-height: 17px; text-align: center; "
+      + "white-space: nowrap" }, doing(l, h))] : []));
     const show = () => paint(canvas, small(l, h));
     show();
-    return { l, h, node, show };
+    return { l, h, node, canvas, show };
   }
   const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
   function ordered() {
@@ -155,13 +155,14 @@ function draw(stage) {
     const own = cells.filter((one) => one.l === l).map((one) => one.node);
     return [label, ...own, ...times(most - layer.heads, () => el("span"))];
   }
+  const widest = () => (namesFit() ? 70 : clamp(Math.floor(240 / mostHeads()), 34, 56));
   function arrange() {
     const most = mostHeads();
     const sorted = now.order > 0;
     const own = grid.getAttribute("style").split("; display")[0];
-    const widest = clamp(Math.floor(240 / most), 34, 56);
-    const columns = `minmax(14px, ${widest}px)`;
-    set(grid, { style: `${own}; display: grid; gap: 2px; align-content: start; `
+    const columns = `minmax(14px, ${widest()}px)`;
+    set(grid, { style: `${own}; display: grid; gap: 2px ${namesFit() ? 6 : 2}px; `
+      + "place-content: start; "
       + `grid-template-columns: ${sorted ? "" : "auto "}repeat(${most}, ${columns})` });
     const nodes = sorted ? ordered().map((one) => one.node)
       : layers.flatMap((layer, l) => layerRow(layer, l, most));
@@ -217,7 +218,8 @@ function draw(stage) {
     board.style.aspectRatio = aspect;
     const at = about.kept ? Math.floor(now.i / square[0]) : now.i;
     Object.assign(marker.style, { top: `${100 * at / rows}%`, height: `${100 / rows}%` });
-    showNames(Math.min(width, view.clientWidth - 90));
+    showNames(Math.min(width, shown.clientWidth - 70));
+    caption.style.height = `${Math.max(20, names.top.clientHeight)}px`;
   }
   function showNames(width) {
     const { rows, columns, queries, keys } = layers[now.l];
@@ -360,12 +362,16 @@ function draw(stage) {
     axis(keysAbove, fits && !about.kept ? keys : [], "columns", "k", bestOf(through(now.l)));
   }
 
-  const detail = el("div", { style: "min-width: 0; flex: 1 1 20rem; max-width: 36rem" });
+  const asked = el("div", { style: "align-self: end" });
   const heading = el("p", { style: "margin: 0 0 0.3rem; font-weight: 600" });
   const lined = el("div");
   const modes = ["Matrix", "Lines", "All layers"];
   const shows = [showMatrix, showLines, showThrough];
   const panels = [el("div", {}, framed), lined, el("div", {}, which, stack)];
+  const shown = el("div", { style: "min-width: 0; max-width: 36rem" }, ...panels);
+  const caption = el("div", {
+    style: "font-size: 13px; white-space: nowrap; display: grid; align-content: end" },
+  "layers ↓, heads →");
   const query = slider("query", {
     min: 0, max: 1, step: 1, value: 0, input: (i) => choose({ i }),
     text: (i) => (layers ? `${short(layers[now.l].queries[i])} (${i})` : "") });
@@ -374,7 +380,7 @@ function draw(stage) {
     now = { ...now, ...change };
     const { n_q, heads, name } = layers[now.l];
     now = { ...now, h: Math.min(now.h, heads - 1), i: clamp(now.i, 0, n_q - 1) };
-    for (const { l, h, node } of cells) mark(node, l === now.l && h === now.h);
+    for (const one of cells) mark(one, one.l === now.l && one.h === now.h);
     query.move(now.i, n_q - 1);
     heading.textContent = `Layer ${now.l}, head ${now.h}${shared()} · ${name}`;
     panels.forEach((panel, mode) => { panel.hidden = mode !== now.mode; });
@@ -382,9 +388,10 @@ function draw(stage) {
     const which = `Layer ${now.l}, head ${now.h}: ${scoresOf(now.l, now.h)}. `.replace(": .", ".");
     say(`${before}${moved ? which : ""}${told()}`);
   }
-  function mark(node, on) {
+  function mark({ node, canvas }, on) {
     set(node, { tabindex: on ? 0 : -1, "aria-pressed": String(on) });
-    node.style.outline = on ? "3px solid var(--rose)" : "";
+    canvas.style.outline = on ? "3px solid var(--rose)" : "";
+    node.style.fontWeight = on ? 700 : "";
   }
   function shared() {
     const { heads, kv_heads } = layers[now.l];
@@ -425,20 +432,20 @@ function draw(stage) {
     const { l, h } = ordered()[0];
     choose({ l, h });
   }
-  function layOut() {
-    const beside = view.clientWidth >= 600;  // what is said stands below the grid, or below all
-    const caption = el("p", { style: "margin: 0; font-size: 13px; white-space: nowrap" },
-      "layers ↓, heads →");
-    const left = el("div", { style: "flex: 0 1 auto; min-width: 0; max-width: 100%" },
-      ...(beside ? [caption, grid, said] : [grid]));
+  function layOut(mode) {
+    const beside = view.clientWidth >= 390 + mostHeads() * (widest() + 2);
+    const left = el("div", { style: "min-width: 0" }, ...(beside ? [caption, grid, said] : [grid]));
     set(said, { style: beside ? "width: 0; min-width: 100%; margin-top: 0.6rem; min-height: 8.4em"
       : "margin-top: 0.6rem" });
-    const across = "display: flex; flex-wrap: wrap; gap: 1rem 1.5rem; align-items: flex-start";
+    const two = `display: grid; grid-template-columns: ${beside ? "auto " : ""}minmax(0, 1fr); `
+      + `gap: ${beside ? "4px 24px" : "8px"}`;
     const small = { style: "font-size: 13px; margin: 0.3rem 0" };
-    const top = beside ? sorter() : el("div", { style: "display: flex; align-items: center; "
-      + "justify-content: space-between; gap: 8px" }, sorter(), caption);
-    view.replaceChildren(top, el("div", { style: across }, left, detail),
-      ...(beside ? [] : [said]), ...(about.kept ? [el("p", small, thinned())] : []));
+    const inLine = { style: "display: flex; align-items: center; justify-content: space-between" };
+    const top = beside ? el("div", {}, sorter(), mode) : el("div", inLine, sorter(), caption);
+    asked.replaceChildren(heading, ...(beside ? [] : [mode]), query);
+    const parts = beside ? [top, asked, left, shown] : [top, left, asked, shown, said];
+    view.replaceChildren(el("div", { style: two }, ...parts),
+      ...(about.kept ? [el("p", small, thinned())] : []));
   }
   function tell() {
     expose(() => ({
@@ -458,10 +465,9 @@ function draw(stage) {
       .addEventListener("change", () => requestAnimationFrame(repaint));
     cells = layers.flatMap((layer, l) => Array.from({ length: layer.heads }, (_, h) => cell(l, h)));
     const mode = choices("show", modes, 0, (chosen) => choose({ mode: chosen }));
-    detail.replaceChildren(heading, mode, query, ...panels);
     strips.push(...layers.map((_, l) => strip(l)));
     stack.replaceChildren(el("span"), keysAbove, el("span"), ...strips.flatMap(({ all }) => all));
-    layOut();
+    layOut(mode);
     arrange();
     const clear = ({ l, h }) => (doing(l, h) ? topOf(l, h)[1] : 0);
     const layer = cells.find(clear)?.l;  // the first that has heads with a name

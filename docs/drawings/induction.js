@@ -97,12 +97,12 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
   const top = (row) => row.indexOf(Math.max(...row));
   function arcsAbove() {  // from the chosen letter
     return now.reads[chosen].flatMap((w, j) =>
-      (w > 0.02 ? [arc(inducing, bow(chosen, j, -1), w, 0.25 + 0.65 * w)] : []));
+      (w > 0.02 ? [arc(inducing, bow(chosen, j, -1), w, 0.5 + 0.5 * w)] : []));
   }
   function arcsBelow(found) {  // from the letter that is found, and pale ones from the chosen one
     const from = [...now.before.keys()].filter((i) => i === found || i === chosen);
     return from.flatMap((i) => now.before[i].flatMap((w, j) => {
-      const opacity = i === found ? 0.25 + 0.65 * w : 0.3;
+      const opacity = i === found ? 0.5 + 0.5 * w : 0.5;
       return w > 0.1 ? [arc(previous, bow(i, j, 1), w, opacity)] : [];
     }));
   }
@@ -140,24 +140,27 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
   function reading() {
     const found = top(now.reads[chosen]);
     const told = top(now.before[found]);
-    return `At ${quoted(chosen)}, position ${chosen + 1}, `
-      + `the induction head attends to ${placed(found, now.reads[chosen][found])}; `
-      + `there the previous-token head attends to ${placed(told, now.before[found][told])}.`;
+    const parts = [
+      [inducing, "the induction head", placed(found, now.reads[chosen][found])],
+      [previous, "there the previous-token head", placed(told, now.before[found][told])],
+    ].map(([head, who, what]) =>
+      `${who} ${off.has(nameOf(head)) ? "is off" : `attends to ${what}`}`);
+    return `at ${quoted(chosen)}, position ${chosen + 1}, ${parts.join("; ")}`;
   }
   function verdict() {
-    if (chosen < period) return "It occurs here for the first time: there is nothing to copy.";
-    if (chosen === n - 1) return "The letters end here.";
-    return now.right[chosen] ? "That is right." : `The next letter is ${quoted(chosen + 1)}.`;
+    const best = `after ${quoted(chosen)} it expects “${names[now.best[chosen]]}”`;
+    if (chosen < period) return `${quoted(chosen)} occurs for the first time`;
+    if (chosen === n - 1) return best;
+    return `${best}, ${now.right[chosen] ? "which is right" : `not ${quoted(chosen + 1)}`}`;
   }
   function explain() {
     const right = sum(now.right.map(Number));
-    say(`After ${plural(steps[step], "step")} of training${switched()}: `
-      + `${right} of ${period - 1} letters that repeat are predicted. `
-      + `${reading()} The prediction is “${names[now.best[chosen]]}”. ${verdict()}`);
+    say(`After ${plural(steps[step], "step")}${switched()}, the model predicts `
+      + `${right} of ${period - 1} repeated letters; ${verdict()}.`);
   }
   function switched() {
     if (!off.size) return "";
-    return `, ${off.size === 1 ? "one head" : `${off.size} heads`} off`;
+    return `, with ${off.size === 1 ? "one head" : `${off.size} heads`} off`;
   }
   function show() {
     compute();
@@ -166,8 +169,8 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
   function look() {
     drawArcs();
     explain();
-    set(root, { "aria-label": `The letters ${ids.map((id) => names[id]).join(" ")}; `
-      + `at position ${chosen + 1} arcs show what two heads attend to` });
+    set(root, {
+      "aria-label": `The letters ${ids.map((id) => names[id]).join(" ")}; ${reading()}` });
   }
 
   function choose(i) {
@@ -224,7 +227,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
   }
   const steered = (...nodes) => el("div", { class: "row steered" }, ...nodes);
   const rows = { class: "beside", style: "gap: 4px 32px; margin: 8px 0 12px" };
-  set(said, { style: `min-height: ${wide ? 4.2 : 8.4}em; margin-top: 4px` });
+  set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em; margin-top: 4px` });
   view.append(
     steered(play.node, at),
     el("div", rows, ...layers.map(rowOf)),

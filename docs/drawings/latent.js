@@ -62,7 +62,7 @@ function draw(stage) {
   board.append(bar(left, wideLatent, "neutral"),
     bar(left + wideLatent, d_rope * perSquare, "k", { "data-sym": "k" }),
     beside(1, step * shared, `keys and values of ${shared} heads`),
-    beside(2, step, "one key and one value for all heads"),
+    beside(2, step, "one of each for all heads"),
     beside(3, wideLatent + d_rope * perSquare, `latent ${d_latent} + rotated part ${d_rope}`));
 
   const way = fig(340, 244);
@@ -76,16 +76,20 @@ function draw(stage) {
   const wire = (hue, d) => svg("path", { d, fill: "none", stroke: `var(--${hue})`,
     "stroke-width": 2, "stroke-linejoin": "round" });
   const tip = (hue, x, y) => svg("path", { d: `M${x} ${y}l-5 -8h10z`, fill: `var(--${hue})` });
-  function box(says) {
+  function box(index) {  // W with an index, as the chapter writes it
     const [width, high] = [latent, head + 4];
     const frame = { x: -width / 2, y: 0, width, height: high, rx: 3, fill: "var(--paper)" };
+    const lowered = svg("tspan", { dy: 4, style: "font-size: 12px" }, index);
     const shade = { ...frame, fill: "var(--neutral)", "fill-opacity": 0.14 };
     return svg("g", {}, svg("rect", frame),
       svg("rect", { ...shade, stroke: "var(--neutral)", "stroke-width": 2 }),
-      text(0, high - 7, says, { ...middle, ...bold }));
+      set(text(0, high - 8, "", { ...middle, ...bold }), {}, "W", lowered));
   }
-  const boxes = { k: box("W_k"), v: box("W_v") };
+  const boxes = { k: box("k"), v: box("v") };
   const ends = { k: [[at.k, 64], [at.q, 40]], v: [[at.v, 64], [at.mix, 200]] };
+  const ghosts = Object.values(ends).map((both) => both.map(([x, y]) => svg("rect", { y,
+    x: x - latent / 2, width: latent, height: head + 4, rx: 3, fill: "none",
+    stroke: "var(--soft)", "stroke-dasharray": "4 3" })));
   const group = (...parts) => svg("g", {}, ...parts.flat());
   const rotated = { ...sym("k"), "fill-opacity": 0.5 };
   const centred = { ...small, ...middle };
@@ -114,11 +118,15 @@ function draw(stage) {
     text(88, 12, "cache: a row for each token", centred),
     ...block(at.q, 22, head, 1, "q", sym("q")), text(at.q, 12, "query of a head", centred),
     ...block(at.mix, 230, head, 1, "v", sym("v")),
-    text(at.mix + 16, 239, "context of a head", small), boxes.k, boxes.v);
+    text(at.mix + 16, 239, "context of a head", small), ...ghosts.flat(), boxes.k, boxes.v);
   function place(share) {  // 0: expanded, 1: absorbed
     for (const [name, [[x0, y0], [x1, y1]]] of Object.entries(ends)) {
       const [x, y] = [x0 + (x1 - x0) * share, y0 + (y1 - y0) * share];
       set(boxes[name], { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` });
+    }
+    for (const [before, after] of ghosts) {
+      set(before, { opacity: share });
+      set(after, { opacity: 1 - share });
     }
     set(made, { opacity: (1 - share).toFixed(2) });
     set(absorbed, { opacity: share.toFixed(2) });
@@ -126,18 +134,18 @@ function draw(stage) {
 
   const room = 342;
   const [thick, below] = wide ? [22, 50] : [14, 38];
-  const sums = fig(room, 32 + below + 8 + thick);
+  const under = 28 + below + 12 + thick + 24;  // below both bars: their ratio
+  const sums = fig(room, under);
   const bars = forms.map((name, i) => {
     const y = 28 + below * i;
     const label = text(0, y + 4, name);
-    const value = text(84, y + 4, "");
+    const value = text(92, y + 4, "");
     const bar = svg("rect", { y: y + 12, height: thick, fill: "var(--neutral)",
       class: "moves" });
     sums.append(label, value, bar);
     return { bar, label, value };
   });
-  const ratio = text(room, 32 + below, "", { "text-anchor": "end",
-    style: "font-size: 17px; font-weight: 600" });
+  const ratio = text(0, under - 4, "", { style: "font-size: 17px; font-weight: 600" });
   sums.append(text(0, 10, "multiplications for one new token, all heads", small), ratio);
   function amount(x) {
     const units = [[1e12, "trillion"], [1e9, "billion"], [1e6, "million"]];
@@ -170,7 +178,7 @@ function draw(stage) {
   }
   function explain({ cached }) {
     const ratio = number(cached.MHA / cached.MLA, 1);
-    const how = form ? "Absorbed: W_k is applied to the query, and W_v to the mixture, once each."
+    const how = form ? "Absorbed: Wₖ is applied to the query, and Wᵥ to the mixture, once each."
       : `Expanded: each head makes keys and values of ${plural(tokens, "token")}.`;
     say(`With ${plural(heads, "head")} MHA caches ${ratio} times as much as MLA. ${how}`);
     set(way, { "aria-label": `From the cache to the context of a head, ${forms[form]}` });

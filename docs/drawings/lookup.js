@@ -55,13 +55,16 @@ function draw(stage) {
   const right = tokens.map((_, i) => block(to, line(i)));
   const frame = svg("rect", { width: wide * cell + 2, height: high + 4, ...outline });
   const copy = block(0, 0);
+  const ground = svg("rect", { x: -3, y: -2, width: wide * cell + 4, height: high + 4, rx: 4,
+    fill: "var(--paper)" });
+  const flying = svg("g", { visibility: "hidden" }, ground, copy.node);  // hides what is below it
   const picked = block(from, foot);
   const whose = text(from - 8, foot, "", bold, "end");
   const under = svg("path", { d: `M2 ${foot - 7}H${from + wide * cell}`, stroke: "var(--soft)" });
   const trail = svg("path", { fill: "none", stroke: "var(--rose)", "stroke-width": 2 });
   const rows = [...left, ...right, picked].map((row) => row.node);
   root.append(...head, ...frames, ...marks, ...names, ...spoken, ...rows, whose, under, frame,
-    ...(roomy ? [trail] : []), copy.node);
+    ...(roomy ? [trail] : []), flying);
   const start = () => (way ? foot : line(ids[chosen]));  // of what moves
   function lead() {  // from the row to its position in the sentence
     const [x0, y0] = [from + wide * cell + 6, start() + high / 2];
@@ -139,15 +142,15 @@ function draw(stage) {
     show();
     copy.write(row);
     set(trail, { visibility: "hidden" });
-    set(copy.node, { visibility: "visible" });
+    set(flying, { visibility: "visible" });
     const between = (a, b, t) => a + (b - a) * t;
     const arrived = await fly(650, (t) => {
       const x = between(from, to, t), y = between(start(), line(position), t);
-      set(copy.node, { transform: `translate(${x} ${y})` });
+      set(flying, { transform: `translate(${x} ${y})` });
     });
     filled[position] = true;
     if (!arrived) return;
-    set(copy.node, { visibility: "hidden" });
+    set(flying, { visibility: "hidden" });
     set(trail, { visibility: "visible" });
     show();
   }

@@ -183,6 +183,7 @@ function draw(stage) {
   const besides = [2, 3, 4, 6, 7];
   const places = heights.map((y, part) => [besides.includes(part) ? arm : stream, y, thick[part],
     besides.includes(part) ? half : part === 12 ? own : whole]);
+  if (!wide) Object.assign(places[2], { 0: arm + 6, 3: half + 12 });  // its name is long
   function choose(part) {
     const click = () => { play.stop(); show(stepOf(part, steps[at][1])); };
     return { style: "cursor: pointer", onclick: click };
@@ -201,7 +202,7 @@ function draw(stage) {
     const size = { width, height, rx: 6, "stroke-width": 1, fill: "var(--paper)", ...look };
     return [2 * by, by, 0].map((far) => svg("rect", { x: x + far, y: y - far, ...size }));
   }
-  const fine = `font-size: ${wide ? 14 : 13}px`;
+  const fine = `font-size: ${wide ? 14 : 12}px`;
   const labels = places.slice(1, 12).map(([x, y, tall], i) =>
     text(x, y + 5, tall ? parts[i + 1].label : "+", { ...middle, style: fine }));
   const head = (x, y, way) => {  // of an arrow that ends here: down, left

@@ -20,7 +20,7 @@ function draw(stage) {
     const known = rules[rule] === "delta rule" ? read(k[i], S) : v[i].map(() => 0);
     return product(k[i], minus(v[i], known));
   }
-  function compute() {
+  function compute(t) {
     let S = k[0].map(() => v[0].map(() => 0));
     let before = S;
     let added = S;
@@ -39,8 +39,8 @@ function draw(stage) {
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "aria-hidden": true, "text-anchor": "middle", ...more }, says);
   const soft = "font-size: 13px; fill: var(--soft)";
-  const side = 44, high = wide ? 42 : 30;
-  const top = 40, left = 52;
+  const side = wide ? 50 : 44, high = wide ? 42 : 30;
+  const top = 40, left = wide ? 60 : 52;
   const apart = e * side + 20, broad = left + apart + e * side + 2;
   const foot = top + d * high + 8;  // below the state: what the newest key reads
   const tall = foot + 52;
@@ -53,7 +53,8 @@ function draw(stage) {
       const [a, b] = [x + side * j, top + high * i];
       const size = { x: a, y: b, width: side - 1, height: high - 1 };
       const tint = svg("rect", { ...size, stroke: "var(--faint)" });
-      return { tint, word: text(a + side - 8, b + high / 2 + 5, "", { "text-anchor": "end" }) };
+      const more = { "text-anchor": "end", style: `font-size: ${wide ? 14 : 13}px` };
+      return { tint, word: text(a + side - 8, b + high / 2 + 5, "", more) };
     };
     const cells = Array.from({ length: d * e }, cell);
     const size = { width: e * side - 1, height: d * high - 1 };
@@ -79,19 +80,19 @@ function draw(stage) {
   const who = text(0, 14, "", heading);
   const tint = { fill: "var(--k)", "fill-opacity": 0.2, stroke: "var(--k)" };
   const asked = k[0].map((_, i) => {
-    const size = { x: 1, y: top + high * i, width: 36, height: high - 1, rx: 2 };
-    const word = text(33, top + high * i + high / 2 + 5, "",
-      { "text-anchor": "end", "data-sym": "k" });
-    const times = text(45, top + high * i + high / 2 + 4, "×", { style: soft });
+    const size = { x: 1, y: top + high * i, width: left - 16, height: high - 1, rx: 2 };
+    const word = text(left - 20, top + high * i + high / 2 + 5, "",
+      { "text-anchor": "end", "data-sym": "k", style: `font-size: ${wide ? 14 : 13}px` });
+    const times = text(left - 8, top + high * i + high / 2 + 4, "×", { style: soft });
     return { word, parts: [svg("rect", { ...size, ...tint, "data-sym": "k" }), times, word] };
   });
   const below = (line, more) => v[0].map((_, j) => text(right(j), foot + 16 + 24 * line, "",
     { "text-anchor": "end", ...more }));
-  const got = below(0, { style: "font-size: 17px; font-weight: 600" });
+  const got = below(0, { style: `font-size: ${wide ? 17 : 15}px; font-weight: 600` });
   const wanted = below(1, { "data-sym": "v" });
   const formula = text(left + apart + e * side / 2, foot + 16, "", { style: soft });
   board.append(...titles, ...columns, held.node, added.node, who,
-    text(33, 33, "key", { style: soft, "text-anchor": "end" }),
+    text(left - 20, 33, "key", { style: soft, "text-anchor": "end" }),
     ...asked.flatMap(({ parts }) => parts),
     text(0, foot + 16, "read", heading), text(0, foot + 40, "value", { ...heading, style: soft }),
     ...got, ...wanted, formula);
@@ -104,15 +105,15 @@ function draw(stage) {
     formula.textContent = rules[rule] === "delta rule" ? "key × (value − read)" : "key × value";
   }
 
-  const row = wide ? 34 : 27;
-  const room = wide ? 356 : 342;
+  const row = 27;
+  const room = 312;
   const list = fig(room, 22 + row * n);
-  const [atKey, atValue, atRead, atBar] = [40, 82, 170, 292];
-  const step = 39, narrow = 27;  // of what is read back, and of a value
-  const [start, end] = [{ "text-anchor": "start" }, { "text-anchor": "end" }];
-  const head = [[atKey, "key", start], [atValue + narrow * e - 6, "value", end],
-    [atRead + step * e - 6, "read back", end], [atBar, "error", start]];
-  list.append(...head.map(([x, says, at]) => text(x, 13, says, { style: soft, ...at })));
+  const [atKey, atValue, atRead] = [40, 82, 170];
+  const step = 46, narrow = 27;  // of what is read back, and of a value
+  const end = { "text-anchor": "end" };
+  const head = [[atKey + 40, "key"], [atValue + narrow * e - 6, "value"],
+    [atRead + step * e - 6, "read back"]];
+  list.append(...head.map(([x, says]) => text(x, 13, says, { style: soft, ...end })));
   const bold = { style: "font-weight: 600", "text-anchor": "start" };
   function numbersAt(x, y, step, more) {
     return Array.from({ length: e }, (_, j) =>
@@ -131,30 +132,49 @@ function draw(stage) {
     const found = numbersAt(atRead, y, step, {});
     const tints = found.map((_, j) => svg("rect", { x: atRead + step * j + 1, y: y + 4,
       width: step - 3, height: row - 7, rx: 3, fill: "currentColor", class: "moves" }));
-    const bar = svg("rect", { x: atBar, y: y + row / 2 - 9, width: 0, height: 18, rx: 2,
-      fill: "var(--neutral)", "fill-opacity": 0.6, class: "moves" });
-    const off = text(atBar, y + row / 2 + 5, "", { ...start, style: "font-size: 13px" });
     const mark = svg("rect", { x: 1, y: y + 2, width: room - 2, height: row - 3, rx: 5,
       fill: "var(--rose)", "fill-opacity": 0.1, stroke: "var(--rose)", "stroke-width": 1.5 });
-    const node = svg("g", {}, mark, name, ...keyBars(k[i], y), ...value, ...tints, ...found,
-      bar, off);
+    const node = svg("g", {}, mark, name, ...keyBars(k[i], y), ...value, ...tints, ...found);
     value.forEach((one, j) => { one.textContent = short(v[i][j]); });
     list.append(node);
-    return { node, found, tints, bar, off, mark };
+    return { node, found, tints, mark };
   });
   set(list, { "aria-label": "The pairs, and what reading each key gives" });
   const shade = (x, y) => (Math.abs(x - y) < 1e-6 ? 0 : Math.min(0.3, 0.1 + Math.abs(x - y) / 40));
-  function showPair({ node, found, tints, bar, off, mark }, i, now, write) {
+  function showPair({ node, found, tints, mark }, i, now, write) {
     const here = i < t;
-    const long = here ? Math.min(wide ? 30 : 22, 4 * now.errors[i]) : 0;
     set(node, { opacity: here ? 1 : 0.35 });
     found.forEach((one, j) => { one.textContent = here ? write(now.found[i][j]) : ""; });
     tints.forEach((one, j) =>
       set(one, { "fill-opacity": here ? shade(now.found[i][j], v[i][j]).toFixed(2) : 0 }));
-    set(bar, { width: Math.max(here ? 1 : 0, long) });
-    off.textContent = here ? number(now.errors[i], 1) : "";
-    set(off, { x: atBar + long + 6 });
     set(mark, { visibility: i === t - 1 ? null : "hidden" });
+  }
+
+  const reach = wide ? 40 : 30, floor = reach + 24, broadBar = (room - atValue - 4) / n;
+  const plot = fig(room, floor + 18);
+  const meansOf = () => all.map((i) => compute(i + 1).mean);
+  const most = Math.max(...meansOf());
+  const bars = all.map((i) => {
+    const x = atValue + broadBar * (i + 0.5), across = broadBar - 6;
+    const bar = svg("rect", { x: x - across / 2, width: across, rx: 1.5, class: "moves" });
+    const word = text(x, 0, "", { style: "font-size: 13px; font-weight: 600", class: "halo" });
+    return { bar, word, tick: text(x, floor + 16, i + 1, { style: soft }) };
+  });
+  plot.append(...["mean error", "by pairs"].map((says, i) =>
+    text(0, floor - 1 + 17 * i, says, { style: soft, "text-anchor": "start" })),
+    svg("path", { d: `M${atValue} ${floor}H${room - 4}`, stroke: "var(--soft)" }),
+    ...bars.flatMap(({ bar, word, tick }) => [bar, word, tick]));
+  function showPlot() {
+    const means = meansOf();
+    bars.forEach(({ bar, word, tick }, i) => {
+      const [height, now] = [Math.max(2, reach * means[i] / most), i === t - 1];
+      set(bar, { y: floor - height, height, fill: `var(--${now ? "rose" : "neutral"})`,
+        "fill-opacity": now ? 0.75 : i < t ? 0.6 : 0.2 });
+      set(word, { y: floor - height - 5 }, now ? number(means[i], 1) : "");
+      set(tick, { style: now ? "font-size: 13px; font-weight: 600" : soft });
+    });
+    const told = means.map((x, i) => `${i + 1}: ${number(x, 1)}`).join(", ");
+    set(plot, { "aria-label": `Mean error by pairs written: ${told}` });
   }
 
   function slide(now) {  // what is added moves onto the state
@@ -179,10 +199,11 @@ function draw(stage) {
     set(board, { "aria-label": after });
   }
   function show(moves = false) {
-    const now = compute();
+    const now = compute(t);
     const write = alike(now.found);
     pairs.forEach((pair, i) => showPair(pair, i, now, write));
     showReading(now);
+    showPlot();
     move(0, () => { });
     set(added.node, { transform: "translate(0 0)", opacity: 1 });
     fill(held, now.S);
@@ -207,11 +228,14 @@ function draw(stage) {
   const steps = { at: () => t - 1, last: () => n - 1, go: (i) => go(i + 1, true) };
   const play = player({ ...steps, ms: () => 1500 });
   const ruled = choices("How a pair is written", rules, 0, (i) => { rule = i; show(); });
-  range.querySelector("input").style.width = "min(10rem, 22vw)";
   set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em` });
   const beside = "display: flex; flex-wrap: wrap; gap: 12px 24px; margin: 0 0 12px";
-  view.append(el("div", { style: beside }, board, list),
-    el("div", { class: "row" }, play.node, range, ...(rules.length > 1 ? [ruled] : [])), said);
+  const steered = set(el("div", { class: "row steered" }, play.node, range),
+    { style: "flex: none; margin: 8px 0 0" });
+  const written = el("div", { style: `width: ${broad}px; max-width: 100%` }, board, steered,
+    ...(rules.length > 1 ? [set(ruled, { style: "margin: 8px 0 0" })] : []));
+  const kept = el("div", { style: "display: grid; gap: 8px" }, list, plot);
+  view.append(el("div", { style: beside }, written, kept), said);
   show();
   expose(() => state);
 }

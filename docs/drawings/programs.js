@@ -93,12 +93,14 @@ function draw(stage) {
       "fill-opacity": i === at ? 0.75 : 0.3, stroke: i === at ? "var(--rose)" : "none",
       "stroke-width": 2 });
     const style = `font-size: ${tall > 20 ? 14 : 12}px; font-weight: 600`;
-    const middle = x + far * (far > 14 ? 0.5 : plan.tiles[p].length / 2);
-    const name = svg("text", { x: middle, y: y + tall / 2 + 5, ...centred, style,
-      class: "halo" }, String(p));
+    const coming = "font-weight: 400; fill: var(--soft)";
+    const name = (i) => svg("text", { x: x + far * i, y: y + tall / 2 + 5, ...centred,
+      class: "halo", style: i < many ? style : `${style}; ${coming}` }, String(p));
+    const own = [...plan.tiles[p].keys()].map((i) => i + 0.5);  // the middles of its tiles
+    const names = (far > 14 ? own : [own.length / 2]).map(name);
     const later = plan.tiles[p].slice(many).map((_, i) => svg("rect", { ...size,
       x: x + far * (many + i), fill: "none", stroke: "var(--faint)" }));
-    return [...Array.from({ length: many }, (_, i) => block(i)), ...later, name];
+    return [...Array.from({ length: many }, (_, i) => block(i)), ...later, ...names];
   }
   function idleAt(plan, slot) {  // from when on nothing runs in it
     const mine = plan.tiles.map((own, p) => (plan.where[p] === slot ? own.length : 0));

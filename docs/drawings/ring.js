@@ -41,7 +41,7 @@ function draw(stage) {
 
   const unit = phone ? 14 : 21;
   const small = "font-size: 12px", bold = "font-size: 13px; font-weight: 600";
-  const left = 68, high = 24;
+  const left = 78, high = 24;
   const wide = left + n * unit + 2, low = high + n * unit + 3;
   const says = "Query–key pairs: a row for each query, a column for each key. "
     + "Each rank’s block is framed.";
@@ -73,8 +73,8 @@ function draw(stage) {
     owners.replaceChildren(corner, ...ranks.flatMap(ownersOf));
   }
 
-  const size = phone ? 212 : broad ? 310 : 250;
-  const middle = size / 2, near = phone ? 32 : broad ? 42 : 34, far = middle - near - 2;
+  const size = phone ? 220 : broad ? 300 : 250;
+  const middle = size / 2, near = phone ? 35 : broad ? 42 : 36, far = middle - near - 2;
   const onRing = (a) => [middle + far * Math.cos(a), middle + far * Math.sin(a)];
   const angle = (r) => (2 * Math.PI * r) / world - Math.PI / 2;
   const circle = svg("svg", {
@@ -96,18 +96,18 @@ function draw(stage) {
     const look = { fill: "var(--paper)", stroke: "var(--soft)", "stroke-width": 1.5 };
     return svg("g", {},
       svg("circle", { cx: x, cy: y, r: near, ...look }),
-      svg("text", { x, y: y - 13, "text-anchor": "middle", style: bold }, `rank ${r}`),
-      svg("text", { x, y: y + 2, "text-anchor": "middle", "data-sym": "q", style: small },
+      svg("text", { x, y: y - 14, "text-anchor": "middle", style: bold }, `rank ${r}`),
+      svg("text", { x, y: y + 1, "text-anchor": "middle", "data-sym": "q", style: small },
         `queries ${r}`));
   });
   const chipOf = (o) => svg("g", { "data-sym": "k" },
-    svg("rect", { x: -26, y: -10, width: 52, height: 20, rx: 10, stroke: "var(--k)",
+    svg("rect", { x: -25, y: -9, width: 50, height: 18, rx: 9, stroke: "var(--k)",
       fill: "color-mix(in srgb, var(--k) 22%, var(--paper))", "stroke-width": 1.5 }),
     svg("text", { y: 4, "text-anchor": "middle", style: `${small}; font-weight: 600` },
       `keys ${o}`));
   const chips = ranks.map(chipOf);
   circle.append(...arrows, ...nodes, ...chips);
-  const moved = motion(), dock = phone ? 20 : 19;
+  const moved = motion(), dock = 18;
   function carry(from, to) {  // the keys travel from where they were
     moved(900, (t) => chips.forEach((chip, o) => {
       const at = from + (to - from) * t;
@@ -133,7 +133,7 @@ function draw(stage) {
     work.append(write(0, y + 13, `rank ${r}`, "font-weight: 600"), done, now, count);
     return { done, now, count };
   });
-  ["pairs computed so far;", "framed: in this step"].forEach((text, i) =>
+  ["pairs so far;", "framed: in this step"].forEach((text, i) =>
     work.append(write(0, 12 + 16 * i, text, "fill: var(--soft)")));
   function showWork() {
     const most = Math.max((n * n) / world, ...ranks.map(upTo));
@@ -146,7 +146,7 @@ function draw(stage) {
       set(done, { x: 1, width: long(all - fresh) });
       set(now, { x: end - long(fresh), width: long(fresh), opacity: fresh ? 1 : 0 });
       set(count, { x: end + 7, "font-weight": fresh ? 400 : 700 });
-      count.textContent = fresh ? grouped(all) : "waits";
+      count.textContent = `${grouped(all)}${fresh ? "" : ", waits"}`;
     });
   }
 

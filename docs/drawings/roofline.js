@@ -67,9 +67,9 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
 
   const beside = viewWidth >= 600;
   const wide = beside ? 384 : viewWidth || 350;
-  const high = beside ? 316 : 220, left = 12;
+  const high = beside ? 316 : 220, left = beside ? 36 : 30;
   const end = wide - 12;
-  const low = -3, top = 15;  // doublings of the intensity
+  const low = -4, top = 15;  // doublings of the intensity
   const ridge = peak / bandwidth;
   const line = 18;
   const sky = 5 * line + 14;
@@ -96,9 +96,13 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     along(slope, hues.memory),
     along(`M${x(ridge)} ${y(peak)}H${end}`, hues.compute),
     label((left + wide - 12) / 2, high + 37, "operations per byte"),
-    label(0, 12, "operations", "start"), label(0, 30, "per second", "start"),
-    label(x(ridge) + 8, high - 10, "compute-bound", "start"),
-    label(x(ridge) - 8, high - 10, "memory-bound", "end"));
+    label(0, 12, beside ? "billion operations" : "billion ops", "start"),
+    label(0, 30, "per second", "start"),
+    ...[1, 10, 100].flatMap((billions) => [
+      svg("path", { d: `M${left} ${y(1e9 * billions)}h-4`, stroke: "var(--soft)" }),
+      label(left - 6, y(1e9 * billions) + 5, billions, "end")]),
+    label(x(ridge) + 6, high - 10, "compute-bound", "start"),
+    label(x(ridge) - 6, high - 10, "memory-bound", "end"));
   const [lines, names, marks] = [0, 1, 2].map(() => svg("g"));  // no line runs over a dot
   const dots = ways.map((way) => {
     const size = way.queries ? 6.5 : 5;
@@ -116,8 +120,8 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     const intensity = cost.operations / cost.moved;
     const [at, up, anchor] = queries > 1 ? [x(intensity) - 8, sky - 14, "end"]
       : [x(intensity) + 15, y(cost.operations / least(cost)) + 23, "start"];
-    return label(at, up, `${grouped(intensity, { maximumSignificantDigits: 2 })} operations per byte`,
-      anchor, "fill: var(--soft)");
+    const size = grouped(intensity, { maximumSignificantDigits: 2 });
+    return label(at, up, `${size} operations per byte`, anchor, "fill: var(--soft)");
   }
   const notes = [measured(example.n), measured(1)];
   chart.append(...notes);
@@ -189,10 +193,10 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     const cell = el("div", {}, ...bars.map(({ node }) => node));
     return { bars, name, intensity, cell, all: [name, intensity, cell] };
   });
-  const grid = "display: grid; grid-template-columns: 104px 66px 1fr; gap: 5px 10px; "
+  const grid = "display: grid; grid-template-columns: 112px 68px 1fr; gap: 5px 8px; "
     + "align-items: center; font-size: 13px";
   const table = el("div", { class: "times", style: grid },
-    el("span"), right(beside ? "operations per byte" : "per byte", soft), el("span", { style: soft }, "time"),
+    el("span"), right("ops / byte", soft), el("span", { style: soft }, "time"),
     ...list.flatMap((item) => item.all));
   const pair = ways.filter((way) => way.queries).map(({ letter, queries, cost }) => {
     const bars = pairOf(thick);
@@ -202,7 +206,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     const counts = [`${grouped(operations / queries)} operations`,
       `${grouped(moved / queries)} bytes`];
     const lines = bars.flatMap(({ node }, i) => [el("div", { style: soft }, counts[i]), node]);
-    const grid = beside ? "" : "display: grid; grid-template-columns: 8.5em 1fr; gap: 4px 8px; "
+    const grid = beside ? "" : "display: grid; grid-template-columns: 9.5em 1fr; gap: 4px 8px; "
       + "align-items: center";
     return { bars, queries, node: el("div", {}, title, el("div", { style: grid }, ...lines)) };
   });
@@ -217,14 +221,14 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     el("div", {}, patch(hues.memory), `${short(bandwidth)} bytes/s`));
   function showTwo(now) {
     const all = pair.map(({ queries }, i) => timesOf(now[6 + i], queries));
-    const scale = [Math.max(...all.flat()), side - (beside ? 70 : 190)];
+    const scale = [Math.max(...all.flat()), side - (beside ? 70 : 206)];
     pair.forEach(({ bars }, i) =>
       showBars(bars, all[i], scale, (time) => `${grouped(time * 1e6, three)} µs`));
   }
   function showLayer(now) {
     const longest = Math.max(...now.filter(Boolean).map((cost) => cost.seconds));
     const [per, unit] = clock(longest);
-    const scale = [longest, side - 260];
+    const scale = [longest, side - 266];
     list.forEach(({ name, intensity, bars, cell }, i) => {
       name.textContent = ways[i].name();
       intensity.textContent = now[i] ? size(now[i].intensity) : "–";
@@ -296,8 +300,9 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   });
   const slim = beside ? {} : { style: "padding-inline: 0.4rem" };  // all three in one line
   for (const one of picker.querySelectorAll("label")) set(one, slim);
-  const panel = el("div", { style: `flex: none; width: ${side}px; max-width: 100%; min-height: ${beside ? 300 : 246}px; `
-    + "font-variant-numeric: tabular-nums" }, legend, two, table, sliders);
+  const panel = el("div", { style: `flex: none; width: ${side}px; max-width: 100%; `
+    + `min-height: ${beside ? 300 : 246}px; font-variant-numeric: tabular-nums` },
+  legend, two, table, sliders);
   set(said, { style: `min-height: ${beside ? 1.4 : 2.8}em` });
   view.append(
     el("div", { class: "row", style: "margin-top: 0" }, picker),

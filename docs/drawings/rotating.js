@@ -66,6 +66,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
   const thin = { stroke: "var(--soft)", "stroke-width": 1.5 };
   const dashed = { ...thin, "stroke-dasharray": "4 3", ...along };
   const curve = svg("path", full);
+  const parts = (trained ? [] : all).map(() =>
+    svg("path", { stroke: "var(--soft)", opacity: 0.45, ...along }));
   const before = svg("path", dashed);
   const drop = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "4 4" });
   const mark = svg("circle", { r: 8, fill: "var(--neutral)", stroke: "var(--paper)",
@@ -93,9 +95,10 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
       opacity: 0.6 }),
     svg("path", { d: `M${x(0)} ${y(0)}H${x(longest)}`, stroke: "var(--soft)" }),
     svg("text", { x: x(0) - 4, y: y(0) + 5, "text-anchor": "end", ...small }, "0"),
-    drop, before, curve, value, mark,
+    ...parts, drop, before, curve, value, mark,
     write(x(0), "distance 0", "start"),
     write(x(longest), farthest, "end"),
+    trained ? "" : write(x(longest / 2), "thin: each pair", "middle"),
     ...legend);
   for (const text of chart.querySelectorAll("text")) set(text, { "aria-hidden": true });
   function goTo(to) {
@@ -124,12 +127,15 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
     circle.text.textContent = `pair ${i}: ${number(degrees, digitsOf(degrees))}°`;
   }
   const halves = [...Array(longest * 2 + 1).keys()].map((i) => i / 2);
-  function path(how) {
-    const points = halves.map((d) => `${x(d).toFixed(1)} ${y(score(d, how)).toFixed(1)}`);
-    return `M${points.join("L")}`;
-  }
+  const pointOf = (d, s) => `${x(d).toFixed(1)} ${y(s).toFixed(1)}`;
+  const through = (f) => `M${halves.map((d) => pointOf(d, f(d))).join("L")}`;
+  const path = (how) => through((d) => score(d, how));
   function showCurve(s) {
     set(curve, { d: path(scaling) });
+    const now = scalings[names[scaling]]();
+    parts.forEach((part, i) => {  // what each pair adds to the score
+      set(part, { d: through((d) => dot(pairs[i], pairs[i]) * Math.cos(d * now[i])) });
+    });
     if (trained) set(before, { d: path(0) });
     set(drop, { d: `M${x(distance)} ${y(0)}V18` });
     const at = { cx: x(distance), cy: y(s) };

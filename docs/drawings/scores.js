@@ -139,12 +139,13 @@ function draw(stage) {
 
   const shifts = choices("What is added to every score",
     ["as they are", "+10 to all", "+100 to all"], 0, (i) => { shift = added[i]; show(); });
-  view.append(root, said,
-    el("div", { class: "row" }, shifts,
+  const warmth = slider("temperature", {
+    min: -1, max: 1, step: 0.05, value: 0, text: (x) => number(10 ** x, 2),
+    input: (x) => { temperature = 10 ** x; show(); } });
+  view.append(
+    el("div", { class: "row", style: "margin-top: 0" }, shifts,
       toggle("subtract the maximum first", false, (on) => { repaired = on; show(); })),
-    slider("temperature", {
-      min: -1, max: 1, step: 0.05, value: 0, text: (x) => number(10 ** x, 2),
-      input: (x) => { temperature = 10 ** x; show(); } }));
+    set(warmth, { style: "margin-bottom: 8px" }), root, said);
   if (!wide) set(said, { style: "min-height: 2.8em" });
   show();
   expose(() => ({

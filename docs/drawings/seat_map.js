@@ -46,7 +46,7 @@ function draw(stage) {
   const inBuffers = () => ({ taken: tokens(), reserved: n_max * live().length });
 
   const phone = viewWidth < 600;
-  const seat = 32, left = 24, line = phone ? 34 : 42, columns = 2;
+  const seat = 32, left = 24, line = phone ? 34 : 36, columns = 2;
   const across = left + size * (seat + 2) + 16, deep = Math.ceil(n_blocks / columns);
   const whole = columns * across - 18;
   const at = (block) => [Math.floor(block / deep) * across, (block % deep) * line];
@@ -176,12 +176,12 @@ function draw(stage) {
     const { cells, frame, none, count, table, pick } = parts[r];
     const seq = seqs[r];
     const out = seq && (live().indexOf(r) + 1) * n_max > room;
-    const faint = seq ? "" : "opacity: 0.45";
+    const faint = seq ? "" : "; visibility: hidden";  // no name before it is used
     count.textContent = seq ? grouped(seq.n) : "";
     table.textContent = seq ? seq.table.join(" · ") : "";
     set(table, { style: `${small}; ${inLine}${r === chosen && seq ? "; font-weight: 700" : ""}` });
     set(pick, { disabled: !seq });
-    set(pick.parentElement, { style: `min-width: 30px; justify-content: center; ${faint}` });
+    set(pick.parentElement, { style: `min-width: 30px; justify-content: center${faint}` });
     pick.checked = r === chosen;
     showCells(cells, out ? null : seq, r === chosen);
     set(none, { visibility: out ? "visible" : "hidden" });
@@ -202,7 +202,8 @@ function draw(stage) {
       whole, used, excess, end);
     return [el("span", { style: "line-height: 18px" }, name), el("div", {}, track, text)];
   }
-  const twoColumns = "display: grid; grid-template-columns: 4.6rem 1fr; gap: 4px 8px";
+  const twoColumns = "display: grid; grid-template-columns: 4.6rem 1fr; gap: 4px 8px; "
+    + `max-width: ${whole}px`;
   const ofTally = "margin-top: 12px; font-size: 13px";
   const tally = el("div", { style: `${twoColumns}; ${ofTally}` }, ...bars.flatMap(tallyOf));
   const besideEnd = `position: absolute; left: calc(${ends} + 6px); line-height: 18px`;
@@ -219,7 +220,7 @@ function draw(stage) {
     set(excess, { style: over ? beyond : "display: none" });
     const empty = `${grouped(reserved - taken)} empty`;
     const excessive = over ? `, ${grouped(over)} too many` : "";
-    text.textContent = `${plural(reserved, "slot")} reserved, ${empty}${excessive}`;
+    text.textContent = `${plural(reserved, "slot")}, ${empty}${excessive}`;
   }
 
   const are = (n) => (n === 1 ? "is" : "are");
@@ -320,16 +321,17 @@ function draw(stage) {
     button("Fork", () => act(fork)),
     button("End", () => act(end)),
   ];
-  const slim = `justify-content: center; ${phone ? "padding-inline: 0.35rem" : ""}`;
+  const slim = "justify-content: center; padding-inline: 0.35rem";
   const fixed = `${slim}; width: 64px; padding-inline: 0; white-space: nowrap`;
   acts.forEach((one, i) => set(one, { style: i < 2 ? slim : fixed }));
-  const pressed = el("div", { class: "row", style: "gap: 4px; margin: 12px 0 0" }, ...acts);
-  const beside = `display: grid; gap: 12px 20px; align-items: start${
-    phone ? "" : "; grid-template-columns: auto minmax(0, 1fr)"}`;
+  const apart = "gap: 4px; margin: 0 0 12px";
+  const pressed = el("div", { class: "row", style: apart }, ...acts);
+  const beside = "gap: 12px 20px; align-items: flex-start; margin: 0";
   set(said, { style: `min-height: ${phone ? 4.2 : 2.8}em; margin-top: 12px` });
   view.append(
-    el("div", { style: beside }, el("div", {}, root, pressed),
-      el("div", { style: "min-width: 0" }, list, tally)),
+    el("div", { class: "beside", style: beside },
+      el("div", { style: "flex: 0 1 345px; min-width: 0" }, root, tally),
+      el("div", { style: "flex: 1 1 300px; min-width: 0" }, pressed, list)),
     said,
   );
   show();

@@ -14,9 +14,9 @@ function draw(stage) {
 
   const side = viewWidth < 600 ? 400 : 600;
   const { root, at, arrow } = plane(side, 3);
-  const [width, height] = [side / 2 + 80, side / 2 + 44];
+  const [width, height] = [side / 2 + 92, side / 2 + 44];
   set(root, {
-    width, height, viewBox: `${side / 2 - 60} -12 ${width} ${height}`, role: "img",
+    width, height, viewBox: `${side / 2 - 72} -12 ${width} ${height}`, role: "img",
     "aria-label": `The words by their ${axes[0]} and ${axes[1]}, and where “${query}” moves`,
     style: "overflow: hidden" });
   root.querySelectorAll("path").forEach((line) => line.remove());
@@ -53,7 +53,6 @@ function draw(stage) {
   const before = arrow("var(--q)", query), after = arrow("var(--v)", "new");
   before.point(old);
   set(before.node, { "data-sym": "q" });
-  for (const { label } of [before, after]) set(label, { class: "halo", "text-anchor": "middle" });
   for (const { label } of [before, after]) set(label, { class: "halo", "text-anchor": "middle" });
   const around = [...Array(16).keys()].map((i) => (i * Math.PI) / 8)
     .map((angle) => [24 * Math.cos(angle), 17 * Math.sin(angle)]);

@@ -24,7 +24,7 @@ function draw(stage) {
   const whole = (x) => number(x, 0);
   const quoted = (token) => `“${token}”`;
 
-  const width = wide ? Math.min(viewWidth, 720) : 342, column = width / (n + 1);
+  const width = Math.max(342, Math.min(viewWidth, 720)), column = width / (n + 1);
   const thick = Math.min(72, Math.round(column * 0.56));
   const unit = 10, zero = 40 + reach * unit, low = zero + reach * unit, height = low + 170;
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group",
@@ -40,7 +40,7 @@ function draw(stage) {
   root.append(line(`M0 ${zero}H${width}`, { stroke: "var(--faint)" }));
   const keys = { ArrowUp: 0.5, ArrowRight: 0.5, ArrowDown: -0.5, ArrowLeft: -0.5 };
   const names = [...tokens, "sink"];
-  const ofValue = { style: "font-size: 13px" };
+  const ofValue = { style: `font-size: ${wide ? 13 : 12}px` };
   const upright = (x, more) => svg("rect", { x: x - thick / 2, width: thick, rx: 3, ...more });
   function gripAt(x) {  // it can be drawn up and down
     const broad = thick + 6, half = 8;
@@ -53,7 +53,7 @@ function draw(stage) {
   }
   const bars = names.map((name, i) => {
     const x = column * (i + 0.5);
-    const label = text(x, 22, name, { style: "font-weight: 600" });
+    const label = text(x, 22, name, { style: `font-weight: 600; font-size: ${wide ? 14 : 13}px` });
     const edge = i < n ? {} : { stroke: "var(--rose)", "stroke-dasharray": "4 3" };
     const track = upright(x, { y: 40, height: low - 40, fill: "var(--faint)", opacity: 0.45 });
     const bar = upright(x, { fill: "var(--neutral)", "fill-opacity": 0.6, ...edge });
@@ -96,10 +96,10 @@ function draw(stage) {
   const signed = v.flat().some((x) => x < 0);
   const name = 76;
   const middle = signed ? (width + name) / 2 : name, half = width - middle - 46;
-  const without = `dashed: without ${window ? "a window" : "a sink"}`;
+  const without = text(name, bottom - 14, `dashed: without ${window ? "a window" : "a sink"}`,
+    { ...small, ...left });
   root.append(text(0, bottom + 18, "context", { ...left, style: "font-weight: 600" }),
-    text(name, bottom - 14, without, { ...small, ...left }),
-    line(`M${middle} ${bottom - 8}V${bottom + 36}`));
+    without, line(`M${middle} ${bottom - 8}V${bottom + 36}`));
   const sums = v[0].map((_, j) => {
     const y = bottom - 4 + 20 * j;
     const look = { class: "moves", fill: "var(--v)", "fill-opacity": 0.7 };
@@ -132,7 +132,7 @@ function draw(stage) {
       set(word, { x: x + long / 2 });
       const name = i < n ? quoted(names[i]) : names[i];
       const full = `${name} ${percent(weights[i])}`;
-      word.textContent = long > 8.4 * full.length ? full : long > 34 ? percent(weights[i]) : "";
+      word.textContent = long > 8.4 * full.length ? full : long > 44 ? percent(weights[i]) : "";
       x += long;
     });
   }
@@ -142,7 +142,11 @@ function draw(stage) {
     return x < 0 ? -long : long;
   }
   function showContext({ context, full: all }) {
+    const differs = all.some((x, j) => Math.abs(x - context[j]) > 0.005);
+    const visibility = differs ? "visible" : "hidden";  // what is dashed, and the words for it
+    set(without, { visibility });
     sums.forEach(({ bar, full, value }, j) => {
+      set(full, { visibility });
       stretch(full, all[j]);
       const end = stretch(bar, context[j]);
       set(value, { x: middle + end + (context[j] < 0 ? -22 : 22) });
@@ -175,15 +179,16 @@ function draw(stage) {
     range.move(newest + 1);
     show();
   }
-  const range = slider("Newest token", { min: 1, max: n, step: 1, value: newest + 1,
-    text: (x) => quoted(tokens[x - 1]), input: (x) => { play.stop(); newest = x - 1; show(); } });
+  const range = slider(wide ? "Newest token" : "Newest", {
+    min: 1, max: n, step: 1, value: newest + 1, text: (x) => quoted(tokens[x - 1]),
+    input: (x) => { play.stop(); newest = x - 1; show(); } });
   const play = player({ at: () => newest, last: () => n - 1, go, ms: () => 1200 });
-  range.querySelector("input").style.width = "min(10rem, 20vw)";
   const pick = choices("Where spare weight may go", modes.map(({ name }) => name), mode,
     (i) => { mode = i; show(); });
   const lines = window ? (wide ? 2 : 4) : (wide ? 1 : 2);
   set(said, { style: `min-height: ${1.4 * lines}em` });
-  view.append(pick, ...(window ? [el("div", { class: "row" }, play.node, range)] : []), root, said);
+  const steered = el("div", { class: "row steered" }, play.node, range);
+  view.append(pick, ...(window ? [steered] : []), root, said);
   show();
   expose(() => state);
 }

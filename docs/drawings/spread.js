@@ -1,10 +1,9 @@
 (() => {
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, number, grouped, softmax, say, said } = stage;
-  const { slider, toggle, button, expose } = stage;
-  const { widths, counts, bin, deviation, scores, gradient } = data;
+  const { slider, toggle, button, motion, expose } = stage;
+  const { widths, counts, limits, deviation, scores, gradient } = data;
   const kinds = ["plain", "scaled"];
-  const bins = counts.plain[0].length;
   let at = data.start;
   let query = data.query;
   let scaled = false;
@@ -12,26 +11,23 @@ function draw(stage) {
   const kind = () => kinds[+scaled], scale = () => (scaled ? widths[at] ** -0.5 : 1);
 
   const full = 350, deep = 150, low = deep + 6, high = low + 54;
-  const unit = full / bins, middle = full / 2, most = (bin * bins) / 2;
+  const middle = full / 2;
+  let limit = limits.plain;  // where the axis ends; it comes near once scores are divided
   const area = svg("path", {
-    class: "moves",
     fill: "var(--neutral)",
     "fill-opacity": 0.55,
     stroke: "var(--neutral)",
     "stroke-width": 1,
   });
   const ghost = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "3 3", fill: "none" });
-  const reach = svg("path", { class: "moves", stroke: "currentColor", "stroke-width": 3,
-    fill: "none" });
+  const reach = svg("path", { stroke: "currentColor", "stroke-width": 3, fill: "none" });
   const bold = "font-size: 13px; font-weight: 600";
   const soft = "font-size: 12px; fill: var(--soft)";
   const name = svg("text", { "text-anchor": "middle", style: bold });
   const told = svg("text", { x: full, y: 16, "text-anchor": "end", style: soft });
-  function tick(x) {
-    const anchor = x < 0 ? "start" : x > 0 ? "end" : "middle";
-    const place = { x: middle + (x / bin) * unit, y: low + 50, "text-anchor": anchor };
-    return svg("text", { ...place, style: soft }, number(x, 0));
-  }
+  const anchors = { "-1": "start", 0: "middle", 1: "end" };
+  const ticks = [-1, 0, 1].map((side) => svg("text", { x: middle * (1 + side), y: low + 50,
+    "text-anchor": anchors[side], style: soft }));
   const axis = svg("path", { d: `M0 ${low}H${full}M${middle} ${low}v6`, stroke: "var(--soft)" });
   const picture = svg("svg", {
     width: full,
@@ -40,29 +36,40 @@ function draw(stage) {
     role: "img",
     style: "height: auto; flex: none",
     "aria-label": "A histogram of the scores of random queries and keys",
-  }, area, ghost, axis, reach, name, told, ...[-most, 0, most].map(tick));
+  }, area, ghost, axis, reach, name, told, ...ticks);
+  const clip = (x) => Math.max(0, Math.min(full, x)).toFixed(1);
   function areaOf(now) {
     const top = Math.max(...now);
-    const step = (n, i) =>
-      `V${(low - (deep * n) / top).toFixed(1)}H${((i + 1) * unit).toFixed(1)}`;
-    return `M0 ${low}${now.map(step).join("")}V${low}Z`;
+    const half = now.length / 2;
+    const unit = (middle / half) * limits[kind()] / limit;
+    const end = (i) => clip(middle + (i - half) * unit);
+    const step = (n, i) => `V${(low - (deep * n) / top).toFixed(1)}H${end(i + 1)}`;
+    return `M${end(0)} ${low}${now.map(step).join("")}V${low}Z`;
   }
   function reachOf(wide) {
     const [from, to] = [middle - wide, middle + wide];
     return `M${from} ${low + 11}v8M${to} ${low + 11}v8M${from} ${low + 15}H${to}`;
   }
+  function onAxis() {  // what moves with the axis
+    set(area, { d: areaOf(counts[kind()][at]) });
+    set(reach, { d: reachOf((deviation[kind()][at] / limit) * middle) });
+    ticks.forEach((node, i) => { node.textContent = number((i - 1) * limit, 0); });
+  }
+  const zoom = motion();
   function showScores() {
-    const far = deviation[kind()][at];
     const now = counts[kind()][at];
-    if (last && last !== now) {
-      set(ghost, { d: areaOf(last) });
-      told.textContent = "dashed: before";
-    }
+    const [from, to] = [limit, limits[kind()]];
+    const before = last && last !== now && from === to ? last : null;  // on this axis
     last = now;
-    set(area, { d: areaOf(now) });
-    set(reach, { d: reachOf((far / bin) * unit) });
+    set(ghost, { d: before ? areaOf(before) : null });
+    told.textContent = before ? "dashed: before" : "";
+    for (const node of [area, reach]) set(node, { class: from === to ? "moves" : null });
+    zoom(from === to ? 0 : 700, (t) => {
+      limit = from * (to / from) ** t;
+      onAxis();
+    });
     set(name, { x: middle, y: low + 35 });
-    name.textContent = `standard deviation ${number(far, 1)}`;
+    name.textContent = `standard deviation ${number(deviation[kind()][at], 1)}`;
   }
 
   const tall = 110;

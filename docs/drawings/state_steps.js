@@ -74,21 +74,22 @@ function draw(stage) {
   cache.append(...rows.flatMap(({ token, row }) => [token, row]));
 
   function sumsOf(root, y, middles, broad) {
-    const end = Math.min(room, middles.at(-1) + 44);
-    root.append(svg("path", { d: `M2 ${y + 2}H${end}`, stroke: "var(--soft)" }),
-      text(name - 10, y + below - 14, "sum", { ...small, "text-anchor": "end" }));
+    root.append(text(name - 10, y + below - 14, "sum", { ...small, "text-anchor": "end" }));
     return middles.map((x, c) => {
       const sym = c < v[0].length ? "v" : "w";
       const across = { x: x - broad / 2, width: broad };
       const box = { ...across, y: y + below - 31, height: 27, ...looksOf(sym), "data-sym": sym };
-      const terms = text(x, y + 13, "", { style: "font-size: 12px" });
+      const close = wide ? "" : "; word-spacing: -3px; letter-spacing: -0.3px";
+      const terms = text(x, y + 13, "", { style: `font-size: 12px${close}` });
       const total = text(x, y + below - 12, "", { "data-sym": sym,
-        style: `font-weight: 600; font-size: ${wide ? 17 : 14}px` });
+        style: `font-weight: 600; font-size: ${wide ? 17 : 12}px` });
       root.append(svg("rect", box), terms, total);
       return { terms, total, x };
     });
   }
   const valueAt = v[0].map((_, c) => leftOf(width + c) + cell / 2 - 1);
+  cache.append(svg("path", { d: `M2 ${tallest + 2}H${Math.min(room, scoreAt + 44)}`,
+    stroke: "var(--soft)" }));
   const fromCache = sumsOf(cache, tallest, [...valueAt, scoreAt], cell - 2);
 
   const piles = k[0].flatMap((_, r) => columns.map((c) => products.map((one) => one[r][c])));
@@ -120,6 +121,30 @@ function draw(stage) {
   board.append(...blocks.flat(2), ...totals.flat());
   const fromState = sumsOf(board, tallest, columns.map(middleOf), Math.min(42, step - 4));
 
+  const factor = (sym) => svg("text", { "text-anchor": "middle", class: "halo", "font-weight": 600,
+    "aria-hidden": true, opacity: 0 }, sym);
+  const [ofKey, point, ofValue] = ["k", "·", "v"].map(factor);
+  ofKey.style.fill = "var(--ink-k)";
+  ofValue.style.fill = "var(--ink-v)";
+  board.append(ofKey, point, ofValue);
+  function largest() {  // row and column of what the newest token adds
+    const flat = products[t].map((row) => row.slice(0, -1)).flat();
+    const i = flat.indexOf(Math.max(...flat));
+    return [Math.floor(i / v[0].length), i % v[0].length];
+  }
+  function carry(part) {  // `part` of the way from the cache
+    const [r, c] = largest();
+    const off = viewWidth - room, y = under + tall * (t + 0.5) + 5;
+    const block = blocks[t][r][c];
+    const end = +block.getAttribute("y") + block.getAttribute("height") / 2 + 5;
+    const from = [leftOf(r), leftOf(width + c)].map((x) => x + cell / 2 - 1 - off);
+    const opacity = part < 0.75 ? 1 : 4 * (1 - part);
+    const way = (x, to) => ({ x: x + (to - x) * part, y: y + (end - y) * part });
+    set(ofKey, { ...way(from[0], middleOf(c) - 10), opacity }, short(k[t][r]));
+    set(ofValue, { ...way(from[1], middleOf(c) + 10), opacity }, short(v[t][c]));
+    set(point, { ...way(sum(from) / 2, middleOf(c)), opacity });
+  }
+
   const digits = `min-height: ${wide ? 1.5 : 2.6}em; white-space: nowrap; `
     + "font-variant-numeric: tabular-nums";
   const line = () => el("div", { style: digits });
@@ -146,6 +171,7 @@ function draw(stage) {
     set(totals[r][c], { y: baseOf(r) - unit * heap(pile, 1) - 5 }, whole(S[r][c]));
   }
   function place(now, part) {  // `part` of the way of what is new
+    carry(part);
     all.forEach((i) => {
       const [here, late] = [i <= t, i === t ? 1 - part : 0];
       set(rows[i].row, { visibility: here ? null : "hidden",
@@ -197,7 +223,7 @@ function draw(stage) {
     paint(now);
     showSums(now);
     tell(now);
-    move(moves ? 450 : 0, (part) => place(now, part));
+    move(moves ? 900 : 0, (part) => place(now, part));
   }
   function go(i) {
     const further = i > t;

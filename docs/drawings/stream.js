@@ -72,6 +72,8 @@ function draw(stage) {
   const within = (x) => Math.max(20, Math.min(full - 20, x));
   const high = (run, i) => (up * run.lengths[i]) / tops.lengths;
   const low = (run, i) => (down * run.gradients[i]) / tops.gradients;
+  const beyond = (run, i, key, long) => Math.max(...run[key].map((_, j) =>
+    (shown(j)[key.slice(0, -1)] && Math.abs(j - i) * unit < 22 ? long(run, j) : 0)));
   function showBar({ run, bars }, i) {
     const on = shown(i);
     const opacity = { "fill-opacity": i === block() ? 1 : 0.45 };
@@ -94,8 +96,8 @@ function draw(stage) {
     for (const one of numbers) {  // the number of the block that is shown takes its room
       set(one.node, { visibility: Math.abs(one.i - i - 1) < 2 ? "hidden" : "visible" });
     }
-    const above = base - high(run, i) - 6;
-    const below = under + low(run, i) + 13;
+    const above = base - beyond(run, i, "lengths", high) - 6;
+    const below = under + beyond(run, i, "gradients", low) + 13;
     set(texts.length, { x, y: above, ...halo }, number(run.lengths[i], 1));
     set(texts.gradient, { x, y: below, ...seen }, number(run.gradients[i], 3));
   }

@@ -67,7 +67,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const broad = 84;  // of a token in the row of choices
   const center = (i) => 2 + broad / 2 + i * (broad + 2);
   const breadth = 2 * center(0) + (tokens.length - 1) * (broad + 2);
-  const arcs = svg("svg", { width: breadth, height: 52, viewBox: `0 0 ${breadth} 52`,
+  const arcs = svg("svg", { viewBox: `0 0 ${breadth} 52`, style: "width: 100%; height: auto",
     "aria-hidden": true });
   const bows = tokens.map(() => svg("path", { "data-sym": "w", fill: "none", stroke: "var(--w)",
     "stroke-linecap": "round" }));
@@ -76,18 +76,18 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   arcs.append(...bows, ...shares);
   function bow(i, weight) {
     const [from, to] = [center(chosen), center(i)];
-    const high = 16 + 12 * Math.abs(i - chosen);
-    const loop = `M${to - 20} 50C${to - 44} -4,${to + 44} -4,${to + 20} 50`;
+    const high = 18 + 8 * Math.abs(i - chosen);
+    const loop = `M${to - 14} 50C${to - 34} 18,${to + 34} 18,${to + 14} 50`;
     set(bows[i], {
       d: i === chosen ? loop : `M${from} 50C${from} ${50 - high},${to} ${50 - high},${to} 50`,
       "stroke-width": 0.8 + 10 * weight, opacity: 0.25 + 0.65 * weight });
-    const top = i === chosen ? 36 : 50 - 0.75 * high;
-    set(shares[i], { x: (from + to) / 2, y: top + 5 });
+    const top = 50 - 0.75 * (i === chosen ? 32 : high);
+    set(shares[i], { x: (from + to) / 2, y: top - 5 * weight - 4 });  // above its arc
     shares[i].textContent = weight < 0.2 ? "" : number(weight);
   }
 
-  const cellOf = (sym) => el("span", { "data-sym": sym, style: "min-width: 28px; "
-    + "padding: 2px 4px; text-align: center; box-shadow: 0 0 0 0.5px var(--edge)" });
+  const cellOf = (sym) => el("span", { "data-sym": sym, style: "min-width: 26px; "
+    + "padding: 2px; text-align: center; box-shadow: 0 0 0 0.5px var(--edge)" });
   const gridOf = (...inside) => el("span", { style: "display: inline-grid; "
     + "grid-template-columns: auto auto; font-variant-numeric: tabular-nums" }, ...inside);
   const factors = { x: [0, 1].map(() => cellOf(null)), q: [0, 1].map(() => cellOf("q")),
@@ -97,7 +97,8 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     + `white-space: nowrap; align-items: ${wide ? "center" : "flex-start"}; `
     + `flex-direction: ${wide ? "row" : "column"}` }, name, grid);
   const working = el("div", { style: "display: flex; gap: 8px 4px; "
-    + (wide ? "align-items: center; min-height: 56px" : "flex-direction: column") },
+    + (wide ? "align-items: center; min-height: 56px; flex-wrap: wrap"
+      : "flex-direction: column") },
   part(of, gridOf(...factors.x)),
   part(el("span", {}, "· ", hue("q", "W", el("sub", {}, "q"))), gridOf(...factors.W.flat())),
   part(el("span", {}, "= ", hue("q", "query")), gridOf(...factors.q)));
@@ -232,10 +233,10 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     chosen = i;
     show();
   });
-  picker.style.cssText = "margin: 0; display: grid; "
-    + `grid-template-columns: repeat(${tokens.length}, ${broad}px)`;
+  picker.style.cssText = "margin: 0; display: grid; width: auto; "
+    + `grid-template-columns: repeat(${tokens.length}, minmax(0, 1fr))`;
   for (const choice of picker.children) choice.style.paddingInline = "0";
-  const sentence = el("div", {}, arcs, picker);
+  const sentence = el("div", { style: `max-width: ${breadth}px` }, arcs, picker);
   const rest = "flex: 1 1 17rem; min-width: 0";
   const parts = wide
     ? [around("2rem", root, el("div", { style: rest }, sentence, said, table, working))]

@@ -14,7 +14,7 @@ function draw(stage) {
   const top = 28, foot = top + n * cell + 34;  // below the columns stand their sums
   const across = 2 * n * cell + gap;
   const [left, first, unit, pitch] = wide ? [across + 118, top + 19, 104, 38]
-    : [70, foot + 27, 150, 24];
+    : [76, foot + 27, 150, 24];
   const width = wide ? 720 : 350, high = wide ? foot + 4 : first + 2 * n * pitch - 4;
 
   const root = svg("svg", {
@@ -54,9 +54,13 @@ function draw(stage) {
     const [x, y] = at(i, n - 1);
     return [x + cell / 2 + 20, y + 5];
   };
-  const below = (j) => {
-    const [x, y] = at(n - 1, j);
-    return [x, y + cell / 2 + 25];
+  const below = (j, right) => {
+    const [x, y] = at(n - 1, j, right);
+    return [x, y + cell / 2 + 23];
+  };
+  const before = (i) => {  // a row of the weights
+    const [x, y] = at(i, 0, true);
+    return [x - cell / 2 - 22, y + 5];
   };
 
   const [above, end] = [wide ? 9 : first - 24, left + unit];
@@ -114,12 +118,13 @@ function draw(stage) {
   function paintSum(m, counted, moved) {
     const { byRow, summed, total } = now;
     const from = byRow ? beside(m) : below(m);
-    const to = way ? below(m) : beside(m);
+    const to = way ? below(m, true) : before(m);
     const [x, y] = from.map((start, axis) => start + (to[axis] - start) * moved);
     set(sums[m], { x, y });
     const whole = Math.floor(counted + 1e-9);  // numbers that are added so far
     const soFar = whole ? `${number(sum(summed[m].slice(0, whole)), 0)} +` : "";
-    sums[m].textContent = counted >= n ? `= ${number(total[m], 0)}` : soFar;
+    const sign = moved < 1 ? "=" : "÷";
+    sums[m].textContent = counted >= n ? `${sign} ${number(total[m], 0)}` : soFar;
   }
   function paint(counted, moved, done) {
     grid((i, j) => paintCell(i, j, counted, done));
@@ -142,20 +147,21 @@ function draw(stage) {
   async function count() {
     compute();
     say("Counting …");  // until there is a result, none is told
-    const forgotten = way === 2;
     if (!await go(1100, (t) => paint(t * n, 0, 0))) return;
-    if (forgotten && !await go(700, (t) => paint(n, t, 0))) return;
-    if (!await go(700, (t) => paint(n, +forgotten, t || 1e-3))) return;
+    if (!await go(700, (t) => paint(n, t, 0))) return;
+    if (!await go(700, (t) => paint(n, 1, t || 1e-3))) return;
     tell(now);
   }
   const picked = choices("Which matrix", matrices.map(({ name }) => name), chosen,
     (i) => { chosen = i; count(); });
-  view.append(root, said,
-    choices("Which sums", ways, way, (i) => { way = i; count(); }),
-    el("div", { class: "row" }, picked, set(button("▶ Count", count), { class: "play" })));
+  view.append(
+    el("div", { class: "row", style: "margin-top: 0" },
+      set(button("▶ Count", count), { class: "play" }), picked),
+    set(choices("Which sums", ways, way, (i) => { way = i; count(); }),
+      { style: "margin-bottom: 8px" }), root, said);
   if (!wide) set(said, { style: "min-height: 2.8em" });
   compute();
-  paint(n, 0, 1);
+  paint(n, 1, 1);
   tell(now);
   expose(() => ({ exps: now.exps, way, sums: now.total, weights: now.weights }));
 }

@@ -68,7 +68,8 @@ function draw(stage) {
     el("span", { style: "border-bottom: 4px solid var(--rose)" }, "drawn"));
   const heading = el("div", { style: `${columns}; ${text}; height: ${head}px` },
     el("span", { style: `${right}; color: var(--soft)` }, "token"),
-    el("span", { style: "display: flex; gap: 0.7rem; color: var(--soft); overflow: clip" },
+    el("span", { style: "display: flex; align-items: start; gap: 0.7rem; "
+      + "color: var(--soft); overflow: clip" },
       el("span", {}, "probability"), atOne),
     ofDrawn);
   const line = el("div", { class: "moves" });  // below it all tokens are cut
@@ -79,6 +80,8 @@ function draw(stage) {
   }, heading, ...rows.map(({ node }) => node), line);
   const reaching = (x) => `width: ${(100 * x).toFixed(2)}%; box-sizing: border-box`;
   const rounded = "border-radius: 0 3px 3px 0";
+  const halo = "text-shadow: " + [[2, 0], [-2, 0], [0, 2], [0, -2], [1, 1], [-1, -1]]
+    .map(([x, y]) => `${x}px ${y}px 1px var(--paper)`).join(", ");
   const differs = (now, was) => Math.abs(now - was) > 1e-9;  // else one bar hides the other
   function showBars({ bar, plainly, share, value }, now, was, part) {
     const from = (top, high) => `position: absolute; left: 0; top: ${top}px; height: ${high}px`;
@@ -88,9 +91,10 @@ function draw(stage) {
     set(plainly, { style: `${from(1, 13)}; ${reaching(was)}; border: ${dashes}; border-left: 0; `
       + `visibility: ${seen}` });
     set(share, { style: `${from(14, 4)}; ${reaching(part)}; background: var(--rose); ${rounded}` });
-    const far = Math.max(now, seen === "visible" ? was : 0);
-    set(value, { style: `${text}; position: absolute; top: -1px; margin-left: 6px; `
-      + `left: ${(100 * far).toFixed(2)}%` });
+    const before = seen === "visible" && was > now && now > (wide ? 0.15 : 0.2);
+    const place = before ? "transform: translateX(-100%); color: #fff" : halo;
+    set(value, { style: `${text}; position: absolute; top: -1px; padding-inline: 5px; `
+      + `left: ${(100 * now).toFixed(2)}%; ${place}` });
   }
   function showToken(i, rank, now, was) {
     const { node, name, value, count } = rows[i];

@@ -108,9 +108,9 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   }
   function scoreAt(i, j, at, [w, h], m) {
     const edge = { stroke: "var(--soft)", "stroke-width": 0.7 };
-    const says = hidden(i, j) ? "×" : plain(scores[i][j]);
+    if (hidden(i, j)) return [block(...at, w, h, "w", { fill: "url(#tiles-masked)", ...edge })];
     return [block(...at, w, h, "w", { fill: tint(i, j, m), ...edge }),
-      text(at[0] + w / 2, at[1] + h / 2 + 5, says, middle)];
+      text(at[0] + w / 2, at[1] + h / 2 + 5, plain(scores[i][j]), middle)];
   }
   const queryAt = (i, keys, top, [w, h]) => [
     text(first - 24, top + h / 2 + 5, tokens[i], { ...end, "data-sym": "q" }),
@@ -145,9 +145,10 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     const [m, rescale] = [{ class: "max" }, { style: bold }].map((more) =>
       text(column, 0, "", { ...middle, ...more }));
     const pair = [barOf("l", "w"), barOf("acc", "v")];
-    const node = svg("g", {}, m, rescale,
+    const both = svg("path", { fill: "none", stroke: "currentColor" });  // are multiplied
+    const node = svg("g", {}, m, rescale, both,
       ...pair.flatMap(({ parts, ghost, says }) => [...parts, ghost, says]));
-    return { node, m, rescale, pair };
+    return { node, m, rescale, both, pair };
   });
   box.append(...lanes.map(({ node }) => node));
   function longest(name) {  // of all queries, at all tiles
@@ -165,13 +166,14 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     const at = bars + Math.max(was, kept, all) + 6;
     set(says, { x: at, y: top + tall / 2 + 5 }, number(one[name]));
   }
-  function showLane({ node, m, rescale, pair }, i, k, f) {
+  function showLane({ node, m, rescale, both, pair }, i, k, f) {
     set(node, { visibility: i == null ? "hidden" : "visible" });
     if (i == null) return pair.forEach(({ ghost }) => set(ghost, { visibility: "hidden" }));
     const one = last(i), high = (most * row) / size;
     const top = roof + k * high, tall = Math.min(30, high / 2 - 4);
     const mid = top + high / 2 + (grown(one) ? -3 : 5);
     set(m, { y: mid }, grown(one) ? `${plain(one.was.m)} → ${plain(one.m)}` : plain(one.m));
+    set(both, { d: grown(one) ? `M${bars - 2} ${top + high / 2 - tall}h-3v${2 * tall}h3` : "" });
     set(rescale, { y: mid + 16 }, grown(one) ? `× ${number(one.rescale)}` : "");
     pair.forEach((bar, at) => {
       const most = longest(bar.name);
@@ -242,7 +244,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     }
     if (!finished(rows()[0])) return news();
     const each = listed(rows(), (i) => `“${tokens[i]}” ${number(last(i).context)}`);
-    return `The last tile of these queries: acc ÷ sum is the context, ${each}.`;
+    const where = rows().length < 3 ? each : "beside the matrix";
+    return `The last tile of these queries: acc ÷ sum is the context, ${where}.`;
   }
   function show() {
     const { tiles, skipped } = order();
@@ -268,9 +271,15 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   const masking = toggle("causal mask", false, (on) => again(() => { causal = on; }));
   const dashed = svg("svg", { width: 16, height: 14 }, svg("rect", { x: 0.5, y: 0.5, width: 15,
     height: 13, fill: "none", stroke: "var(--soft)", "stroke-dasharray": "3 2" }));
-  const key = legendOf([wash("w", 55), "e^(score − max)"], [dashed, "before"],
-    [wash("v", 35), "rescaled"], [wash("v", 85), "added"]);
-  if (phone) masking.style.paddingInline = "8px";
+  const inLine = { style: "display: flex; flex-wrap: wrap; gap: 0 10px; font-size: 13px; "
+    + "margin: 1px 0; align-items: center" };
+  const ofBars = legendOf([dashed, "before"], [wash("v", 35), "rescaled"],
+    [wash("v", 85), "added"]);
+  const key = el("div", inLine, set(legendOf([wash("w", 55), "e^(score − m)"]), inLine),
+    el("div", inLine, "bars:", set(ofBars, inLine)));
+  for (const one of phone ? [masking, ...sizing.querySelectorAll("label")] : []) {
+    one.style.paddingInline = "8px";
+  }
   set(said, { style: `min-height: ${phone ? 4.2 : 1.4}em; margin-top: 4px` });
   const inRow = (...parts) => el("div", { class: "row" }, ...parts);
   const options = phone

@@ -164,20 +164,18 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   const lines = svg("g");
   const text = (x, anchor, sym) => svg("text", { x, "text-anchor": anchor, "data-sym": sym,
     "aria-hidden": true, "pointer-events": "none" });
-  const beyond = right + (wide ? 62 : 48);  // where the bars of the probabilities begin
   const rows = Array.from({ length: most }, (_, i) => ({
     key: text(left - 10, "end", "k"),
     share: text(wide ? 66 : 42, "end", "w"),
     query: text(right + 10, "start", "q"),
-    bar: svg("rect", { x: beyond, height: 6, rx: 3, fill: "var(--neutral)",
-      class: "moves", "pointer-events": "none" }),
+    sure: text(width - 6, "end"),
     area: svg("rect", { x: right, width: width - right, fill: "transparent",
       style: "cursor: pointer", onclick: () => choose(chosen === i + 1 ? 0 : i + 1) }),
   }));
   const heading = svg("text", { x: width - 6, "text-anchor": "end", "aria-hidden": true,
     style: "font-size: 13px; fill: var(--soft)" }, "probability");
   root.append(lines, heading, ...rows.map(({ area }) => area),
-    ...rows.flatMap((row) => [row.key, row.share, row.bar, row.query]));
+    ...rows.flatMap((row) => [row.key, row.share, row.sure, row.query]));
   const gapOf = (n) => Math.min(88, height / n);
   const large = (gap, size) => `font-size: ${gap < 26 ? 14 : size}px`;
   const heights = (n) =>
@@ -209,7 +207,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     share.textContent = weight >= 0.005 ? `${number(100 * weight, 0)} %` : "";
     for (const node of [key, share]) set(node, { y: y + 5 });
   }
-  function showQuery({ query, area, bar }, token, y, i, count) {
+  function showQuery({ query, area, sure }, token, y, i, count) {
     const gap = Math.min(40, gapOf(count));
     const here = i < count;
     const mine = chosen === i + 1;
@@ -218,7 +216,8 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     query.textContent = token ?? "";
     set(query, { y: y + (size === 22 && gap >= 26 ? 8 : 5),
       style: `${large(gap, size)}; font-weight: ${mine || written ? 700 : 400}` });
-    set(bar, { y: y - 3, width: written ? (width - 6 - beyond) * found.shares[i] : 0 });
+    sure.textContent = written ? `${number(100 * found.shares[i], 0)} %` : "";
+    set(sure, { y: y + 5, style: "font-size: 13px; fill: var(--soft)" });
     set(area, { y: y - gap / 2, height: here ? gap : 0,
       stroke: here && mine ? "var(--rose)" : "none", "stroke-width": 2, rx: 5 });
   }
