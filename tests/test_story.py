@@ -496,7 +496,7 @@ def test_what_one_moves_stands_beside_what_it_moves_on_a_phone(visit):
     boxes = [
         one.bounding_box()
         for one in [
-            figure.locator("svg"),
+            figure.get_by_role("group", name="The query and the keys"),
             *figure.get_by_role("radio").all(),
             *figure.get_by_role("button").all(),
         ]

@@ -127,7 +127,7 @@ function draw(stage) {
       "aria-label": `${nameOf(l, h)}${scores && `: ${scores}`}`, title: nameOf(l, h),
       onclick: () => choose({ l, h }), onkeydown: onkeys(steps, (by) => go(l, h, by)),
       style: "min-height: 0; min-width: 0; padding: 0; border-radius: 0; border: none; "
-        + "background: none; box-shadow: none; display: block; width: 100%" },
+        + "box-shadow: none; display: block; width: 100%" },
     canvas, ...(namesFit() ? [el("span", { "aria-hidden": true, style: "display: block; "
       + "height: 18px; font-size: 12px; line-height: 17px; text-align: center; "
       + "white-space: nowrap" }, doing(l, h))] : []));
@@ -447,10 +447,12 @@ function draw(stage) {
     const { l, h } = ordered()[0];
     choose({ l, h });
   }
-  function layOut(mode) {
+  let beside;
+  const isWide = () => view.clientWidth >= 390 + mostHeads() * (widest() + 2);
+  function layOut(order, mode) {
     // Beside each other the small pictures begin as high as the large one, and what is said stands
     // below them.
-    const beside = view.clientWidth >= 390 + mostHeads() * (widest() + 2);
+    beside = isWide();
     const left = el("div", { style: "min-width: 0" }, ...(beside ? [caption, grid, said] : [grid]));
     set(said, { style: beside ? "width: 0; min-width: 100%; margin-top: 0.6rem; min-height: 8.4em"
       : "margin-top: 0.6rem" });
@@ -458,11 +460,17 @@ function draw(stage) {
       + `gap: ${beside ? "4px 24px" : "8px"}`;
     const small = { style: "font-size: 13px; margin: 0.3rem 0" };
     const inLine = { style: "display: flex; align-items: center; justify-content: space-between" };
-    const top = beside ? el("div", {}, sorter(), mode) : el("div", inLine, sorter(), caption);
+    const top = beside ? el("div", {}, order, mode) : el("div", inLine, order, caption);
     asked.replaceChildren(heading, ...(beside ? [] : [mode]), query);
     const parts = beside ? [top, asked, left, shown] : [top, left, asked, shown, said];
     view.replaceChildren(el("div", { style: two }, ...parts),
       ...(about.kept ? [el("p", small, thinned())] : []));
+  }
+  function keepLaidOut(...controls) {  // also when a phone is turned
+    layOut(...controls);
+    if (typeof ResizeObserver === "undefined") return;
+    const again = () => { if (isWide() !== beside) layOut(...controls); };
+    new ResizeObserver(again).observe(view);
   }
   function tell() {
     expose(() => ({
@@ -484,7 +492,7 @@ function draw(stage) {
     const mode = choices("show", modes, 0, (chosen) => choose({ mode: chosen }));
     strips.push(...layers.map((_, l) => strip(l)));
     stack.replaceChildren(el("span"), keysAbove, el("span"), ...strips.flatMap(({ all }) => all));
-    layOut(mode);
+    keepLaidOut(sorter(), mode);
     arrange();
     const clear = ({ l, h }) => (doing(l, h) ? topOf(l, h)[1] : 0);
     const layer = cells.find(clear)?.l;  // the first that has heads with a name

@@ -351,7 +351,7 @@ def _room(rows: Sequence[dict[str, Any]], letters: bool) -> tuple[int, int]:
     grids = [
         8 + min(544, (one + 2 + named) * len(rows)) for one in (side, min(side, 350 // (heads + 1)))
     ]
-    wide, phone = (164 + grid + panel + (60 if letters else 100) for grid in grids)
+    wide, phone = (184 + grid + panel + (60 if letters else 100) for grid in grids)
     if heads < 10:  # the small pictures stand beside the large one
         wide = 80 + max(names + grids[0] + 150, panel)
     return wide, phone

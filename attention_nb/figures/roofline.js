@@ -182,7 +182,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     const text = el("span", { style: "padding-left: 5px; white-space: nowrap" });
     const line = "display: flex; align-items: center; font-size: 12px; line-height: "
       + `${high + 3}px; min-height: ${high + 3}px`;
-    const look = `flex: none; height: ${high}px; background: ${hue}; border-radius: 2px`;
+    const look = `flex: 0 1 auto; height: ${high}px; background: ${hue}; border-radius: 2px`;
     return { node: el("div", { style: line }, bar, text), bar, text, look };
   }
   const thick = beside ? 36 : 30;
@@ -220,7 +220,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     const counts = [`${grouped(operations / queries)} operations`,
       `${grouped(moved / queries)} bytes`];
     const lines = bars.flatMap(({ node }, i) => [el("div", { style: soft }, counts[i]), node]);
-    const grid = beside ? "" : "display: grid; grid-template-columns: 9.5em 1fr; gap: 4px 8px; "
+    const grid = beside ? "" : "display: grid; grid-template-columns: 9.5em minmax(0, 1fr); gap: 4px 8px; "
       + "align-items: center";
     return { bars, queries, node: el("div", {}, title, el("div", { style: grid }, ...lines)) };
   });

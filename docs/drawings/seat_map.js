@@ -173,15 +173,14 @@ function draw(stage) {
     }));
   }
   function showRow(r) {
-    const { cells, frame, none, count, table, pick } = parts[r];
+    const { cells, frame, none, count, table, pick, row } = parts[r];
     const seq = seqs[r];
     const out = seq && (live().indexOf(r) + 1) * n_max > room;
-    const faint = seq ? "" : "; visibility: hidden";  // no name before it is used
     count.textContent = seq ? grouped(seq.n) : "";
     table.textContent = seq ? seq.table.join(" · ") : "";
     set(table, { style: `${small}; ${inLine}${r === chosen && seq ? "; font-weight: 700" : ""}` });
     set(pick, { disabled: !seq });
-    set(pick.parentElement, { style: `min-width: 30px; justify-content: center${faint}` });
+    row.style.visibility = seq ? "" : "hidden";  // no name before it is used
     pick.checked = r === chosen;
     showCells(cells, out ? null : seq, r === chosen);
     set(none, { visibility: out ? "visible" : "hidden" });
