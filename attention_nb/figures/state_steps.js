@@ -152,7 +152,7 @@ function draw(stage) {
   }
 
   // ---- What is held ----
-  const digits = `min-height: ${wide ? 1.5 : 2.6}em; white-space: ${wide ? "normal" : "nowrap"}; `
+  const digits = `min-height: ${wide ? 1.5 : 2.6}em; white-space: nowrap; overflow: clip; `
     + "font-variant-numeric: tabular-nums";
   const line = () => el("div", { style: digits });
   const count = { cache: line(), state: line() };

@@ -145,7 +145,7 @@ function draw(stage) {
     set(point, { ...way(sum(from) / 2, middleOf(c)), opacity });
   }
 
-  const digits = `min-height: ${wide ? 1.5 : 2.6}em; white-space: ${wide ? "normal" : "nowrap"}; `
+  const digits = `min-height: ${wide ? 1.5 : 2.6}em; white-space: nowrap; overflow: clip; `
     + "font-variant-numeric: tabular-nums";
   const line = () => el("div", { style: digits });
   const count = { cache: line(), state: line() };
