@@ -26,8 +26,8 @@ from attention_checks.examine import Misused, examine
 from attention_checks.numbers import fixed_chance
 from attention_checks.properties.agreement import agreement_properties
 from attention_checks.properties.cache import CachedLayer, cache_properties
-from attention_checks.properties.decoding import module_in
 from attention_checks.properties.cross_attention import cross_properties
+from attention_checks.properties.decoding import module_in
 from attention_checks.properties.flash import flash_properties
 from attention_checks.properties.functions import attention_properties
 from attention_checks.properties.layers import layer_properties

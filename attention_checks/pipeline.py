@@ -71,9 +71,12 @@ def scoring(
     f: Callable[[Tensor, Tensor, float | Tensor], Tensor],  # q kᵀ, bias and scale → scores
 ) -> Step:  # for the stage `score`
     "Make a step that computes scores, with no bias if that comes last."
-    return lambda work: work._replace(
-        scores=f(work.q @ work.k.mT, work.bias * (not work.bias_last), work.scale)
-    )
+
+    def step(work: Work) -> Work:
+        bias = torch.zeros(()) if work.bias_last else work.bias
+        return work._replace(scores=f(work.q @ work.k.mT, bias, work.scale))
+
+    return step
 
 
 def capping_by(
@@ -192,7 +195,7 @@ def sentence(bugs: Iterable[Bug]) -> str:
     return "; and ".join(bug.says for bug in bugs)
 
 
-Memo = dict[tuple[str, ...], "Work | None"]  # what stages made, by the bugs up to there
+Memo = dict[tuple[Step, ...], "Work | None"]  # what stages made, by the steps up to there
 
 
 def run(
@@ -202,14 +205,14 @@ def run(
     stages: Mapping[str, Step] = STAGES,  # in their order, each as it should be
 ) -> Work | None:  # after the last stage; None where a bug does not fit the shapes
     "Go through the stages, each as it should be unless a bug replaces it."
-    wrong: dict[str, tuple[str, Step]] = {}
+    wrong: dict[str, Step] = {}
     for bug in bugs:
-        wrong |= {stage: (f"{bug.code} {id(step)}", step) for stage, step in bug.steps.items()}
+        wrong |= bug.steps
     memo = {} if memo is None else memo
-    path: tuple[str, ...] = ()
+    path: tuple[Step, ...] = ()
     for stage, right in stages.items():
-        name, step = wrong.get(stage, ("", right))
-        path = (*path, name)
+        step = wrong.get(stage, right)
+        path = (*path, step)
         if path not in memo:
             memo[path] = _step_or_none(step, work)
         made = memo[path]

@@ -149,7 +149,7 @@ def _beside_context(
     contract: Contract,
     call: Callable[[], Tensor],
 ) -> _Choices:
-    "The same of each choice of the context."
+    "Of each other choice of the context its stage, what declares it, and its steps."
     if times := contract.value_scale:
         yield AFTER_MIX, f"value_scale={times}", [ending(lambda out: times * out)]
     if name := contract.residual:

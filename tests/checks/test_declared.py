@@ -2,6 +2,8 @@
 with its names meaningless, each planted bug is named.
 """
 
+import math
+
 import pytest
 import torch
 import torch.nn as nn
@@ -238,6 +240,23 @@ def test_a_bias_may_be_added_before_a_soft_cap_or_after_it(last, sign, codes):
         return (cap(scores) + more if last else cap(scores + more)).softmax(-1) @ v
 
     assert report_of(check_attention, fn, softcap=2.0, bias=added).codes == codes
+
+
+@pytest.mark.parametrize("order", ["first", "last"])
+def test_a_bias_that_hides_keys_may_be_added_on_either_side_of_a_soft_cap(order):
+    "After the cap, minus infinity hides them; before it they would keep a score of minus the cap."
+
+    def hiding(h, n_q, n_k):
+        far = torch.arange(n_q)[:, None] - torch.arange(n_k)
+        return torch.zeros(h, n_q, n_k).masked_fill(far.abs() > 2, -math.inf)
+
+    def fn(q, k, v):
+        more, cap = hiding(*q.shape[1:3], k.shape[2]), lambda s: 2 * torch.tanh(s / 2)
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        return (cap(scores) + more if order == "last" else cap(scores + more)).softmax(-1) @ v
+
+    report = report_of(check_attention, fn, softcap=2.0, bias=hiding)
+    assert "the oracle" in report.compared and not report.codes, report
 
 
 @pytest.mark.parametrize("sign, code", [(1, ""), (-1, "bias.subtracted"), (0, "bias.ignored")])

@@ -77,13 +77,17 @@ class _Changes(TorchFunctionMode):
         return t * (1 + self.by * chance.sign().to(t)) if self.seen == self.which + 1 else t
 
 
+def _own_dropout(m: nn.Module) -> bool:
+    "Whether a part is a dropout that is not PyTorch's."
+    return is_dropout(type(m).__name__) and not isinstance(m, nn.modules.dropout._DropoutNd)
+
+
 def _changed(layer: Layer, which: int = -1, by: float = 0.0) -> tuple[Tensor, _Changes]:
     "The output in training with one dropout changed, and what was seen."
     with _Changes(which, by) as changes, ExitStack() as hooks:
-        for m in layer.parts[1:]:
-            own = is_dropout(type(m).__name__) and not isinstance(m, nn.modules.dropout._DropoutNd)
-            hook = lambda _, __, out: changes.changed(out)
-            hooks.callback(m.register_forward_hook(hook).remove if own else int)
+        hook = lambda _, __, out: changes.changed(out)
+        for m in filter(_own_dropout, layer.parts[1:]):
+            hooks.callback(m.register_forward_hook(hook).remove)
         return layer.in_mode(layer.draw(), True, False), changes
 
 
