@@ -378,8 +378,8 @@ def test_a_drawing_takes_the_margin_where_there_is_room(visit):
     figure.scroll_into_view_if_needed()
     expect(contents).to_have_css("opacity", "0")
     box, prose = figure.bounding_box(), page.locator("article p").first.bounding_box()
-    frame = 34
-    assert 900 < box["width"] <= 970 + frame and box["x"] + box["width"] <= 1280
+    drawn = figure.locator(".view").bounding_box()["width"]
+    assert 900 < drawn <= 970 and box["x"] + box["width"] <= 1280
     assert prose["width"] < 600
     contents.locator("a:visible").nth(3).focus()
     expect(contents).to_have_css("opacity", "1")

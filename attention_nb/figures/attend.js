@@ -238,7 +238,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     const unit = reach < FAR / 2 ? 0.5 : 1;
     const p = plane(SIZE, reach, low, unit);
     const [across, up] = [SIZE < 300 ? axes[0] : `${axes[0]} →`, `↑ ${axes[1]}`];
-    const [x0, y0] = p.at([0, 0]);
+    const [x0] = p.at([0, 0]);
     ink = [];
     names = [[SIZE - 7 * across.length, SIZE - 30, SIZE, SIZE], [x0, 0, x0 + 7 * up.length, 18]];
     trace(p.at([0, low]), p.at([0, reach]));
@@ -597,8 +597,6 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     const parts = work.x[chosen].map((n, i) => `${number(n)} · (${whole(data.W_q[i])})`);
     return parts.join(" + ");
   }
-  // A long sentence needs more lines than the room that is kept: its numbers scroll then, and what
-  // stands below does not move.
   function underTokens() {  // the table is as wide as the tokens above it
     const boxes = chips.slice(0, tokens.length).map((chip) => chip.getBoundingClientRect());
     const left = Math.min(...boxes.map((box) => box.left));
@@ -609,6 +607,8 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     const before = clamp(left - list.getBoundingClientRect().left, 0, Math.max(0, room));
     for (const node of [asks, grid]) node.style.marginLeft = `${before}px`;
   }
+  // A long sentence needs more lines than the room that is kept: its numbers scroll then, and what
+  // stands below does not move.
   function fit() {
     if (!view.getBoundingClientRect().width) return;  // nothing is laid out
     underTokens();

@@ -121,6 +121,13 @@ function stage(figure) {
     const small = "font-size: 13px; gap: 0.2rem 0.9rem; margin-block: 0.1rem";
     return el("div", { class: "beside", style: small }, ...entries.map(entry));
   }
+  // The hatch of pairs that a mask forbids: its definition, and the fill of their squares.
+  function hatch(id) {
+    const even = { width: 6, height: 6, patternUnits: "userSpaceOnUse" };
+    const stripe = svg("rect", { width: 1.5, height: 6, fill: "var(--faint)" });
+    const pattern = svg("pattern", { id, ...even, patternTransform: "rotate(45)" }, stripe);
+    return { node: svg("defs", {}, pattern), fill: `url(#${id})` };
+  }
   const wash = (hue, part = 60) => `color-mix(in srgb, var(--${hue}) ${part}%, transparent)`;
   // A button that goes on step by step, from the end anew: `at()` is the step that is shown,
   // `go(i)` shows another. What a reader chooses meanwhile calls `stop()`.
@@ -304,6 +311,6 @@ function stage(figure) {
   const expose = (state) => { figure.state = state; };
   return { figure, view, viewWidth, data, el, svg, set,
     sum, clamp, dot, matmul, softmax, mix, number, grouped, plural, listed, vector, percent,
-    said, say, slider, choices, button, toggle, more, legendOf, wash, player, byItself,
+    said, say, slider, choices, button, toggle, more, legendOf, hatch, wash, player, byItself,
     tween, motion, onkeys, handle, plane, expose, keep };
 }
