@@ -371,10 +371,9 @@
     }
     contents.classList.toggle("aside", beside.size > 0);
   }, { rootMargin: "0px 0px -10% 0px" });
-  const frame = 2 * 17;  // which all drawings have, beyond the column of the text
   for (const figure of document.querySelectorAll("article figure.drawing")) {
-    const room = figure.parentElement.clientWidth + frame;
-    if (figure.offsetWidth > room + 1) passing.observe(figure);
+    const { offsetWidth } = figure.querySelector(".view");  // without its frame
+    if (offsetWidth > figure.parentElement.clientWidth + 1) passing.observe(figure);
   }
 
 

@@ -226,7 +226,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     const unit = reach < FAR / 2 ? 0.5 : 1;
     const p = plane(SIZE, reach, low, unit);
     const [across, up] = [SIZE < 300 ? axes[0] : `${axes[0]} →`, `↑ ${axes[1]}`];
-    const [x0, y0] = p.at([0, 0]);
+    const [x0] = p.at([0, 0]);
     ink = [];
     names = [[SIZE - 7 * across.length, SIZE - 30, SIZE, SIZE], [x0, 0, x0 + 7 * up.length, 18]];
     trace(p.at([0, low]), p.at([0, reach]));

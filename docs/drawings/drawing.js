@@ -106,6 +106,12 @@ function stage(figure) {
     const small = "font-size: 13px; gap: 0.2rem 0.9rem; margin-block: 0.1rem";
     return el("div", { class: "beside", style: small }, ...entries.map(entry));
   }
+  function hatch(id) {
+    const even = { width: 6, height: 6, patternUnits: "userSpaceOnUse" };
+    const stripe = svg("rect", { width: 1.5, height: 6, fill: "var(--faint)" });
+    const pattern = svg("pattern", { id, ...even, patternTransform: "rotate(45)" }, stripe);
+    return { node: svg("defs", {}, pattern), fill: `url(#${id})` };
+  }
   const wash = (hue, part = 60) => `color-mix(in srgb, var(--${hue}) ${part}%, transparent)`;
   function player({ at, last, go, ms = () => 750, first = 0 }) {
     let timer = null;
@@ -270,7 +276,7 @@ function stage(figure) {
   const expose = (state) => { figure.state = state; };
   return { figure, view, viewWidth, data, el, svg, set,
     sum, clamp, dot, matmul, softmax, mix, number, grouped, plural, listed, vector, percent,
-    said, say, slider, choices, button, toggle, more, legendOf, wash, player, byItself,
+    said, say, slider, choices, button, toggle, more, legendOf, hatch, wash, player, byItself,
     tween, motion, onkeys, handle, plane, expose, keep };
 }
 function nearing(view, act) {

@@ -54,7 +54,6 @@ function draw(stage) {
   const long = clamp(pitch - high, high, 52);
   const rowOf = (i) => Math.round(all / 2 + 8 + (i - (n - 1) / 2) * pitch - long / 2);
 
-  const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const arrows = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -width, ArrowDown: width };
   function numbers() {
     const cells = flat.map((x, m) => el("div", {
@@ -93,7 +92,7 @@ function draw(stage) {
       style: `position: absolute; left: ${x}px; top: ${y}px; width: ${wide}px; `
         + `height: ${stacked(kind) ? high : long}px; display: grid; place-items: center; `
         + "box-sizing: border-box; cursor: pointer; transition-property: left, top, height; "
-        + `transition-duration: ${calm.matches ? 0 : 0.4}s; `
+        + "--pace: 0.4s; "
         + `background: ${paint(headOf(m))}; border: 1px solid var(--faint); `
         + (m === lit ? ring : "") });
   }

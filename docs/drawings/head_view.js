@@ -208,7 +208,7 @@ function draw(stage) {
     return clamp(Math.max(rows, columns) * SIDE, 160, 448);
   }
   function showMatrix() {
-    const { rows, columns, n_q, square } = layers[now.l];
+    const { rows, columns, square } = layers[now.l];
     paint(matrix, { data: picture(now.l, now.h), high: rows, wide: columns });
     const whose = `Weights of ${nameOf(now.l, now.h)}`;
     set(matrix, { "aria-label": `${whose}: a row for each query, a column for each key` });

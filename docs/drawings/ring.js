@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, sum, grouped, plural, listed } = stage;
-  const { said, say, choices, toggle, slider, player, motion, expose } = stage;
+  const { said, say, choices, toggle, slider, player, motion, hatch, expose } = stage;
   const { tokens, world, bytes } = data;
   const phone = viewWidth < 600, broad = viewWidth > 900;
   const n = tokens.length;
@@ -51,11 +51,9 @@ function draw(stage) {
   const cells = all.map((i) => all.map((j) => svg("rect", {
     x: columnAt(j), y: rowAt(i), width: unit, height: unit, stroke: "var(--faint)",
     class: "moves" })));
-  const stripes = svg("pattern", { id: "ring-masked", width: 6, height: 6,
-    patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
-  svg("rect", { width: 1.5, height: 6, fill: "var(--faint)" }));
+  const forbidden = hatch("ring-forbidden");
   const owners = svg("g", {}), frames = svg("g", {});
-  root.append(svg("defs", {}, stripes), ...cells.flat(), owners, frames);
+  root.append(forbidden.node, ...cells.flat(), owners, frames);
   function ownersOf(rank) {
     return runs(owned(rank)).flatMap(([a, b]) => {
       const middle = (a + b + 1) / 2;
@@ -180,7 +178,7 @@ function draw(stage) {
 
   function fillOf(i, j) {
     const at = stepOf(i, j);
-    if (!allowed(i, j)) return "url(#ring-masked)";
+    if (!allowed(i, j)) return forbidden.fill;
     if (at > step) return "none";
     return at < step ? "var(--faint)" : "color-mix(in srgb, var(--neutral) 55%, transparent)";
   }

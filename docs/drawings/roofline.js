@@ -206,8 +206,8 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     const counts = [`${grouped(operations / queries)} operations`,
       `${grouped(moved / queries)} bytes`];
     const lines = bars.flatMap(({ node }, i) => [el("div", { style: soft }, counts[i]), node]);
-    const grid = beside ? "" : "display: grid; grid-template-columns: 9.5em minmax(0, 1fr); gap: 4px 8px; "
-      + "align-items: center";
+    const grid = beside ? "" : "display: grid; align-items: center; gap: 4px 8px; "
+      + "grid-template-columns: 9.5em minmax(0, 1fr)";
     return { bars, queries, node: el("div", {}, title, el("div", { style: grid }, ...lines)) };
   });
   const two = el("div", {}, ...pair.map(({ node }) => node));

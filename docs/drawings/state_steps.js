@@ -152,7 +152,7 @@ function draw(stage) {
   const box = { y: 2, width: 8, height: 8, rx: 1.5 };
   const inCache = (i) => [9.5 * i + 4 * Math.floor(i / own), i % own < width ? "k" : "v"];
   const inState = (i) => [9.5 * i, "neutral"];
-  const inline = wide ? "display: inline-block; overflow: clip; vertical-align: -1px; margin-right: 8px" : "";
+  const inline = wide ? "display: inline-block; vertical-align: -1px; margin-right: 8px" : "";
   function squares(many, place) {  // one for each number that is held
     const parts = Array.from({ length: many }, (_, i) => place(i)).map(([x, hue]) =>
       svg("rect", { ...box, x, fill: `var(--${hue})` }));

@@ -48,7 +48,6 @@ function draw(stage) {
   const wide = viewWidth >= 600;
   const [high, head] = wide ? [21, 22] : [19, 22];
   const text = "font-size: 13px; line-height: 17px; white-space: nowrap";
-  const soft = `${text}; color: var(--soft)`;
   const columns = "display: grid; grid-template-columns: 3.6rem minmax(0, 1fr) 3.6rem; gap: 0 8px";
   const right = "text-align: right";
   const rows = all.map((i) => {

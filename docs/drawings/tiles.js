@@ -1,6 +1,6 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed, said, say,
-  choices, toggle, slider, player, motion, legendOf, wash, expose }) {
+  choices, toggle, slider, player, motion, legendOf, hatch, wash, expose }) {
   const { tokens, scores, values, sizes } = data;
   const n = tokens.length;
   const all = [...tokens.keys()];
@@ -75,10 +75,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   const cells = all.map((i) => all.map((j) => cellAt(i, j)));
   const written = all.map((i) => text(wide, y(i) + unit / 2 + 5, "", { ...end, style: bold }));
   const frame = svg("rect", { fill: "none", stroke: "var(--rose)", "stroke-width": 4, rx: 2 });
-  const stripes = svg("pattern", { id: "tiles-masked", width: 6, height: 6,
-    patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
-  svg("rect", { width: 1.5, height: 6, fill: "var(--faint)" }));
-  root.append(svg("defs", {}, stripes), ...names, ...tops, ...cells.flat(), ...written,
+  const forbidden = hatch("tiles-forbidden");
+  root.append(forbidden.node, ...names, ...tops, ...cells.flat(), ...written,
     upright(wide - 10, "context", { style: bold }), frame);
 
   const broad = phone ? viewWidth : viewWidth - wide - 24;
@@ -108,7 +106,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   }
   function scoreAt(i, j, at, [w, h], m) {
     const edge = { stroke: "var(--soft)", "stroke-width": 0.7 };
-    if (hidden(i, j)) return [block(...at, w, h, "w", { fill: "url(#tiles-masked)", ...edge })];
+    if (hidden(i, j)) return [block(...at, w, h, "w", { fill: forbidden.fill, ...edge })];
     return [block(...at, w, h, "w", { fill: tint(i, j, m), ...edge }),
       text(at[0] + w / 2, at[1] + h / 2 + 5, plain(scores[i][j]), middle)];
   }
@@ -212,7 +210,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     if (holds(now, i, j)) return tint(i, j, last(i).m);
     if (before.some((tile) => holds(tile, i, j))) return "var(--faint)";
     const never = hidden(i, j) || skipped.some((tile) => holds(tile, i, j));
-    return never ? "url(#tiles-masked)" : "none";
+    return never ? forbidden.fill : "none";
   }
   const glide = motion();
   let at = null;
