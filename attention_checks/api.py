@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import torch
@@ -17,11 +16,10 @@ from attention_checks.arguments import (
     expect_callable,
     expect_layer,
     expect_positions,
-    reach_of,
 )
 from attention_checks.distributed.properties import distributed_properties
 from attention_checks.distributed.running import nursery
-from attention_checks.distributed.shards import Order, Rotate, Sharding, sharding_of
+from attention_checks.distributed.shards import Order, Rotate, Sharding
 from attention_checks.examine import Misused, examine
 from attention_checks.numbers import fixed_chance
 from attention_checks.properties.agreement import agreement_properties
@@ -37,7 +35,6 @@ from attention_checks.report import CheckFailed, Report
 from attention_checks.signatures import name_of, parameters_of
 from attention_checks.spec import MEANINGS, Contract, declared, keywords_of
 from attention_checks.subjects.facts import Subject
-from attention_checks.subjects.layer import Declared
 from attention_nb.kv_cache import KVCache
 from attention_nb.multi_head_attention import MultiHeadAttention
 from attention_nb.positions import RotaryEmbedding
@@ -45,10 +42,6 @@ from attention_nb.tools.guards import expect_flags, expect_sizes
 from attention_nb.tools.ranks import Ranks
 
 _SAID = {  # arguments of several checks → what they mean
-    "causal": "does it hide the future?",
-    "n_heads": "number of heads; default: what an attribute of the layer says",
-    "positions": "does it know positions (RoPE, …)? None: find out",
-    "n_kv_heads": "number of heads of keys and values; default: what their widths tell",
     "strict": "raise NotCompared if its numbers could be compared with nothing?",
     **MEANINGS,
 }
@@ -94,9 +87,9 @@ def check_attention(
         mask: "allowed" (True = may attend), "blocked", "bias", or with its name
             ("src_mask", "blocked"); False: it takes none
     """
-    expect_attention(fn, causal, mask)
-    contract = declared("check_attention", **design)
-    subject = _function(fn, causal, mask, contract)
+    contract = declared("check_attention", causal=causal, mask=mask, **design)
+    expect_attention(fn, contract)
+    subject = Subject(fn, contract)
     return _run("check_attention", fn, lambda: attention_properties(subject), strict, contract)
 
 
@@ -115,9 +108,9 @@ def check_flash(
         mask: "allowed" (True = may attend), "blocked", "bias", or with its name
             ("src_mask", "blocked"); False: it takes none
     """
-    expect_attention(fn, causal, mask, named_mask=True)
-    contract = declared("check_flash", **design)
-    subject = _function(fn, causal, mask, contract)
+    contract = declared("check_flash", causal=causal, mask=mask, **design)
+    expect_attention(fn, contract, named_mask=True)
+    subject = Subject(fn, contract)
     return _run("check_flash", fn, lambda: flash_properties(subject), contract=contract)
 
 
@@ -143,17 +136,11 @@ def check_self_attention(
         only_attention: may it do nothing else, as a residual? So `check_multi_head` asks
     """
     check = "check_multi_head" if only_attention else "check_self_attention"
-    layer = Declared(
-        d_model=d_model,
-        causal=causal,
-        declared_heads=n_heads,
-        declared_kv_heads=n_kv_heads,
-        declared_call=call,
-        positions=positions,
-        only_attention=only_attention,
-        contract=declared(check, **design),
-    )
-    return _run_layer(check, module, layer, layer_properties, strict)
+    heads = {"n_heads": n_heads, "n_kv_heads": n_kv_heads}
+    design |= {"positions": positions, "call": call, "only_attention": only_attention}
+    contract = declared("check_self_attention", causal=causal, **heads, **design)
+    properties = lambda: layer_properties(module, d_model, contract)
+    return _run_layer(check, module, d_model, contract, properties, strict)
 
 
 @_with_choices
@@ -204,16 +191,11 @@ def check_cross_attention(
         d_memory: width of the memory; default d_model
         call: call(module, x, memory); default: module(x, memory), or as its parameters demand
     """
-    expect_sizes(d_model=d_model, d_memory=d_model if d_memory is None else d_memory)
-    layer = Declared(
-        d_model=d_model,
-        declared_heads=n_heads,
-        declared_call=call,
-        declared_kv_heads=n_kv_heads,
-        contract=declared("check_cross_attention", **design),
-    )
-    properties = lambda module, layer: cross_properties(module, layer, d_memory)
-    return _run_layer("check_cross_attention", module, layer, properties, strict, memory=True)
+    expect_sizes(d_memory=d_model if d_memory is None else d_memory)
+    check = "check_cross_attention"
+    contract = declared(check, n_heads=n_heads, n_kv_heads=n_kv_heads, call=call, **design)
+    properties = lambda: cross_properties(module, d_model, contract, d_memory)
+    return _run_layer(check, module, d_model, contract, properties, strict, memory=True)
 
 
 @_with_choices
@@ -270,10 +252,7 @@ def check_cache(
         step or _step_of(module, full),
         full or _full_of(module),
         new_cache or _cache_of(module),
-        d_model,
-        grows,
-        contract,
-        module_in(step or module),
+        *(d_model, grows, contract, module_in(step or module)),
     )
     for name in ("new_cache", "step", "full"):
         expect_callable(name, getattr(layer, name), "a function")
@@ -348,18 +327,11 @@ def check_distributed(
         timeout: seconds after which ranks that do not finish count as stuck
     """
     expect_callable("fn", fn, "a function of q, k and v", 3)
-    sharding = sharding_of(
-        declared("check_distributed", **design),
-        order=order,
-        causal=causal,
-        n_heads=n_heads,
-        n_kv_heads=n_heads if n_kv_heads is None else n_kv_heads,
-        worlds=worlds,
-        even=even,
-        empty_ranks=empty_ranks,
-        rotate=rotate,
-        sink_logits=sink_logits,
-        timeout=timeout,
+    expect_flags(causal=causal)
+    said = declared("check_distributed", causal=causal, **design)
+    n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
+    sharding = Sharding(
+        order, n_heads, n_kv_heads, worlds, even, empty_ranks, rotate, sink_logits, timeout, said
     )
     with nursery() as ranks:
         return check_sharding(fn, sharding, ranks, strict)
@@ -412,18 +384,6 @@ def check_agrees(
     return _run("check_agrees", fn, properties, contract=contract)
 
 
-def _function(
-    fn: Callable[..., Any],
-    causal: bool | str,
-    mask: str | bool | tuple[str, str] | None,
-    contract: Contract,
-) -> Subject:
-    "Return a function as a subject: one with a window is causal, unless it sees ahead."
-    causal = causal or contract.window is not None and contract.ahead is None
-    name, meaning = mask if isinstance(mask, tuple) else ("", mask)
-    return Subject(fn, causal, meaning, contract, reach_of(contract, causal), mask_name=name)
-
-
 def _run(
     check: str,
     subject: Any,
@@ -450,17 +410,16 @@ def _run(
 def _run_layer(
     check: str,
     module: Any,
-    layer: Declared,
-    listed: Callable[[Any, Declared], Any],
+    d_model: int,
+    contract: Contract,
+    listed: Callable[[], Any],
     strict: bool,
     memory: bool = False,
 ) -> Report:
     "Try the properties of a layer."
-    expect_layer(module, layer, memory)
-    past_only = layer.contract.window is not None and layer.contract.ahead is None
-    positions = True if layer.contract.rotate else layer.positions
-    layer = replace(layer, causal=layer.causal or past_only, positions=positions)
-    return _run(check, module, lambda: listed(module, layer), strict, layer.contract)
+    expect_sizes(d_model=d_model)
+    expect_layer(module, contract, memory)
+    return _run(check, module, listed, strict, contract)
 
 
 def _step_of(module: Any, full: Any) -> Callable[[Tensor, Any], Any]:

@@ -12,8 +12,7 @@ from attention_checks.catalogue.local_attention import Reach
 from attention_checks.examine import Misused
 from attention_checks.signatures import name_of, parameters_of
 from attention_checks.spec import Contract
-from attention_checks.subjects.layer import Declared
-from attention_nb.tools.guards import expect_flags, expect_groups, expect_sizes
+from attention_nb.tools.guards import expect_groups
 
 __tracebackhide__ = True  # pytest shows the line of your test, not the way through this module
 
@@ -76,82 +75,49 @@ def _is_mask_or_bias(name: str) -> bool:
 
 def expect_attention(
     fn: Any,  # an attention function
-    causal: bool | str,
-    mask: str | bool | tuple[str, str] | None,
+    contract: Contract,  # what was declared of it
     named_mask: bool = False,  # is its mask given by name alone?
 ) -> None:
     "Raise Misused for what no check of a function can be called with."
-    name, meaning = mask if isinstance(mask, tuple) and len(mask) == 2 else ("", mask)
-    taken = parameters_of(fn) or {}
+    name, taken = contract.mask_name, parameters_of(fn) or {}
     named = named_mask or name != "" or any(map(_is_mask_or_bias, taken))
-    fourth = isinstance(meaning, str) and not named  # the mask, whatever it is called
+    fourth = isinstance(contract.mask_meaning, str) and not named  # the mask, whatever its name
     what = "a function of q, k, v and mask" if fourth else "a function of q, k and v"
     expect_callable("fn", fn, what, 4 if fourth else 3, more=int(name != ""))
     if name and name not in taken:
         raise Misused(f"mask: expected a parameter of {name_of(fn)}; got {name!r}")
-    corners = (True, False, "lower-right", "upper-left")
-    if not isinstance(causal, (bool, str)) or causal not in corners:
-        raise Misused(
-            f'causal: expected True, False, "lower-right" or "upper-left"; got {causal!r}'
-        )
-    if meaning not in (None, True, False, "allowed", "blocked", "bias"):
-        raise Misused(
-            'mask: expected "allowed", "blocked", "bias", True, False, None, or a parameter and one'
-            f" of these; got {mask!r}"
-        )
+    _expect_reach(contract.reach)
+
+
+def _expect_reach(reach: Reach) -> None:
+    "Raise Misused for windows and the like that the sequences that are tried do not exceed."
+    for name in ("window", "ahead", "documents", "sinks"):
+        if (size := getattr(reach, name)) > LARGEST_WINDOW:
+            raise Misused(
+                f"{name}: expected at most {LARGEST_WINDOW}, for the sequences that are tried are"
+                f" short; got {size}"
+            )
+    if reach.sinks and not reach.window:
+        raise Misused(f"sinks: expected none without a window; got {reach.sinks}")
 
 
 def expect_layer(
     module: Any,  # the layer
-    layer: Declared,  # what was declared of it
+    contract: Contract,  # what was declared of it
     memory: bool,  # is it called with a memory, too?
 ) -> None:
     "Raise Misused for what no check of a layer can be called with."
-    expect_sizes(d_model=layer.d_model)
-    sizes = {"n_heads": layer.declared_heads, "n_kv_heads": layer.declared_kv_heads}
-    for name, size in sizes.items():
-        if size is not None:
-            expect_sizes(**{name: size})
-    if layer.declared_heads is not None and layer.declared_kv_heads is not None:
-        expect_groups(layer.declared_heads, layer.declared_kv_heads)
-    expect_flags(causal=layer.causal)
-    if layer.positions is not None:
-        expect_flags(positions=layer.positions)
+    if contract.n_heads is not None and contract.n_kv_heads is not None:
+        expect_groups(contract.n_heads, contract.n_kv_heads)
     expect_callable("module", module, "a layer")
-    if layer.declared_call is not None:
+    if contract.call is not None:
         arguments = "module, x and memory" if memory else "module and x"
-        expect_callable("call", layer.declared_call, f"a function of {arguments}", 2 + memory)
+        expect_callable("call", contract.call, f"a function of {arguments}", 2 + memory)
     if isinstance(module, nn.Module) and any(t.is_meta for t in module.parameters()):
         raise Misused(
             "module: expected parameters with numbers;"
             " got some on the device meta, which holds none"
         )
-
-
-def reach_of(
-    contract: Contract,  # what was declared of a function
-    causal: bool | str,
-) -> Reach | None:  # None: every key, or all of the past
-    "Return how far a query sees, as declared; raise Misused for what is no window."
-    sinks = 0 if isinstance(contract.sinks, str) else contract.sinks
-    sizes = {"window": contract.window, "ahead": contract.ahead, "documents": contract.documents}
-    for name, size in {**sizes, "sinks": sinks}.items():
-        if size and size > LARGEST_WINDOW:
-            raise Misused(
-                f"{name}: expected at most {LARGEST_WINDOW}, for the sequences that are tried are"
-                f" short; got {size}"
-            )
-    if sinks and contract.window is None:
-        raise Misused(f"sinks: expected none without a window; got {sinks}")
-    if not any(sizes.values()):
-        return None
-    return Reach(
-        contract.window or 0,
-        sinks,
-        contract.documents or 0,
-        bool(causal),
-        ahead=contract.ahead or 0,
-    )
 
 
 def expect_positions(

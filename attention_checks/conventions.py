@@ -139,10 +139,10 @@ def hides_padding(
 
 
 def heads_of(
-    layer: nn.Module,  # any layer
+    layer: object,  # any layer; a function has none
 ) -> int | None:  # its number of heads, if an attribute tells
     "Find an attribute that says how many heads there are."
-    values = (getattr(m, name, None) for m in layer.modules() for name in HEADS)
+    values = (getattr(m, name, None) for m in _modules(layer) for name in HEADS)
     return next((v for v in values if type(v) is int and v > 0), None)
 
 

@@ -170,7 +170,7 @@ def fewest_bugs(
     trace = layer.observed.trace
     if trace is None or bugs is not None and len(bugs) < 2:
         return bugs
-    return name_other_scale(trace, layer.n_heads, layer.causal, layer.short_window) or bugs
+    return name_other_scale(trace, layer.short_window) or bugs
 
 
 def _told(choices: dict[str, Any]) -> str:
@@ -192,7 +192,9 @@ def _diagnosed(layer: Layer, naming: bool = True, usual: bool = True) -> Diagnos
         most = 2 if naming else 0
         windowed = layer.short_window
         unrotated = (
-            _with_window(layer, trace, most) if windowed else _compared(layer, trace, most=most)
+            _with_window(layer, trace, most)
+            if windowed
+            else compare_with_own_weights(trace, most=most)
         )
         seen = usual or trace.rotations or trace.tables  # else no usual rotation is tried
         bugs = _bugs_in_short(layer, trace, unrotated, naming) if seen else unrotated
@@ -203,21 +205,16 @@ def _diagnosed(layer: Layer, naming: bool = True, usual: bool = True) -> Diagnos
         return Diagnosis(why=_reason(e))
 
 
-def _compared(layer: Layer, trace: Trace, window: int | None = None, most: int = 2) -> Bugs:
-    "What its own weights tell of a call, for a window."
-    return compare_with_own_weights(trace, layer.n_heads, layer.causal, window, most)
-
-
 def _with_window(layer: Layer, trace: Trace, most: int) -> Bugs:
     "What its own weights tell of a layer whose window hides something in the usual call."
-    sized = _bugs_of_window(layer, lambda size: _compared(layer, trace, size, 0) == ())
+    sized = _bugs_of_window(layer, lambda size: compare_with_own_weights(trace, size, 0) == ())
     if sized is not None or not most:
         return sized
-    bugs = _compared(layer, trace, layer.short_window)
+    bugs = compare_with_own_weights(trace, layer.short_window)
     corners = ("mask.lower_right", "mask.upper_left")  # no window: the setting is for another thing
     if bugs and not any(bug.code in corners for bug in bugs):
         return bugs
-    return _compared(layer, trace)
+    return compare_with_own_weights(trace)
 
 
 def _bugs_of_window(layer: Layer, agrees: Callable[[int | None], bool], long: bool = False) -> Bugs:
@@ -252,27 +249,23 @@ def _bugs_in_short(layer: Layer, trace: Trace, bugs: Bugs, naming: bool) -> Bugs
     declared = layer.positions is False or layer.contract.rotate is not None
     if bugs == () or declared or ignores_order(layer):
         return bugs
-    heads, causal = layer.n_heads, layer.causal
     for sign in (1, -1):
-        sized = _bugs_of_window(
-            layer, lambda size: agrees_with_rotation(trace, heads, causal, (sign,), size)
-        )
+        sized = _bugs_of_window(layer, lambda size: agrees_with_rotation(trace, (sign,), size))
         if sized is not None:
             return (known("rotation.backwards"),) if sign < 0 and layer.positions else sized
     if bugs or not naming:
         return bugs
-    return name_rotation_bug(trace, heads, causal, layer.short_window)
+    return name_rotation_bug(trace, layer.short_window)
 
 
 def _bugs_in_long(layer: Layer) -> Bugs:
     "What is wrong with its window in a sequence that is longer than it."
     trace = trace_of(layer, layer.draw(1, layer.long_n))
-    heads, causal = layer.n_heads, layer.causal
 
     def agrees(size: int | None) -> bool:
-        if _compared(layer, trace, size, 0) == ():
+        if compare_with_own_weights(trace, size, 0) == ():
             return True
-        return not ignores_order(layer) and agrees_with_rotation(trace, heads, causal, window=size)
+        return not ignores_order(layer) and agrees_with_rotation(trace, window=size)
 
     bugs = _bugs_of_window(layer, agrees, long=True)
     if bugs is None and layer.contract.window:

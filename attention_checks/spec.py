@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import CATALOGUE
+from attention_checks.catalogue.local_attention import Reach
 from attention_checks.examine import Misused
 from attention_checks.pipeline import with_tolerance
 from attention_checks.signatures import parameters_of
@@ -22,6 +23,7 @@ Expect = Callable[[str, Any], None]  # of a name and a value; raises TypeError o
 
 ROLES = ("q", "k", "v", "kv", "qk", "qkv", "latent", "out")
 USUAL_TOLERANCE = 2e-4
+_CORNERS = ("lower-right", "upper-left")
 TOLERANCES = {torch.float16: 1e-2, torch.bfloat16: 5e-2}  # of types with fewer bits
 
 
@@ -34,6 +36,13 @@ def _one_of(*choices: str) -> Expect:
             raise ValueError(f"{name}: expected {wanted}; got {value!r}")
 
     return expect
+
+
+def _causal(name: str, value: Any) -> None:
+    "Expect True, False, or the corner at which queries and keys are lined up."
+    if not isinstance(value, (bool, str)) or value not in (True, False, *_CORNERS):
+        corners = " or ".join(f'"{corner}"' for corner in _CORNERS)
+        raise ValueError(f"{name}: expected True, False, {corners}; got {value!r}")
 
 
 def _scale(name: str, value: Any) -> None:
@@ -196,6 +205,31 @@ def _choice(
 class Contract:
     "Hold what a design may choose, as its author declares it; each field is a keyword of a check."
 
+    causal: bool | str = _choice(
+        False,
+        _causal,
+        "does it hide the future?",
+        *(*_FUNCTIONS, *_SELF, _RANKS),
+        of_functions=lambda value: isinstance(value, str) or None,
+    )
+    n_heads: int | None = _choice(
+        None, _size, "number of heads; default: what an attribute of the layer says", *_LAYERS
+    )
+    n_kv_heads: int | None = _choice(
+        None, _size, "number of heads of keys and values; default: what their widths tell", *_LAYERS
+    )
+    positions: bool | None = _choice(
+        None, _flag, "does it know positions (RoPE, …)? None: find out", *_SELF
+    )
+    call: Callable[..., Any] | None = _choice(
+        None, _function, "how it is called: call(module, x), or call(module, x, memory)", *_LAYERS
+    )
+    only_attention: bool = _choice(
+        False,
+        _flag,
+        "may it do nothing else, as a residual? So `check_multi_head` asks",
+        "check_self_attention",
+    )
     scale: float | str | Callable[[int], float] | None = _choice(
         None,
         _scale,
@@ -396,6 +430,28 @@ class Contract:
             return None
         of_vectors = len(parameters_of(self.bias) or ()) == 2
         return self.bias(q, k) if of_vectors else self.bias(*q.shape[-3:-1], k.shape[-2])
+
+    @property
+    def hides_future(self) -> bool:
+        "Return whether it hides the future: as it says, or by a window that sees nothing ahead."
+        return bool(self.causal) or self.window is not None and self.ahead is None
+
+    @property
+    def reach(self) -> Reach:
+        "Return which keys a query may attend to."
+        sinks = self.sinks if isinstance(self.sinks, int) else 0
+        size = (self.window or 0, sinks, self.documents or 0)
+        return Reach(*size, self.hides_future, self.causal == "upper-left", self.ahead or 0)
+
+    @property
+    def mask_name(self) -> str:
+        "Return the parameter that takes its mask, if it is declared."
+        return self.mask[0] if isinstance(self.mask, tuple) else ""
+
+    @property
+    def mask_meaning(self) -> str | bool | None:
+        "Return what its mask means, or whether there is one."
+        return self.mask[1] if isinstance(self.mask, tuple) else self.mask
 
     @property
     def parts(self) -> set[str]:

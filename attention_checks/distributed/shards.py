@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from attention_checks.catalogue.local_attention import Reach
 from attention_checks.pipeline import Work, rightly, work_of
 from attention_checks.spec import TOLERANCES, Contract
 from attention_nb.many_machines import split_sequence
-from attention_nb.tools.guards import expect_flags, expect_sizes
+from attention_nb.tools.guards import expect_flags, expect_groups, expect_sizes
 
 # positions of all tokens (n,), how many ranks, which one → the positions that it holds
 Order = Callable[[Tensor, int, int], Tensor]
@@ -47,30 +47,43 @@ class Sharding:
     "What the author of sequence-parallel attention declares."
 
     order: str | Order = "contiguous"  # which rank holds which tokens
-    causal: bool = False  # is the future hidden?
     n_heads: int = 12  # of the queries: 1, 2, 3 and 4 ranks divide it
     n_kv_heads: int = 12  # of keys and values
-    worlds: tuple[int, ...] = (1, 2, 3, 4)  # numbers of ranks
+    worlds: Collection[int] = (1, 2, 3, 4)  # numbers of ranks
     even: bool = False  # does it take only sequences that all ranks share equally?
     empty_ranks: bool = True  # may a rank hold no token?
     rotate: Rotate | None = None  # of queries and keys, if it rotates them itself
-    sink_logits: tuple[float, ...] | None = None  # one for each head, beside the scores
+    sink_logits: Collection[float] | None = None  # one for each head, beside the scores
     timeout: float = 8.0  # seconds after which a rank counts as stuck
     contract: Contract = field(default_factory=Contract)  # what every attention may declare
+
+    def __post_init__(self) -> None:
+        "Raise TypeError or ValueError for what cannot be; numbers of ranks are put in order."
+        if not callable(self.order) and self.order not in ORDERS:
+            names = ", ".join(map(repr, ORDERS))
+            raise ValueError(
+                f"order: expected {names} or a function that splits; got {self.order!r}"
+            )
+        if self.rotate is not None and not callable(self.rotate):
+            raise TypeError(f"rotate: expected a function of x and positions; got {self.rotate!r}")
+        expect_groups(self.n_heads, self.n_kv_heads)
+        expect_flags(even=self.even, empty_ranks=self.empty_ranks)
+        for world in self.worlds:
+            expect_sizes(worlds=world)
+        logits = self.sink_logits
+        if logits is not None and len(logits) != self.n_heads:
+            raise ValueError(f"sink_logits: expected one for each head; got {len(logits)}")
+        object.__setattr__(self, "worlds", tuple(sorted(set(self.worlds))))
 
     @cached_property
     def split(self) -> Order:
         "Give the order as a function."
         return ORDERS[self.order] if isinstance(self.order, str) else self.order
 
-    @cached_property
+    @property
     def reach(self) -> Reach:
         "Give which keys a query may attend to, by their positions."
-        declared = self.contract
-        sinks = declared.sinks if isinstance(declared.sinks, int) else 0
-        size = (declared.window or 0, sinks, declared.documents or 0)
-        past = self.causal or declared.window is not None and declared.ahead is None
-        return Reach(*size, causal=past, ahead=declared.ahead or 0)
+        return self.contract.reach
 
     @property
     def dtype(self) -> torch.dtype:
@@ -107,33 +120,6 @@ class Sharding:
         "Tell whether all ranks hold the same number of tokens, in equal pieces."
         unit = 2 * world if self.order == "zigzag" else world
         return n % unit == 0 and len({len(part) for part in self.held(n, world)}) == 1
-
-
-def sharding_of(
-    contract: Contract,  # what every attention may declare
-    **choices: Any,  # as in `Sharding`
-) -> Sharding:
-    "Return what was declared; raise TypeError or ValueError for what cannot be."
-    order, rotate, logits = (choices[name] for name in ("order", "rotate", "sink_logits"))
-    if not callable(order) and order not in ORDERS:
-        names = ", ".join(map(repr, ORDERS))
-        raise ValueError(f"order: expected {names} or a function that splits; got {order!r}")
-    if rotate is not None and not callable(rotate):
-        raise TypeError(f"rotate: expected a function of x and positions; got {rotate!r}")
-    expect_sizes(n_heads=choices["n_heads"], n_kv_heads=choices["n_kv_heads"])
-    expect_flags(**{name: choices[name] for name in ("causal", "even", "empty_ranks")})
-    if choices["n_heads"] % choices["n_kv_heads"]:
-        raise ValueError(
-            f"n_kv_heads: expected a divisor of n_heads = {choices['n_heads']};"
-            f" got {choices['n_kv_heads']}"
-        )
-    worlds = tuple(sorted(set(choices["worlds"])))
-    for world in worlds:
-        expect_sizes(worlds=world)
-    if logits is not None and len(logits) != choices["n_heads"]:
-        raise ValueError(f"sink_logits: expected one for each head; got {len(logits)}")
-    logits = None if logits is None else tuple(map(float, logits))
-    return Sharding(**{**choices, "worlds": worlds, "sink_logits": logits, "contract": contract})
 
 
 def _prime(least: int) -> int:

@@ -32,8 +32,9 @@ from attention_checks.properties.layers.running import (
 )
 from attention_checks.properties.layers.training import TRAINING
 from attention_checks.properties.state import untouched_anyhow
+from attention_checks.spec import Contract
 from attention_checks.subjects.copies import deep_copy
-from attention_checks.subjects.layer import Declared, Layer, adapt, no_module
+from attention_checks.subjects.layer import Layer, adapt, no_module
 
 
 def _reads_rightly(layer: Layer) -> None:
@@ -137,9 +138,10 @@ _CROSS = (
 
 def cross_properties(
     given: Any,  # the layer under test
-    declared: Declared,  # what was declared of it
+    d_model: int,  # width of x
+    contract: Contract,  # what was declared of it
     d_memory: int | None = None,  # width of the memory's vectors; default d_model
 ) -> tuple[Properties, Recognise]:
     "List what every cross-attention layer must do, in the order of trying."
-    layer = adapt(given, declared, d_memory or declared.d_model)
+    layer = adapt(given, d_model, contract, d_memory or d_model)
     return in_phases(layer, [*_CROSS, *OWN_WEIGHTS, *CALLS, *TRAINING, *EDGES])

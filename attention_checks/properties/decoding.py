@@ -16,7 +16,6 @@ from attention_checks.catalogue import known
 from attention_checks.catalogue.kv_cache import cache_bugs
 from attention_checks.catalogue.self_attention import SCALE
 from attention_checks.catalogue.softmax import WEIGHTS
-from attention_checks.conventions import heads_of
 from attention_checks.numbers import nearly
 from attention_checks.pipeline import Bug, unchanged
 from attention_checks.search import explain
@@ -58,9 +57,9 @@ def tried_bugs(
     contract: Contract,
 ) -> Tried:
     "Name what a cache does wrong: the full pass is read, and each bug is made from its vectors."
-    contract = replace(contract, **named_choices(module, contract))
+    contract = replace(contract, causal=True, **named_choices(module, contract))
     trace = trace_layer(module, x, lambda _, __: full(), contract)
-    start = _reading(trace, heads_of(module), contract.window)
+    start = _reading(trace, contract.window)
     if _given_otherwise(module, trace, full, step):
         return Tried((known("cache.positions"),))
     if start is None:
@@ -85,10 +84,10 @@ def _given_otherwise(module: nn.Module, trace: Trace, full: _Run, step: _Run) ->
     return False
 
 
-def _reading(trace: Trace, n_heads: int | None, window: int | None) -> Start | None:
+def _reading(trace: Trace, window: int | None) -> Start | None:
     "The first reading of a full pass that gives its numbers, rotated or not."
-    starts = agreeing_starts(trace, trace.heads(n_heads), trace.past(True, window))
-    rotated = agreeing_rotated(trace, n_heads, True, window=window)
+    starts = agreeing_starts(trace, trace.heads, trace.past(window))
+    rotated = agreeing_rotated(trace, window=window)
     return next(chain(starts, rotated), None)
 
 

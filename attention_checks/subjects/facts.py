@@ -183,7 +183,7 @@ def _masked_code(subject: Subject, got: Tensor) -> str:
 def _must_mean(subject: Subject) -> None:
     "Raise Broken if a mask means something else than was said."
     meaning = subject.style.meaning
-    either = subject.mask is None and "padding" in (subject.style.parameter or "")
+    either = subject.contract.mask_meaning is None and "padding" in (subject.style.parameter or "")
     if meaning == subject.said or either:  # of padding masks people mean either
         return
     bug = other_meaning(subject.said, meaning)

@@ -106,12 +106,19 @@ class Attention:
     "The function under test, what was declared of it, and how it is called."
 
     fn: Callable[..., Any]
-    causal: bool | str = False
-    mask: str | bool | None = None  # what the caller says of masks
     contract: Contract = Contract()
-    reach: Reach | None = None  # which keys a query may attend to; None: all, or all of the past
     style: CallStyle = CallStyle()
-    mask_name: str = ""  # the parameter that takes a mask, if that was declared
+
+    @property
+    def causal(self) -> bool | str:
+        "Whether the future is hidden, and the corner if that was declared."
+        return self.contract.causal or self.contract.hides_future
+
+    @property
+    def reach(self) -> Reach | None:
+        "Which keys a query may attend to; None: all, or all of the past."
+        reach = self.contract.reach
+        return reach if reach.window or reach.ahead or reach.documents else None
 
     def called(self: _Subject, **style: Any) -> _Subject:
         "Give the function with another style of calling."
@@ -188,11 +195,10 @@ class Attention:
         context: Tensor = self.bare(q, k, v, mask)[0]
         return context
 
-    @cached_property
+    @property
     def sees(self) -> Reach | None:
         "Which keys a query may attend to, from the declared corner; None: all."
-        reach = self.reach or (Reach() if self.causal else None)
-        return reach and reach._replace(upper_left=self.causal == "upper-left")
+        return self.contract.reach if self.reach or self.causal else None
 
     def allowed(
         self,
@@ -300,8 +306,8 @@ class Attention:
     @property
     def said(self) -> str:
         "What a mask should mean: as declared, or as its parameter is named."
-        if isinstance(self.mask, str):
-            return self.mask
+        if isinstance(meaning := self.contract.mask_meaning, str):
+            return meaning
         return "bias" if "bias" in (self.style.parameter or "") else "allowed"
 
     @property
@@ -314,8 +320,10 @@ def settle(
     subject: _Subject,  # a function whose style of calling is unknown
 ) -> _Subject:  # the same with its style
     "Find out how a function wants to be called: with (b, h, n, d) or (b, n, d), and which mask."
-    name = None if subject.mask is False else subject.mask_name or _mask_parameter(subject.fn)
-    takes = name is not None or isinstance(subject.mask, str)
+    mask = subject.contract.mask_meaning
+    name = subject.contract.mask_name or _mask_parameter(subject.fn)
+    name = None if mask is False else name
+    takes = name is not None or isinstance(mask, str)
     style = CallStyle(name, takes, takes and _required(subject.fn, name))
     subject = replace(subject, style=style)
     plain = _with_mask(subject.called(meaning=subject.said))
@@ -368,7 +376,7 @@ def _with_mask(subject: _Subject) -> _Subject:
 
 def _refusing(subject: _Subject, error: str) -> _Subject:
     "The function as it is; without a mask, if it raises an error at any, and needs none."
-    optional = subject.mask is None and not subject.style.needs_mask
+    optional = subject.contract.mask_meaning is None and not subject.style.needs_mask
     square = (*SQUARE.draw(), some_mask(SQUARE.n_q, SQUARE.n_k))
     if not optional or attempt(lambda: subject(*square)) is not None:
         return subject

@@ -27,25 +27,11 @@ from attention_checks.subjects.calling import (
     must_be_whole,
     whole_call,
 )
-from attention_checks.subjects.copies import copy_of, in_training, zero_weights
+from attention_checks.subjects.copies import copy_of, in_training
 from attention_checks.trace import Trace
 
 SEQUENCES, TOKENS = 3, 5  # of the usual trial; few, for layers with a small maximum
 LONGEST = 160  # tokens of the longest sequence that shows where a window ends
-
-
-@dataclass(frozen=True, kw_only=True)
-class Declared:
-    "What was declared of a layer."
-
-    d_model: int
-    causal: bool = False
-    declared_heads: int | None = None
-    declared_kv_heads: int | None = None
-    declared_call: Call | None = None
-    positions: bool | None = None
-    only_attention: bool = False  # True: no residual, nothing after the output projection
-    contract: Contract = Contract()
 
 
 @dataclass(frozen=True)
@@ -69,22 +55,32 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Layer(Declared):
+class Layer:
     "A layer as it is tried: a copy, in evaluation mode, called in one way whatever it returns."
 
     given: Any
+    d_model: int
+    contract: Contract  # what was declared of it
     module: Any  # the copy
     fresh: Any  # a copy that was never called
     call_both: Call  # of a module and all its inputs
     n: int  # tokens of the usual trial
     n_heads: int | None = None  # as declared, or as an attribute tells
     window: tuple[str, int] | None = None  # what says how far a token sees, and how far
-    zeros: tuple[str, ...] = ()  # weights that were all zero when it was given
     other: Tensor | None = None  # of cross-attention, the other input, (1, n, width)
     of_memory: bool = False  # is x the memory, and the other input what asks?
-    remarks: tuple[str, ...] = ()  # what was not declared, and leaves no doubt
     observed: Observed = field(default=Observed())
     diagnosis: Diagnosis = field(default=Diagnosis())
+
+    @property
+    def causal(self) -> bool:
+        "Whether it hides the future."
+        return self.contract.hides_future
+
+    @property
+    def positions(self) -> bool | None:
+        "Whether it knows positions, as declared; None: find out."
+        return True if self.contract.rotate else self.contract.positions
 
     def __repr__(self) -> str:
         memory = "" if self.other is None else f", memory of {tuple(self.other.shape[1:])}"
@@ -143,14 +139,14 @@ class Layer(Declared):
 
     def calling(self, call: Call) -> Layer:
         "The layer, called in another way."
-        call_both = whole_call(call, self.contract)
-        return replace(self, declared_call=call, call_both=call_both)
+        contract = replace(self.contract, call=call)
+        return replace(self, contract=contract, call_both=whole_call(call, contract))
 
     def declaring(self, **choices: Any) -> Layer:
         "The layer, with other choices in its contract."
         contract = replace(self.contract, **choices)
-        call = _how(self.given, self, self.other is not None)
-        usual = _tokens(contract, self.causal, self.window)
+        call = _how(self.given, contract, self.other is not None)
+        usual = _tokens(contract, self.window)
         return replace(self, contract=contract, call_both=whole_call(call, contract), n=usual)
 
     @property
@@ -250,48 +246,49 @@ class Layer(Declared):
 
 def adapt(
     given: Any,  # a layer, or a function of x
-    declared: Declared,
+    d_model: int,
+    contract: Contract,  # what was declared of it
     d_memory: int = 0,  # width of a memory, if it is called with one
 ) -> Layer:
     "Copy a layer and find out how it is called; NeedsMore if call= must be declared."
     must_be_whole(given)
-    contract, is_module = declared.contract, isinstance(given, nn.Module)
-    copied, window = copy_of(given, contract), _window(given, declared)
+    copied, window = copy_of(given, contract), _window(given, contract)
     layer = Layer(
-        **vars(declared),
         given=given,
+        d_model=d_model,
+        contract=contract,
         module=copied,
         fresh=copied,
-        call_both=whole_call(_how(given, declared, bool(d_memory)), contract),
-        n=_tokens(contract, declared.causal, window),
-        n_heads=declared.declared_heads or (heads_of(copied) if is_module else None),
+        call_both=whole_call(_how(given, contract, bool(d_memory)), contract),
+        n=_tokens(contract, window),
+        n_heads=contract.n_heads or heads_of(copied),
         window=window,
-        zeros=tuple(name for name, _ in zero_weights(given)) if is_module else (),
     )
     if d_memory:
         layer = layer.beside(_memory(layer, d_memory))
-    if is_module and any(map(nn.parameter.is_lazy, copied.parameters())):
+    if any(nn.parameter.is_lazy(p) for m in layer.parts for p in m.parameters()):
         attempt(torch.no_grad()(lambda: layer.call(copied, layer.draw())))
     return replace(layer, fresh=copy_of(copied, contract))
 
 
-def _how(given: Any, declared: Declared, both: bool) -> Call:
+def _how(given: Any, contract: Contract, both: bool) -> Call:
     "How it is called, as declared or as its parameters demand."
-    if declared.declared_call is not None:
-        return declared.declared_call
-    return how_to_call_both(given) if both else how_to_call(given, declared.causal)
+    if contract.call is not None:
+        return contract.call
+    return how_to_call_both(given) if both else how_to_call(given, contract.hides_future)
 
 
-def _tokens(contract: Contract, causal: bool, window: tuple[str, int] | None) -> int:
+def _tokens(contract: Contract, window: tuple[str, int] | None) -> int:
     "How many tokens it is tried with: enough to tell a window from one that is longer by 1."
     n = contract.usual(TOKENS)
-    return contract.usual(n + 1) if causal and window and window[1] == n - 1 else n
+    longer = contract.hides_future and window and window[1] == n - 1
+    return contract.usual(n + 1) if longer else n
 
 
-def _window(given: Any, declared: Declared) -> tuple[str, int] | None:
+def _window(given: Any, contract: Contract) -> tuple[str, int] | None:
     "How many tokens a token may attend to, with the name of what says so."
-    if declared.contract.window:
-        return "window", declared.contract.window
+    if contract.window:
+        return "window", contract.window
     sizes = settings_of(given, "window")
     return next(((name, size) for name, size in sizes if type(size) is int), None)
 

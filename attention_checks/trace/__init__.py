@@ -15,7 +15,7 @@ from torch import Tensor
 from attention_checks.catalogue.families import Way
 from attention_checks.catalogue.layers import untransposed
 from attention_checks.catalogue.local_attention import Reach
-from attention_checks.conventions import biased_role
+from attention_checks.conventions import biased_role, heads_of
 from attention_checks.pipeline import Bug
 from attention_checks.spec import Contract
 from attention_checks.trace.own_stages import kept_by, own_gate, own_stages, rotations_in, tables_of
@@ -48,6 +48,7 @@ class Trace(NamedTuple):
     rotations: list[Tensor] = []  # complex numbers that may rotate pairs of features, (n, pairs)
     gate: Tensor | None = None  # of the context, before its activation, (b, n, h | width)
     contract: Contract = Contract()  # what was declared of it
+    n_heads: int | None = None  # as declared, or as an attribute of the layer tells
     memory: Tensor | None = None  # what keys and values are made of; None: the input
 
     @property
@@ -86,10 +87,11 @@ class Trace(NamedTuple):
             return self.inner
         return self.width("q") or self.width("qk") // 2 or self.width("qkv") // 3
 
-    def heads(self, n_heads: int | None) -> list[int]:
+    @property
+    def heads(self) -> list[int]:
         "List the numbers of heads that fit, or the one that is known."
         stack = len(self.projections.get("q", []))  # several: single heads
-        said = stack if stack > 1 else n_heads
+        said = stack if stack > 1 else self.n_heads
         if said:
             return [said]
         return [h for h in range(1, min(self.across, 64) + 1) if self.across % h == 0]
@@ -105,12 +107,12 @@ class Trace(NamedTuple):
 
     def past(
         self,
-        causal: bool,  # is the future hidden?
         window: int | None = None,  # tokens that a token may attend to, itself included; None: all
     ) -> Tensor | None:  # boolean, True = may attend, (n, n); None: everything
         "Give the mask that should be in force."
         n, ahead = self.x.shape[1], self.contract.ahead or 0
-        return Reach(window or 0, ahead=ahead).mask(n, n) if causal or ahead else None
+        bounded = self.contract.hides_future or ahead
+        return Reach(window or 0, ahead=ahead).mask(n, n) if bounded else None
 
 
 _Options = list[tuple[str, Tensor]]  # what it gave; under its name, what it would untransposed
@@ -138,6 +140,7 @@ def trace_layer(
         rotations=rotations_in(handed) or rotations_in(kept_by(layer, x.shape[1])),
         gate=own_gate(layer, x, call, contract),
         contract=contract,
+        n_heads=contract.n_heads or heads_of(layer),
         memory=memory,
     )
 

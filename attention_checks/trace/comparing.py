@@ -38,15 +38,13 @@ _FREQUENT = [
 
 def compare_with_own_weights(
     trace: Trace,
-    n_heads: int | None,  # if known
-    causal: bool,
     window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
     most: int = 2,  # how many bugs at once, beside a wrong scale, are tried
 ) -> tuple[Bug, ...] | None:  # what is wrong; () for nothing, None if nothing known fits
     "Compare a layer with attention computed from its own projections, and name the bugs."
     if not trace.out.isfinite().any():
         return None  # any bug may explain it
-    heads, mask = trace.heads(n_heads), trace.past(causal, window)
+    heads, mask = trace.heads, trace.past(window)
     starts = _starts(trace, heads, mask)
     if most:
         starts += _other_numbers(trace, heads, mask)
@@ -196,7 +194,7 @@ def _other_numbers(trace: Trace, heads: list[int], mask: Tensor | None) -> Itera
     if len(heads) != 1:
         return
     width, h = trace.across, heads[0]
-    for other in trace.heads(None):
+    for other in trace._replace(n_heads=None).heads:
         if other == h:
             continue
         found = f"{other} heads of width {width // other}"
@@ -210,13 +208,11 @@ def _other_numbers(trace: Trace, heads: list[int], mask: Tensor | None) -> Itera
 
 def name_other_scale(
     trace: Trace,
-    n_heads: int | None,  # if known
-    causal: bool,  # is the future hidden?
     window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
 ) -> tuple[Bug, ...] | None:  # the bug; None if no constant fits
     "Find the factor of the scores, if all else is correct."
-    mask = trace.past(causal, window)
-    starts = [s for h in trace.heads(n_heads)[:8] for s in islice(starts_of(trace, h, mask), 2)]
+    mask = trace.past(window)
+    starts = [s for h in trace.heads[:8] for s in islice(starts_of(trace, h, mask), 2)]
     with torch.no_grad():
         for start in starts:
             if bug := fitted_scale(start.case):

@@ -84,35 +84,29 @@ def _normed_last(start: Start) -> Iterator[Start]:
 
 def agreeing_rotated(
     trace: Trace,
-    n_heads: int | None,  # if known
-    causal: bool,  # is the future hidden?
     signs: tuple[int, ...] = (1, -1),  # the directions that count: 1 as usual, -1 backwards
     window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
 ) -> Iterator[Start]:
     "Give the readings that agree with queries and keys rotated by positions (RoPE)."
-    starts = _rotated_starts(trace, trace.heads(n_heads), trace.past(causal, window), 4, signs)
+    starts = _rotated_starts(trace, trace.heads, trace.past(window), 4, signs)
     both = (each for _, start in starts for each in _normed_last(start))
     return (start for start in both if explain([start.case], [], 0) is not None)
 
 
 def agrees_with_rotation(
     trace: Trace,
-    n_heads: int | None,
-    causal: bool,
     signs: tuple[int, ...] = (1, -1),
     window: int | None = None,
 ) -> bool:
     "Say whether a layer is attention with rotated queries and keys, as in `agreeing_rotated`."
-    return next(agreeing_rotated(trace, n_heads, causal, signs, window), None) is not None
+    return next(agreeing_rotated(trace, signs, window), None) is not None
 
 
-def name_rotation_bug(
-    trace: Trace, n_heads: int | None, causal: bool, window: int | None = None
-) -> tuple[Bug, ...] | None:
+def name_rotation_bug(trace: Trace, window: int | None = None) -> tuple[Bug, ...] | None:
     "Find the bug of a layer that rotates queries and keys by positions."
-    heads, mask, found = trace.heads(n_heads)[:1], trace.past(causal, window), []
+    heads, mask, found = trace.heads[:1], trace.past(window), []
     starts = list(_rotated_starts(trace, heads, mask, 2))
-    late = [(i, with_fill(start)) for i, start in starts if causal and i < 8]
+    late = [(i, with_fill(start)) for i, start in starts if trace.contract.hides_future and i < 8]
     for i, start in starts + late:
         known_ones = [*LAYER, *GROUPS, *ATTENTION] if i < 8 else []
         bugs = explain([start.case], [*start.more, *SCALE, *known_ones], 1)

@@ -13,7 +13,8 @@ from torch import Tensor
 from attention_checks.diagnosis import examined
 from attention_checks.examine import Broken, NotChecked
 from attention_checks.properties import Relation, listed
-from attention_checks.subjects.layer import Declared, adapt
+from attention_checks.spec import Contract
+from attention_checks.subjects.layer import adapt
 from attention_nb.masks import causal_mask
 from tests.checks.made import Made
 
@@ -77,8 +78,8 @@ def verdict(
     layer: Any, relations: Sequence[Relation], name: str, causal: bool = True, **declared: Any
 ) -> str:
     "The code of the bug that a property finds, its name beginning so; or holds, or not tried."
-    declared = {"d_model": 12} | declared
-    subject = adapt(layer, Declared(causal=causal, **declared))
+    d_model = declared.pop("d_model", 12)
+    subject = adapt(layer, d_model, Contract(causal=causal, **declared))
     asked = [row for row in relations if row.name.startswith(name) and row.asked(subject)]
     seen = subject if name == "it runs" else examined(subject)
     tried = [p.tried for p in listed(asked, lambda: seen)]

@@ -13,6 +13,7 @@ from tests.checks.variants import attention, causal, filled, masked, raising, sc
 
 from attention_checks import check_attention
 from attention_checks.examine import Misused
+from attention_checks.spec import Contract
 from attention_checks.subjects.facts import Subject
 from attention_checks.subjects.function import Attention, CallStyle, Sizes, settle
 from attention_checks.subjects.masks import PLAIN, SHAPES
@@ -217,7 +218,7 @@ STYLES = [
     "fn, said, style", [row[1:] for row in STYLES], ids=[row[0] for row in STYLES]
 )
 def test_the_style_of_calling_is_found_out(fn, said, style):
-    assert settle(Attention(fn, mask=said)).style == CallStyle(**style)
+    assert settle(Attention(fn, Contract(mask=said))).style == CallStyle(**style)
 
 
 def test_a_function_that_refuses_masks_is_tried_without():
@@ -254,7 +255,7 @@ def test_masks_of_any_shape_are_found_out(form, flat):
 def test_the_oracle_gives_the_numbers_of_the_loops(corner):
     q, k, v = Sizes(2, 3, 2, 4, 5, 6).draw()
     some = torch.tensor([[True, False, True, True], [False, True, True, False]])
-    subject = Attention(masked, corner)
+    subject = Attention(masked, Contract(causal=corner))
     for mask in (None, some, some & False):
         loops = naive_attention(q, k, v, subject.allowed(q, k, mask), subject.right_scale(q))[0]
         torch.testing.assert_close(subject.oracle(q, k, v, mask), loops)

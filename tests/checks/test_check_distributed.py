@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -15,32 +16,10 @@ from attention_checks import check_distributed
 from attention_checks.api import check_sharding
 from attention_checks.cli import main
 from attention_checks.distributed.running import nursery
-from attention_checks.distributed.shards import sharding_of
+from attention_checks.distributed.shards import Sharding
 from attention_checks.spec import declared
 
-OWN = (
-    "order",
-    "causal",
-    "n_heads",
-    "n_kv_heads",
-    "worlds",
-    "even",
-    "empty_ranks",
-    "rotate",
-    "sink_logits",
-    "timeout",
-)
-USUAL = {
-    "order": "contiguous",
-    "causal": False,
-    "n_heads": 12,
-    "worlds": (1, 2, 3, 4),
-    "even": False,
-    "empty_ranks": True,
-    "rotate": None,
-    "sink_logits": None,
-    "timeout": 8.0,
-}
+OWN = {row.name for row in fields(Sharding)}
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +30,10 @@ def ranks():
 
 def sharding(**choices):
     "What is declared, as the check makes it."
-    own = {**USUAL, **{name: value for name, value in choices.items() if name in OWN}}
-    own.setdefault("n_kv_heads", own["n_heads"])
+    own = {name: value for name, value in choices.items() if name in OWN}
+    own.setdefault("n_kv_heads", own.get("n_heads", 12))
     design = {name: value for name, value in choices.items() if name not in OWN}
-    return sharding_of(declared("check_distributed", **design), **own)
+    return Sharding(**own, contract=declared("check_distributed", **design))
 
 
 @pytest.mark.parametrize("name", RIGHT)

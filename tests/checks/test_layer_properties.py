@@ -13,7 +13,7 @@ from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.properties.layers.running import CALLS, EDGES, RUNS
 from attention_checks.properties.layers.training import TRAINING
 from attention_checks.spec import Contract
-from attention_checks.subjects.layer import Declared, adapt
+from attention_checks.subjects.layer import adapt
 from attention_nb.masks import causal_mask
 from tests.checks.finding import codes_of, report_of
 from tests.checks.heads import (
@@ -49,7 +49,7 @@ def holds_of(name, make, code, declared):
     assert verdict(make(), ALL, name, **declared) == code
 
 
-HEADS = {"declared_heads": 4}
+HEADS = {"n_heads": 4}
 ITS_OUTPUT = "its output is what"
 
 
@@ -233,10 +233,7 @@ def test_future(make, code, declared):
     ],
 )
 def test_a_declared_window_is_measured_also_where_the_usual_trial_is_too_short(size, seen, code):
-    assert (
-        verdict(masked(window(seen)), MASKING, "every token", contract=Contract(window=size))
-        == code
-    )
+    assert verdict(masked(window(seen)), MASKING, "every token", window=size) == code
 
 
 def longer(mask, **more):
@@ -345,7 +342,7 @@ class AtPositions(Takes):
 )
 def test_a_mask_is_tried_also_where_call_says_how(use, call, code):
     layer = AtPositions(use)
-    assert verdict(layer, MASKING, "what its own", causal=False, declared_call=call) == code
+    assert verdict(layer, MASKING, "what its own", causal=False, call=call) == code
 
 
 class CachedInside(Head):
@@ -390,7 +387,7 @@ def test_right_layers_fail_nothing(make):
 
 def _asked(row):
     "Whether a causal layer promises it."
-    return row.asked(adapt(Head(), Declared(d_model=12, causal=True)))
+    return row.asked(adapt(Head(), 12, Contract(causal=True)))
 
 
 def drops(way, **more):
@@ -521,13 +518,12 @@ def test_order_makes_no_difference_though_positions_were_declared():
     ],
 )
 def test_a_declared_mask_is_not_guessed(use, mask, code):
-    layer, contract = Takes("mask", use), Contract(mask=mask)
-    declared = {"causal": False, "contract": contract}
-    assert verdict(layer, MASKING, "what its own", **declared) == code
+    layer = Takes("mask", use)
+    assert verdict(layer, MASKING, "what its own", causal=False, mask=mask) == code
 
 
 def test_a_mask_that_means_the_opposite_of_what_was_declared_does_not_hold():
-    declared = {"causal": False, "contract": Contract(mask="allowed")}
+    declared = {"causal": False, "mask": "allowed"}
     assert verdict(Takes("mask", hidden), MASKING, "what its own", **declared) != "holds"
 
 
@@ -555,7 +551,7 @@ def test_a_mask_that_is_not_declared_is_not_tried_where_the_future_is_hidden():
 @pytest.mark.parametrize("returns", [1, lambda result: result[1]])
 def test_the_output_is_where_it_was_declared(returns):
     layer = Head(lambda m, x: (m.scores(x), m.attend(x)))
-    assert verdict(layer, OWN_WEIGHTS, "it agrees", contract=Contract(returns=returns)) == "holds"
+    assert verdict(layer, OWN_WEIGHTS, "it agrees", returns=returns) == "holds"
 
 
 def test_gradients_that_were_not_promised_are_not_tried():

@@ -9,7 +9,7 @@ from attention_checks.diagnosis import examined
 from attention_checks.examine import Broken, NotChecked
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.spec import Contract
-from attention_checks.subjects.layer import Declared, adapt
+from attention_checks.subjects.layer import adapt
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from attention_nb.softmax import softmax
 from tests.checks.finding import report_of
@@ -83,11 +83,9 @@ def layer_with(rotary=True, base=Grouped, **methods):
 
 def said(layer, positions=True, **choices):
     "What the comparison with its own weights says: sound, a code, or why there is none."
-    declared = Declared(
-        d_model=D, causal=True, declared_heads=H, positions=positions, contract=Contract(**choices)
-    )
+    contract = Contract(causal=True, n_heads=H, positions=positions, **choices)
     try:
-        OWN_WEIGHTS[1].holds(examined(adapt(layer, declared)))
+        OWN_WEIGHTS[1].holds(examined(adapt(layer, D, contract)))
     except NotChecked as e:
         return f"not compared: {e}"
     except Broken as e:

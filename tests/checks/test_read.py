@@ -80,9 +80,9 @@ COARSE = lambda x, dim: 1.01 * x.softmax(dim)
 SUBJECTS = {
     "check_attention": (attend,),
     "check_flash": (attend,),
-    "check_self_attention": (LAYER, 24, False, 4),
-    "check_multi_head": (LAYER, 24, 4),
-    "check_cross_attention": (LAYER, 24, 24, 4),
+    "check_self_attention": (LAYER, 24),
+    "check_multi_head": (LAYER, 24),
+    "check_cross_attention": (LAYER, 24, 24),
     "check_softmax": (COARSE,),
     "check_masked_softmax": (lambda s, m: 1.01 * masked_softmax(s, m),),
     "check_positions": (twice,),
@@ -94,7 +94,14 @@ SUBJECTS = {
     "check_cache": (Decoder(), 24),
     "check_distributed": (attend, "contiguous", False, 12, None, (1,)),
 }
+LAYERS = ("check_self_attention", "check_multi_head", "check_cross_attention")
 VALUES = dict(
+    causal=True,
+    n_heads=2,
+    n_kv_heads=1,
+    positions=True,
+    call=lambda module, *inputs: 2 * module(*inputs),
+    only_attention=True,
     scale=0.5,
     softcap=2.0,
     roles={"q": "nothing"},
@@ -127,7 +134,6 @@ VALUES = dict(
 
 def value_of(check, name):
     "A value that a check reads."
-    layer = check in ("check_self_attention", "check_multi_head", "check_cross_attention")
     if name == "skip":
         return outcome(check).codes
     if name == "tolerance" and check in ("check_cache", "check_agrees"):
@@ -137,14 +143,22 @@ def value_of(check, name):
         "bias": ("nothing", lambda h, n_q, n_k: torch.arange(1.0 * n_k).expand(h, n_q, n_k)),
         "layout": ("nbd", "bnhd"),
     }
-    return split[name][0 if layer else 1] if name in split else VALUES[name]
+    return split[name][0 if check in LAYERS else 1] if name in split else VALUES[name]
+
+
+def called(check, **choices):
+    "A call of a check: of a layer with four heads, unless another number is chosen."
+    usual = {"n_heads": 4} if check in LAYERS else {}
+    return functools.partial(
+        getattr(attention_checks, check), *SUBJECTS[check], **(usual | choices)
+    )
 
 
 def outcome(check, **choices):
     "The report of a check, or what it raises."
     SEEN.clear()
     try:
-        return report_of(getattr(attention_checks, check), *SUBJECTS[check], **choices)
+        return report_of(called(check, **choices))
     except Exception as e:
         return e
 
@@ -155,7 +169,7 @@ def told_and_seen(check, **choices):
     return str(outcome(check, **choices)), frozenset(SEEN)
 
 
-OF_RANKS = ("scale", "softcap", "sinks", "window", "ahead", "documents")
+OF_RANKS = ("causal", "scale", "softcap", "sinks", "window", "ahead", "documents")
 
 
 def of_ranks(**choices):
@@ -223,14 +237,14 @@ def test_a_value_that_a_check_does_not_read_is_refused(check, choice):
     ((name, value),) = choice.items()
     says = rf"{name}: expected for check_\w+.* only; got {re.escape(repr(value))}"
     with pytest.raises(TypeError, match=says):
-        getattr(attention_checks, check)(*SUBJECTS[check], **choice)
+        called(check, **choice)()
 
 
 @pytest.mark.parametrize("layout", ["bnd", "bhnd"])
 def test_a_layout_that_says_nothing_is_refused(layout):
     for check in ("check_attention", "check_self_attention"):
         with pytest.raises(ValueError, match=f"layout: expected .*; got '{layout}'"):
-            getattr(attention_checks, check)(*SUBJECTS[check], layout=layout)
+            called(check, layout=layout)()
 
 
 OF_FAMILY = {"cache": ["cache"], "rotary": ["positions"], "shares": ["distributed"]}

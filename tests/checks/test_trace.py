@@ -12,13 +12,15 @@ from attention_checks.catalogue.layers import (
     split_features_first,
 )
 from attention_checks.diagnosis import examined
-from attention_checks.subjects.layer import Declared, adapt
+from attention_checks.spec import Contract
+from attention_checks.subjects.layer import adapt
 from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
 from attention_checks.trace.rotating import agrees_with_rotation, name_rotation_bug
 from attention_nb.masks import causal_mask
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from tests.checks.made import Made, attend, heads_of, projections, trace
 
+FOUR = Contract(n_heads=4)
 QKV = ("q_proj", "k_proj", "v_proj")
 X = torch.randn(3, 5, 12, generator=torch.Generator().manual_seed(0))
 WIDE = torch.randn(2, 5, 24, generator=torch.Generator().manual_seed(1))
@@ -34,7 +36,8 @@ def compared(use, n_heads=4, causal=False, window=None, x=X, **parts):
     "What a layer's comparison with its own weights says."
     torch.manual_seed(0)
     layer = Made(use, **(parts or projections(*QKV)))
-    return codes(compare_with_own_weights(trace(layer, x), n_heads, causal, window))
+    seen = trace(layer, x, contract=Contract(n_heads=n_heads, causal=causal))
+    return codes(compare_with_own_weights(seen, window))
 
 
 def changed(change=lambda q, k, v: (q, k, v), **options):
@@ -130,13 +133,13 @@ def test_a_layer_is_read_in_every_way(code, use, options):
 def test_another_scale_is_found():
     torch.manual_seed(0)
     layer = Made(changed(scale=0.37), **projections(*QKV))
-    assert codes(name_other_scale(trace(layer, X), 4, False)) == "scale.head_constant"
+    assert codes(name_other_scale(trace(layer, X, contract=FOUR))) == "scale.head_constant"
 
 
 ANGLES = torch.arange(5)[:, None] * 1e4 ** -(torch.arange(0, 8, 2) / 8)
 
 
-def rotated(q, k=None, halves=True, **options):
+def rotated(q, k=None, halves=True, causal=False, **options):
     "A trace of three heads of 8 features; functions rotate queries and keys."
 
     def use(m, x):
@@ -145,7 +148,8 @@ def rotated(q, k=None, halves=True, **options):
         return m.out_proj(attend(query, key, value, **({"scale": 8**-0.5} | options)))
 
     torch.manual_seed(0)
-    return trace(Made(use, **{name: nn.Linear(24, 24) for name in [*QKV, "out_proj"]}), WIDE)
+    layer = Made(use, **{name: nn.Linear(24, 24) for name in [*QKV, "out_proj"]})
+    return trace(layer, WIDE, contract=Contract(n_heads=3, causal=causal))
 
 
 def backwards(t, angles, halves):
@@ -158,15 +162,15 @@ def backwards(t, angles, halves):
 )
 def test_a_rotation_is_compared(code, q, k, halves):
     seen = rotated(q, k, halves)
-    assert agrees_with_rotation(seen, 3, False) == (not code)
+    assert agrees_with_rotation(seen) == (not code)
     if code:
-        assert codes(name_rotation_bug(seen, 3, False)) == code
+        assert codes(name_rotation_bug(seen)) == code
 
 
 def test_a_window_of_a_rotating_layer_is_compared():
-    seen = rotated(rotate_pairs, mask=PAST.triu(-1))
-    assert agrees_with_rotation(seen, 3, True, window=2)
-    assert not agrees_with_rotation(seen, 3, True, window=3)
+    seen = rotated(rotate_pairs, causal=True, mask=PAST.triu(-1))
+    assert agrees_with_rotation(seen, window=2)
+    assert not agrees_with_rotation(seen, window=3)
 
 
 @pytest.mark.parametrize("slopes", [0.5 ** torch.arange(1, 5), 0.25 ** torch.arange(1, 5)])
@@ -176,13 +180,14 @@ def test_a_penalty_by_distance_is_compared(code, scale, slopes):
     distance = (torch.arange(5)[:, None] - torch.arange(5)).abs()
     penalty = lambda scores: scores - slopes[:, None, None] * distance
     torch.manual_seed(0)
-    seen = trace(Made(changed(scale=scale, on_scores=penalty), **projections(*QKV)), X)
-    assert agrees_with_rotation(seen, 4, False) == (not code)
-    assert codes(name_rotation_bug(seen, 4, False)) == (code or "unknown")
+    layer = Made(changed(scale=scale, on_scores=penalty), **projections(*QKV))
+    seen = trace(layer, X, contract=FOUR)
+    assert agrees_with_rotation(seen) == (not code)
+    assert codes(name_rotation_bug(seen)) == (code or "unknown")
 
 
 def test_a_layer_and_its_trace_are_readable():
-    layer = adapt(Made(changed(), **projections(*QKV)), Declared(d_model=12, declared_heads=4))
+    layer = adapt(Made(changed(), **projections(*QKV)), 12, FOUR)
     seen = examined(layer)
     assert (repr(layer), repr(seen)) == (
         "Layer(Made: 5 × 12, 4 heads)",

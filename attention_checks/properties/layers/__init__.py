@@ -14,15 +14,20 @@ from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.properties.layers.packing import PACKED
 from attention_checks.properties.layers.running import CALLS, EDGES, RUNS
 from attention_checks.properties.layers.training import TRAINING
-from attention_checks.subjects.layer import Declared, Layer, adapt
+from attention_checks.spec import Contract
+from attention_checks.subjects.layer import Layer, adapt
 
 Recognise = Callable[[], tuple[Bug, ...] | None]  # names the bug by the layer's numbers
 
 
-def layer_properties(given: Any, declared: Declared) -> tuple[Properties, Recognise]:
+def layer_properties(
+    given: Any,  # the layer under test
+    d_model: int,  # width of x
+    contract: Contract,  # what was declared of it
+) -> tuple[Properties, Recognise]:
     "List what every self-attention layer must do, in the order of trying."
     rows = [*OWN_WEIGHTS, *PACKED, *CALLS, *MASKING, *TRAINING, *EDGES]
-    return in_phases(adapt(given, declared), rows)
+    return in_phases(adapt(given, d_model, contract), rows)
 
 
 def in_phases(

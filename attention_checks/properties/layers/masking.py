@@ -231,7 +231,7 @@ def _must_reach_all(layer: Layer, n: int, allowed: Tensor, reach: Tensor) -> Non
         windows = [None, layer.window[1]] if layer.window else [None]
         for size, window in product((1.0, 0.1), windows):  # less is rounded for small numbers
             trace = trace_of(layer, size * layer.draw(2, n))
-            bugs = compare_with_own_weights(trace, layer.n_heads, layer.causal, window, most=0)
+            bugs = compare_with_own_weights(trace, window, most=0)
             if bugs == () and not (unseen and trace.fewer):  # keys that were left out weigh nothing
                 return
         shown = f"{n} tokens: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
@@ -275,12 +275,10 @@ def _unseen(allowed: Tensor, reach: Tensor) -> Bug | None:
     return known("window.narrow", widest=widest) if widest < n - 5 else None
 
 
-def _declared_mask(layer: Layer) -> tuple[str, str]:
-    "The name and the meaning of the mask that was declared; empty where they were not."
-    mask = layer.contract.mask
-    if isinstance(mask, tuple):
-        return mask
-    return "", mask if isinstance(mask, str) else ""
+def _declared_meaning(layer: Layer) -> str:
+    "What its mask means, as declared; empty where it was not."
+    meaning = layer.contract.mask_meaning
+    return meaning if isinstance(meaning, str) else ""
 
 
 class _Way(NamedTuple):
@@ -344,7 +342,7 @@ def must_hide_padding(layer: Layer) -> str | None:
 
 def _masks_to_try(layer: Layer) -> list[str]:
     "The arguments that take its masks; raise NotChecked where none can be tried."
-    name, meaning = _declared_mask(layer)
+    name, meaning = layer.contract.mask_name, _declared_meaning(layer)
     taken = [name for name in parameters_of(layer.module) or {} if is_mask(name)]
     of_memory = [name for name in taken if name in MEMORY_MASKS]
     own = [name for name in taken if name not in of_memory]
@@ -395,7 +393,7 @@ def _try_masks(
     layer: Layer, name: str, shapes: dict[str, Form], meanings: Collection[str] = ()
 ) -> _Tried:
     "Try every shape and meaning of a mask; of the meanings those that were declared, or all."
-    declared, tried = _declared_mask(layer)[1], _Tried([], [], [], [], "")
+    declared, tried = _declared_meaning(layer), _Tried([], [], [], [], "")
     shape = layer(layer.draw()).shape
     for way in _ways(layer, name, shapes, meanings or ([declared] if declared else MEANINGS)):
         try:
@@ -449,7 +447,7 @@ def _not_hiding(layer: Layer, name: str, tried: _Tried) -> Broken | NotChecked:
     "What to raise if no mask that was tried hides anything."
     if found := _by_numbers(layer, name, tried, AFTER) or _misread(layer, name, tried):
         return found
-    declared = _declared_mask(layer)[1]
+    declared = _declared_meaning(layer)
     if not tried.outputs:
         why = f"{name}: no mask that was tried will do; {tried.error}"
         return NotChecked(why, undecided=bool(declared))
@@ -480,7 +478,7 @@ def _by_numbers(layer: Layer, name: str, tried: _Tried, bugs: list[Bug]) -> Brok
         trace = attempt(lambda: _traced_under(layer, name, way.mask(layer, kept)))
         if trace is None or not trace.projections:
             return None
-        starts = (s for h in trace.heads(layer.n_heads)[:8] for s in starts_of(trace, h, allowed))
+        starts = (s for h in trace.heads[:8] for s in starts_of(trace, h, allowed))
         for start in islice((start for start in starts if not start.bugs), 8):
             if found := explain([start.case], [bug for bug in bugs if bug.steps], 1):
                 return Broken(f"{name}: given as {way.how}, it hides no token", found)
@@ -499,7 +497,7 @@ def _traced_under(layer: Layer, name: str, mask: Tensor) -> Trace:
 
 def _misread(layer: Layer, name: str, tried: _Tried) -> Broken | None:
     "What to raise if a mask is as long as x, not as the memory, is transposed, or means another."
-    declared = _declared_mask(layer)[1]
+    declared = _declared_meaning(layer)
     if not tried.outputs and layer.of_memory and hides_padding(name):
         of_queries = torch.zeros(SEQUENCES, layer.output_length(layer.n), dtype=torch.bool)
         if attempt(lambda: (_under(layer, name, layer.draw(), of_queries),)):
@@ -527,8 +525,8 @@ def _masked(layer: Layer, name: str, mask: Tensor) -> Layer:
     def call(m: Any, x: Tensor, y: Tensor | None = None) -> Any:
         of_type = mask.to(x.dtype) if mask.is_floating_point() else mask
         given = {name: layer.contract.there(of_type)}
-        if layer.declared_call:
-            return called_with(layer.declared_call, m, given, x, *(() if y is None else (y,)))
+        if layer.contract.call:
+            return called_with(layer.contract.call, m, given, x, *(() if y is None else (y,)))
         if is_torch_mha(m):
             return call_torch_mha(m, x, layer.causal, y, **given)
         if y is not None:
@@ -548,7 +546,7 @@ def _as_alone(layer: Layer, name: str, ways: list[_Way]) -> _Way:
         if not (difference := _unlike_alone(layer, name, way)):
             return way
         shown = shown or f"{name} hides {difference}"
-    if hides_padding(name) or _declared_mask(layer)[1]:  # what it means leaves no doubt
+    if hides_padding(name) or _declared_meaning(layer):  # what it means leaves no doubt
         raise Broken(shown, known("mask.padding"), symptom=True)
     why = f"{name}: it hides tokens, and changes more than that"
     raise NotChecked(f"{why}: {_declare(name)}, or mask=False if it is no mask", undecided=True)

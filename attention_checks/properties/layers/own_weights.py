@@ -93,7 +93,7 @@ def _sees_a_window(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
     if bugs or not layer.causal or layer.window:
         return bool(bugs) and bugs[0].code == "mask.window"
     sizes = range(2, trace.x.shape[1]) if trace.rotations else ()
-    return any(agrees_with_rotation(trace, layer.n_heads, True, window=n) for n in sizes)
+    return any(agrees_with_rotation(trace, window=n) for n in sizes)
 
 
 def _must_divide(layer: Layer, trace: Trace) -> None:
@@ -210,7 +210,7 @@ def _gives_its_value(layer: Layer) -> bool:
 
     def agrees() -> bool:
         trace = trace_of(layer, layer.draw(layer.contract.batch(SEQUENCES), 1), 1)
-        found = compare_with_own_weights(trace, layer.n_heads, layer.causal, most=0)
+        found = compare_with_own_weights(trace, most=0)
         return found == () or trace.context is None and _agrees_without_x(layer, trace)
 
     return attempt(agrees) is not False
@@ -233,7 +233,7 @@ def _after_projection(layer: Layer) -> str | None:
     if trace.out.shape == trace.x.shape and nearly(trace.out, out + trace.x):
         return _with_residual(layer, trace.out, out)
     bug = named_end(trace, trace.out, out)
-    if not bug and layer.only_attention and not trace.unrecognised:
+    if not bug and layer.contract.only_attention and not trace.unrecognised:
         bug = known("project.more")
     if bug:
         raise Broken(first_difference(trace.out, out), bug)
@@ -245,19 +245,16 @@ def _agrees_without_x(layer: Layer, trace: Trace) -> bool:
     if trace.out.shape != trace.x.shape:
         return False
     trace = trace._replace(out=trace.out - trace.x)
-    heads, window = layer.n_heads, layer.short_window
-    if compare_with_own_weights(trace, heads, layer.causal, window, 0) == ():
+    if compare_with_own_weights(trace, layer.short_window, 0) == ():
         return True
-    return not ignores_order(layer) and agrees_with_rotation(
-        trace, heads, layer.causal, window=window
-    )
+    return not ignores_order(layer) and agrees_with_rotation(trace, window=layer.short_window)
 
 
 def _with_residual(layer: Layer, got: Tensor, want: Tensor) -> str:
     "What is said of a residual; Broken where it is not promised. A self-attention may be a block."
     name = next((name for name, _ in settings_of(layer.module, "residual")), "")
     in_a_block = bool(name) or any("norm" in type(m).__name__.lower() for m in layer.parts)
-    if layer.only_attention or layer.other is not None and not in_a_block:
+    if layer.contract.only_attention or layer.other is not None and not in_a_block:
         raise Broken(first_difference(got, want), known("project.residual"))
     return "a residual is in it: x is added" + (f" ({name})" if name else "")
 
@@ -274,11 +271,11 @@ def _shares_heads(layer: Layer) -> None:
     d_head = (trace.width("q") or trace.inner) // layer.n_heads
     if width < 1 or not d_head:
         raise NotChecked("its keys were not recognised")
-    if width != (layer.declared_kv_heads or 0) * d_head:
+    if width != (layer.contract.n_kv_heads or 0) * d_head:
         heads = f"{width // d_head} of width {d_head}"
         if width % d_head:
             heads = f"{width} numbers, which are no heads of width {d_head}"
-        bug = known("heads.shared", found=heads, said=layer.declared_kv_heads)
+        bug = known("heads.shared", found=heads, said=layer.contract.n_kv_heads)
         raise Broken(f"a token's keys are {width} wide", bug)
 
 
@@ -287,7 +284,7 @@ OWN_WEIGHTS = (
         "it has as many heads of keys and values as was declared",
         _shares_heads,
         no_module,
-        asked=lambda layer: bool(layer.declared_kv_heads),
+        asked=lambda layer: bool(layer.contract.n_kv_heads),
     ),
     Relation(
         "it agrees with attention computed from its own weights",

@@ -25,7 +25,7 @@ def _apart(layer: Layer) -> str:
     "Raise Broken unless packed documents come out as alone; say how they were given."
     name, cut = _names(layer)[0], layer.n // 2 + 1
     lengths = [cut, layer.n - cut]
-    if layer.declared_call:
+    if layer.contract.call:
         raise NotChecked("call= says how it is called")
     if len(layer.lengths(*lengths, layer.n)) < 3:
         raise NotChecked(f"lengths= allows no documents of {cut} and {layer.n - cut} tokens")

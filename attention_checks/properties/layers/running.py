@@ -25,7 +25,7 @@ from attention_checks.properties.numerics import must_be_finite, must_keep_dtype
 from attention_checks.properties.state import untouched_anyhow
 from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import for_memory, is_torch_mha, needed_by, packing_names
-from attention_checks.subjects.copies import deep_copy, softened_copy
+from attention_checks.subjects.copies import deep_copy, softened_copy, zero_weights
 from attention_checks.subjects.layer import SEQUENCES, Layer, no_module
 from attention_checks.trace.roles import what_is_read
 
@@ -54,7 +54,7 @@ def _runs(layer: Layer) -> str | None:
         bug = misrouted(layer) or known("shape.rows")
         raise Broken(f"{shape}: it gives shape {tuple(y.shape)}, {expected}", bug)
     must_be_vectors(layer, x, y)
-    return "; ".join([*_how_called(layer), *layer.remarks, *_zeros(layer)]) or None
+    return "; ".join([*_how_called(layer), *_zeros(layer)]) or None
 
 
 def _must_not_pool(y: Tensor, expected: str) -> None:
@@ -70,7 +70,7 @@ def _must_not_pool(y: Tensor, expected: str) -> None:
 def _how_called(layer: Layer) -> list[str]:
     "How it is called, where that is not the plain way."
     given = layer.given
-    if layer.declared_call:
+    if layer.contract.call:
         return []
     if is_torch_mha(given) and not given.batch_first:
         return [
@@ -92,9 +92,10 @@ def _how_called(layer: Layer) -> list[str]:
 
 def _zeros(layer: Layer) -> list[str]:
     "What to say of a weight that is zero."
-    if not layer.zeros:
-        return []
-    return [f"{layer.zeros[0]} is all zero: the copy that was tried got small numbers"]
+    zeros = [] if no_module(layer) else zero_weights(layer.given)
+    return [
+        f"{name} is all zero: the copy that was tried got small numbers" for name, _ in zeros[:1]
+    ]
 
 
 def must_be_vectors(
@@ -154,7 +155,7 @@ def _why_it_raises(layer: Layer, e: Exception) -> Bug:
     "Which sizes it silently needs."
     called = layer.module.forward if layer.parts else layer.module
     of_call = getattr(called, "__qualname__", "") in str(e) and "argument" in str(e)
-    plain = layer.declared_call is None
+    plain = layer.contract.call is None
     if plain and isinstance(e, TypeError) and of_call:
         return known("shape.call")
     if layer.other is not None and (bug := misrouted(layer) or _why_not_together(layer)):
