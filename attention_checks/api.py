@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 import torch
@@ -19,7 +18,7 @@ from attention_checks.arguments import (
 )
 from attention_checks.distributed.properties import distributed_properties
 from attention_checks.distributed.running import nursery
-from attention_checks.distributed.shards import Order, Rotate, Sharding
+from attention_checks.distributed.shards import Order, Sharding
 from attention_checks.examine import Misused, examine
 from attention_checks.numbers import fixed_chance
 from attention_checks.properties.agreement import agreement_properties
@@ -34,6 +33,7 @@ from attention_checks.properties.softmax import masked_softmax_properties, softm
 from attention_checks.report import CheckFailed, Report
 from attention_checks.signatures import name_of, parameters_of
 from attention_checks.spec import MEANINGS, Contract, declared, keywords_of
+from attention_checks.subjects.copies import in_mode
 from attention_checks.subjects.facts import Subject
 from attention_nb.kv_cache import KVCache
 from attention_nb.multi_head_attention import MultiHeadAttention
@@ -42,6 +42,7 @@ from attention_nb.tools.guards import expect_flags, expect_sizes
 from attention_nb.tools.ranks import Ranks
 
 _SAID = {  # arguments of several checks → what they mean
+    "d_model": "width of x",
     "strict": "raise NotCompared if its numbers could be compared with nothing?",
     **MEANINGS,
 }
@@ -83,14 +84,11 @@ def check_attention(
 
     Args:
         fn: fn(q, k, v) or fn(q, k, v, mask), over (b, h, n, d)
-        causal: does it hide the future? If n_q ≠ n_k: "lower-right", "upper-left"
-        mask: "allowed" (True = may attend), "blocked", "bias", or with its name
-            ("src_mask", "blocked"); False: it takes none
     """
     contract = declared("check_attention", causal=causal, mask=mask, **design)
     expect_attention(fn, contract)
     subject = Subject(fn, contract)
-    return _run("check_attention", fn, lambda: attention_properties(subject), strict, contract)
+    return _run("check_attention", fn, lambda: attention_properties(subject), contract, strict)
 
 
 @_with_choices
@@ -104,14 +102,11 @@ def check_flash(
 
     Args:
         fn: fn(q, k, v) or fn(q, k, v, mask) → context, or (context, log-sum-exp)
-        causal: does it hide the future? If n_q ≠ n_k: "lower-right", "upper-left"
-        mask: "allowed" (True = may attend), "blocked", "bias", or with its name
-            ("src_mask", "blocked"); False: it takes none
     """
     contract = declared("check_flash", causal=causal, mask=mask, **design)
     expect_attention(fn, contract, named_mask=True)
     subject = Subject(fn, contract)
-    return _run("check_flash", fn, lambda: flash_properties(subject), contract=contract)
+    return _run("check_flash", fn, lambda: flash_properties(subject), contract)
 
 
 @_with_choices
@@ -131,16 +126,15 @@ def check_self_attention(
 
     Args:
         module: over x (b, n, d_model); returns the output, or a tuple that begins with it
-        d_model: width of x
-        call: call(module, x); default: module(x), or module(x, x, x)
-        only_attention: may it do nothing else, as a residual? So `check_multi_head` asks
     """
     check = "check_multi_head" if only_attention else "check_self_attention"
     heads = {"n_heads": n_heads, "n_kv_heads": n_kv_heads}
     design |= {"positions": positions, "call": call, "only_attention": only_attention}
     contract = declared("check_self_attention", causal=causal, **heads, **design)
-    properties = lambda: layer_properties(module, d_model, contract)
-    return _run_layer(check, module, d_model, contract, properties, strict)
+    expect_layer(module, d_model, contract)
+    return _run(
+        check, module, lambda: layer_properties(module, d_model, contract), contract, strict
+    )
 
 
 @_with_choices
@@ -159,9 +153,7 @@ def check_multi_head(
 
     Args:
         module: over x (b, n, d_model); returns the output, or a tuple that begins with it
-        d_model: width of x
         n_heads: number of heads
-        call: call(module, x); default: module(x), or module(x, x, x)
     """
     expect_sizes(n_heads=n_heads)
     return check_self_attention(
@@ -187,15 +179,14 @@ def check_cross_attention(
 
     Args:
         module: over x (b, n_q, d_model) and memory (b, n_k, d_memory); returns the output first
-        d_model: width of x
         d_memory: width of the memory; default d_model
-        call: call(module, x, memory); default: module(x, memory), or as its parameters demand
     """
     expect_sizes(d_memory=d_model if d_memory is None else d_memory)
     check = "check_cross_attention"
     contract = declared(check, n_heads=n_heads, n_kv_heads=n_kv_heads, call=call, **design)
+    expect_layer(module, d_model, contract, memory=True)
     properties = lambda: cross_properties(module, d_model, contract, d_memory)
-    return _run_layer(check, module, d_model, contract, properties, strict, memory=True)
+    return _run(check, module, properties, contract, strict)
 
 
 @_with_choices
@@ -207,7 +198,7 @@ def check_softmax(fn: Callable[..., Any], **design: Any) -> Report:
     """
     expect_callable("fn", fn, "a function of x", 1)
     contract = declared("check_softmax", **design)
-    return _run("check_softmax", fn, lambda: softmax_properties(fn), contract=contract)
+    return _run("check_softmax", fn, lambda: softmax_properties(fn), contract)
 
 
 @_with_choices
@@ -219,9 +210,7 @@ def check_masked_softmax(fn: Callable[..., Any], **design: Any) -> Report:
     """
     expect_callable("fn", fn, "a function of scores and mask", 2)
     contract = declared("check_masked_softmax", **design)
-    return _run(
-        "check_masked_softmax", fn, lambda: masked_softmax_properties(fn), contract=contract
-    )
+    return _run("check_masked_softmax", fn, lambda: masked_softmax_properties(fn), contract)
 
 
 @_with_choices
@@ -238,7 +227,6 @@ def check_cache(
 
     Args:
         module: a layer over x (b, n, d_model), called as module(x, cache=cache); or step(x, cache)
-        d_model: width of x
         new_cache: new_cache(b, n_max) → an empty cache; default: the module's own
         step: step(x, cache): the next tokens; it fills the cache
         full: full(x): all tokens at once, the future hidden; default module(x)
@@ -256,8 +244,8 @@ def check_cache(
     )
     for name in ("new_cache", "step", "full"):
         expect_callable(name, getattr(layer, name), "a function")
-    with torch.no_grad(), _in_evaluation(module):
-        return _run("check_cache", module, lambda: cache_properties(layer), contract=contract)
+    with torch.no_grad(), in_mode(module, training=False):
+        return _run("check_cache", module, lambda: cache_properties(layer), contract)
 
 
 @_with_choices
@@ -293,7 +281,7 @@ def check_positions(
         d_head = getattr(fn, "d_head", 8) if d_head is None else d_head
         RotaryEmbedding(d_head, base, scaling)  # refuses what is no rotation
         properties = lambda: rotation_properties(fn, d_head, base, scaling, interleaved)
-    return _run("check_positions", fn, properties, contract=contract)
+    return _run("check_positions", fn, properties, contract)
 
 
 @_with_choices
@@ -306,7 +294,6 @@ def check_distributed(
     worlds: Collection[int] = (1, 2, 3, 4),
     even: bool = False,
     empty_ranks: bool = True,
-    rotate: Rotate | None = None,
     sink_logits: Collection[float] | None = None,
     timeout: float = 8.0,
     strict: bool = True,
@@ -322,16 +309,15 @@ def check_distributed(
         worlds: the numbers of ranks that it is tried with
         even: does it take only sequences that all ranks share equally?
         empty_ranks: may a rank hold no token, as if a sequence is shorter than the ranks are many?
-        rotate: rotate(x, positions), if it rotates queries and keys itself
         sink_logits: a logit for each head that takes a share of its weights
         timeout: seconds after which ranks that do not finish count as stuck
     """
     expect_callable("fn", fn, "a function of q, k and v", 3)
     expect_flags(causal=causal)
-    said = declared("check_distributed", causal=causal, **design)
+    contract = declared("check_distributed", causal=causal, **design)
     n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
     sharding = Sharding(
-        order, n_heads, n_kv_heads, worlds, even, empty_ranks, rotate, sink_logits, timeout, said
+        order, n_heads, n_kv_heads, worlds, even, empty_ranks, sink_logits, timeout, contract
     )
     with nursery() as ranks:
         return check_sharding(fn, sharding, ranks, strict)
@@ -351,7 +337,7 @@ def check_sharding(
         CheckFailed: if a property does not hold
     """
     listed = lambda: [distributed_properties(fn, sharding, ranks)]
-    return _run("check_distributed", fn, listed, strict, sharding.contract)
+    return _run("check_distributed", fn, listed, sharding.contract, strict)
 
 
 @_with_choices
@@ -381,15 +367,15 @@ def check_agrees(
         expect_callable(f"wrong[{name!r}]", other, "a function that gives this wrong answer")
     properties = lambda: [agreement_properties(fn, reference, examples, wrong)]
     contract = declared("check_agrees", **design)
-    return _run("check_agrees", fn, properties, contract=contract)
+    return _run("check_agrees", fn, properties, contract)
 
 
 def _run(
     check: str,
     subject: Any,
     listed: Callable[[], Any],
+    contract: Contract,
     strict: bool = True,
-    contract: Contract = Contract(),
 ) -> Report:
     "List the properties and try them, always with the same random numbers."
     expect_flags(strict=strict)
@@ -405,21 +391,6 @@ def _run(
             )
     except (CheckFailed, Misused) as e:
         raise e.with_traceback(None) from None  # without the way through the properties
-
-
-def _run_layer(
-    check: str,
-    module: Any,
-    d_model: int,
-    contract: Contract,
-    listed: Callable[[], Any],
-    strict: bool,
-    memory: bool = False,
-) -> Report:
-    "Try the properties of a layer."
-    expect_sizes(d_model=d_model)
-    expect_layer(module, contract, memory)
-    return _run(check, module, listed, strict, contract)
 
 
 def _step_of(module: Any, full: Any) -> Callable[[Tensor, Any], Any]:
@@ -448,17 +419,3 @@ def _cache_of(module: Any) -> Callable[[int, int], Any]:
         f"new_cache: expected a function of b and n_max, since {name_of(module)} has none of its"
         " own; got None"
     )
-
-
-@contextmanager
-def _in_evaluation(module: Any) -> Iterator[None]:
-    "Switch dropout off inside; every part of the layer is as it was afterwards."
-    parts = list(module.modules()) if isinstance(module, nn.Module) else []
-    modes = [(part, part.training) for part in parts]
-    try:
-        for part in parts:
-            part.training = False
-        yield
-    finally:
-        for part, mode in modes:
-            part.training = mode

@@ -12,7 +12,7 @@ from attention_checks.catalogue.local_attention import Reach
 from attention_checks.examine import Misused
 from attention_checks.signatures import name_of, parameters_of
 from attention_checks.spec import Contract
-from attention_nb.tools.guards import expect_groups
+from attention_nb.tools.guards import expect_groups, expect_sizes
 
 __tracebackhide__ = True  # pytest shows the line of your test, not the way through this module
 
@@ -101,12 +101,9 @@ def _expect_reach(reach: Reach) -> None:
         raise Misused(f"sinks: expected none without a window; got {reach.sinks}")
 
 
-def expect_layer(
-    module: Any,  # the layer
-    contract: Contract,  # what was declared of it
-    memory: bool,  # is it called with a memory, too?
-) -> None:
+def expect_layer(module: Any, d_model: int, contract: Contract, memory: bool = False) -> None:
     "Raise Misused for what no check of a layer can be called with."
+    expect_sizes(d_model=d_model)
     if contract.n_heads is not None and contract.n_kv_heads is not None:
         expect_groups(contract.n_heads, contract.n_kv_heads)
     expect_callable("module", module, "a layer")

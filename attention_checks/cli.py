@@ -82,7 +82,7 @@ def _meaning(name: str) -> str:
 
 def _value(annotation: str, text: str) -> Any:
     "Read what an option is given as the annotation of its argument says."
-    target = re.search("Callable|Rotate|Order", annotation)
+    target = re.search("Callable|Order", annotation)
     if target and (":" in text or target.start() == 0):
         return load(text)
     for kind, read in (("int", int), ("float", float)):
@@ -97,7 +97,7 @@ def _value(annotation: str, text: str) -> Any:
 
 _METAVARS = {
     "Mapping": "NAME=VALUE",
-    "(Callable|Rotate)": "TARGET",
+    "Callable": "TARGET",
     "(int|float|Collection.(int|float))": "NUMBER",
     "": "NAME",
 }

@@ -43,9 +43,7 @@ class Broken(Exception):
         return any(bug.code.endswith(".unknown") for bug in self.bugs)
 
 
-def bugs_in(
-    bug: Bug | Sequence[Bug],  # a bug, or several
-) -> tuple[Bug, ...]:
+def bugs_in(bug: Bug | Sequence[Bug]) -> tuple[Bug, ...]:
     "Return a tuple of bugs."
     return (bug,) if isinstance(bug, Bug) else tuple(bug)
 
@@ -277,7 +275,7 @@ def tell_own(e: BaseException) -> None:
     raised_by = frames[-1].f_globals.get("__name__", "") if frames else ""
     of_checks = raised_by.startswith(__name__.partition(".")[0])
     if LOUD and isinstance(e, _OWN) and of_checks:
-        raise Crash(_first_line(e)) from e
+        raise Crash(f"{type(e).__name__}: {e}") from e
 
 
 _ELSEWHERE = re.compile(  # what kernels say that run on other machines alone
@@ -323,11 +321,6 @@ def first_line(
     Crash, as `tell_own` does.
     """
     tell_own(e)
-    return _first_line(e, n, where)
-
-
-def _first_line(e: BaseException, n: int = 160, where: bool = True) -> str:
-    "Return an error's class, the start of its message, and the line of the caller's code."
     message = str(e).strip().splitlines() or [""]
     said = f": {message[0][:n]}" if message[0] or where else ""
     return f"{type(e).__name__}{said}{_where(e) if where else ''}"

@@ -13,8 +13,8 @@ from attention_checks.catalogue import known
 from attention_checks.catalogue.families import ACTIVATIONS
 from attention_checks.catalogue.grouped_heads import CAPPED
 from attention_checks.catalogue.self_attention import mixing, routing
-from attention_checks.pipeline import Bug, Work, run
-from attention_checks.search import Case, alike
+from attention_checks.pipeline import Bug, Work
+from attention_checks.search import Case
 
 
 def nearest_number(
@@ -28,7 +28,7 @@ def nearest_number(
     for step in range(40):
         numbers = best + width * torch.linspace(-1, 1, 33)
         work, bugs = make(numbers.view(-1, 1, 1, 1, 1))
-        made = run(work, bugs, stages=case.stages)
+        made = case.run(work, bugs)
         if made is None or made.out.shape[1:] != case.seen.shape:
             break
         off = (made.out - case.seen).flatten(1).norm(dim=1)
@@ -38,9 +38,7 @@ def nearest_number(
     return best
 
 
-def fitted_cap(
-    case: Case,  # what was seen
-) -> Bug | None:  # None: no soft cap gives it
+def fitted_cap(case: Case) -> Bug | None:  # None: no soft cap gives it
     "Find the soft cap that gives the numbers that were seen, if none or another was declared."
 
     def capped(number: Tensor) -> tuple[Work, tuple[Bug, ...]]:
@@ -49,11 +47,7 @@ def fitted_cap(
         return case.work, (CAPPED._replace(steps={"cap": step}),)
 
     number = nearest_number(case, capped, 32.0, 31.0)
-    made = run(*capped(torch.tensor(number)), stages=case.stages)
-    plain = run(case.work, stages=case.stages)
-    if made is None or plain is None or not alike(made.out, case.seen, case.atol):
-        return None
-    if alike(plain.out, case.seen, case.atol):
+    if case.given_by(case.run()) or not case.given_by(case.run(*capped(torch.tensor(number)))):
         return None
     return CAPPED.about(cap=f"{abs(number) + 1e-3:.3g}")
 
@@ -64,38 +58,30 @@ def fitted_factor(
 ) -> Bug | None:  # None: no factor gives it
     "Find the one factor of the context that gives the numbers that were seen."
     none, once = _with_end(case, torch.zeros_like), _with_end(case, lambda out: out)
-    if none is None or once is None or once.shape != case.seen.shape:
+    if none is None or once is None or once.out.shape != case.seen.shape:
         return None
-    given, seen = (once - none).flatten(), (case.seen - none).flatten()
+    given, seen = (once.out - none.out).flatten(), (case.seen - none.out).flatten()
     factor = float(seen @ given / (given @ given).clamp(min=1e-9))
-    made = _with_end(case, lambda out: factor * out)
     wrong = abs(factor) > 1e-3 and not math.isclose(factor, 1, rel_tol=1e-3)
-    if not wrong or made is None or not alike(made, case.seen, case.atol):
+    if not wrong or not case.given_by(_with_end(case, lambda out: factor * out)):
         return None
     return known("values.scaled", found=f"{factor:.4g}", value=f"{declared * factor:.4g}")
 
 
-def fitted_activation(
-    case: Case,  # what was seen
-) -> Bug | None:  # None: no usual function gives it
+def fitted_activation(case: Case) -> Bug | None:  # None: no usual function gives it
     "Find the function of the context that gives the numbers that were seen."
     for name in ACTIVATIONS:
-        made = _with_end(case, getattr(F, name))
-        if made is not None and alike(made, case.seen, case.atol):
+        if case.given_by(_with_end(case, getattr(F, name))):
             return known("context.activated", name=name)
     return None
 
 
-def _with_end(case: Case, f: Callable[[Tensor], Tensor]) -> Tensor | None:
+def _with_end(case: Case, f: Callable[[Tensor], Tensor]) -> Work | None:
     "What comes of a context that is changed before heads are merged; None if it does not fit."
-    changed = Bug("", "", {"mix": mixing(lambda out, _: f(out))})
-    made = run(case.work, [changed], stages=case.stages)
-    return None if made is None else made.out
+    return case.run(case.work, [Bug("", "", {"mix": mixing(lambda out, _: f(out))})])
 
 
-def fitted_cosine(
-    case: Case,  # what was seen
-) -> Bug | None:  # None: no factor gives it
+def fitted_cosine(case: Case) -> Bug | None:  # None: no factor gives it
     "Find the factor of queries and keys of length 1 that gives the numbers that were seen."
     unit = routing(lambda q, k, v: (F.normalize(q, dim=-1), F.normalize(k, dim=-1), v))
     bug = Bug("", "", {"route": unit})
@@ -104,7 +90,6 @@ def fitted_cosine(
         return case.work._replace(scale=number), (bug,)
 
     number = nearest_number(case, scaled, 16.0, 16.0)
-    made = run(*scaled(number), stages=case.stages)
-    if made is None or not alike(made.out, case.seen, case.atol):
+    if not case.given_by(case.run(*scaled(number))):
         return None
     return known("scores.cosine", found=f"{number:.4g}")

@@ -154,21 +154,23 @@ class Bug(NamedTuple):
         "Fill in what was found out."
         return self._replace(says=self.says.format(**facts), declare=self.declare.format(**facts))
 
-    def fits(
-        self,
-        work: Work,  # before the first stage
-    ) -> bool:  # False: it cannot show here
+    def fits(self, work: Work) -> bool:  # False: it cannot show here
         "Tell whether what it needs is there."
         return self.needs != "mask" or work.masked
 
 
-def signs(table: str, symptom: bool = False) -> list[Bug]:
+Way = tuple[Step, list[Bug]]  # a step that may be the right one, and the bugs in its place
+
+
+def signs(table: str) -> list[Bug]:
     """Make bugs that replace no stage: a line is `code: sentence`, or `code: sentence | declare`,
-    and goes on where it is indented.
+    and goes on where it is indented; `~` marks a symptom.
     """
     rows = re.sub(r"\n +", " ", table.strip()).splitlines()
     parts = [row.partition(": ") for row in rows]
-    return [_row(code, text)._replace(symptom=symptom) for code, _, text in parts]
+    return [
+        _row(code.lstrip("~"), text)._replace(symptom=code[0] == "~") for code, _, text in parts
+    ]
 
 
 def _row(code: str, text: str) -> Bug:

@@ -136,10 +136,7 @@ class Report:
 class CheckFailed(AssertionError):
     "Raised by a check; its `report` says what does not hold and what the likely bug is."
 
-    def __init__(
-        self,
-        report: Report,  # one that is not ok
-    ):
+    def __init__(self, report: Report):
         super().__init__(str(report))
         self.report = report
 

@@ -21,6 +21,14 @@ class Case(NamedTuple):
     atol: float = 1e-4  # how close is the same
     stages: Mapping[str, Step] = STAGES  # what it should have gone through
 
+    def run(self, work: Work | None = None, bugs: Iterable[Bug] = ()) -> Work | None:
+        "Go through its stages with bugs, or from another start; None where these do not fit."
+        return run(work or self.work, bugs, stages=self.stages)
+
+    def given_by(self, made: Work | None) -> bool:
+        "Tell whether that gives what was seen."
+        return made is not None and bool(alike(made.out, self.seen, self.atol))
+
 
 _Try = tuple[Case, Memo]
 

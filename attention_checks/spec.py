@@ -45,14 +45,6 @@ def _causal(name: str, value: Any) -> None:
         raise ValueError(f"{name}: expected True, False, {corners}; got {value!r}")
 
 
-def _scale(name: str, value: Any) -> None:
-    "Expect a number, a function of the width of a head that gives one, or a parameter's name."
-    if isinstance(value, str):
-        _attribute(name, value)
-    else:
-        expect_scale(value(16) if callable(value) else value)
-
-
 def _positive(name: str, value: Any) -> None:
     "Expect a number above 0."
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -66,9 +58,8 @@ def _number(name: str, value: Any) -> None:
         raise ValueError(f"{name}: expected a number other than 0; got {value!r}")
 
 
-def _size(name: str, value: Any) -> None:
-    "Expect a whole number, at least 1."
-    expect_sizes(**{name: value})
+_size: Expect = lambda name, value: expect_sizes(**{name: value})  # a whole number, at least 1
+_flag: Expect = lambda name, value: expect_flags(**{name: value})
 
 
 def _lengths(name: str, value: Any) -> None:
@@ -109,29 +100,29 @@ def _dtype(name: str, value: Any) -> None:
         )
 
 
-def _flag(name: str, value: Any) -> None:
-    "Expect True or False."
-    expect_flags(**{name: value})
-
-
 def _attribute(name: str, value: Any) -> None:
     "Expect the name of a module or a parameter of the layer, such as 'attn.q_norm'."
     if not isinstance(value, str) or not value:
         raise TypeError(f"{name}: expected the name of a part of the layer; got {value!r}")
 
 
-def _sinks(name: str, value: Any) -> None:
-    "Expect a number of keys, or the name of a parameter."
-    if isinstance(value, str):
-        _attribute(name, value)
-    elif value:
-        expect_sizes(**{name: value})
-
-
 def _function(name: str, value: Any) -> None:
     "Expect a function."
     if not callable(value):
         raise TypeError(f"{name}: expected a function; got {value!r}")
+
+
+def _or_attribute(
+    expect: Expect,  # of what is no name
+) -> Expect:
+    "Expect the name of a part of the layer, or something else."
+    return lambda name, value: (_attribute if isinstance(value, str) else expect)(name, value)
+
+
+_scale = _or_attribute(
+    lambda name, value: expect_scale(value(16) if callable(value) else value)
+)  # a number, a function of the width of a head that gives one, or a parameter's name
+_sinks = _or_attribute(lambda name, value: _size(name, value) if value else None)
 
 
 def _bias(name: str, value: Any) -> None:
@@ -172,9 +163,7 @@ def _returns(name: str, value: Any) -> None:
         raise TypeError(f"{name}: expected an index, a name or a function; got {value!r}")
 
 
-def dtype_of(
-    value: Any,  # a type of PyTorch, or its name
-) -> Any:  # the type; None if there is none of that name
+def dtype_of(value: Any) -> Any:  # the type; None if there is none of that name
     "Return the type of PyTorch that a name stands for."
     if isinstance(value, str):
         return getattr(torch, value.removeprefix("torch."), None)
@@ -186,17 +175,17 @@ _SELF = ("check_self_attention", "check_multi_head")
 _LAYERS = (*_SELF, "check_cross_attention")
 _ATTENTION = (*_FUNCTIONS, *_LAYERS)
 _SOFTMAX = ("check_softmax", "check_masked_softmax", "check_positions", "check_agrees")
-_RANKS, _CACHE = "check_distributed", "check_cache"
+_RANKS, _CACHE = ("check_distributed",), ("check_cache",)
 
 
 def _choice(
-    default: Any,
+    checks: tuple[str, ...],  # which read it
     expect: Expect,
     help: str,
-    *checks: str,  # which read it
+    default: Any = None,
     of_functions: Callable[[Any], bool | None] | None = None,  # is it theirs? None: all take it
 ) -> Any:
-    "Return a field of the spec: its guard, its help, and who reads it."
+    "Return a field of the contract: who reads it, its guard, and its help."
     named = {"expect": expect, "help": help, "checks": checks, "of_functions": of_functions}
     return field(default=default, metadata=named)
 
@@ -206,202 +195,179 @@ class Contract:
     "Hold what a design may choose, as its author declares it; each field is a keyword of a check."
 
     causal: bool | str = _choice(
-        False,
+        _FUNCTIONS + _SELF + _RANKS,
         _causal,
-        "does it hide the future?",
-        *(*_FUNCTIONS, *_SELF, _RANKS),
+        'does it hide the future? Of a function, if n_q ≠ n_k: "lower-right", "upper-left"',
+        default=False,
         of_functions=lambda value: isinstance(value, str) or None,
     )
     n_heads: int | None = _choice(
-        None, _size, "number of heads; default: what an attribute of the layer says", *_LAYERS
+        _LAYERS, _size, "number of heads; default: what an attribute of the layer says"
     )
     n_kv_heads: int | None = _choice(
-        None, _size, "number of heads of keys and values; default: what their widths tell", *_LAYERS
+        _LAYERS, _size, "number of heads of keys and values; default: what their widths tell"
     )
     positions: bool | None = _choice(
-        None, _flag, "does it know positions (RoPE, …)? None: find out", *_SELF
+        _SELF, _flag, "does it know positions (RoPE, …)? None: find out"
     )
     call: Callable[..., Any] | None = _choice(
-        None, _function, "how it is called: call(module, x), or call(module, x, memory)", *_LAYERS
+        _LAYERS,
+        _function,
+        "call(module, x), or call(module, x, memory); default: as its parameters demand",
     )
     only_attention: bool = _choice(
-        False,
+        ("check_self_attention",),
         _flag,
         "may it do nothing else, as a residual? So `check_multi_head` asks",
-        "check_self_attention",
+        default=False,
     )
     scale: float | str | Callable[[int], float] | None = _choice(
-        None,
+        _ATTENTION + _RANKS,
         _scale,
         "factor of the scores (default: 1/√d_k); of a layer also the parameter that gives it",
-        *(*_ATTENTION, _RANKS),
         of_functions=lambda value: False if isinstance(value, str) else None,
     )
     softcap: float | None = _choice(
-        None, _positive, "scores become softcap · tanh(scores / softcap)", *_ATTENTION, _RANKS
+        _ATTENTION + _RANKS, _positive, "scores become softcap · tanh(scores / softcap)"
     )
     roles: Mapping[str, str] | None = _choice(
-        None, _named(*ROLES), "the layer's part in each role: q=W_query", *_LAYERS
+        _LAYERS, _named(*ROLES), "the layer's part in each role: q=W_query"
     )
     projects: bool = _choice(
-        True,
+        _LAYERS,
         _flag,
         "it projects what goes in to queries, keys and values (default: it does)",
-        *_LAYERS,
+        default=True,
     )
     norms: Mapping[str, str] | None = _choice(
-        None,
+        _LAYERS,
         _named("q", "k", "out"),
         "the norms of queries, keys and the context: q=q_norm, out=norm; l2: to length 1, as a"
         " parameter, which multiplies that",
-        *_LAYERS,
     )
     mixing: Mapping[str, str] | None = _choice(
-        None,
+        _LAYERS,
         _named("scores", "weights"),
         "what mixes heads before or after the softmax: scores=mix",
-        *_LAYERS,
     )
     prefix: Mapping[str, str] | None = _choice(
-        None,
-        _named("k", "v", "kv"),
-        "learned keys and values beside those of tokens: kv=mem_kv",
-        *_LAYERS,
+        _LAYERS, _named("k", "v", "kv"), "learned keys and values beside those of tokens: kv=mem_kv"
     )
     shortened: Mapping[str, str] | None = _choice(
-        None,
+        _LAYERS,
         _named("k", "v", "kv"),
         "what makes fewer keys and values along the sequence (Linformer): k=E, v=F",
-        *_LAYERS,
     )
     rotate: Callable[[Tensor, Tensor], Tensor] | None = _choice(
-        None,
+        _LAYERS + _RANKS,
         _function,
         "how it rotates queries and keys: rotate(x, positions), over x (b, h, n, d)",
-        *_LAYERS,
     )
     residual: str | None = _choice(
-        None,
+        _LAYERS,
         _attribute,
         "without an output projection: the module whose output is added, before the activation",
-        *_LAYERS,
     )
     value_scale: float | None = _choice(
-        None, _number, "factor of the values, or of the weights (default: 1)", *_LAYERS
+        _LAYERS, _number, "factor of the values, or of the weights (default: 1)"
     )
     activation: str | None = _choice(
-        None,
+        _LAYERS,
         _attribute,
         "what is applied to the context before its projection: a module, or gelu, silu, …",
-        *_LAYERS,
     )
     sinks: int | str = _choice(
-        0,
+        _ATTENTION + _RANKS,
         _sinks,
         "of a function: keys at the start that all see; of a layer: the parameter of one sink"
         " logit per head",
-        *(*_ATTENTION, _RANKS),
+        default=0,
         of_functions=lambda value: not isinstance(value, str),
     )
     gate: str | None = _choice(
-        None, _attribute, "the module or parameter that gates the context", *_LAYERS
+        _LAYERS, _attribute, "the module or parameter that gates the context"
     )
     bias: str | Callable[..., Tensor] | None = _choice(
-        None,
+        _ATTENTION,
         _bias,
         "what is added to the scores: of a layer the part that gives it; or a function"
         " bias(n_heads, n_q, n_k) → (h, n_q, n_k), or bias(q, k) → (b, h, n_q, n_k)",
-        *_ATTENTION,
         of_functions=lambda value: None if callable(value) else False,
     )
     mask: str | bool | tuple[str, str] | None = _choice(
-        None,
+        _ATTENTION,
         _mask,
         "what its mask means: allowed (True = may attend), blocked, bias;"
-        " with its name: src_mask=blocked",
-        *_ATTENTION,
+        " with its name: src_mask=blocked; False: it takes none",
     )
     window: int | None = _choice(
-        None,
+        _FUNCTIONS + _SELF + _RANKS + _CACHE,
         _size,
         "keys that a query sees, itself included: it and those before it",
-        *(*_FUNCTIONS, *_SELF, _RANKS, _CACHE),
     )
     ahead: int | None = _choice(
-        None, _size, "keys after the query that it sees besides", *_FUNCTIONS, *_SELF, _RANKS
+        _FUNCTIONS + _SELF + _RANKS, _size, "keys after the query that it sees besides"
     )
     documents: int | None = _choice(
-        None, _size, "of a function: tokens of each packed document", "check_attention", _RANKS
+        ("check_attention",) + _RANKS, _size, "of a function: tokens of each packed document"
     )
     lengths: int | Collection[int] | None = _choice(
-        None,
-        _lengths,
-        "a sequence length that it takes, or several (default: any)",
-        *_ATTENTION,
-        _CACHE,
+        _ATTENTION + _CACHE, _lengths, "a sequence length that it takes, or several (default: any)"
     )
     max_batch: int | None = _choice(
-        None, _size, "the largest batch that it takes (default: any)", *_LAYERS, _CACHE
+        _LAYERS + _CACHE, _size, "the largest batch that it takes (default: any)"
     )
     group_order: str | None = _choice(
-        None,
+        _LAYERS,
         _one_of("blocks", "tiled"),
         "query heads share keys as 0 0 1 1 (blocks, the default) or 0 1 0 1 (tiled)",
-        *_LAYERS,
     )
     dropout: str | None = _choice(
-        None,
+        _LAYERS,
         _one_of("weights", "scores", "none"),
         "what dropout drops: weights or outputs (weights, the default), scores, or none",
-        *_LAYERS,
     )
     empty: str = _choice(
-        "zero",
+        _FUNCTIONS,
         _one_of("zero", "nan", "any"),
         "the context of a fully masked query: zero (the default), nan or any",
-        *_FUNCTIONS,
+        default="zero",
     )
     layout: str | None = _choice(
-        None,
+        _ATTENTION,
         _one_of("bnhd", "nbd", "bhwd", "bdhw"),
         "the order of its axes: of a function bnhd for bhnd; of a layer nbd, bhwd or bdhw for bnd",
-        *_ATTENTION,
         of_functions=lambda value: value == "bnhd",
     )
     returns: int | str | Callable[[Any], Tensor] | None = _choice(
-        None,
+        _LAYERS + _CACHE,
         _returns,
         "the output in what a layer returns: an index or a name (default: the first tensor)",
-        *(*_LAYERS, _CACHE),
     )
     gradients: bool = _choice(
-        True,
+        _ATTENTION + _SOFTMAX + _RANKS,
         _flag,
         "it is differentiable (default: it is, and gradients are tried)",
-        *(*_ATTENTION, *_SOFTMAX, _RANKS),
+        default=True,
     )
     device: str | torch.device | None = _choice(
-        None, _device, "where it runs (default: cpu)", *_ATTENTION, _CACHE
+        _ATTENTION + _CACHE, _device, "where it runs (default: cpu)"
     )
     dtype: str | torch.dtype | None = _choice(
-        None,
+        _ATTENTION + _RANKS + _CACHE,
         _dtype,
         "the only type it is tried in (default: float32, and 16 bits)",
-        *_ATTENTION,
-        _RANKS,
-        _CACHE,
     )
     tolerance: float | None = _choice(
-        None,
+        _ATTENTION + _SOFTMAX + _RANKS + _CACHE,
         _positive,
         "how far apart equal numbers may be (default: 0.0002)",
-        *(*_ATTENTION, *_SOFTMAX, _RANKS, _CACHE),
     )
     skip: Collection[str] = _choice(
-        (),
+        _ATTENTION + _SOFTMAX + _RANKS + _CACHE,
         _codes,
         "codes of bugs that are no failure here",
-        *(*_ATTENTION, *_SOFTMAX, _RANKS, _CACHE),
+        default=(),
     )
 
     def __post_init__(self) -> None:
@@ -410,10 +376,7 @@ class Contract:
             if value is not row.default:
                 row.metadata["expect"](row.name, value)
 
-    def scale_of(
-        self,
-        d: int,  # width of a head
-    ) -> float:
+    def scale_of(self, d: int) -> float:
         "Return the right factor of the scores."
         if isinstance(self.scale, str):  # a stage of its own multiplies by the parameter
             return 1.0
@@ -474,26 +437,17 @@ class Contract:
             return []
         return [self.lengths] if isinstance(self.lengths, int) else sorted(self.lengths)
 
-    def takes(
-        self,
-        n: int,  # length of a sequence
-    ) -> bool:
+    def takes(self, n: int) -> bool:
         "Return whether it promises to take sequences of this length."
         return self.lengths is None or n in self.allowed
 
-    def usual(
-        self,
-        n: int,  # length of a sequence
-    ) -> int:
+    def usual(self, n: int) -> int:
         "Return this length, or the next one that it takes."
         if not self.allowed:
             return n
         return next((m for m in self.allowed if m >= n), self.allowed[-1])
 
-    def batch(
-        self,
-        b: int,  # sequences
-    ) -> int:
+    def batch(self, b: int) -> int:
         "Return this number of sequences, or as many as it takes."
         return b if self.max_batch is None else min(b, self.max_batch)
 
@@ -508,20 +462,14 @@ class Contract:
         "Return the device that it runs on."
         return torch.device(self.device or "cpu")
 
-    def there(
-        self,
-        t: Any,  # a tensor; anything else stays as it is
-    ) -> Any:
+    def there(self, t: Any) -> Any:
         "Bring a tensor to the device and type that the code runs in."
         if not isinstance(t, Tensor):
             return t
         real = self.dtype is not None and t.is_floating_point()
         return t.to(self.as_device, self.as_dtype if real else t.dtype)
 
-    def here(
-        self,
-        t: Any,  # a tensor; anything else stays as it is
-    ) -> Any:
+    def here(self, t: Any) -> Any:
         "Bring a tensor back to the CPU and float32."
         if not isinstance(t, Tensor):
             return t
@@ -547,10 +495,7 @@ Contract.__doc__ = f"{Contract.__doc__}\n\nArgs:\n" + "\n".join(
 )
 
 
-def readers_of(
-    name: str,  # of a choice
-    value: Any,  # what was declared
-) -> list[str]:
+def readers_of(name: str, value: Any) -> list[str]:
     "Return the checks that read this value of a choice."
     checks, of_functions = (_ROWS[name].metadata[key] for key in ("checks", "of_functions"))
     theirs = None if of_functions is None else of_functions(value)
@@ -579,9 +524,7 @@ def declared(
     return contract
 
 
-def keywords_of(
-    check: str,  # its name, such as "check_softmax"
-) -> list[Parameter]:
+def keywords_of(check: str) -> list[Parameter]:
     "Return the choices that a check reads, as parameters."
     rows = (_ROWS[name] for name in READ_BY[check])
     return [

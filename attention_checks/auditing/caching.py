@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from attention_checks.auditing.calling import Call, dtype_of, parameters_of_call
 from attention_checks.auditing.decoding import diagnosed
 from attention_checks.auditing.session import Session
 from attention_checks.auditing.tracing import Axis, Change, compare
+from attention_checks.subjects.copies import held_in
 from attention_nb.tools.watching import watch
 
 Cached = Callable[[nn.Module, Tensor, Any], Any]  # model, the next tokens, cache → cache
@@ -96,22 +97,6 @@ def _rounded(s: Session, cache: Any) -> bool:
     "Return whether a cache holds fewer bits than the model."
     bits = [t.dtype.itemsize for t in held_in(cache) if t.is_floating_point()]
     return bool(bits) and min(bits) < dtype_of(s.call.model).itemsize
-
-
-def held_in(
-    thing: Any,  # a cache of any kind
-    depth: int = 4,
-) -> Iterator[Tensor]:
-    "List the tensors in an object."
-    if isinstance(thing, Tensor):
-        yield thing
-    elif isinstance(thing, (list, tuple)) and depth:
-        for each in thing:
-            yield from held_in(each, depth - 1)
-    elif isinstance(thing, dict) and depth:
-        yield from held_in(list(thing.values()), depth - 1)
-    elif depth and hasattr(thing, "__dict__") and not isinstance(thing, nn.Module):
-        yield from held_in(list(vars(thing).values()), depth - 1)
 
 
 def _step_of(call: Call) -> Cached | None:

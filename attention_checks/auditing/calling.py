@@ -52,6 +52,12 @@ class Call:
         return self.given[self.key]
 
     @property
+    def others(self) -> dict[str, Tensor]:
+        "Return the other sequences, those of an encoder."
+        named = {k: v for k, v in self.given.items() if k in SOURCES and k != self.key}
+        return {k: v for k, v in named.items() if isinstance(v, Tensor) and v.ndim > 1}
+
+    @property
     def placeholders(self) -> Tensor:
         "Mark tokens that stand for images and the like, which must stay: (b, n) or (b, n, 1)."
         if not self.vocabulary:
@@ -115,11 +121,7 @@ class Call:
         special = [v for k, v in config.items() if k.endswith("token_id") and isinstance(v, int)]
         return max([v for v in special if v < self.vocabulary // 2], default=-1) + 1
 
-    def of(
-        self,
-        sequence: Tensor,
-        **changed: Any,
-    ) -> Call:
+    def of(self, sequence: Tensor, **changed: Any) -> Call:
         "Return the same call with another sequence."
         return replace(self, given={**self.given, self.key: sequence, **changed})
 
@@ -154,9 +156,7 @@ def named(
     return dict(zip(parameters_of_call(model), several))
 
 
-def sequence_in(
-    given: Mapping[str, Any],
-) -> str:
+def sequence_in(given: Mapping[str, Any]) -> str:
     "Return the name of the sequence among the inputs; Misused if there is none."
     for name in SEQUENCES:
         value = given.get(name)

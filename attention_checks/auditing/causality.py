@@ -146,8 +146,7 @@ def batch(s: Session) -> None:
     kept[0] = True
     changes = s.compared(s.with_others(~kept), s.axes(kept))
     for change in changes:
-        size = f"{change.size:.2g} of the largest number"
-        s.fault("batch.mixes", change.path, f"other sequences beside it: it changes, by {size}")
+        s.fault("batch.mixes", change.path, f"other sequences beside it: it changes, {change.by}")
     if not changes:
         s.passed.append("sequences of a batch do not mix")
 
@@ -171,8 +170,8 @@ def pack(s: Session, inputs: Any) -> None:
     apart = {kind for path, kind in kinds.items() if path not in leaking}
     for path, change in leaking.items():
         if demanded or kinds[path] in apart:  # others of its kind keep them apart
-            example = f"another first document: the second changes, by {change.size:.2g}"
-            s.fault("documents.leak", path, f"{example} of the largest number")
+            example = f"another first document: the second changes, {change.by}"
+            s.fault("documents.leak", path, example)
     if not leaking:
         s.passed.append("packed documents do not see each other, where positions begin anew")
     elif not demanded and not apart & {kinds[path] for path in leaking}:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from attention_checks.auditing.calling import SOURCES, Call
+from attention_checks.auditing.calling import Call
 from attention_checks.auditing.session import Session
 from attention_checks.auditing.tracing import Axis, Passed
 
@@ -19,10 +18,9 @@ def pad(s: Session) -> None:
     "Pad the sequence on both sides, and an encoder's on the right."
     for side in ("right", "left"):
         _side(s, s.call, side)
-    for name, value in s.call.given.items():
-        if name in SOURCES and name != s.call.key and isinstance(value, Tensor):
-            vocabulary = 0 if value.is_floating_point() else s.call.vocabulary
-            _side(s, replace(s.call, key=name, vocabulary=vocabulary), "right")
+    for name, value in s.call.others.items():
+        vocabulary = 0 if value.is_floating_point() else s.call.vocabulary
+        _side(s, replace(s.call, key=name, vocabulary=vocabulary), "right")
 
 
 def _side(s: Session, call: Call, side: str) -> None:
@@ -40,16 +38,11 @@ def _side(s: Session, call: Call, side: str) -> None:
     for change in s.compared(other, _axes(s, call, real), first, **hidden):
         crossed = call.key != s.call.key and change.where.shape != real.shape
         code = "padding.memory" if crossed else f"padding.{side}"
-        s.fault(code, change.path, f"other ids in the {what}: real tokens change, {_by(change)}")
+        s.fault(code, change.path, f"other ids in the {what}: real tokens change, {change.by}")
     if len(s.faults) == before:
         _counted(s, call, one, real, side, hidden)
     if len(s.faults) == before:
         s.passed.append(f"{what} changes no real token")
-
-
-def _by(change: Any) -> str:
-    "Say by how much something changes."
-    return "to NaN" if change.nan else f"by {change.size:.2g} of the largest number"
 
 
 def _real(sequence: Tensor, side: str) -> Tensor:
@@ -105,7 +98,7 @@ def _counted(
     if name := call.positions_name:  # some models count from another number where none are given
         first = s.recorded(call, **{name: torch.arange(s.n).expand(real.shape).to(real.device)})
     for change in s.compared(one, axes, first, **hidden):
-        example = f"{max(_LENGTHS)} ids of padding: real tokens change, {_by(change)}"
+        example = f"{max(_LENGTHS)} ids of padding: real tokens change, {change.by}"
         s.fault("padding.counted", change.path, example, side=side)
 
 

@@ -10,7 +10,6 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.auditing.calling import (
-    SOURCES,
     Call,
     dtype_of,
     named,
@@ -100,18 +99,12 @@ def _length(call: Call) -> int:
     said = (getattr(getattr(call.model, "config", None), name, None) for name in _LONGEST)
     most = min([size for size in said if isinstance(size, int) and size > 3], default=n)
     taken = {size for p in call.model.parameters() for size in p.shape}
-    taken |= {v.shape[1] for k, v in call.given.items() if _is_source(call, k)}
+    taken |= {t.shape[1] for t in call.others.values()}
     step = 1 if n < most else -1
     n = min(n, most)
     while n in taken and 8 < n:
         n += step
     return n
-
-
-def _is_source(call: Call, name: str) -> bool:
-    "Return whether an argument is the sequence of an encoder."
-    value = call.given[name]
-    return name in SOURCES and name != call.key and isinstance(value, Tensor) and value.ndim > 1
 
 
 def _extended(call: Call, n: int) -> Call:
@@ -131,8 +124,8 @@ def _widened(call: Call, name: str, value: Any, n: int) -> Any:
         return value
     rows = torch.arange(B, device=value.device) % b
     value = value[rows].clone()
-    if _is_source(call, name) and not value.is_floating_point():
+    if name in call.others and not value.is_floating_point():
         value[1:] = value[1:].roll(1, 1)
-    elif value.shape[1:2] == (given_n,) and not _is_source(call, name):
+    elif value.shape[1:2] == (given_n,) and name not in call.others:
         value = value[:, torch.arange(n, device=value.device).clamp(max=given_n - 1)]
     return value

@@ -9,13 +9,11 @@ from torch import Tensor
 
 from attention_checks.auditing.promises import rope_of
 from attention_checks.auditing.session import Session
+from attention_checks.catalogue.positions import Pair, each_once, halves, neighbours
 from attention_nb.longer_texts import rotary_frequencies
 
 
-def compare_base(
-    s: Session,
-    path: str,  # of a layer with a call
-) -> None:
+def compare_base(s: Session, path: str) -> None:
     "Compare a layer's angles with those that config or caller promise."
     angles, rope = _angles(s, path), dict(rope_of(s.call.model, path))
     if declared := (s.expected.bases or {}).get(path):
@@ -39,10 +37,7 @@ def compare_base(
         s.fault("promise.base", path, example, found=found, said=f"base {rope['rope_theta']:.4g}")
 
 
-def base_of(
-    s: Session,
-    path: str,  # of a layer with a call
-) -> float | None:  # None: it is not known
+def base_of(s: Session, path: str) -> float | None:  # None: it is not known
     "Return the base of a layer's rotation, from its slowest pair."
     angles = _angles(s, path)
     if angles is None or len(angles) < 2 or not angles[-1] > 0:
@@ -66,7 +61,7 @@ def _of_tables(s: Session, path: str) -> Iterator[Tensor]:
         lengths = cos.double() ** 2 + sin.double() ** 2
         if _all_near(lengths, 1e-4) and lengths.flatten()[0] > 0.1:
             turn = torch.atan2(sin.double(), cos.double()).flatten(0, -3)[0]
-            yield _each_once((turn[1] - turn[0]).cpu())
+            yield each_once((turn[1] - turn[0]).cpu())
 
 
 def _of_keys(s: Session, path: str) -> Iterator[Tensor]:
@@ -81,13 +76,13 @@ def _of_keys(s: Session, path: str) -> Iterator[Tensor]:
         for t in given.values():
             if t.shape[:2] == (b, n) and t.shape[2:].numel() % d == 0 and t.dtype == k.dtype:
                 before = t.reshape(b, n, -1, d)[:, :, 0]
-                yield from _turns(before, k[:, 0], _halves)
-                yield from _turns(before, k[:, 0], _neighbours)
+                for pairs in (halves, neighbours):
+                    yield from _turns(before, k[:, 0], pairs)
 
 
-def _turns(before: Tensor, after: Tensor, pairs: Callable[[Tensor], Tensor]) -> Iterator[Tensor]:
+def _turns(before: Tensor, after: Tensor, pairs: Callable[[Tensor], Pair]) -> Iterator[Tensor]:
     "Give the angles from one token to the next, if vectors (b, n, d) are rotated in these pairs."
-    ratio = pairs(after) / pairs(before)
+    ratio = torch.complex(*pairs(after)) / torch.complex(*pairs(before))
     for_all = torch.allclose(ratio, ratio[:1], 1e-3)
     if for_all and _all_near(ratio.abs(), 1e-3) and not torch.allclose(ratio, ratio[:, :1], 1e-3):
         turn = (ratio[0, 1] / ratio[0, 0]).angle().double()
@@ -98,20 +93,3 @@ def _turns(before: Tensor, after: Tensor, pairs: Callable[[Tensor], Tensor]) -> 
 def _all_near(x: Tensor, tolerance: float) -> bool:
     "Return whether all numbers are the same but for rounding."
     return torch.allclose(x, x.flatten()[0], tolerance)
-
-
-def _halves(x: Tensor) -> Tensor:
-    "Make complex numbers of pairs that are halves."
-    return torch.complex(*x.chunk(2, -1))
-
-
-def _neighbours(x: Tensor) -> Tensor:
-    "Make complex numbers of pairs that are neighbours."
-    return torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
-
-
-def _each_once(turn: Tensor) -> Tensor:
-    "Return each pair's angle once: tables hold them as a b a b, as a a b b, or as a b."
-    half, odd = divmod(len(turn), 2)
-    pairs = () if odd else ((turn[:half], turn[half:]), (turn[::2], turn[1::2]))
-    return next((one for one, other in pairs if torch.allclose(one, other)), turn)

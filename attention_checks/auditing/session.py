@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.auditing.borrowing import seed
-from attention_checks.auditing.calling import SOURCES, Call, dtype_of
+from attention_checks.auditing.calling import Call, dtype_of
 from attention_checks.auditing.expected import Expected
 from attention_checks.auditing.report import Fault, Reach
 from attention_checks.auditing.tracing import Axis, Change, Passed, compare, record
@@ -50,10 +50,7 @@ class Session:
         "Mark all tokens, (b, n)."
         return torch.ones(self.size, dtype=torch.bool)
 
-    def kin(
-        self,
-        path: str,  # of a layer with a call
-    ) -> list[str]:
+    def kin(self, path: str) -> list[str]:
         "List the layers of the same class, itself among them."
         kinds = {p: type(self.call.model.get_submodule(p)) for p in self.calls}
         return [p for p, kind in kinds.items() if kind is kinds[path]]
@@ -76,10 +73,7 @@ class Session:
         run = lambda: call.run(**changed)
         return compare(call.model, run, first or self.first, axes, self.tolerance)
 
-    def with_others(
-        self,
-        changed: Tensor,  # boolean, (b, n)
-    ) -> Call:
+    def with_others(self, changed: Tensor) -> Call:
         "Return the call with other tokens at some places; placeholders of images stay."
         old = self.call.sequence
         drawn = self.call.drawn(self.size, 2 + int(changed.sum()), old)
@@ -92,10 +86,9 @@ class Session:
         columns: Tensor | None = None,  # as in `Axis`
     ) -> list[Axis]:
         "Return the axis of the sequence, and one of each other sequence, which is kept."
-        others = []
-        for name, value in self.call.given.items():
-            if name != self.call.key and name in SOURCES and isinstance(value, Tensor):
-                others.append(Axis(torch.ones(value.shape[:2], dtype=torch.bool)))
+        others = [
+            Axis(torch.ones(t.shape[:2], dtype=torch.bool)) for t in self.call.others.values()
+        ]
         return [Axis(kept, columns), *others]
 
     def fault(self, code: str, layer: str, example: str, **facts: Any) -> None:

@@ -70,6 +70,11 @@ class Change(NamedTuple):
     nan: bool  # is there a NaN that was none?
     kind: type  # of the module
 
+    @property
+    def by(self) -> str:
+        "Say by how much it changed."
+        return "to NaN" if self.nan else f"by {self.size:.2g} of the largest number"
+
 
 @dataclass
 class Passed:
@@ -134,10 +139,7 @@ def _hooked(model: nn.Module, before: Before, after: After) -> Iterator[None]:
         yield
 
 
-def record(
-    model: nn.Module,
-    call: Callable[[], Any],  # one pass
-) -> Passed:
+def record(model: nn.Module, call: Callable[[], Any]) -> Passed:
     "Note what all modules take and give."
     passed = Passed()
 

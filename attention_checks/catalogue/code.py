@@ -38,11 +38,7 @@ result.shape: the shape is wrong
 result.dtype: the type is wrong: {got}, where {want} is expected
 result.nan: it gives NaN or infinity
 result.named: it does what was declared as a likely mistake: {found}
+~code.raises: the code raises {error}
+~input.gradient: it modifies its input in place, which a tensor with a gradient forbids
 """
-) + signs(
-    """
-code.raises: the code raises {error}
-input.gradient: it modifies its input in place, which a tensor with a gradient forbids
-""",
-    symptom=True,
 )

@@ -12,10 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attention_checks.pipeline import Bug, Step, Work, signs, unchanged
+from attention_checks.pipeline import Bug, Step, Way, Work, signs, unchanged
 from attention_nb.multi_head_attention import merge_heads, split_heads
 
-Way = tuple[Step, list[Bug]]  # a step that may be the right one, and the bugs in its place
 MISSING = Bug("choice.missing", "{what} is declared, and not applied: apply it")
 FAMILIES: list[Bug] = [
     MISSING,

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue.layers import splitting
-from attention_checks.pipeline import Bug, Step, Work, bugs_of, capping_by
+from attention_checks.pipeline import Bug, Step, Way, Work, bugs_of, capping_by
 from attention_nb.grouped_heads import sink_softmax, soft_cap
 from attention_nb.softmax import masked_softmax
 
@@ -127,18 +127,14 @@ def _with_sum(work: Work, more: Tensor) -> Tensor:
 
 
 def norming(
-    norm_q: Callable[[Tensor], Tensor],  # the norm of the queries
-    norm_k: Callable[[Tensor], Tensor],  # the norm of the keys
-    stage: str = AFTER_SPLIT,  # where they are applied
-) -> tuple[Step, list[Bug]]:  # for that stage: the correct step, and the bugs
+    norm_q: Callable[[Tensor], Tensor], norm_k: Callable[[Tensor], Tensor], stage: str = AFTER_SPLIT
+) -> Way:
     "Make the steps of norms of queries and keys."
     right = lambda work: work._replace(q=norm_q(work.q), k=norm_k(work.k))
     return right, bugs_of(stage, lambda f: lambda work: f(work, norm_q, norm_k), _NORMS)
 
 
-def capping(
-    cap: float,  # no score reaches it
-) -> tuple[Step, list[Bug]]:  # for the stage after `score`: the correct step, and the bugs
+def capping(cap: float) -> Way:  # for the stage after `score`
     "Make the steps of a soft cap, and of a bias that is added after it."
 
     def step(f: Callable[[Tensor, float], Tensor]) -> Step:
@@ -149,10 +145,8 @@ def capping(
     return step(soft_cap), bugs
 
 
-def sinking(
-    sinks: Tensor,  # one logit per head, (h,)
-) -> tuple[Step, list[Bug]]:  # for the stage `weigh`: the correct step, and the bugs
-    "Make the steps of sinks."
+def sinking(sinks: Tensor) -> Way:  # for the stage `weigh`
+    "Make the steps of sinks, one logit per head, (h,)."
 
     def step(f: Callable[[Work, Tensor], Tensor]) -> Step:
         return lambda work: work._replace(weights=f(work, sinks))
@@ -173,7 +167,7 @@ GATES: list[Callable[[Tensor], Tensor]] = [  # its activation functions
 def gating(
     gate: Tensor,  # before its activation function, (b, n, h) or (b, n, width)
     function: Callable[[Tensor], Tensor] = torch.sigmoid,  # one of GATES
-) -> tuple[Step, list[Bug]]:  # for the stage after `merge`: the correct step, and the bugs
+) -> Way:  # for the stage after `merge`
     "Make the steps of a gate."
 
     def step(f: Callable[[Tensor, Tensor], Tensor]) -> Step:

@@ -19,7 +19,7 @@ from attention_checks.catalogue.positions import (
     without_minus,
 )
 from attention_checks.catalogue.self_attention import routing
-from attention_checks.pipeline import Bug, Step, Work, bugs_of, scoring, signs
+from attention_checks.pipeline import Bug, Step, Way, Work, bugs_of, scoring, signs
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from attention_nb.softmax import softmax
 
@@ -328,59 +328,57 @@ def _by_other_pairs(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
     return torch.cat([rotated, x[..., size:]], -1)
 
 
-_Rotation = Callable[[Tensor, Tensor, Tensor, Tensor, bool], _Heads]
+_Turned = Callable[[Tensor, Tensor, bool], Tensor]  # vectors, angles, halves → rotated vectors
+_Rotation = tuple[_Turned, _Turned, _Turned]  # of queries, keys and values
+
+
+def _still(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
+    "Rotate nothing."
+    return x
+
+
+def _without_sign(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
+    "Rotate without the minus sign."
+    return rotate_pairs(x, angles, halves, without_minus)
+
+
+_RIGHTLY: _Rotation = (rotate_pairs, rotate_pairs, _still)
 _ROTATIONS: dict[str, tuple[str, _Rotation]] = {
     "rotation.queries_only": (
         "only the queries are rotated (RoPE): rotate the keys too",
-        lambda q, k, v, a, halves: (rotate_pairs(q, a, halves), k, v),
+        (rotate_pairs, _still, _still),
     ),
     "rotation.keys_only": (
         "only the keys are rotated (RoPE): rotate the queries too",
-        lambda q, k, v, a, halves: (q, rotate_pairs(k, a, halves), v),
+        (_still, rotate_pairs, _still),
     ),
     "rotation.sign": (
         "the rotation lacks its minus sign (RoPE): (a, b) must become"
         " (a cos - b sin, a sin + b cos)",
-        lambda q, k, v, a, halves: (
-            rotate_pairs(q, a, halves, without_minus),
-            rotate_pairs(k, a, halves, without_minus),
-            v,
-        ),
+        (_without_sign, _without_sign, _still),
     ),
     "rotation.opposite": (
         "queries and keys are rotated in opposite directions (RoPE): use the same angles for both",
-        lambda q, k, v, a, halves: (rotate_pairs(q, a, halves), rotate_pairs(k, -a, halves), v),
+        (rotate_pairs, lambda x, angles, halves: rotate_pairs(x, -angles, halves), _still),
     ),
     "rotation.pairs": (
         "queries and keys are rotated in other pairs of features (RoPE), halves or neighbours: use"
         " the same pairs for both",
-        lambda q, k, v, a, halves: (rotate_pairs(q, a, halves), rotate_pairs(k, a, not halves), v),
+        (rotate_pairs, lambda x, angles, halves: rotate_pairs(x, angles, not halves), _still),
     ),
     "rotation.table": (
         "queries and keys are rotated in other pairs of features than their cosines and sines stand"
         " for (RoPE): repeat those as (1 2 1 2) for halves, as (1 1 2 2) for neighbours",
-        lambda q, k, v, a, halves: (
-            _by_other_pairs(q, a, halves),
-            _by_other_pairs(k, a, halves),
-            v,
-        ),
+        (_by_other_pairs, _by_other_pairs, _still),
     ),
     "rotation.table_of_keys": (
         "keys, not queries, are rotated in other pairs of features than their cosines and sines"
         " stand for (RoPE): rotate both alike",
-        lambda q, k, v, a, halves: (
-            rotate_pairs(q, a, halves),
-            _by_other_pairs(k, a, halves),
-            v,
-        ),
+        (rotate_pairs, _by_other_pairs, _still),
     ),
     "rotation.values": (
         "values are rotated too (RoPE): rotate queries and keys only",
-        lambda q, k, v, a, halves: (
-            rotate_pairs(q, a, halves),
-            rotate_pairs(k, a, halves),
-            rotate_pairs(v, a, halves),
-        ),
+        (rotate_pairs, rotate_pairs, rotate_pairs),
     ),
 }
 
@@ -397,20 +395,16 @@ _OFFSETS: dict[str, Callable[[Tensor], Tensor]] = {  # in words → the angles o
 }
 
 
-def _other_angles(of_keys: Callable[[Tensor], Tensor]) -> _Rotation:
+def _keys_by(other: Callable[[Tensor], Tensor]) -> _Rotation:
     "Rotate keys by other angles than queries."
-    return lambda q, k, v, a, halves: (
-        rotate_pairs(q, a, halves),
-        rotate_pairs(k, of_keys(a), halves),
-        v,
-    )
+    return rotate_pairs, lambda x, angles, halves: rotate_pairs(x, other(angles), halves), _still
 
 
 def rotating(
     angles: Tensor,  # of each pair at each position, (n, pairs)
     halves: bool,  # as in `rotate_pairs`
     factor: float = 1.0,  # by how much rotated pairs are scaled (YaRN)
-) -> tuple[Step, list[Bug]]:  # for the stage `rotate`: the correct step, and the bugs
+) -> Way:  # for the stage `rotate`
     "Make the steps of one table of angles."
 
     def scaled(x: Tensor) -> Tensor:
@@ -418,21 +412,22 @@ def rotating(
         return x if factor == 1 else torch.cat([factor * x[..., :size], x[..., size:]], -1)
 
     def step(rotation: _Rotation) -> Step:
-        return routing(lambda q, k, v: rotation(scaled(q), scaled(k), v, angles, halves))
+        def rotated(*heads: Tensor) -> _Heads:
+            q, k, v = (turn(t, angles, halves) for turn, t in zip(rotation, heads))
+            return q, k, v
 
-    def both(q: Tensor, k: Tensor, v: Tensor, a: Tensor, halves: bool) -> _Heads:
-        return rotate_pairs(q, a, halves), rotate_pairs(k, a, halves), v
+        return routing(lambda q, k, v: rotated(scaled(q), scaled(k), v))
 
     offsets = [
-        OFFSET.about(which=which)._replace(steps={"rotate": step(_other_angles(of_keys))})
-        for which, of_keys in _OFFSETS.items()
+        OFFSET.about(which=which)._replace(steps={"rotate": step(_keys_by(other))})
+        for which, other in _OFFSETS.items()
     ]
-    return step(both), [*bugs_of("rotate", step, _ROTATIONS), *offsets]
+    return step(_RIGHTLY), [*bugs_of("rotate", step, _ROTATIONS), *offsets]
 
 
 def turning(
     rotate: Callable[[Tensor, Tensor], Tensor],  # of x, (b, h, n, d), and positions, (n,)
-) -> tuple[Step, list[Bug]]:  # for the stage `rotate`: the correct step, and the bugs
+) -> Way:  # for the stage `rotate`
     "Make the steps of a rotation that was declared."
 
     def step(roles: str) -> Step:
@@ -543,38 +538,34 @@ parameter.part: a part of {name} has no influence on the output, or its output i
     these queries, keys or values are never trained
 parameter.tied: {one} and {other} share their memory, so they can never differ: create two
     ([layer] * n repeats one object)
-"""
-) + signs(
-    """
-shape.input: it fails on an input of shape (b, n, d_model) with {error}: check {what} and the
+~shape.input: it fails on an input of shape (b, n, d_model) with {error}: check {what} and the
     sizes of the projections
-values.not_finite: ordinary inputs give NaN or infinity{hint}
-values.nan_row: the output of a token is NaN or infinite: it attends to nothing, and its softmax
+~values.not_finite: ordinary inputs give NaN or infinity{hint}
+~values.nan_row: the output of a token is NaN or infinite: it attends to nothing, and its softmax
     is 0 / 0
-layer.unknown: its output is not softmax(q kᵀ / √d_head) v of its own projections, and fits no
+~layer.unknown: its output is not softmax(q kᵀ / √d_head) v of its own projections, and fits no
     bug known here: declare what it does besides, such as value_scale, norms or activation
-batch.axes: it attends over the batch, not over the sequence: it expects (n, b, d_model)
+~batch.axes: it attends over the batch, not over the sequence: it expects (n, b, d_model)
     (batch_first=False?), or axes are swapped | layout="nbd"
-batch.mixes: sequences of a batch influence each other: a softmax, a mean or a reshape runs over
+~batch.mixes: sequences of a batch influence each other: a softmax, a mean or a reshape runs over
     the batch axis
-mask.not_itself: a token does not attend to itself: the causal mask is off by one (use
+~mask.not_itself: a token does not attend to itself: the causal mask is off by one (use
     diagonal=0)
-mask.causal_unsaid: a causal mask is on, though causal=False is declared: later tokens do not
+~mask.causal_unsaid: a causal mask is on, though causal=False is declared: later tokens do not
     reach earlier outputs | causal=True
-mask.narrow: some tokens are never attended to: the mask hides too much (if a window is
+~mask.narrow: some tokens are never attended to: the mask hides too much (if a window is
     intended, declare its size, window=…), a slice is off by one, or triu stands for tril
-documents.ignored: {name} has no influence: each token attends to other documents of its
+~documents.ignored: {name} has no influence: each token attends to other documents of its
     sequence, too
-documents.moved: a document's output depends on those before it: {name} separates them, but
+~documents.moved: a document's output depends on those before it: {name} separates them, but
     positions do not start anew, or it is misread
-order.matters: the output depends on the order of tokens: a mask, positions,
+~order.matters: the output depends on the order of tokens: a mask, positions,
     or a reshape that mixes tokens and heads | positions=True
-order.never: positions=True is declared, but the order of tokens has no influence: {told} is
+~order.never: positions=True is declared, but the order of tokens has no influence: {told} is
     never used, or is indexed by heads or the batch
-weights.returned_sums: it returns scores, or weights whose rows do not sum to 1 (transposed, or
+~weights.returned_sums: it returns scores, or weights whose rows do not sum to 1 (transposed, or
     after dropout): return the weights that it used
-""",
-    symptom=True,
+"""
 )
 LAYER: list[Bug] = [*SPLITS, *MERGES, *ON_THE_WAY]
 LAYER_ALL: list[Bug] = [

@@ -15,9 +15,7 @@ from attention_nb.softmax import masked_softmax, softmax
 _Change = Callable[[Tensor], Tensor]  # the right mask → the wrong one, boolean (b, h, n_q, n_k)
 
 
-def allowing(
-    f: _Change,  # the right mask → the wrong one, boolean (b, h, n_q, n_k)
-) -> Step:  # for the stage `mask`
+def allowing(f: _Change) -> Step:  # for the stage `mask`
     "Make a step that changes the mask."
     return lambda work: work._replace(allowed=f(work.allowed))
 
@@ -256,21 +254,17 @@ mask.leaks_if_large: the future leaks when its scores are large: set them to -in
     softmax
 mask.length: from query {query} on the future leaks: the causal mask has a length written into
     it
-"""
-) + signs(
-    """
-mask.wrong: the mask is not applied as it should be
-mask.nan: with a mask, queries that may attend to something get NaN: 0 · inf is NaN; masked_fill
-mask.replaces_causal: the mask replaces the causal one, and the future is seen: join them with &
-mask.influence: a masked key with a large score has influence: set it to -inf before the
+~mask.wrong: the mask is not applied as it should be
+~mask.nan: with a mask, queries that may attend to something get NaN: 0 · inf is NaN; masked_fill
+~mask.replaces_causal: the mask replaces the causal one, and the future is seen: join them with &
+~mask.influence: a masked key with a large score has influence: set it to -inf before the
     softmax; no finite number, such as -1e4, will do
-mask.leaks: a context depends on the future: the causal mask is missing, wrong or too late
-mask.some_weight: masked keys keep some weight: set their scores to -inf before the softmax
-mask.empty_something: a query that may attend to nothing gets something, not zero | empty="any"
-mask.sums: weights do not sum to 1: masked after the softmax, or normalised along the wrong axis
-mask.unknown: it is no softmax of the allowed keys, and no known bug gives its numbers
-bias.wrong: the bias is not added to the scores as it should be
-bias.undeclared: a number for each query and key is added to the scores, as ALiBi does | bias=…
-""",
-    symptom=True,
+~mask.leaks: a context depends on the future: the causal mask is missing, wrong or too late
+~mask.some_weight: masked keys keep some weight: set their scores to -inf before the softmax
+~mask.empty_something: a query that may attend to nothing gets something, not zero | empty="any"
+~mask.sums: weights do not sum to 1: masked after the softmax, or normalised along the wrong axis
+~mask.unknown: it is no softmax of the allowed keys, and no known bug gives its numbers
+~bias.wrong: the bias is not added to the scores as it should be
+~bias.undeclared: a number for each query and key is added to the scores, as ALiBi does | bias=…
+"""
 )

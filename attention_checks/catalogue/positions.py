@@ -67,16 +67,16 @@ _ANGLES: dict[str, tuple[str, _Angles]] = {
 }
 
 
-_Pair = tuple[Tensor, Tensor]
-Turn = Callable[[Tensor, Tensor, Tensor, Tensor], _Pair]  # pair, cos, sin → rotated pair
+Pair = tuple[Tensor, Tensor]
+Turn = Callable[[Tensor, Tensor, Tensor, Tensor], Pair]  # pair, cos, sin → rotated pair
 
 
-def turned(a: Tensor, b: Tensor, cos: Tensor, sin: Tensor) -> _Pair:
+def turned(a: Tensor, b: Tensor, cos: Tensor, sin: Tensor) -> Pair:
     "Rotate pairs, as it should be."
     return a * cos - b * sin, a * sin + b * cos
 
 
-def without_minus(a: Tensor, b: Tensor, cos: Tensor, sin: Tensor) -> _Pair:
+def without_minus(a: Tensor, b: Tensor, cos: Tensor, sin: Tensor) -> Pair:
     "Rotate without the minus sign."
     return a * cos + b * sin, a * sin + b * cos
 
@@ -116,14 +116,22 @@ _ROTATIONS: dict[str, tuple[str, Turn]] = {
 }
 
 
-def _neighbours(x: Tensor) -> _Pair:
+def neighbours(x: Tensor) -> Pair:
     "Split into numbers 0, 2, 4 … and 1, 3, 5 …"
     return x[..., ::2], x[..., 1::2]
 
 
-def _halves(x: Tensor) -> _Pair:
+def halves(x: Tensor) -> Pair:
     "Split into the first and the second half."
     return x[..., : x.shape[-1] // 2], x[..., x.shape[-1] // 2 :]
+
+
+def each_once(
+    t: Tensor,  # tables hold a number of each pair twice, as a b a b or a a b b; or once
+) -> Tensor:
+    "Give one number for each pair."
+    pairs = () if t.shape[-1] % 2 else (halves(t), neighbours(t))
+    return next((one for one, other in pairs if torch.allclose(one, other)), t)
 
 
 def _interleaved(a: Tensor, b: Tensor) -> Tensor:
@@ -137,17 +145,14 @@ def _joined(a: Tensor, b: Tensor) -> Tensor:
 
 
 HALVES, NEIGHBOURS = "number i of either half, as in Llama", "neighbours, as in the paper"
-WAYS: dict[str, tuple[Callable[[Tensor], _Pair], Callable[[Tensor, Tensor], Tensor]]] = {
-    HALVES: (_halves, _joined),
-    NEIGHBOURS: (_neighbours, _interleaved),
-    "neighbours, laid out as halves": (_neighbours, _joined),
+WAYS: dict[str, tuple[Callable[[Tensor], Pair], Callable[[Tensor, Tensor], Tensor]]] = {
+    HALVES: (halves, _joined),
+    NEIGHBOURS: (neighbours, _interleaved),
+    "neighbours, laid out as halves": (neighbours, _joined),
 }
 
 
-def turn_pairs(
-    way: str,  # one of WAYS
-    f: Turn = turned,  # how one pair is rotated
-) -> Step:  # for the stage `pair`
+def turn_pairs(way: str, f: Turn = turned) -> Step:  # for the stage `pair`
     "Make a step that rotates pairs."
     split, join = WAYS[way]
     return lambda work: work._replace(
@@ -158,7 +163,7 @@ def turn_pairs(
 def mixed(way: str) -> Step:
     "Split pairs one way, and repeat angles for the other."
     split, join = WAYS[way]
-    repeat = _interleaved if split is _halves else _joined
+    repeat = _interleaved if split is halves else _joined
 
     def step(work: Work) -> Work:
         (a, b), angles = split(work.q), repeat(work.scores, work.scores)
@@ -175,7 +180,7 @@ MIXED = Bug(
     "rotary.mixed",
     "pairs are split one way, and angles repeated for the other (cat and repeat_interleave)",
 )
-_UNSCALED = "the scaling is ignored: angles are those of the training length"
+UNSCALED = Bug("rotary.unscaled", "the scaling is ignored: angles are those of the training length")
 _BASES = (100.0, 500.0, 1000.0, 10_000.0, 50_000.0, 100_000.0, 500_000.0, 1_000_000.0)
 
 
@@ -191,7 +196,7 @@ def rotary_bugs(
     angled = lambda f: lambda work: work._replace(scores=f(work.k, right, d_head, base))
     bugs = bugs_of("angles", angled, _ANGLES)
     if scaling is not None:
-        bugs.append(Bug("rotary.unscaled", _UNSCALED, {"angles": _with_base(d_head, base)}))
+        bugs.append(UNSCALED._replace(steps={"angles": _with_base(d_head, base)}))
     bugs += _wrong_bases(d_head, base, measured)
     bugs += bugs_of("pair", lambda f: turn_pairs(way, f), _ROTATIONS)
     return [*bugs, MIXED._replace(steps={"pair": mixed(way)})]
@@ -210,21 +215,16 @@ def _wrong_bases(d_head: int, base: float, measured: Iterable[float]) -> Iterato
             yield wrong._replace(steps={"angles": _with_base(d_head, other)})
 
 
-ROTARY_SIGNS: list[Bug] = signs(
+ROTARY_SIGNS: list[Bug] = [UNSCALED] + signs(
     """
-rotary.unscaled: the scaling is ignored: angles are those of the training length
 rotary.pairing: its pairs are {found}, and you said otherwise: permute projections or change
     pairing
 rotary.far: angles of far positions are wrong: positions start again or stop, or a table is too
     short
 rotary.shape: it gives another shape than it was given
 rotary.half: angles are computed in 16 bits, where far positions are equal: use float32
+~rotary.unknown: its angles are wrong, and no known bug gives them
 """
-) + signs(
-    """
-rotary.unknown: its angles are wrong, and no known bug gives them
-""",
-    symptom=True,
 )
 
 
@@ -272,11 +272,7 @@ ALIBI: list[Bug] = [
 BIAS_SIGNS: list[Bug] = signs(
     """
 alibi.shape: it gives another shape than (h, n_q, n_k)
+~alibi.absolute: the bias differs between equal distances: it depends on positions
+~alibi.unknown: its bias is not slope times distance, and no known bug gives it
 """
-) + signs(
-    """
-alibi.absolute: the bias differs between equal distances: it depends on positions
-alibi.unknown: its bias is not slope times distance, and no known bug gives it
-""",
-    symptom=True,
 )

@@ -149,17 +149,13 @@ length.one: it works at one length only: a mask is kept from the first call, or 
     written into the code
 length.size: it breaks for {what}: squeeze() without a dim, or a division by n - 1?
 state.first_call: it keeps something of its first call: later calls must not use it
-"""
-) + signs(
-    """
-shape.only_equal: it works only when sizes are equal that may differ: axes are mixed up, as by
+~shape.only_equal: it works only when sizes are equal that may differ: axes are mixed up, as by
     .T, which reverses all four | skip=["shape.only_equal"]
-values.nan: ordinary scores give NaN or infinity
-values.rounded: its numbers are right to two digits only: it computes in float16 or bfloat16, or
+~values.nan: ordinary scores give NaN or infinity
+~values.rounded: its numbers are right to two digits only: it computes in float16 or bfloat16, or
     adds something small
-values.unknown: it is not softmax(q kᵀ · scale) v, and no known bug gives its numbers
-order.keys: the output depends on the order of the keys: a mask, or axes mixed up
-order.queries: a context depends on other queries: the softmax runs over queries?
-""",
-    symptom=True,
+~values.unknown: it is not softmax(q kᵀ · scale) v, and no known bug gives its numbers
+~order.keys: the output depends on the order of the keys: a mask, or axes mixed up
+~order.queries: a context depends on other queries: the softmax runs over queries?
+"""
 )

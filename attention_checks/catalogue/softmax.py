@@ -273,14 +273,10 @@ softmax.whole_maximum: the maximum of the whole tensor (or of another dim) is su
 softmax.only_square: it works on square scores only: keepdim=True is missing
 softmax.shape: it does not return a tensor of the shape of the scores
 softmax.loses: it overflows or loses precision in {dtype}: subtract the maximum, sum in float32
-"""
-) + signs(
-    """
-weights.negative: weights are negative: the softmax is missing, or something is added
-weights.columns: the weights of each key sum to 1, not of each query: use dim=-1, the keys
-weights.sums: the weights of a query do not sum to 1: normalised along another axis, before the
+~weights.negative: weights are negative: the softmax is missing, or something is added
+~weights.columns: the weights of each key sum to 1, not of each query: use dim=-1, the keys
+~weights.sums: the weights of a query do not sum to 1: normalised along another axis, before the
     mask, or not at all
-softmax.unknown: its numbers are not exp(x) / Σ exp(x), and no known bug gives them
-""",
-    symptom=True,
+~softmax.unknown: its numbers are not exp(x) / Σ exp(x), and no known bug gives them
+"""
 )

@@ -23,7 +23,7 @@ from attention_checks.distributed.naming import (
 from attention_checks.distributed.running import Fault, Given, Job, Seen, run_trials, takes_group
 from attention_checks.distributed.shards import Sharding, Trial, trial_of, trials_of
 from attention_checks.examine import Broken, NotChecked
-from attention_checks.numbers import must_be_tensor
+from attention_checks.numbers import first_difference, must_be_tensor
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Properties, Relation, listed
 from attention_nb.tools.ranks import Ranks
@@ -110,25 +110,14 @@ def _shown(compared: Compared) -> str:
         if got.shape == right.shape and _near(got, right, compared.size * trial.sharding.tolerance):
             continue
         rank, which = divmod(place, 3 if several else 1)
-        what = f"gradient of {'qkv'[which]}" if several else "it"
-        return f"{trial.shown}: {what} on rank {rank} {_first(got, right)}"
+        what = f"gradient of {'qkv'[which]}" if several else "context"
+        return f"{trial.shown}: {what} on rank {rank}: {first_difference(got, right)}"
     return trial.shown
 
 
 def _near(got: Tensor, right: Tensor, most: float) -> bool:
     "Tell whether no two numbers are farther apart."
     return not got.numel() or bool((got - right).abs().max() <= most)
-
-
-def _first(got: Tensor, right: Tensor) -> str:
-    "Describe the largest difference."
-    if got.shape != right.shape:
-        return f"has shape {tuple(got.shape)}, expected {tuple(right.shape)}"
-    if not got.isfinite().all():
-        return "is NaN or infinite"
-    at = int((got - right).abs().argmax())
-    index = [int(i) for i in torch.unravel_index(torch.tensor(at), got.shape)]
-    return f"at {index} is {got.flatten()[at]:.4g}, expected {right.flatten()[at]:.4g}"
 
 
 # Every rank finishes ------------------------------------------------------------------------------
@@ -368,9 +357,7 @@ _RELATIONS = [
 
 
 def distributed_properties(
-    fn: Callable[..., Any],  # fn(q, k, v) → context, called on every rank with its own part
-    sharding: Sharding,  # what was declared
-    ranks: Ranks,  # where the ranks start from
+    fn: Callable[..., Any], sharding: Sharding, ranks: Ranks
 ) -> Properties:  # what raises Broken or NotChecked, by name
     "List what attention over ranks must do."
     study = Study(fn, sharding, ranks)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +15,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from attention_checks.distributed.shards import Trial
+from attention_checks.signatures import parameters_of
+from attention_checks.subjects.calling import first_tensor
 from attention_nb.tools.ranks import RankError, Ranks
 
 Fn = Callable[..., Any]
@@ -121,12 +121,12 @@ def _called(
     note("forward")
     before = [x.clone() for x in inputs]
     leaves = [x.requires_grad_(up is not None) for x in inputs]
-    context = first_of(fn(*(x.view_as(x) for x in leaves)))
+    context, _ = first_tensor(fn(*(x.view_as(x) for x in leaves)))
     note("backward")
     gradients = _gradients(context, up, leaves)
     note("forward")
     with torch.no_grad():
-        again = first_of(fn(*(x.detach() for x in leaves)))
+        again, _ = first_tensor(fn(*(x.detach() for x in leaves)))
     changed = [name for name, x, y in zip("qkv", leaves, before) if not torch.equal(x, y)]
     return Given(_plain(context), gradients, _plain(again), "".join(changed[:1]))
 
@@ -149,11 +149,6 @@ def _own_group(rank: int, groups: Sequence[Sequence[int]]) -> tuple[Any, int]:
     return own
 
 
-def first_of(out: Any) -> Any:
-    "Give the context: what a function returns, or the first of several."
-    return out[0] if isinstance(out, (tuple, list)) and out else out
-
-
 def _plain(out: Any) -> Any:
     "Give a tensor without its history, and of anything else the type's name."
     return out.detach() if isinstance(out, Tensor) else type(out).__name__
@@ -161,23 +156,15 @@ def _plain(out: Any) -> Any:
 
 def takes_group(fn: Fn) -> bool:
     "Tell whether a function takes the group of its ranks by name."
-    try:
-        return "group" in inspect.signature(fn).parameters
-    except (TypeError, ValueError):
-        return False
+    return "group" in (parameters_of(fn) or {})
 
 
-@contextmanager
-def nursery() -> Iterator[Ranks]:
+def nursery() -> Ranks:
     "Hold a process from which ranks start at once; none is left at the end."
-    with Ranks("attention_checks.distributed.running") as ranks:
-        yield ranks
+    return Ranks("attention_checks.distributed.running")
 
 
-def run_trials(
-    ranks: Ranks,  # where the ranks start from
-    job: Job,  # what is tried
-) -> Seen:
+def run_trials(ranks: Ranks, job: Job) -> Seen:
     "Try the trials one after the other; stop where one does not finish."
     with TemporaryDirectory(prefix="check-distributed-") as folder:
         fault = None

@@ -19,7 +19,6 @@ from attention_nb.tools.guards import expect_flags, expect_groups, expect_sizes
 
 # positions of all tokens (n,), how many ranks, which one → the positions that it holds
 Order = Callable[[Tensor, int, int], Tensor]
-Rotate = Callable[[Tensor, Tensor], Tensor]  # x (b, h, n, d), its positions (n,) → rotated x
 
 BATCH, D_HEAD = 2, 5
 
@@ -52,7 +51,6 @@ class Sharding:
     worlds: Collection[int] = (1, 2, 3, 4)  # numbers of ranks
     even: bool = False  # does it take only sequences that all ranks share equally?
     empty_ranks: bool = True  # may a rank hold no token?
-    rotate: Rotate | None = None  # of queries and keys, if it rotates them itself
     sink_logits: Collection[float] | None = None  # one for each head, beside the scores
     timeout: float = 8.0  # seconds after which a rank counts as stuck
     contract: Contract = field(default_factory=Contract)  # what every attention may declare
@@ -64,8 +62,6 @@ class Sharding:
             raise ValueError(
                 f"order: expected {names} or a function that splits; got {self.order!r}"
             )
-        if self.rotate is not None and not callable(self.rotate):
-            raise TypeError(f"rotate: expected a function of x and positions; got {self.rotate!r}")
         expect_groups(self.n_heads, self.n_kv_heads)
         expect_flags(even=self.even, empty_ranks=self.empty_ranks)
         for world in self.worlds:
@@ -169,9 +165,8 @@ class Trial(NamedTuple):
         leaves = [t.clone().requires_grad_() for t in (self.q, self.k, self.v)]
         context = rightly(self._work(*leaves))
         # a sum, since given gradients make PyTorch import SymPy, which takes a second
-        gradients = torch.autograd.grad((context * self.up).sum(), leaves, allow_unused=True)
-        none = (torch.zeros_like(t) if g is None else g for g, t in zip(gradients, leaves))
-        return context.detach(), tuple(none)
+        loss = (context * self.up).sum()
+        return context.detach(), torch.autograd.grad(loss, leaves, materialize_grads=True)
 
     def work(self) -> Work:
         "Set out what attention starts from, on one rank."
@@ -179,8 +174,8 @@ class Trial(NamedTuple):
 
     def _work(self, q: Tensor, k: Tensor, v: Tensor) -> Work:
         "Set out what attention starts from: rotated, grouped, with a key for each sink."
-        said = self.sharding
-        q, k = (x if said.rotate is None else said.rotate(x, torch.arange(self.n)) for x in (q, k))
+        said, rotate = self.sharding, self.sharding.contract.rotate
+        q, k = (x if rotate is None else rotate(x, torch.arange(self.n)) for x in (q, k))
         k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
         mask, bias = said.reach.mask(self.n, self.n), torch.zeros((), dtype=q.dtype)
         if said.sink_logits is not None:

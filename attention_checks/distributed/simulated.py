@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -106,7 +106,7 @@ def _as_many(at: Tensor, n: int) -> Tensor:
 
 def _rotated(trial: Trial, x: Tensor, at: Tensor) -> Tensor:
     "Rotate, if the function under test rotates."
-    rotate = trial.sharding.rotate
+    rotate = trial.sharding.contract.rotate
     return x if rotate is None else rotate(x, at)
 
 
@@ -230,12 +230,6 @@ def _of_block(block: Block, back: Back) -> Gradients:
     weights = back.weights(block, scores.detach())
     values = of_group(_RIGHT, used.v, q.shape[1])
     slope = weights * (block.up @ values.mT - back.delta(block, weights, values))
-    dq, dk = _or_zeros((scores * slope).sum(), (q, k))
+    dq, dk = torch.autograd.grad((scores * slope).sum(), (q, k), materialize_grads=True)
     dv = (weights.mT @ block.up).unflatten(1, (k.shape[1], -1)).sum(2)
     return dq, dk, dv
-
-
-def _or_zeros(total: Tensor, leaves: Any) -> Any:
-    "Differentiate a sum."
-    found = torch.autograd.grad(total, leaves, allow_unused=True)
-    return tuple(torch.zeros_like(x) if g is None else g for g, x in zip(found, leaves))

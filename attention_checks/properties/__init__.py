@@ -7,8 +7,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from attention_checks.examine import Broken, NotChecked, Property
+from attention_checks.pipeline import Bug
 
 Properties = list[Property]
+Recognise = Callable[[], tuple[Bug, ...] | None]  # names the bugs by the numbers
 
 
 class Relation(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +28,7 @@ from attention_checks.properties import Properties, Relation, listed
 from attention_checks.properties.decoding import Tried, tried_bugs
 from attention_checks.spec import Contract
 from attention_checks.subjects.calling import declared_output
+from attention_checks.subjects.copies import held_in
 from attention_nb.tools.testing import Watch
 
 _N = 9  # tokens of a sequence
@@ -425,17 +426,9 @@ class _Copies(Watch):
             self.made += sum(t.numel() for t in tree_leaves(out) if isinstance(t, Tensor))
 
 
-def _memory(thing: Any, depth: int = 5) -> set[int]:
-    "The addresses of the large tensors in an object, in its lists and in its attributes."
-    if isinstance(thing, Tensor):
-        return {thing.untyped_storage().data_ptr()} if thing.numel() > 600 else set()
-    if isinstance(thing, Mapping):
-        parts = list(thing.values())
-    elif isinstance(thing, (list, tuple)):
-        parts = list(thing)
-    else:
-        parts = list(getattr(thing, "__dict__", {}).values())
-    return set().union(*(_memory(part, depth - 1) for part in parts)) if depth else set()
+def _memory(cache: Any) -> set[int]:
+    "The addresses of the large tensors in a cache."
+    return {t.untyped_storage().data_ptr() for t in held_in(cache) if t.numel() > 600}
 
 
 def _must_stay(layer: CachedLayer, x: Tensor, cache: Any) -> None:

@@ -15,8 +15,7 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.examine import Broken, NotChecked, outcome
 from attention_checks.numbers import first_difference, gradients_of, nearly
-from attention_checks.pipeline import Bug
-from attention_checks.properties import Properties, Relation, listed
+from attention_checks.properties import Properties, Recognise, Relation, listed
 from attention_checks.properties.functions import attention_properties
 from attention_checks.subjects.facts import Subject
 from attention_nb.tools.testing import allocated, operations, random_qkv
@@ -53,12 +52,6 @@ class _Flash:
     def lengths(self) -> tuple[int, int]:
         "Tokens of a short and a long trial; with small tiles few are enough."
         return (600, 1200) if self.operations < 100 else (100, 200)
-
-    @property
-    def too_slow(self) -> str:
-        "Why its memory is not watched."
-        slow = self.operations > 96 * 96 / 4
-        return "its tiles are so small that many tokens take too long" if slow else ""
 
     def lse_of(self, *qkv: Tensor) -> Tensor | None:
         "What it returns as the log-sum-exp of a short sequence; None if nothing of that shape."
@@ -130,7 +123,8 @@ def _lse_gradient(flash: _Flash) -> None:
 
 def _too_slow(flash: _Flash) -> str:
     "Why its memory is not watched."
-    return flash.too_slow
+    slow = flash.operations > 96 * 96 / 4
+    return "its tiles are so small that many tokens take too long" if slow else ""
 
 
 def _no_lse(flash: _Flash) -> str:
@@ -161,9 +155,7 @@ _RELATIONS = (
 
 def flash_properties(
     subject: Subject,  # over q, k, v (b, h, n, d), mask → context, or (context, lse)
-) -> tuple[
-    Properties, Callable[[], tuple[Bug, ...] | None]
-]:  # the properties, and what names the bug if one fails
+) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
     "List what flash attention must do: what every attention must, and its own."
     flash = _Flash(subject)
     alone = replace(subject, fn=_context_only(subject.fn))

@@ -54,8 +54,7 @@ def _gradients(f: _Call, inputs: Mapping[str, Tensor]) -> Sequence[Any]:
 
 
 def gradients_of_mixture(
-    out: Tensor,  # what was computed
-    leaves: Sequence[Tensor],  # from what
+    out: Tensor, leaves: Sequence[Tensor]
 ) -> tuple[Tensor | None, ...]:  # one for each, None where nothing depends on it
     "Differentiate a random mixture of all outputs; Broken if they require no gradient."
     must_require(out)

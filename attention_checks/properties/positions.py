@@ -15,7 +15,7 @@ from attention_checks.catalogue.positions import ALIBI, WAYS, rotary_bugs, turn_
 from attention_checks.examine import Broken, NotChecked, first_line, outcome
 from attention_checks.numbers import first_difference, must_be_near, must_be_tensor
 from attention_checks.pipeline import Bug, Step, Work, run
-from attention_checks.properties import Properties, Relation, listed, must_agree
+from attention_checks.properties import Properties, Recognise, Relation, listed, must_agree
 from attention_checks.properties.gradients import right_gradients
 from attention_checks.properties.numerics import must_hold_in_half
 from attention_checks.properties.state import must_repeat, repeats, untouched
@@ -23,7 +23,6 @@ from attention_checks.search import Case, explain
 from attention_nb.positions import RotaryEmbedding, alibi_bias, alibi_slopes, rotary_angles
 
 _SHIFTED = torch.arange(5) + 3
-_Recognise = Callable[[], tuple[Bug, ...] | None]
 
 
 @dataclass(frozen=True)
@@ -180,7 +179,7 @@ def rotation_properties(
     base: float = 10000.0,  # the base of its angles
     scaling: Mapping[str, Any] | None = None,  # as `rope_scaling` in a config.json
     interleaved: bool | None = None,  # are pairs neighbours? None: find out
-) -> tuple[Properties, _Recognise]:  # the properties, and what names the bug if one fails
+) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
     "List what every rotation by positions must do, in the order of trying."
     rotation = _Rotation(fn, d_head, base, scaling, interleaved)
     return listed(_OF_ROTATION, lambda: rotation), lambda: rotation.explained[1]
@@ -267,7 +266,7 @@ def bias_properties(
     fn: Callable[..., Any],  # fn(n_heads, n_q, n_k) → (h, n_q, n_k)
     n_heads: int,  # how many heads it is tried with
     alibi: bool,  # is it ALiBi? If not, any function of distances will do
-) -> tuple[Properties, _Recognise]:  # the properties, and what names the bug if one fails
+) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
     "List what a bias by distances must do, in the order of trying."
     bias = _Bias(fn, n_heads, alibi)
     return listed(_OF_BIAS, lambda: bias), bias.recognise

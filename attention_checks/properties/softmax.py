@@ -26,7 +26,7 @@ from attention_checks.numbers import (
     some_mask,
 )
 from attention_checks.pipeline import STAGES, Bug, Step, Work, tolerance_factor
-from attention_checks.properties import Properties, Relation, listed, must_agree
+from attention_checks.properties import Properties, Recognise, Relation, listed, must_agree
 from attention_checks.properties.gradients import right_gradients
 from attention_checks.properties.numerics import must_be_finite, must_hold_in_half
 from attention_checks.properties.state import repeats, untouched_anyhow
@@ -345,12 +345,10 @@ _MASKED = (
     *_LAST,
 )
 
-_Recognise = Callable[[], tuple[Bug, ...] | None]
-
 
 def softmax_properties(
     fn: Callable[..., Any],  # fn(x), over the last dimension, or fn(x, dim)
-) -> tuple[Properties, _Recognise]:  # the properties, and what names the bug if one fails
+) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
     "List what every softmax must do, in the order of trying."
     softmax = _Softmax(fn, masked=False)
     return listed(_PLAIN, lambda: softmax), lambda: _likely_bugs(softmax)
@@ -358,7 +356,7 @@ def softmax_properties(
 
 def masked_softmax_properties(
     fn: Callable[..., Any],  # fn(scores, mask), over the last dimension; True = may attend
-) -> tuple[Properties, _Recognise]:  # the properties, and what names the bug if one fails
+) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
     "List what every masked softmax must do, in the order of trying."
     softmax = _Softmax(fn, masked=True)
     return listed(_MASKED, lambda: softmax), lambda: _likely_bugs(softmax)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from types import CellType, FunctionType, MethodType
 from typing import Any
 
@@ -175,17 +175,42 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
             yield from tensors_in(v)
 
 
+def held_in(
+    thing: Any,  # a cache of any kind
+    depth: int = 5,  # how far to look into it
+) -> Iterator[Tensor]:
+    "List the tensors in an object, in its lists and in its attributes."
+    if isinstance(thing, Tensor):
+        yield thing
+    elif depth:
+        parts = (
+            thing if isinstance(thing, (list, tuple, Mapping)) else getattr(thing, "__dict__", {})
+        )
+        for part in parts.values() if isinstance(parts, Mapping) else parts:
+            yield from held_in(part, depth - 1)
+
+
 @contextmanager
-def in_training(
-    module: Any,  # a copy in evaluation mode, as it is again afterwards; or a function
+def in_mode(
+    module: Any,  # a layer, or a function, which has no mode
+    training: bool,
 ) -> Iterator[None]:
-    "Training mode inside, but not for spectral norms, which change at every call in training."
+    """Training or evaluation inside, all parts as they were afterwards; but spectral norms, which
+    change at every call in training, stay in evaluation.
+    """
     modules = list(module.modules()) if isinstance(module, nn.Module) else []
+    before = [m.training for m in modules]
     for m in modules:
         hooks = [type(hook).__name__ for hook in m._forward_pre_hooks.values()]
-        m.training = type(m).__name__ != "_SpectralNorm" and "SpectralNorm" not in hooks
+        spectral = type(m).__name__ == "_SpectralNorm" or "SpectralNorm" in hooks
+        m.training = training and not spectral
     try:
         yield
     finally:
-        for m in modules:
-            m.training = False
+        for m, mode in zip(modules, before):
+            m.training = mode
+
+
+def in_training(module: Any) -> AbstractContextManager[None]:
+    "Training mode inside."
+    return in_mode(module, True)

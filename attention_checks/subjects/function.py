@@ -21,6 +21,7 @@ from attention_checks.numbers import must_be_tensor, nearly, some_mask
 from attention_checks.pipeline import STAGES, Bug, Work, rightly, work_of
 from attention_checks.signatures import parameters_of
 from attention_checks.spec import Contract
+from attention_checks.subjects.calling import first_tensor
 from attention_checks.subjects.masks import MEANINGS, OF_KEYS, PLAIN, SHAPES
 from attention_nb.naive_attention import at_least_float32
 from attention_nb.tools.testing import random_qkv
@@ -37,10 +38,7 @@ class Sizes(NamedTuple):
     d_v: int = 13
     loud: float = 1.0  # what queries are multiplied by
 
-    def longer(
-        self,
-        n: int,  # how many queries and keys more
-    ) -> Sizes:
+    def longer(self, n: int) -> Sizes:
         "Give the sizes with more queries and keys."
         return self._replace(n_q=self.n_q + n, n_k=self.n_k + n)
 
@@ -103,7 +101,9 @@ _Subject = TypeVar("_Subject", bound="Attention")
 
 @dataclass(frozen=True)
 class Attention:
-    "The function under test, what was declared of it, and how it is called."
+    """The function under test, what was declared of it, and how it is called: with q (b, h, n_q,
+    d_k), k (b, h, n_k, d_k), v (b, h, n_k, d_v), and a mask that broadcasts to (b, h, n_q, n_k).
+    """
 
     fn: Callable[..., Any]
     contract: Contract = Contract()
@@ -124,14 +124,10 @@ class Attention:
         "Give the function with another style of calling."
         return replace(self, style=self.style._replace(**style))
 
-    def raw(
-        self,
-        q: Tensor,  # (b, h, n_q, d_k)
-        k: Tensor,  # (b, h, n_k, d_k)
-        v: Tensor,  # (b, h, n_k, d_v)
-        mask: Tensor | None = None,  # boolean, True = may attend; or a bias
-    ) -> tuple[Any, Any]:  # the context and whatever else is returned
-        "Call it on copies, so that code that changes its inputs breaks one property."
+    def raw(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[Any, Any]:
+        """Call it on copies, so that code that changes its inputs breaks one property; the mask is
+        boolean, True = may attend, or a bias. Give the context and whatever else is returned.
+        """
         if mask is None and self.style.needs_mask:
             mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool)
         if mask is not None:
@@ -139,14 +135,8 @@ class Attention:
         q, k, v = (t.clone(memory_format=torch.contiguous_format) for t in (q, k, v))
         return self.bare(q, k, v, mask)
 
-    def bare(
-        self,
-        q: Tensor,  # (b, h, n_q, d_k)
-        k: Tensor,  # (b, h, n_k, d_k)
-        v: Tensor,  # (b, h, n_k, d_v)
-        mask: Tensor | None = None,  # in the form that it takes
-    ) -> tuple[Any, Any]:  # the context and whatever else is returned
-        "Call it on these very tensors."
+    def bare(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[Any, Any]:
+        "Call it on these very tensors, the mask in the form that it takes; give all as `raw` does."
         style, there, here = self.style, self.contract.there, self.contract.here
         flat = [t.flatten(0, 1) if style.flat else t for t in (q, k, v)]
         args = [there(self._transposed(t)) for t in flat]
@@ -156,9 +146,8 @@ class Attention:
             out = self.fn(*args, **{style.parameter: there(mask)})
         else:
             out = self.fn(*args, there(mask))
-        if not isinstance(out, (tuple, list)):
-            return self._transposed(here(out)), ()
-        return self._transposed(here(out[0])), tuple(map(here, out[1:]))
+        context, rest = first_tensor(out)
+        return self._transposed(here(context)), tuple(map(here, rest))
 
     def _transposed(self, t: Any) -> Any:
         "Exchange heads and tokens, if it wants (b, n, h, d) and gives it."
@@ -200,13 +189,8 @@ class Attention:
         "Which keys a query may attend to, from the declared corner; None: all."
         return self.contract.reach if self.reach or self.causal else None
 
-    def allowed(
-        self,
-        q: Tensor,  # (b, h, n_q, d_k)
-        k: Tensor,  # (b, h, n_k, d_k)
-        mask: Tensor | None = None,  # boolean, True = may attend
-    ) -> Tensor | None:  # None: everything
-        "Give the mask that should be in force."
+    def allowed(self, q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor | None:
+        "Give the mask that should be in force; None for everything."
         if not self.sees:
             return mask
         seen = self.sees.mask(q.shape[-2], k.shape[-2])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from itertools import islice, product
 from typing import Any, NamedTuple
 
@@ -12,11 +13,10 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
-from attention_checks.catalogue.families import Way
 from attention_checks.catalogue.layers import untransposed
 from attention_checks.catalogue.local_attention import Reach
 from attention_checks.conventions import biased_role, heads_of
-from attention_checks.pipeline import Bug
+from attention_checks.pipeline import Bug, Way
 from attention_checks.spec import Contract
 from attention_checks.trace.own_stages import kept_by, own_gate, own_stages, rotations_in, tables_of
 from attention_checks.trace.roles import ASKED, Parts, find_projections, sources, unrecognised_in
@@ -65,9 +65,7 @@ class Trace(NamedTuple):
         return sum(r.shape[-1] for role in roles for r in self.projections.get(role, []))
 
     @property
-    def even(
-        self,
-    ) -> bool:  # False: fewer heads for keys and values than for queries, or a way not known here
+    def even(self) -> bool:  # False: fewer heads for keys and values, or a way not known here
         "Tell whether a fused projection, if there is one, is three times as wide as the context."
         return self.width("qkv") in (0, 3 * self.inner)
 
@@ -118,6 +116,28 @@ class Trace(NamedTuple):
 _Options = list[tuple[str, Tensor]]  # what it gave; under its name, what it would untransposed
 
 
+class _Seen(NamedTuple):
+    "One call of a layer, and what went in and out of its parts."
+
+    layer: nn.Module
+    x: Tensor
+    call: OneCall
+    contract: Contract
+    memory: Tensor | None
+    parts: Parts
+    ins: Mapping[str, Any] = {}
+    outs: Mapping[str, Any] = {}
+
+    def again(self) -> Tensor:
+        "Call the layer once more."
+        return self.call(self.layer, self.x)
+
+    @property
+    def of(self) -> dict[str, Tensor]:
+        "Give the input of each role."
+        return sources(self.x, self.memory)
+
+
 def trace_layer(
     layer: nn.Module,  # in evaluation mode
     x: Tensor,  # its input, (b, n, d_model)
@@ -126,15 +146,15 @@ def trace_layer(
     memory: Tensor | None = None,  # what keys and values are made of, as the call knows
 ) -> Trace:
     "Call a layer once and write down what goes in and out of its projections."
-    once = lambda: call(layer, x)
-    parts = _parts_of(layer, once, contract, memory)
+    parts = _parts_of(layer, lambda: call(layer, x), contract, memory)
     with handing(layer, x.shape[1]) as handed:
-        out, ins, outs = watch({name: parts.leaves[name] for name in parts.names}, once)
+        out, ins, outs = watch({n: parts.leaves[n] for n in parts.names}, lambda: call(layer, x))
+    seen = _Seen(layer, x, call, contract, memory, parts, ins, outs)
     return Trace(
         x,
         out,
-        **_beginning(layer, parts, outs, x, call, contract, memory),
-        **_end(layer, parts, ins, outs, x),
+        **_beginning(seen),
+        **_end(seen),
         tables=tables_of(layer),
         owns=own_stages(layer, x, call, contract),
         rotations=rotations_in(handed) or rotations_in(kept_by(layer, x.shape[1])),
@@ -145,37 +165,29 @@ def trace_layer(
     )
 
 
-def _beginning(
-    layer: nn.Module,
-    parts: Parts,
-    outs: Mapping[str, Any],
-    x: Tensor,
-    call: OneCall,
-    contract: Contract,
-    memory: Tensor | None,
-) -> dict[str, Any]:
+def _beginning(seen: _Seen) -> dict[str, Any]:
     "What the input projections gave, how often they were called, and what is none of them."
-    silent = _silent(parts, outs)
-    used = used_of(layer, silent | {n: p for n, (_, p) in parts.bare.items()}, x, call)
+    parts, contract, silent = seen.parts, seen.contract, _silent(seen.parts, seen.outs)
+    weights = silent | {n: p for n, (_, p) in parts.bare.items()}
+    used = used_of(seen.layer, weights, seen.x, seen.call)
     read = [name for name in used if name in silent]
-    inside = _inside(layer, parts, lambda: call(layer, x), x, memory)
-    given = _given(layer, parts, outs, read, sources(x, memory), inside)
+    given = _given(seen, read)
     ways = _ways([(role, options) for _, role, options in given if options])
-    ran = {*outs, *parts.bare} - {name for name, _, options in given if options}
-    told = _told(layer, parts, contract) - {name for name, *_ in given if name in ran}
+    ran = {*seen.outs, *parts.bare} - {name for name, _, options in given if options}
+    told = _told(seen) - {name for name, *_ in given if name in ran}
     return {
-        "projections": ways[0][1] if contract.projects else _as_they_are(sources(x, memory)),
+        "projections": ways[0][1] if contract.projects else _as_they_are(seen.of),
         "others": ways[1:],
-        "calls": _calls(parts, outs, used) | dict.fromkeys(read, 1),
-        "unrecognised": unrecognised_in(layer, told | contract.parts, read),
+        "calls": _calls(parts, seen.outs, used) | dict.fromkeys(read, 1),
+        "unrecognised": unrecognised_in(seen.layer, told | contract.parts, read),
     }
 
 
-def _told(layer: nn.Module, parts: Parts, contract: Contract) -> set[str]:
+def _told(seen: _Seen) -> set[str]:
     "Names of what has a role; beside a declared gate, activation functions are its own."
-    own = [] if contract.gate is None else list(layer.named_modules())
+    own = [] if seen.contract.gate is None else list(seen.layer.named_modules())
     gating = {name for name, m in own if type(m).__module__ == "torch.nn.modules.activation"}
-    return {*parts.names, *parts.bare, *gating}
+    return {*seen.parts.names, *seen.parts.bare, *gating}
 
 
 def _parts_of(
@@ -193,20 +205,18 @@ def _as_they_are(of: Mapping[str, Tensor]) -> _Rows:
     return {role: [of[role]] for role in "qkv"}
 
 
-def _end(
-    layer: nn.Module, parts: Parts, ins: Mapping[str, Any], outs: Mapping[str, Any], x: Tensor
-) -> dict[str, Any]:
+def _end(seen: _Seen) -> dict[str, Any]:
     "What went into the output projection, came out of it and is added; those not called."
-    named = _named(parts)
-    silent = [n for n in named.get("out", []) if n in parts.names and n not in ins]
+    parts, named = seen.parts, _named(seen.parts)
+    silent = [n for n in named.get("out", []) if n in parts.names and n not in seen.ins]
     return {
         "names": named,
-        "context": _at_the_end(named, ins, x),
-        "projected": _at_the_end(named, outs, x),
+        "context": _at_the_end(named, seen.ins, seen.x),
+        "projected": _at_the_end(named, seen.outs, seen.x),
         "unfired": {name: parts.leaves[name] for name in silent},
         "matrices": {n: as_float(p) for n, (role, p) in parts.bare.items() if role == "out"},
-        "bias": _bias(layer, "out"),
-        "end_bias": _end_bias(layer, named),
+        "bias": _bias(seen.layer, "out"),
+        "end_bias": _end_bias(seen.layer, named),
     }
 
 
@@ -239,52 +249,42 @@ def _silent(parts: Parts, outs: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _given(
-    layer: nn.Module,
-    parts: Parts,
-    outs: Mapping[str, Any],
-    read: list[str],
-    of: dict[str, Tensor],
-    inside: Mapping[str, dict[str, Tensor]],
-) -> list[tuple[str, str, _Options]]:
+def _given(seen: _Seen, read: list[str]) -> list[tuple[str, str, _Options]]:
     "What each input projection gave, by its name and role: called, a bare matrix, or only read."
-    found = []
+    found, parts, of, inside = [], seen.parts, seen.of, _inside(seen)
     for name, role in parts.names.items():
-        got = outs.get(name)
+        got = seen.outs.get(name)
         given = _called(of[role], parts.leaves[name], name, got) or _fewer(role, of[role], got)
         found.append((name, role, given))
     for name, (role, p) in parts.bare.items():
         source = inside.get(name.rpartition(".")[0], of)
-        found += [(name, r, given) for r, given in _by_matrix(source, role, p, layer)]
+        found += [(name, r, given) for r, given in _by_matrix(source, role, p, seen.layer)]
     for name in read:
         role = parts.names[name]
         found.append((name, role, _uncalled(of[role], parts.leaves[name], name)))
     return [row for row in found if row[1] != "out"]
 
 
-def _inside(
-    layer: nn.Module, parts: Parts, call: Callable[[], Tensor], x: Tensor, memory: Tensor | None
-) -> dict[str, dict[str, Tensor]]:
+def _inside(seen: _Seen) -> dict[str, dict[str, Tensor]]:
     "The input of each role in the modules that hold bare matrices, as they are given it."
-    owners = {name.rpartition(".")[0] for name in parts.bare} - {""}
+    owners = {name.rpartition(".")[0] for name in seen.parts.bare} - {""}
     given: dict[str, dict[str, Tensor]] = {}
+
+    def note(name: str, _: nn.Module, args: Any, kwargs: Any) -> None:
+        "Keep what a module is given, if it is given three inputs."
+        of = [seen.of[role] for role in "qkv"]
+        rows = [as_rows(as_float(t), s) for t, s in zip([*args, *kwargs.values()], of)]
+        if len(found := [t for t in rows if t is not None]) == 3:
+            q, k, v = found
+            given[name] = dict(q=q, qk=q, qkv=q, k=k, kv=k, latent=k, v=v, out=q)
+
     with ExitStack() as hooks, torch.no_grad():
-        for name, m in layer.named_modules():
-
-            def note(_: nn.Module, args: Any, kwargs: Any, name: str = name) -> None:
-                tensors = [*args, *kwargs.values()][:3]
-                of = (x, *(x if memory is None else memory,) * 2)
-                rows = [as_rows(as_float(t), source) for t, source in zip(tensors, of)]
-                found = [t for t in rows if t is not None]
-                if len(found) == 3:
-                    q, k, v = found
-                    given[name] = dict(q=q, qk=q, qkv=q, k=k, kv=k, latent=k, v=v, out=q)
-
+        for name, m in seen.layer.named_modules():
             if name in owners:
-                hook = m.register_forward_pre_hook(note, with_kwargs=True)
+                hook = m.register_forward_pre_hook(partial(note, name), with_kwargs=True)
                 hooks.callback(hook.remove)
         if owners:
-            call()
+            seen.again()
     return given
 
 

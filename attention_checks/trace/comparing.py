@@ -22,7 +22,7 @@ from attention_checks.fitting import (
     nearest_number,
 )
 from attention_checks.numbers import nearly
-from attention_checks.pipeline import Bug, Step, run
+from attention_checks.pipeline import Bug, Step
 from attention_checks.search import Case, explain
 from attention_checks.trace import Trace
 from attention_checks.trace.own_stages import with_own
@@ -55,11 +55,7 @@ def compare_with_own_weights(
         return _named(trace, starts, heads, most) if most else None
 
 
-def agreeing_starts(
-    trace: Trace,
-    heads: list[int],  # numbers of heads that may be
-    mask: Tensor | None,  # boolean, True = may attend
-) -> Iterator[Start]:
+def agreeing_starts(trace: Trace, heads: list[int], mask: Tensor | None) -> Iterator[Start]:
     "Give the ways to read the projections that give the layer's numbers."
     return _agreeing(_right(_starts(trace, heads, mask)))
 
@@ -118,7 +114,7 @@ def more_fits(trace: Trace) -> list[Callable[[Case], Bug | None]]:
 
 def _end_of(trace: Trace, case: Case) -> Bug | None:
     "What is wrong with the end, if the output projection is used without a call."
-    made = run(case.work, stages=case.stages) if trace.unfired or trace.matrices else None
+    made = case.run() if trace.unfired or trace.matrices else None
     return named_end(trace, case.seen, made.out) if made and trace.context is None else None
 
 
@@ -207,8 +203,7 @@ def _other_numbers(trace: Trace, heads: list[int], mask: Tensor | None) -> Itera
 
 
 def name_other_scale(
-    trace: Trace,
-    window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
+    trace: Trace, window: int | None = None
 ) -> tuple[Bug, ...] | None:  # the bug; None if no constant fits
     "Find the factor of the scores, if all else is correct."
     mask = trace.past(window)
@@ -220,13 +215,11 @@ def name_other_scale(
     return None
 
 
-def fitted_scale(
-    case: Case,  # what was seen
-) -> Bug | None:  # None: no factor gives it
+def fitted_scale(case: Case) -> Bug | None:  # None: no factor gives it
     "Find the one wrong factor of the scores that gives the numbers that were seen."
     right = float(case.work.scale)
     scale = nearest_number(case, lambda s: (case.work._replace(scale=s), ()), 0.0, 4 * right)
-    made = run(case.work._replace(scale=scale), stages=case.stages)
+    made = case.run(case.work._replace(scale=scale))
     wrong = not math.isclose(scale, right, rel_tol=1e-3)
     if made is not None and wrong and nearly(made.out, case.seen, 1e-4):
         usual = math.isclose(right, case.work.q.shape[-1] ** -0.5, rel_tol=1e-3)

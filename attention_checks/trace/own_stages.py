@@ -13,7 +13,6 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.catalogue.families import (
-    Way,
     ending,
     mixing_heads,
     prefixing,
@@ -32,9 +31,10 @@ from attention_checks.catalogue.grouped_heads import (
 )
 from attention_checks.catalogue.layers import turning
 from attention_checks.catalogue.masks import BIAS
+from attention_checks.catalogue.positions import each_once
 from attention_checks.examine import Misused
 from attention_checks.numbers import gradients_of
-from attention_checks.pipeline import Bug, Step, Work, adding
+from attention_checks.pipeline import Step, Way, Work, adding
 from attention_checks.spec import Contract
 from attention_checks.trace.watching import OneCall, as_float, as_rows, part_of, watch
 from attention_nb.multi_head_attention import merge_heads, split_heads
@@ -47,10 +47,7 @@ AFTER_ROUTE, AFTER_ROTATE, AFTER_SCORES, AFTER_WEIGHTS, AFTER_MIX, AFTER_PROJECT
 
 
 def own_stages(
-    layer: nn.Module,  # the layer, in evaluation mode
-    x: Tensor,  # its input, (b, n, d_model)
-    call: OneCall,  # how it is called
-    contract: Contract = Contract(),  # what was declared of it
+    layer: nn.Module, x: Tensor, call: OneCall, contract: Contract = Contract()
 ) -> list[_Own]:  # stage → its step, and its bugs; several where what was declared leaves a choice
     "Make the stages that a layer adds on purpose, as declared."
     norms = {role: _norm_of(layer, role, name) for role, name in (contract.norms or {}).items()}
@@ -274,10 +271,7 @@ def _per_head(read: Any, n: int) -> Tensor | None:
 
 
 def own_gate(
-    layer: nn.Module,  # the layer, in evaluation mode
-    x: Tensor,  # its input, (b, n, d_model)
-    call: OneCall,  # how it is called
-    contract: Contract,  # what was declared of it
+    layer: nn.Module, x: Tensor, call: OneCall, contract: Contract
 ) -> Tensor | None:  # before its activation function, (b, n, h) or (b, n, width); None: none
     "Read the gate of the context, as declared: what a module gives, or a parameter."
     if contract.gate is None:
@@ -306,30 +300,23 @@ def _weights_of(norm: nn.Module) -> tuple[int, ...]:
 
 def _over_all_heads(norm: nn.Module, contract: Contract) -> Callable[[Tensor], Tensor]:
     "Apply a norm that has weights for all heads, (h · d,), (h, d) or (h, 1, d); else no norm."
-    shape = _weights_of(norm)
+    shape, once = _weights_of(norm), partial(_once_through, norm, contract)
 
     def normed(t: Tensor) -> Tensor:  # (b, h, n, d), not yet repeated
         h, d = t.shape[-3], t.shape[-1]
         if h == 1 or math.prod(shape) <= d:
             return t
         if len(shape) == 1:
-            return split_heads(_once_through(norm, contract, merge_heads(t)), h)
-        if len(shape) > 2:
-            return _once_through(norm, contract, t)
-        return _once_through(norm, contract, t.transpose(-3, -2)).transpose(-3, -2)
+            return split_heads(once(merge_heads(t)), h)
+        return once(t) if len(shape) > 2 else once(t.transpose(-3, -2)).transpose(-3, -2)
 
     return normed
 
 
 def _over_each_head(norm: nn.Module, contract: Contract) -> Callable[[Tensor], Tensor]:
     "Apply a norm to each head, unless it has weights for several."
-    shape = _weights_of(norm)
-
-    def normed(t: Tensor) -> Tensor:
-        several = math.prod(shape) > t.shape[-1]
-        return t if several else _once_through(norm, contract, t)
-
-    return normed
+    size = math.prod(_weights_of(norm))
+    return lambda t: t if size > t.shape[-1] else _once_through(norm, contract, t)
 
 
 def _once_through(norm: nn.Module, contract: Contract, t: Tensor) -> Tensor:
@@ -340,7 +327,7 @@ def _once_through(norm: nn.Module, contract: Contract, t: Tensor) -> Tensor:
 
 def with_own(
     stages: Mapping[str, Step],  # in their order
-    own: Mapping[str, tuple[Step, list[Bug]]],  # replaces a stage, or follows it: "route, its own"
+    own: Mapping[str, Way],  # replaces a stage, or follows it: "route, its own"
 ) -> dict[str, Step]:
     "Insert the stages of a layer's own."
     found: dict[str, Step] = {}
@@ -368,10 +355,7 @@ def tables_of(layer: nn.Module) -> list[Tensor]:
     return [t for t in kept if ((t >= 0) & (t <= 1)).all()]
 
 
-def kept_by(
-    layer: nn.Module,  # any layer
-    n: int,  # positions
-) -> list[list[Tensor]]:  # of each module
+def kept_by(layer: nn.Module, n: int) -> list[list[Tensor]]:  # of each module
     "List the tables that a layer keeps, for the first positions."
     tables = ([t for t in _kept_in(m) if t.ndim == 2 and len(t) >= n] for m in layer.modules())
     return [[t.detach().cpu()[:n] for t in some] for some in tables]
@@ -387,7 +371,7 @@ def rotations_in(seen: list[list[Tensor]]) -> list[Tensor]:
     ]
     found = [torch.complex(a.float(), b.float()) for a, b in pairs]
     found += [t for some in seen for t in some if t.is_complex()]
-    once = [_once(z.flatten(0, -3)[0] if z.ndim > 2 else z) for z in found if _rotates(z)]
+    once = [each_once(z.flatten(0, -3)[0] if z.ndim > 2 else z) for z in found if _rotates(z)]
     return [z for i, z in enumerate(once) if not any(torch.equal(z, other) for other in once[:i])]
 
 
@@ -395,13 +379,3 @@ def _rotates(z: Tensor) -> bool:
     "Whether complex numbers have one modulus, as cosines and sines have."
     size = z.abs()
     return bool(z.imag.any()) and float(size.min()) > 0.1 and float(size.max() - size.min()) < 1e-3
-
-
-def _once(z: Tensor) -> Tensor:
-    "One number for each pair: tables hold them twice, as halves or as neighbours."
-    half, odd = divmod(z.shape[-1], 2)
-    if half and not odd:
-        for one, other in ((z[:, :half], z[:, half:]), (z[:, ::2], z[:, 1::2])):
-            if one.equal(other):
-                return one
-    return z

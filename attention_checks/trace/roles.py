@@ -17,15 +17,8 @@ from attention_checks.conventions import biased_role, role_of
 from attention_checks.trace.watching import as_rows, part_of, watch
 
 ASKED = ("q", "k", "v", "kv", "qk", "qkv")  # roles of input projections
-_QUIET = (
-    nn.Dropout,
-    nn.Identity,
-    nn.ModuleList,
-    nn.ModuleDict,
-    nn.Sequential,
-    nn.Softmax,
-    nn.Flatten,
-)
+_LISTS = (nn.ModuleList, nn.ModuleDict)
+_QUIET = (*_LISTS, nn.Sequential, nn.Dropout, nn.Identity, nn.Softmax, nn.Flatten)
 
 
 class Parts(NamedTuple):
@@ -71,12 +64,9 @@ def _leaves(layer: nn.Module, wraps: Iterable[str] = ()) -> dict[str, nn.Module]
     "Modules that compute, by name: linear layers, others with weights, and some that wrap one."
     found: dict[str, nn.Module] = {}
     for name, m in layer.named_modules():
-        computes = any(True for _ in m.parameters(recurse=False)) and not list(m.children())
-        if (
-            name
-            and not _within(name, found)
-            and (computes or isinstance(m, nn.Linear) or name in wraps)
-        ):
+        weighs = any(True for _ in m.parameters(recurse=False)) and not list(m.children())
+        computes = weighs or isinstance(m, nn.Linear) or name in wraps
+        if name and computes and not _within(name, found):
             found[name] = m
     return found
 
@@ -88,13 +78,9 @@ def _within(name: str, outer: Iterable[str]) -> bool:
 
 def _wraps(layer: nn.Module, call: Callable[[], Tensor]) -> list[str]:
     "Modules with children that are called as one projection, such as one with an adapter."
-    lists = (nn.ModuleList, nn.ModuleDict)
-    found = {
-        name: m
-        for name, m in layer.named_modules()
-        if name and list(m.children()) and not isinstance(m, lists)
-    }
-    found = {name: m for name, m in found.items() if _of_inputs(name) and _alone(name, m)}
+    whole = {name: m for name, m in layer.named_modules() if name and list(m.children())}
+    callable_ones = {name: m for name, m in whole.items() if not isinstance(m, _LISTS)}
+    found = {name: m for name, m in callable_ones.items() if _of_inputs(name) and _alone(name, m)}
     return list(watch(found, call)[1]) if found else []
 
 
@@ -126,18 +112,14 @@ def _roles(leaves: dict[str, nn.Module]) -> dict[str, str | None]:
     roles = {name: role_of(name) if _per_token(m) else None for name, m in leaves.items()}
     told = {"q", "k", "qkv"}
     for name, m in leaves.items() if not told & set(roles.values()) else ():
-        if (
-            roles[name] in (None, "out")
-            and isinstance(m, nn.Linear)
-            and m.out_features == 3 * m.in_features
-        ):
+        threefold = isinstance(m, nn.Linear) and m.out_features == 3 * m.in_features
+        if threefold and roles[name] in (None, "out"):
             roles[name] = "qkv"  # its shape says more than its name
     lists = Counter(name.rsplit(".", 1)[0] for name in leaves if name.rsplit(".", 1)[-1].isdigit())
     for prefix, count in lists.items() if not told & set(roles.values()) else ():
         if count in (3, 4):
-            roles |= {
-                f"{prefix}.{i}": role for i, role in zip(range(count), ("q", "k", "v", "out"))
-            }
+            named = zip(range(count), ("q", "k", "v", "out"))
+            roles |= {f"{prefix}.{i}": role for i, role in named}
     return roles
 
 
@@ -170,11 +152,8 @@ def _bare(layer: nn.Module, leaves: dict[str, nn.Module]) -> dict[str, tuple[str
         own = [row for row in own if row[2] != "out"]
     told, found = {"q", "k", "qkv"} & {role for _, _, role in own}, {}
     for name, p, role in own:
-        if (
-            role == "out"
-            and not told
-            and (p.ndim == 2 and 3 * min(p.shape) == max(p.shape) or p.ndim == 3 == len(p))
-        ):
+        threefold = p.ndim == 2 and 3 * min(p.shape) == max(p.shape) or p.ndim == 3 == len(p)
+        if role == "out" and not told and threefold:
             role = "qkv"  # its shape says more than its name
         if role and p.ndim in (2, 3) and not _within(name, leaves):
             found[name] = (role, p)
@@ -187,19 +166,11 @@ def unrecognised_in(
     read: list[str],  # names of those whose weight is read without a call
 ) -> list[str]:
     "List what is no projection: modules, parameters, buffers; and weights read without a call."
-    modules = [
-        n
-        for n, m in layer.named_modules()
-        if n and not list(m.children()) and not isinstance(m, _QUIET)
-    ]
+    whole = [n for n, m in layer.named_modules() if n and not list(m.children())]
+    modules = [n for n in whole if not isinstance(layer.get_submodule(n), _QUIET)]
     parameters = [n for n, _ in layer.named_parameters() if not _within(n, told)]
-    buffers = [
-        n
-        for n, t in layer.named_buffers()
-        if t.numel() > 1
-        and not _within(n, told)
-        and not (t.ndim >= 2 and t.shape[-1] == t.shape[-2])
-    ]
+    kept = [(n, t) for n, t in layer.named_buffers() if t.numel() > 1 and not _within(n, told)]
+    buffers = [n for n, t in kept if t.ndim < 2 or t.shape[-1] != t.shape[-2]]  # others are masks
     found = [n for n in modules + parameters if not _within(n, told) and not biased_role(n)]
     return found + buffers + [f"{name}, whose weight is read without a call" for name in read]
 

@@ -13,7 +13,7 @@ from attention_checks.catalogue.grouped_heads import AFTER_SPLIT, GROUPS
 from attention_checks.catalogue.layers import LAYER, rotating
 from attention_checks.catalogue.self_attention import SCALE
 from attention_checks.fitting import fitted_cap
-from attention_checks.pipeline import Bug, Step, adding, unchanged
+from attention_checks.pipeline import Bug, Step, Way, adding, unchanged
 from attention_checks.search import explain
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import fitted_scale, more_fits, with_fill
@@ -38,14 +38,14 @@ def _angles(trace: Trace, d: int) -> Iterator[tuple[Tensor, float]]:
             yield positions * base ** -(torch.arange(0, size, 2) / size), 1.0
 
 
-def _rotations(trace: Trace, d: int, signs: tuple[int, ...]) -> Iterator[tuple[Step, list[Bug]]]:
+def _rotations(trace: Trace, d: int, signs: tuple[int, ...]) -> Iterator[Way]:
     "Ways to rotate d features by positions."
     for angles, longer in _angles(trace, d):
         for halves, sign in product((True, False), signs):
             yield rotating(sign * angles, halves, longer)
 
 
-def _penalties(h: int, n: int, capped: bool) -> Iterator[tuple[Step, list[Bug]]]:
+def _penalties(h: int, n: int, capped: bool) -> Iterator[Way]:
     "Penalties that grow with the distance (ALiBi), by the usual slopes of h heads."
     distance = torch.arange(n)[:, None] - torch.arange(n)
     for slopes in (alibi_slopes(h), 0.5 ** torch.arange(1, h + 1)):

@@ -82,7 +82,7 @@ def test_a_wrong_scale_is_named_on_one_rank(ranks):
     [
         ({"order": "snake"}, "order: expected 'contiguous', 'zigzag', 'striped'"),
         ({"worlds": [0]}, "worlds: expected"),
-        ({"n_kv_heads": 5}, "n_kv_heads: expected a divisor of n_heads = 12; got 5"),
+        ({"n_kv_heads": 5}, "n_heads: expected a multiple of n_kv_heads = 5; got 12"),
         ({"sink_logits": [1.0]}, "sink_logits: expected one for each head; got 1"),
         ({"rotate": 3}, "rotate: expected a function"),
         ({"gate": "g"}, "gate: expected for check_self_attention"),

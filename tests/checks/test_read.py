@@ -169,7 +169,7 @@ def told_and_seen(check, **choices):
     return str(outcome(check, **choices)), frozenset(SEEN)
 
 
-OF_RANKS = ("causal", "scale", "softcap", "sinks", "window", "ahead", "documents")
+OF_RANKS = ("causal", "rotate", "scale", "softcap", "sinks", "window", "ahead", "documents")
 
 
 def of_ranks(**choices):

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from attention_checks.pipeline import Bug
-from attention_checks.properties import Properties, listed
+from attention_checks.properties import Properties, Recognise, listed
 from attention_checks.properties.functions.lengths import LENGTHS
 from attention_checks.properties.functions.masking import HIDING, INFLUENCE
 from attention_checks.properties.functions.naming import recognise
@@ -16,9 +13,7 @@ from attention_checks.subjects.facts import Subject
 _RELATIONS = [*VALUES, *INFLUENCE, *LENGTHS, *NUMBERS, *HIDING]
 
 
-def attention_properties(
-    subject: Subject,
-) -> tuple[Properties, Callable[[], tuple[Bug, ...] | None]]:
+def attention_properties(subject: Subject) -> tuple[Properties, Recognise]:
     "List what every attention function must do, and what names the bug if one property fails."
     asked = [relation for relation in _RELATIONS if relation.asked(subject)]
     return listed(asked, lambda: subject.settled), lambda: recognise(subject.settled)

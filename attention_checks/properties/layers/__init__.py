@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 from attention_checks.diagnosis import examined
-from attention_checks.pipeline import Bug
-from attention_checks.properties import Properties, Relation, listed
+from attention_checks.properties import Properties, Recognise, Relation, listed
 from attention_checks.properties.layers.masking import MASKING
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.properties.layers.packing import PACKED
@@ -17,23 +15,14 @@ from attention_checks.properties.layers.training import TRAINING
 from attention_checks.spec import Contract
 from attention_checks.subjects.layer import Layer, adapt
 
-Recognise = Callable[[], tuple[Bug, ...] | None]  # names the bug by the layer's numbers
 
-
-def layer_properties(
-    given: Any,  # the layer under test
-    d_model: int,  # width of x
-    contract: Contract,  # what was declared of it
-) -> tuple[Properties, Recognise]:
+def layer_properties(given: Any, d_model: int, contract: Contract) -> tuple[Properties, Recognise]:
     "List what every self-attention layer must do, in the order of trying."
     rows = [*OWN_WEIGHTS, *PACKED, *CALLS, *MASKING, *TRAINING, *EDGES]
     return in_phases(adapt(given, d_model, contract), rows)
 
 
-def in_phases(
-    layer: Layer,  # adapted
-    rows: list[Relation],  # what must hold of it, in the order of trying
-) -> tuple[Properties, Recognise]:
+def in_phases(layer: Layer, rows: list[Relation]) -> tuple[Properties, Recognise]:
     "Tie to a layer what it promised: that it runs, and, once it is observed, all else."
     seen = cache(lambda: examined(layer))
     asked = [row for row in rows if row.asked(layer)]
