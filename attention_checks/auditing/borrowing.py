@@ -28,20 +28,20 @@ def borrowed(
             back.callback(_restore, m, m.training, dict(plain_attributes(m)), _contents(m))
             for name, buffer in list(m._buffers.items()):
                 back.callback(m._buffers.__setitem__, name, buffer)
-                m._buffers[name] = _cast(buffer, dtype)
+                m._buffers[name] = cast(buffer, dtype)
             for name, value in list(plain_attributes(m)):
                 if isinstance(value, Tensor) and not value.requires_grad:
-                    m.__dict__[name] = _cast(value, dtype)
+                    m.__dict__[name] = cast(value, dtype)
         for p in model.parameters():
             back.callback(setattr, p, "data", p.data)
-            p.data = _cast(p.data, dtype)
+            p.data = cast(p.data, dtype)
         if dtype is not None:
             without_faint_weights(model)
         with torch.enable_grad(), _own_chance():
             yield
 
 
-def _cast(value: Any, dtype: torch.dtype | None) -> Any:
+def cast(value: Any, dtype: torch.dtype | None) -> Any:
     "Copy a tensor, in another floating type if it has one."
     if not isinstance(value, Tensor):
         return value

@@ -9,6 +9,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
+from attention_checks.auditing.borrowing import cast
 from attention_checks.auditing.calling import (
     Call,
     dtype_of,
@@ -49,14 +50,8 @@ def _plain(given: dict[str, Any]) -> dict[str, Any]:
 
 def _cast(model: nn.Module, given: dict[str, Any]) -> dict[str, Any]:
     "Give vectors the type of the model's weights, without gradients."
-    made = dict(given)
-    for name, value in given.items():
-        if isinstance(value, Tensor):
-            dtype = dtype_of(model) if value.is_floating_point() else value.dtype
-            made[name] = value.detach().to(dtype)
-    if "use_cache" in parameters_of_call(model):
-        made["use_cache"] = False
-    return made
+    made = {name: cast(value, dtype_of(model)) for name, value in given.items()}
+    return made | ({"use_cache": False} if "use_cache" in parameters_of_call(model) else {})
 
 
 def _with_vocabulary(call: Call) -> Call:
