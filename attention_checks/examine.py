@@ -172,29 +172,55 @@ def _but(bugs: Iterable[Bug], skip: Collection[str]) -> tuple[Bug, ...]:
     return tuple(bug for bug in bugs if bug.code not in skip)
 
 
+class _Finding(NamedTuple):
+    "A property that failed, with the bugs that are to blame."
+
+    name: str
+    broken: Broken
+    bugs: tuple[Bug, ...]
+    kept: tuple[Bug, ...]  # those that are not skipped
+    order: int  # 0: the numbers tell its bugs, 1: it names its own, 2: no bug is known
+
+    @property
+    def skipped(self) -> bool:
+        "Return whether all that is to blame is no failure here."
+        return bool(self.bugs) and not self.kept
+
+    @property
+    def sure(self) -> bool:
+        "Return whether it is the cause, and no symptom of another."
+        return self.order == 0 or self.order == 1 and not self.broken.symptom
+
+
 def _settled(
     tried: list[_Tried], recognise: Callable[[], Any] | None, skip: Collection[str]
 ) -> tuple[list[Failure], list[Note]]:
-    """Return what failed, the main finding first, and notes of what is skipped: symptoms give way
-    to a bug that is recognised; if that is skipped, those keep their names that compare nothing.
+    "Return what failed, the main finding first, and notes of what is skipped."
+    broken = [(t, t.error) for t in tried if isinstance(t.error, Broken)]
+    recognised = _recognised([e for _, e in broken], recognise)
+    found = [_blamed(t, e, recognised, skip) for t, e in broken]
+    counts = sorted((f for f in found if not f.skipped), key=lambda f: f.order)
+    sure = any(f.sure for f in counts)
+    failed = [_failure(f, named=f.order < 2 or not sure) for f in counts]
+    return failed, [_skipping(f) for f in found if f.skipped]
+
+
+def _blamed(
+    tried: _Tried, e: Broken, recognised: tuple[Bug, ...], skip: Collection[str]
+) -> _Finding:
+    """Blame a failure on its own bugs; a symptom on those that are recognised. If these are
+    skipped, a symptom that compares nothing keeps its own.
     """
-    broken = [(t.name, t.compares, t.error) for t in tried if isinstance(t.error, Broken)]
-    recognised = _recognised([e for _, _, e in broken], recognise)
-    meant, count, notes = not _but(recognised, skip), [], []
-    for name, compares, e in broken:
-        hidden = bool(recognised) and e.symptom and (bool(compares) or e.unknown or not meant)
-        bugs = recognised if hidden else e.bugs
-        kept = _but(bugs, skip)
-        if bugs and not kept:
-            codes = "+".join(bug.code for bug in bugs)
-            notes.append(Note(name, f"skipped: {codes}", "skipped"))
-        else:
-            count.append((0 if hidden else 1 + e.unknown, name, e, kept))
-    sure = any(not order or order == 1 and not e.symptom for order, _, e, _ in count)
-    count.sort(key=lambda row: row[0])
-    return [
-        _failure(n, e, () if order == 2 and sure else bugs) for order, n, e, bugs in count
-    ], notes
+    gives_way = bool(tried.compares) or e.unknown or bool(_but(recognised, skip))
+    if recognised and e.symptom and gives_way:
+        return _Finding(tried.name, e, recognised, _but(recognised, skip), 0)
+    return _Finding(tried.name, e, e.bugs, _but(e.bugs, skip), 1 + e.unknown)
+
+
+def _skipping(finding: _Finding) -> Note:
+    "Return the note of a failure that is skipped."
+    codes = "+".join(bug.code for bug in finding.bugs)
+    return Note(finding.name, f"skipped: {codes}", "skipped")
 
 
 def _declarable(failure: Failure, accepts: Collection[str] | None) -> Failure:
@@ -204,12 +230,13 @@ def _declarable(failure: Failure, accepts: Collection[str] | None) -> Failure:
     return failure if taken else replace(failure, declare="")
 
 
-def _failure(name: str, broken: Broken, bugs: tuple[Bug, ...]) -> Failure:
-    "Return a property that failed, with its bugs and what would declare all of them."
+def _failure(finding: _Finding, named: bool) -> Failure:
+    "Return a property that failed, if it is named with its bugs and what would declare them all."
+    bugs = finding.kept if named else ()
     declare = [bug.declare for bug in bugs]
     return Failure(
-        property=name,
-        example=broken.example,
+        property=finding.name,
+        example=finding.broken.example,
         bug=sentence(bugs),
         codes=tuple(bug.code for bug in bugs if bug.code),
         declare=", ".join(dict.fromkeys(declare)) if all(declare) else "",

@@ -45,26 +45,41 @@ def audit(
     Raises:
         Misused: for what cannot be audited
     """
-    if not isinstance(model, nn.Module):
-        raise Misused(f"model: expected a torch.nn.Module; got {type(model).__name__}")
-    if not isinstance(expected, Expected):
-        raise Misused(f"expected: expected an Expected; got {expected!r:.40}")
+    _expect(model, expected)
     itemsize = min([p.dtype.itemsize for p in model.parameters()], default=4)
     for dtype in (torch.float64, torch.float32, None):
         with borrowed(model, dtype), torch.no_grad():
-            model.eval()
-            try:
-                s = Session(prepared(model, inputs, n), expected, itemsize=itemsize)
-                s.first = s.recorded(s.call)
-            except Misused:
-                raise
-            except Exception as e:
-                error = e
+            s = _begun(model, inputs, expected, n, itemsize)
+            if isinstance(s, Exception):
+                error = s
                 continue
             report = _audited(s, inputs, cached, skip)
             if dtype != torch.float64 or "padding.nan" not in report.codes:
                 return report  # a NaN may come from numbers that only float64 has
     raise Misused(f"the model cannot be called with these inputs: {first_line(error)}")
+
+
+def _expect(model: Any, expected: Any) -> None:
+    "Raise Misused for what is no model, and for what says nothing of tokens."
+    if not isinstance(model, nn.Module):
+        raise Misused(f"model: expected a torch.nn.Module; got {type(model).__name__}")
+    if not isinstance(expected, Expected):
+        raise Misused(f"expected: expected an Expected; got {expected!r:.40}")
+
+
+def _begun(
+    model: nn.Module, inputs: Any, expected: Expected, n: int | None, itemsize: int
+) -> Session | Exception:
+    "Record the first pass, or return why the model cannot be called."
+    model.eval()
+    try:
+        s = Session(prepared(model, inputs, n), expected, itemsize=itemsize)
+        s.first = s.recorded(s.call)
+        return s
+    except Misused:
+        raise
+    except Exception as e:
+        return e
 
 
 def _audited(s: Session, inputs: Any, cached: Cached | None, skip: Collection[str]) -> AuditReport:

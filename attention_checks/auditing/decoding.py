@@ -14,44 +14,42 @@ def diagnosed(
     start: int,  # of the tokens of the step
     end: int,
 ) -> str:  # a code; empty: no known bug
-    "Name what is wrong with a step."
-    chunk, held = end - start > 1, part.n_k
+    "Name what is wrong with a step: tokens are lost, vectors differ, or the mask does."
+    held, new = part.n_k, end - start
     if held < end and (whole.window or end) > held:
-        return _lost(held, end - start, chunk)
-    first = max(end - held, 0)  # the oldest position in the cache
-    old, new = whole.k[:, :, first:start], whole.k[:, :, start:end]
-    kept, added = _keys(part.k, whole, start - first), _keys(part.k, whole, end - first)
-    if kept is None or added is None:
+        return _alone(new) if held == new else "cache.drops"
+    k = _with_heads(part.k, whole.k.shape[1])
+    if k is None:
         return ""
-    added = added[:, :, start - first :]
-    moved = not _same(added, new)
+    first = max(end - held, 0)  # the oldest position in the cache
+    kept, added = k[:, :, : start - first], k[:, :, start - first : end - first]
+    before, now = whole.k[:, :, first:start], whole.k[:, :, start:end]
     if not _same(part.q, whole.q[:, :, start:end]):
-        return ("cache.chunk_positions" if chunk else "cache.positions") if moved else _ASKED
-    if permuted := _permuted(kept, old) or _permuted(added, new):
-        return permuted
-    if moved:
-        return "cache.query_positions"
-    if not _same(kept, old):
-        return "cache.stored"
-    return _mask(whole, part, start, end, first)
+        if _same(added, now):
+            return "cache.query_positions"
+        return "cache.chunk_positions" if new > 1 else "cache.positions"
+    return _changed(kept, before, added, now) or _mask(whole, part, start, end, first)
 
 
-_ASKED = "cache.query_positions"
+def _alone(new: int) -> str:
+    "Name a step of so many tokens that sees nothing of the cache."
+    return "cache.chunk_alone" if new > 1 else "cache.forgets"
 
 
-def _lost(held: int, new: int, chunk: bool) -> str:
-    "Name the loss of cached tokens."
-    if held == new:
-        return "cache.chunk_alone" if chunk else "cache.forgets"
-    return "cache.drops"
-
-
-def _keys(k: Tensor, whole: Any, end: int) -> Tensor | None:
-    "Return the keys of a step up to a position, with as many heads as in one pass."
-    heads = whole.k.shape[1]
+def _with_heads(k: Tensor, heads: int) -> Tensor | None:
+    "Return the keys of a step with as many heads as in one pass; None if they do not fit."
     if k.shape[1] < heads and heads % k.shape[1] == 0:
         k = k.repeat_interleave(heads // k.shape[1], 1)
-    return k[:, :, :end] if k.shape[1] == heads else None
+    return k if k.shape[1] == heads else None
+
+
+def _changed(kept: Tensor, before: Tensor, added: Tensor, now: Tensor) -> str:
+    "Name what is wrong with the keys that were kept, or with those that a step adds."
+    if permuted := _permuted(kept, before) or _permuted(added, now):
+        return permuted
+    if not _same(added, now):
+        return "cache.query_positions"
+    return "" if _same(kept, before) else "cache.stored"
 
 
 def _same(a: Tensor, b: Tensor) -> bool:
@@ -87,7 +85,7 @@ def _mask(whole: Any, part: Any, start: int, end: int, first: int) -> str:
         return "cache.chunk_future" if end - start > 1 else "cache.padding"
     seen = got.any(0).any(0)
     if not seen[:, : start - first].any():
-        return "cache.chunk_alone" if end - start > 1 else "cache.forgets"
+        return _alone(end - start)
     own = torch.arange(end - start)
     corner = bool((seen.sum(-1) == own + 1).all()) and bool(seen[:, 0].all())
     return "cache.corner" if corner else "cache.drops"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -186,26 +186,28 @@ def rotary_bugs(
     way: str = HALVES,
     measured: Iterable[float] = (),  # other bases that are tried
 ) -> list[Bug]:
-    "List wrong rotations."
-
-    def right(positions: Tensor) -> Tensor:
-        return rotary_angles(positions, d_head, base, scaling)
-
-    def angled(f: _Angles) -> Step:
-        return lambda work: work._replace(scores=f(work.k, right, d_head, base))
-
-    def with_base(other: float) -> Step:
-        return angled(lambda p, right, d, base: rotary_angles(p, d, other))
-
+    "List wrong rotations: by wrong angles, and of pairs that are turned wrongly."
+    right: _Right = lambda positions: rotary_angles(positions, d_head, base, scaling)
+    angled = lambda f: lambda work: work._replace(scores=f(work.k, right, d_head, base))
     bugs = bugs_of("angles", angled, _ANGLES)
     if scaling is not None:
-        bugs.append(Bug("rotary.unscaled", _UNSCALED, {"angles": with_base(base)}))
+        bugs.append(Bug("rotary.unscaled", _UNSCALED, {"angles": _with_base(d_head, base)}))
+    bugs += _wrong_bases(d_head, base, measured)
+    bugs += bugs_of("pair", lambda f: turn_pairs(way, f), _ROTATIONS)
+    return [*bugs, MIXED._replace(steps={"pair": mixed(way)})]
+
+
+def _with_base(d_head: int, base: float) -> Step:
+    "Make a step of unscaled angles."
+    return lambda work: work._replace(scores=rotary_angles(work.k, d_head, base))
+
+
+def _wrong_bases(d_head: int, base: float, measured: Iterable[float]) -> Iterator[Bug]:
+    "List other bases than the right one."
     for other in (*_BASES, *measured):
         if other not in (base, base**0.5, base**2):  # those are wrong exponents
             wrong = BASE.about(found=f"{other:g}", base=f"{base:g}")
-            bugs.append(wrong._replace(steps={"angles": with_base(other)}))
-    bugs += bugs_of("pair", lambda f: turn_pairs(way, f), _ROTATIONS)
-    return [*bugs, MIXED._replace(steps={"pair": mixed(way)})]
+            yield wrong._replace(steps={"angles": _with_base(d_head, other)})
 
 
 ROTARY_SIGNS: list[Bug] = signs(

@@ -42,12 +42,18 @@ class Trace(NamedTuple):
     names: dict[str, list[str]]  # role → names
     unrecognised: list[str]  # modules and parameters that are none of them
     tables: list[Tensor]  # vectors that it keeps, perhaps frequencies of a rotation, (d,)
-    own: Mapping[str, Way]  # stages of its own, such as a soft cap; their bugs
-    owns: list[dict[str, Way]] = [{}]  # all that may be meant; `own` is one of them
+    owns: list[dict[str, Way]] = [
+        {}
+    ]  # stages of its own, such as a soft cap: all that may be meant
     rotations: list[Tensor] = []  # complex numbers that may rotate pairs of features, (n, pairs)
     gate: Tensor | None = None  # of the context, before its activation, (b, n, h | width)
     contract: Contract = Contract()  # what was declared of it
     memory: Tensor | None = None  # what keys and values are made of; None: the input
+
+    @property
+    def own(self) -> dict[str, Way]:
+        "Give its own stages in the way that is tried first."
+        return self.owns[0]
 
     def __repr__(self) -> str:
         widths = {role: [r.shape[-1] for r in rows] for role, rows in self.projections.items()}
@@ -122,15 +128,13 @@ def trace_layer(
     parts = _parts_of(layer, once, contract, memory)
     with handing(layer, x.shape[1]) as handed:
         out, ins, outs = watch({name: parts.leaves[name] for name in parts.names}, once)
-    own = own_stages(layer, x, call, contract)
     return Trace(
         x,
         out,
         **_beginning(layer, parts, outs, x, call, contract, memory),
         **_end(layer, parts, ins, outs, x),
         tables=tables_of(layer),
-        own=own[0],
-        owns=own,
+        owns=own_stages(layer, x, call, contract),
         rotations=rotations_in(handed) or rotations_in(kept_by(layer, x.shape[1])),
         gate=own_gate(layer, x, call, contract),
         contract=contract,

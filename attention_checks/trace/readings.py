@@ -171,7 +171,7 @@ def starts_of(
 ) -> Iterator[Start]:
     "Give every way to read the projections as h heads."
     for own in trace.owns:
-        for ungated in _ungated(trace._replace(own=own), h):
+        for ungated in _ungated(trace._replace(owns=[own]), h):
             for gated in _gated(ungated):
                 yield from _starts_read(gated, h, mask, bugs)
 
@@ -187,7 +187,7 @@ def _starts_read(
     share = SHARES[trace.contract.group_order or "blocks"]
     split = {"split": splitting(share_k=share, share_v=share)}
     own = {stage: way for stage, way in trace.own.items() if stage != AFTER_PROJECT}
-    own = own if trace.context is not None else dict(trace.own)
+    own = own if trace.context is not None else trace.own
     for seen, project, ends in _ends(trace):
         for reading in _readings(trace, h):
             if mask is not None and mask.shape[-1] != reading.k.shape[-2]:
@@ -220,7 +220,7 @@ def _gated(trace: Trace) -> Iterator[Trace]:
         yield trace
         return
     for function in GATES:
-        yield trace._replace(own={**trace.own, AFTER_MERGE: gating(gate, function)})
+        yield trace._replace(owns=[{**trace.own, AFTER_MERGE: gating(gate, function)}])
 
 
 def _ends(trace: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:

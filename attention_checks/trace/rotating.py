@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice, product
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -96,9 +95,15 @@ def agreeing_rotated(
     return (start for start in both if explain([start.case], [], 0) is not None)
 
 
-def agrees_with_rotation(*args: Any, **named: Any) -> bool:
+def agrees_with_rotation(
+    trace: Trace,
+    n_heads: int | None,
+    causal: bool,
+    signs: tuple[int, ...] = (1, -1),
+    window: int | None = None,
+) -> bool:
     "Say whether a layer is attention with rotated queries and keys, as in `agreeing_rotated`."
-    return next(agreeing_rotated(*args, **named), None) is not None
+    return next(agreeing_rotated(trace, n_heads, causal, signs, window), None) is not None
 
 
 def name_rotation_bug(

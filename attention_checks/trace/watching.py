@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -26,24 +27,23 @@ def watch(
     ins: _Kept = {}
     outs: _Kept = {}
 
-    def write_down(name: str) -> Callable[..., None]:
-        def hook(m: nn.Module, args: tuple[Any, ...], result: Any) -> None:
-            ins.setdefault(name, []).append(_kept(args[0] if args else None, m))
-            outs.setdefault(name, []).append(_kept(result, m))
+    def write_down(name: str, m: nn.Module, args: tuple[Any, ...], result: Any) -> None:
+        ins.setdefault(name, []).append(_kept(args[0] if args else None, m))
+        outs.setdefault(name, []).append(_kept(result, m))
 
-        return hook
-
-    handles = [m.register_forward_hook(write_down(name)) for name, m in modules.items()]
-    try:
-        with torch.no_grad():
-            out = call()
-    finally:
-        for handle in handles:
-            handle.remove()
-    for name, found in outs.items():  # one sequence at a time
-        if len(out) == len(found) > 1 and all(isinstance(t, Tensor) and t.ndim == 2 for t in found):
+    with ExitStack() as hooks, torch.no_grad():
+        for name, m in modules.items():
+            hooks.callback(m.register_forward_hook(partial(write_down, name)).remove)
+        out = call()
+    for name, found in outs.items():
+        if len(found) == len(out) > 1 and _of_one_sequence(found):
             ins[name], outs[name] = [torch.stack(ins[name])], [torch.stack(found)]
     return out, ins, outs
+
+
+def _of_one_sequence(found: list[Any]) -> bool:
+    "Whether a module was called for one sequence at a time, (n, width)."
+    return all(isinstance(t, Tensor) and t.ndim == 2 for t in found)
 
 
 def _kept(t: Any, m: nn.Module) -> Any:
