@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -47,21 +48,22 @@ def observe(layer: Layer) -> Layer:
 
 def diagnose(layer: Layer) -> Layer:
     "The layer with what its own weights tell: as declared, else with what it suggests."
-    plain = _diagnosed(layer, naming=False)
+    plain = _agreement(layer)
     if layer.observed.trace is None or plain.bugs == ():
         return replace(layer, diagnosis=plain)
     to_name = None
     for guess in _guesses(layer):
-        found = _diagnosed(guess.layer, naming=False, usual=guess.usual)
+        found = _agreement(guess.layer, usual=guess.usual)
         if found.bugs == ():
             return replace(guess.layer, diagnosis=replace(found, remarks=(guess.told,)))
-        to_name = guess.layer if guess.names_bugs else to_name
-    found = _diagnosed(layer)
-    if found.bugs is None and to_name is not None:
-        again = _diagnosed(to_name)
-        if bugs := fewest_bugs(to_name, again.bugs):
-            return replace(to_name, diagnosis=replace(again, bugs=bugs, guessed=True))
-    return replace(layer, diagnosis=found)
+        to_name = (guess.layer, found) if guess.names_bugs else to_name
+    named = _named(layer, plain)
+    if named.bugs is None and to_name is not None:
+        guessed, found = to_name
+        again = _named(guessed, found)
+        if bugs := fewest_bugs(guessed, again.bugs):
+            return replace(guessed, diagnosis=replace(again, bugs=bugs, guessed=True))
+    return replace(layer, diagnosis=named)
 
 
 def trace_of(layer: Layer, x: Tensor, n_k: int = 0) -> Trace:
@@ -180,30 +182,41 @@ def _declaring(layer: Layer, **choices: Any) -> Layer:
     return observe(replace(layer, contract=replace(layer.contract, **choices)))
 
 
-def _diagnosed(layer: Layer, naming: bool = True, usual: bool = True) -> Diagnosis:
-    "What its own weights tell: without rotation, rotated, and however long its window."
+def _agreement(layer: Layer, usual: bool = True) -> Diagnosis:
+    "Whether its numbers are those of its own weights: rotated or not, however long its window."
+    return _diagnosed(layer, partial(_rotated, usual=usual), most=0)
+
+
+def _named(layer: Layer, plain: Diagnosis) -> Diagnosis:
+    "What is wrong with numbers that do not agree, which was found before."
+
+    def short(layer: Layer, trace: Trace, bugs: Bugs) -> Bugs:
+        if bugs or plain.short is not None or not _may_rotate(layer):
+            return bugs if plain.short is None else plain.short
+        return name_rotation_bug(trace, layer.short_window)
+
+    return _diagnosed(layer, short, most=2)
+
+
+def _diagnosed(layer: Layer, short: Callable[..., Bugs], most: int) -> Diagnosis:
+    "What its own weights tell, when at most so many bugs are named beside a wrong scale."
     trace = layer.observed.trace
     if trace is None or not trace.projections:
         return Diagnosis(why=layer.observed.why)
     try:
-        most = 2 if naming else 0
-        windowed = layer.short_window
-        unrotated = (
-            _with_window(layer, trace, most)
-            if windowed
-            else compare_with_own_weights(trace, most=most)
-        )
-        seen = usual or trace.rotations or trace.tables  # else no usual rotation is tried
-        bugs = _bugs_in_short(layer, trace, unrotated, naming) if seen else unrotated
+        unrotated = _with_window(layer, trace, most)
+        bugs = in_short = () if unrotated == () else short(layer, trace, unrotated)
         if bugs == () and layer.long_n:
             bugs = _bugs_in_long(layer)
-        return Diagnosis(bugs, unrotated)
+        return Diagnosis(bugs, unrotated, in_short)
     except Exception as e:
         return Diagnosis(why=_reason(e))
 
 
 def _with_window(layer: Layer, trace: Trace, most: int) -> Bugs:
-    "What its own weights tell of a layer whose window hides something in the usual call."
+    "What its own weights tell of the usual call, in which a window may hide something."
+    if not layer.short_window:
+        return compare_with_own_weights(trace, most=most)
     sized = _bugs_of_window(layer, lambda size: compare_with_own_weights(trace, size, 0) == ())
     if sized is not None or not most:
         return sized
@@ -241,18 +254,22 @@ def ignores_order(layer: Layer) -> bool:
     return bool(layer.observed.free) and not layer.positions
 
 
-def _bugs_in_short(layer: Layer, trace: Trace, bugs: Bugs, naming: bool) -> Bugs:
-    "What is wrong in the usual call, rotated or not."
+def _may_rotate(layer: Layer) -> bool:
+    "Say whether a rotation by positions is tried: it may be there, and none was declared."
     declared = layer.positions is False or layer.contract.rotate is not None
-    if bugs == () or declared or ignores_order(layer):
+    return not declared and not ignores_order(layer)
+
+
+def _rotated(layer: Layer, trace: Trace, bugs: Bugs, usual: bool) -> Bugs:
+    "What is wrong in the usual call if it rotates queries and keys; else what was found before."
+    seen = usual or trace.rotations or trace.tables  # else no usual rotation is tried
+    if not seen or not _may_rotate(layer):
         return bugs
     for sign in (1, -1):
         sized = _bugs_of_window(layer, lambda size: agrees_with_rotation(trace, (sign,), size))
         if sized is not None:
             return (known("rotation.backwards"),) if sign < 0 and layer.positions else sized
-    if bugs or not naming:
-        return bugs
-    return name_rotation_bug(trace, layer.short_window)
+    return bugs
 
 
 def _bugs_in_long(layer: Layer) -> Bugs:

@@ -49,6 +49,7 @@ class Diagnosis:
 
     bugs: tuple[Bug, ...] | None = None  # what is wrong; () for nothing, None if nothing known fits
     unrotated: tuple[Bug, ...] | None = None  # the same without rotation
+    short: tuple[Bug, ...] | None = None  # the same in a call of the usual length
     why: Exception | None = None  # why there is none
     guessed: bool = False  # do the bugs stand beside choices that were not declared?
     remarks: tuple[str, ...] = ()  # what was not declared, and leaves no doubt

@@ -436,7 +436,7 @@ class Ranks:
         fn: Callable[..., Any],  # called on each rank as fn(rank, *args)
         world: int,  # number of ranks
         *args: Any,  # the same for every rank
-        timeout: float = 12.0,  # seconds; a rank that needs longer hangs
+        timeout: float = 60.0,  # seconds; a rank that needs longer hangs
     ) -> list[Any]:  # what each rank returned, in order of their numbers
         """Call `fn(rank, *args)` on every rank and return the results; raise RankError on a fault.
 
@@ -484,7 +484,7 @@ def run_ranks(
     fn: Callable[..., Any],  # called on each rank as fn(rank, *args)
     world: int,  # number of ranks
     *args: Any,  # the same for every rank
-    timeout: float = 12.0,  # seconds; a rank that needs longer hangs
+    timeout: float = 60.0,  # seconds; a rank that needs longer hangs
 ) -> list[Any]:  # what each rank returned, in order of their numbers
     """Start `world` ranks, call `fn(rank, *args)` on each, and return the results; leave no process.
 
