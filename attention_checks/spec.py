@@ -52,8 +52,10 @@ def _positive(name: str, value: Any) -> None:
 
 
 def _number(name: str, value: Any) -> None:
-    "Expect a number other than 0."
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value:
+    "Expect a number other than 0, or the name of a parameter."
+    if isinstance(value, str):
+        _attribute(name, value)
+    elif isinstance(value, bool) or not isinstance(value, (int, float)) or not value:
         raise ValueError(f"{name}: expected a number other than 0; got {value!r}")
 
 
@@ -252,8 +254,18 @@ class Contract:
         "without an output projection: the module whose output is added, before the activation",
         *_LAYERS,
     )
-    value_scale: float | None = _choice(
-        None, _number, "factor of the values, or of the weights (default: 1)", *_LAYERS
+    value_scale: float | str | None = _choice(
+        None,
+        _number,
+        "factor of the values, or of the context (default: 1); also the parameter that gives it",
+        *_LAYERS,
+    )
+    attend: Callable[..., Tensor] | None = _choice(
+        None,
+        _function,
+        "what it makes of its heads where that is not softmax(q kᵀ) v: attend(q, k, v) →"
+        " (b, h, n_q, d_v); or attend(q, k, v, allowed)",
+        *("check_attention", *_LAYERS),
     )
     activation: str | None = _choice(
         None,
@@ -403,13 +415,15 @@ class Contract:
         several = (self.norms, self.mixing, self.prefix, self.shortened)
         named: list[Any] = [name for some in several for name in (some or {}).values()]
         named += [self.gate, self.bias, self.sinks, self.scale, self.activation, self.residual]
+        named += [self.value_scale]
         return {name for name in named if isinstance(name, str)}
 
     @property
     def parts_or_numbers(self) -> bool:
         "Return whether something is declared beside which a scale is not taken as meant."
         several = (self.norms, self.mixing, self.prefix, self.bias, self.activation, self.rotate)
-        return any((*several, self.softcap, self.value_scale, self.shortened, self.residual))
+        others = (self.softcap, self.value_scale, self.shortened, self.residual, self.attend)
+        return any((*several, *others))
 
     @property
     def allowed(self) -> list[int]:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from attention_checks.catalogue.families import (
     Way,
+    attending,
     ending,
     mixing_heads,
     prefixing,
@@ -63,6 +64,8 @@ def own_stages(
         ways[AFTER_ROUTE] = _own_bias(layer, x, call, contract)
     if contract.rotate:
         ways["rotate"] = [turning(contract.rotate)]
+    if contract.attend:
+        ways["mix"] = [(attending(contract.attend), [])]
     for field, name in (contract.mixing or {}).items():
         stage = AFTER_SCORES if field == "scores" else AFTER_WEIGHTS
         ways[stage] = ways_of(stage, f"mixing[{field!r}]", _own_mixing(layer, field, name))
@@ -150,8 +153,9 @@ def _beside_context(
     call: Callable[[], Tensor],
 ) -> _Choices:
     "Of each other choice of the context its stage, what declares it, and its steps."
-    if times := contract.value_scale:
-        yield AFTER_MIX, f"value_scale={times}", [ending(lambda out: times * out)]
+    if said := contract.value_scale:
+        part = as_float(part_of(layer, said, "value_scale")) if isinstance(said, str) else said
+        yield AFTER_MIX, f"value_scale={said!r}", [ending(lambda out: part * out)]
     if name := contract.residual:
         added = _given_once(part_of(layer, name, "residual"), call)
         add: Step = lambda work: work._replace(out=work.out + added)
@@ -169,7 +173,7 @@ def _beside_context(
 def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> list[Way]:
     "The bias of the scores, as its declared part or function gives it."
     if not isinstance(declared := contract.bias, str):
-        steps: list[Step] = [lambda w: w._replace(bias=_made(contract, w))]
+        steps: list[Step] = [partial(_with_made, contract), partial(_with_scaled, contract)]
         return _in_either_order(steps, contract)
     part, n = part_of(layer, declared, "bias"), x.shape[1]
     read = part if isinstance(part, Tensor) else _given_once(part, lambda: call(layer, x))
@@ -184,10 +188,17 @@ def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) ->
     raise Misused(f"bias: expected a part {wanted}; got {got}")
 
 
-def _made(contract: Contract, work: Work) -> Tensor:
-    "The bias with what a declared function adds to it."
+def _with_made(contract: Contract, work: Work) -> Work:
+    "Add what a declared function gives."
     made = contract.bias_of(work.q, work.k)
-    return work.bias if made is None else work.bias + made
+    return work if made is None else work._replace(bias=work.bias + made)
+
+
+def _with_scaled(contract: Contract, work: Work) -> Work:
+    "Add the same where one factor scales it together with the scores: a wrong one, too."
+    factor = work.scale / contract.scale_of(work.q.shape[-1])
+    made = _with_made(contract, work._replace(bias=torch.zeros(()))).bias
+    return work._replace(bias=work.bias + factor * made)
 
 
 def _in_either_order(steps: list[Step], contract: Contract) -> list[Way]:
@@ -385,10 +396,15 @@ def rotations_in(seen: list[list[Tensor]]) -> list[Tensor]:
         for a, b in zip(some, some[1:])
         if a.shape == b.shape and a.is_floating_point() and b.is_floating_point()
     ]
-    found = [torch.complex(a.float(), b.float()) for a, b in pairs]
+    found = [_turning(a.float(), b.float()) for a, b in pairs]
     found += [t for some in seen for t in some if t.is_complex()]
     once = [_once(z.flatten(0, -3)[0] if z.ndim > 2 else z) for z in found if _rotates(z)]
     return [z for i, z in enumerate(once) if not any(torch.equal(z, other) for other in once[:i])]
+
+
+def _turning(a: Tensor, b: Tensor) -> Tensor:
+    "Cosines and sines as complex numbers; the sines are those that are 0 at the first position."
+    return torch.complex(a, b) if a[..., 0, :].any() else torch.complex(b, a)
 
 
 def _rotates(z: Tensor) -> bool:

@@ -40,10 +40,19 @@ def watch(
     finally:
         for handle in handles:
             handle.remove()
-    for name, found in outs.items():  # one sequence at a time
-        if len(out) == len(found) > 1 and all(isinstance(t, Tensor) and t.ndim == 2 for t in found):
-            ins[name], outs[name] = [torch.stack(ins[name])], [torch.stack(found)]
+    for name in outs:
+        ins[name], outs[name] = _joined(ins[name], out), _joined(outs[name], out)
     return out, ins, outs
+
+
+def _joined(found: list[Any], out: Tensor) -> list[Any]:
+    "Join what was seen of one sequence at a time, (n, d), or of one token at a time, (b, 1, d)."
+    shapes = {tuple(t.shape) if isinstance(t, Tensor) else () for t in found}
+    shape = shapes.pop() if len(found) > 1 == len(shapes) else ()
+    if len(shape) == 2 and len(out) == len(found):
+        return [torch.stack(found)]
+    token = len(shape) == 3 and shape[:2] == (len(out), 1) and out.shape[1] == len(found)
+    return [torch.cat(found, 1)] if token else found
 
 
 def _kept(t: Any, m: nn.Module) -> Any:

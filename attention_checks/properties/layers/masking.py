@@ -458,7 +458,8 @@ def _not_hiding(layer: Layer, name: str, tried: _Tried) -> Broken | NotChecked:
         if not must_matter(name) and not declared:
             return NotChecked(f"{name}: it makes no difference; is it for another input?")
         shown = f"{name}: whatever it hides, the output is the same"
-        return Broken(shown, known("mask.ignored"))
+        bug = known("mask.ignored")
+        return Broken(shown, bug if declared else bug._replace(declare="mask=False"))
     if declared and tried.open:
         return Broken(f"{name}: with it, the future is seen", known("mask.replaces_causal"))
     if found := _by_numbers(layer, name, tried, APPLIED):

@@ -137,7 +137,9 @@ def _all_used(layer: Layer, trace: Trace) -> None:
     for role in "qkv":
         if never := [name for name in names[role] if not trace.calls[name]]:
             _raise_unused(layer, trace, never[0], [n for n in qkv if trace.calls[n] > 1])
-    if len(names["out"]) == 1 and trace.calls[names["out"][0]] > 1:
+    others = [n for role, found in trace.names.items() if role != "out" for n in found]
+    passes = max(1, *(trace.calls[name] for name in others))
+    if len(names["out"]) == 1 and trace.calls[names["out"][0]] > passes:
         name = names["out"][0]
         shown = f"in one call {name} is called {trace.calls[name]} times"
         raise Broken(shown, known("project.twice", name=name), explains=False)
@@ -192,7 +194,8 @@ def _also_has(trace: Trace) -> str:
     names = [n for n in trace.unrecognised if n.rpartition(".")[0] not in trace.unrecognised]
     return (
         f"it also has {', '.join(names[:3])}: declare what it is, with norms=…, scale=…, sinks=…,"
-        " gate=…, bias=…, mixing=…, prefix=…, shortened=…, residual=… or activation=…"
+        " gate=…, bias=…, rotate=…, mixing=…, prefix=…, shortened=…, residual=…, activation=… or"
+        " attend=…"
     )
 
 
