@@ -266,3 +266,30 @@ def test_heads_of_keys_are_named_beside_a_soft_cap_and_a_rotation():
     declared = {"n_heads": 4, "n_kv_heads": 2, "causal": True, "positions": True, "softcap": 5.0}
     report = report_of(check_self_attention, Grouped(), 32, call=call, **declared)
     assert report.codes == ["split.groups_of_keys"]
+
+
+class Masked(Layer):
+    "A mask of keys, (b, n), which may be of another axis, or a bias that may be subtracted."
+
+    def __init__(self, hide):
+        super().__init__()
+        self.hide = hide
+
+    def forward(self, x, mask=None):
+        q, k, v = self.heads(x)
+        scores = q @ k.mT * SCALE
+        scores = scores if mask is None else self.hide(scores, mask)
+        return self.out_proj(merge_heads(scores.softmax(-1) @ v))
+
+
+@pytest.mark.parametrize(
+    "hide, meaning, codes",
+    [
+        (lambda s, m: s.masked_fill(m[:, None, None], -torch.inf), "blocked", OWN),
+        (lambda s, m: s.masked_fill(m[:, None, :, None], -torch.inf), "blocked", ["mask.axis"]),
+        (lambda s, m: s + m, "bias", OWN),
+        (lambda s, m: s - m, "bias", ["bias.subtracted"]),
+    ],
+)
+def test_what_is_wrong_with_a_declared_mask_is_named(hide, meaning, codes):
+    assert of_layer(Masked(hide), mask=("mask", meaning)) == codes
