@@ -220,8 +220,8 @@ class Contract:
     norms: Mapping[str, str] | None = _choice(
         None,
         _named("q", "k", "out"),
-        "the norms of queries, keys and the context: q=q_norm, out=norm; l2: to length 1, as a"
-        " parameter, which multiplies that",
+        "the norms of queries, keys and the context: q=q_norm, out=norm; rms: F.rms_norm without"
+        " weights; l2: to length 1, as a parameter, which multiplies that",
         *_LAYERS,
     )
     mixing: Mapping[str, str] | None = _choice(

@@ -77,9 +77,18 @@ def own_stages(
 
 
 def _norm_of(layer: nn.Module, role: str, name: str) -> nn.Module:
-    "A norm of a layer: a module, or to length 1, perhaps times a parameter."
+    "A norm of a layer: a module, or without weights, or to length 1 times a parameter."
+    if name == "rms":
+        return _ToMeanSquare1()
     part = None if name == "l2" else part_of(layer, name, f"norms[{role!r}]")
     return part if isinstance(part, nn.Module) else _ToLength1(as_float(part))
+
+
+class _ToMeanSquare1(nn.Module):
+    "Normalise to a root mean square of 1."
+
+    def forward(self, t: Tensor) -> Tensor:
+        return nn.functional.rms_norm(t, t.shape[-1:])
 
 
 class _ToLength1(nn.Module):

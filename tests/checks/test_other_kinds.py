@@ -293,3 +293,23 @@ class Masked(Layer):
 )
 def test_what_is_wrong_with_a_declared_mask_is_named(hide, meaning, codes):
     assert of_layer(Masked(hide), mask=("mask", meaning)) == codes
+
+
+def test_a_layer_without_projections_is_compared():
+    class Bare(nn.Module):
+        def forward(self, x):
+            heads = split_heads(x, H)
+            return merge_heads(softmaxed(heads, heads, heads))
+
+    assert of_layer(Bare(), projects=False) == OWN
+
+
+@pytest.mark.parametrize("of_keys, codes", [(True, OWN), (False, ["norm.queries_only"])])
+def test_a_norm_without_weights_is_declared(of_keys, codes):
+    def core(q, k, v):
+        q, k = (
+            F.rms_norm(t, t.shape[-1:]) if normed else t for t, normed in ((q, 1), (k, of_keys))
+        )
+        return softmaxed(q, k, v)
+
+    assert of_layer(Layer(core), norms={"q": "rms", "k": "rms"}) == codes

@@ -138,7 +138,7 @@ def _all_used(layer: Layer, trace: Trace) -> None:
         if never := [name for name in names[role] if not trace.calls[name]]:
             _raise_unused(layer, trace, never[0], [n for n in qkv if trace.calls[n] > 1])
     others = [n for role, found in trace.names.items() if role != "out" for n in found]
-    passes = max(1, *(trace.calls[name] for name in others))
+    passes = max([1, *(trace.calls[name] for name in others)])
     if len(names["out"]) == 1 and trace.calls[names["out"][0]] > passes:
         name = names["out"][0]
         shown = f"in one call {name} is called {trace.calls[name]} times"
