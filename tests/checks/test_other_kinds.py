@@ -313,3 +313,20 @@ def test_a_norm_without_weights_is_declared(of_keys, codes):
         return softmaxed(q, k, v)
 
     assert of_layer(Layer(core), norms={"q": "rms", "k": "rms"}) == codes
+
+
+def test_what_attend_reads_is_told_and_a_bug_in_it_is_found():
+    class Mixed(Layer):
+        def __init__(self, factor):
+            super().__init__(self.mixed, pool=nn.AvgPool1d(1), share=nn.Parameter(torch.rand(D // H)))
+            self.factor = factor
+
+        def mixed(self, q, k, v):
+            context = softmaxed(q, k, v) + self.factor * self.share * v
+            return self.pool(context.flatten(0, 1)).view_as(context)
+
+    right, wrong = Mixed(1), Mixed(2)
+    attend = lambda q, k, v: softmaxed(q, k, v) + right.share * v
+    wrong.load_state_dict(right.state_dict())
+    assert of_layer(right, attend=attend) == OWN
+    assert of_layer(wrong, attend=attend) == ["layer.unknown"]

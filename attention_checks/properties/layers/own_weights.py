@@ -7,11 +7,12 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.catalogue.families import attending
 from attention_checks.conventions import POSITIONS, settings_of
 from attention_checks.diagnosis import fewest_bugs, ignores_order, trace_of
 from attention_checks.examine import Broken, Misused, NotChecked, attempt
 from attention_checks.numbers import first_difference, leaves_of, nearly
-from attention_checks.pipeline import Bug
+from attention_checks.pipeline import Bug, work_of
 from attention_checks.properties import Relation
 from attention_checks.subjects.layer import SEQUENCES, Layer, no_module
 from attention_checks.trace import Trace
@@ -68,22 +69,26 @@ def _without_what_is_beside(layer: Layer, trace: Trace) -> Trace:
     used = attempt(lambda: used_between(layer.module, inward, end, trace.x, one.first))
     if used is None:
         return trace
-    used -= _read_by_bias(layer, trace)
+    used -= _read_by_functions(layer, trace)
     learned = {name for name, p in layer.module.named_parameters() if p.requires_grad}
     kept = []
     for part in trace.unrecognised:
         own = {name for name in learned if f"{name}.".startswith(f"{part}.")}
-        kept += [part] if not own or own & used else []
+        told = not own and layer.contract.attend is not None
+        kept += [part] if not (own or told) or own & used else []
     return trace._replace(unrecognised=kept)
 
 
-def _read_by_bias(layer: Layer, trace: Trace) -> set[str]:
-    "The names of the layer's parameters that a declared function of queries and keys reads."
+def _read_by_functions(layer: Layer, trace: Trace) -> set[str]:
+    "The names of the layer's parameters that declared functions of its heads read."
     h, n = layer.n_heads or 1, trace.x.shape[1]
-    q = torch.zeros(1, h, n, trace.across // h)
+    q, v = (torch.zeros(1, h, n, width // h) for width in (trace.across, trace.inner))
+    f = layer.contract.attend
     with torch.enable_grad():
         bias = layer.contract.bias_of(q, q)
-    read = [] if bias is None else leaves_of(bias)  # of the layer, of which this one is a copy
+        made = attempt(lambda: attending(f)(work_of(q, q, v)).out) if f else None
+    told = [t for t in (bias, made) if t is not None]
+    read = [p for t in told for p in leaves_of(t)]  # of the layer, of which this one is a copy
     learned = layer.module.named_parameters()
     return {n for n, p in learned if any(p.shape == t.shape and p.equal(t) for t in read)}
 
@@ -177,7 +182,8 @@ def _more_than_projections(layer: Layer, trace: Trace) -> str:
         return "queries or values are twice as wide as the context: is there a gate in them?"
     known_roles = ({"q", "k", "v"}, {"q", "kv"}, {"qkv"})
     complete = any(roles <= trace.projections.keys() for roles in known_roles)
-    said = layer.contract.bias or layer.contract.rotate or layer.contract.shortened
+    contract = layer.contract
+    said = contract.bias or contract.rotate or contract.shortened or contract.attend
     told = layer.observed.free or trace.rotations or said  # what order means to it
     if complete and (told or not _gives_its_value(layer)):
         return ""
