@@ -551,6 +551,7 @@ shape.input: it fails on an input of shape (b, n, d_model) with {error}: check {
 values.not_finite: ordinary inputs give NaN or infinity{hint}
 values.nan_row: the output of a token is NaN or infinite: it attends to nothing, and its softmax
     is 0 / 0
+layer.attend: its heads do not give what attend= gives, and no bug known here explains it
 layer.unknown: its output is not softmax(q kᵀ / √d_head) v of its own projections, and fits no
     bug known here: declare what it does besides, such as value_scale, norms or activation; or
     what it does instead | attend=…

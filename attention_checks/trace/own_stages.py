@@ -62,10 +62,7 @@ def own_stages(
         ways["weigh"] = [sinking(as_float(part_of(layer, contract.sinks, "sinks")).flatten())]
     if contract.bias is not None:
         ways[AFTER_ROUTE] = _own_bias(layer, x, call, contract)
-    if contract.rotate:
-        ways["rotate"] = [turning(contract.rotate)]
-    if contract.attend:
-        ways["mix"] = [(attending(contract.attend), [])]
+    ways |= _by_functions(contract)
     for field, name in (contract.mixing or {}).items():
         stage = AFTER_SCORES if field == "scores" else AFTER_WEIGHTS
         ways[stage] = ways_of(stage, f"mixing[{field!r}]", _own_mixing(layer, field, name))
@@ -74,6 +71,12 @@ def own_stages(
         more = ways_of(stage, what, steps)
         ways[stage] = then(stage, ways[stage], more) if stage in ways else more
     return [dict(zip(ways, chosen)) for chosen in islice(product(*ways.values()), 32)]
+
+
+def _by_functions(contract: Contract) -> _Ways:
+    "The stages that are declared as functions of the heads."
+    ways: _Ways = {"rotate": [turning(contract.rotate)]} if contract.rotate else {}
+    return ways | ({"mix": [(attending(contract.attend), [])]} if contract.attend else {})
 
 
 def _norm_of(layer: nn.Module, role: str, name: str) -> nn.Module:

@@ -85,7 +85,8 @@ OWN = ["its own weights"]
 )
 def test_what_a_layer_does_instead_of_a_softmax_is_compared(core, attend):
     assert of_layer(Layer(core), attend=attend) == OWN
-    assert of_layer(Layer(lambda q, k, v: core(q, k, 2 * v)), attend=attend) != OWN
+    wrong = Layer(lambda q, k, v: core(q, k, v) + k)
+    assert of_layer(wrong, attend=attend) == ["layer.attend"]
 
 
 def test_what_it_does_instead_may_be_told_what_is_allowed():
@@ -318,7 +319,9 @@ def test_a_norm_without_weights_is_declared(of_keys, codes):
 def test_what_attend_reads_is_told_and_a_bug_in_it_is_found():
     class Mixed(Layer):
         def __init__(self, factor):
-            super().__init__(self.mixed, pool=nn.AvgPool1d(1), share=nn.Parameter(torch.rand(D // H)))
+            super().__init__(
+                self.mixed, pool=nn.AvgPool1d(1), share=nn.Parameter(torch.rand(D // H))
+            )
             self.factor = factor
 
         def mixed(self, q, k, v):
@@ -329,4 +332,18 @@ def test_what_attend_reads_is_told_and_a_bug_in_it_is_found():
     attend = lambda q, k, v: softmaxed(q, k, v) + right.share * v
     wrong.load_state_dict(right.state_dict())
     assert of_layer(right, attend=attend) == OWN
-    assert of_layer(wrong, attend=attend) == ["layer.unknown"]
+    assert of_layer(wrong, attend=attend) == ["layer.attend"]
+
+
+@pytest.mark.parametrize("scale, codes", [(SCALE, OWN), (1.0, ["scale.missing"])])
+def test_a_bug_before_a_residual_is_named_without_an_output_projection(scale, codes):
+    class Adds(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.q_proj, self.k_proj, self.v_proj = (nn.Linear(D, D) for _ in range(3))
+
+        def forward(self, x):
+            q, k, v = (split_heads(p(x), H) for p in (self.q_proj, self.k_proj, self.v_proj))
+            return x + merge_heads((q @ k.mT * scale).softmax(-1) @ v)
+
+    assert of_layer(Adds()) == codes

@@ -38,9 +38,20 @@ def _own_weights(layer: Layer) -> str | None:
     bugs = layer.diagnosis.bugs
     if bugs == ():
         return "; ".join(filter(None, (*layer.diagnosis.remarks, trace.fewer))) or None
-    if trace.context is None and _agrees_without_x(layer, trace):
-        return _with_residual(layer, trace.out, trace.out - trace.x)
+    if trace.context is None and trace.out.shape == trace.x.shape:
+        without = trace._replace(out=trace.out - trace.x)
+        if _agrees(layer, without):
+            return _with_residual(layer, trace.out, without.out)
+        bugs = bugs or _named_in(layer, without)
     raise _mismatch(layer, trace, _beside_scale(layer, trace, bugs or ()))
+
+
+def _named_in(layer: Layer, trace: Trace) -> tuple[Bug, ...] | None:
+    "The one bug that explains a trace, if one does."
+    compare = lambda: compare_with_own_weights(
+        *(trace, layer.n_heads, layer.causal, layer.short_window), most=1
+    )
+    return attempt(compare) or None
 
 
 def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | NotChecked:
@@ -50,12 +61,13 @@ def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | Not
     if layer.positions and _sees_a_window(layer, trace, bugs):
         return NotChecked("it attends to a window: declare window=…")
     shape = f"x {tuple(trace.x.shape)}, {layer.n_heads or '?'} heads"
-    shown = f"{shape}: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
+    given = "what attend= gives" if layer.contract.attend else "softmax(q kᵀ / √d_head) v"
+    shown = f"{shape}: the context is not {given} of its own q, k and v"
     if found := fewest_bugs(layer, bugs or None):
         return Broken(shown, _beside_scale(layer, trace, found))
     if why := _more_than_projections(layer, _without_what_is_beside(layer, trace)):
         return NotChecked(f"no reference could be built: {why}")
-    return Broken(shown, known("layer.unknown"))
+    return Broken(shown, known("layer.attend" if layer.contract.attend else "layer.unknown"))
 
 
 def _without_what_is_beside(layer: Layer, trace: Trace) -> Trace:
@@ -220,7 +232,9 @@ def _gives_its_value(layer: Layer) -> bool:
     def agrees() -> bool:
         trace = trace_of(layer, layer.draw(layer.contract.batch(SEQUENCES), 1), 1)
         found = compare_with_own_weights(trace, layer.n_heads, layer.causal, most=0)
-        return found == () or trace.context is None and _agrees_without_x(layer, trace)
+        if found == () or trace.context is not None or trace.out.shape != trace.x.shape:
+            return found == ()
+        return _agrees(layer, trace._replace(out=trace.out - trace.x))
 
     return attempt(agrees) is not False
 
@@ -249,11 +263,8 @@ def _after_projection(layer: Layer) -> str | None:
     raise NotChecked("what follows the output projection was compared with nothing")
 
 
-def _agrees_without_x(layer: Layer, trace: Trace) -> bool:
-    "Whether its own weights give its numbers once x is subtracted."
-    if trace.out.shape != trace.x.shape:
-        return False
-    trace = trace._replace(out=trace.out - trace.x)
+def _agrees(layer: Layer, trace: Trace) -> bool:
+    "Whether its own weights give the numbers of a trace."
     heads, window = layer.n_heads, layer.short_window
     if compare_with_own_weights(trace, heads, layer.causal, window, 0) == ():
         return True
