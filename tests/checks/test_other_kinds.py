@@ -347,3 +347,18 @@ def test_a_bug_before_a_residual_is_named_without_an_output_projection(scale, co
             return x + merge_heads((q @ k.mT * scale).softmax(-1) @ v)
 
     assert of_layer(Adds()) == codes
+
+
+def test_a_part_that_may_be_a_choice_is_no_bug_before_a_residual():
+    class Adds(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.q_proj, self.k_proj, self.v_proj = (nn.Linear(D, D) for _ in range(3))
+            self.gamma = nn.Parameter(torch.tensor([0.3]))
+
+        def forward(self, x):
+            q, k, v = (split_heads(p(x), H) for p in (self.q_proj, self.k_proj, self.v_proj))
+            return x + self.gamma * merge_heads(softmaxed(q, k, v))
+
+    assert of_layer(Adds(), strict=False) == [""]
+    assert of_layer(Adds(), value_scale="gamma") == OWN

@@ -47,11 +47,13 @@ def _own_weights(layer: Layer) -> str | None:
 
 
 def _named_in(layer: Layer, trace: Trace) -> tuple[Bug, ...] | None:
-    "The one bug that explains a trace, if one does."
+    "The one bug that explains a trace, if one does, and no other part may be what it does."
     compare = lambda: compare_with_own_weights(
         *(trace, layer.n_heads, layer.causal, layer.short_window), most=1
     )
-    return attempt(compare) or None
+    found = attempt(compare) or ()
+    meant = trace.unrecognised and any(bug.declare for bug in found)
+    return None if meant else found
 
 
 def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | NotChecked:
