@@ -53,8 +53,10 @@ def _positive(name: str, value: Any) -> None:
 
 
 def _number(name: str, value: Any) -> None:
-    "Expect a number other than 0."
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value:
+    "Expect a number other than 0, or the name of a parameter."
+    if isinstance(value, str):
+        _attribute(name, value)
+    elif isinstance(value, bool) or not isinstance(value, (int, float)) or not value:
         raise ValueError(f"{name}: expected a number other than 0; got {value!r}")
 
 
@@ -242,8 +244,8 @@ class Contract:
     norms: Mapping[str, str] | None = _choice(
         _LAYERS,
         _named("q", "k", "out"),
-        "the norms of queries, keys and the context: q=q_norm, out=norm; l2: to length 1, as a"
-        " parameter, which multiplies that",
+        "the norms of queries, keys and the context: q=q_norm, out=norm; rms: F.rms_norm without"
+        " weights; l2: to length 1, as a parameter, which multiplies that",
     )
     mixing: Mapping[str, str] | None = _choice(
         _LAYERS,
@@ -268,8 +270,16 @@ class Contract:
         _attribute,
         "without an output projection: the module whose output is added, before the activation",
     )
-    value_scale: float | None = _choice(
-        _LAYERS, _number, "factor of the values, or of the weights (default: 1)"
+    value_scale: float | str | None = _choice(
+        _LAYERS,
+        _number,
+        "factor of the values, or of the context (default: 1); also the parameter that gives it",
+    )
+    attend: Callable[..., Tensor] | None = _choice(
+        ("check_attention", *_LAYERS),
+        _function,
+        "what it makes of its heads where that is not softmax(q kᵀ) v: attend(q, k, v) →"
+        " (b, h, n_q, d_v); or attend(q, k, v, allowed)",
     )
     activation: str | None = _choice(
         _LAYERS,
@@ -422,13 +432,15 @@ class Contract:
         several = (self.norms, self.mixing, self.prefix, self.shortened)
         named: list[Any] = [name for some in several for name in (some or {}).values()]
         named += [self.gate, self.bias, self.sinks, self.scale, self.activation, self.residual]
+        named += [self.value_scale]
         return {name for name in named if isinstance(name, str)}
 
     @property
     def parts_or_numbers(self) -> bool:
         "Return whether something is declared beside which a scale is not taken as meant."
         several = (self.norms, self.mixing, self.prefix, self.bias, self.activation, self.rotate)
-        return any((*several, self.softcap, self.value_scale, self.shortened, self.residual))
+        others = (self.softcap, self.value_scale, self.shortened, self.residual, self.attend)
+        return any((*several, *others))
 
     @property
     def allowed(self) -> list[int]:

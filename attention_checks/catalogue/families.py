@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.pipeline import Bug, Step, Way, Work, signs, unchanged
+from attention_checks.signatures import parameters_of
 from attention_nb.multi_head_attention import merge_heads, split_heads
 
 MISSING = Bug("choice.missing", "{what} is declared, and not applied: apply it")
@@ -144,6 +145,19 @@ def shortening(
         k, v = (along(t, *by[r]) if r in by else t for r, t in (("k", work.k), ("v", work.v)))
         allowed = torch.ones(*work.q.shape[:-1], k.shape[-2], dtype=torch.bool)
         return work._replace(k=k, v=v, allowed=allowed)
+
+    return step
+
+
+def attending(
+    f: Callable[..., Tensor],  # heads (b, h, n, d) → contexts, as declared
+) -> Step:  # for the stage `mix`
+    "Make a step that attends in another way than by a softmax; it may be told what is allowed."
+    told = len(parameters_of(f) or ()) == 4
+
+    def step(work: Work) -> Work:
+        more = (work.allowed,) if told else ()
+        return work._replace(out=f(work.q, work.k, work.v, *more))
 
     return step
 

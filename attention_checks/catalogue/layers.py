@@ -543,8 +543,10 @@ parameter.tied: {one} and {other} share their memory, so they can never differ: 
 ~values.not_finite: ordinary inputs give NaN or infinity{hint}
 ~values.nan_row: the output of a token is NaN or infinite: it attends to nothing, and its softmax
     is 0 / 0
+~layer.attend: its heads do not give what attend= gives, and no bug known here explains it
 ~layer.unknown: its output is not softmax(q kᵀ / √d_head) v of its own projections, and fits no
-    bug known here: declare what it does besides, such as value_scale, norms or activation
+    bug known here: declare what it does besides, such as value_scale, norms or activation; or
+    what it does instead | attend=…
 ~batch.axes: it attends over the batch, not over the sequence: it expects (n, b, d_model)
     (batch_first=False?), or axes are swapped | layout="nbd"
 ~batch.mixes: sequences of a batch influence each other: a softmax, a mean or a reshape runs over

@@ -136,7 +136,10 @@ WEIGHTS: list[Bug] = bugs_of(
             lambda scores, allowed: masked_softmax(scores * 1e6, allowed),
         ),
         "batch.weights_averaged": ("the weights are averaged over the batch", _averaged(-4)),
-        "heads.weights_averaged": ("the weights are averaged over the heads", _averaged(-3)),
+        "heads.weights_averaged": (
+            'the weights are averaged over the heads | skip=["heads.weights_averaged"]',
+            _averaged(-3),
+        ),
         "heads.first_weights": (
             "every head uses the weights of the first head",
             lambda scores, allowed: masked_softmax(scores, allowed)[..., :1, :, :].expand_as(

@@ -68,7 +68,7 @@ def _matrices(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
 
 def _gain(p: Tensor) -> float:
     "About how many times as large as its input a product with this matrix is."
-    return float(p.square().mean().sqrt()) * p.shape[-1] ** 0.5
+    return float(p.double().square().mean().sqrt()) * p.shape[-1] ** 0.5
 
 
 def zero_weights(module: nn.Module) -> list[tuple[str, nn.Parameter]]:

@@ -18,6 +18,7 @@ from attention_checks.catalogue.masks import BIAS
 from attention_checks.catalogue.self_attention import NORMS
 from attention_checks.examine import Misused, attempt, first_line
 from attention_checks.numbers import must_be_tensor, nearly, some_mask
+from attention_checks.catalogue.families import attending
 from attention_checks.pipeline import STAGES, Bug, Work, rightly, work_of
 from attention_checks.signatures import parameters_of
 from attention_checks.spec import Contract
@@ -231,7 +232,9 @@ class Attention:
     def oracle(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         "Give the right context, which is that of the loops of chapter 1, stage by stage."
         exact_q, exact_k, exact_v = (at_least_float32(t) for t in (q, k, v))
-        return rightly(self.work(exact_q, exact_k, exact_v, mask)).to(q.dtype)
+        work = self.work(exact_q, exact_k, exact_v, mask)
+        right = attending(f)(work).out if (f := self.contract.attend) else rightly(work)
+        return right.to(q.dtype)
 
     def right_scale(self, q: Tensor) -> float:
         "Give what scores should be multiplied by."

@@ -107,7 +107,8 @@ def _named(
 
 def more_fits(trace: Trace) -> list[Callable[[Case], Bug | None]]:
     "List what is fitted where no known bug gives the numbers: each may be meant."
-    factor = partial(fitted_factor, declared=trace.contract.value_scale or 1.0)
+    said = trace.contract.value_scale
+    factor = partial(fitted_factor, declared=said if isinstance(said, (int, float)) else 1.0)
     normed = trace.contract.norms or trace.unrecognised
     return [factor, fitted_activation, *([] if normed else [fitted_cosine])]
 

@@ -121,7 +121,8 @@ def _of_parameter(part: Tensor, name: str, h: int, width: int) -> list[Choices]:
         return [{"sinks": name}]
     if part.numel() in (1, h):
         warm: list[Choices] = [{"scale": name}, {"scale": name, "norms": {"q": "l2", "k": "l2"}}]
-        return warm if part.numel() == 1 else [*warm, {"sinks": name}, {"gate": name}]
+        factor: list[Choices] = [{"value_scale": name}]
+        return warm + factor if part.numel() == 1 else [*warm, {"sinks": name}, {"gate": name}]
     if _MEMORY.search(last) and part.shape[-1] in (d, width):
         return [{"prefix": {role if role in ("k", "v") else "kv": name}}]
     if role in ("q", "k") and part.numel() in (d, width):

@@ -13,6 +13,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.catalogue.families import (
+    attending,
     ending,
     mixing_heads,
     prefixing,
@@ -58,8 +59,7 @@ def own_stages(
         ways["weigh"] = [sinking(as_float(part_of(layer, contract.sinks, "sinks")).flatten())]
     if contract.bias is not None:
         ways[AFTER_ROUTE] = _own_bias(layer, x, call, contract)
-    if contract.rotate:
-        ways["rotate"] = [turning(contract.rotate)]
+    ways |= _by_functions(contract)
     for field, name in (contract.mixing or {}).items():
         stage = AFTER_SCORES if field == "scores" else AFTER_WEIGHTS
         ways[stage] = ways_of(stage, f"mixing[{field!r}]", _own_mixing(layer, field, name))
@@ -70,10 +70,25 @@ def own_stages(
     return [dict(zip(ways, chosen)) for chosen in islice(product(*ways.values()), 32)]
 
 
+def _by_functions(contract: Contract) -> _Ways:
+    "The stages that are declared as functions of the heads."
+    ways: _Ways = {"rotate": [turning(contract.rotate)]} if contract.rotate else {}
+    return ways | ({"mix": [(attending(contract.attend), [])]} if contract.attend else {})
+
+
 def _norm_of(layer: nn.Module, role: str, name: str) -> nn.Module:
-    "A norm of a layer: a module, or to length 1, perhaps times a parameter."
+    "A norm of a layer: a module, or without weights, or to length 1 times a parameter."
+    if name == "rms":
+        return _ToMeanSquare1()
     part = None if name == "l2" else part_of(layer, name, f"norms[{role!r}]")
     return part if isinstance(part, nn.Module) else _ToLength1(as_float(part))
+
+
+class _ToMeanSquare1(nn.Module):
+    "Normalise to a root mean square of 1."
+
+    def forward(self, t: Tensor) -> Tensor:
+        return nn.functional.rms_norm(t, t.shape[-1:])
 
 
 class _ToLength1(nn.Module):
@@ -147,8 +162,9 @@ def _beside_context(
     call: Callable[[], Tensor],
 ) -> _Choices:
     "Of each other choice of the context its stage, what declares it, and its steps."
-    if times := contract.value_scale:
-        yield AFTER_MIX, f"value_scale={times}", [ending(lambda out: times * out)]
+    if said := contract.value_scale:
+        part = as_float(part_of(layer, said, "value_scale")) if isinstance(said, str) else said
+        yield AFTER_MIX, f"value_scale={said!r}", [ending(lambda out: part * out)]
     if name := contract.residual:
         added = _given_once(part_of(layer, name, "residual"), call)
         add: Step = lambda work: work._replace(out=work.out + added)
@@ -166,7 +182,7 @@ def _beside_context(
 def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> list[Way]:
     "The bias of the scores, as its declared part or function gives it."
     if not isinstance(declared := contract.bias, str):
-        steps: list[Step] = [lambda w: w._replace(bias=_made(contract, w))]
+        steps: list[Step] = [partial(_with_made, contract), partial(_with_scaled, contract)]
         return _in_either_order(steps, contract)
     part, n = part_of(layer, declared, "bias"), x.shape[1]
     read = part if isinstance(part, Tensor) else _given_once(part, lambda: call(layer, x))
@@ -181,10 +197,17 @@ def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) ->
     raise Misused(f"bias: expected a part {wanted}; got {got}")
 
 
-def _made(contract: Contract, work: Work) -> Tensor:
-    "The bias with what a declared function adds to it."
+def _with_made(contract: Contract, work: Work) -> Work:
+    "Add what a declared function gives."
     made = contract.bias_of(work.q, work.k)
-    return work.bias if made is None else work.bias + made
+    return work if made is None else work._replace(bias=work.bias + made)
+
+
+def _with_scaled(contract: Contract, work: Work) -> Work:
+    "Add the same where one factor scales it together with the scores: a wrong one, too."
+    factor = work.scale / contract.scale_of(work.q.shape[-1])
+    made = _with_made(contract, work._replace(bias=torch.zeros(()))).bias
+    return work._replace(bias=work.bias + factor * made)
 
 
 def _in_either_order(steps: list[Step], contract: Contract) -> list[Way]:
@@ -369,10 +392,15 @@ def rotations_in(seen: list[list[Tensor]]) -> list[Tensor]:
         for a, b in zip(some, some[1:])
         if a.shape == b.shape and a.is_floating_point() and b.is_floating_point()
     ]
-    found = [torch.complex(a.float(), b.float()) for a, b in pairs]
+    found = [_turning(a.float(), b.float()) for a, b in pairs]
     found += [t for some in seen for t in some if t.is_complex()]
     once = [each_once(z.flatten(0, -3)[0] if z.ndim > 2 else z) for z in found if _rotates(z)]
     return [z for i, z in enumerate(once) if not any(torch.equal(z, other) for other in once[:i])]
+
+
+def _turning(a: Tensor, b: Tensor) -> Tensor:
+    "Cosines and sines as complex numbers; the sines are those that are 0 at the first position."
+    return torch.complex(a, b) if a[..., 0, :].any() else torch.complex(b, a)
 
 
 def _rotates(z: Tensor) -> bool:

@@ -117,9 +117,9 @@ def _roles(leaves: dict[str, nn.Module]) -> dict[str, str | None]:
             roles[name] = "qkv"  # its shape says more than its name
     lists = Counter(name.rsplit(".", 1)[0] for name in leaves if name.rsplit(".", 1)[-1].isdigit())
     for prefix, count in lists.items() if not told & set(roles.values()) else ():
-        if count in (3, 4):
-            named = zip(range(count), ("q", "k", "v", "out"))
-            roles |= {f"{prefix}.{i}": role for i, role in named}
+        numbered = [f"{prefix}.{i}" for i in range(count)]  # else others stand between them
+        if count in (3, 4) and leaves.keys() >= {*numbered}:
+            roles |= dict(zip(numbered, ("q", "k", "v", "out")))
     return roles
 
 

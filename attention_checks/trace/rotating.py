@@ -56,12 +56,13 @@ def _penalties(h: int, n: int, capped: bool) -> Iterator[Way]:
 def _rotated_starts(
     trace: Trace, heads: list[int], mask: Tensor | None, few: int, signs: tuple[int, ...] = (1, -1)
 ) -> Iterator[tuple[int, Start]]:
-    "The first correct starts with every rotation or penalty, and its number."
+    "The first correct starts with every rotation or penalty, and its number among its kind."
     for start in (start for h in heads for start in _first_right(trace, h, mask, few)):
         _, h, n, d = start.case.work.q.shape
         capped = bool(trace.contract.softcap)
         penalties = _penalties(h, n, capped) if trace.memory is None and signs[0] > 0 else ()
-        for i, (right, bugs) in enumerate(chain(penalties, _rotations(trace, d, signs))):
+        turns = _rotations(trace, d, signs)
+        for i, (right, bugs) in chain(enumerate(penalties), enumerate(turns)):
             case = start.case._replace(stages={**start.case.stages, "rotate": right})
             yield i, start._replace(case=case, more=(*bugs, *start.more))
 
@@ -106,9 +107,9 @@ def name_rotation_bug(trace: Trace, window: int | None = None) -> tuple[Bug, ...
     "Find the bug of a layer that rotates queries and keys by positions."
     heads, mask, found = trace.heads[:1], trace.past(window), []
     starts = list(_rotated_starts(trace, heads, mask, 2))
-    late = [(i, with_fill(start)) for i, start in starts if trace.contract.hides_future and i < 8]
+    late = [(i, with_fill(start)) for i, start in starts if trace.contract.hides_future and i < 4]
     for i, start in starts + late:
-        known_ones = [*LAYER, *GROUPS, *ATTENTION] if i < 8 else []
+        known_ones = [*LAYER, *GROUPS, *ATTENTION] if i < 4 else []
         bugs = explain([start.case], [*start.more, *SCALE, *known_ones], 1)
         if bugs and len(bugs) == 1:
             return bugs

@@ -35,15 +35,19 @@ def watch(
         for name, m in modules.items():
             hooks.callback(m.register_forward_hook(partial(write_down, name)).remove)
         out = call()
-    for name, found in outs.items():
-        if len(found) == len(out) > 1 and _of_one_sequence(found):
-            ins[name], outs[name] = [torch.stack(ins[name])], [torch.stack(found)]
+    for name in outs:
+        ins[name], outs[name] = _joined(ins[name], out), _joined(outs[name], out)
     return out, ins, outs
 
 
-def _of_one_sequence(found: list[Any]) -> bool:
-    "Whether a module was called for one sequence at a time, (n, width)."
-    return all(isinstance(t, Tensor) and t.ndim == 2 for t in found)
+def _joined(found: list[Any], out: Tensor) -> list[Any]:
+    "Join what was seen of one sequence at a time, (n, d), or of one token at a time, (b, 1, d)."
+    shapes = {tuple(t.shape) if isinstance(t, Tensor) else () for t in found}
+    shape = shapes.pop() if len(found) > 1 == len(shapes) else ()
+    if len(shape) == 2 and len(out) == len(found):
+        return [torch.stack(found)]
+    token = len(shape) == 3 and shape[:2] == (len(out), 1) and out.shape[1] == len(found)
+    return [torch.cat(found, 1)] if token else found
 
 
 def _kept(t: Any, m: nn.Module) -> Any:

@@ -113,6 +113,7 @@ VALUES = dict(
     rotate=lambda x, positions: 2 * x,
     residual="nothing",
     value_scale=0.5,
+    attend=lambda q, k, v: 2 * v[..., :1, :].expand(*q.shape[:-1], -1),
     activation="relu",
     gate="nothing",
     mask=False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from itertools import islice, product
 from typing import Any, NamedTuple
@@ -454,16 +454,44 @@ def _not_hiding(layer: Layer, name: str, tried: _Tried) -> Broken | NotChecked:
         if not must_matter(name) and not declared:
             return NotChecked(f"{name}: it makes no difference; is it for another input?")
         shown = f"{name}: whatever it hides, the output is the same"
-        return Broken(shown, known("mask.ignored"))
+        bug = known("mask.ignored")
+        return Broken(shown, bug if declared else bug._replace(declare="mask=False"))
     if declared and tried.open:
         return Broken(f"{name}: with it, the future is seen", known("mask.replaces_causal"))
     if found := _by_numbers(layer, name, tried, APPLIED):
         return found
     if declared:
         shown = f"{name}: in no shape that was tried it hides tokens"
-        return Broken(shown, known("mask.padding"), symptom=True)
+        plainer = Broken(shown, known("mask.padding"), symptom=True)
+        return _subtracted(layer, name, tried) or _of_queries(layer, name, tried) or plainer
     why = f"{name}: it changes the output, and by no meaning that was tried it hides tokens"
     return NotChecked(f"{why}: {_declare(name)}, or mask=False if it is no mask", undecided=True)
+
+
+def _negated(made: Callable[[Tensor], Tensor], kept: Tensor) -> Tensor:
+    "A mask with the other sign."
+    return -made(kept)
+
+
+def _subtracted(layer: Layer, name: str, tried: _Tried) -> Broken | None:
+    "What to raise if a bias hides tokens once its sign is changed."
+    for way in tried.taken if _declared_meaning(layer) == "bias" else ():
+        negative = way._replace(made=partial(_negated, way.made))
+        if not _influences(layer, name, negative):
+            return Broken(f"{name}: it hides tokens with +inf", known("bias.subtracted"))
+    return None
+
+
+def _of_queries(layer: Layer, name: str, tried: _Tried) -> Broken | None:
+    "What to raise if a mask of keys changes the outputs of the tokens it hides, and no others."
+    plain = layer(layer.draw())
+    for way, got in zip(tried.taken, tried.outputs):
+        kept = way.padding(layer)[0]
+        fits = kept.shape == got.shape[:2] and got.shape == plain.shape
+        if fits and nearly(got[kept], plain[kept]) and not nearly(got[~kept], plain[~kept]):
+            shown = f"{name}: it changes the outputs of the tokens that it hides, and no others"
+            return Broken(shown, known("mask.axis"))
+    return None
 
 
 def _by_numbers(layer: Layer, name: str, tried: _Tried, bugs: list[Bug]) -> Broken | None:

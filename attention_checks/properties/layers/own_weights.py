@@ -7,11 +7,12 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.catalogue.families import attending
 from attention_checks.conventions import POSITIONS, settings_of
 from attention_checks.diagnosis import fewest_bugs, ignores_order, trace_of
 from attention_checks.examine import Broken, Misused, NotChecked, attempt
 from attention_checks.numbers import first_difference, leaves_of, nearly
-from attention_checks.pipeline import Bug
+from attention_checks.pipeline import Bug, work_of
 from attention_checks.properties import Relation
 from attention_checks.subjects.layer import SEQUENCES, Layer, no_module
 from attention_checks.trace import Trace
@@ -37,9 +38,20 @@ def _own_weights(layer: Layer) -> str | None:
     bugs = layer.diagnosis.bugs
     if bugs == ():
         return "; ".join(filter(None, (*layer.diagnosis.remarks, trace.fewer))) or None
-    if trace.context is None and _agrees_without_x(layer, trace):
-        return _with_residual(layer, trace.out, trace.out - trace.x)
+    if trace.context is None and trace.out.shape == trace.x.shape:
+        without = trace._replace(out=trace.out - trace.x)
+        if _agrees(layer, without):
+            return _with_residual(layer, trace.out, without.out)
+        bugs = bugs or _named_in(layer, without)
     raise _mismatch(layer, trace, _beside_scale(layer, trace, bugs or ()))
+
+
+def _named_in(layer: Layer, trace: Trace) -> tuple[Bug, ...] | None:
+    "The one bug that explains a trace, if one does, and no other part may be what it does."
+    compare = lambda: compare_with_own_weights(trace, layer.short_window, most=1)
+    found = attempt(compare) or ()
+    meant = trace.unrecognised and any(bug.declare for bug in found)
+    return None if meant else found
 
 
 def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | NotChecked:
@@ -49,12 +61,13 @@ def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | Not
     if layer.positions and _sees_a_window(layer, trace, bugs):
         return NotChecked("it attends to a window: declare window=…")
     shape = f"x {tuple(trace.x.shape)}, {layer.n_heads or '?'} heads"
-    shown = f"{shape}: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
+    given = "what attend= gives" if layer.contract.attend else "softmax(q kᵀ / √d_head) v"
+    shown = f"{shape}: the context is not {given} of its own q, k and v"
     if found := fewest_bugs(layer, bugs or None):
         return Broken(shown, _beside_scale(layer, trace, found))
     if why := _more_than_projections(layer, _without_what_is_beside(layer, trace)):
         return NotChecked(f"no reference could be built: {why}")
-    return Broken(shown, known("layer.unknown"))
+    return Broken(shown, known("layer.attend" if layer.contract.attend else "layer.unknown"))
 
 
 def _without_what_is_beside(layer: Layer, trace: Trace) -> Trace:
@@ -68,22 +81,26 @@ def _without_what_is_beside(layer: Layer, trace: Trace) -> Trace:
     used = attempt(lambda: used_between(layer.module, inward, end, trace.x, one.first))
     if used is None:
         return trace
-    used -= _read_by_bias(layer, trace)
+    used -= _read_by_functions(layer, trace)
     learned = {name for name, p in layer.module.named_parameters() if p.requires_grad}
     kept = []
     for part in trace.unrecognised:
         own = {name for name in learned if f"{name}.".startswith(f"{part}.")}
-        kept += [part] if not own or own & used else []
+        told = not own and layer.contract.attend is not None
+        kept += [part] if not (own or told) or own & used else []
     return trace._replace(unrecognised=kept)
 
 
-def _read_by_bias(layer: Layer, trace: Trace) -> set[str]:
-    "The names of the layer's parameters that a declared function of queries and keys reads."
+def _read_by_functions(layer: Layer, trace: Trace) -> set[str]:
+    "The names of the layer's parameters that declared functions of its heads read."
     h, n = layer.n_heads or 1, trace.x.shape[1]
-    q = torch.zeros(1, h, n, trace.across // h)
+    q, v = (torch.zeros(1, h, n, width // h) for width in (trace.across, trace.inner))
+    f = layer.contract.attend
     with torch.enable_grad():
         bias = layer.contract.bias_of(q, q)
-    read = [] if bias is None else leaves_of(bias)  # of the layer, of which this one is a copy
+        made = attempt(lambda: attending(f)(work_of(q, q, v)).out) if f else None
+    told = [t for t in (bias, made) if t is not None]
+    read = [p for t in told for p in leaves_of(t)]  # of the layer, of which this one is a copy
     learned = layer.module.named_parameters()
     return {n for n, p in learned if any(p.shape == t.shape and p.equal(t) for t in read)}
 
@@ -137,7 +154,9 @@ def _all_used(layer: Layer, trace: Trace) -> None:
     for role in "qkv":
         if never := [name for name in names[role] if not trace.calls[name]]:
             _raise_unused(layer, trace, never[0], [n for n in qkv if trace.calls[n] > 1])
-    if len(names["out"]) == 1 and trace.calls[names["out"][0]] > 1:
+    others = [n for role, found in trace.names.items() if role != "out" for n in found]
+    passes = max([1, *(trace.calls[name] for name in others)])
+    if len(names["out"]) == 1 and trace.calls[names["out"][0]] > passes:
         name = names["out"][0]
         shown = f"in one call {name} is called {trace.calls[name]} times"
         raise Broken(shown, known("project.twice", name=name), explains=False)
@@ -175,7 +194,8 @@ def _more_than_projections(layer: Layer, trace: Trace) -> str:
         return "queries or values are twice as wide as the context: is there a gate in them?"
     known_roles = ({"q", "k", "v"}, {"q", "kv"}, {"qkv"})
     complete = any(roles <= trace.projections.keys() for roles in known_roles)
-    said = layer.contract.bias or layer.contract.rotate or layer.contract.shortened
+    contract = layer.contract
+    said = contract.bias or contract.rotate or contract.shortened or contract.attend
     told = layer.observed.free or trace.rotations or said  # what order means to it
     if complete and (told or not _gives_its_value(layer)):
         return ""
@@ -192,7 +212,8 @@ def _also_has(trace: Trace) -> str:
     names = [n for n in trace.unrecognised if n.rpartition(".")[0] not in trace.unrecognised]
     return (
         f"it also has {', '.join(names[:3])}: declare what it is, with norms=…, scale=…, sinks=…,"
-        " gate=…, bias=…, mixing=…, prefix=…, shortened=…, residual=… or activation=…"
+        " gate=…, bias=…, rotate=…, mixing=…, prefix=…, shortened=…, residual=…, activation=… or"
+        " attend=…"
     )
 
 
@@ -211,7 +232,9 @@ def _gives_its_value(layer: Layer) -> bool:
     def agrees() -> bool:
         trace = trace_of(layer, layer.draw(layer.contract.batch(SEQUENCES), 1), 1)
         found = compare_with_own_weights(trace, most=0)
-        return found == () or trace.context is None and _agrees_without_x(layer, trace)
+        if found == () or trace.context is not None or trace.out.shape != trace.x.shape:
+            return found == ()
+        return _agrees(layer, trace._replace(out=trace.out - trace.x))
 
     return attempt(agrees) is not False
 
@@ -240,11 +263,8 @@ def _after_projection(layer: Layer) -> str | None:
     raise NotChecked("what follows the output projection was compared with nothing")
 
 
-def _agrees_without_x(layer: Layer, trace: Trace) -> bool:
-    "Whether its own weights give its numbers once x is subtracted."
-    if trace.out.shape != trace.x.shape:
-        return False
-    trace = trace._replace(out=trace.out - trace.x)
+def _agrees(layer: Layer, trace: Trace) -> bool:
+    "Whether its own weights give the numbers of a trace."
     if compare_with_own_weights(trace, layer.short_window, 0) == ():
         return True
     return not ignores_order(layer) and agrees_with_rotation(trace, window=layer.short_window)

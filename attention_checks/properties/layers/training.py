@@ -220,14 +220,19 @@ def _plain_weights(layer: Layer) -> str | None:
 
 
 def _untied(layer: Layer) -> None:
-    "No two parameters share their memory; a list of parameters only registers them once more."
+    """No two parameters share their memory; a list of parameters only registers them once more,
+    and two modules that were given one parameter were given it on purpose.
+    """
     lists = (nn.ParameterList, nn.ParameterDict)
     listed = [name for name, m in layer.module.named_modules() if isinstance(m, lists)]
-    seen: dict[int, str] = {}
+    owners = dict(layer.module.named_modules(remove_duplicate=False))
+    seen: dict[int, tuple[str, nn.Parameter, Any]] = {}
     for name, p in layer.module.named_parameters(remove_duplicate=False):
-        if not p.numel() or name.rpartition(".")[0] in listed:
+        owner = name.rpartition(".")[0]
+        if not p.numel() or owner in listed:
             continue
-        if (first := seen.setdefault(p.data_ptr(), name)) != name:
+        first, same, of = seen.setdefault(p.data_ptr(), (name, p, owners[owner]))
+        if first != name and not (same is p and of is not owners[owner]):
             bug = known("parameter.tied", one=first, other=name)
             raise Broken(f"{first} and {name} are one tensor", bug)
 

@@ -3179,6 +3179,56 @@ class LearnsScale(InSteps):
         return self.out_proj(self.merged((q @ k.mT * self.sharpness).softmax(-1) @ v))
 
 
+@right("self_attention", **FAMILY, value_scale="gamma", strict=True)
+class LearnsItsShare(InSteps):
+    "A learned factor, small at first, multiplies the context (LayerScale)."
+    def __init__(self):
+        super().__init__()
+        self.gamma = nn.Parameter(torch.tensor([0.2]))
+
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        return self.out_proj(self.gamma * self.merged((q @ k.mT * self.d ** -0.5).softmax(-1) @ v))
+
+
+def by_features(q, k, v):
+    "Weights between features, not between tokens."
+    return v @ (q.mT @ k * 0.3).softmax(-1).mT
+
+
+def by_two_softmaxes(q, k, v):
+    "Weights that no softmax of scores makes."
+    return q.softmax(-1) @ k.softmax(-2).mT @ v
+
+
+@right("self_attention", **FAMILY, attend=by_features, strict=True)
+class AttendsOverFeatures(InSteps):
+    "Features attend to features, as in XCiT and Restormer."
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        return self.out_proj(self.merged(v @ (0.3 * q.mT @ k).softmax(-1).mT))
+
+
+@right("self_attention", **FAMILY, attend=by_two_softmaxes, strict=True)
+class SumsFirst(InSteps):
+    "Linear attention: keys and values are summed before any query is read."
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        return self.out_proj(self.merged(q.softmax(-1) @ (k.softmax(-2).mT @ v)))
+
+
+@right("self_attention", build=lambda c: c(), d_model=24, n_heads=3, strict=True)
+class SharesOneMatrix(InSteps):
+    "Queries and keys are made by two layers that are given one matrix."
+    def __init__(self):
+        super().__init__()
+        self.k_proj.weight = self.q_proj.weight
+
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        return self.out_proj(self.merged((q @ k.mT * self.d ** -0.5).softmax(-1) @ v))
+
+
 @right("multi_head", build=lambda c: c(), d_model=24, n_heads=3, layout="bdhw", strict=True)
 class LiesAsImages(nn.Module):
     "Pixels of an image, whose channels are features; memory is read as images have it."

@@ -1,0 +1,364 @@
+"""Attention of another kind than softmax(q kᵀ) v, and layers that are called or built in unusual
+ways, are compared as far as their authors declare them.
+"""
+
+import pytest
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+from attention_checks import check_attention, check_cross_attention, check_self_attention
+from attention_nb.multi_head_attention import merge_heads, split_heads
+from tests.checks.finding import report_of
+
+D, H = 24, 3
+SCALE = (D // H) ** -0.5
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    "The same weights each time."
+    torch.manual_seed(0)
+
+
+class Layer(nn.Module):
+    "Attention whose core is given; its parts go by the usual names."
+
+    def __init__(self, core=None, **parts):
+        super().__init__()
+        self.core = core or softmaxed
+        self.q_proj, self.k_proj, self.v_proj, self.out_proj = (nn.Linear(D, D) for _ in range(4))
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def heads(self, x):
+        return (split_heads(project(x), H) for project in (self.q_proj, self.k_proj, self.v_proj))
+
+    def forward(self, x):
+        return self.out_proj(merge_heads(self.core(*self.heads(x))))
+
+
+def softmaxed(q, k, v):
+    return (q @ k.mT * SCALE).softmax(-1) @ v
+
+
+def linear(q, k, v):
+    "Linear attention: no weights are made."
+    q, k = F.elu(q) + 1, F.elu(k) + 1
+    return q @ (k.mT @ v) / (q @ k.sum(-2)[..., None])
+
+
+def by_weights(q, k, v):
+    "The same by its weights, as its author may declare it."
+    weights = (F.elu(q) + 1) @ (F.elu(k) + 1).mT
+    return weights / weights.sum(-1, keepdim=True) @ v
+
+
+def past_only(q, k, v, allowed):
+    "The same over what a token may attend to."
+    weights = (F.elu(q) + 1) @ (F.elu(k) + 1).mT * allowed
+    return weights / weights.sum(-1, keepdim=True) @ v
+
+
+def over_features(q, k, v):
+    "Attention between features (XCA), not between tokens."
+    return (v @ (q.mT @ k * 0.3).softmax(-1).mT).contiguous()
+
+
+def added(q, k, v):
+    "Queries are added to the context, as in the Set Transformer."
+    return q + softmaxed(q, k, v)
+
+
+def of_layer(layer, check=check_self_attention, n_heads=H, **declared):
+    "The report of a layer, by its code or by what it was compared with."
+    report = report_of(check, layer, D, n_heads=n_heads, **declared)
+    return report.codes[:1] or [report.compared]
+
+
+OWN = ["its own weights"]
+
+
+@pytest.mark.parametrize(
+    "core, attend",
+    [(linear, by_weights), (over_features, over_features), (added, added)],
+)
+def test_what_a_layer_does_instead_of_a_softmax_is_compared(core, attend):
+    assert of_layer(Layer(core), attend=attend) == OWN
+    wrong = Layer(lambda q, k, v: core(q, k, v) + k)
+    assert of_layer(wrong, attend=attend) == ["layer.attend"]
+
+
+def test_what_it_does_instead_may_be_told_what_is_allowed():
+    def causal(q, k, v):
+        return past_only(q, k, v, torch.ones(q.shape[-2], k.shape[-2]).tril())
+
+    assert of_layer(Layer(causal), causal=True, attend=past_only) == OWN
+
+
+def test_bugs_beside_it_are_named():
+    class Viewed(Layer):
+        def forward(self, x):
+            return self.out_proj(self.core(*self.heads(x)).reshape(x.shape))
+
+    assert of_layer(Viewed(linear), attend=by_weights) == ["merge.viewed"]
+
+
+def test_without_it_the_report_asks_for_it():
+    report = report_of(check_self_attention, Layer(linear), D, n_heads=H)
+    assert report.codes == ["layer.unknown"] and report.choices == ["attend=…"]
+
+
+def test_a_function_that_is_no_softmax_attention_is_compared():
+    report = report_of(check_attention, linear, mask=False, attend=by_weights)
+    assert report.verdict == "sound" and report.compared
+    assert report_of(check_attention, linear, mask=False, attend=softmaxed).codes
+
+
+def test_a_parameter_may_scale_the_context():
+    class Faint(Layer):
+        def forward(self, x):
+            return self.out_proj(self.gamma * merge_heads(self.core(*self.heads(x))))
+
+    layer = Faint(gamma=nn.Parameter(torch.tensor([0.3])))
+    assert of_layer(layer, value_scale="gamma") == OWN
+    forgets = Layer(gamma=nn.Parameter(torch.tensor([0.3])))
+    assert of_layer(forgets, value_scale="gamma") == ["choice.missing"]
+
+
+def turned(x, sin, cos):
+    a, b = x[..., ::2], x[..., 1::2]
+    return torch.stack([a * cos - b * sin, b * cos + a * sin], -1).flatten(-2)
+
+
+@pytest.mark.parametrize("sign, codes", [(1, OWN), (-1, ["rotation.backwards"])])
+def test_sines_may_be_handed_over_before_cosines(sign, codes):
+    class Turns(Layer):
+        def forward(self, x, sin, cos):
+            q, k, v = self.heads(x)
+            q, k = turned(q, sign * sin, cos), turned(k, sign * sin, cos)
+            return self.out_proj(merge_heads(softmaxed(q, k, v)))
+
+    def call(m, x):
+        angles = torch.arange(x.shape[1])[:, None] * 10000.0 ** -(torch.arange(4) / 4)
+        return m(x, angles.sin(), angles.cos())
+
+    assert of_layer(Turns(), positions=True, call=call) == codes
+
+
+class Steps(Layer):
+    "It decodes: each call takes one token, and keeps its key and value."
+
+    def forward(self, x, kept, turned=False):
+        q, k, v = self.heads(x)
+        kept.append((k, v))
+        k, v = (torch.cat(t, -2) for t in zip(*(kept[::-1] if turned else kept)))
+        return self.out_proj(merge_heads(softmaxed(q, k.flip(-2) if turned else k, v)))
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_layer_that_takes_one_token_at_a_time_is_compared(wrong):
+    def call(m, x):
+        kept = []
+        return torch.cat([m(x[:, i : i + 1], kept, wrong) for i in range(x.shape[1])], 1)
+
+    found = of_layer(Steps(), causal=True, call=call)
+    assert (found == OWN) != wrong and found != ["project.twice"]
+
+
+def test_a_layer_that_attends_both_ways_does_not_project_twice():
+    class Both(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.q_proj, self.k_proj, self.v_proj, self.out_proj = (
+                nn.Linear(D, D) for _ in range(4)
+            )
+            self.ffn = nn.Sequential(nn.Linear(D, D), nn.LayerNorm(D), nn.GELU(), nn.Linear(D, D))
+
+        def one(self, x, y):
+            q, k, v = (split_heads(p, H) for p in (self.q_proj(x), self.k_proj(y), self.v_proj(y)))
+            return x + self.ffn(self.out_proj(merge_heads(softmaxed(q, k, v))))
+
+        def forward(self, x, y):
+            return self.one(x, y), self.one(y, x)
+
+    report = report_of(check_cross_attention, Both(), D, n_heads=H, strict=False)
+    assert report.verdict != "bug" and "Error" not in str(report), report
+
+
+def test_two_modules_may_be_given_one_parameter():
+    layer = Layer()
+    layer.k_proj.weight = layer.q_proj.weight
+    assert of_layer(layer) == OWN
+    layer.v_proj = layer.k_proj
+    assert "parameter.tied" in report_of(check_self_attention, layer, D, n_heads=H).codes
+
+
+def test_a_mask_that_is_switched_off_can_be_declared():
+    class Masked(Layer):
+        def forward(self, x, attn_mask=None):
+            return super().forward(x)
+
+    report = report_of(check_self_attention, Masked(), D, n_heads=H)
+    assert report.codes == ["mask.ignored"] and report.choices == ["mask=False"]
+    assert of_layer(Masked(), mask=False) == OWN
+    told = report_of(check_self_attention, Masked(), D, n_heads=H, mask=("attn_mask", "blocked"))
+    assert told.codes == ["mask.ignored"] and not told.choices
+
+
+def test_a_norm_that_refuses_one_value_is_not_the_layer_s_fault():
+    class Image(Layer):
+        def forward(self, x):
+            return super().forward(self.norm(x.mT).mT)
+
+    assert of_layer(Image(norm=nn.GroupNorm(D, D))) == OWN
+
+
+def test_weights_too_faint_to_square_are_tried():
+    layer = Layer()
+    layer.q_proj.weight.data *= 1e-30
+    assert of_layer(layer) == OWN
+
+
+@pytest.mark.parametrize("factor, codes", [(SCALE, OWN), (1.0, ["scale.missing"])])
+def test_a_scale_that_a_declared_bias_lacks_as_well_is_named(factor, codes):
+    table = torch.randn(H, 64, 64)
+
+    def core(q, k, v):
+        n = q.shape[-2]
+        return ((q @ k.mT + table[:, :n, :n]) * factor).softmax(-1) @ v
+
+    bias = lambda h, n_q, n_k: SCALE * table[:, :n_q, :n_k]
+    assert of_layer(Layer(core), positions=True, bias=bias) == codes
+
+
+def test_averaged_heads_can_be_declared():
+    def core(q, k, v):
+        return (q @ k.mT * SCALE).softmax(-1).mean(1, keepdim=True) @ v
+
+    code = "heads.weights_averaged"
+    report = report_of(check_self_attention, Layer(core), D, n_heads=H)
+    assert report.codes == [code] and report.choices == [f'skip=["{code}"]']
+    assert of_layer(Layer(core), skip=[code]) == OWN
+
+
+def test_heads_of_keys_are_named_beside_a_soft_cap_and_a_rotation():
+    class Grouped(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.q_proj, self.out_proj = nn.Linear(32, 32), nn.Linear(32, 32)
+            self.k_proj, self.v_proj = nn.Linear(32, 16), nn.Linear(32, 16)
+
+        def forward(self, x, sin, cos):
+            q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)
+            q, k, v = split_heads(q, 4), split_heads(k, 2), split_heads(v, 2)
+            q, k = turned(q, sin, cos), turned(k, sin, cos)
+            k, v = k.repeat(1, 2, 1, 1), v.repeat_interleave(2, 1)
+            scores = 5 * torch.tanh(q @ k.mT * SCALE / 5)
+            future = torch.ones(x.shape[1], x.shape[1]).triu(1).bool()
+            return self.out_proj(
+                merge_heads(scores.masked_fill(future, -torch.inf).softmax(-1) @ v)
+            )
+
+    def call(m, x):
+        angles = torch.arange(x.shape[1])[:, None] * 10000.0 ** -(torch.arange(4) / 4)
+        return m(x, angles.sin(), angles.cos())
+
+    declared = {"n_heads": 4, "n_kv_heads": 2, "causal": True, "positions": True, "softcap": 5.0}
+    report = report_of(check_self_attention, Grouped(), 32, call=call, **declared)
+    assert report.codes == ["split.groups_of_keys"]
+
+
+class Masked(Layer):
+    "A mask of keys, (b, n), which may be of another axis, or a bias that may be subtracted."
+
+    def __init__(self, hide):
+        super().__init__()
+        self.hide = hide
+
+    def forward(self, x, mask=None):
+        q, k, v = self.heads(x)
+        scores = q @ k.mT * SCALE
+        scores = scores if mask is None else self.hide(scores, mask)
+        return self.out_proj(merge_heads(scores.softmax(-1) @ v))
+
+
+@pytest.mark.parametrize(
+    "hide, meaning, codes",
+    [
+        (lambda s, m: s.masked_fill(m[:, None, None], -torch.inf), "blocked", OWN),
+        (lambda s, m: s.masked_fill(m[:, None, :, None], -torch.inf), "blocked", ["mask.axis"]),
+        (lambda s, m: s + m, "bias", OWN),
+        (lambda s, m: s - m, "bias", ["bias.subtracted"]),
+    ],
+)
+def test_what_is_wrong_with_a_declared_mask_is_named(hide, meaning, codes):
+    assert of_layer(Masked(hide), mask=("mask", meaning)) == codes
+
+
+def test_a_layer_without_projections_is_compared():
+    class Bare(nn.Module):
+        def forward(self, x):
+            heads = split_heads(x, H)
+            return merge_heads(softmaxed(heads, heads, heads))
+
+    assert of_layer(Bare(), projects=False) == OWN
+
+
+@pytest.mark.parametrize("of_keys, codes", [(True, OWN), (False, ["norm.queries_only"])])
+def test_a_norm_without_weights_is_declared(of_keys, codes):
+    def core(q, k, v):
+        q, k = (
+            F.rms_norm(t, t.shape[-1:]) if normed else t for t, normed in ((q, 1), (k, of_keys))
+        )
+        return softmaxed(q, k, v)
+
+    assert of_layer(Layer(core), norms={"q": "rms", "k": "rms"}) == codes
+
+
+def test_what_attend_reads_is_told_and_a_bug_in_it_is_found():
+    class Mixed(Layer):
+        def __init__(self, factor):
+            super().__init__(
+                self.mixed, pool=nn.AvgPool1d(1), share=nn.Parameter(torch.rand(D // H))
+            )
+            self.factor = factor
+
+        def mixed(self, q, k, v):
+            context = softmaxed(q, k, v) + self.factor * self.share * v
+            return self.pool(context.flatten(0, 1)).view_as(context)
+
+    right, wrong = Mixed(1), Mixed(2)
+    attend = lambda q, k, v: softmaxed(q, k, v) + right.share * v
+    wrong.load_state_dict(right.state_dict())
+    assert of_layer(right, attend=attend) == OWN
+    assert of_layer(wrong, attend=attend) == ["layer.attend"]
+
+
+@pytest.mark.parametrize("scale, codes", [(SCALE, OWN), (1.0, ["scale.missing"])])
+def test_a_bug_before_a_residual_is_named_without_an_output_projection(scale, codes):
+    class Adds(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.q_proj, self.k_proj, self.v_proj = (nn.Linear(D, D) for _ in range(3))
+
+        def forward(self, x):
+            q, k, v = (split_heads(p(x), H) for p in (self.q_proj, self.k_proj, self.v_proj))
+            return x + merge_heads((q @ k.mT * scale).softmax(-1) @ v)
+
+    assert of_layer(Adds()) == codes
+
+
+def test_a_part_that_may_be_a_choice_is_no_bug_before_a_residual():
+    class Adds(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.q_proj, self.k_proj, self.v_proj = (nn.Linear(D, D) for _ in range(3))
+            self.gamma = nn.Parameter(torch.tensor([0.3]))
+
+        def forward(self, x):
+            q, k, v = (split_heads(p(x), H) for p in (self.q_proj, self.k_proj, self.v_proj))
+            return x + self.gamma * merge_heads(softmaxed(q, k, v))
+
+    assert of_layer(Adds(), strict=False) == [""]
+    assert of_layer(Adds(), value_scale="gamma") == OWN
