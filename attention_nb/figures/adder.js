@@ -48,7 +48,8 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     const between = add(last, byAttention);
     const byFeedForward = feeds ? fed(between) : none;
     const end = add(between, byFeedForward);
-    return { weights, mean: between[3], vectors: [last, byAttention, byFeedForward, end], ...answerOf(end) };
+    const vectors = [last, byAttention, byFeedForward, end];
+    return { weights, mean: between[3], vectors, ...answerOf(end) };
   }
   const digits = [...Array(10).keys()];
   const right = () => digits.map((a) => digits.map((b) => compute(a, b).answer === (a + b) % 10));

@@ -121,7 +121,8 @@ function draw(stage) {
     width: 11, height: 12, fill: "var(--w)", "fill-opacity": 0.3 + 0.12 * i, ...sym("w") }));
   way.append(
     wire("neutral", `M88 50V58M${at.v} 62V58H${at.k}V62`), made, absorbed,
-    wire("q", `M${at.q} 30V142H${at.mix + 29}`), wire("w", `M${at.mix} 148V152`), tip("w", at.mix, 159),
+    wire("q", `M${at.q} 30V142H${at.mix + 29}`),
+    wire("w", `M${at.mix} 148V152`), tip("w", at.mix, 159),
     svg("circle", { cx: at.mix, cy: 168, r: 9, fill: "var(--paper)", stroke: "var(--soft)" }),
     text(at.mix, 173, "Σ", middle), ...cells, text(at.mix + 24, 166, "scores, weights", small),
     ...block(88, 20, latent, 5, "neutral"),

@@ -108,7 +108,8 @@ function draw(stage) {
     return [text(0, top + 13, title, heading), ...rows.flatMap((row, i) => {
       const y = top + 20 + high * i;
       const base = line(`M${left} ${y + high - 4}H${room - 2}`, { stroke: "var(--faint)" });
-      return [text(wide ? 2 : 5, y + high / 2 + 4, names[now.ids[i]], bold), ...(cell < 10 ? [base] : []),
+      const name = text(wide ? 2 : 5, y + high / 2 + 4, names[now.ids[i]], bold);
+      return [name, ...(cell < 10 ? [base] : []),
         ...row.flatMap((value, j) => entry(value, left + cell * j, y))];
     })];
   }

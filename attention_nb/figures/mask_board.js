@@ -184,6 +184,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
   function pick(text, options, key) {
     const radios = choices(text, options, 0, (i) => {
       on[key] = i === 1;
+      was = null;
       show();
     });
     const name = el("span", { style: "min-width: 7.5rem" }, text);
