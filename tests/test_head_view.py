@@ -208,8 +208,10 @@ def test_heads_are_ordered_by_what_they_do(opened):
 def test_it_opens_on_a_head_that_copies(opened):
     "Late in the text, where there is something to copy."
     made = calls(2, 2, 8, 8)
-    for i in range(4, 8):
-        made[1].given[0, 1, i] = torch.eye(8)[i - 3]
+    weights = made[1].given.clone()
+    weights[0, 1, 4:] = torch.eye(8)[1:5]  # from each letter to the one after the same letter
+    made[1] = Call("layers.1.attn", "softmax", (1, 2, 8, 8), 4, given=weights)
+    made[1].kv_heads = 2
     now = state(opened(head_view(made, list("abcdabcd"))))
     assert (now["l"], now["h"], now["i"]) == (1, 1, 6)
 
