@@ -1516,7 +1516,7 @@ def test_the_adder_adds_what_its_matrices_give(visit):
         )
         assert_close(numbers(now["weights"]), torch.tensor([0.5, 0, 0.5, 0]), **EXACT)
         assert (now["attends"], now["feeds"], now["count"]) == (*on, count)
-        assert now["mean"] == (now["a"] + now["b"]) / 2 * on[0]
+        assert now["mean"] == pytest.approx((now["a"] + now["b"]) / 2 * on[0])
         said = figure.locator("output").inner_text()
         assert f"Of all hundred sums {count} are right" in said and ("gives no answer" in said) == (
             not on[1]

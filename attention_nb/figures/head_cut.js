@@ -150,7 +150,7 @@ function draw(stage) {
     (i) => { step = i; show(); });
   const belongs = times(heads, (h) => [paint(h), `head ${h}`]);
   const legend = legendOf(...belongs);
-  legend.prepend("belongs to");
+  set(legend, {}, "belongs to", ...legend.children);
   view.append(
     el("div", { class: "beside", style: "margin: 0; gap: 4px 24px" },
       set(steps, { style: "margin: 0" }), legend),
