@@ -573,6 +573,9 @@ def test_mask_board_masks_as_the_package_does(visit):
     by_hand = causal.clone()
     by_hand[1, 1] = False
     assert_board(figure, by_hand)
+    before = figure.locator("td button span[style*='line-through']")  # for a moment
+    assert before.all_inner_texts() == ["0.50"]
+    expect(before).to_have_count(0)
     # one weight alone is 1, whatever the query
     assert said.inner_text() == "The context of “cat” depends on: the."
     by_hand[0, 1] = True
@@ -638,8 +641,15 @@ def test_window_board_combines_masks_as_the_package_does(visit):
     assert_windows(figure, window, 2)
     assert (
         said.inner_text()
-        == "Token 11, “one”, attends to 3; through 2 layers 5 of 12 tokens reach it."
+        == "Token 11, “one”, attends to 3; through 2 layers 5 of 12 tokens reach it, "
+        "up to “bark” (rose)."
     )
+    ring = figure.locator("circle[r='5'][stroke='var(--rose)']")
+    way = figure.locator(
+        "path[stroke='var(--rose)']"
+    )  # from layer to layer to the token that it is
+    assert ring.count() == 1 == way.count()
+    assert way.get_attribute("d").count("L") == 2
     assert [one.get_attribute("aria-label") for one in figure.get_by_role("slider").all()] == [
         "Window",
         "Layers",
@@ -795,7 +805,8 @@ def test_a_latent_cache_counts_as_the_package_does(visit):
         tokens.press("ArrowRight")
     assert "each head makes keys and values of 65,536 tokens" in output.inner_text()
     figure.get_by_role("radio", name="absorbed").check()
-    assert state(figure)["form"] == "absorbed" and "to the query" in output.inner_text()
+    assert state(figure)["form"] == "absorbed"
+    assert "1 query and Wᵥ 1 mixture, instead of 65,536 rows" in output.inner_text()
     matrix = figure.get_by_role("img", name="absorbed").locator("g", has_text="Wk").last
     expect(matrix).to_have_attribute("transform", "translate(270.0 40.0)")
     figure.get_by_role("radio", name="expanded").check()
@@ -1505,6 +1516,7 @@ def test_the_adder_adds_what_its_matrices_give(visit):
         )
         assert_close(numbers(now["weights"]), torch.tensor([0.5, 0, 0.5, 0]), **EXACT)
         assert (now["attends"], now["feeds"], now["count"]) == (*on, count)
+        assert now["mean"] == pytest.approx((now["a"] + now["b"]) / 2 * on[0])
         said = figure.locator("output").inner_text()
         assert f"Of all hundred sums {count} are right" in said and ("gives no answer" in said) == (
             not on[1]
@@ -1547,6 +1559,7 @@ def test_a_ring_computes_what_the_package_counts(visit):
     step.press("Home")
     step.press("ArrowRight")
     assert "Rank 0 waits." in figure.locator("output").inner_text()
+    assert figure.get_by_role("img", name="A ring of ranks").get_by_text("waits").count() == 1
     chips, nodes = (
         figure.get_by_role("img", name="A ring of ranks").locator(one)
         for one in ("g[data-sym=k]", "circle")
@@ -2326,6 +2339,8 @@ def test_a_head_is_switched_off_by_a_click(visit):
     """
     figure = drawing(visit, "figures/induction.html", "induction")
     assert "7 of 7 repeated letters" in said(figure) and "which is right." in said(figure)
+    copied = figure.locator("svg text", has_text="copied")
+    assert copied.count() == 1
     for name, right in {
         "previous token": range(3),
         "induction": range(3),
@@ -2338,7 +2353,8 @@ def test_a_head_is_switched_off_by_a_click(visit):
             and sum(state(figure)["right"]) in right
             and "one head off" in said(figure)
         ), name
-        assert ("but it is off" in figure.locator("svg").text_content()) == ("head 4" not in name)
+        assert copied.count() == ("head 4" in name)
+        assert ("head: off" in figure.locator("svg").text_content()) == ("head 4" not in name)
         head.click()
     figure.get_by_role("slider", name="Training step").press("Home")
     assert (
@@ -2397,7 +2413,7 @@ SHOWN = {
     ("cache_steps", ""): "kqvw",
     ("few_keys", ""): "kqw",
     ("head_film", ""): "kqw",
-    ("induction", ""): "w",
+    ("induction", ""): "vw",
     ("latent", ""): "kqvw",
     ("machine", ""): "w",
     ("mask_board", ""): "kqw",
@@ -2406,7 +2422,7 @@ SHOWN = {
     ("ring", ""): "kq",
     ("scores", ""): "w",
     ("senses", ""): "kqw",
-    ("sharing", ""): "kq",
+    ("sharing", ""): "kqv",
     ("sinks", ""): "vw",
     ("spread", ""): "w",
     ("state_steps", ""): "kqvw",

@@ -160,6 +160,7 @@ def test_it_shows_the_weights(opened):
     figure.locator("svg text", has_text="mat 6").click()
     assert state(figure)["i"] == 6
     figure.get_by_role("radio", name="All layers").check()
+    assert "“mat” (6) through all layers. The mean of the heads attends" in state(figure)["said"]
     strips = figure.locator("button[aria-label*='most to'] + div > canvas")
     rows, box = "all => all.map((one) => one.height)", strips.last.bounding_box()
     assert strips.evaluate_all(rows) == [4, 4, 4]  # a row for each head
@@ -202,6 +203,17 @@ def test_heads_are_ordered_by_what_they_do(opened):
     figure.get_by_role("button", name="layer 1, head 0").focus()
     figure.page.keyboard.press("ArrowRight")
     assert [state(figure)["l"], state(figure)["h"]] == state(figure)["order"][1]
+
+
+def test_it_opens_on_a_head_that_copies(opened):
+    "Late in the text, where there is something to copy."
+    made = calls(2, 2, 8, 8)
+    weights = made[1].given.clone()
+    weights[0, 1, 4:] = torch.eye(8)[1:5]  # from each letter to the one after the same letter
+    made[1] = Call("layers.1.attn", "softmax", (1, 2, 8, 8), 4, given=weights)
+    made[1].kv_heads = 2
+    now = state(opened(head_view(made, list("abcdabcd"))))
+    assert (now["l"], now["h"], now["i"]) == (1, 1, 6)
 
 
 def test_cross_attention_and_shared_keys(opened):

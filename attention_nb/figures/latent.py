@@ -74,4 +74,4 @@ def latent(
                           {form: torch.tensor([one[form] / 1e6 for one in work], dtype=torch.float64) for form in forms},
                           [f"{n:,}" for n in lengths], 1)
     notice = "A square is 128 cached numbers of a token. Press “absorbed”: where do both projections go?"
-    return Drawing("latent", "MLA: a latent cache, and how it is read", notice, data, table, (475, 684))
+    return Drawing("latent", "MLA: a latent cache, and how it is read", notice, data, table, (483, 691))

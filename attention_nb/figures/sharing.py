@@ -41,7 +41,7 @@ def sharing(
             "bytes": per_head, "full": n_heads * per_head,
             "what": f"The keys and values of {n_tokens:,} tokens, in {n_layers} layers,"}
     return Drawing("sharing", "MHA, GQA, MQA: which key head each query head reads", _NOTICE, data,
-                   _key_heads(n_heads, options), (336, 346))
+                   _key_heads(n_heads, options), (364, 374))
 
 
 _NOTICE = ("Go from 8 key heads to 1, and watch the bar. Then press “wrong order”: "
