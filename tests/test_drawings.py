@@ -389,9 +389,10 @@ def test_a_lookup_is_a_product(visit):
             assert_close(numbers(now["row"]), table[ids[0]], **EXACT)
             assert f"“{word}”" in figure.locator("output").inner_text()
             # below the table: the row, or the sum of all
-            below = figure.locator("svg > g").nth(12).locator("text").all_text_contents()
+            below = figure.locator("svg > g").nth(8).locator("text").all_text_contents()
             assert_close(numbers([float(x) for x in below]), table[ids[0]], **EXACT)
-            assert (f"row {ids[0]}", "sum")[number] in figure.locator("svg").text_content()
+            digits = figure.locator("svg > g").first.locator("text").all_text_contents()
+            assert digits == ["one-hot", *(t for x in now["hot"] for t in (str(int(x)), "×"))]
     assert all(state(figure)["filled"])
 
 
@@ -499,9 +500,17 @@ def test_a_verb_finds_its_subject(visit):
         and "looks for nothing" in figure.locator("output").inner_text()
     )
     figure.get_by_role("radio", name="bark").check()
-    figure.get_by_role("radio", name="rotated 90°").check()
-    assert check()["q"] == [0, 2] and "finds itself: 0.85" in figure.locator("output").inner_text()
+    for degrees, says in {
+        "45": "finds “dogs” and “bark” alike, 0.40 each",
+        "90": "finds itself: 0.85",
+        "180": "No key fits: “bark” and “loudly” get 0.46 each",
+        "360": "finds “dogs”: 0.85",
+    }.items():
+        figure.get_by_role("slider", name="turn the queries").fill(degrees)
+        assert check()["turned"] == int(degrees) and says in figure.locator("output").inner_text()
+    figure.get_by_role("radio", name="identity").check()
     figure.get_by_role("radio", name="hand-made").check()
+    assert check()["turned"] == 0
     assert check()["q"] == [2, 0] and "finds “dogs”: 0.85" in figure.locator("output").inner_text()
     figure.get_by_role("radio", name="dogs").check()
     number = figure.get_by_role("spinbutton", name="W_q, from thing to looks for action")
@@ -1105,9 +1114,19 @@ def test_before_longer_texts_the_rotation_offers_no_scaling(visit):
           };
           const curve = chart.querySelector("path[stroke='var(--neutral)']");
           return [...[...chart.querySelectorAll("text")].map(boxOf), boxOf(curve)]; }""")
-        assert len(others) == 5 and all(
-            low < curve[1] or high > curve[2] or right < curve[3] for right, high, low, _ in others
+        assert len(others) == 8 and all(
+            low < curve[1] or high > curve[2] or right < curve[3] or left > curve[0]
+            for right, high, low, left in others
         ), "the curve runs through a label"
+    opacities = "nodes => nodes.map((node) => +(node.getAttribute('opacity') ?? 1))"
+    parts, circle = (
+        figure.locator("svg:has(.handle) path.moves"),
+        figure.get_by_role("img", name="pair 2"),
+    )
+    circle.hover()
+    assert parts.evaluate_all(opacities) == [0.2, 0.2, 1, 0.2]
+    figure.locator("figcaption").hover()
+    assert parts.evaluate_all(opacities) == [1] * 4
 
 
 def test_heads_share_as_the_package_shares(visit):
@@ -2660,6 +2679,31 @@ def test_a_finger_follows_the_curve_and_does_not_move_the_page(visit):
     assert abs(page.evaluate("scrollY") - top) <= 1
 
 
+def test_a_finger_drags_a_neighbour_and_the_word_follows(visit):
+    "Also one that is not beside the word; the arrow keys move it, too."
+    figure = drawing(visit, PAGE_OF["senses"], "senses", **FINGER)
+    page, muddy = figure.page, figure.get_by_role("slider", name="vector of muddy")
+    page.evaluate("document.body.style.paddingBottom = '2000px'")
+    figure.locator("svg").evaluate(
+        "svg => scrollTo({ top: svg.getBoundingClientRect().top + scrollY - 250, "
+        "behavior: 'instant' })"
+    )
+    top, unit = page.evaluate("scrollY"), 200 / 3
+    for beside in (False, True):
+        before = numbers(state(figure)["x"])
+        swipe(page, muddy.evaluate(CENTRE), (-40, -60))
+        now, x = state(figure), numbers(state(figure)["x"])
+        assert_close(x[1], before[1] + torch.tensor([-40, 60]) / unit, atol=0.06, rtol=0)
+        seen = torch.tensor([token in now["here"] for token in given(figure)["tokens"]])
+        assert seen[1] == beside
+        context, _ = naive_attention(x[3][None], x[seen], x[seen])
+        assert_close(numbers(now["tip"]), context[0], **EXACT)
+        assert page.evaluate("scrollY") == pytest.approx(top, abs=1)
+        figure.get_by_role("button", name="muddy, beside bank").press("Enter")
+    muddy.press("Shift+ArrowDown")
+    assert_close(numbers(state(figure)["x"])[1], x[1] - torch.tensor([0, 0.5]), **EXACT)
+
+
 def test_models_are_used_by_finger(visit):
     """A tap chooses a token, a letter, a step, or a head;
     a finger that only scrolls the page chooses nothing.
@@ -2698,6 +2742,7 @@ def test_what_is_dragged_is_tried_by_finger():
         "arrows",
         "rotating",
         "scores",
+        "senses",
         "sinks",
     }
 

@@ -34,4 +34,4 @@ def arrows(
     table = number_table("Two arrows", rows, ["right", "up"], digits=1)
     notice = "Drag a tip, or move it with the arrow keys. Where must a point to make the product zero? Where is it negative?"
     data = {"arrows": torch.stack([a, b])}
-    return Drawing("arrows", "The dot product of two vectors", notice, data, table, (302, 438))
+    return Drawing("arrows", "The dot product of two vectors", notice, data, table, (302, 466))

@@ -35,7 +35,7 @@ def rotating_pairs(
         raise ValueError(f"vector: expected an even number of numbers, not all 0; got shape {tuple(vector.shape)}")
     title = f"Rotary embeddings: “{token}” at two positions"
     follow = ("Shift both tokens: all pairs rotate, and the score stays. "
-              "Then drag the point along the curve. Which pair makes its ripples?")
+              "Then drag the point along the curve. Which pair makes its ripples? Point at its circle.")
     scale = "Choose a scaling: the pairs rotate more slowly. The dashed curve has none. What becomes of the curve in the grey part?"
     notice = f"{follow if trained is None else scale} Below each circle: its degrees per position."
     data = {"token": token, "vector": vector, "trained": trained, "factor": factor, "position": 3, "distance": 5, "base": 10000}

@@ -47,7 +47,7 @@ def spread(
     rows = {"standard deviation": deviation["plain"], "gradient through softmax": gradients["plain"],
             "standard deviation, divided by √d": deviation["scaled"], "gradient through softmax, divided by √d": gradients["scaled"]}
     table = number_table("Scores at each width", rows, [f"{width:,}" for width in widths])
-    return Drawing("spread", "Why scores are divided by √d", _NOTICE, data, table, (304, 566))
+    return Drawing("spread", "Why scores are divided by √d", _NOTICE, data, table, (304, 606))
 
 
 _NOTICE = ("Move the slider from 1 to 1,024, with the arrow keys if you like: watch how wide the histogram is, "

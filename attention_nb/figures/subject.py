@@ -41,7 +41,7 @@ def who_is_found(
             raise ValueError(f"{name}: expected shape {shape}; got {tuple(value.shape)}")
     scores = (x @ W_q) @ (x @ W_k).T
     rows = {f"weights of {token}": weights for token, weights in zip(tokens, scores.softmax(-1))}
-    notice = (f"Choose a query. Then choose “identity”: what does “{tokens[start]}” find then? "
-              "And “rotated 90°”, which turns all queries: what does it look for?")
+    notice = (f"Choose a query. Then turn the queries: at which angle does “{tokens[start]}” find itself? "
+              "Where do two words tie? At 180°, does any key fit?")
     data = {"tokens": list(tokens), "x": x, "W_q": W_q, "W_k": W_k, "kinds": list(kinds), "start": start}
-    return Drawing("subject", "Queries and keys: a verb finds its subject", notice, data, number_table("Weights: a row for each query", rows, tokens), (398, 594))
+    return Drawing("subject", "Queries and keys: a verb finds its subject", notice, data, number_table("Weights: a row for each query", rows, tokens), (395, 628))

@@ -42,5 +42,5 @@ def temperature(
                    "The probabilities at temperature 1 as a table")
 
 
-_NOTICE = ("Move the temperature: the bars become alike, or one token gets nearly all. Then lower top-k "
-           "or top-p, and draw a hundred tokens.")
+_NOTICE = ("Move the temperature: the bars become alike, or one token gets nearly all. Then lower top‑k "
+           "or top‑p, and draw a hundred tokens.")
