@@ -448,8 +448,9 @@ def test_sums_divide_by_what_pytorch_divides_by(visit):
     "With each dimension, and without keepdim, for a symmetric matrix and for another."
     figure = drawing(visit, "02_softmax.html", "sums")
     sums = [lambda e: e.sum(1, keepdim=True), lambda e: e.sum(0, keepdim=True), lambda e: e.sum(1)]
+    assert "Neither rows nor columns" in said(figure)
     for matrix in ("symmetric", "not symmetric"):
-        figure.get_by_text(matrix, exact=True).click()
+        figure.get_by_role("radio", name=matrix, exact=True).check()
         for i, way in enumerate(["along each row", "down each column", "keepdim forgotten"]):
             figure.get_by_text(way).click()
             now = state(figure)
@@ -459,8 +460,8 @@ def test_sums_divide_by_what_pytorch_divides_by(visit):
             assert_close(numbers(now["weights"]), exps / sums[i](exps), **EXACT)
             # a moment later: the sums are counted before one's eyes
             expect(figure.locator("output")).to_contain_text("sum")
-            said = figure.locator("output").inner_text()
-            assert ("Every row" in said) == (i == 0) and ("Neither" in said) == (
+            told = figure.locator("output").inner_text()
+            assert ("Every row" in told) == (i == 0) and ("Neither" in told) == (
                 i == 2 and matrix == "not symmetric"
             )
     expect(figure.locator("svg")).to_contain_text("÷")
@@ -962,6 +963,10 @@ def test_head_film_shows_what_was_stored(visit):
         [weights[:, 2:, 0].mean(-1), weights[:, range(2, 6), range(1, 5)].mean(-1)], dim=-1
     )
     assert_close(numbers(now["means"]), expected, **EXACT)
+    mark = figure.get_by_text("heads differ")
+    for i, heads in enumerate(numbers(film["weights"])):  # from where they prefer other tokens
+        slider.fill(str(i))
+        assert mark.is_visible() == ("; head 1" in told_of(heads))
     slider.press("Home")
     assert played(figure)["step"] == film["steps"][-1]
     assert (
@@ -1001,8 +1006,10 @@ def test_the_figure_that_stands_first_plays_by_itself_once(visit, page, script, 
 
 
 def test_the_film_has_digits_for_those_who_point(visit):
-    "A head that is pointed at or focused shows its digits, the other does not."
-    figure = drawing(visit, "05_multi_head_attention.html", "head_film")
+    """On a phone a head that is pointed at or focused shows its digits, the other does not;
+    on a wide page both do.
+    """
+    figure = drawing(visit, "05_multi_head_attention.html", "head_film", width=390)
     assert state(figure)["step"] == given(figure)["steps"][4]  # in the middle of what happens
     heads, seen = (
         figure.locator(".view table"),
@@ -1013,6 +1020,9 @@ def test_the_film_has_digits_for_those_who_point(visit):
         assert heads.evaluate_all(f"tables => tables.map({seen})") == ["0", "0"]
         look()
         assert heads.evaluate_all(f"tables => tables.map({seen})") == ["1", "0"]
+    figure.page.mouse.move(0, 0)
+    figure.page.set_viewport_size({"width": 1280, "height": 900})
+    assert heads.evaluate_all(f"tables => tables.map({seen})") == ["1", "1"]
 
 
 def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
@@ -1439,11 +1449,11 @@ def test_programs_share_the_tiles(visit):
         assert now["last"] == t - 1 and now["count"] == sum(map(len, now["tiles"]))
         assert (f"Done after {now['last']} time steps" in said) == (now["step"] == now["last"])
 
-    assert (state(figure)["last"], state(figure)["step"]) == (4, 2)  # programs are at work
+    assert (state(figure)["last"], state(figure)["step"]) == (6, 3)  # programs are at work
     hatched = figure.get_by_role("img", name="A grid").locator("path[visibility=visible]")
-    for mode in ("all keys", "causal mask", "last block first"):
-        assert hatched.count() == (28 if mode == "last block first" else 0)
-        if mode != "all keys":
+    for mode in ("", "last block first", "causal mask"):
+        assert hatched.count() == 28
+        if mode:
             figure.get_by_role("button", name=mode).press("Enter")
         found = figure.evaluate(EVERY_CHOICE)
         for now, said in found:
@@ -1456,6 +1466,8 @@ def test_programs_share_the_tiles(visit):
     )
     sizes.nth(1).check()
     at_once.nth(1).check()
+    assert (state(figure)["last"], hatched.count()) == (8, 0)
+    figure.get_by_role("button", name="causal mask").press("Enter")
     assert state(figure)["last"] == 5
     figure.get_by_role("button", name="last block first").press("Enter")
     assert state(figure)["last"] == 6
@@ -1637,7 +1649,7 @@ def test_the_tree_keeps_what_beam_search_keeps(visit):
         read_text(SEVEN),
         figure.get_by_role("slider", name="Step"),
     )
-    assert (state(figure)["width"], state(figure)["step"]) == (2, 3)
+    assert (state(figure)["width"], state(figure)["step"]) == (2, 7)
     for width in (1, 2, 3):
         figure.get_by_role("radio", name=str(width), exact=True).check()
         slider.press("Home")
@@ -1742,7 +1754,10 @@ def test_the_stream_goes_forward_and_back(visit):
     figure = drawing(visit, "07_transformer.html", "stream")
     pre, post = given(figure)["runs"]
     slider, n = figure.get_by_role("slider", name="Pass"), len(pre["lengths"])
-    assert n == 24 and state(figure)["block"] == 12 and state(figure)["back"]  # a question is open
+    assert n == 24 and state(figure)["block"] == 1 and state(figure)["back"]  # the whole pass
+    ratios = figure.get_by_text("first ÷ last gradient")
+    for run, ratio in zip((pre, post), ratios.all_inner_texts()):
+        assert ratio.endswith(f": {run['gradients'][0] / run['gradients'][-1]:.1f}")
     slider.press("Home")
     for moment in range(2 * n):
         now, back = state(figure), moment >= n
@@ -3082,7 +3097,7 @@ def test_the_film_says_what_its_frame_shows(visit):
 def test_no_result_is_told_before_it_is_counted(visit):
     "Each time that the sums are counted again."
     figure = drawing(visit, "02_softmax.html", "sums")
-    assert "Every row sums to 1: rows 1.00 and 1.00" in said(figure)
+    assert "Neither rows nor columns sum to 1: rows 0.85 and 1.20" in said(figure)
     figure.evaluate("""figure => {
       window.told = [];
       const text = (kind) => figure.querySelector(kind).textContent;
