@@ -464,7 +464,7 @@ def test_sums_divide_by_what_pytorch_divides_by(visit):
             assert ("Every row" in told) == (i == 0) and ("Neither" in told) == (
                 i == 2 and matrix == "not symmetric"
             )
-    expect(figure.locator("svg")).to_contain_text("÷")
+    expect(figure.get_by_role("img", name="Left the exponentials")).to_contain_text("÷")
 
 
 def test_a_verb_finds_its_subject(visit):
@@ -701,7 +701,7 @@ def test_the_state_gives_what_the_cache_gives(visit):
         assert (
             figure.locator("output")
             .inner_text()
-            .startswith(f"“{given(figure)['tokens'][t]}” has the query")
+            .startswith(f"“{given(figure)['tokens'][t]}”: (")
         )
         board = figure.get_by_role("img", name="The state")
         piles = board.locator("rect:not([visibility]):not([data-sym])")
@@ -1234,7 +1234,7 @@ def test_tiles_compute_what_online_softmax_computes(visit):
     assert check()["tiles"][:2] == [[0, 0], [0, 2]]
     # begins where “mat” comes, and the sum is rescaled
     assert state(figure)["tiles"][state(figure)["step"] - 1] == [2, 4]
-    assert "multiplied by 0.14" in figure.locator("output").inner_text()
+    assert "multiplied by e^(2−4) = 0.14" in figure.locator("output").inner_text()
     for number, size in enumerate([1, 2, 4]):
         figure.get_by_role("radiogroup", name="Tile size").get_by_role("radio").nth(number).check()
         assert check()["size"] == size
@@ -1312,7 +1312,9 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
             assert shown == pytest.approx(expected, rel=1e-9, abs=1e-5), letter
         return now
 
-    assert agrees()["phase"] == 0 and not tokens.is_visible()
+    rows = figure.locator(".times > span[tabindex]")
+    names, faded = figure.locator("svg g text"), "all => all.map(one => one.style.opacity).slice(0, 6)"
+    assert agrees()["phase"] == 0 and not tokens.is_visible() and not rows.first.is_visible()
     assert [text for text in figure.locator("svg g text").all_text_contents() if text] == [
         "prefill",
         "decode",
@@ -1334,6 +1336,10 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
         "window",
         "latent",
     ]
+    rows.nth(3).focus()  # lights its dot, and a dot its row
+    assert names.evaluate_all(faded) == rows.evaluate_all(faded) == ["0.3"] * 3 + [""] + ["0.3"] * 2
+    names.nth(5).hover()
+    assert names.evaluate_all(faded) == rows.evaluate_all(faded) == ["0.3"] * 5 + [""]
     assert not keys.count() and not batch.count()
     figure.locator("details.more > summary").click()
     for slider, key in (
@@ -3101,7 +3107,7 @@ def test_no_result_is_told_before_it_is_counted(visit):
     figure.evaluate("""figure => {
       window.told = [];
       const text = (kind) => figure.querySelector(kind).textContent;
-      const tell = () => window.told.push([text("output"), text("svg").includes("÷")]);
+      const tell = () => window.told.push([text("output"), text("svg[width][aria-label^=Left]").includes("÷")]);
       const whole = { childList: true, characterData: true, subtree: true };
       new MutationObserver(tell).observe(figure, whole);
     }""")
@@ -3236,8 +3242,10 @@ def test_tiles_say_what_their_table_says(visit):
             assert (f"” {one['context']:.2f}" in text) == (step % 4 == 0)
             assert f"{one['context']:.2f}" in written or step % 4
         if "multiplied by" in text:
-            factor = text.split("multiplied by ")[1].split(",")[0]
-            assert f"× {factor}" in box.locator("text").all_text_contents()
+            power, factor = text.split("multiplied by ")[1].split(",")[0].split(" = ")
+            texts = box.locator("text").all_text_contents()
+            assert f"× {power.translate(dict.fromkeys(map(ord, '^()')))}" in texts
+            assert f"= {factor}" in texts
         told.add(("context" in text, "multiplied" in text))
     assert {(True, False), (False, True), (False, False)} <= told
 

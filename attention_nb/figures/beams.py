@@ -48,8 +48,8 @@ def beams(
                    (352, 425), "The steps of width 3 as a table")
 
 
-_NOTICE = ("Press Play, or move the slider: at each step the best hypotheses stay, the others are dashed. "
-           "Then choose width 1, which is greedy decoding, and compare where it ends.")
+_NOTICE = ("Press Play: at each step the best hypotheses stay, the others are dashed. When does the rose one come first? "
+           "Then choose width 1, greedy decoding: where does it end?")
 _Hypothesis = tuple[list[int], float]  # its ids, and the sum of their log-probabilities
 
 

@@ -22,7 +22,7 @@ function draw(stage) {
   const query = (i) => el("th", {
     scope: "row", "data-sym": "q", style: "padding: 0 6px 0 0; font-size: 13px; min-width: 0" },
   wide ? `token ${i}` : `${i}`);
-  const named = wide ? 106 : 58;  // room of a name before its bar
+  const named = wide ? 106 : 64;  // room of a name before its bar
   const long = (wide ? 56 : 20) + n * side - named - 40;  // of a bar of 1
   function meanOf(name) {
     const bar = el("span", { class: "moves", "data-sym": "w" });
