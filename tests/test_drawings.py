@@ -699,9 +699,7 @@ def test_the_state_gives_what_the_cache_gives(visit):
             assert_close(numbers(now["sums"][way]), weights[t] @ ones, **EXACT)
         assert_close(numbers(now["context"]), weights[t] @ v / weights[t].sum(), **EXACT)
         assert (
-            figure.locator("output")
-            .inner_text()
-            .startswith(f"“{given(figure)['tokens'][t]}”: (")
+            figure.locator("output").inner_text().startswith(f"“{given(figure)['tokens'][t]}”: (")
         )
         board = figure.get_by_role("img", name="The state")
         piles = board.locator("rect:not([visibility]):not([data-sym])")
@@ -1020,9 +1018,8 @@ def test_the_film_has_digits_for_those_who_point(visit):
         assert heads.evaluate_all(f"tables => tables.map({seen})") == ["0", "0"]
         look()
         assert heads.evaluate_all(f"tables => tables.map({seen})") == ["1", "0"]
-    figure.page.mouse.move(0, 0)
-    figure.page.set_viewport_size({"width": 1280, "height": 900})
-    assert heads.evaluate_all(f"tables => tables.map({seen})") == ["1", "1"]
+    wide = drawing(visit, "05_multi_head_attention.html", "head_film").locator(".view table")
+    assert wide.evaluate_all(f"tables => tables.map({seen})") == ["1", "1"]
 
 
 def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
@@ -1313,7 +1310,10 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
         return now
 
     rows = figure.locator(".times > span[tabindex]")
-    names, faded = figure.locator("svg g text"), "all => all.map(one => one.style.opacity).slice(0, 6)"
+    names, faded = (
+        figure.locator("svg g text"),
+        "all => all.map(one => one.style.opacity).slice(0, 6)",
+    )
     assert agrees()["phase"] == 0 and not tokens.is_visible() and not rows.first.is_visible()
     assert [text for text in figure.locator("svg g text").all_text_contents() if text] == [
         "prefill",

@@ -18,6 +18,7 @@ function draw(stage) {
   const across = `min-width: ${side}px; max-width: ${side}px; padding: 0; text-align: center; `
     + `font-size: ${wide ? 13 : 12}px; overflow: hidden`;
   const box = `${across}; height: ${side}px`;
+  const digits = wide ? { style: "opacity: 1" } : {};  // where there is room, always
   const head = (text) => el("th", { scope: "col", "data-sym": "k", style: across }, text);
   const query = (i) => el("th", {
     scope: "row", "data-sym": "q", style: "padding: 0 6px 0 0; font-size: 13px; min-width: 0" },
@@ -35,7 +36,7 @@ function draw(stage) {
   }
   const heads = weights[0].map((_, k) => {
     const cells = weights[0][k].map((row) =>
-      row.map(() => el("td", { "data-sym": "w" }, el("span"))));
+      row.map(() => el("td", { "data-sym": "w" }, el("span", digits))));
     const means = ["first", "previous"].map((name) => meanOf(wide ? `${name} token` : name));
     const table = el("table", {
       "aria-label": `head ${k}: a row for each query, a column for each key`,
