@@ -3107,7 +3107,7 @@ def test_no_result_is_told_before_it_is_counted(visit):
     figure.evaluate("""figure => {
       window.told = [];
       const text = (kind) => figure.querySelector(kind).textContent;
-      const tell = () => window.told.push([text("output"), text("svg[width][aria-label^=Left]").includes("÷")]);
+      const tell = () => window.told.push([text("output"), text(".view > svg").includes("÷")]);
       const whole = { childList: true, characterData: true, subtree: true };
       new MutationObserver(tell).observe(figure, whole);
     }""")
