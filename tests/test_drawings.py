@@ -449,8 +449,9 @@ def test_sums_divide_by_what_pytorch_divides_by(visit):
     "With each dimension, and without keepdim, for a symmetric matrix and for another."
     figure = drawing(visit, "02_softmax.html", "sums")
     sums = [lambda e: e.sum(1, keepdim=True), lambda e: e.sum(0, keepdim=True), lambda e: e.sum(1)]
+    assert "Neither rows nor columns" in said(figure)
     for matrix in ("symmetric", "not symmetric"):
-        figure.get_by_text(matrix, exact=True).click()
+        figure.get_by_role("radio", name=matrix, exact=True).check()
         for i, way in enumerate(["along each row", "down each column", "keepdim forgotten"]):
             figure.get_by_text(way).click()
             now = state(figure)
@@ -460,11 +461,11 @@ def test_sums_divide_by_what_pytorch_divides_by(visit):
             assert_close(numbers(now["weights"]), exps / sums[i](exps), **EXACT)
             # a moment later: the sums are counted before one's eyes
             expect(figure.locator("output")).to_contain_text("sum")
-            said = figure.locator("output").inner_text()
-            assert ("Every row" in said) == (i == 0) and ("Neither" in said) == (
+            told = figure.locator("output").inner_text()
+            assert ("Every row" in told) == (i == 0) and ("Neither" in told) == (
                 i == 2 and matrix == "not symmetric"
             )
-    expect(figure.locator("svg")).to_contain_text("÷")
+    expect(figure.get_by_role("img", name="Left the exponentials")).to_contain_text("÷")
 
 
 def test_a_verb_finds_its_subject(visit):
@@ -717,9 +718,7 @@ def test_the_state_gives_what_the_cache_gives(visit):
             assert_close(numbers(now["sums"][way]), weights[t] @ ones, **EXACT)
         assert_close(numbers(now["context"]), weights[t] @ v / weights[t].sum(), **EXACT)
         assert (
-            figure.locator("output")
-            .inner_text()
-            .startswith(f"“{given(figure)['tokens'][t]}” has the query")
+            figure.locator("output").inner_text().startswith(f"“{given(figure)['tokens'][t]}”: (")
         )
         board = figure.get_by_role("img", name="The state")
         piles = board.locator("rect:not([visibility]):not([data-sym])")
@@ -982,6 +981,10 @@ def test_head_film_shows_what_was_stored(visit):
         [weights[:, 2:, 0].mean(-1), weights[:, range(2, 6), range(1, 5)].mean(-1)], dim=-1
     )
     assert_close(numbers(now["means"]), expected, **EXACT)
+    mark = figure.get_by_text("heads differ")
+    for i, heads in enumerate(numbers(film["weights"])):  # from where they prefer other tokens
+        slider.fill(str(i))
+        assert mark.is_visible() == ("; head 1" in told_of(heads))
     slider.press("Home")
     assert played(figure)["step"] == film["steps"][-1]
     assert (
@@ -1021,8 +1024,10 @@ def test_the_figure_that_stands_first_plays_by_itself_once(visit, page, script, 
 
 
 def test_the_film_has_digits_for_those_who_point(visit):
-    "A head that is pointed at or focused shows its digits, the other does not."
-    figure = drawing(visit, "05_multi_head_attention.html", "head_film")
+    """On a phone a head that is pointed at or focused shows its digits, the other does not;
+    on a wide page both do.
+    """
+    figure = drawing(visit, "05_multi_head_attention.html", "head_film", width=390)
     assert state(figure)["step"] == given(figure)["steps"][4]  # in the middle of what happens
     heads, seen = (
         figure.locator(".view table"),
@@ -1033,6 +1038,8 @@ def test_the_film_has_digits_for_those_who_point(visit):
         assert heads.evaluate_all(f"tables => tables.map({seen})") == ["0", "0"]
         look()
         assert heads.evaluate_all(f"tables => tables.map({seen})") == ["1", "0"]
+    wide = drawing(visit, "05_multi_head_attention.html", "head_film").locator(".view table")
+    assert wide.evaluate_all(f"tables => tables.map({seen})") == ["1", "1"]
 
 
 def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
@@ -1254,7 +1261,7 @@ def test_tiles_compute_what_online_softmax_computes(visit):
     assert check()["tiles"][:2] == [[0, 0], [0, 2]]
     # begins where “mat” comes, and the sum is rescaled
     assert state(figure)["tiles"][state(figure)["step"] - 1] == [2, 4]
-    assert "multiplied by 0.14" in figure.locator("output").inner_text()
+    assert "multiplied by e^(2−4) = 0.14" in figure.locator("output").inner_text()
     for number, size in enumerate([1, 2, 4]):
         figure.get_by_role("radiogroup", name="Tile size").get_by_role("radio").nth(number).check()
         assert check()["size"] == size
@@ -1332,7 +1339,12 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
             assert shown == pytest.approx(expected, rel=1e-9, abs=1e-5), letter
         return now
 
-    assert agrees()["phase"] == 0 and not tokens.is_visible()
+    rows = figure.locator(".times > span[tabindex]")
+    names, faded = (
+        figure.locator("svg g text"),
+        "all => all.map(one => one.style.opacity).slice(0, 6)",
+    )
+    assert agrees()["phase"] == 0 and not tokens.is_visible() and not rows.first.is_visible()
     assert [text for text in figure.locator("svg g text").all_text_contents() if text] == [
         "prefill",
         "decode",
@@ -1354,6 +1366,10 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
         "window",
         "latent",
     ]
+    rows.nth(3).focus()  # lights its dot, and a dot its row
+    assert names.evaluate_all(faded) == rows.evaluate_all(faded) == ["0.3"] * 3 + [""] + ["0.3"] * 2
+    names.nth(5).hover()
+    assert names.evaluate_all(faded) == rows.evaluate_all(faded) == ["0.3"] * 5 + [""]
     assert not keys.count() and not batch.count()
     figure.locator("details.more > summary").click()
     for slider, key in (
@@ -1469,11 +1485,11 @@ def test_programs_share_the_tiles(visit):
         assert now["last"] == t - 1 and now["count"] == sum(map(len, now["tiles"]))
         assert (f"Done after {now['last']} time steps" in said) == (now["step"] == now["last"])
 
-    assert (state(figure)["last"], state(figure)["step"]) == (4, 2)  # programs are at work
+    assert (state(figure)["last"], state(figure)["step"]) == (6, 3)  # programs are at work
     hatched = figure.get_by_role("img", name="A grid").locator("path[visibility=visible]")
-    for mode in ("all keys", "causal mask", "last block first"):
-        assert hatched.count() == (28 if mode == "last block first" else 0)
-        if mode != "all keys":
+    for mode in ("", "last block first", "causal mask"):
+        assert hatched.count() == 28
+        if mode:
             figure.get_by_role("button", name=mode).press("Enter")
         found = figure.evaluate(EVERY_CHOICE)
         for now, said in found:
@@ -1486,6 +1502,8 @@ def test_programs_share_the_tiles(visit):
     )
     sizes.nth(1).check()
     at_once.nth(1).check()
+    assert (state(figure)["last"], hatched.count()) == (8, 0)
+    figure.get_by_role("button", name="causal mask").press("Enter")
     assert state(figure)["last"] == 5
     figure.get_by_role("button", name="last block first").press("Enter")
     assert state(figure)["last"] == 6
@@ -1669,7 +1687,7 @@ def test_the_tree_keeps_what_beam_search_keeps(visit):
         read_text(SEVEN),
         figure.get_by_role("slider", name="Step"),
     )
-    assert (state(figure)["width"], state(figure)["step"]) == (2, 3)
+    assert (state(figure)["width"], state(figure)["step"]) == (2, 7)
     for width in (1, 2, 3):
         figure.get_by_role("radio", name=str(width), exact=True).check()
         slider.press("Home")
@@ -1774,7 +1792,10 @@ def test_the_stream_goes_forward_and_back(visit):
     figure = drawing(visit, "07_transformer.html", "stream")
     pre, post = given(figure)["runs"]
     slider, n = figure.get_by_role("slider", name="Pass"), len(pre["lengths"])
-    assert n == 24 and state(figure)["block"] == 12 and state(figure)["back"]  # a question is open
+    assert n == 24 and state(figure)["block"] == 1 and state(figure)["back"]  # the whole pass
+    ratios = figure.get_by_text("first ÷ last gradient")
+    for run, ratio in zip((pre, post), ratios.all_inner_texts()):
+        assert ratio.endswith(f": {run['gradients'][0] / run['gradients'][-1]:.1f}")
     slider.press("Home")
     for moment in range(2 * n):
         now, back = state(figure), moment >= n
@@ -3143,11 +3164,11 @@ def test_the_film_says_what_its_frame_shows(visit):
 def test_no_result_is_told_before_it_is_counted(visit):
     "Each time that the sums are counted again."
     figure = drawing(visit, "02_softmax.html", "sums")
-    assert "Every row sums to 1: rows 1.00 and 1.00" in said(figure)
+    assert "Neither rows nor columns sum to 1: rows 0.85 and 1.20" in said(figure)
     figure.evaluate("""figure => {
       window.told = [];
       const text = (kind) => figure.querySelector(kind).textContent;
-      const tell = () => window.told.push([text("output"), text("svg").includes("÷")]);
+      const tell = () => window.told.push([text("output"), text(".view > svg").includes("÷")]);
       const whole = { childList: true, characterData: true, subtree: true };
       new MutationObserver(tell).observe(figure, whole);
     }""")
@@ -3282,8 +3303,10 @@ def test_tiles_say_what_their_table_says(visit):
             assert (f"” {one['context']:.2f}" in text) == (step % 4 == 0)
             assert f"{one['context']:.2f}" in written or step % 4
         if "multiplied by" in text:
-            factor = text.split("multiplied by ")[1].split(",")[0]
-            assert f"× {factor}" in box.locator("text").all_text_contents()
+            power, factor = text.split("multiplied by ")[1].split(",")[0].split(" = ")
+            texts = box.locator("text").all_text_contents()
+            assert f"× {power.translate(dict.fromkeys(map(ord, '^()')))}" in texts
+            assert f"= {factor}" in texts
         told.add(("context" in text, "multiplied" in text))
     assert {(True, False), (False, True), (False, False)} <= told
 

@@ -21,7 +21,7 @@ def beams(
     log_p: Callable[[list[int]], Tensor],  # generated ids → log-probabilities of the next, (vocabulary,)
     end: int,  # id of the token that ends a sequence
     width: int = 2,  # hypotheses that are kept at first: 1, 2 or 3
-    step: int = 3,  # the step that is shown first
+    step: int = 7,  # the step that is shown first
 ) -> Drawing:  # shows itself when it is the last value of a cell
     """Draw beam search as a tree, with widths 1 to 3.
 
@@ -48,8 +48,8 @@ def beams(
                    (352, 425), "The steps of width 3 as a table")
 
 
-_NOTICE = ("Press Play, or move the slider: at each step the best hypotheses stay, the others are dashed. "
-           "Then choose width 1, which is greedy decoding, and compare where it ends.")
+_NOTICE = ("Press Play: at each step the best hypotheses stay, the others are dashed. When does the rose one come first? "
+           "Then choose width 1, greedy decoding: where does it end?")
 _Hypothesis = tuple[list[int], float]  # its ids, and the sum of their log-probabilities
 
 

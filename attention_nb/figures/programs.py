@@ -18,14 +18,14 @@ __all__ = ['programs']
 def programs(
     tokens: Sequence[str],  # a sequence of at least two tokens
     sizes: Sequence[int] = (1, 2, 4),  # sides of a tile to choose from; the second is chosen
-    slots: Sequence[int] = (1, 2, 4, 8),  # how many programs run at once, to choose from; the third is chosen
+    slots: Sequence[int] = (1, 2, 4, 8),  # how many programs run at once, to choose from; the second is chosen
 ) -> Drawing:  # shows itself when it is the last value of a cell
     """Draw how the programs of a grid divide the tiles of attention among them.
 
     Args:
         tokens: a sequence of at least two tokens
         sizes: sides of a tile to choose from; the second is chosen
-        slots: how many programs run at once, to choose from; the third is chosen
+        slots: how many programs run at once, to choose from; the second is chosen
 
     Returns:
         shows itself when it is the last value of a cell
@@ -35,8 +35,8 @@ def programs(
     n, size = len(tokens), sizes[1]
     blocks = range(-(-n // size))
     rows = {f"program {p}": torch.tensor([float(len(blocks)), float(p + 1)]) for p in blocks}
-    table = number_table("Tiles of each program", rows, ["all keys", "causal mask"])
+    table = number_table("Tiles of each program", rows, ["all keys", "causal mask"], 0)
     notice = ("Framed tiles run at once. "
-              "Press “causal mask” (hatched: forbidden): which program ends last?")
-    data = {"tokens": list(tokens), "sizes": list(sizes), "size": 1, "slots": list(slots), "slot": 2}
+              "Press Play, then “last block first”: how many time steps are saved?")
+    data = {"tokens": list(tokens), "sizes": list(sizes), "size": 1, "slots": list(slots), "slot": 1}
     return Drawing("programs", "A GPU program per block of queries", notice, data, table, (320, 590))

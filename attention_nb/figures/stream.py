@@ -41,8 +41,8 @@ def stream(
     table = number_table("Lengths of hidden states after each block", {name: pair[0] for name, pair in runs.items()}, columns, 1)
     table += number_table("Lengths of the first gradient in each block", {name: pair[1] for name, pair in runs.items()}, columns, 3)
     return Drawing("stream", "Pre-norm and post-norm: hidden states forward, gradients back", _NOTICE, {"runs": listed, "moment": range(2 * n)[moment]},
-                   table, (336, 512))
+                   table, (340, 528))
 
 
-_NOTICE = ("Press Play, or move the slider: forward through the blocks, then backward. "
-           "How long is the hidden state in each block, and how long its gradient?")
+_NOTICE = ("Press Play, or move the slider: hidden states go forward (up), then gradients come back (down). "
+           "With which norm does a gradient become smaller on its way back?")
