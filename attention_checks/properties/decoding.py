@@ -98,6 +98,6 @@ def _seen(module: nn.Module, trace: Trace, start: Start, step: _Run) -> Tensor:
     out, ins, _ = watch(ends, step)
     if not ends:
         return out - (trace.out - start.case.seen)
-    first = trace.x[:, :1]
-    rows = [as_rows(t, first) for t in ins[name]]
+    read = trace.x if len(ins[name]) == 1 else trace.x[:, :1]  # steps may be joined
+    rows = [as_rows(t, read) for t in ins[name]]
     return torch.cat([row for row in rows if row is not None], 1)
