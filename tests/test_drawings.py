@@ -745,9 +745,9 @@ def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
     """
     figure = drawing(visit, "15_linear_attention.html", "memory")
     assert (
-        state(figure)["t"] == 4
+        state(figure)["t"] == 5
         and not figure.get_by_role("radio").count()
-        and "4 of 4 are read back exactly" in figure.locator("output").inner_text()
+        and "0 of 5 are read back exactly" in figure.locator("output").inner_text()
     )
     figure = figure.page.locator("figure[data-drawing=memory]").nth(1)
     k, v = (numbers(given(figure)[name]) for name in "kv")
@@ -981,7 +981,7 @@ def test_head_film_shows_what_was_stored(visit):
         [weights[:, 2:, 0].mean(-1), weights[:, range(2, 6), range(1, 5)].mean(-1)], dim=-1
     )
     assert_close(numbers(now["means"]), expected, **EXACT)
-    mark = figure.get_by_text("heads differ")
+    mark = figure.get_by_text("heads differ from step")
     for i, heads in enumerate(numbers(film["weights"])):  # from where they prefer other tokens
         slider.fill(str(i))
         assert mark.is_visible() == ("; head 1" in told_of(heads))
@@ -1794,7 +1794,7 @@ def test_the_stream_goes_forward_and_back(visit):
     slider, n = figure.get_by_role("slider", name="Pass"), len(pre["lengths"])
     assert n == 24 and state(figure)["block"] == 1 and state(figure)["back"]  # the whole pass
     ratios = figure.get_by_text("first ÷ last gradient")
-    for run, ratio in zip((pre, post), ratios.all_inner_texts()):
+    for run, ratio in zip((pre, post), ratios.all_text_contents()):
         assert ratio.endswith(f": {run['gradients'][0] / run['gradients'][-1]:.1f}")
     slider.press("Home")
     for moment in range(2 * n):

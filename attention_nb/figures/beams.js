@@ -113,7 +113,7 @@ function draw(stage) {
     const from = at(t - 1, one.from ?? 0);
     const how = standing(t, rank);
     const to = at(t, rank).map((z, i) => from[i] + (z - from[i]) * moved);
-    const shape = shapeAt(to, ended(one) ? 17 : r, how);
+    const shape = shapeAt(to, ended(one) ? r + 5 : r, how);
     const node = [shape, nameAt(to, one, how.kept)];
     if (!t) return { how, paths: [], node };
     return { how, paths: [pathOf(one, from, to, how)],

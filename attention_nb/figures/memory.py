@@ -89,7 +89,6 @@ def memory(
     return Drawing("memory", "The state of linear attention fills up", notice, data, table, (396, 697) if delta else (380, 657))
 
 
-_NOTICE = ("Press Play: each pair is added to the same numbers. Darker grey: a larger error. "
-           "Up to how many pairs is there none?")
+_NOTICE = "Each pair is added to the same numbers. Darker grey: larger error. When is there none?"
 _WITH_DELTA = ("Choose “delta rule”, and press Play: what its key reads back is subtracted from a value "
-               "before it is added. Darker grey: a larger error.")
+               "before it is added. Darker grey: larger error.")

@@ -181,10 +181,10 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     const one = last(i), high = (most * row) / size;
     const top = roof + k * high, tall = Math.min(30, high / 2 - 4);
     const change = `${plain(one.was.m)} → ${plain(one.m)}`, by = number(one.rescale);
-    const power = ["× e", svg("tspan", { dy: -5, style: "font-size: 12px" }, gap(one))];
+    const power = ["× e", svg("tspan", { dy: -4, style: "font-size: 12px" }, gap(one))];
     const said = !grown(one) ? [plain(one.m)]  // in three lines where there is room
       : high < 56 ? [change, `× ${by}`] : [change, power, `= ${by}`];
-    const apart = said.length > 2 ? 18 : 16;
+    const apart = said.length < 3 ? 16 : phone ? 18 : 20;
     const mid = top + high / 2 + 5 - (apart * (said.length - 1)) / 2;
     [m, ...rescale].forEach((node, i) =>
       set(node, { y: mid + apart * i }, ...[said[i] ?? ""].flat()));
