@@ -475,10 +475,14 @@ def _not_hiding(layer: Layer, name: str, tried: _Tried) -> Broken | NotChecked:
 def _subtracted(layer: Layer, name: str, tried: _Tried) -> Broken | None:
     "What to raise if a bias hides tokens once its sign is changed."
     for way in tried.taken if _declared_mask(layer)[1] == "bias" else ():
-        negative = way._replace(made=lambda kept, made=way.made: -made(kept))
-        if not _influences(layer, name, negative):
+        if not _influences(layer, name, way._replace(made=partial(_negative, way.made))):
             return Broken(f"{name}: it hides tokens with +inf", known("bias.subtracted"))
     return None
+
+
+def _negative(made: Form, kept: Tensor) -> Tensor:
+    "Change the sign of the entries of a mask."
+    return -made(kept)
 
 
 def _of_queries(layer: Layer, name: str, tried: _Tried) -> Broken | None:
