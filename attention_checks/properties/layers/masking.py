@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from itertools import islice, product
 from typing import Any, NamedTuple
@@ -468,18 +468,17 @@ def _not_hiding(layer: Layer, name: str, tried: _Tried) -> Broken | NotChecked:
     return NotChecked(f"{why}: {_declare(name)}, or mask=False if it is no mask", undecided=True)
 
 
-def _negated(made: Callable[[Tensor], Tensor], kept: Tensor) -> Tensor:
-    "A mask with the other sign."
-    return -made(kept)
-
-
 def _subtracted(layer: Layer, name: str, tried: _Tried) -> Broken | None:
     "What to raise if a bias hides tokens once its sign is changed."
     for way in tried.taken if _declared_meaning(layer) == "bias" else ():
-        negative = way._replace(made=partial(_negated, way.made))
-        if not _influences(layer, name, negative):
+        if not _influences(layer, name, way._replace(made=partial(_negative, way.made))):
             return Broken(f"{name}: it hides tokens with +inf", known("bias.subtracted"))
     return None
+
+
+def _negative(made: Form, kept: Tensor) -> Tensor:
+    "Change the sign of the entries of a mask."
+    return -made(kept)
 
 
 def _of_queries(layer: Layer, name: str, tried: _Tried) -> Broken | None:
