@@ -9,7 +9,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   const [named, entry] = {
     poster: [[82, 62, 58, 66], 32],
     wide: [[52, 44, 40, 46], 20],
-    narrow: [[50, 38, 34, 42], 18],
+    narrow: [[56, 40, 36, 44], 16],
   }[size];
   const widths = [...named, ...Array(10).fill(entry)];
   const lefts = widths.map((_, i) => widths.slice(0, i).reduce((a, b) => a + b, 0.5));
@@ -44,15 +44,17 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     const between = add(last, byAttention);
     const byFeedForward = feeds ? fed(between) : none;
     const end = add(between, byFeedForward);
-    return { weights, vectors: [last, byAttention, byFeedForward, end], ...answerOf(end) };
+    const vectors = [last, byAttention, byFeedForward, end];
+    return { weights, mean: between[3], vectors, ...answerOf(end) };
   }
   const digits = [...Array(10).keys()];
   const right = () => digits.map((a) => digits.map((b) => compute(a, b).answer === (a + b) % 10));
 
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
-  const [top, first, apart] = wide ? [46, 126, 46] : [34, 98, 37];
-  const height = first + 24 + 3 * apart + (wide ? 28 : 24);
+  const [top, first, apart] = wide ? [46, 126, 42] : [34, 104, 37];
+  const table = wide ? 64 : 58;  // how high the line is in which the feed-forward layer looks up
+  const height = first + 24 + 3 * apart + table + (wide ? 28 : 24);
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const step = { poster: 96, wide: 72, narrow: 62 }[size];
   const box = 40;
@@ -79,7 +81,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     ...tokens.flatMap((t) => [t.box, t.word]),
     text(at(4) - box / 2, top + 50, "output", { "text-anchor": "start" }));
 
-  const heading = { style: "font-size: 13px; fill: var(--soft)" };
+  const heading = { style: `font-size: ${wide ? 13 : 12}px; fill: var(--soft)` };
   features.forEach((name, i) =>
     root.append(text(lefts[i] + widths[i] / 2, first, name, heading)));
   const labels = [
@@ -94,15 +96,66 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     word: text(lefts[i] + widths[i] / 2, y + (wide ? 21 : 19), ""),
   });
   const strips = labels.map((name, r) => {
-    const y = first + (wide ? 24 : 20) + apart * r;
+    const y = first + (wide ? 24 : 20) + apart * r + (r > 2 ? table : 0);
     const style = r === 3 ? "font-weight: 600" : "";
     const label = text(0, y, name, { "text-anchor": "start", style });
-    const cells = features.map((_, i) => cellAt(i, y));
+    const cells = features.map((_, i) => cellAt(i, r === 2 ? y + table : y));
     root.append(label, ...cells.flatMap((c) => [c.rect, c.word]));
     return { label, cells };
   });
 
-  const side = wide ? 28 : 21, edge = 20;
+  const begins = first + (wide ? 24 : 20) + 2 * apart;  // its label; below, the line
+  const [meansAt, axis, digitsAt, under] = [20, 27, 45, 52].map((y) => begins + y);
+  const lead = wide ? 52 : 40;
+  const pitch = (width - lead) / 19;
+  const stopAt = (sum) => lead + pitch * (sum + 0.5);  // two digits have this sum
+  const fine = { style: "font-size: 12px; fill: var(--soft)" };
+  const stops = Array.from({ length: 19 }, (_, sum) => ({
+    mean: text(stopAt(sum), meansAt, ""),
+    digit: text(stopAt(sum), digitsAt, sum % 10),
+  }));
+  const marker = svg("g", {}, svg("circle", { cy: axis, r: 4, fill: "var(--rose)" }),
+    svg("rect", { x: -9, y: digitsAt - 15, width: 18, height: 20, rx: 4, fill: "none",
+      stroke: "var(--rose)", "stroke-width": 2.5 }));
+  const link = svg("path", { stroke: "var(--rose)", "stroke-width": 2, fill: "none" });
+  const strikes = svg("path", { d: `M0 ${axis + 5}H${width}`, stroke: "currentColor" });
+  const known = svg("g", {},
+    text(0, meansAt, "mean", { ...fine, "text-anchor": "start" }),
+    text(0, digitsAt, "digit", { ...fine, "text-anchor": "start" }),
+    svg("path", { d: `M${lead} ${axis}H${width}`, stroke: "var(--faint)" }),
+    ...stops.flatMap(({ mean, digit }) => [mean, digit]));
+  root.append(link, known, marker, strikes);
+  const slide = motion();
+  let stands = a + b;
+  function point(sum) {  // to a place in the line, and from its digit to the entry of the digit
+    stands = sum;
+    const x = stopAt(sum);
+    const entry = 4 + Math.round(sum) % 10;
+    const to = lefts[entry] + widths[entry] / 2;
+    const low = begins + table + 5;
+    set(marker, { transform: `translate(${x.toFixed(1)} 0)` });
+    set(link, { d: `M${x} ${under - 2}C${x} ${low},${to} ${under - 2},${to} ${low}` });
+  }
+  function showStop({ mean, digit }, sum, chosen) {
+    const near = Math.abs(sum - chosen);
+    const odd = sum % 2;
+    const there = near === 0 || (size === "poster" || !odd) && (near > 1 || size !== "narrow");
+    mean.textContent = there ? short(sum / 2) || "0" : "";
+    const bold = near ? "" : "; font-weight: 700; fill: currentColor";
+    set(mean, { style: fine.style + bold });
+    set(digit, { style: `font-size: ${wide ? 14 : 13}px${bold}` });
+  }
+  function showLookup({ mean }) {
+    const sum = Math.round(2 * mean);
+    const from = stands;
+    stops.forEach((stop, i) => showStop(stop, i, sum));
+    set(known, { opacity: feeds ? 1 : 0.65 });
+    for (const node of [marker, link]) set(node, { visibility: feeds ? "visible" : "hidden" });
+    set(strikes, { visibility: feeds ? "hidden" : "visible" });
+    slide(from === sum ? 0 : 300, (t) => point(from + (sum - from) * t));
+  }
+
+  const side = wide ? 28 : 20, edge = 20;
   const whole = edge + 10 * side + 2;
   const grid = svg("svg", { width: whole, height: whole, viewBox: `0 0 ${whole} ${whole}`,
     role: "img" });
@@ -201,6 +254,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     const n = found.flat().filter(Boolean).length;
     showTokens(now);
     showVectors(now);
+    showLookup(now);
     showSums(found);
     strike(sentence[0], attends);
     strike(sentence[1], feeds);
@@ -242,7 +296,8 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   } else {  // on a phone all hundred sums come first, and what chooses one stands beside them
     set(said, { style: "min-height: 4.2em; margin-top: 4px" });
     for (const slider of [one, other]) set(slider, { style: "gap: 0 0.4rem; margin: 0" });
-    const aside = el("div", { style: "flex: 1; display: grid; gap: 12px; align-content: end" },
+    const aside = el("div", { style: "flex: 1; display: grid; gap: 12px; align-content: end; "
+      + "grid-template-columns: minmax(0, 1fr); padding-right: 3px" },
       el("div", {}, count, el("b", {}, "of 100 sums are right")), one, other);
     view.append(parts, el("div", { style: "display: flex; gap: 12px" }, grid, aside), root, said);
   }

@@ -49,7 +49,9 @@ function draw({ view, data, el, svg, set, dot, number, said, say, plane, wash, e
   const arrows = [arrow("var(--q)", "a"), arrow("var(--k)", "b")];
   for (const i of [0, 1]) set(arrows[i].node, { "data-sym": "qk"[i] });
 
-  const sum = el("div", { style: "font-size: 17px; font-variant-numeric: tabular-nums" });
+  const line17 = "font-size: 17px; font-variant-numeric: tabular-nums";
+  const sum = el("div", { style: line17 });
+  const lengths = el("div", { style: `margin-top: 4px; ${line17}` });
   const total = el("div", { style: "margin: 0.2rem 0 0.4rem; font-size: 32px; font-weight: 600" });
   const most = 18;  // two arrows into the same corner
   const bar = el("div");
@@ -83,6 +85,10 @@ function draw({ view, data, el, svg, set, dot, number, said, say, plane, wash, e
     const parts = a.flatMap((x, i) => [i ? " + " : " = ", coloured("q", number(x, 1)), " · ",
       coloured("k", number(b[i], 1))]);
     sum.replaceChildren(coloured("q", "a"), " · ", coloured("k", "b"), ...parts);
+    const long = Math.hypot(...b);
+    const shade = el("span", { style: `border-bottom: 5px solid ${wash("neutral", 50)}` },
+      `shadow ${number(share * long)}`);
+    lengths.replaceChildren("= ", shade, " × ", coloured("k", `length of b ${number(long)}`));
     total.textContent = `= ${number(product)}`;
     measure(product);
     say(told(product));
@@ -91,7 +97,7 @@ function draw({ view, data, el, svg, set, dot, number, said, say, plane, wash, e
     [arrow[0], arrow[1]] = to;
     show();
   };
-  const right = el("div", { style: "flex: 1 1 15rem; max-width: 22rem" }, sum, total,
+  const right = el("div", { style: "flex: 1 1 15rem; max-width: 22rem" }, sum, lengths, total,
     el("div", { "aria-hidden": true, style: track }, bar, zero), said);
   view.append(el("div", { class: "beside", style: "gap: 0.75rem 2rem; margin: 0" }, root, right));
   set(drag("arrow a", a, moves(a)).node, { "data-sym": "q" });

@@ -43,7 +43,8 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const play = player({ at: () => step, last: () => LAST, go, ms });
   const rail = el("div", { class: "row rail", ...labelled("The steps") }, play.node, ...marks);
   const own = el("input", { type: "text", size: 24, maxlength: 120,
-    placeholder: "or type a sentence", "aria-label": "A sentence of your own", ...keep });
+    placeholder: "or type a sentence", "aria-label": "A sentence of your own",
+    style: "flex: 1 1 12rem; min-width: 0; max-width: 26rem", ...keep });
   function submitted(e) {
     e.preventDefault();
     for (const radio of picker.querySelectorAll("input")) radio.checked = false;
@@ -60,20 +61,20 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const yours = el("details", { class: "yours" }, invitation, picker, form, knows);
 
   const columns = [
-    { head: () => (step < 2 ? ["x: ", features.join(", ")] : [hued("k", "key k")]),
+    { head: () => (step < 2 ? named("x", "", features) : named("key k", "k")),
       cell: (i) => (step < 2 ? vector("", work.x[i]) : vector("k", work.k[i])),
       from: 0, until: 2 },
     { head: () => [hued("q", "q"), " · ", hued("k", "k")],
-      cell: (i) => [number(work.dots[i])],
-      bar: (i) => work.dots[i], from: 2, until: 3 },
+      cell: (i) => [beside("", number(work.dots[i]), work.dots[i] / most())],
+      from: 2, until: 3 },
     { head: () => [`÷ √${d}`],
-      cell: (i) => [number(work.scores[i])],
-      bar: (i) => work.scores[i], from: 3, until: 4 },
+      cell: (i) => [beside("", number(work.scores[i]), work.scores[i] / most())],
+      from: 3, until: 4 },
     { head: () => [hued("w", "weight")],
-      cell: (i) => [hued("w", percent(work.weights[i]))],
+      cell: (i) => [beside("w", percent(work.weights[i]), work.weights[i])],
       total: () => [hued("w", "100 %")],
-      bar: (i) => work.weights[i], sym: "w", from: WEIGHTS, until: LAST },
-    { head: () => [hued("w", "weight"), " · ", hued("v", "value v")],
+      from: WEIGHTS, until: LAST },
+    { head: () => [hued("w", "weight"), " · ", ...named("value v", "v", axes)],
       cell: (i) => vector("v", weighted(i)),
       total: () => vector("v", work.context),
       from: SUM, until: LAST },
@@ -173,7 +174,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   }
   function bend(still) {
     const made = step < WEIGHTS ? tops().flatMap(step < 2 ? barsOf : scoreOf) : tops().map(arcTo);
-    arcs.replaceChildren(...made, ...(step < WEIGHTS ? [] : tops().flatMap(shareOf)));
+    arcs.replaceChildren(...made, ...(step < WEIGHTS ? [] : shares()));
     if (step < WEIGHTS || still) return;
     grow(700, (t) => {
       for (const path of made) set(path, { "stroke-dashoffset": 1 - t });
@@ -194,14 +195,24 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     const up = Math.min(76, 30 + Math.abs(x - x0) * 0.2);
     return 1.3 * Math.max(26 - Math.min(y, y0), -up);  // room for a number above
   }
-  function shareOf([x, y], i, all) {  // in words above an arc that is wide
+  function shares() {
+    const made = [];
+    for (const one of tops().flatMap(shareOf).sort((a, b) => a.far - b.far)) {
+      const touched = made.filter(({ x, y, text }) => Math.abs(y - one.y) < 17
+        && Math.abs(x - one.x) < 6 * (text.length + one.text.length));
+      const same = touched.find(({ text }) => text.startsWith(one.text));
+      if (same) Object.assign(same, { ...one, text: `${one.text} each` });
+      else made.push({ ...one, y: Math.min(one.y, ...touched.map(({ y }) => y - 17)) });
+    }
+    return made.map(({ x, y, text }) => svg("text", { x, y, "text-anchor": "middle",
+      class: "halo", "data-sym": "w", style: "font-weight: 700; font-size: 15px" }, text));
+  }
+  function shareOf([x, y], i, all) {
     const w = work.weights[i];
     if (i === chosen || w < 0.2) return [];
     const [x0, y0] = all[chosen];
     const top = (y0 + y) / 2 + 0.75 * heightTo(i, all);
-    const at = { x: (x0 + x) / 2, y: top - 8 * w - 5 };
-    return [svg("text", { ...at, "text-anchor": "middle", class: "halo", "data-sym": "w",
-      style: "font-weight: 700; font-size: 15px" }, percent(w))];
+    return [{ x: (x0 + x) / 2, y: top - 8 * w - 5, text: percent(w), far: Math.abs(x - x0) }];
   }
   const upright = (x, y, height, width, fill, sym) =>
     svg("rect", { x: x - width / 2, y: y - 6 - height, width, height, rx: 2, fill,
@@ -508,12 +519,18 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
 
   const row = (numbers) => `(${numbers.map((n) => number(n)).join(", ")})`;
   const hued = (sym, text) => el("span", { "data-sym": sym }, text);
-  const bar = (sym, share) => el("span", { class: "bar",
-    style: `width: ${clamp(100 * share, 0, 100)}%; background: var(--${sym || "neutral"})` });
   function vector(sym, numbers) {
-    const shown = numbers.map((n) => el("span", {}, number(n), bar(sym, n / 3)));
-    return [el("span", { class: "vector", "data-sym": sym || null }, ...shown)];
+    return [columned(sym, numbers.map((n) => number(n)))];
   }
+  const columned = (sym, texts) => el("span", { class: "vector", "data-sym": sym || null },
+    ...texts.map((text) => el("span", {}, text)));
+  const named = (text, sym, kinds = []) => [sym ? hued(sym, text) : text,
+    ...(kinds.length ? [el("div", { class: "kinds" }, columned("", kinds))] : [])];
+  const most = () => Math.max(1e-9, ...work.dots);
+  const beside = (sym, text, share) =>
+    el("span", { class: "weighed", "data-sym": sym || null }, el("span", {}, text),
+      el("span", { style: `width: ${clamp(100 * share, 0, 100)}%; `
+        + `background: var(--${sym || "neutral"})` }));
   function showNumbers() {
     rows.forEach((line, i) => {
       const used = i < tokens.length;
@@ -530,17 +547,12 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   function showColumn(column, j) {
     const state = { class: place(column) };
     set(heads[j], state, ...column.head());
-    const most = column.sym ? 1 : Math.max(1e-9, ...work.dots);
-    tokens.forEach((_, i) => {
-      const bars = column.bar ? [bar(column.sym, column.bar(i) / most)] : [];
-      set(rows[i].children[j + 1], state, ...column.cell(i), ...bars);
-    });
+    tokens.forEach((_, i) => set(rows[i].children[j + 1], state, ...column.cell(i)));
     set(sums.children[j + 1], state, ...(column.total?.() ?? []));
   }
   function place(column) {
     if (column.from > step) return "later";
-    if (column.until < step) return "past";
-    return columns.findLast(({ from }) => from <= step) === column ? "now" : null;
+    return column.until < step ? "past" : null;
   }
   const inWords = (vector, and) => vector.map((n, i) => `${number(n)} ${axes[i]}`).join(and);
   const tellings = [  // what is said of each step
@@ -590,8 +602,11 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     if (!view.getBoundingClientRect().width) return;  // nothing is laid out
     underTokens();
     list.style.maxHeight = "";  // first: the page may scroll with it
-    const over = scene.getBoundingClientRect().height
+    asks.style.display = "";
+    const beyond = () => scene.getBoundingClientRect().height
       - parseFloat(getComputedStyle(scene).minHeight);
+    if (beyond() > 0 && step >= WEIGHTS) asks.style.display = "none";
+    const over = beyond();
     if (over > 0) list.style.maxHeight = `${Math.max(84, list.offsetHeight - over)}px`;
     const scrolls = over > 1;
     const mine = rows[chosen];

@@ -80,10 +80,12 @@ function draw(stage) {
       opacity: lives ? 1 : 0.75,
     });
   }
-  const circleAt = ([x, y], { lives, top, ink, dashes }) => svg("circle", {
-    cx: x,
-    cy: y,
-    r,
+  const shapeAt = ([x, y], half, { lives, top, ink, dashes }) => svg("rect", {
+    x: x - half,
+    y: y - r,
+    width: 2 * half,
+    height: 2 * r,
+    rx: r,
     fill: lives ? `color-mix(in srgb, ${ink} 35%, var(--paper))` : "var(--paper)",
     stroke: ink,
     "stroke-width": top ? 2.5 : 1.3,
@@ -93,7 +95,7 @@ function draw(stage) {
     svg("text", { x, y, "text-anchor": "middle", style }, text);
   function nameAt([x, y], one, kept) {
     const name = one.ids.length ? (ended(one) ? "end" : tokens[one.ids.at(-1)]) : "▸";
-    const size = name === "end" ? 11 : 14;
+    const size = name === "end" ? 12 : 14;
     const look = kept ? "font-weight: 600" : "fill: var(--soft)";
     return label(x, y + 4.5, name, `font-size: ${size}px; ${look}`);
   }
@@ -105,8 +107,11 @@ function draw(stage) {
     const from = at(t - 1, one.from ?? 0);
     const how = standing(t, rank);
     const to = at(t, rank).map((z, i) => from[i] + (z - from[i]) * moved);
-    const node = [circleAt(to, how), nameAt(to, one, how.kept)];
-    return t ? [pathOf(one, from, to, how), ...node, totalAt(to, one, how.kept)] : node;
+    const shape = shapeAt(to, ended(one) ? r + 5 : r, how);
+    const node = [shape, nameAt(to, one, how.kept)];
+    if (!t) return { how, paths: [], node };
+    return { how, paths: [pathOf(one, from, to, how)],
+      node: [...node, totalAt(to, one, how.kept)] };
   }
   function heads() {  // the steps, those to come, too, and what stands below each hypothesis
     const named = Array.from({ length: columns }, (_, t) => {
@@ -121,7 +126,10 @@ function draw(stage) {
   function picture(moved) {
     const column = ({ kept, dropped }, t) => [...kept, ...dropped].flatMap((one, rank) =>
       nodeOf(t, one, rank, t === step ? moved : 1));
-    root.replaceChildren(...heads(), ...steps().slice(0, step + 1).flatMap(column));
+    const nodes = steps().slice(0, step + 1).flatMap(column);
+    const above = ({ how }) => how.kept + how.lives + how.top;  // of lines that share a way
+    const lines = [...nodes].sort((a, b) => above(a) - above(b)).flatMap(({ paths }) => paths);
+    root.replaceChildren(...heads(), ...lines, ...nodes.flatMap(({ node }) => node));
   }
 
   function written({ ids }) {

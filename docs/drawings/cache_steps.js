@@ -72,7 +72,7 @@ function draw(stage) {
   const counted = ({ title, bar, text }) => [
     title,
     el("span", { style: "display: flex; align-items: center; gap: 6px" }, bar, text)];
-  const total = el("div", { style: "display: grid; grid-template-columns: 6.6rem 1fr; "
+  const total = el("div", { style: "display: grid; grid-template-columns: 8rem 1fr; "
     + "gap: 4px 8px; align-items: center; margin-top: 16px; font-size: 13px; line-height: 20px" },
     el("span", { style: "grid-column: 1 / -1" },
       el("span", { "data-sym": "k" }, "keys"), " computed so far"),

@@ -30,7 +30,7 @@ function draw(stage) {
   const row = { top: 22, deep: wide ? 122 : 104 };
   const cells = row.top + row.deep + 20, tall = 28;
   const under = cells + tall + 38, high = wide ? 70 : 60, base = under + high;
-  const end = base + 26, bar = 36;
+  const end = base + 50, bar = 36;
   const reach = data.reach, room = row.deep / (reach[1] - reach[0]);
   const at = (score) => row.top + (reach[1] - score) * room;
   const root = svg("svg", { width, height: end, viewBox: `0 0 ${width} ${end}`, role: "img",
@@ -84,20 +84,32 @@ function draw(stage) {
     };
   });
   const title = text(0, 12, "", { ...soft, ...start });
-  const mean = svg("tspan", { style: "font-size: 17px; font-weight: 600; fill: currentColor" });
+  const from = wide ? 132 : 124, long = wide ? 240 : 72;
+  function measure(says, y, hue, sym) {
+    const track = { x: from, y: y - 10, height: 10, rx: 2 };
+    const fill = rect({ ...track, fill: `var(--${hue})`, "fill-opacity": 0.8, "data-sym": sym });
+    const value = text(from + long + 8, y, "", { ...start, style: "font-size: 13px" });
+    const named = text(0, y, says, { style: "font-size: 13px", ...start });
+    const whole = svg("rect", { ...track, width: long, fill: "var(--rest)" });
+    root.append(whole, fill, named, value);
+    return (part, says) => {
+      set(fill, { width: Math.max(0.5, long * part) });
+      value.textContent = says;
+    };
+  }
   const hitsOf = (y, height) => scores.map((_, i) => svg("rect", { x: left(first + i), y, height,
     width: unit, fill: "transparent", style: "cursor: pointer", onclick: () => pick(i) }));
   root.append(...bands, zero, ...ofBlocks.flatMap(({ fill, level }) => [fill, level]), ...dots,
     ring, ...ends, best, title, ...boxes, ...letters, floor,
     ...bars.flatMap(({ kept, lost, says }) => [kept, lost, says]),
     text(0, cells + tall + 17, "weights", { ...soft, ...start, class: "halo" }),
-    set(text(0, end - 4, "", { ...soft, ...start }), {}, mean,
-      " of the full weight is kept on average"),
     ...hitsOf(cells, base - cells));
+  const [showKept, showCost] = [measure("weight kept", base + 24, "w", "w"),
+    measure("scores computed", base + 44, "neutral", null)];
   const strip = svg("svg", { width, height: bar + 24, viewBox: `0 0 ${width} ${bar + 24}`,
     role: "img", style: "height: auto", "aria-label": "The share of its weight each query keeps" },
   text(0, 16, "the share of its full", { ...soft, ...start }),
-  text(0, 34, "weight each query keeps", { ...soft, ...start }),
+  text(0, 34, `weight each query keeps${wide ? ", %" : ""}`, { ...soft, ...start }),
   ...shares.flatMap(({ track, fill, mark, name, says }) => [track, fill, mark, name, says]),
   ...hitsOf(0, bar + 24));
 
@@ -155,21 +167,19 @@ function draw(stage) {
     set(track, { opacity: share < 0.97 ? 1 : 0 });
     set(mark, { fill: chosen ? "var(--q)" : "none", "fill-opacity": 0.3,
       stroke: chosen ? "var(--q)" : "none", "stroke-width": 2.5 });
-    says.textContent = wide && share < 0.5 ? percent(share) : "";
+    says.textContent = wide && share < 0.5 ? number(100 * share, 0) : "";
     set(name, { style: `font-size: ${wide ? 14 : 12}px; font-weight: ${chosen ? 700 : 400}` });
   }
-  function explain({ seen, kept, full, share }, j) {
+  function explain({ seen, kept, full, share }, j, average) {
     const many = kept.filter(Boolean).length;
+    const cost = { block: own() + many, key: seen.length, none: many }[ways[way].per];
+    showKept(share, `${percent(share)}, ${wide ? "on average" : "mean"} ${percent(average)}`);
+    showCost(cost / seen.length, `${cost} of ${seen.length}`);
     const holds = `${quoted(first + query)} keeps ${many} of ${seen.length} keys, with `
       + `${percent(share)} of its full weight`;
     const missed = kept[j] ? `, most of it on ${quoted(j)}.`
       : `: ${quoted(j)} has ${percent(full[j])}, and is left out.`;
-    const cost = {
-      block: `${own()} of blocks and ${many} of keys, in place of ${seen.length}.`,
-      key: `${seen.length}, as many as in full attention.`,
-      none: `${many}, in place of ${seen.length}.`,
-    };
-    say(`${holds}${missed} Scores: ${cost[ways[way].per]}`);
+    say(`${holds}${missed}`);
   }
   function show() {
     const every = scores.map((_, i) => worked(i));
@@ -183,9 +193,8 @@ function draw(stage) {
     shares.forEach((share, i) => showShare(share, i, every[i]));
     const average = sum(every.map(({ share }) => share)) / queries;
     title.textContent = ways[way].title;
-    mean.textContent = percent(average);
     const found = showBest(now);
-    explain(now, found);
+    explain(now, found, average);
     set(root, { "aria-label": `${ways[way].title}; the keys of ${quoted(first + query)}` });
     state = { query, way: ways[way].name, size: sizes[size], average, ...now };
   }
@@ -215,7 +224,7 @@ function draw(stage) {
     [dot("currentColor"), "score of a key"], [dot("transparent"), "score not computed"],
     [patch("background: var(--w)"), "weight"],
     [patch("border: 1.5px dashed var(--rose)"), "lost weight"]);
-  set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em; margin-top: 0.3rem` });
+  set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem` });
   set(ofWay, { style: "margin-top: 0" });
   view.append(ofWay, el("div", { class: "row steered" }, play.node, range), root, legend, said,
     more(el("div", { class: "row" }, el("span", {}, "Blocks that are kept, its own among them"),

@@ -1,6 +1,6 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, el, set, number, clamp } = stage;
+  const { view, viewWidth, data, el, set, number, clamp, legendOf } = stage;
   const { said, say, choices, onkeys, expose, keep } = stage;
   const { x, heads } = data;
   const n = x.length;
@@ -125,7 +125,7 @@ function draw(stage) {
     const name = number(flat[lit], 0);
     const from = `${name} belongs to token ${tokenOf(lit)}`;
     if (step === 0) {
-      return `${from}; its colour is head ${h}’s. Both pictures are the same.`;
+      return `${from}, and to head ${h}. Both pictures are the same.`;
     }
     if (step === 1) {
       return `${from}. First picture: no number moves. `
@@ -140,8 +140,14 @@ function draw(stage) {
     say(sentence());
   }
   set(said, { style: `max-width: none; margin-top: 0.8rem; min-height: ${phone ? 2.8 : 1.4}em` });
+  const steps = choices("step", ["the vectors", "view", "transpose"], step,
+    (i) => { step = i; show(); });
+  const belongs = times(heads, (h) => [paint(h), `head ${h}`]);
+  const legend = legendOf(...belongs);
+  set(legend, {}, "belongs to", ...legend.children);
   view.append(
-    choices("step", ["the vectors", "view", "transpose"], step, (i) => { step = i; show(); }),
+    el("div", { class: "beside", style: "margin: 0; gap: 4px 24px" },
+      set(steps, { style: "margin: 0" }), legend),
     el("div", { style: "display: flex; flex-wrap: wrap; gap: 1.2rem; margin-top: 0.8rem; "
       + "justify-content: space-between" }, ...pictures.map((p) => p.node)),
     said);

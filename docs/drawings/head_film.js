@@ -13,15 +13,16 @@ function draw(stage) {
   };
 
   const wide = viewWidth >= 600;
-  const side = wide ? 42 : 24;
+  const side = wide ? 38 : 24;
   const across = `min-width: ${side}px; max-width: ${side}px; padding: 0; text-align: center; `
     + `font-size: ${wide ? 13 : 12}px; overflow: hidden`;
   const box = `${across}; height: ${side}px`;
+  const digits = wide ? { style: "opacity: 1" } : {};  // where there is room, always
   const head = (text) => el("th", { scope: "col", "data-sym": "k", style: across }, text);
   const query = (i) => el("th", {
     scope: "row", "data-sym": "q", style: "padding: 0 6px 0 0; font-size: 13px; min-width: 0" },
   wide ? `token ${i}` : `${i}`);
-  const named = wide ? 106 : 58;  // room of a name before its bar
+  const named = wide ? 106 : 64;  // room of a name before its bar
   const long = (wide ? 56 : 20) + n * side - named - 40;  // of a bar of 1
   function meanOf(name) {
     const bar = el("span", { class: "moves", "data-sym": "w" });
@@ -34,7 +35,7 @@ function draw(stage) {
   }
   const heads = weights[0].map((_, k) => {
     const cells = weights[0][k].map((row) =>
-      row.map(() => el("td", { "data-sym": "w" }, el("span"))));
+      row.map(() => el("td", { "data-sym": "w" }, el("span", digits))));
     const means = ["first", "previous"].map((name) => meanOf(wide ? `${name} token` : name));
     const table = el("table", {
       "aria-label": `head ${k}: a row for each query, a column for each key`,
@@ -45,7 +46,17 @@ function draw(stage) {
     const node = el("div", {}, title, table, ...means.map((mean) => mean.node));
     return { cells, means, node };
   });
+
   const loss = el("span", { style: "font-variant-numeric: tabular-nums" });
+  const most = Math.max(...losses);
+  const lossBars = losses.map((one) => el("span", { class: "moves", style: "flex: 1; "
+    + `height: ${(100 * one / most).toFixed(1)}%; background: var(--neutral)` }));
+  const apart = steps.findLastIndex((_, i) =>
+    new Set(weights[i].map((w) => favourite(w).to)).size < heads.length) + 1;
+  const mark = el("span", { style: "position: absolute; top: 0; bottom: 0; white-space: nowrap; "
+    + `left: ${100 * apart / steps.length}%; padding-left: 4px; font-size: 13px; `
+    + "line-height: 16px; border-left: 1px solid var(--soft)" },
+  `heads differ${wide ? ` from step ${steps[apart]} on` : ""}`);
 
   function showHead({ cells, means }, now) {
     shown(now).forEach((mean, i) => {
@@ -95,6 +106,8 @@ function draw(stage) {
     heads.forEach((head, k) => showHead(head, weights[frame][k]));
     glide(500, (t) => paint(between(from, weights[frame], t)));
     loss.textContent = `loss ${number(losses[frame], 3)}`;
+    lossBars.forEach((bar, i) => { bar.style.opacity = i === frame ? 1 : 0.4; });
+    mark.style.visibility = frame < apart ? "hidden" : "";
     say(`Step ${steps[frame]}: ${told()}.`);
   }
   function go(i) {
@@ -103,13 +116,20 @@ function draw(stage) {
     show();
   }
   const time = slider("step", {
-    min: 0, max: steps.length - 1, step: 1, value: frame, text: (i) => `${steps[i]}`,
+    min: 0, max: steps.length - 1, step: 1, value: frame, text: (i) => `step ${steps[i]}`,
     input: (i) => { play.stop(); frame = i; show(); } });
   const play = player({ at: () => frame, last: () => steps.length - 1, ms: () => 900, go });
+  const [title, range] = time.children;
+  title.hidden = true;  // the words on the right say what it is
+  const inset = `max(0px, ${50 / steps.length}% - 8px)`;  // its ends are the middles of two bars
+  Object.assign(range.style, { marginInline: inset, width: `calc(100% - 2 * ${inset})` });
+  set(time, { style: "display: contents" });
+  const bars = el("div", { "aria-hidden": true, style: "display: flex; gap: 3px; height: 28px; "
+    + "align-items: flex-end; padding-top: 18px; position: relative" }, ...lossBars, mark);
   view.append(
-    el("div", { class: "row", style: "margin-top: 0" },
-      el("div", { class: "row steered", style: "flex-basis: 14rem; min-width: 0" },
-        play.node, time), loss),
+    el("div", { style: "display: grid; gap: 0 12px; align-items: end; margin-bottom: 8px; "
+      + `grid-template-columns: max-content minmax(0, 1fr) ${wide ? 6 : 5.2}rem` },
+    el("span"), bars, loss, play.node, time),
     el("div", { style: `display: flex; flex-wrap: wrap; gap: 0.4rem ${wide ? 3 : 1}rem` },
       ...heads.map((k) => k.node)),
     el("div", { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem` }, said));

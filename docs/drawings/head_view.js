@@ -362,7 +362,7 @@ function draw(stage) {
     axis(keysAbove, fits && !about.kept ? keys : [], "columns", "k", bestOf(through(now.l)));
   }
 
-  const asked = el("div", { style: "align-self: end" });
+  const asked = el("div");
   const heading = el("p", { style: "margin: 0 0 0.3rem; font-weight: 600" });
   const lined = el("div");
   const modes = ["Matrix", "Lines", "All layers"];
@@ -386,7 +386,7 @@ function draw(stage) {
     panels.forEach((panel, mode) => { panel.hidden = mode !== now.mode; });
     shows[now.mode]();
     const which = `Layer ${now.l}, head ${now.h}: ${scoresOf(now.l, now.h)}. `.replace(": .", ".");
-    say(`${before}${moved ? which : ""}${told()}`);
+    say(`${before}${moved && now.mode < 2 ? which : ""}${told()}`);
   }
   function mark({ node, canvas }, on) {
     set(node, { tabindex: on ? 0 : -1, "aria-pressed": String(on) });
@@ -400,6 +400,15 @@ function draw(stage) {
     return group > 1 ? ` (heads ${first} to ${first + group - 1} share keys)` : "";
   }
   function told() {
+    return now.mode === 2 ? toldOfLayers() : toldOfHead();
+  }
+  function toldOfLayers() {
+    const most = alike().map((l) => `in layer ${l} most to ${mostOf(l, through(l))}`).slice(0, 4);
+    const whose = now.way === THIS ? `Head ${now.h}` : "The mean of the heads";
+    return `“${layers[now.l].queries[now.i]}” (${now.i}) through all layers. `
+      + `${whose} attends ${most.join(", ")}${alike().length > 4 ? ", …" : ""}.`;
+  }
+  function toldOfHead() {
     const { queries, keys } = layers[now.l];
     const whole = row(now.l, now.h, now.i);
     const list = whole.filter(([, w], at) => w >= 0.005 || at === 0).slice(0, 4);
@@ -477,12 +486,17 @@ function draw(stage) {
     stack.replaceChildren(el("span"), keysAbove, el("span"), ...strips.flatMap(({ all }) => all));
     keepLaidOut(sorter(), mode);
     arrange();
-    const clear = ({ l, h }) => (doing(l, h) ? topOf(l, h)[1] : 0);
-    const layer = cells.find(clear)?.l;  // the first that has heads with a name
-    const { l, h } = cells.filter((one) => one.l === (layer ?? 0))
-      .reduce((a, b) => (clear(b) > clear(a) ? b : a));
-    choose({ l, h, i: Math.min(layers[l].n_q - 1, 5) });
+    begins();
     tell();
+  }
+  function begins() {
+    const clear = ({ l, h }) => (doing(l, h) ? topOf(l, h)[1] : 0);
+    const best = (list) => list.reduce((a, b) => (clear(b) > clear(a) ? b : a));
+    const copying = cells.filter(({ l, h }) => doing(l, h) === "induction");
+    const layer = cells.find(clear)?.l ?? 0;
+    const { l, h } = best(copying.length ? copying : cells.filter((one) => one.l === layer));
+    const { n_q } = layers[l];
+    choose({ l, h, i: copying.length ? Math.floor(n_q * 5 / 6) : Math.min(n_q - 1, 5) });
   }
   unpack().then(start);
 }

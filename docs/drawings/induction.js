@@ -73,8 +73,8 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
   const titled = (head, title, y) =>
     ({ key: nameOf(head), title, node: text(0, y, title, soft, "start") });
   const titles = [
-    titled(inducing, "The induction head attends to", 14),
-    titled(previous, "The previous-token head attends to", low + 44),
+    titled(inducing, "Induction head", 14),
+    titled(previous, "Previous-token head", low + 49),
   ];
   root.append(...titles.map(({ node }) => node),
     text(0, ground - tall - 18, "Most probable next letter", soft, "start"),
@@ -85,7 +85,8 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     ...columns.map(({ area }) => area));
   function bow(from, to, way) {  // way −1: above the letters, 1: below
     const y = way < 0 ? line : low;
-    const far = Math.min(16 + 0.42 * cell * Math.abs(from - to), way < 0 ? 112 : 42);
+    const most = way < 0 ? (line - 26) / 0.75 : 42;  // it stays below the name of the head
+    const far = Math.min(16 + 0.42 * cell * Math.abs(from - to), most);
     const top = y + way * (from === to ? 22 : far);
     const apart = from === to ? 6 : 0;
     const [a, b] = [middle(from) - apart, middle(to) + apart];
@@ -106,11 +107,25 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
       return w > 0.1 ? [arc(previous, bow(i, j, 1), w, opacity)] : [];
     }));
   }
+  function copyOf(found) {
+    const copies = !off.has(nameOf(inducing)) && chosen >= period && now.reads[chosen][found] > 0.3
+      && ids[found] === now.best[chosen];
+    if (!copies) return [];
+    const [x, y] = [middle(found) + cell * 0.3, low + 1];
+    const [u, v] = [middle(chosen), ground - tall * Math.max(...now.shares[chosen]) - 21];
+    const bend = low + 34;
+    const green = { "data-sym": "v", fill: "none", stroke: "var(--v)", "stroke-width": 2.5 };
+    const d = `M${x} ${y}V${bend - 10}Q${x} ${bend} ${x + 10} ${bend}H${u - 10}`
+      + `Q${u} ${bend} ${u} ${bend + 10}V${v}m-5 -8l5 8l5 -8`;
+    const says = text((x + u) / 2, bend - 6, "copied", "font-size: 13px; font-weight: 600");
+    return [svg("path", { ...green, d, "stroke-linejoin": "round" }),
+      set(says, { "data-sym": "v", class: "halo" })];
+  }
   function drawArcs() {
     const found = top(now.reads[chosen]);
-    arcs.replaceChildren(...arcsAbove(), ...arcsBelow(found));
+    arcs.replaceChildren(...arcsAbove(), ...arcsBelow(found), ...copyOf(found));
     titles.forEach(({ key, title, node }) => {
-      node.textContent = off.has(key) ? `${title}, but it is off` : title;
+      node.textContent = off.has(key) ? `${title}: off` : title;
     });
     columns.forEach((column, i) => {
       showColumn(column, i, i === found);
@@ -156,7 +171,10 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
   function explain() {
     const right = sum(now.right.map(Number));
     say(`After ${plural(steps[step], "step")}${switched()}, the model predicts `
-      + `${right} of ${period - 1} repeated letters; ${verdict()}.`);
+      + `${right} of ${period - 1} repeated letters; ${verdict()}.${greek()}`);
+  }
+  function greek() {  // the vocabulary has more than the letters that are shown
+    return now.best.some((id) => id >= 26) ? " The Greek letters are tokens, too." : "";
   }
   function switched() {
     if (!off.size) return "";

@@ -65,7 +65,7 @@ function draw(stage) {
     beside(2, step, "one of each for all heads"),
     beside(3, wideLatent + d_rope * perSquare, `latent ${d_latent} + rotated part ${d_rope}`));
 
-  const way = fig(340, 244);
+  const way = fig(340, 250);
   const at = { v: 44, k: 132, q: 270, mix: 200 };
   const scale = 72 / d_latent;
   const [latent, head, rope] = [d_latent, d_head, d_rope].map((n) => n * scale);
@@ -73,6 +73,7 @@ function draw(stage) {
     svg("rect", { x: x - width / 2, y: y + 6 * i, width, height: rows > 1 ? 5 : 8,
       fill: `var(--${hue})`, ...more }));
   const sym = (name) => ({ "data-sym": name });
+  const centred = { ...small, ...middle };
   const wire = (hue, d) => svg("path", { d, fill: "none", stroke: `var(--${hue})`,
     "stroke-width": 2, "stroke-linejoin": "round" });
   const tip = (hue, x, y) => svg("path", { d: `M${x} ${y}l-5 -8h10z`, fill: `var(--${hue})` });
@@ -86,23 +87,26 @@ function draw(stage) {
       set(text(0, high - 8, "", { ...middle, ...bold }), {}, "W", lowered));
   }
   const boxes = { k: box("k"), v: box("v") };
+  function ghost([x, y], index) {
+    const frame = { x: x - latent / 2, y, width: latent, height: head + 4, rx: 3, fill: "none" };
+    const lowered = svg("tspan", { dy: 4, style: "font-size: 12px" }, index);
+    return svg("g", {}, svg("rect", { ...frame, stroke: "var(--soft)", "stroke-dasharray": "4 3" }),
+      set(text(x - 20, y + head - 4, "", centred), {}, "W", lowered));
+  }
   const ends = { k: [[at.k, 64], [at.q, 40]], v: [[at.v, 64], [at.mix, 200]] };
-  const ghosts = Object.values(ends).map((both) => both.map(([x, y]) => svg("rect", { y,
-    x: x - latent / 2, width: latent, height: head + 4, rx: 3, fill: "none",
-    stroke: "var(--soft)", "stroke-dasharray": "4 3" })));
+  const ghosts = Object.entries(ends).map(([index, both]) => both.map((at) => ghost(at, index)));
   const group = (...parts) => svg("g", {}, ...parts.flat());
   const rotated = { ...sym("k"), "fill-opacity": 0.5 };
-  const centred = { ...small, ...middle };
-  const toScores = `M${at.k} 58V142H164`, toMixture = `M${at.v} 58V168H${at.mix - 10}`;
+  const toScores = `M${at.k} 58V142H${at.mix - 30}`, toMixture = `M${at.v} 58V168H${at.mix - 10}`;
   const made = group(
-    wire("k", toScores), wire("v", toMixture), wire("v", `M${at.mix} 178V228`),
-    tip("v", at.mix, 228), block(at.k, 96, head, 5, "k", sym("k")),
+    wire("k", toScores), wire("v", toMixture), wire("v", `M${at.mix} 178V232`),
+    tip("v", at.mix, 234), block(at.k, 96, head, 5, "k", sym("k")),
     block(at.v, 96, head, 5, "v", sym("v")),
     block(at.k + head / 2 + rope / 2 + 2, 96, rope, 5, "k", rotated),
     text(at.k + 28, 115, "keys", small), text(at.v + 16, 115, "values", small));
   const absorbed = group(
     wire("neutral", toScores), wire("neutral", toMixture), wire("neutral", `M${at.mix} 178V204`),
-    wire("v", `M${at.mix} 216V228`), tip("v", at.mix, 228),
+    wire("v", `M${at.mix} 216V232`), tip("v", at.mix, 234),
     block(at.q, 76, latent, 1, "q", sym("q")),
     text(at.q - 10, 101, "absorbed query", { ...small, "text-anchor": "end" }),
     block(at.mix, 186, latent, 1, "neutral"), text(at.mix + 44, 195, "mixed latents", small));
@@ -110,15 +114,16 @@ function draw(stage) {
     width: 11, height: 12, fill: "var(--w)", "fill-opacity": 0.3 + 0.12 * i, ...sym("w") }));
   way.append(
     wire("neutral", `M88 50V58M${at.v} 62V58H${at.k}V62`), made, absorbed,
-    wire("q", `M${at.q} 30V142H236`), wire("w", `M${at.mix} 148V152`), tip("w", at.mix, 159),
+    wire("q", `M${at.q} 30V142H${at.mix + 29}`),
+    wire("w", `M${at.mix} 148V152`), tip("w", at.mix, 159),
     svg("circle", { cx: at.mix, cy: 168, r: 9, fill: "var(--paper)", stroke: "var(--soft)" }),
     text(at.mix, 173, "Σ", middle), ...cells, text(at.mix + 24, 166, "scores, weights", small),
     ...block(88, 20, latent, 5, "neutral"),
     ...block(88 + latent / 2 + rope / 2 + 1, 20, rope, 5, "k", sym("k")),
     text(88, 12, "cache: a row for each token", centred),
     ...block(at.q, 22, head, 1, "q", sym("q")), text(at.q, 12, "query of a head", centred),
-    ...block(at.mix, 230, head, 1, "v", sym("v")),
-    text(at.mix + 16, 239, "context of a head", small), ...ghosts.flat(), boxes.k, boxes.v);
+    ...block(at.mix, 236, head, 1, "v", sym("v")),
+    text(at.mix + 16, 245, "context of a head", small), ...ghosts.flat(), boxes.k, boxes.v);
   function place(share) {  // 0: expanded, 1: absorbed
     for (const [name, [[x0, y0], [x1, y1]]] of Object.entries(ends)) {
       const [x, y] = [x0 + (x1 - x0) * share, y0 + (y1 - y0) * share];
@@ -178,7 +183,8 @@ function draw(stage) {
   }
   function explain({ cached }) {
     const ratio = number(cached.MHA / cached.MLA, 1);
-    const how = form ? "Absorbed: Wₖ is applied to the query, and Wᵥ to the mixture, once each."
+    const rows = plural(tokens, "row");
+    const how = form ? `Absorbed: Wₖ meets 1 query and Wᵥ 1 mixture, instead of ${rows}.`
       : `Expanded: each head makes keys and values of ${plural(tokens, "token")}.`;
     say(`With ${plural(heads, "head")} MHA caches ${ratio} times as much as MLA. ${how}`);
     set(way, { "aria-label": `From the cache to the context of a head, ${forms[form]}` });

@@ -4,9 +4,11 @@ function draw(stage) {
   const { said, say, choices, player, byItself, motion, expose } = stage;
   const { tokens, ids, known, table } = data;
   const roomy = viewWidth >= 600;
-  const wide = table[0].length, [cell, high] = roomy ? [72, 34] : [31, 30];
+  const wide = table[0].length, [cell, high] = roomy ? [72, 34] : [30, 30];
   const gap = 4, whole = roomy ? 716 : 356;
-  const from = 95, to = whole - wide * cell - 1;
+  const [ofId, ofName, begin, thin, moved] = roomy ? [15, 33, 95, 26, 42] : [8, 18, 80, 18, 22];
+  const from = () => begin + (way ? moved : 0);
+  const to = whole - wide * cell - 1;
   const line = (i) => 30 + i * (high + gap);
   let chosen = Math.min(2, tokens.length - 1);
   let way = 0;
@@ -42,32 +44,45 @@ function draw(stage) {
   const middle = wide * cell / 2;
   const bold = "font-weight: 600";
   const head = [
-    text(15, 0, ""),
-    text(from + middle, 0, "the table", bold),
+    text(ofId, 0, "id"),
+    text(begin + middle, 0, "the table", bold),
     text(to + middle, 0, "the sentence", bold)];
   const outline = { rx: 5, fill: "none", stroke: "var(--rose)", "stroke-width": 2 };
-  const around = { width: from + wide * cell - 2, height: high + 4, ...outline };
+  const around = { height: high + 4, ...outline };
   const frames = known.map((_, i) => svg("rect", { x: 1, y: line(i) - 2, ...around }));
-  const marks = known.map((_, i) => text(15, line(i), ""));
-  const names = known.map((token, i) => text(33, line(i), token, "", "start"));
+  const marks = known.map((_, i) => text(ofId, line(i), i));
+  const names = known.map((token, i) => text(ofName, line(i), token, "", "start"));
   const spoken = tokens.map((token, i) => text(to - 8, line(i), token, "", "end"));
-  const left = known.map((_, i) => block(from, line(i)));
+  const left = known.map((_, i) => block(begin, line(i)));
   const right = tokens.map((_, i) => block(to, line(i)));
   const frame = svg("rect", { width: wide * cell + 2, height: high + 4, ...outline });
   const copy = block(0, 0);
   const ground = svg("rect", { x: -3, y: -2, width: wide * cell + 4, height: high + 4, rx: 4,
     fill: "var(--paper)" });
   const flying = svg("g", { visibility: "hidden" }, ground, copy.node);  // hides what is below it
-  const picked = block(from, foot);
-  const whose = text(from - 8, foot, "", bold, "end");
-  const under = svg("path", { d: `M2 ${foot - 7}H${from + wide * cell}`, stroke: "var(--soft)" });
+  const picked = block(begin + moved, foot);
+  const whose = text(begin + moved - 8, foot, "sum", bold, "end");
+  const under = svg("path", { stroke: "var(--soft)",
+    d: `M2 ${foot - 7}H${begin + moved + wide * cell}` });
+  const cells = known.map((_, i) => ({
+    box: svg("rect", { x: begin + 2, y: line(i), width: thin, height: high, rx: 3,
+      stroke: "var(--faint)" }),
+    digit: text(begin + 2 + thin / 2, line(i), ""),
+    times: text(begin + thin + 9, line(i), roomy ? "×" : ""),
+  }));
+  const hotName = roomy ? text(begin + 2 + thin / 2, 0, "one-hot", bold)
+    : text(begin + 2 + thin, 0, "one-hot", bold, "end");
+  const oneHot = svg("g", {}, hotName,
+    ...cells.flatMap(({ box, digit, times }) => [box, digit, times]));
   const trail = svg("path", { fill: "none", stroke: "var(--rose)", "stroke-width": 2 });
-  const rows = [...left, ...right, picked].map((row) => row.node);
-  root.append(...head, ...frames, ...marks, ...names, ...spoken, ...rows, whose, under, frame,
+  const slides = svg("g", { class: "moves" }, head[1], ...left.map((row) => row.node));
+  const rows = [...right, picked].map((row) => row.node);
+  root.append(head[0], head[2], ...frames, ...marks, ...names, ...spoken, oneHot, slides, ...rows,
+    whose, under, frame,
     ...(roomy ? [trail] : []), flying);
   const start = () => (way ? foot : line(ids[chosen]));  // of what moves
   function lead() {  // from the row to its position in the sentence
-    const [x0, y0] = [from + wide * cell + 6, start() + high / 2];
+    const [x0, y0] = [from() + wide * cell + 6, start() + high / 2];
     const [x, y] = [to - 74, line(chosen) + high / 2];
     const middle = (x0 + x) / 2;
     set(trail, { d: `M${x0} ${y0}C${middle} ${y0},${middle} ${y},${x} ${y}m-8 -5l8 5l-8 5` });
@@ -80,6 +95,7 @@ function draw(stage) {
       const lit = i === id || i === near;
       marks[i].style.fontWeight = names[i].style.fontWeight = lit ? 700 : 400;
       set(frames[i], {
+        width: from() + wide * cell - 2,
         visibility: lit ? "visible" : "hidden",
         "stroke-dasharray": i === id ? null : "5 3" });
     });
@@ -108,15 +124,15 @@ function draw(stage) {
   }
   function show() {
     const { hot, products, row } = now();
-    head[0].textContent = way ? "" : "id";
-    whose.textContent = way ? "sum" : `row ${ids[chosen]}`;
     lead();
     picked.write(row);
-    for (const node of [picked.node, whose, under]) {  // a sum has a row of its own
+    for (const node of [picked.node, whose, under, oneHot]) {  // a sum has a row of its own
       set(node, { visibility: way ? "visible" : "hidden" });
     }
+    set(slides, { style: `transform: translate(${from() - begin}px)` });
     known.forEach((_, i) => {
-      marks[i].textContent = way ? `${hot[i]} ×` : i;
+      cells[i].digit.textContent = hot[i];
+      set(cells[i].box, { style: `fill: ${hot[i] ? paint(top) : "none"}` });
       left[i].write(way ? products[i] : table[i]);
     });
     light();
@@ -145,7 +161,7 @@ function draw(stage) {
     set(flying, { visibility: "visible" });
     const between = (a, b, t) => a + (b - a) * t;
     const arrived = await fly(650, (t) => {
-      const x = between(from, to, t), y = between(start(), line(position), t);
+      const x = between(from(), to, t), y = between(start(), line(position), t);
       set(flying, { transform: `translate(${x} ${y})` });
     });
     filled[position] = true;

@@ -82,10 +82,10 @@ function draw(stage) {
   const small = { ...middle, style: "font-size: 12px" };
   const bold = { style: "font-weight: 600" };
   const heading = { style: "font-size: 13px; font-weight: 600" };
-  const [room, left, high, apart] = wide ? [336, 24, 22, 116] : [148, 14, 17, 98];
+  const [room, left, high, apart] = wide ? [336, 24, 22, 116] : [148, 20, 17, 98];
   const picture = (width, height, style) =>
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", style });
-  const board = picture(room, wide ? 344 : 290, "min-width: 0; max-width: 100%; height: auto");
+  const board = picture(room, 290, "min-width: 0; max-width: 100%; height: auto");
   function shaded(value, most, box, digits) {
     const { x, y, width, height } = box;
     const said = text(x + width / 2, y + height / 2 + 4.5, number(value, 1), small);
@@ -102,11 +102,12 @@ function draw(stage) {
     return [text(0, top + 13, title, heading), ...rows.flatMap((row, i) => {
       const y = top + 20 + high * i;
       const base = line(`M${left} ${y + high - 4}H${room - 2}`, { stroke: "var(--faint)" });
-      return [text(2, y + high / 2 + 4, names[now.ids[i]], bold), ...(cell < 10 ? [base] : []),
+      const name = text(wide ? 2 : 5, y + high / 2 + 4, names[now.ids[i]], bold);
+      return [name, ...(cell < 10 ? [base] : []),
         ...row.flatMap((value, j) => entry(value, left + cell * j, y))];
     })];
   }
-  const [side, broad, ground] = wide ? [29, 168, 34] : [15, 74, 32];
+  const [side, broad, ground] = wide ? [29, 168, 34] : [13, 75, 32];
   function heads(weights, now) {  // the attention of each head, as a matrix
     const size = { width: side - 1, height: side - 1 };
     const look = (w) => ({ fill: "var(--w)", "fill-opacity": 0.08 + 0.6 * w, "data-sym": "w" });
@@ -162,15 +163,21 @@ function draw(stage) {
     return [text(2, 17, names[equals], bold), ...out.at(-1).flatMap((value, j) =>
       shaded(value, most, { ...box, x: 30 + 40 * j }, true))];
   }
+  const below = (weights) => (weights ? ground + 4 * side + 14 : 0);  // where the vectors begin
+  function highOf({ ids, weights, sheets, bars }) {
+    if (!wide) return 290;
+    if (ids) return 190;
+    if (bars) return 30 + 26 * bars.length;
+    return below(weights) + apart * sheets.length - 4;
+  }
   function contents(now, { ids, weights, sheets, bars, ...more }) {
     if (ids) {
       const title = text(0, 13, "ids in the vocabulary", heading);
       return [title, ...tokens(now)];
     }
     if (bars) return outcomes({ bars, ...more });
-    const first = weights ? ground + 4 * side + 14 : 0;
-    const below = sheets.flatMap((sheet, i) => vectors(sheet, first + apart * i, now));
-    return [...(weights ? heads(weights, now) : []), ...below];
+    const rows = sheets.flatMap((sheet, i) => vectors(sheet, below(weights) + apart * i, now));
+    return [...(weights ? heads(weights, now) : []), ...rows];
   }
 
   const [width, height, stream, arm] = wide ? [356, 500, 124, 248] : [208, 400, 62, 134];
@@ -236,7 +243,7 @@ function draw(stage) {
   const packet = svg("g", { "pointer-events": "none" });
   const dashed = { "stroke-dasharray": "3 4" };
   const tinted = { stroke: "var(--control)", "stroke-opacity": 0.6 };
-  const far = wide ? 346 : 207;
+  const far = wide ? 346 : 203;
   const note = { style: "font-size: 12px; fill: var(--soft)" };
   root.append(
     ...behind(...frame, wide ? 4 : 3, { stroke: "var(--faint)" }),
@@ -310,7 +317,9 @@ function draw(stage) {
     which.textContent = `block ${block + 1} of ${n_blocks}`;
     written.forEach((node, i) => { node.textContent = names[now.ids[i]]; });
     answer.textContent = part > 10 ? names[now.next] : "?";
-    board.replaceChildren(...contents(now, now.found[at]));
+    const high = highOf(now.found[at]);
+    set(board, { height: high, viewBox: `0 0 ${room} ${high}` },
+      ...contents(now, now.found[at]));
     strip.replaceChildren(...last(now.found[at].out));
     travel(spots[part], now.found[at].out);
     rail.move(at + 1);

@@ -38,15 +38,24 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
   const sums = all.map(() => el("td", { style: `${plain}; min-width: 3.6rem` }));
   const arrows = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
   function cellAt(i, j) {
-    const click = () => {
-      clicked[[i, j]] = !written(i, j);
-      go(i, j);
-    };
     const move = ([down, right]) =>
       cells[clamp(i + down, on.cached, n - 1)][clamp(j + right, 0, n - 1)].focus();
     const look = () => go(i, j);
-    return el("button", { type: "button", ...keep, onclick: click, onfocus: look,
-      onpointerenter: look, onkeydown: onkeys(arrows, move) }, el("span"), el("span"));
+    return el("button", { type: "button", ...keep, onclick: () => flip(i, j), onfocus: look,
+      onpointerenter: look, onkeydown: onkeys(arrows, move) },
+    el("span", { "aria-hidden": true }), el("span"), el("span"));
+  }
+  let was = null;
+  let passes;
+  function flip(i, j) {
+    was = { i, j, weights: weigh(scores[i], allowed(i)) };
+    clicked[[i, j]] = !written(i, j);
+    clearTimeout(passes);
+    passes = setTimeout(() => {
+      was = null;
+      show();
+    }, 2500);
+    go(i, j);
   }
   const cells = all.map((i) => all.map((j) => cellAt(i, j)));
   function boardRow(i) {
@@ -77,18 +86,24 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
   const button = "display: block; width: 46px; height: 34px; padding: 0; "
     + "border: 1px solid var(--faint); border-radius: 0; font-size: 13px; font-weight: 400; "
     + "box-shadow: none; color: inherit";
+  const past = "display: block; font-size: 12px; line-height: 14px; color: var(--soft); "
+    + "text-decoration: line-through";
   const dot = "display: inline-block; width: 12px; height: 12px; border-radius: 50%; "
     + "background: var(--k)";
   const legend = legendOf([wash("w", 45), "weight"], [hatched, "forbidden"],
     [el("span", { style: dot }), "forbidden, but it leaks"]);
   const entry = legend.lastChild.getAttribute("style");
   function showCell(cell, i, j, r) {
-    const [weight, leak] = cell.children;
+    const [before, weight, leak] = cell.children;
     const { says, paint, sym, mark, leaks } = lookOf(i, j, r);
     set(cell, { "data-sym": sym, disabled: !r, tabindex: i === row && j === column ? 0 : -1,
       "aria-pressed": r ? String(r.may[j]) : null, "aria-label": says,
       style: `${button}; background: ${paint}` });
     weight.textContent = mark ?? "";
+    const changed = mark && was?.i === i && was.j !== j && number(was.weights[j]) !== mark;
+    before.textContent = changed ? number(was.weights[j]) : "";
+    set(before, { style: changed ? past : "display: none" });
+    set(weight, { style: changed ? "display: block; line-height: 16px; font-weight: 600" : null });
     set(leak, { "data-sym": leaks ? "k" : null, style: leaks ? dot : "display: none" });
   }
   function lookOf(i, j, r) {
@@ -155,11 +170,13 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
   const change = (key) => (value) => {
     on[key] = value;
     clicked = {};
+    was = null;
     show();
   };
   function pick(text, options, key) {
     const radios = choices(text, options, 0, (i) => {
       on[key] = i === 1;
+      was = null;
       show();
     });
     const name = el("span", { style: "min-width: 7.5rem" }, text);

@@ -88,7 +88,7 @@ function draw(stage) {
   });
   const below = (line, more) => v[0].map((_, j) => text(right(j), foot + 16 + 24 * line, "",
     { "text-anchor": "end", ...more }));
-  const got = below(0, { style: `font-size: ${wide ? 17 : 15}px; font-weight: 600` });
+  const got = below(0, { style: `font-size: ${wide ? 15 : 14}px; font-weight: 600` });
   const wanted = below(1, { "data-sym": "v" });
   const formula = text(left + apart + e * side / 2, foot + 16, "", { style: soft });
   board.append(...titles, ...columns, held.node, added.node, who,

@@ -7,9 +7,9 @@ function draw(stage) {
   const all = [...tokens.keys()];
   let size = sizes[data.size];
   let slots = offered[data.slot];
-  let causal = false;
+  let causal = true;
   let longest = false;
-  let step = 2;
+  let step = 3;
 
   const within = (start, k) => k >= start && k < start + size;
   function programs() {  // the first key of each tile, for each block of queries
@@ -191,7 +191,7 @@ function draw(stage) {
     const end = `Done after ${plural(now.last, "time step")}: ${tiles}.`
       + (idle ? ` In the last one ${empty}` : "");
     const running = `${ran.length === 1 ? "program" : "programs"} ${ran.join(", ")}`;
-    const midway = `${plural(now.tiles.length, "program")}, ${tiles}. Running: ${running}.`
+    const midway = `${tiles}. Running: ${running}.`
       + (idle > 0 ? ` ${empty}` : "");
     say(step === now.last ? end : midway);
   }
@@ -216,8 +216,8 @@ function draw(stage) {
   const panel = el("div", { style: "flex: 1 1 300px; min-width: 0" },
     line,
     row(play.node, beside(time)),
-    row(toggle("causal mask", false, (on) => again(() => { causal = on; })),
-      toggle("last block first", false, (on) => again(() => { longest = on; }))),
+    row(toggle("causal mask", causal, (on) => again(() => { causal = on; })),
+      toggle("last block first", longest, (on) => again(() => { longest = on; }))),
     set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em` }),
     more(row(el("span", {}, "Queries of a program"), ofSize),
       row(el("span", {}, "Programs at once"), ofSlots)));

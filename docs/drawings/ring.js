@@ -89,22 +89,29 @@ function draw(stage) {
     return svg("path", { d, fill: "none", stroke: "var(--k)", "stroke-width": 2.5 });
   };
   const arrows = ranks.map(way);
+  const grey = "color-mix(in srgb, var(--neutral) 30%, var(--paper))";
   const nodes = ranks.map((r) => {
     const [x, y] = onRing(angle(r));
-    const look = { fill: "var(--paper)", stroke: "var(--soft)", "stroke-width": 1.5 };
-    return svg("g", {},
-      svg("circle", { cx: x, cy: y, r: near, ...look }),
-      svg("text", { x, y: y - 14, "text-anchor": "middle", style: bold }, `rank ${r}`),
-      svg("text", { x, y: y + 1, "text-anchor": "middle", "data-sym": "q", style: small },
-        `queries ${r}`));
+    const place = svg("circle", { cx: x, cy: y, r: near, stroke: "var(--soft)",
+      "stroke-width": 1.5, class: "moves" });
+    const queries = svg("text", { x, y: y + 1, "text-anchor": "middle" });
+    const node = svg("g", {}, place,
+      svg("text", { x, y: y - 14, "text-anchor": "middle", style: bold }, `rank ${r}`), queries);
+    return { node, place, queries };
   });
+  function showNode({ place, queries }, r) {  // grey while it has nothing to compute
+    const works = pairs(r, step) > 0;
+    set(place, { fill: works ? "var(--paper)" : grey });
+    set(queries, { "data-sym": works ? "q" : null, style: works ? small : bold });
+    queries.textContent = works ? `queries ${r}` : "waits";
+  }
   const chipOf = (o) => svg("g", { "data-sym": "k" },
     svg("rect", { x: -25, y: -9, width: 50, height: 18, rx: 9, stroke: "var(--k)",
       fill: "color-mix(in srgb, var(--k) 22%, var(--paper))", "stroke-width": 1.5 }),
     svg("text", { y: 4, "text-anchor": "middle", style: `${small}; font-weight: 600` },
       `keys ${o}`));
   const chips = ranks.map(chipOf);
-  circle.append(...arrows, ...nodes, ...chips);
+  circle.append(...arrows, ...nodes.map(({ node }) => node), ...chips);
   const moved = motion(), dock = 18;
   function carry(from, to) {  // the keys travel from where they were
     moved(900, (t) => chips.forEach((chip, o) => {
@@ -144,7 +151,7 @@ function draw(stage) {
       set(done, { x: 1, width: long(all - fresh) });
       set(now, { x: end - long(fresh), width: long(fresh), opacity: fresh ? 1 : 0 });
       set(count, { x: end + 7, "font-weight": fresh ? 400 : 700 });
-      count.textContent = `${grouped(all)}${fresh ? "" : ", waits"}`;
+      count.textContent = grouped(all);
     });
   }
 
@@ -221,6 +228,7 @@ function draw(stage) {
     slide(before, shown);
     const opacity = step < world - 1 ? 1 : 0.3;  // in the last step nothing is sent
     arrows.forEach((arrow) => set(arrow, { opacity }));
+    nodes.forEach(showNode);
     showWork();
     showSent();
     tell();

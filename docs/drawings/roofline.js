@@ -173,7 +173,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     const look = `flex: 0 1 auto; height: ${high}px; background: ${hue}; border-radius: 2px`;
     return { node: el("div", { style: line }, bar, text), bar, text, look };
   }
-  const thick = beside ? 36 : 30;
+  const [thick, thin] = beside ? [36, 11] : [30, 6];
   const pairOf = (high) => Object.values(hues).map((hue) => barOf(hue, high));
   function showBars(bars, times, [longest, room], write) {
     bars.forEach(({ bar, text, look }, i) => {
@@ -187,11 +187,23 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   const side = beside ? viewWidth - wide - 20 : viewWidth || 350;
   const right = (text, style = "") => el("span", { style: `text-align: right; ${style}` }, text);
   const soft = "color: var(--soft); font-size: 13px; line-height: 1.25";
+  function light(chosen) {
+    const fade = (parts, i) => {
+      for (const { style } of parts) style.opacity = chosen === null || chosen === i ? "" : 0.3;
+    };
+    dots.forEach(({ circle, stem, text }, i) => fade([circle, stem, text], i));
+    list.forEach(({ all }, i) => fade(all, i));
+  }
   const list = ways.filter((way) => !way.queries).map(() => {
-    const bars = pairOf(beside ? 11 : 6);
+    const bars = pairOf(thin);
     const [name, intensity] = [el("span"), right("")];
     const cell = el("div", {}, ...bars.map(({ node }) => node));
     return { bars, name, intensity, cell, all: [name, intensity, cell] };
+  });
+  list.forEach(({ name, all }, i) => {
+    const lights = { onpointerenter: () => light(i), onpointerleave: () => light(null) };
+    for (const node of [...all, dots[i].circle, dots[i].text]) set(node, lights);
+    set(name, { tabindex: 0, onfocus: () => light(i), onblur: () => light(null) });
   });
   const grid = "display: grid; grid-template-columns: 112px 68px 1fr; gap: 5px 8px; "
     + "align-items: center; font-size: 13px";
@@ -232,11 +244,13 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     list.forEach(({ name, intensity, bars, cell }, i) => {
       name.textContent = ways[i].name();
       intensity.textContent = now[i] ? size(now[i].intensity) : "–";
-      cell.style.opacity = now[i] ? 1 : 0.5;
+      cell.style.color = now[i] ? "" : "var(--soft)";
+      bars[1].node.style.display = now[i] ? "flex" : "none";
+      bars[0].node.style.minHeight = `${(now[i] ? 1 : 2) * (thin + 3)}px`;
       if (now[i]) {
         showBars(bars, timesOf(now[i]), scale, (time) => `${grouped(time * per, three)} ${unit}`);
       } else {
-        showBars(bars, [0, 0], scale, (_, line) => (line ? "" : "decode only"));
+        showBars(bars, [0, 0], scale, () => "decode only");
       }
     });
   }

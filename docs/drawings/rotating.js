@@ -36,19 +36,28 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
   const reach = Math.max(...pairs.map(([x, y]) => Math.hypot(x, y)));
   const line = (colour, width, sym) => svg("path", { "data-sym": sym, stroke: colour,
     "stroke-width": width, "stroke-linecap": "round", fill: "none" });
-  const circles = all.map(() => {
+  const dashes = [null, "9 4", "4 4", "1.5 4"];
+  const inkOf = (i) => ({ stroke: "var(--soft)", "stroke-width": 1.5,
+    "stroke-dasharray": dashes[i % dashes.length] });
+  const circles = all.map((i) => {
     const arc = line("var(--neutral)", 3);
     const key = line("var(--k)", 6, "k");
     const query = line("var(--q)", 3, "q");
     const text = el("div", { style: "font-size: 13px; text-align: center" });
     const box = { viewBox: "-56 -56 112 112", style: "width: 100%", "aria-hidden": true };
+    const rim = trained ? { stroke: "var(--faint)" } : inkOf(i);
     const face = svg("svg", box,
-      svg("circle", { r: 52, fill: "none", stroke: "var(--faint)" }),
+      svg("circle", { r: 52, fill: "none", ...rim }),
       svg("path", { d: "M0 0H52", stroke: "var(--faint)" }),
       arc, key, query);
     const node = el("div", { style: "flex: 1 1 0; min-width: 0; max-width: 132px" }, face, text);
+    if (!trained) lights(node, i);
     return { node, arc, key, query, text };
   });
+  function lights(node, i) {
+    set(node, { tabindex: 0, role: "img", onpointerenter: () => light(i), onfocus: () => light(i),
+      onpointerleave: () => light(null), onblur: () => light(null) });
+  }
   const ray = (pair) => `M0 0L${(pair[0] / reach) * 48} ${-(pair[1] / reach) * 48}`;
   function arc(from, to) {  // from the key to the query, the short way round
     const gap = Math.atan2(Math.sin(to - from), Math.cos(to - from));
@@ -59,15 +68,23 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
   const wide = Math.min(720, viewWidth || 350);
   const high = wide < 600 ? 130 : 150;
   const lowest = -0.42 * top;  // with base 1,000
-  const x = (d) => 14 + ((wide - 22) * d) / longest;
+  const beside = trained || wide < 600 ? 8 : 60;  // for the names of the curves
+  const x = (d) => 14 + ((wide - 14 - beside) * d) / longest;
   const y = (s) => 24 + ((high - 34) * (top - s)) / (top - lowest);
   const along = { fill: "none", "stroke-linejoin": "round" };
   const full = { stroke: "var(--neutral)", "stroke-width": 2.5, ...along };
   const thin = { stroke: "var(--soft)", "stroke-width": 1.5 };
   const dashed = { ...thin, "stroke-dasharray": "4 3", ...along };
   const curve = svg("path", full);
-  const parts = (trained ? [] : all).map(() =>
-    svg("path", { stroke: "var(--soft)", opacity: 0.45, ...along }));
+  const parts = (trained ? [] : all).map((i) =>
+    svg("path", { class: "moves", ...inkOf(i), ...along }));
+  const ends = parts.map((_, i) => svg("text", { class: "moves", x: x(longest) + 6,
+    style: "font-size: 13px" }, wide < 600 ? "" : `pair ${i}`));
+  function light(chosen) {  // a circle is pointed at: its curve among the others
+    [parts, ends].forEach((nodes) => nodes.forEach((node, i) =>
+      set(node, { opacity: chosen === null || i === chosen ? 1 : 0.2 })));
+    parts.forEach((part, i) => set(part, { "stroke-width": i === chosen ? 3 : 1.5 }));
+  }
   const before = svg("path", dashed);
   const drop = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "4 4" });
   const mark = svg("circle", { r: 8, fill: "var(--neutral)", stroke: "var(--paper)",
@@ -95,10 +112,9 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
       opacity: 0.6 }),
     svg("path", { d: `M${x(0)} ${y(0)}H${x(longest)}`, stroke: "var(--soft)" }),
     svg("text", { x: x(0) - 4, y: y(0) + 5, "text-anchor": "end", ...small }, "0"),
-    ...parts, drop, before, curve, value, mark,
+    ...parts, ...ends, drop, before, curve, value, mark,
     write(x(0), "distance 0", "start"),
     write(x(longest), farthest, "end"),
-    trained ? "" : write(x(longest / 2), "thin: each pair", "middle"),
     ...legend);
   for (const text of chart.querySelectorAll("text")) set(text, { "aria-hidden": true });
   function goTo(to) {
@@ -124,7 +140,17 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
     set(circle.key, { d: ray(key) });
     set(circle.query, { d: ray(query) });
     set(circle.arc, { d: arc(from, to) });
-    circle.text.textContent = `pair ${i}: ${number(degrees, digitsOf(degrees))}°`;
+    const says = `pair ${i}: ${number(degrees, digitsOf(degrees))}°`;
+    circle.text.textContent = says;
+    if (!trained) set(circle.node, { "aria-label": `${says} per position` });
+  }
+  function placeEnds(now) {  // of two that would touch, the lower one moves down
+    const sizes = ends.map((_, i) => y(dot(pairs[i], pairs[i]) * Math.cos(longest * now[i])) + 5);
+    let last = -Infinity;
+    for (const i of [...ends.keys()].sort((a, b) => sizes[a] - sizes[b] || b - a)) {
+      last = Math.max(sizes[i], last + 15);
+      set(ends[i], { y: last });
+    }
   }
   const halves = [...Array(longest * 2 + 1).keys()].map((i) => i / 2);
   const pointOf = (d, s) => `${x(d).toFixed(1)} ${y(s).toFixed(1)}`;
@@ -136,11 +162,12 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
     parts.forEach((part, i) => {  // what each pair adds to the score
       set(part, { d: through((d) => dot(pairs[i], pairs[i]) * Math.cos(d * now[i])) });
     });
+    placeEnds(now);
     if (trained) set(before, { d: path(0) });
     set(drop, { d: `M${x(distance)} ${y(0)}V18` });
     const at = { cx: x(distance), cy: y(s) };
     set(mark, at);
-    set(value, { x: clamp(at.cx, 44, wide - 44), "text-anchor": "middle" });
+    set(value, { x: clamp(at.cx, 50, wide - 50), "text-anchor": "middle" });
     value.textContent = `score ${number(s)}`;
     set(knob, { ...at, "aria-valuenow": distance,
       "aria-valuetext": `distance ${distance}, score ${number(s)}` });

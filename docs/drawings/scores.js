@@ -13,7 +13,7 @@ function draw(stage) {
   let exps = [];
   let weights = [];
   const [width, zero, unit, powers, long, bar, full] = wide ? [720, 152, 20, 318, 110, 520, 156]
-    : [346, 88, 8, 166, 34, 270, 42];
+    : [346, 83, 8, 166, 34, 270, 42];
   const high = 40, top = 26, base = top + high * tokens.length;
   const root = svg("svg", {
     width, height: base + 24, viewBox: `0 0 ${width} ${base + 24}`, role: "group",
@@ -66,7 +66,9 @@ function draw(stage) {
     const box = { y: y - 9, height: 18 };
     const crossed = `M${bar} ${y - 9}l36 18m-36 0l36 -18`;
     const part = {
+      to: svg("path", { stroke: "var(--soft)", "stroke-dasharray": "2 3" }),
       value: text(0, y + 5, "start", "", { class: "halo" }),
+      raw: text(0, y - 11, "middle", "", { style: "font-size: 13px; fill: var(--soft)" }),
       exp: text(0, y + 5, "start"),
       weight: text(0, y + 5, "start", "", { "data-sym": "w" }),
       score: svg("rect", { ...box, fill: "var(--neutral)", opacity: 0.75 }),
@@ -86,17 +88,25 @@ function draw(stage) {
     const score = scores[i] / temperature;
     const end = zero + clamp(score, -reach, reach) * unit;
     const beyond = Math.abs(score) > reach + 1e-9;  // the bar goes on: an arrow
-    const [way, anchor] = scores[i] < 0 ? [-1, "end"] : [1, "start"];
-    const far = Math.max(way * x + 11, way * end + (beyond ? 13 : 5));
-    set(part.value, { x: way * far, "text-anchor": anchor });
+    const way = scores[i] < 0 ? -1 : 1;
     set(part.score, { x: Math.min(end, zero), width: Math.abs(end - zero) });
     set(part.on, { visibility: beyond ? "visible" : "hidden",
       d: `M${end + 2 * way} ${part.y - 9}l${8 * way} 9l${-8 * way} 9z` });
     set(part.dot, { cx: x });
+    set(part.to, { d: way * (x - end) > 0 ? `M${end} ${part.y}H${x}` : null });
+    writeScore(part, i, way, way * x, way * end + (beyond ? 13 : 5));
+    return x;
+  }
+  function writeScore({ value, raw }, i, way, knob, end) {
     const given = (scores[i] + shift) / temperature;
     const digits = temperature !== 1 && Math.abs(given) >= 10 ? 0 : 1;
-    part.value.textContent = number(given, digits);
-    return x;
+    value.textContent = number(given, digits);
+    const clear = knob - 9 > end + 9 * value.textContent.length;
+    set(value, { x: way * (clear ? end : Math.max(knob + 11, end)),
+      "text-anchor": way < 0 ? "end" : "start",
+      style: temperature === 1 ? null : "font-weight: 600" });
+    set(raw, { x: way * knob });
+    raw.textContent = temperature === 1 ? "" : number(scores[i] + shift, 1);
   }
   function showRow(part, i, broken) {
     const x = showScore(part, i);

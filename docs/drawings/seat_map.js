@@ -47,7 +47,9 @@ function draw(stage) {
 
   const phone = viewWidth < 600;
   const seat = 32, left = 24, line = phone ? 34 : 36, columns = 2;
-  const across = left + size * (seat + 2) + 16, deep = Math.ceil(n_blocks / columns);
+  const middle = Math.ceil(size / 2), aisle = 8;  // an aisle in the middle of each block
+  const seatX = (slot) => left + slot * (seat + 2) + (slot < middle ? 0 : aisle);
+  const across = seatX(size) + 16, deep = Math.ceil(n_blocks / columns);
   const whole = columns * across - 18;
   const at = (block) => [Math.floor(block / deep) * across, (block % deep) * line];
   const shape = { width: seat, height: seat, rx: 6 };
@@ -62,7 +64,7 @@ function draw(stage) {
   });
   function seatOf(block, slot) {
     const [x, y] = at(block);
-    const from = x + left + slot * (seat + 2);
+    const from = x + seatX(slot);
     return {
       box: svg("rect", { x: from, y: y + 2, ...shape }),
       who: svg("g", {}, ...[0, 1].map(() =>
@@ -75,11 +77,29 @@ function draw(stage) {
   }
   const marked = { fill: "none", stroke: "currentColor", "stroke-width": 3 };
   const outline = (slot) =>
-    svg("rect", { x: left + slot * (seat + 2), y: 2, ...shape, ...marked });
+    svg("rect", { x: seatX(slot), y: 2, ...shape, ...marked });
+  const inAisle = (block) => {
+    const [x, y] = at(block);
+    return [x + seatX(middle) - aisle / 2 - 1, y + 2 + seat / 2];
+  };
+  function wayOf(from, to) {
+    const [[x, y], [u, v]] = [from, to].map(inAisle);
+    const turn = y + (v < y ? -line / 2 : line / 2);  // between two rows of blocks
+    return x === u ? `V${v}` : `V${turn}H${u}V${v}`;
+  }
+  const way = svg("path", { fill: "none", stroke: "var(--rose)", "stroke-width": 2 });
+  const stops = svg("g", { fill: "var(--rose)" });
+  function showWay(table) {
+    const [first] = table.map(inAisle);
+    const on = table.slice(1).map((block, i) => wayOf(table[i], block)).join("");
+    set(way, { d: first ? `M${first}${on}` : "" });
+    stops.replaceChildren(...table.map(inAisle).map(([cx, cy], i) =>
+      svg("circle", { cx, cy, r: i ? 3 : 5 })));
+  }
   const seats = upTo(n_blocks).map((b) => upTo(size).map((s) => seatOf(b, s)));
   const numbers = upTo(n_blocks).map(numberOf);
   const ghost = svg("g", { visibility: "hidden" }, ...upTo(size).map(outline));
-  root.append(...numbers, ...seats.flat().flatMap(({ box, who }) => [box, who]), ghost);
+  root.append(way, stops, ...numbers, ...seats.flat().flatMap(({ box, who }) => [box, who]), ghost);
   function showSeat(block, slot) {
     const { box, who } = seats[block][slot];
     const of = users(block).filter((r) => within(r, block) > slot);
@@ -308,6 +328,7 @@ function draw(stage) {
   function show() {
     seats.forEach((of, b) => of.forEach((_, s) => showSeat(b, s)));
     numbers.forEach((_, b) => showNumber(b));
+    showWay(seqs[chosen]?.table ?? []);
     rows.forEach(showRow);
     bars.forEach(showBar);
     const who = seqs[chosen] ? ` ${letters[chosen]}` : "";
@@ -329,7 +350,7 @@ function draw(stage) {
   set(said, { style: `min-height: ${phone ? 4.2 : 2.8}em; margin-top: 12px` });
   view.append(
     el("div", { class: "beside", style: beside },
-      el("div", { style: "flex: 0 1 345px; min-width: 0" }, root, tally),
+      el("div", { style: "flex: 0 1 350px; min-width: 0" }, root, tally),
       el("div", { style: "flex: 1 1 300px; min-width: 0" }, pressed, list)),
     said,
   );

@@ -1,8 +1,9 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, dot, softmax, mix, number, listed } = stage;
-  const { said, say, choices, toggle, player, byItself, motion, plane, expose } = stage;
-  const { tokens, x: vectors, query, axes } = data;
+  const { view, viewWidth, data, el, svg, set, clamp, dot, softmax, mix, number, listed } = stage;
+  const { said, say, choices, toggle, player, byItself, motion, plane, handle, expose } = stage;
+  const { tokens, query, axes } = data;
+  const vectors = data.x.map((row) => [...row]);
   const me = tokens.indexOf(query);
   const old = vectors[me];
   const here = tokens.map((token, i) => i === me || data.beside.includes(token));
@@ -16,7 +17,7 @@ function draw(stage) {
   const { root, at, arrow } = plane(side, 3);
   const [width, height] = [side / 2 + 92, side / 2 + 44];
   set(root, {
-    width, height, viewBox: `${side / 2 - 72} -12 ${width} ${height}`, role: "img",
+    width, height, viewBox: `${side / 2 - 72} -12 ${width} ${height}`, role: "group",
     "aria-label": `The words by their ${axes[0]} and ${axes[1]}, and where “${query}” moves`,
     style: "overflow: hidden" });
   root.querySelectorAll("path").forEach((line) => line.remove());
@@ -34,22 +35,23 @@ function draw(stage) {
     `${axes[1]} →`));
   const string = { stroke: "var(--w)", opacity: 0.5, "stroke-linecap": "round" };
   const strings = tokens.map(() => svg("path", { "data-sym": "w", ...string }));
-  function labelOf(word, i) {  // outside of the plane, or on the right of a dot within
-    const [x, y] = at(vectors[i]);
-    const bold = "font-weight: 600";
-    if (vectors[i][1] === 0) return write(x, y + 22, word, bold, "middle");
-    const [away, anchor] = vectors[i][0] ? [12, "start"] : [-12, "end"];
-    return write(x + away, y + 5, word, bold, anchor);
-  }
-  const dots = tokens.map((word, i) => {
-    const [x, y] = at(vectors[i]);
-    return {
-      mark: svg("circle", { "data-sym": "k", cx: x, cy: y, r: 6, "stroke-width": 2 }),
-      label: i === me ? "" : labelOf(word, i),
-    };
-  });
+  const dots = tokens.map((word, i) => ({
+    mark: svg("circle", { "data-sym": "k", r: 6, "stroke-width": 2 }),
+    label: i === me ? "" : svg("text", { class: "halo", style: "font-weight: 600" }, word),
+  }));
   const others = dots.filter((_, i) => i !== me);
   root.append(...strings, ...others.flatMap(({ mark, label }) => [mark, label]));
+  function placeDot({ mark, label, knob }, i) {  // its name is outside of the plane, or beside it
+    const [x, y] = at(vectors[i]);
+    const [right, up] = vectors[i];
+    set(mark, { cx: x, cy: y });
+    if (i === me) return;
+    const [dx, dy, anchor] = !up ? [0, 22, "middle"]
+      : right && right < 2.4 ? [12, 5, "start"] : [-12, 5, "end"];
+    set(label, { x: x + dx, y: y + dy, "text-anchor": anchor });
+    set(knob, { cx: x, cy: y, "aria-valuenow": right.toFixed(1),
+      "aria-valuetext": `${number(right, 1)} ${axes[0]}, ${number(up, 1)} ${axes[1]}` });
+  }
   const before = arrow("var(--q)", query), after = arrow("var(--v)", "new");
   before.point(old);
   set(before.node, { "data-sym": "q" });
@@ -82,7 +84,7 @@ function draw(stage) {
   const hued = (style) => set(cell(style), { "data-sym": "w" });
   const cells = tokens.map((word, i) => ({
     name: i === me ? own(word) : switched(word, i),
-    vector: el("span", {}, pair(vectors[i], plain)),
+    vector: el("span", { style: "font-size: 13px; white-space: nowrap" }),
     score: cell("text-align: right"),
     weight: hued("margin-right: -2.6rem; font-weight: 600"),
     bar: hued("height: 14px; border-radius: 2px; background: var(--w)"),
@@ -99,9 +101,9 @@ function draw(stage) {
   const weighed = ({ bar, weight }) =>  // the number stands at the end of its bar
     el("div", { style: "display: flex; align-items: center; gap: 6px; padding-right: 2.6rem" },
       bar, weight);
-  const score = viewWidth < 600 ? "3.4rem" : "5.4rem";
+  const score = viewWidth < 600 ? "3.2rem" : "4.4rem";
   const grid = el("div", {
-    style: `display: grid; grid-template-columns: 5.2rem 3rem ${score} 1fr; gap: 4px 10px; `
+    style: `display: grid; grid-template-columns: 5.2rem 4.1rem ${score} 1fr; gap: 4px 10px; `
       + "align-items: center; font-variant-numeric: tabular-nums" },
     head("neighbours"), head("vector"), head(`“${query}” · word`, "text-align: right"),
     head("weight"),
@@ -127,6 +129,8 @@ function draw(stage) {
     c.weight.textContent = here[i] && step > 0 ? number(weight) : "";
     c.bar.style.width = step > 0 ? `${100 * weight}%` : "0";
     c.vector.style.opacity = clear;
+    c.vector.textContent = pair(vectors[i], plain);
+    placeDot(dots[i], i);
     set(dots[i].mark, { fill, stroke });
     if (i !== me) dots[i].label.style.opacity = faint;
     set(strings[i], {
@@ -191,6 +195,24 @@ function draw(stage) {
       show();
     });
   }
+  function drag(i, to) {  // the word follows at once
+    vectors[i] = to.map((n) => Math.round(clamp(n, 0, 3) * 10) / 10);
+    play.stop();
+    const numbers = now();
+    tell(numbers);
+    const end = step === 2 ? numbers.mean : old;
+    placeNames(numbers.weights, end);
+    glide(0, () => {
+      tip = end;
+      show();
+    });
+  }
+  const ways = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+  function knobOf(i) {
+    const pulled = (x, y) => drag(i, [3 * (x - 72) / (side / 2), 3 - 3 * (y - 12) / (side / 2)]);
+    return handle(root, `vector of ${tokens[i]}`, {}, [0, 3], pulled, ways,
+      (way, e) => drag(i, vectors[i].map((n, j) => n + way[j] * (e.shiftKey ? 0.5 : 0.1))));
+  }
   function go(i) {
     step = i;
     steps.querySelectorAll("input")[i].checked = true;
@@ -204,13 +226,16 @@ function draw(stage) {
   view.append(el("div", {
     class: "beside", style: "gap: 0.5rem 1.5rem; align-items: flex-start; margin: 0" },
   root, panel));
+  dots.forEach((dot, i) => {
+    if (i !== me) root.append(dot.knob = knobOf(i));
+  });
   tip = now().mean;
   move();
   byItself(play, () => {
     go(0);
     tip = old;
   });
-  expose(() => ({ here: tokens.filter((_, i) => here[i]), ...now(), step, tip }));
+  expose(() => ({ here: tokens.filter((_, i) => here[i]), ...now(), step, tip, x: vectors }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=senses]")) begin(figure, draw);
 })();

@@ -11,7 +11,7 @@ function draw(stage) {
   let n = data.n_kv_heads;
   let wrong = false;
   let chosen = 0;
-  const high = bottom + side + 62;
+  const high = bottom + side + 88;
   const root = svg("svg", {
     width, height: high, viewBox: `0 0 ${width} ${high}`, role: "group", style: "height: auto",
     "aria-label": "Query heads, the key heads that they read, and the size of the cache" });
@@ -54,26 +54,34 @@ function draw(stage) {
     part.box, part.name, part.cross);
     return { ...part, node, at: 0 };
   });
+  const behind = wide ? 8 : 6;
   const keys = [...Array(heads).keys()].map(() => ({
+    value: svg("rect", { y: bottom + behind, ...square, fill: "var(--v)", stroke: "var(--v)",
+      "data-sym": "v" }),
+    paper: svg("rect", { y: bottom, ...square, fill: "var(--paper)" }),
     box: svg("rect", { y: bottom, ...square, fill: "var(--k)", stroke: "var(--k)" }),
     name: text(0, bottom + side / 2 + 5, ""),
   }));
-  const keyNode = ({ box, name }) =>
-    svg("g", { "data-sym": "k", style: "color: inherit" }, box, name);
+  const keyNode = ({ value, paper, box, name }) => svg("g", {}, value, paper,
+    svg("g", { "data-sym": "k", style: "color: inherit" }, box, name));
+  const both = [["k", "key"], [null, " / "], ["v", "value"], [null, " heads"]];
+  root.append(svg("text", { y: bottom + side + 28, "aria-hidden": true, style: bold.style },
+    ...both.map(([sym, says]) => svg("tspan", { "data-sym": sym, fill: "currentColor" }, says))));
   root.append(
     ...queries.map((q) => q.line),
     ...keys.map(keyNode),
     ...queries.map((q) => q.node));
-  const caption = svg("text", { x: 0, y: bottom + side + 30, "aria-hidden": true });
+  const caption = svg("text", { x: 0, y: bottom + side + 56, "aria-hidden": true });
   const amount = svg("tspan", { style: "font-size: 17px; font-weight: 600" });
   const whole = svg("tspan", { style: "font-size: 13px; fill: var(--soft)" });
   set(caption, {}, amount, whole);
-  const bar = { y: bottom + side + 40, height: 22 };
+  const bar = { y: bottom + side + 66, height: 22 };
   const parts = [...Array(heads - 1).keys()].map((j) =>
     `M${gap * (j + 1)} ${bar.y}v${bar.height}`).join("");
-  const used = svg("rect", { x: 0, ...bar, fill: "var(--k)", "fill-opacity": 0.75 });
+  const used = ["k", "v"].map((sym, i) => svg("rect", { x: 0, y: bar.y + 11 * i, height: 11,
+    fill: `var(--${sym})`, "fill-opacity": 0.75, "data-sym": sym }));
   const outline = { width: width - 1, fill: "none", stroke: "var(--edge)" };
-  root.append(caption, svg("rect", { x: 0.5, ...bar, ...outline }), used,
+  root.append(caption, svg("rect", { x: 0.5, ...bar, ...outline }), ...used,
     svg("path", { d: parts, stroke: "var(--paper)", "stroke-width": 2 }));
 
   const [one, unit] = most >= 2 ** 30 ? [2 ** 30, "GiB"] : [2 ** 20, "MiB"];
@@ -95,9 +103,11 @@ function draw(stage) {
   }
   function showKey(k, j, lit) {
     const visibility = j < n ? "visible" : "hidden";
-    set(k.box, {
-      x: keyAt(j) - side / 2, visibility,
-      "fill-opacity": lit ? 0.6 : 0.2, "stroke-width": lit ? 3 : 1 });
+    const look = { visibility, "fill-opacity": lit ? 0.6 : 0.2, "stroke-width": lit ? 3 : 1 };
+    const x = keyAt(j) - side / 2;
+    set(k.value, { x: x + behind, ...look });
+    set(k.paper, { x, visibility });
+    set(k.box, { x, ...look });
     set(k.name, { x: keyAt(j), visibility });
     k.name.textContent = j;
   }
@@ -117,7 +127,7 @@ function draw(stage) {
     const mine = now[chosen];
     queries.forEach((q, i) => showQuery(q, i, now[i], now[i] === mine, off[i]));
     keys.forEach((k, j) => showKey(k, j, j === mine));
-    set(used, { width: (width * n) / heads });
+    for (const half of used) set(half, { width: (width * n) / heads });
     amount.textContent = `cache: ${size(n * perHead)}`;
     whole.textContent = ` (${size(most)} with ${plural(heads, "key head")})`;
     tell(now, off);

@@ -59,8 +59,8 @@ function draw(stage) {
     const bar = upright(x, { fill: "var(--neutral)", "fill-opacity": 0.6, ...edge });
     const dot = gripAt(x);
     const value = text(x, 0, "", { class: "halo" });
-    const under = i < n ? text(x, low + 18, vector(v[i], whole), { ...ofValue, "data-sym": "v" })
-      : text(x, low + 18, "no value", small);
+    const under = i < n ? text(x, low + 20, vector(v[i], whole), { ...ofValue, "data-sym": "v" })
+      : text(x, low + 20, "no value", small);
     const node = svg("g", {}, label, track, bar, dot, value, under);
     root.append(node);
     const move = (to) => {
@@ -119,7 +119,9 @@ function draw(stage) {
     set(node, { opacity: shown });
     set(bar, { y: Math.min(y, zero), height: Math.abs(y - zero) });
     set(dot, { transform: `translate(0 ${y})` });
-    set(value, { y: s < 0 ? y + 23 : y - 13 });
+    const [over, below] = [y - 13, y + 23];  // of the grip; inside the track
+    const free = s < 0 ? below < low : over > 48;
+    set(value, { y: (s < 0) === free ? below : over });
     value.textContent = said;
     const visibility = shown ? "visible" : "hidden";
     set(knob, { cy: y, "aria-valuenow": s, "aria-valuetext": said, visibility });

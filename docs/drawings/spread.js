@@ -95,12 +95,13 @@ function draw(stage) {
   }, ...bars.map(columnOf));
   const fill = el("div", {});
   const left = el("span", { style: "min-width: 2.6rem; text-align: right; font-weight: 600" });
-  const inRow = "display: flex; gap: 8px; align-items: center; font-size: 13px; margin-top: 0.4rem";
+  const inRow = "display: flex; gap: 8px; align-items: center; font-size: 13px; margin-top: 2px";
   const framed = "box-sizing: border-box; border: 1px solid var(--soft); border-radius: 3px";
   const gauge = el("div", { style: inRow },
-    el("span", {}, "gradient (width 1: 1.00)"),
     el("div", { style: `flex: 1; height: 14px; ${framed}` }, fill),
     left);
+  const meaning = el("div", { style: "font-size: 13px; line-height: 18px; margin-top: 8px" },
+    el("b", {}, "gradient"), ": how much a score still moves the weights, on average; d = 1 is 1");
   const weights = () => softmax(scores[at][query].map((x) => x * scale()));
   const edge = "border-radius: 2px 2px 0 0; box-shadow: 0 1px 0 var(--soft)";
   function showWeights() {
@@ -116,10 +117,14 @@ function draw(stage) {
     left.textContent = number(part);
   }
 
+  const moves = (part) => (part < 0.2 ? "hardly moves" : part < 0.8 ? "still moves" : "moves");
   function tell() {
     const width = `Width ${grouped(widths[at])}${scaled ? ", divided by √d" : ""}`;
-    const most = number(Math.max(...weights()));
-    say(`${width}: the largest weight is ${most}, the gradient ${number(gradient[kind()][at])}.`);
+    const most = Math.max(...weights());
+    const part = number(gradient[kind()][at]);
+    const bar = most > 0.95 ? "one bar" : "the largest bar";
+    say(`${width}: ${bar} has ${number(most)}, and a score ${moves(+part)} the bars: `
+      + `gradient ${part}.`);
   }
   function show() {
     showScores();
@@ -151,7 +156,7 @@ function draw(stage) {
       el("div", { style: "flex: 1 1 240px; max-width: 330px" },
         el("div", { style: heading },
           title(`weights of ${bars.length} keys`, "w"), another),
-        columns, gauge)),
+        columns, meaning, gauge)),
     said,
   );
   show();

@@ -74,7 +74,6 @@ function draw(stage) {
   cache.append(...rows.flatMap(({ token, row }) => [token, row]));
 
   function sumsOf(root, y, middles, broad) {
-    root.append(text(name - 10, y + below - 14, "sum", { ...small, "text-anchor": "end" }));
     return middles.map((x, c) => {
       const sym = c < v[0].length ? "v" : "w";
       const across = { x: x - broad / 2, width: broad };
@@ -90,6 +89,7 @@ function draw(stage) {
   const valueAt = v[0].map((_, c) => leftOf(width + c) + cell / 2 - 1);
   cache.append(svg("path", { d: `M2 ${tallest + 2}H${Math.min(room, scoreAt + 44)}`,
     stroke: "var(--soft)" }));
+  cache.append(text(name - 10, tallest + below - 14, "sum", { ...small, "text-anchor": "end" }));
   const fromCache = sumsOf(cache, tallest, [...valueAt, scoreAt], cell - 2);
 
   const piles = k[0].flatMap((_, r) => columns.map((c) => products.map((one) => one[r][c])));
@@ -119,6 +119,8 @@ function draw(stage) {
   const totals = k[0].map(() => columns.map((c) =>
     text(middleOf(c), 0, "", { style: "font-weight: 600" })));
   board.append(...blocks.flat(2), ...totals.flat());
+  board.append(text(wide ? 20 : 12, tallest + below - 12, "=",
+    { style: `font-size: ${wide ? 20 : 17}px; font-weight: 600` }));
   const fromState = sumsOf(board, tallest, columns.map(middleOf), Math.min(42, step - 4));
 
   const factor = (sym) => svg("text", { "text-anchor": "middle", class: "halo", "font-weight": 600,
@@ -161,8 +163,10 @@ function draw(stage) {
   }
   const title = (says, more) => el("div", { style: "margin-bottom: 0.3rem" },
     el("b", {}, says), ` ${more}`);
-  const legend = legendOf([wash("rose"), "added by this token"],
-    [wash("neutral", 45), "by earlier tokens"]);
+  const legend = set(legendOf([wash("rose"), "new"], [wash("neutral", 45), "before"]),
+    { style: "display: flex; gap: 12px; margin: 0; font-size: 13px" });
+  const piled = (...parts) => el("div", { style: "display: flex; justify-content: space-between" },
+    ...parts);
   const panel = (...parts) => el("div", { style: `flex: 0 1 ${room}px; min-width: 0` }, ...parts);
 
   const move = motion();
@@ -210,13 +214,12 @@ function draw(stage) {
   }
   function tell({ sums, context, kept }) {
     for (const name of ["cache", "state"]) {
-      const told = `${plural(kept[name], "number")} in the ${name}`;
+      const told = `${name}: ${plural(kept[name], "number")}`;
       set(count[name], {}, squares(kept[name], name === "cache" ? inCache : inState), told);
     }
     const values = vector(sums.state.slice(0, -1), short);
-    say(`“${tokens[t]}” has the query ${vector(q[t], short)}. Both ways give ${values}. `
-      + `Divided by the sum of the weights, ${whole(sums.state.at(-1))}, `
-      + `this is the context ${vector(context, short)}.`);
+    say(`“${tokens[t]}”: ${values}, divided by the sum of the weights, `
+      + `${whole(sums.state.at(-1))}, is the context ${vector(context, short)}.`);
   }
   function show(moves) {
     const now = compute();
@@ -236,16 +239,16 @@ function draw(stage) {
   const play = player({ at: () => t, last: () => n - 1, go, ms: () => 1100 });
   range.querySelector("input").style.width = "min(11rem, 26vw)";
   const steered = el("div", { class: "row", style: "margin: 0" }, play.node, range);
-  set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em; margin-top: 0.3rem; `
+  set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem; `
     + "max-width: none" });
   view.append(
     el("div", { style: "display: flex; gap: 12px; "
       + "justify-content: space-between" },
     panel(title("Scores first", "(q kᵀ) v"), cache, count.cache),
-    panel(title("Values first", `q (kᵀ v)${wide ? ": key × [value, 1] piles up" : ""}`), board,
-      count.state)),
+    panel(wide ? piled(title("Values first", "q (kᵀ v)"), legend)
+      : title("Values first", "q (kᵀ v)"), board, count.state)),
     el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.2rem 1.5rem; align-items: center; "
-      + "margin-block: 0.3rem" }, steered, legend), said);
+      + "margin-block: 0.3rem" }, steered, ...(wide ? [] : [legend])), said);
   show(false);
   expose(() => ({ step: t, ...compute() }));
 }

@@ -13,7 +13,7 @@ function draw(stage) {
   const up = wide ? 112 : 76;
   const down = wide ? 78 : 54;
   const full = 340, left = 2, unit = (full - 2 * left) / n;
-  const head = 26, base = head + up, under = base + 20, deep = under + down + 16;
+  const head = 26, base = head + up, under = base + 20, deep = under + down + 24;
   const text = (attributes, ...words) =>
     svg("text", { "text-anchor": "middle", style: "font-size: 12px", ...attributes }, ...words);
   function barsAt(_, i) {
@@ -50,6 +50,11 @@ function draw(stage) {
         `↓ length of a gradient, to ${steepest}`),
     };
   }
+  function ratioOf({ gradients }) {  // what is seen in the end
+    const ratio = number(gradients[0] / gradients[n - 1], 1);
+    return svg("text", { x: left, y: deep - 4, style: "font-size: 14px" },
+      "first ÷ last gradient: ", svg("tspan", { style: "font-weight: 600" }, ratio));
+  }
   function panelOf(run) {
     const bars = run.gradients.map(barsAt);
     const here = text({ y: base + 14, style: "font-size: 13px; font-weight: 700" });
@@ -61,12 +66,12 @@ function draw(stage) {
     const texts = { length: text({}), gradient: text({}) };
     const numbers = [1, n / 2, n].map((i) => ({ i, node: numberOf(i) }));
     const both = bars.flatMap(({ length, gradient }) => [length, gradient]);
-    const scale = scales(run);
+    const scale = scales(run), ratio = ratioOf(run);
     const root = pictureOf(run.name, end(base - up), end(under + down), ...both,
       ...Object.values(scale), ...numbers.map(({ node }) => node), here, coming,
-      ...Object.values(texts));
+      ...Object.values(texts), ratio);
     const node = el("div", { style: "min-width: 0; max-width: 100%" }, titleOf(run), root);
-    return { run, bars, here, coming, numbers, texts, scale, node };
+    return { run, bars, here, coming, numbers, texts, scale, ratio, node };
   }
   const panels = runs.map(panelOf);
   const within = (x) => Math.max(20, Math.min(full - 20, x));
@@ -83,7 +88,7 @@ function draw(stage) {
     set(bars[i].gradient, { height: fall, fill: "var(--rose)", ...opacity });
   }
   function showPanel(panel) {
-    const { run, bars, here, coming, numbers, texts, scale } = panel;
+    const { run, bars, here, coming, numbers, texts, scale, ratio } = panel;
     const i = block();
     const center = left + (i + 0.5) * unit;
     const x = within(center);
@@ -93,11 +98,12 @@ function draw(stage) {
     set(here, { x: inside(center) }).textContent = String(i + 1);
     set(coming, { visibility: back() ? "hidden" : "visible" });
     set(scale.gradient, { visibility: back() ? "visible" : "hidden" });
+    set(ratio, { visibility: moment === last ? "visible" : "hidden" });
     for (const one of numbers) {  // the number of the block that is shown takes its room
       set(one.node, { visibility: Math.abs(one.i - i - 1) < 2 ? "hidden" : "visible" });
     }
     const above = base - beyond(run, i, "lengths", high) - 6;
-    const below = under + beyond(run, i, "gradients", low) + 13;
+    const below = Math.min(under + down - 5, under + beyond(run, i, "gradients", low) + 13);
     set(texts.length, { x, y: above, ...halo }, number(run.lengths[i], 1));
     set(texts.gradient, { x, y: below, ...seen }, number(run.gradients[i], 3));
   }

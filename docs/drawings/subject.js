@@ -1,9 +1,11 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax, mix, number,
-  listed, vector, said, say, choices, motion, plane, wash, expose, keep }) {
+  listed, vector, said, say, slider, choices, motion, plane, wash, expose, keep }) {
   const { tokens, x, kinds } = data;
   const eye = [[1, 0], [0, 1]];
   const W = { W_q: data.W_q.map((r) => [...r]), W_k: data.W_k.map((r) => [...r]) };
+  let upright = data.W_q;  // before it is turned
+  let turned = 0;  // degrees
   let chosen = data.start;
   let now = {};
   const wide = viewWidth >= 600;
@@ -39,7 +41,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const hue = (which, ...text) => el("b", { "data-sym": which }, ...text);
   const cells = tokens.map(() => ({
     key: el("td", { "data-sym": "k" }),
-    score: el("td"),
+    score: el("td", { style: "min-width: 44px" }),
     bar: el("div", { "data-sym": "w", style: "height: 14px; background: var(--w)" }),
     weight: el("span", { "data-sym": "w" }),
   }));
@@ -49,7 +51,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     el("th", { scope: "col" }, says));
   const last = el("th", { scope: "col", style: "text-align: left" }, hue("w", "weight"));
   const inLine = "display: flex; align-items: center; gap: 0.3rem; "
-    + `width: ${wide ? "min(9rem, 35vw)" : "6.4rem"}`;
+    + `width: ${wide ? 8.4 : 6.4}rem`;
   function rowOf({ key, score, bar, weight }, i) {
     const weighed = el("td", { style: "text-align: left" },
       el("div", { style: inLine }, bar, weight));
@@ -86,17 +88,17 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     shares[i].textContent = weight < 0.2 ? "" : number(weight);
   }
 
-  const cellOf = (sym) => el("span", { "data-sym": sym, style: "min-width: 26px; "
+  const cellOf = (sym, wide = 24) => el("span", { "data-sym": sym, style: `min-width: ${wide}px; `
     + "padding: 2px; text-align: center; box-shadow: 0 0 0 0.5px var(--edge)" });
   const gridOf = (...inside) => el("span", { style: "display: inline-grid; "
     + "grid-template-columns: auto auto; font-variant-numeric: tabular-nums" }, ...inside);
-  const factors = { x: [0, 1].map(() => cellOf(null)), q: [0, 1].map(() => cellOf("q")),
-    W: [0, 1].map(() => [0, 1].map(() => cellOf(null))) };
+  const factors = { x: [0, 1].map(() => cellOf(null)), q: [0, 1].map(() => cellOf("q", 34)),
+    W: [0, 1].map(() => [0, 1].map(() => cellOf(null, 34))) };
   const of = el("span");
   const part = (name, grid) => el("span", { style: "display: inline-flex; gap: 4px; "
     + `white-space: nowrap; align-items: ${wide ? "center" : "flex-start"}; `
     + `flex-direction: ${wide ? "row" : "column"}` }, name, grid);
-  const working = el("div", { style: "display: flex; gap: 8px 4px; "
+  const working = el("div", { style: "display: flex; gap: 8px 3px; "
     + (wide ? "align-items: center; min-height: 56px; flex-wrap: wrap"
       : "flex-direction: column") },
   part(of, gridOf(...factors.x)),
@@ -114,6 +116,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
       oninput: () => {
         const n = +input.value;
         W[name][i][j] = clamp(Number.isFinite(n) ? n : 0, -high, high);
+        if (name === "W_q") begin(W.W_q);
         show();
       } });
     return input;
@@ -122,7 +125,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     const inputs = [0, 1].map((i) => [0, 1].map((j) => entry(name, verb, i, j)));
     puts.push((rows) => rows.forEach((row, i) => row.forEach((n, j) => {
       W[name][i][j] = n;
-      inputs[i][j].value = n;
+      inputs[i][j].value = +n.toFixed(2);
     })));
     const head = (text) => el("th", { scope: "col", style: thin }, text);
     const cell = (input) => el("td", { style: thin }, input);
@@ -133,16 +136,27 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
         el("thead", {}, el("tr", {}, el("td"), ...kinds.map(head))),
         el("tbody", {}, ...kinds.map(rowOf))));
   }
-  const quarter = [[0, 1], [-1, 0]];
-  const presets = {
-    "hand-made": [data.W_q, data.W_k],
-    "identity": [eye, eye],
-    "rotated 90°": [matmul(data.W_q, quarter).map((row) => row.map((n) => n + 0)), data.W_k],
-  };
+  const presets = { "hand-made": [data.W_q, data.W_k], "identity": [eye, eye] };
   const picked = choices("Matrices", Object.keys(presets), 0, (i) => {
     Object.values(presets)[i].forEach((rows, m) => puts[m](rows));
+    begin(W.W_q);
     show();
   });
+  function begin(rows) {  // no turn, from these numbers
+    upright = rows.map((row) => [...row]);
+    turned = 0;
+    turning.move(0);
+  }
+  function turn(degrees) {
+    turned = degrees;
+    const angle = (degrees * Math.PI) / 180;
+    const [cos, sin] = [Math.cos(angle), Math.sin(angle)].map((n) => +n.toFixed(9));
+    puts[0](matmul(upright, [[cos, sin], [-sin, cos]]).map((row) => row.map((n) => n + 0)));
+    show();
+  }
+  const turning = slider("turn the queries", { min: 0, max: 360, step: 15, value: 0,
+    text: (degrees) => `${degrees}°`, input: turn });
+  turning.lastChild.style.minWidth = "2.6rem";
   const radios = picked.querySelectorAll("input");
 
   function compute() {
@@ -192,28 +206,33 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     cell.key.textContent = short(k);
     cell.score.textContent = plain(score);
     cell.weight.textContent = number(weight);
-    const long = (weight * (wide ? 6.5 : 4)).toFixed(3);
+    const long = (weight * (wide ? 6 : 4)).toFixed(3);
     set(cell.bar, { style: `height: 14px; background: var(--w); width: ${long}rem` });
     set(heads[i], { style: `text-align: left; font-weight: ${i === chosen ? 700 : 400}` });
   }
+  const brief = (n) => (turned && !exact(n, 1) ? number(n, 1) : plain(n));
   function showProduct({ q, context: mean }) {
     of.textContent = `“${tokens[chosen]}”`;
     [0, 1].forEach((i) => {
       factors.x[i].textContent = plain(x[chosen][i]);
-      factors.q[i].textContent = plain(q[i]);
+      factors.q[i].textContent = brief(q[i]);
       for (const j of [0, 1]) {
         const used = x[chosen][i] && W.W_q[i][j];
-        factors.W[i][j].textContent = plain(W.W_q[i][j]);
+        factors.W[i][j].textContent = brief(W.W_q[i][j]);
         factors.W[i][j].style.background = used ? wash("q", 30) : "none";
       }
     });
     context.textContent = vector(mean, number);
   }
-  function found({ q, weights }) {
+  function found({ q, scores, weights }) {
     const most = Math.max(...weights);
-    const best = tokens.filter((_, i) => weights[i] > most - 1e-9);
+    const best = tokens.filter((_, i) => weights[i] > most - 1e-6);
     const token = `“${tokens[chosen]}”`;
     if (zero(q)) return `${token} looks for nothing: all weights are equal.`;
+    if (Math.max(...scores) < 1e-6 && best.length < tokens.length) {
+      const each = best.length > 1 ? " each" : "";
+      return `No key fits: ${listed(best)} get${each ? "" : "s"} ${number(most)}${each}.`;
+    }
     if (best.length > 1) return `${token} finds ${listed(best)} alike, ${number(most)} each.`;
     const which = best[0] === tokens[chosen] ? "itself" : `“${best[0]}”`;
     return `${token} finds ${which}: ${number(most)} of its weight.`;
@@ -221,7 +240,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   function show() {
     compute();
     showQuery(now);
-    const name = String([W.W_q, W.W_k]);
+    const name = String([upright, W.W_k]);
     Object.values(presets).forEach((rows, i) => { radios[i].checked = String(rows) === name; });
     tokens.forEach((_, i) => showToken(i, now.k[i], now.scores[i], now.weights[i]));
     showProduct(now);
@@ -239,16 +258,17 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const sentence = el("div", { style: `max-width: ${breadth}px` }, arcs, picker);
   const rest = "flex: 1 1 17rem; min-width: 0";
   const parts = wide
-    ? [around("2rem", root, el("div", { style: rest }, sentence, said, table, working))]
+    ? [around("1.5rem", root, el("div", { style: rest }, sentence, said, table, working))]
     : [sentence, said, around("1rem", root, working), table];
-  picked.style.marginTop = "0";
-  view.append(picked, ...parts,
+  const controls = el("div", { class: "row", style: "margin-top: 0" }, picked,
+    el("div", { class: "row steered" }, turning));
+  view.append(controls, ...parts,
     el("details", { class: "more" },
       el("summary", {}, "The eight numbers"),
       around("0.5rem 3rem", matrix("W_q", "looks for"), matrix("W_k", "is found as"))));
   set(said, { style: `margin-block: 4px; min-height: ${wide ? 1.4 : 2.8}em` });
   show();
-  expose(() => ({ chosen, ...W, ...now }));
+  expose(() => ({ chosen, turned, ...W, ...now }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=subject]")) begin(figure, draw);
 })();

@@ -6,8 +6,8 @@ function draw(stage) {
   const wide = viewWidth >= 600;
   const ways = [
     "dim=-1: along each row", "dim=0: down each column", "dim=-1, but keepdim forgotten"];
-  let chosen = 0;
-  let way = 0;
+  let chosen = matrices.length - 1;  // the mistake that is seen best
+  let way = 2;
   let now = {};
   const n = matrices[0].exps.length;
   const cell = wide ? 76 : 62, gap = wide ? 92 : 62;
@@ -103,7 +103,7 @@ function draw(stage) {
       x += width;
       rest -= weight;
     });
-    total.textContent = done === 1 ? `${number(whole)}${one(whole) ? " ✓" : ""}` : "";
+    total.textContent = done === 1 ? `${number(whole)} ${one(whole) ? "✓" : "✗"}` : "";
     set(total, { x: Math.max(x, end) + 8, style: one(whole) ? bold : "" });
   }
   function paintCell(i, j, counted, done) {
@@ -152,7 +152,17 @@ function draw(stage) {
     if (!await go(700, (t) => paint(n, 1, t || 1e-3))) return;
     tell(now);
   }
-  const picked = choices("Which matrix", matrices.map(({ name }) => name), chosen,
+  function small({ name, exps }) {  // a button that shows its matrix
+    const box = 16 * n;
+    const words = exps.flatMap((row, i) => row.map((x, j) => svg("text", { x: 16 * j + 8,
+      y: 16 * i + 12, "text-anchor": "middle",
+      style: "font-size: 12px; fill: currentColor" }, number(x, 0))));
+    const edges = svg("path", { fill: "none", stroke: "currentColor",
+      d: `M3 .5H.5V${box - 0.5}H3M${box - 3} .5H${box - 0.5}V${box - 0.5}H${box - 3}` });
+    return svg("svg", { width: box, height: box, viewBox: `0 0 ${box} ${box}`, role: "img",
+      "aria-label": name }, edges, ...words);
+  }
+  const picked = choices("Which matrix", matrices.map(small), chosen,
     (i) => { chosen = i; count(); });
   view.append(
     el("div", { class: "row", style: "margin-top: 0" },

@@ -48,29 +48,28 @@ function draw(stage) {
   const wide = viewWidth >= 600;
   const [high, head] = wide ? [21, 22] : [19, 22];
   const text = "font-size: 13px; line-height: 17px; white-space: nowrap";
-  const columns = "display: grid; grid-template-columns: 3.6rem minmax(0, 1fr) 3.6rem; gap: 0 8px";
+  const columns = "display: grid; grid-template-columns: 3.6rem minmax(0, 1fr); gap: 0 8px";
   const right = "text-align: right";
   const rows = all.map((i) => {
     const row = { name: el("span", {}, tokens[i]), bar: el("div", { class: "moves" }),
-      plainly: el("div", { class: "moves" }), value: el("span", { class: "moves" }),
-      share: el("div", { class: "moves" }), count: el("span", { style: `${text}; ${right}` }) };
-    const { name, bar, plainly, share, value, count } = row;
-    const room = `position: relative; height: ${high}px; margin-right: 2.4rem`;  // of its number
-    const bars = el("div", { style: room }, bar, plainly, share, value);
-    return { ...row, node: el("div", { class: "moves" }, name, bars, count) };
+      plainly: el("div", { class: "moves" }), beside: el("span", { class: "moves" }),
+      share: el("div", { class: "moves" }), value: el("span"),
+      count: el("span", { style: "margin-left: 10px; color: var(--soft)" }) };
+    const { name, bar, plainly, share, beside, value, count } = row;
+    const room = `position: relative; height: ${high}px; margin-right: 5rem`;  // of its numbers
+    const bars = el("div", { style: room }, bar, plainly, share, set(beside, {}, value, count));
+    return { ...row, node: el("div", { class: "moves" }, name, bars) };
   });
   const dashes = "1.5px dashed currentColor";
   const marked = (mark, words) => el("span", { style: "display: inline-flex; gap: 5px; "
     + "align-items: center" }, el("span", { style: `width: 16px; ${mark}` }), words);
   const atOne = marked(`border-top: ${dashes}`, "at temperature 1");
-  const ofDrawn = el("span", { style: `${right}; color: var(--soft)` },
-    el("span", { style: "border-bottom: 4px solid var(--rose)" }, "drawn"));
+  const ofDrawn = marked("border-top: 4px solid var(--rose)", "drawn");
   const heading = el("div", { style: `${columns}; ${text}; height: ${head}px` },
     el("span", { style: `${right}; color: var(--soft)` }, "token"),
-    el("span", { style: "display: flex; align-items: start; gap: 0.7rem; "
+    el("span", { style: "display: flex; align-items: start; gap: 10px; "
       + "color: var(--soft); overflow: clip" },
-      el("span", {}, "probability"), atOne),
-    ofDrawn);
+      el("span", {}, "probability"), atOne, ofDrawn));
   const line = el("div", { class: "moves" });  // below it all tokens are cut
   const board = el("div", {
     role: "group",
@@ -79,10 +78,8 @@ function draw(stage) {
   }, heading, ...rows.map(({ node }) => node), line);
   const reaching = (x) => `width: ${(100 * x).toFixed(2)}%; box-sizing: border-box`;
   const rounded = "border-radius: 0 3px 3px 0";
-  const halo = "text-shadow: " + [[2, 0], [-2, 0], [0, 2], [0, -2], [1, 1], [-1, -1]]
-    .map(([x, y]) => `${x}px ${y}px 1px var(--paper)`).join(", ");
   const differs = (now, was) => Math.abs(now - was) > 1e-9;  // else one bar hides the other
-  function showBars({ bar, plainly, share, value }, now, was, part) {
+  function showBars({ bar, plainly, share, beside }, now, was, part) {
     const from = (top, high) => `position: absolute; left: 0; top: ${top}px; height: ${high}px`;
     const seen = was > 0.015 && differs(now, was) ? "visible" : "hidden";
     const bold = `background: var(--neutral); ${rounded}`;
@@ -90,10 +87,9 @@ function draw(stage) {
     set(plainly, { style: `${from(1, 13)}; ${reaching(was)}; border: ${dashes}; border-left: 0; `
       + `visibility: ${seen}` });
     set(share, { style: `${from(14, 4)}; ${reaching(part)}; background: var(--rose); ${rounded}` });
-    const before = seen === "visible" && was > now && now > (wide ? 0.15 : 0.2);
-    const place = before ? "transform: translateX(-100%); color: #fff" : halo;
-    set(value, { style: `${text}; position: absolute; top: -1px; padding-inline: 5px; `
-      + `left: ${(100 * now).toFixed(2)}%; ${place}` });
+    const end = Math.max(now, part, seen === "visible" ? was : 0);
+    set(beside, { style: `${text}; position: absolute; top: -1px; padding-inline: 6px; `
+      + `left: ${(100 * end).toFixed(2)}%` });
   }
   function showToken(i, rank, now, was) {
     const { node, name, value, count } = rows[i];

@@ -40,6 +40,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
       return { rescale, was, kept, m, l, acc, context: acc / l };
     });
   }
+  const gap = ({ was, m }) => `${plain(was.m)}−${m < 0 ? `(${plain(m)})` : plain(m)}`;
   const grown = ({ rescale }) => rescale > 0 && rescale < 1;
   const last = (i) => history(i).at(-1);
   const rows = () => all.filter((i) => within(current()[0], i));
@@ -80,11 +81,11 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     upright(wide - 10, "context", { style: bold }), frame);
 
   const broad = phone ? viewWidth : viewWidth - wide - 24;
-  const [row, field] = phone ? [32, 88] : [38, 108];
+  const [row, field] = phone ? [32, 76] : [38, 96];
   const most = Math.max(...sizes);
   const roof = 48, floor = roof + most * row;
-  const first = phone ? 72 : 84, column = first + field + (phone ? 30 : 36);
-  const bars = column + (phone ? 32 : 38), room = broad - bars - 48;
+  const first = phone ? 73 : 78, column = first + field + (phone ? 34 : 38);
+  const bars = column + (phone ? 80 : 84), room = broad - bars - 48;
   const box = svg("svg", { width: broad, height: floor + 32, role: "img",
     viewBox: `0 0 ${broad} ${floor + 32}` });
   box.append(svg("rect", { x: 1.5, y: 1.5, width: broad - 3, height: floor + 29, rx: 6,
@@ -92,9 +93,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   text(12, 20, "in fast memory", { style: bold }),
   text(first - 24, roof - 9, "keys", { ...end, "data-sym": "k" }),
   text(first - 24, floor + 20, "values", { ...end, "data-sym": "v" }),
-  text(column, roof - 9, "max m", { ...middle, style: soft }),
-  text(bars, roof - 9, "sum ℓ", { "data-sym": "w", style: bold }),
-  text(bars + 48, roof - 9, "acc a", { "data-sym": "v", style: bold }));
+  text(column, roof - 9, "max m", { ...middle, style: soft }));
   const held = text(broad - 12, 20, "", { ...end, style: soft });
   const inside = svg("g", {});
   box.append(held, inside);
@@ -131,21 +130,22 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
       + "maximum, sum and accumulator of each query" });
   }
 
-  function barOf(name, hue) {
+  function barOf(name, hue, word) {
     const looks = { fill: `var(--${hue})`, "data-sym": hue };
     const parts = [0.35, 0.85].map((opacity) =>
       svg("rect", { ...looks, "fill-opacity": opacity, x: bars }));
     const ghost = svg("rect", { fill: "none", stroke: "var(--soft)", "stroke-dasharray": "3 2",
       x: bars });
-    return { name, parts, ghost, says: text(0, 0, "", { class: "sums" }) };
+    const title = text(bars - 6, 0, word, { ...end, "data-sym": hue });
+    return { name, parts, ghost, title, says: text(0, 0, "", { class: "sums" }) };
   }
   const lanes = Array.from({ length: most }, () => {
-    const [m, rescale] = [{ class: "max" }, { style: bold }].map((more) =>
+    const [m, ...rescale] = [{ class: "max" }, { style: bold }, { style: bold }].map((more) =>
       text(column, 0, "", { ...middle, ...more }));
-    const pair = [barOf("l", "w"), barOf("acc", "v")];
+    const pair = [barOf("l", "w", "sum ℓ"), barOf("acc", "v", "acc a")];
     const both = svg("path", { fill: "none", stroke: "currentColor" });  // are multiplied
-    const node = svg("g", {}, m, rescale, both,
-      ...pair.flatMap(({ parts, ghost, says }) => [...parts, ghost, says]));
+    const node = svg("g", {}, m, ...rescale, both,
+      ...pair.flatMap(({ parts, ghost, title, says }) => [title, ...parts, ghost, says]));
     return { node, m, rescale, both, pair };
   });
   box.append(...lanes.map(({ node }) => node));
@@ -154,7 +154,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
       Math.abs(one[name]))));
   }
   function paint(bar, one, [top, tall], long, [shrunk, grew]) {
-    const { name, parts, ghost, says } = bar;
+    const { name, parts, ghost, title, says } = bar;
     const [was, kept, all] = [one.was[name], one.kept[name], one[name]].map(long);
     const pale = was + (kept - was) * shrunk;
     set(parts[0], { y: top, height: tall, width: pale });
@@ -162,6 +162,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     set(ghost, { y: top + 0.5, height: tall - 1, width: was,
       visibility: grown(one) ? "visible" : "hidden" });
     const at = bars + Math.max(was, kept, all) + 6;
+    set(title, { y: top + tall / 2 + 5 });
     set(says, { x: at, y: top + tall / 2 + 5 }, number(one[name]));
   }
   function showLane({ node, m, rescale, both, pair }, i, k, f) {
@@ -169,10 +170,16 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     if (i == null) return pair.forEach(({ ghost }) => set(ghost, { visibility: "hidden" }));
     const one = last(i), high = (most * row) / size;
     const top = roof + k * high, tall = Math.min(30, high / 2 - 4);
-    const mid = top + high / 2 + (grown(one) ? -3 : 5);
-    set(m, { y: mid }, grown(one) ? `${plain(one.was.m)} → ${plain(one.m)}` : plain(one.m));
-    set(both, { d: grown(one) ? `M${bars - 2} ${top + high / 2 - tall}h-3v${2 * tall}h3` : "" });
-    set(rescale, { y: mid + 16 }, grown(one) ? `× ${number(one.rescale)}` : "");
+    const change = `${plain(one.was.m)} → ${plain(one.m)}`, by = number(one.rescale);
+    const power = ["× e", svg("tspan", { dy: -4, style: "font-size: 12px" }, gap(one))];
+    const said = !grown(one) ? [plain(one.m)]  // in three lines where there is room
+      : high < 56 ? [change, `× ${by}`] : [change, power, `= ${by}`];
+    const apart = said.length < 3 ? 16 : phone ? 18 : 20;
+    const mid = top + high / 2 + 5 - (apart * (said.length - 1)) / 2;
+    [m, ...rescale].forEach((node, i) =>
+      set(node, { y: mid + apart * i }, ...[said[i] ?? ""].flat()));
+    const brace = `M${bars - 48} ${top + high / 2 - tall}h-3v${2 * tall}h3`;
+    set(both, { d: grown(one) ? brace : "" });
     pair.forEach((bar, at) => {
       const most = longest(bar.name);
       paint(bar, one, [top + high / 2 + (at ? 1 : -1 - tall), tall],
@@ -229,7 +236,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     const one = more.includes(data.query) ? data.query : more[0];
     if (more.length) {
       return `A larger score, ${plain(last(one).m)}: sum and acc of ${listed([tokens[one]])} are `
-        + `multiplied by ${number(last(one).rescale)}, then grow.`;
+        + `multiplied by e^(${gap(last(one))}) = ${number(last(one).rescale)}, then grow.`;
     }
     return stepsOf(rows()[0])[0] === step ? "The first keys of these queries."
       : "No larger score: sum and acc only grow.";

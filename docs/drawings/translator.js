@@ -158,7 +158,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   }
 
   const wide = viewWidth >= 600;
-  const [width, height, left, right] = wide ? [580, 352, 170, 440] : [352, 256, 122, 256];
+  const [width, height, left, right] = wide ? [540, 352, 112, 400] : [352, 256, 122, 256];
   const most = Math.max(atMost, longest);
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const lines = svg("g");
@@ -166,7 +166,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     "aria-hidden": true, "pointer-events": "none" });
   const rows = Array.from({ length: most }, (_, i) => ({
     key: text(left - 10, "end", "k"),
-    share: text(wide ? 66 : 42, "end", "w"),
+    share: text(wide ? left + 8 : 42, wide ? "start" : "end", "w"),
     query: text(right + 10, "start", "q"),
     sure: text(width - 6, "end"),
     area: svg("rect", { x: right, width: width - right, fill: "transparent",
@@ -205,7 +205,8 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   function showKey({ key, share }, token, y, weight) {
     key.textContent = token ?? "";
     share.textContent = weight >= 0.005 ? `${number(100 * weight, 0)} %` : "";
-    for (const node of [key, share]) set(node, { y: y + 5 });
+    set(key, { y: y + 5 });
+    set(share, { y: wide ? y - 8 : y + 5, class: "halo" });
   }
   function showQuery({ query, area, sure }, token, y, i, count) {
     const gap = Math.min(40, gapOf(count));
@@ -325,7 +326,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   const rightOnes = el("span", { style: "font-size: 13px; line-height: 1.3" },
     share, "of unseen numbers right");
   const learned = el("div", { "aria-hidden": true, style: "display: flex; align-items: flex-end; "
-    + `height: ${wide ? 112 : 30}px` });
+    + (wide ? "margin-top: 10px; height: 112px" : "height: 30px") });
   const barOf = (part, i) => el("span", { style: `flex: 1; margin-inline: ${wide ? 2 : 1}px; `
     + `height: ${Math.max(1, 100 * part)}%; background: var(--neutral); `
     + `opacity: ${i === step ? 1 : 0.4}` });
@@ -346,7 +347,8 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   const controls = el("div", { style: `display: grid; gap: ${wide ? 16 : 8}px; min-width: 0; `
     + "align-content: start" }, el("div", {}, set(form, { style: "margin: 0 0 8px" }),
     set(picker, { style: "margin: 0" })), training, ...(wide ? [switches] : []));
-  const columns = "display: grid; grid-template-columns: 20.5rem minmax(0, 1fr); gap: 0 32px";
+  const columns = "display: grid; gap: 0 24px; grid-template-columns: minmax(20.5rem, 1fr) "
+    + `minmax(0, ${width}px)`;
   set(root, { style: "max-width: 100%; height: auto; margin: 0 auto" });
   set(said, { style: `min-height: ${wide ? 2.8 : 7}em; max-width: none; margin-top: 8px` });
   view.append(el("div", wide ? { style: columns } : {}, controls, root),

@@ -47,6 +47,16 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     return found;
   }
 
+  function wayOf(mask, found) {
+    const far = found.at(-1).reduce((a, b) => (Math.abs(b - query) > Math.abs(a - query) ? b : a),
+      query);
+    const way = [far];
+    for (let down = layers - 1; down >= 0; down--) {
+      way.unshift(found[down].findLast((m) => mask[m][way[0]]));
+    }
+    return far === query ? [] : way;
+  }
+
   const phone = viewWidth < 600;
   const side = phone ? 20 : 24, left = 54, top = 52;
   const label = (x, y, text, style, anchor = "middle") =>
@@ -99,13 +109,19 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     return found.slice(0, -1).flatMap((level, down) =>
       level.flatMap((i) => seenBy(i).map((j) => line(i, j, layers - down))));
   }
-  function drawLayer(level, down) {  // its number, and a dot for each token
+  function drawWay(way) {  // over all others, in one line
+    const d = way.map((j, down) => `${down ? "L" : "M"}${x(j)} ${y(layers - down)}`).join("");
+    return way.length ? [svg("path", { d, fill: "none", stroke: "var(--rose)",
+      "stroke-width": 3, "stroke-linejoin": "round" })] : [];
+  }
+  function drawLayer(level, down, way) {  // its number, and a dot for each token
     const l = layers - down;
     const cy = y(l);
     const spots = all.map((j) => {
       const here = level.includes(j);
       const mine = !down && j === query;
-      const hue = mine ? "var(--q)" : here && "var(--neutral)";
+      const marked = down && j === way[down];
+      const hue = mine ? "var(--q)" : marked ? "var(--rose)" : here && "var(--neutral)";
       return svg("circle", { "data-sym": mine ? "q" : null, cx: x(j), cy, r: here ? 7 : 3,
         fill: hue || "var(--faint)" });
     });
@@ -118,20 +134,24 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     return svg("text", { transform: place, "text-anchor": "end", style,
       opacity: matters ? 1 : 0.7 }, tokens[j]);
   }
-  function build(mask, found) {
+  function build(mask, found, way) {
     const reaching = found.at(-1);
-    ways.replaceChildren(...drawPairs(mask, found));
-    dots.replaceChildren(...found.flatMap(drawLayer),
+    ways.replaceChildren(...drawPairs(mask, found), ...drawWay(way));
+    dots.replaceChildren(...found.flatMap((level, down) => drawLayer(level, down, way)),
       ...(phone ? [] : all.map((j) => drawName(j, reaching.includes(j)))));
     appear(300, (t) => set(ways, { opacity: t }));
   }
 
   const code = el("code", { style: "font-size: 14px; background: none; border: none; padding: 0; "
     + "color: inherit" });
-  function showRow(mask, i) {
+  function showRow(mask, i, end) {
     const far = levels(mask, i).at(-1);
-    cells[i].forEach((cell, j) =>
-      showCell(cell, mask[i][j], far.includes(j), j > i ? "rose" : "neutral"));
+    cells[i].forEach((cell, j) => {
+      showCell(cell, mask[i][j], far.includes(j), j > i ? "rose" : "neutral");
+      const marked = i === query && j === end;
+      set(cell.ring, marked ? { stroke: "var(--rose)", "stroke-width": 3 }
+        : { stroke: "var(--neutral)", "stroke-width": 2 });
+    });
     set(sides[i], { "font-weight": i === query ? 700 : 400 });
   }
   function showCell({ box, ring }, allowed, reached, hue) {
@@ -139,19 +159,21 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     set(ring, { opacity: !allowed && reached ? 1 : 0 });
   }
   const leaks = (mask) => all.filter((i) => mask[i].some((m, j) => m && j > i)).length;
-  function tell(mask, through) {
+  function tell(mask, through, far) {
     const sees = mask[query].filter(Boolean).length;
     const leak = ` The mask allows ${plural(leaks(mask), "token")} to attend to the future.`;
     say(`Token ${query}, “${tokens[query]}”, attends to ${sees}; `
-      + `through ${plural(layers, "layer")} ${through.length} of ${n} tokens reach it.`
+      + `through ${plural(layers, "layer")} ${through.length} of ${n} tokens reach it`
+      + (far === undefined ? "." : `, up to “${tokens[far]}” (rose).`)
       + (leaks(mask) ? leak : ""));
   }
   function show() {
     const mask = board();
     const found = levels(mask, query);
     const scores = mask.flat().filter(Boolean).length;
-    build(mask, found);
-    for (const i of all) showRow(mask, i);
+    const way = wayOf(mask, found);
+    build(mask, found, way);
+    for (const i of all) showRow(mask, i, way.at(-1));
     tops.forEach((name, j) => set(name, {
       "font-weight": found.at(-1).includes(j) ? 700 : 400 }));
     set(row, { y: top + side * query });
@@ -163,7 +185,7 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     buttons.causal.style.opacity = hidden() ? 0.45 : 1;
     count.lastChild.textContent = `attends: ${scores} of ${n * n} pairs`;
     future.style.visibility = leaks(mask) ? "" : "hidden";
-    tell(mask, found.at(-1));
+    tell(mask, found.at(-1), way.at(-1));
   }
 
   const after = (change) => (to) => {
