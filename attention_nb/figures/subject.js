@@ -53,7 +53,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     el("th", { scope: "col" }, says));
   const last = el("th", { scope: "col", style: "text-align: left" }, hue("w", "weight"));
   const inLine = "display: flex; align-items: center; gap: 0.3rem; "
-    + `width: ${wide ? 8.4 : 6.4}rem`;
+    + `width: ${wide ? "min(8.4rem, 30vw)" : "6.4rem"}`;
   function rowOf({ key, score, bar, weight }, i) {
     const weighed = el("td", { style: "text-align: left" },
       el("div", { style: inLine }, bar, weight));

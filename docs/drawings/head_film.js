@@ -53,7 +53,7 @@ function draw(stage) {
     + `height: ${(100 * one / most).toFixed(1)}%; background: var(--neutral)` }));
   const apart = steps.findLastIndex((_, i) =>
     new Set(weights[i].map((w) => favourite(w).to)).size < heads.length) + 1;
-  const mark = el("span", { style: "position: absolute; top: 0; bottom: 0; white-space: nowrap; "
+  const mark = el("span", { style: "position: absolute; inset: 0 0 0 auto; line-height: 1.1; "
     + `left: ${100 * apart / steps.length}%; padding-left: 4px; font-size: 13px; `
     + "line-height: 16px; border-left: 1px solid var(--soft)" },
   `heads differ${wide ? ` from step ${steps[apart]} on` : ""}`);
@@ -70,7 +70,7 @@ function draw(stage) {
     }));
   }
   function look(weight) {
-    const share = `${(85 * weight).toFixed(1)}%`;
+    const share = `${(60 * weight).toFixed(1)}%`;  // digits stay legible on it
     return `${box}; border: 1px solid var(--faint); color: inherit; `
       + `background: color-mix(in srgb, var(--w) ${share}, transparent)`;
   }
