@@ -498,6 +498,7 @@ def test_what_one_moves_stands_beside_what_it_moves_on_a_phone(visit):
         for one in [
             figure.get_by_role("group", name="The query and the keys"),
             *figure.get_by_role("radio").all(),
+            *figure.get_by_role("slider").all(),
             *figure.get_by_role("button").all(),
         ]
     ]
