@@ -124,12 +124,16 @@ def is_mask(
     return bool(_MASK_ARGUMENT.search(name))
 
 
-def must_matter(name: str) -> bool:  # True for "attention_mask", False for "additional_kv_mask"
+def must_matter(
+    name: str,  # of an argument that takes a mask
+) -> bool:  # True for "attention_mask", False for "additional_kv_mask"
     "Say whether the name of a mask leaves no doubt that it is for the hidden states that go in."
     return bool(_PLAIN_MASK.search(name)) or name in MEMORY_MASKS
 
 
-def hides_padding(name: str) -> bool:  # True for "key_padding_mask", and for a mask of the memory
+def hides_padding(
+    name: str,  # of an argument
+) -> bool:  # True for "key_padding_mask", and for a mask of the memory
     "Say whether the name of a mask leaves no doubt that it hides tokens, for all queries alike."
     return "pad" in name or name in MEMORY_MASKS
 

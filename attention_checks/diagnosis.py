@@ -164,7 +164,10 @@ def _undeclared(said: Contract, choices: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in choices.items() if not getattr(said, key)}
 
 
-def fewest_bugs(layer: Layer, bugs: Bugs) -> Bugs:
+def fewest_bugs(
+    layer: Layer,  # as it was observed
+    bugs: Bugs,  # that were found
+) -> Bugs:
     "The bugs that were found; one scale that no bug gives comes before two bugs, or none known."
     trace = layer.observed.trace
     if trace is None or bugs is not None and len(bugs) < 2:

@@ -43,7 +43,9 @@ class Broken(Exception):
         return any(bug.code.endswith(".unknown") for bug in self.bugs)
 
 
-def bugs_in(bug: Bug | Sequence[Bug]) -> tuple[Bug, ...]:
+def bugs_in(
+    bug: Bug | Sequence[Bug],  # a bug, or several
+) -> tuple[Bug, ...]:
     "Return a tuple of bugs."
     return (bug,) if isinstance(bug, Bug) else tuple(bug)
 

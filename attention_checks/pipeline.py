@@ -154,7 +154,10 @@ class Bug(NamedTuple):
         "Fill in what was found out."
         return self._replace(says=self.says.format(**facts), declare=self.declare.format(**facts))
 
-    def fits(self, work: Work) -> bool:  # False: it cannot show here
+    def fits(
+        self,
+        work: Work,  # before the first stage
+    ) -> bool:  # False: it cannot show here
         "Tell whether what it needs is there."
         return self.needs != "mask" or work.masked
 

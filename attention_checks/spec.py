@@ -53,10 +53,8 @@ def _positive(name: str, value: Any) -> None:
 
 
 def _number(name: str, value: Any) -> None:
-    "Expect a number other than 0, or the name of a parameter."
-    if isinstance(value, str):
-        _attribute(name, value)
-    elif isinstance(value, bool) or not isinstance(value, (int, float)) or not value:
+    "Expect a number other than 0."
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value:
         raise ValueError(f"{name}: expected a number other than 0; got {value!r}")
 
 
@@ -124,6 +122,7 @@ def _or_attribute(
 _scale = _or_attribute(
     lambda name, value: expect_scale(value(16) if callable(value) else value)
 )  # a number, a function of the width of a head that gives one, or a parameter's name
+_factor = _or_attribute(_number)
 _sinks = _or_attribute(lambda name, value: _size(name, value) if value else None)
 
 
@@ -165,7 +164,9 @@ def _returns(name: str, value: Any) -> None:
         raise TypeError(f"{name}: expected an index, a name or a function; got {value!r}")
 
 
-def dtype_of(value: Any) -> Any:  # the type; None if there is none of that name
+def dtype_of(
+    value: Any,  # a type of PyTorch, or its name
+) -> Any:  # the type; None if there is none of that name
     "Return the type of PyTorch that a name stands for."
     if isinstance(value, str):
         return getattr(torch, value.removeprefix("torch."), None)
@@ -272,7 +273,7 @@ class Contract:
     )
     value_scale: float | str | None = _choice(
         _LAYERS,
-        _number,
+        _factor,
         "factor of the values, or of the context (default: 1); also the parameter that gives it",
     )
     attend: Callable[..., Tensor] | None = _choice(
@@ -386,7 +387,10 @@ class Contract:
             if value is not row.default:
                 row.metadata["expect"](row.name, value)
 
-    def scale_of(self, d: int) -> float:
+    def scale_of(
+        self,
+        d: int,  # width of a head
+    ) -> float:
         "Return the right factor of the scores."
         if isinstance(self.scale, str):  # a stage of its own multiplies by the parameter
             return 1.0
@@ -431,8 +435,8 @@ class Contract:
         "Return the names of parts of the layer that are declared beside its projections."
         several = (self.norms, self.mixing, self.prefix, self.shortened)
         named: list[Any] = [name for some in several for name in (some or {}).values()]
-        named += [self.gate, self.bias, self.sinks, self.scale, self.activation, self.residual]
-        named += [self.value_scale]
+        named += [self.gate, self.bias, self.sinks, self.scale, self.value_scale]
+        named += [self.activation, self.residual]
         return {name for name in named if isinstance(name, str)}
 
     @property
@@ -449,17 +453,26 @@ class Contract:
             return []
         return [self.lengths] if isinstance(self.lengths, int) else sorted(self.lengths)
 
-    def takes(self, n: int) -> bool:
+    def takes(
+        self,
+        n: int,  # length of a sequence
+    ) -> bool:
         "Return whether it promises to take sequences of this length."
         return self.lengths is None or n in self.allowed
 
-    def usual(self, n: int) -> int:
+    def usual(
+        self,
+        n: int,  # length of a sequence
+    ) -> int:
         "Return this length, or the next one that it takes."
         if not self.allowed:
             return n
         return next((m for m in self.allowed if m >= n), self.allowed[-1])
 
-    def batch(self, b: int) -> int:
+    def batch(
+        self,
+        b: int,  # sequences
+    ) -> int:
         "Return this number of sequences, or as many as it takes."
         return b if self.max_batch is None else min(b, self.max_batch)
 
@@ -474,14 +487,20 @@ class Contract:
         "Return the device that it runs on."
         return torch.device(self.device or "cpu")
 
-    def there(self, t: Any) -> Any:
+    def there(
+        self,
+        t: Any,  # a tensor; anything else stays as it is
+    ) -> Any:
         "Bring a tensor to the device and type that the code runs in."
         if not isinstance(t, Tensor):
             return t
         real = self.dtype is not None and t.is_floating_point()
         return t.to(self.as_device, self.as_dtype if real else t.dtype)
 
-    def here(self, t: Any) -> Any:
+    def here(
+        self,
+        t: Any,  # a tensor; anything else stays as it is
+    ) -> Any:
         "Bring a tensor back to the CPU and float32."
         if not isinstance(t, Tensor):
             return t
@@ -507,7 +526,10 @@ Contract.__doc__ = f"{Contract.__doc__}\n\nArgs:\n" + "\n".join(
 )
 
 
-def readers_of(name: str, value: Any) -> list[str]:
+def readers_of(
+    name: str,  # of a choice
+    value: Any,  # what was declared
+) -> list[str]:
     "Return the checks that read this value of a choice."
     checks, of_functions = (_ROWS[name].metadata[key] for key in ("checks", "of_functions"))
     theirs = None if of_functions is None else of_functions(value)
@@ -536,7 +558,9 @@ def declared(
     return contract
 
 
-def keywords_of(check: str) -> list[Parameter]:
+def keywords_of(
+    check: str,  # its name, such as "check_softmax"
+) -> list[Parameter]:
     "Return the choices that a check reads, as parameters."
     rows = (_ROWS[name] for name in READ_BY[check])
     return [

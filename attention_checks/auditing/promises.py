@@ -15,14 +15,19 @@ _LOCAL = ("sliding_attention", "local", "local_attention", "sliding_window")
 _FULL = ("full_attention", "global", "attention")
 
 
-def config_of(model: nn.Module) -> Any:  # None if there is none
+def config_of(
+    model: nn.Module,
+) -> Any:  # None if there is none
     "Return the config of a model, that of its text if it has several."
     config = getattr(model, "config", None)
     text = getattr(config, "get_text_config", None)
     return text(decoder=True) if callable(text) else config
 
 
-def number_of(path: str, module: Any) -> int | None:
+def number_of(
+    path: str,  # of a module
+    module: Any,
+) -> int | None:
     "Return the number of a layer: what it says, or the first number in its path."
     said = getattr(module, "layer_idx", None)
     if isinstance(said, int):
@@ -31,7 +36,9 @@ def number_of(path: str, module: Any) -> int | None:
     return int(found[1]) if found else None
 
 
-def kinds_in(config: Any) -> Any:  # a list of strings; None if there is none
+def kinds_in(
+    config: Any,
+) -> Any:  # a list of strings; None if there is none
     "Return the kinds of the layers, as a config lists them."
     return getattr(config, "layer_types", None) or getattr(config, "attention_layers", None)
 
@@ -51,7 +58,10 @@ def windows_in(model: nn.Module) -> Iterator[int]:
                 yield value
 
 
-def window_of(model: nn.Module, path: str) -> int | None:  # None: no window, or nothing is said
+def window_of(
+    model: nn.Module,
+    path: str,  # of a layer
+) -> int | None:  # None: no window, or nothing is said
     "Return the window that the config promises a layer."
     config = config_of(model)
     if config is None:
@@ -63,7 +73,10 @@ def window_of(model: nn.Module, path: str) -> int | None:  # None: no window, or
     return window if kinds is None or _kind(model, path, kinds) in _LOCAL else None
 
 
-def rope_of(model: nn.Module, path: str) -> Mapping[str, Any]:  # empty: nothing is said
+def rope_of(
+    model: nn.Module,
+    path: str,  # of a layer
+) -> Mapping[str, Any]:  # empty: nothing is said
     "Return the rotary parameters that the config promises a layer."
     config = config_of(model)
     said = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
@@ -75,12 +88,17 @@ def rope_of(model: nn.Module, path: str) -> Mapping[str, Any]:  # empty: nothing
     return said
 
 
-def is_plain(rope: Mapping[str, Any]) -> bool:
+def is_plain(
+    rope: Mapping[str, Any],  # parameters of a rotation
+) -> bool:
     "Return whether a rotation has no scaling for longer sequences."
     return rope.get("rope_type", rope.get("type", "default")) == "default"
 
 
-def is_local(model: nn.Module, path: str) -> bool | None:  # None: nothing is said
+def is_local(
+    model: nn.Module,
+    path: str,  # of a layer
+) -> bool | None:  # None: nothing is said
     "Return whether the config promises a layer a window, or all tokens."
     config = config_of(model)
     kinds = kinds_in(config)
@@ -93,7 +111,9 @@ def is_local(model: nn.Module, path: str) -> bool | None:  # None: nothing is sa
 
 
 def attention_scale(
-    model: nn.Module, path: str, d_k: int
+    model: nn.Module,
+    path: str,  # of a layer
+    d_k: int,
 ) -> tuple[float, bool]:  # and: does the config say it? Else it is the usual one
     "Return the factor of a layer's scores: 1 / √d_k, unless the config says another."
     config, number = config_of(model), number_of(path, model.get_submodule(path))

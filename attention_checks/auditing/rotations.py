@@ -13,7 +13,10 @@ from attention_checks.catalogue.positions import Pair, each_once, halves, neighb
 from attention_nb.longer_texts import rotary_frequencies
 
 
-def compare_base(s: Session, path: str) -> None:
+def compare_base(
+    s: Session,
+    path: str,  # of a layer with a call
+) -> None:
     "Compare a layer's angles with those that config or caller promise."
     angles, rope = _angles(s, path), dict(rope_of(s.call.model, path))
     if declared := (s.expected.bases or {}).get(path):
@@ -37,7 +40,10 @@ def compare_base(s: Session, path: str) -> None:
         s.fault("promise.base", path, example, found=found, said=f"base {rope['rope_theta']:.4g}")
 
 
-def base_of(s: Session, path: str) -> float | None:  # None: it is not known
+def base_of(
+    s: Session,
+    path: str,  # of a layer with a call
+) -> float | None:  # None: it is not known
     "Return the base of a layer's rotation, from its slowest pair."
     angles = _angles(s, path)
     if angles is None or len(angles) < 2 or not angles[-1] > 0:

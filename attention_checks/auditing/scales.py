@@ -27,7 +27,10 @@ def compare_scales(s: Session) -> None:
             s.fault(code, path, example, **facts)
 
 
-def scale_of(s: Session, path: str) -> float | None:  # None: not one number
+def scale_of(
+    s: Session,
+    path: str,  # of a layer with a call
+) -> float | None:  # None: not one number
     "Return what q · k is multiplied by; what the layer says of itself where it scaled q before."
     scale = s.calls[path].scale
     if isinstance(scale, Tensor):
@@ -39,7 +42,8 @@ def scale_of(s: Session, path: str) -> float | None:  # None: not one number
 
 
 def promised_scale(
-    s: Session, path: str
+    s: Session,
+    path: str,  # of a layer with a call
 ) -> tuple[float | None, bool]:  # and whether caller or config say it; else it is only usual
     "Return the scale that is promised."
     declared = (s.expected.scales or {}).get(path)

@@ -50,7 +50,10 @@ class Session:
         "Mark all tokens, (b, n)."
         return torch.ones(self.size, dtype=torch.bool)
 
-    def kin(self, path: str) -> list[str]:
+    def kin(
+        self,
+        path: str,  # of a layer with a call
+    ) -> list[str]:
         "List the layers of the same class, itself among them."
         kinds = {p: type(self.call.model.get_submodule(p)) for p in self.calls}
         return [p for p, kind in kinds.items() if kind is kinds[path]]
@@ -73,7 +76,10 @@ class Session:
         run = lambda: call.run(**changed)
         return compare(call.model, run, first or self.first, axes, self.tolerance)
 
-    def with_others(self, changed: Tensor) -> Call:
+    def with_others(
+        self,
+        changed: Tensor,  # boolean, (b, n)
+    ) -> Call:
         "Return the call with other tokens at some places; placeholders of images stay."
         old = self.call.sequence
         drawn = self.call.drawn(self.size, 2 + int(changed.sum()), old)

@@ -139,7 +139,10 @@ def _hooked(model: nn.Module, before: Before, after: After) -> Iterator[None]:
         yield
 
 
-def record(model: nn.Module, call: Callable[[], Any]) -> Passed:
+def record(
+    model: nn.Module,
+    call: Callable[[], Any],  # one pass
+) -> Passed:
     "Note what all modules take and give."
     passed = Passed()
 

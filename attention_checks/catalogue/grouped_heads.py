@@ -127,14 +127,18 @@ def _with_sum(work: Work, more: Tensor) -> Tensor:
 
 
 def norming(
-    norm_q: Callable[[Tensor], Tensor], norm_k: Callable[[Tensor], Tensor], stage: str = AFTER_SPLIT
+    norm_q: Callable[[Tensor], Tensor],  # the norm of the queries
+    norm_k: Callable[[Tensor], Tensor],  # the norm of the keys
+    stage: str = AFTER_SPLIT,  # where they are applied
 ) -> Way:
     "Make the steps of norms of queries and keys."
     right = lambda work: work._replace(q=norm_q(work.q), k=norm_k(work.k))
     return right, bugs_of(stage, lambda f: lambda work: f(work, norm_q, norm_k), _NORMS)
 
 
-def capping(cap: float) -> Way:  # for the stage after `score`
+def capping(
+    cap: float,  # no score reaches it
+) -> Way:  # for the stage after `score`
     "Make the steps of a soft cap, and of a bias that is added after it."
 
     def step(f: Callable[[Tensor, float], Tensor]) -> Step:
@@ -145,8 +149,10 @@ def capping(cap: float) -> Way:  # for the stage after `score`
     return step(soft_cap), bugs
 
 
-def sinking(sinks: Tensor) -> Way:  # for the stage `weigh`
-    "Make the steps of sinks, one logit per head, (h,)."
+def sinking(
+    sinks: Tensor,  # one logit per head, (h,)
+) -> Way:  # for the stage `weigh`
+    "Make the steps of sinks."
 
     def step(f: Callable[[Work, Tensor], Tensor]) -> Step:
         return lambda work: work._replace(weights=f(work, sinks))

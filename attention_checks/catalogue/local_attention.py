@@ -42,7 +42,11 @@ class Reach(NamedTuple):
         "Give the keys of the query's own document."
         return i // self.documents == j // self.documents if self.documents else j <= j
 
-    def places(self, n_q: int, n_k: int) -> tuple[Tensor, Tensor]:  # (n_q, 1) and (1, n_k)
+    def places(
+        self,
+        n_q: int,  # queries
+        n_k: int,  # keys
+    ) -> tuple[Tensor, Tensor]:  # (n_q, 1) and (1, n_k)
         "Give the positions of queries and of keys."
         start = 0 if self.upper_left else n_k - n_q
         return torch.arange(start, start + n_q)[:, None], torch.arange(n_k)[None]
@@ -169,7 +173,9 @@ def _whole(seen: Tensor) -> bool:
     return seen.equal(whole) or seen.equal(whole.tril(seen.shape[1] - seen.shape[0]))
 
 
-def reach_bugs(reach: Reach) -> list[Bug]:  # those that can show, for the stage `mask`
+def reach_bugs(
+    reach: Reach,  # what was declared
+) -> list[Bug]:  # those that can show, for the stage `mask`
     "List wrong windows, sinks and packed documents."
     tables = [
         ("near", _NEAR, reach.window),

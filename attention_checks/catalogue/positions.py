@@ -152,7 +152,10 @@ WAYS: dict[str, tuple[Callable[[Tensor], Pair], Callable[[Tensor, Tensor], Tenso
 }
 
 
-def turn_pairs(way: str, f: Turn = turned) -> Step:  # for the stage `pair`
+def turn_pairs(
+    way: str,  # one of WAYS
+    f: Turn = turned,  # how one pair is rotated
+) -> Step:  # for the stage `pair`
     "Make a step that rotates pairs."
     split, join = WAYS[way]
     return lambda work: work._replace(

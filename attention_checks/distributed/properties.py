@@ -357,7 +357,9 @@ _RELATIONS = [
 
 
 def distributed_properties(
-    fn: Callable[..., Any], sharding: Sharding, ranks: Ranks
+    fn: Callable[..., Any],  # fn(q, k, v) → context, called on every rank with its own part
+    sharding: Sharding,  # what was declared
+    ranks: Ranks,  # where the ranks start from
 ) -> Properties:  # what raises Broken or NotChecked, by name
     "List what attention over ranks must do."
     study = Study(fn, sharding, ranks)

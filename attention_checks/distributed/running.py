@@ -164,7 +164,10 @@ def nursery() -> Ranks:
     return Ranks("attention_checks.distributed.running")
 
 
-def run_trials(ranks: Ranks, job: Job) -> Seen:
+def run_trials(
+    ranks: Ranks,  # where the ranks start from
+    job: Job,  # what is tried
+) -> Seen:
     "Try the trials one after the other; stop where one does not finish."
     with TemporaryDirectory(prefix="check-distributed-") as folder:
         fault = None

@@ -54,7 +54,8 @@ def _gradients(f: _Call, inputs: Mapping[str, Tensor]) -> Sequence[Any]:
 
 
 def gradients_of_mixture(
-    out: Tensor, leaves: Sequence[Tensor]
+    out: Tensor,  # what was computed
+    leaves: Sequence[Tensor],  # from what
 ) -> tuple[Tensor | None, ...]:  # one for each, None where nothing depends on it
     "Differentiate a random mixture of all outputs; Broken if they require no gradient."
     must_require(out)

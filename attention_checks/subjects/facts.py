@@ -96,7 +96,8 @@ _SMALL = [
 
 
 def draw_many(
-    subject: Subject, n_k: int = MANY
+    subject: Subject,  # the function under test
+    n_k: int = MANY,  # how many
 ) -> tuple[Tensor, Tensor, Tensor]:  # q, k and v, of one head
     "Draw many keys, which grow: the last ones matter, and a running maximum changes often."
     q, k, v = subject.at(Sizes(1, 1, n_k if subject.causal else 5, n_k)).draw()

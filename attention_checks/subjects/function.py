@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION
+from attention_checks.catalogue.families import attending
 from attention_checks.catalogue.grouped_heads import capping
 from attention_checks.catalogue.local_attention import Reach, reach_bugs
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.catalogue.self_attention import NORMS
 from attention_checks.examine import Misused, attempt, first_line
 from attention_checks.numbers import must_be_tensor, nearly, some_mask
-from attention_checks.catalogue.families import attending
 from attention_checks.pipeline import STAGES, Bug, Work, rightly, work_of
 from attention_checks.signatures import parameters_of
 from attention_checks.spec import Contract
@@ -39,7 +39,10 @@ class Sizes(NamedTuple):
     d_v: int = 13
     loud: float = 1.0  # what queries are multiplied by
 
-    def longer(self, n: int) -> Sizes:
+    def longer(
+        self,
+        n: int,  # how many queries and keys more
+    ) -> Sizes:
         "Give the sizes with more queries and keys."
         return self._replace(n_q=self.n_q + n, n_k=self.n_k + n)
 

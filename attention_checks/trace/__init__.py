@@ -42,9 +42,7 @@ class Trace(NamedTuple):
     names: dict[str, list[str]]  # role → names
     unrecognised: list[str]  # modules and parameters that are none of them
     tables: list[Tensor]  # vectors that it keeps, perhaps frequencies of a rotation, (d,)
-    owns: list[dict[str, Way]] = [
-        {}
-    ]  # stages of its own, such as a soft cap: all that may be meant
+    owns: list[dict[str, Way]] = [{}]  # its own stages, such as a soft cap; all that may be meant
     rotations: list[Tensor] = []  # complex numbers that may rotate pairs of features, (n, pairs)
     gate: Tensor | None = None  # of the context, before its activation, (b, n, h | width)
     contract: Contract = Contract()  # what was declared of it

@@ -55,7 +55,11 @@ def compare_with_own_weights(
         return _named(trace, starts, heads, most) if most else None
 
 
-def agreeing_starts(trace: Trace, heads: list[int], mask: Tensor | None) -> Iterator[Start]:
+def agreeing_starts(
+    trace: Trace,
+    heads: list[int],  # numbers of heads that may be
+    mask: Tensor | None,  # boolean, True = may attend
+) -> Iterator[Start]:
     "Give the ways to read the projections that give the layer's numbers."
     return _agreeing(_right(_starts(trace, heads, mask)))
 
@@ -204,7 +208,8 @@ def _other_numbers(trace: Trace, heads: list[int], mask: Tensor | None) -> Itera
 
 
 def name_other_scale(
-    trace: Trace, window: int | None = None
+    trace: Trace,
+    window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
 ) -> tuple[Bug, ...] | None:  # the bug; None if no constant fits
     "Find the factor of the scores, if all else is correct."
     mask = trace.past(window)
@@ -216,7 +221,9 @@ def name_other_scale(
     return None
 
 
-def fitted_scale(case: Case) -> Bug | None:  # None: no factor gives it
+def fitted_scale(
+    case: Case,  # what was seen
+) -> Bug | None:  # None: no factor gives it
     "Find the one wrong factor of the scores that gives the numbers that were seen."
     right = float(case.work.scale)
     scale = nearest_number(case, lambda s: (case.work._replace(scale=s), ()), 0.0, 4 * right)

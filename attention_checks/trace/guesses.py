@@ -41,7 +41,8 @@ _NAMED: dict[str, Callable[[nn.Module], Any]] = {"norms": _norms, "softcap": _so
 
 
 def named_choices(
-    layer: nn.Module, contract: Contract
+    layer: nn.Module,  # any layer
+    contract: Contract,  # what was declared of it
 ) -> dict[str, Any]:  # keyword → value, of what was not declared
     "List the choices that names of parts and settings suggest; numbers must confirm them."
     found = {name: f(layer) for name, f in _NAMED.items() if not getattr(contract, name)}
@@ -134,7 +135,9 @@ def _of_parameter(part: Tensor, name: str, h: int, width: int) -> list[Choices]:
     return [{"bias": name}] if h in part.shape else []
 
 
-def as_keywords(choices: Choices) -> str:  # such as "scale='tau', norms={'q': 'l2', 'k': 'l2'}"
+def as_keywords(
+    choices: Choices,
+) -> str:  # such as "scale='tau', norms={'q': 'l2', 'k': 'l2'}"
     "Write choices as a call of a check takes them."
     return ", ".join(f"{name}={value!r}" for name, value in choices.items())
 

@@ -48,7 +48,10 @@ AFTER_ROUTE, AFTER_ROTATE, AFTER_SCORES, AFTER_WEIGHTS, AFTER_MIX, AFTER_PROJECT
 
 
 def own_stages(
-    layer: nn.Module, x: Tensor, call: OneCall, contract: Contract = Contract()
+    layer: nn.Module,  # the layer, in evaluation mode
+    x: Tensor,  # its input, (b, n, d_model)
+    call: OneCall,  # how it is called
+    contract: Contract = Contract(),  # what was declared of it
 ) -> list[_Own]:  # stage → its step, and its bugs; several where what was declared leaves a choice
     "Make the stages that a layer adds on purpose, as declared."
     norms = {role: _norm_of(layer, role, name) for role, name in (contract.norms or {}).items()}
@@ -294,7 +297,10 @@ def _per_head(read: Any, n: int) -> Tensor | None:
 
 
 def own_gate(
-    layer: nn.Module, x: Tensor, call: OneCall, contract: Contract
+    layer: nn.Module,  # the layer, in evaluation mode
+    x: Tensor,  # its input, (b, n, d_model)
+    call: OneCall,  # how it is called
+    contract: Contract,  # what was declared of it
 ) -> Tensor | None:  # before its activation function, (b, n, h) or (b, n, width); None: none
     "Read the gate of the context, as declared: what a module gives, or a parameter."
     if contract.gate is None:
@@ -378,7 +384,10 @@ def tables_of(layer: nn.Module) -> list[Tensor]:
     return [t for t in kept if ((t >= 0) & (t <= 1)).all()]
 
 
-def kept_by(layer: nn.Module, n: int) -> list[list[Tensor]]:  # of each module
+def kept_by(
+    layer: nn.Module,  # any layer
+    n: int,  # positions
+) -> list[list[Tensor]]:  # of each module
     "List the tables that a layer keeps, for the first positions."
     tables = ([t for t in _kept_in(m) if t.ndim == 2 and len(t) >= n] for m in layer.modules())
     return [[t.detach().cpu()[:n] for t in some] for some in tables]

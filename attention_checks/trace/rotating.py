@@ -96,14 +96,17 @@ def agreeing_rotated(
 
 def agrees_with_rotation(
     trace: Trace,
-    signs: tuple[int, ...] = (1, -1),
-    window: int | None = None,
+    signs: tuple[int, ...] = (1, -1),  # as in `agreeing_rotated`
+    window: int | None = None,  # the same
 ) -> bool:
     "Say whether a layer is attention with rotated queries and keys, as in `agreeing_rotated`."
     return next(agreeing_rotated(trace, signs, window), None) is not None
 
 
-def name_rotation_bug(trace: Trace, window: int | None = None) -> tuple[Bug, ...] | None:
+def name_rotation_bug(
+    trace: Trace,
+    window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
+) -> tuple[Bug, ...] | None:  # None: no known bug gives its numbers
     "Find the bug of a layer that rotates queries and keys by positions."
     heads, mask, found = trace.heads[:1], trace.past(window), []
     starts = list(_rotated_starts(trace, heads, mask, 2))

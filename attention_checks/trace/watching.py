@@ -102,7 +102,8 @@ def as_rows(
 
 @contextmanager
 def handing(
-    layer: nn.Module, n: int
+    layer: nn.Module,  # to be called inside
+    n: int,  # sequence length
 ) -> Iterator[list[list[Tensor]]]:  # a list for each call of a module
     "Record all inputs and outputs of modules that have one vector for each token."
     seen: list[list[Tensor]] = []

@@ -80,7 +80,9 @@ def _band(subject: Subject) -> Bug | None:
 
 
 def measured_band(
-    subject: Subject, q: Tensor, k: Tensor
+    subject: Subject,  # the function under test
+    q: Tensor,  # (b, h, n_q, d_k)
+    k: Tensor,  # (b, h, n_k, d_k)
 ) -> Bug | None:  # None: there is none, or it is the declared one
     "Name the keys that each query sees, if they are a band other than the declared one."
     weights = used_weights(subject, q, k)

@@ -22,7 +22,10 @@ def layer_properties(given: Any, d_model: int, contract: Contract) -> tuple[Prop
     return in_phases(adapt(given, d_model, contract), rows)
 
 
-def in_phases(layer: Layer, rows: list[Relation]) -> tuple[Properties, Recognise]:
+def in_phases(
+    layer: Layer,  # adapted
+    rows: list[Relation],  # what must hold of it, in the order of trying
+) -> tuple[Properties, Recognise]:
     "Tie to a layer what it promised: that it runs, and, once it is observed, all else."
     seen = cache(lambda: examined(layer))
     asked = [row for row in rows if row.asked(layer)]

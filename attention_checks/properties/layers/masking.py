@@ -145,7 +145,9 @@ def _why_unseen(layer: Layer, reach: Tensor, missing: Tensor) -> Bug:
     return known("mask.narrow")
 
 
-def measured_reach(layer: Layer) -> Tensor:  # boolean, (outputs, n)
+def measured_reach(
+    layer: Layer,  # the layer under test
+) -> Tensor:  # boolean, (outputs, n)
     "Find out which output is moved by which token."
     x, moved = layer.draw(), []
     before = layer(x)

@@ -38,12 +38,18 @@ def _own_weights(layer: Layer) -> str | None:
     bugs = layer.diagnosis.bugs
     if bugs == ():
         return "; ".join(filter(None, (*layer.diagnosis.remarks, trace.fewer))) or None
-    if trace.context is None and trace.out.shape == trace.x.shape:
-        without = trace._replace(out=trace.out - trace.x)
+    if without := _without_residual(trace):
         if _agrees(layer, without):
             return _with_residual(layer, trace.out, without.out)
         bugs = bugs or _named_in(layer, without)
     raise _mismatch(layer, trace, _beside_scale(layer, trace, bugs or ()))
+
+
+def _without_residual(trace: Trace) -> Trace | None:
+    "The trace without x, which may be added to its output; None where it cannot be."
+    if trace.context is not None or trace.out.shape != trace.x.shape:
+        return None
+    return trace._replace(out=trace.out - trace.x)
 
 
 def _named_in(layer: Layer, trace: Trace) -> tuple[Bug, ...] | None:
@@ -231,10 +237,10 @@ def _gives_its_value(layer: Layer) -> bool:
 
     def agrees() -> bool:
         trace = trace_of(layer, layer.draw(layer.contract.batch(SEQUENCES), 1), 1)
-        found = compare_with_own_weights(trace, most=0)
-        if found == () or trace.context is not None or trace.out.shape != trace.x.shape:
-            return found == ()
-        return _agrees(layer, trace._replace(out=trace.out - trace.x))
+        if compare_with_own_weights(trace, most=0) == ():
+            return True
+        without = _without_residual(trace)
+        return without is not None and _agrees(layer, without)
 
     return attempt(agrees) is not False
 
