@@ -1,8 +1,8 @@
 // A word between two senses: scores with its neighbours become weights, and its vector moves to the
 // weighted mean. The vectors of the neighbours can be dragged.
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, clamp, dot, softmax, mix, number, listed } = stage;
-  const { said, say, choices, toggle, player, byItself, motion, plane, handle, expose } = stage;
+  const { view, viewWidth, data, el, svg, set, dot, softmax, mix, number, listed } = stage;
+  const { said, say, choices, toggle, player, byItself, motion, plane, expose } = stage;
   const { tokens, query, axes } = data;
   const vectors = data.x.map((row) => [...row]);
   const me = tokens.indexOf(query);
@@ -15,24 +15,19 @@ function draw(stage) {
   const names = {};  // how far from its tip that of an arrow stands
 
   // ---- The plane: only its quarter above zero ----
-  const side = viewWidth < 600 ? 400 : 600;
-  const { root, at, arrow } = plane(side, 3);
-  const [width, height] = [side / 2 + 92, side / 2 + 44];
+  const side = viewWidth < 600 ? 200 : 300;
+  const { root, at, arrow, drag } = plane(side, 3, 0);
+  const [width, height] = [side + 92, side + 44];
   set(root, {
-    width, height, viewBox: `${side / 2 - 72} -12 ${width} ${height}`, role: "group",
+    width, height, viewBox: `-72 -12 ${width} ${height}`, role: "group",
     "aria-label": `The words by their ${axes[0]} and ${axes[1]}, and where “${query}” moves`,
     style: "overflow: hidden" });
-  root.querySelectorAll("path").forEach((line) => line.remove());
-  for (const i of [0, 1, 2, 3]) {
-    const upAndAcross = `M${at([i, 0])}L${at([i, 3])}M${at([0, i])}L${at([3, i])}`;
-    root.append(svg("path", { d: upAndAcross, stroke: i ? "var(--faint)" : "var(--soft)" }));
-  }
   const [left, base] = at([0, 0]);
   const soft = "fill: var(--soft)";
   const write = (x, y, text, style, anchor = "start") =>
     svg("text", { x, y, style, "text-anchor": anchor }, text);
-  root.append(write(left + side / 6, base + 22, `${axes[0]} →`, soft, "middle"));
-  const upwards = `translate(${left - 12} ${base - side / 6}) rotate(-90)`;
+  root.append(write(left + side / 3, base + 22, `${axes[0]} →`, soft, "middle"));
+  const upwards = `translate(${left - 12} ${base - side / 3}) rotate(-90)`;
   root.append(svg("text", { transform: upwards, "text-anchor": "middle", style: soft },
     `${axes[1]} →`));
   const string = { stroke: "var(--w)", opacity: 0.5, "stroke-linecap": "round" };
@@ -43,7 +38,7 @@ function draw(stage) {
   }));
   const others = dots.filter((_, i) => i !== me);
   root.append(...strings, ...others.flatMap(({ mark, label }) => [mark, label]));
-  function placeDot({ mark, label, knob }, i) {  // its name is outside of the plane, or beside it
+  function placeDot({ mark, label }, i) {  // its name is outside of the plane, or beside it
     const [x, y] = at(vectors[i]);
     const [right, up] = vectors[i];
     set(mark, { cx: x, cy: y });
@@ -51,8 +46,6 @@ function draw(stage) {
     const [dx, dy, anchor] = !up ? [0, 22, "middle"]
       : right && right < 2.4 ? [12, 5, "start"] : [-12, 5, "end"];
     set(label, { x: x + dx, y: y + dy, "text-anchor": anchor });
-    set(knob, { cx: x, cy: y, "aria-valuenow": right.toFixed(1),
-      "aria-valuetext": `${number(right, 1)} ${axes[0]}, ${number(up, 1)} ${axes[1]}` });
   }
   const before = arrow("var(--q)", query), after = arrow("var(--v)", "new");
   before.point(old);
@@ -200,8 +193,8 @@ function draw(stage) {
       show();
     });
   }
-  function drag(i, to) {  // the word follows at once
-    vectors[i] = to.map((n) => Math.round(clamp(n, 0, 3) * 10) / 10);
+  function moveTo(i, to) {  // a neighbour is dragged, and the word follows at once
+    vectors[i] = to;
     play.stop();
     const numbers = now();
     tell(numbers);
@@ -211,12 +204,6 @@ function draw(stage) {
       tip = end;
       show();
     });
-  }
-  const ways = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-  function knobOf(i) {
-    const pulled = (x, y) => drag(i, [3 * (x - 72) / (side / 2), 3 - 3 * (y - 12) / (side / 2)]);
-    return handle(root, `vector of ${tokens[i]}`, {}, [0, 3], pulled, ways,
-      (way, e) => drag(i, vectors[i].map((n, j) => n + way[j] * (e.shiftKey ? 0.5 : 0.1))));
   }
   function go(i) {
     step = i;
@@ -231,8 +218,8 @@ function draw(stage) {
   view.append(el("div", {
     class: "beside", style: "gap: 0.5rem 1.5rem; align-items: flex-start; margin: 0" },
   root, panel));
-  dots.forEach((dot, i) => {
-    if (i !== me) root.append(dot.knob = knobOf(i));
+  tokens.forEach((token, i) => {
+    if (i !== me) drag(`vector of ${token}`, vectors[i], (to) => moveTo(i, to), axes);
   });
   tip = now().mean;
   move();

@@ -201,8 +201,9 @@ function stage(figure) {
     node.addEventListener("pointermove", (e) => {
       if (!node.hasPointerCapture(e.pointerId)) return;
       const box = root.getBoundingClientRect();
-      const scale = root.viewBox.baseVal.width / box.width;
-      moved((e.clientX - box.left) * scale, (e.clientY - box.top) * scale);
+      const { x, y, width } = root.viewBox.baseVal;
+      const scale = width / box.width;
+      moved(x + (e.clientX - box.left) * scale, y + (e.clientY - box.top) * scale);
     });
     return node;
   }
@@ -241,13 +242,14 @@ function stage(figure) {
     return { node, label, point };
   }
   const ways = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-  function drag({ root, at, unit, low, reach }, name, value, moved, by = 0.1) {
+  function drag({ root, at, unit, low, reach }, name, value, moved, kinds = ["right", "up"]) {
+    const by = 0.1;
     function move(to) {
       value = to.map((x) => Math.round(clamp(x, low, reach) / by) * by);
       const [cx, cy] = at(value);
-      const [right, up] = value.map((n) => number(n, 1));
+      const said = value.map((n, i) => `${number(n, 1)} ${kinds[i]}`);
       set(node, { cx, cy, "aria-valuenow": value[0].toFixed(1),
-        "aria-valuetext": `${right} right, ${up} up` });
+        "aria-valuetext": said.join(", ") });
       moved(value);
     }
     const pulled = (x, y) => move([x / unit + low, reach - y / unit]);

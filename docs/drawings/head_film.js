@@ -53,9 +53,9 @@ function draw(stage) {
     + `height: ${(100 * one / most).toFixed(1)}%; background: var(--neutral)` }));
   const apart = steps.findLastIndex((_, i) =>
     new Set(weights[i].map((w) => favourite(w).to)).size < heads.length) + 1;
-  const mark = el("span", { style: "position: absolute; inset: 0 0 0 auto; line-height: 1.1; "
-    + `left: ${100 * apart / steps.length}%; padding-left: 4px; font-size: 13px; `
-    + "line-height: 16px; border-left: 1px solid var(--soft)" },
+  const mark = el("span", { style: "position: absolute; padding-left: 4px; font-size: 13px; "
+    + `inset: 0 0 0 ${100 * apart / steps.length}%; line-height: 16px; `
+    + "border-left: 1px solid var(--soft)" },
   `heads differ${wide ? ` from step ${steps[apart]} on` : ""}`);
 
   function showHead({ cells, means }, now) {
