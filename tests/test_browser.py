@@ -14,7 +14,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser import DOCS, NARROW, PAGES, WIDE, Visit, out_of_room
 from conftest import fail_if, of_page
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, TimeoutError, expect
 
 FORMS = {1280: WIDE, 390: NARROW}  # width of the window, font
 WIDTHS = (*FORMS, 360)  # at which nothing may stick out
@@ -132,19 +132,41 @@ BAD_FIGURES = """() => [...document.querySelectorAll("figure.chart")].filter((fi
 }).map((figure) => figure.id)"""
 
 
+WIDTH = """Math.max(...[...document.querySelectorAll("html, .main, .content")]
+  .map((box) => box.scrollWidth))"""
+AT_ALL_STEPS = f"""async () => {{
+  const slider = document.querySelector("figure.drawing input[type=range]"), widths = [];
+  const [first, last, step] = ["min", "max", "step"].map((name) => +slider?.[name] || 0);
+  const stride = Math.max(step || 1, (last - first) / 12);
+  for (let at = first; at <= last && slider; at += stride) {{
+    slider.value = at;
+    slider.dispatchEvent(new Event("input", {{ bubbles: true }}));
+    await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+    widths.push({WIDTH});
+  }}
+  return widths;
+}}"""
+
+
 def too_wide(page: Page, *widths: int) -> list[str]:
     """For each width of the window, last of all the one that it is to have then:
-    does something stick out?
+    does something stick out, and stay so? (A drawing follows the window a frame later.)
     """
     found = []
     for width in widths:
         page.set_viewport_size({"width": width, "height": 900})
-        wide = page.evaluate(
-            "Math.max(...[...document.querySelectorAll('html, .main, .content')]"
-            ".map((box) => box.scrollWidth))"
-        )
-        found += [f"{wide} pixels wide; the window has {width}"] * (wide > width)
+        try:
+            page.wait_for_function(f"{WIDTH} <= {width}", timeout=2000)
+        except TimeoutError:
+            found += [f"{page.evaluate(WIDTH)} pixels wide; the window has {width}"]
     return found
+
+
+def too_wide_at_a_step(page: Page) -> list[str]:
+    "The widths, where something sticks out of the window while the first slider goes its way."
+    room = page.viewport_size["width"]
+    widths = page.evaluate(AT_ALL_STEPS)
+    return [f"step {n}: {w} pixels of {room}" for n, w in enumerate(widths) if w > room]
 
 
 def elsewhere(visited: Visit, site: str) -> list[str]:
@@ -171,7 +193,8 @@ def test_page_of_a_figure(visit, site, path):
     """
     visited = visit(path, 390)
     found = out_of_room(visited.page) + elsewhere(visited.see_all(), site) + not_drawn(visited.page)
-    fail_if(found + too_wide(visited.page, *WIDTHS) + visited.said, f"{path}:")
+    found += too_wide(visited.page, *WIDTHS) + too_wide_at_a_step(visited.page)
+    fail_if(found + visited.said, f"{path}:")
 
 
 def test_pages_of_tools(visit, site):
