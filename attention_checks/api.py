@@ -50,7 +50,7 @@ _RAISES = """
 
     Raises:
         CheckFailed: if a property does not hold{}
-        Misused: for what the check cannot try
+        TypeError, ValueError: for what the check cannot try; `Misused` is both
     """
 __tracebackhide__ = True  # pytest shows the line of your test, not the way through this module
 
@@ -156,11 +156,11 @@ def check_multi_head(
         n_heads: number of heads
     """
     expect_sizes(n_heads=n_heads)
+    declared("check_multi_head", **design)
     return check_self_attention(
         *(module, d_model, causal, n_heads, positions, call, strict),
         n_kv_heads=n_kv_heads,
-        only_attention=True,
-        **design,
+        **{**design, "only_attention": True},
     )
 
 

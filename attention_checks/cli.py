@@ -9,7 +9,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -80,8 +80,13 @@ def _meaning(name: str) -> str:
     return next(row for row in rows.splitlines() if row.startswith(f"    {name}: ")).strip()
 
 
+_SWITCHES = {"true": True, "false": False}
+
+
 def _value(annotation: str, text: str) -> Any:
     "Read what an option is given as the annotation of its argument says."
+    if "bool" in annotation and text.lower() in _SWITCHES:
+        return _SWITCHES[text.lower()]
     target = re.search("Callable|Order", annotation)
     if target and (":" in text or target.start() == 0):
         return load(text)
@@ -103,20 +108,35 @@ _METAVARS = {
 }
 
 
+def _annotation(name: str) -> str:
+    "Return the annotation of an argument: of those that it has in the checks, the longest."
+    return max((str(_TAKES[kind][name].annotation) for kind in _kinds_of(name)), key=len)
+
+
 def _option(name: str) -> dict[str, Any]:
     "Return an argument of the checks as an option, as argparse takes it."
-    annotation = str(_TAKES[_kinds_of(name)[0]][name].annotation)
+    annotation = _annotation(name)
     said = f"{_meaning(name).partition(': ')[2]} [{', '.join(_kinds_of(name))}]"
     option: dict[str, Any] = {"default": None, "help": said.replace("%", "%%")}
-    if annotation.startswith("bool"):
+    if annotation in ("bool", "bool | None"):
         return {**option, "action": argparse.BooleanOptionalAction}
     option["metavar"] = next(m for of, m in _METAVARS.items() if re.match(of, annotation))
     if re.search("Mapping|Collection", annotation):
         option["action"] = "append"
+    if "bool" in annotation:
+        option["help"] += f"; or --no-{name}"
+    if annotation.startswith("bool"):
+        option |= {"nargs": "?", "const": True}
     return {**option, "type": partial(_value, annotation)}
 
 
 _OF_CHECKS = {name: _option(name) for takes in _TAKES.values() for name in takes}
+_BARE = {  # an option without its value, or with no- before it → with its value
+    f"--{no}{name}": f"--{name}={not no}"
+    for name, option in _OF_CHECKS.items()
+    for no in ("", "no-")
+    if "nargs" in option or no and "| bool" in _annotation(name)
+}
 _SETTING = {"action": "append", "default": [], "metavar": "NAME=VALUE"}
 _OPTIONS: dict[str, dict[str, Any]] = {  # of `check`, as argparse takes them
     **_OF_CHECKS,
@@ -261,12 +281,30 @@ def _arguments(row: dict[str, Any]) -> Iterator[str]:
             yield f"--{option}={each}"
 
 
-def _asked(args: argparse.Namespace, parser: argparse.ArgumentParser) -> list[argparse.Namespace]:
-    "Return what is to be checked: what the command names, or what the table lists."
+def _parsed(parser: argparse.ArgumentParser, words: Iterable[str]) -> argparse.Namespace:
+    "Read a command line; what may go without a value gets the one that it then means."
+    return parser.parse_args([_BARE.get(word, word) for word in words])
+
+
+def _asked(args: argparse.Namespace, words: Sequence[str]) -> list[Sequence[str]]:
+    "Return the command lines to go through: the one that was given, or those of the table."
     if args.target:
-        return [args]
-    rows = _listed(Path("pyproject.toml"))
-    return [parser.parse_args(["check", *_arguments(row)]) for row in rows]
+        return [words]
+    return [["check", *_arguments(row)] for row in _listed(Path("pyproject.toml"))]
+
+
+def _tried(parser: argparse.ArgumentParser, words: Sequence[str]) -> Finding | int:
+    "Check what a command line names; return what was found, or the exit status of an error."
+    try:
+        args = _parsed(parser, words)
+    except SystemExit:  # argparse has said why
+        return 2
+    try:
+        return _find(args)
+    except (Unusable, TypeError, ValueError) as e:
+        return unusable(parser.prog, str(e))
+    except Exception as e:
+        return unusable(parser.prog, f"{args.target}: {first_line(e)}")
 
 
 def write(text: str) -> None:
@@ -282,30 +320,27 @@ def main(
     prog: str = "attention-nb",  # how it was called, for its help and its errors
 ) -> int:  # exit status: 0 all is sound, 1 there is a bug, 2 not compared or not checked
     "Run `attention-nb`."
+    words = sys.argv[1:] if argv is None else argv
     parser = _parser(prog)
-    findings, errors = [], []
+    args = _parsed(parser, words)
     try:
-        args = parser.parse_args(argv)
-        asked = _asked(args, parser)
+        asked = _asked(args, words)
     except Unusable as e:
         return unusable(prog, str(e))
-    for one in asked:
-        try:
-            findings.append(_find(one))
-        except (Unusable, TypeError, ValueError) as e:
-            errors.append(unusable(prog, str(e)))
-        except Exception as e:
-            errors.append(unusable(prog, f"{one.target}: {first_line(e)}"))
+    tried = [_tried(parser, each) for each in asked]
+    findings = [each for each in tried if isinstance(each, Finding)]
     if findings:
         write(_written(findings, args.format))
-    return max([*errors, *(_status(finding.report) for finding in findings)])
+    return max(map(_status, tried))
 
 
-def _status(report: Report) -> int:
-    "Return the exit status of a report."
-    if report.ok:
+def _status(tried: Finding | int) -> int:
+    "Return the exit status of what was found."
+    if isinstance(tried, int):
+        return tried
+    if tried.report.ok:
         return 0
-    return 1 if report.verdict == "bug" else 2
+    return 1 if tried.report.verdict == "bug" else 2
 
 
 def unusable(prog: str, why: str) -> int:

@@ -264,7 +264,7 @@ def attempt(f: Callable[[], Any]) -> Any:
 
 
 LOUD = False  # the tests of the checks set it: an error of the checks is then no finding
-_OWN = (AttributeError, NameError, KeyError, AssertionError, ZeroDivisionError)
+_OWN = (AttributeError, NameError, KeyError, IndexError, AssertionError, ZeroDivisionError)
 
 
 class Crash(BaseException):

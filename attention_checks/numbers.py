@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -179,13 +181,31 @@ def must_be_tensor(result: Any) -> None:
 
 
 @contextmanager
-def fixed_chance() -> Iterator[None]:
-    "Seed the random numbers and use one thread inside; the caller's come back afterwards."
-    state, threads = torch.get_rng_state(), torch.get_num_threads()
-    torch.manual_seed(0)
-    torch.set_num_threads(1)  # the tensors are small
+def own_chance() -> Iterator[None]:
+    "Let random numbers be drawn inside; the caller's go on afterwards as if none had been."
+    numpy = sys.modules.get("numpy")
+    python, torch_state = random.getstate(), torch.get_rng_state()
+    arrays = numpy.random.get_state() if numpy else None
+    devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
     try:
         yield
     finally:
-        torch.set_rng_state(state)
-        torch.set_num_threads(threads)
+        random.setstate(python)
+        torch.set_rng_state(torch_state)
+        if numpy:
+            numpy.random.set_state(arrays)
+        if devices:
+            torch.cuda.set_rng_state_all(devices)
+
+
+@contextmanager
+def fixed_chance() -> Iterator[None]:
+    "Seed the random numbers and use one thread inside; the caller's come back afterwards."
+    threads = torch.get_num_threads()
+    with own_chance():
+        torch.manual_seed(0)
+        torch.set_num_threads(1)  # the tensors are small
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)

@@ -20,6 +20,8 @@ from attention_checks.auditing.report import AuditReport, Fault, Layer
 from attention_checks.auditing.session import Part, Session
 from attention_checks.examine import Misused, first_line
 from attention_checks.signatures import name_of
+from attention_checks.spec import Contract
+from attention_nb.tools.guards import expect_sizes
 
 __all__ = ["AuditReport", "Expected", "Fault", "Layer", "audit"]
 
@@ -43,9 +45,12 @@ def audit(
         skip: codes that are no faults here
 
     Raises:
-        Misused: for what cannot be audited
+        TypeError, ValueError: for what cannot be audited; `Misused` is both
     """
     _expect(model, expected)
+    contract = Contract(skip=skip)
+    if n is not None:
+        expect_sizes(n=n)
     itemsize = min([p.dtype.itemsize for p in model.parameters()], default=4)
     for dtype in (torch.float64, torch.float32, None):
         with borrowed(model, dtype), torch.no_grad():
@@ -53,7 +58,7 @@ def audit(
             if isinstance(s, Exception):
                 error = s
                 continue
-            report = _audited(s, inputs, cached, skip)
+            report = _audited(s, inputs, cached, contract.skip)
             if dtype != torch.float64 or "padding.nan" not in report.codes:
                 return report  # a NaN may come from numbers that only float64 has
     raise Misused(f"the model cannot be called with these inputs: {first_line(error)}")

@@ -12,6 +12,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
+from attention_checks.numbers import own_chance
 from attention_checks.subjects.copies import plain_attributes, without_faint_weights
 
 _HELD = (list, dict, set)
@@ -37,7 +38,7 @@ def borrowed(
             p.data = cast(p.data, dtype)
         if dtype is not None:
             without_faint_weights(model)
-        with torch.enable_grad(), _own_chance():
+        with torch.enable_grad(), own_chance():
             yield
 
 
@@ -66,24 +67,6 @@ def _restore(
         held.clear()
         (held.extend if isinstance(held, list) else held.update)(before)
     m.training = mode
-
-
-@contextmanager
-def _own_chance() -> Iterator[None]:
-    "Let random numbers be drawn inside; the caller's go on afterwards as if none had been."
-    numpy = sys.modules.get("numpy")
-    python, torch_state = random.getstate(), torch.get_rng_state()
-    arrays = numpy.random.get_state() if numpy else None
-    devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-    try:
-        yield
-    finally:
-        random.setstate(python)
-        torch.set_rng_state(torch_state)
-        if numpy:
-            numpy.random.set_state(arrays)
-        if devices:
-            torch.cuda.set_rng_state_all(devices)
 
 
 def seed() -> None:

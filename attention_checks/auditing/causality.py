@@ -18,6 +18,13 @@ from attention_checks.subjects.copies import in_training
 _EARLY = 5  # a token near the beginning: a window behind it ends within the sequence
 
 
+def early_token(
+    s: Session,  # the audit
+) -> int:  # its number
+    "Choose the token that is changed to find how far others see."
+    return min(_EARLY, s.n // 2)
+
+
 class Leak(NamedTuple):
     "Hold what reaches tokens of a module that may not depend on it."
 
@@ -41,7 +48,7 @@ class Leak(NamedTuple):
 def future(s: Session) -> None:
     "Change tokens, one or all from one on: earlier ones must not notice, in any layer."
     pairs: list[tuple[Tensor, Change]] = []
-    for token in dict.fromkeys((min(_EARLY, s.n // 2), 0, s.n - 1)):
+    for token in dict.fromkeys((early_token(s), 0, s.n - 1)):
         changed = (torch.arange(s.n) == token).expand(s.size)
         pairs += _changes(s, changed, ~changed)
     _note_reaches(s, pairs)
@@ -124,7 +131,7 @@ def _note_reaches(s: Session, pairs: list[tuple[Tensor, Change]]) -> None:
     for changed, change in pairs:
         token = int(changed[0].nonzero())
         found.setdefault(change.path, {})[token] = change.where.any(0)
-    early = min(_EARLY, s.n // 2)
+    early = early_token(s)
     for path, columns in found.items():
         ahead = any(bool(where[:token].any()) for token, where in columns.items())
         last = {t: int(w.nonzero().max()) for t, w in columns.items() if t < s.n - 1}

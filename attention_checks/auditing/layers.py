@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attention_checks.auditing.causality import early_token
 from attention_checks.auditing.promises import config_of, is_local, is_plain, rope_of, window_of
 from attention_checks.auditing.report import Layer
 from attention_checks.auditing.rotations import base_of, compare_base
@@ -95,15 +96,16 @@ def _window(s: Session, path: str) -> None:
     reach, said = s.reaches.get(path), _window_said(s, path)
     if reach is None or reach.ahead:
         return
+    shown = f"token {early_token(s)} is seen by {reach.back} tokens"
     if said is not None and said >= s.n - 6:
         s.note(f"the window of {path}", f"it is {said}, and {s.n} tokens were tried: give n")
     elif said is not None and reach.back is None:
         s.fault("window.ignored", path, f"a token sees all {s.n} tokens; promised are {said}")
     elif said is not None and reach.back != said:
         facts = {"name": "the window", "size": said, "seen": reach.back}
-        s.fault("window.size", path, f"token 5 is seen by {reach.back} tokens", **facts)
+        s.fault("window.size", path, shown, **facts)
     elif said is None and reach.back is not None and is_local(s.call.model, path) is False:
-        s.fault("mask.window", path, f"token 5 is seen by {reach.back} tokens", seen=reach.back)
+        s.fault("mask.window", path, shown, seen=reach.back)
 
 
 def _sinks(s: Session, path: str, call: Any) -> None:

@@ -64,12 +64,17 @@ class Sharding:
             )
         expect_groups(self.n_heads, self.n_kv_heads)
         expect_flags(even=self.even, empty_ranks=self.empty_ranks)
+        if not self.worlds:
+            raise ValueError(f"worlds: expected one number of ranks or more; got {self.worlds!r}")
         for world in self.worlds:
             expect_sizes(worlds=world)
-        logits = self.sink_logits
-        if logits is not None and len(logits) != self.n_heads:
-            raise ValueError(f"sink_logits: expected one for each head; got {len(logits)}")
         object.__setattr__(self, "worlds", tuple(sorted(set(self.worlds))))
+        if self.sink_logits is None:
+            return
+        logits = tuple(map(float, self.sink_logits))
+        if len(logits) != self.n_heads:
+            raise ValueError(f"sink_logits: expected one for each head; got {len(logits)}")
+        object.__setattr__(self, "sink_logits", logits)
 
     @cached_property
     def split(self) -> Order:

@@ -672,7 +672,7 @@ SHARES = [
         "shares.sinks_lost",
         "PrimeIntellect-ai/prime-rl#3397",
         "",
-        {"sink_logits": LOGITS, "worlds": (2, 3)},
+        {"sink_logits": torch.tensor(LOGITS), "worlds": (2, 3)},
     ),
     Planted(
         "sink logits on every rank",

@@ -81,6 +81,20 @@ def test_right_models_are_accepted(make):
     torch.testing.assert_close(torch.get_rng_state(), chance, rtol=0, atol=0)
 
 
+@pytest.mark.parametrize(
+    "wrong, says",
+    [
+        ({"skip": "mask.leaks"}, "skip: expected a list of codes"),
+        ({"skip": ["mask.leak"]}, "skip: expected codes of the catalogue"),
+        ({"n": -3}, "n: expected"),
+    ],
+)
+def test_what_an_audit_cannot_take_is_refused(wrong, says):
+    model = made(audited.book)
+    with pytest.raises((TypeError, ValueError), match=says):
+        audit(model, inputs_of(model), **wrong)
+
+
 def test_a_cache_of_another_kind():
     "How a model is called with it is said by the caller."
 

@@ -84,6 +84,7 @@ def test_a_wrong_scale_is_named_on_one_rank(ranks):
         ({"worlds": [0]}, "worlds: expected"),
         ({"n_kv_heads": 5}, "n_heads: expected a multiple of n_kv_heads = 5; got 12"),
         ({"sink_logits": [1.0]}, "sink_logits: expected one for each head; got 1"),
+        ({"worlds": ()}, "worlds: expected one number of ranks or more"),
         ({"rotate": 3}, "rotate: expected a function"),
         ({"gate": "g"}, "gate: expected for check_self_attention"),
     ],

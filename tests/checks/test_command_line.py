@@ -56,6 +56,15 @@ def near(q, k, v):
     return masked_softmax(q @ k.mT / q.shape[-1] ** 0.5, distance.abs() <= 2) @ v
 
 
+def early(q, k, v):
+    return (
+        masked_softmax(
+            q @ k.mT / q.shape[-1] ** 0.5, torch.ones(q.shape[-2], k.shape[-2]).tril() > 0
+        )
+        @ v
+    )
+
+
 def hides(q, k, v, src_mask=None):
     allowed = None if src_mask is None else ~src_mask
     return masked_softmax(q @ k.mT / q.shape[-1] ** 0.5, allowed) @ v
@@ -83,7 +92,7 @@ class Grown(MultiHeadAttention):
 def mine(monkeypatch):
     "A module that holds all of these."
     module = types.ModuleType("mine")
-    for thing in (Indexed, Configured, Exchanged, NoLayer, unscaled, near, hides, biased):
+    for thing in (Indexed, Configured, Exchanged, NoLayer, unscaled, near, early, hides, biased):
         setattr(module, thing.__name__, thing)
     module.turns, module.grown = RotaryEmbedding(8), Grown(24, 3)
     scaling = {"rope_type": "linear", "factor": 4.0}
@@ -136,6 +145,10 @@ SOUND = [
     "attention_nb.positions:alibi_bias --as positions --n-heads 4 --alibi",
     "mine:grown --as cache --d-model 24 --grows",
     "mine:hides --mask src_mask=blocked --no-strict",
+    "mine:hides --no-mask",
+    "mine:hides --mask False",
+    "--causal=upper-left mine:early",
+    "--no-causal attention_nb.flash_attention:flash_attention --as flash --no-gradients",
     "mine:biased --bias attention_nb.positions:alibi_bias --causal",
     f"mine:Exchanged {MEMORY} --call mine:memory_first --as cross",
 ]
@@ -217,6 +230,7 @@ target = "attention_nb.softmax:softmax"
 target = "attention_nb.self_attention:SelfAttention"
 d-model = 24
 causal = false
+mask = false
 set = ["d_k=5", "d_v=7"]
 """
 
@@ -227,7 +241,8 @@ set = ["d_k=5", "d_v=7"]
         (TABLE, 0, 2),
         (TABLE.replace(":softmax", ":naive_softmax"), 1, 2),
         (TABLE.replace(":softmax", ":no_such"), 2, 1),
-        (TABLE.replace("d-model", "width"), 2, 0),
+        (TABLE.replace("d-model", "width"), 2, 1),
+        (TABLE.replace("causal = false", "causal = 'upper-left'"), 2, 1),
         (TABLE.replace("target", "targets"), 2, 0),
         ("[tool.other]", 2, 0),
         ("[tool", 2, 0),

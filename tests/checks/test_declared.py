@@ -15,6 +15,7 @@ from attention_checks import (
     NotCompared,
     check_attention,
     check_flash,
+    check_multi_head,
     check_self_attention,
 )
 from attention_checks.spec import READ_BY
@@ -165,6 +166,11 @@ def test_exchanged_roles_are_named():
 def test_a_declaration_that_cannot_be_is_refused(keyword, value, says):
     with pytest.raises((Misused, TypeError, ValueError), match=says):
         check_self_attention(layer_with(), D, **{**DESIGN, keyword: value})
+
+
+def test_the_check_of_attention_alone_does_not_take_its_own_question_again():
+    with pytest.raises(Misused, match="only_attention: expected for check_self_attention only"):
+        check_multi_head(MultiHeadAttention(D, 3), D, 3, only_attention=True)
 
 
 class FewSequences(Layer):

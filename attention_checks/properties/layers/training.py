@@ -139,9 +139,8 @@ def _trained(layer: Layer) -> str | None:
     if not wanted:
         raise NotChecked("it is frozen: no parameter asks for a gradient")
     _must_be_reached(layer, wanted)
-    for name in asking.keys() - wanted.keys():
-        return f"{name} was left out: what chooses keys has a loss of its own"
-    return None
+    left = [name for name in asking if name not in wanted]
+    return f"{left[0]} was left out: what chooses keys has a loss of its own" if left else None
 
 
 def _must_be_reached(layer: Layer, wanted: dict[str, nn.Parameter]) -> None:
