@@ -175,7 +175,7 @@ def declared_scales(
 
 
 def _modules(module: object) -> Iterator[nn.Module]:
-    "A layer and all that it is made of; nothing for a function."
+    "Return a layer and all that it is made of; nothing for a function."
     return module.modules() if isinstance(module, nn.Module) else iter(())
 
 

@@ -32,12 +32,12 @@ Bugs = tuple[Bug, ...] | None  # what is wrong; () for nothing, None if nothing 
 
 
 def examined(layer: Layer) -> Layer:
-    "The layer with what one call of it showed, and what its own weights tell."
+    "Return the layer with what one call of it showed, and what its own weights tell."
     return diagnose(observe(layer))
 
 
 def observe(layer: Layer) -> Layer:
-    "The layer with the trace of one call, and whether the order of tokens matters to it."
+    "Return the layer with the trace of one call, and whether the order of tokens matters to it."
     free = attempt(lambda: _knows_no_order(layer))
     try:
         trace = _traced_once(layer)
@@ -47,7 +47,7 @@ def observe(layer: Layer) -> Layer:
 
 
 def diagnose(layer: Layer) -> Layer:
-    "The layer with what its own weights tell: as declared, else with what it suggests."
+    "Return the layer with what its own weights tell: as declared, else with what it suggests."
     plain = _agreement(layer)
     if layer.observed.trace is None or plain.bugs == ():
         return replace(layer, diagnosis=plain)
@@ -67,7 +67,7 @@ def diagnose(layer: Layer) -> Layer:
 
 
 def trace_of(layer: Layer, x: Tensor, n_k: int = 0) -> Trace:
-    "What its projections do in a call, with a memory of n_k tokens if it has one."
+    "Return what its projections do in a call, with a memory of n_k tokens if it has one."
     if layer.other is None:
         return trace_layer(layer.module, x, layer.first, layer.contract)
     memory = layer.over_memory.draw(len(x), n_k or layer.n_k, seed=8)
@@ -75,7 +75,7 @@ def trace_of(layer: Layer, x: Tensor, n_k: int = 0) -> Trace:
 
 
 def _reason(e: Exception) -> Exception:
-    "Why there is no reference: it is not the fault of the layer."
+    "Return why there is no reference: it is not the fault of the layer."
     if isinstance(e, (Broken, NotChecked, Misused)):
         return e
     tell_own(e)
@@ -90,7 +90,7 @@ def _knows_no_order(layer: Layer) -> bool:
 
 
 def _traced_once(layer: Layer) -> Trace:
-    "What its projections did in the usual call."
+    "Return what its projections did in the usual call."
     if why := no_module(layer):
         raise NotChecked(why)
     if isinstance(layer.module, torch.jit.ScriptModule):
@@ -101,7 +101,7 @@ def _traced_once(layer: Layer) -> Trace:
 
 
 def _traced_tokens(layer: Layer) -> int:
-    "How many tokens: not as many as heads, or features of one, so that √n is told from √d_head."
+    "Return a number of tokens, not that of heads or features of one: √n is told from √d_head."
     h = layer.n_heads or 1
     for n in (layer.n, layer.n - 1, layer.n + 1):
         if n not in (h, layer.d_model // h) and layer.fits(SEQUENCES, n):
@@ -119,7 +119,7 @@ class _Guess(NamedTuple):
 
 
 def _guesses(layer: Layer) -> Iterator[_Guess]:
-    "What the layer itself suggests: names of settings, of parts, and the shapes of other parts."
+    "Return what the layer suggests: names of settings and of parts, and shapes of other parts."
     choices, module = named_choices(layer.module, layer.contract), layer.module
     trace = layer.observed.trace
     if trace is not None and not trace.projections and set(trace.names) <= {"out"}:
@@ -141,7 +141,7 @@ def _guesses(layer: Layer) -> Iterator[_Guess]:
 
 
 def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:
-    "What its other parts may be declared as, beside what names suggest; is it the only way?"
+    "Return what its other parts may be declared as, beside what names suggest; is it the only way?"
     trace, said = layer.observed.trace, layer.contract
     if trace is None:
         return
@@ -168,7 +168,7 @@ def fewest_bugs(
     layer: Layer,  # as it was observed
     bugs: Bugs,  # that were found
 ) -> Bugs:
-    "The bugs that were found; one scale that no bug gives comes before two bugs, or none known."
+    "Return the bugs found; one scale that no bug gives comes before two bugs, or none known."
     trace = layer.observed.trace
     if trace is None or bugs is not None and len(bugs) < 2:
         return bugs
@@ -181,17 +181,17 @@ def _told(choices: dict[str, Any]) -> str:
 
 
 def _declaring(layer: Layer, **choices: Any) -> Layer:
-    "The layer observed again, with choices as if they were declared."
+    "Return the layer observed again, with choices as if they were declared."
     return observe(replace(layer, contract=replace(layer.contract, **choices)))
 
 
 def _agreement(layer: Layer, usual: bool = True) -> Diagnosis:
-    "Whether its numbers are those of its own weights: rotated or not, however long its window."
+    "Return whether its numbers are those of its own weights, rotated or not, in any window."
     return _diagnosed(layer, partial(_rotated, usual=usual), most=0)
 
 
 def _named(layer: Layer, plain: Diagnosis) -> Diagnosis:
-    "What is wrong with numbers that do not agree, which was found before."
+    "Return what is wrong with numbers that do not agree, which was found before."
 
     def short(layer: Layer, trace: Trace, bugs: Bugs) -> Bugs:
         if bugs or plain.short is not None or not _may_rotate(layer):
@@ -202,7 +202,7 @@ def _named(layer: Layer, plain: Diagnosis) -> Diagnosis:
 
 
 def _diagnosed(layer: Layer, short: Callable[..., Bugs], most: int) -> Diagnosis:
-    "What its own weights tell, when at most so many bugs are named beside a wrong scale."
+    "Return what its own weights tell, when at most so many bugs are named beside a wrong scale."
     trace = layer.observed.trace
     if trace is None or not trace.projections:
         return Diagnosis(why=layer.observed.why)
@@ -217,7 +217,7 @@ def _diagnosed(layer: Layer, short: Callable[..., Bugs], most: int) -> Diagnosis
 
 
 def _with_window(layer: Layer, trace: Trace, most: int) -> Bugs:
-    "What its own weights tell of the usual call, in which a window may hide something."
+    "Return what its own weights tell of the usual call, in which a window may hide something."
     if not layer.short_window:
         return compare_with_own_weights(trace, most=most)
     sized = _bugs_of_window(layer, lambda size: compare_with_own_weights(trace, size, 0) == ())
@@ -231,7 +231,7 @@ def _with_window(layer: Layer, trace: Trace, most: int) -> Bugs:
 
 
 def _bugs_of_window(layer: Layer, agrees: Callable[[int | None], bool], long: bool = False) -> Bugs:
-    "What is wrong with its window, if some size agrees, or none at all; None if nothing does."
+    "Return what is wrong with its window, if some size agrees, or none at all; else None."
     if not layer.window or not (layer.short_window or long):
         return () if agrees(None) else None
     name, size = layer.window
@@ -253,7 +253,7 @@ def _bugs_of_window(layer: Layer, agrees: Callable[[int | None], bool], long: bo
 
 
 def ignores_order(layer: Layer) -> bool:
-    "Whether the order of tokens was found to have no influence, and none was declared."
+    "Return whether the order of tokens was found to have no influence, and none was declared."
     return bool(layer.observed.free) and not layer.positions
 
 
@@ -264,7 +264,7 @@ def _may_rotate(layer: Layer) -> bool:
 
 
 def _rotated(layer: Layer, trace: Trace, bugs: Bugs, usual: bool) -> Bugs:
-    "What is wrong in the usual call if it rotates queries and keys; else what was found before."
+    "Return what is wrong in the usual call if it rotates; else what was found before."
     seen = usual or trace.rotations or trace.tables  # else no usual rotation is tried
     if not seen or not _may_rotate(layer):
         return bugs
@@ -276,7 +276,7 @@ def _rotated(layer: Layer, trace: Trace, bugs: Bugs, usual: bool) -> Bugs:
 
 
 def _bugs_in_long(layer: Layer) -> Bugs:
-    "What is wrong with its window in a sequence that is longer than it."
+    "Return what is wrong with its window in a sequence that is longer than it."
     trace = trace_of(layer, layer.draw(1, layer.long_n))
 
     def agrees(size: int | None) -> bool:

@@ -83,7 +83,7 @@ def fitted_activation(
 
 
 def _with_end(case: Case, f: Callable[[Tensor], Tensor]) -> Work | None:
-    "What comes of a context that is changed before heads are merged; None if it does not fit."
+    "Return what a context that is changed before heads are merged gives; None if it does not fit."
     return case.run(case.work, [Bug("", "", {"mix": mixing(lambda out, _: f(out))})])
 
 

@@ -125,7 +125,7 @@ def gradients_of(
 def reenters(
     out: Tensor,  # what was computed
 ) -> bool:  # True: only `backward()` reaches what lies inside
-    "Tell whether a reentrant checkpoint lies in the backward pass."
+    "Return whether a reentrant checkpoint lies in the backward pass."
     return any(step.name() == "CheckpointFunctionBackward" for step in _backward(out))
 
 

@@ -125,7 +125,7 @@ _TOLERANCE_FACTOR: ContextVar[float] = ContextVar("tolerance_factor", default=1.
 
 
 def tolerance_factor() -> float:  # 1: the usual tolerances
-    "Give the factor by which tolerances are multiplied."
+    "Return the factor by which tolerances are multiplied."
     return _TOLERANCE_FACTOR.get()
 
 
@@ -158,7 +158,7 @@ class Bug(NamedTuple):
         self,
         work: Work,  # before the first stage
     ) -> bool:  # False: it cannot show here
-        "Tell whether what it needs is there."
+        "Return whether what it needs is there."
         return self.needs != "mask" or work.masked
 
 

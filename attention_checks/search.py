@@ -26,7 +26,7 @@ class Case(NamedTuple):
         return run(work or self.work, bugs, stages=self.stages)
 
     def given_by(self, made: Work | None) -> bool:
-        "Tell whether that gives what was seen."
+        "Return whether that gives what was seen."
         return made is not None and bool(alike(made.out, self.seen, self.atol))
 
 
@@ -70,7 +70,7 @@ def explain(
 
 
 def _is_wrong_scale(bug: Bug, work: Work) -> bool:
-    "Tell whether it is a scale other than the right one."
+    "Return whether it is a scale other than the right one."
     if bug.factor is None:
         return False
     return not math.isclose(bug.factor(work), float(work.scale), rel_tol=1e-3)
@@ -94,7 +94,7 @@ def _described(bug: Bug, work: Work) -> Bug:
 
 
 def _agreeing_scales(tries: list[_Try], bugs: tuple[Bug, ...]) -> list[int]:
-    "Give the scales with which these bugs give what was seen in every case."
+    "Return the scales with which these bugs give what was seen in every case."
     agreeing: list[int] | None = None
     for case, memo in tries:
         fitting = [bug for bug in bugs if bug.fits(case.work)]
@@ -111,7 +111,7 @@ def alike(
     seen: Tensor,  # (...)
     atol: float = 1e-4,  # how close is the same
 ) -> list[int]:  # which of them
-    "Tell which of several tensors have the shape and nearly the values of another one, NaN too."
+    "Return which of several tensors have the shape and nearly the values of another one, NaN too."
     several = several[None] if several.ndim == seen.ndim else several
     if several.shape[1:] != seen.shape or not seen.numel():
         return []

@@ -58,7 +58,7 @@ def _contents(m: nn.Module) -> dict[str, Any]:
 def _restore(
     m: nn.Module, mode: bool, attributes: dict[str, Any], contents: dict[str, Any]
 ) -> None:
-    "Give a module its attributes and its mode back."
+    "Restore the attributes and the mode of a module."
     for name in [name for name, _ in plain_attributes(m) if name not in attributes]:
         del m.__dict__[name]
     m.__dict__.update(attributes)

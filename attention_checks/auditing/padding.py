@@ -55,7 +55,7 @@ def _real(sequence: Tensor, side: str) -> Tensor:
 
 
 def _columns(real: Tensor) -> Tensor:
-    "Give where each token stands among the real ones."
+    "Return where each token stands among the real ones."
     return (real.long().cumsum(1) - 1).clamp(min=0)
 
 

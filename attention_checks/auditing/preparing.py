@@ -49,7 +49,7 @@ def _plain(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cast(model: nn.Module, given: dict[str, Any]) -> dict[str, Any]:
-    "Give vectors the type of the model's weights, without gradients."
+    "Cast vectors to the type of the model's weights, without gradients."
     made = {name: cast(value, dtype_of(model)) for name, value in given.items()}
     return made | ({"use_cache": False} if "use_cache" in parameters_of_call(model) else {})
 
@@ -113,7 +113,7 @@ def _extended(call: Call, n: int) -> Call:
 
 
 def _widened(call: Call, name: str, value: Any, n: int) -> Any:
-    "Give an argument as many sequences, and as many tokens if it has one for each."
+    "Expand an argument to as many sequences, and tokens if it has one for each."
     b, given_n = call.sequence.shape[:2]
     if not isinstance(value, Tensor) or not value.ndim or value.shape[0] != b:
         return value

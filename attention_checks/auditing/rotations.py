@@ -87,7 +87,7 @@ def _of_keys(s: Session, path: str) -> Iterator[Tensor]:
 
 
 def _turns(before: Tensor, after: Tensor, pairs: Callable[[Tensor], Pair]) -> Iterator[Tensor]:
-    "Give the angles from one token to the next, if vectors (b, n, d) are rotated in these pairs."
+    "Yield the angles from one token to the next, if vectors (b, n, d) are rotated in these pairs."
     ratio = torch.complex(*pairs(after)) / torch.complex(*pairs(before))
     for_all = torch.allclose(ratio, ratio[:1], 1e-3)
     if for_all and _all_near(ratio.abs(), 1e-3) and not torch.allclose(ratio, ratio[:, :1], 1e-3):

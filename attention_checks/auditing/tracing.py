@@ -54,7 +54,7 @@ class Axis:
         self,
         first: Tensor,  # (b, n_first, …), of the first pass
     ) -> Tensor:  # (b, n, …)
-        "Give what each token must be."
+        "Return what each token must be."
         if self.columns is None:
             return first
         rows = torch.arange(len(first), device=first.device)[:, None]

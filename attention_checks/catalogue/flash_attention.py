@@ -13,12 +13,12 @@ from attention_nb.softmax import masked_softmax
 
 
 def _finite(work: Work) -> Tensor:
-    "Give scores, with a finite number for minus infinity."
+    "Return scores, with a finite number for minus infinity."
     return work.scores.masked_fill(~work.allowed, -1e30)
 
 
 def _running_maximum(scores: Tensor, size: int) -> Tensor:
-    "Give the largest score of all blocks up to each key's own."
+    "Return the largest score of all blocks up to each key's own."
     n = scores.shape[-1]
     largest = [scores[..., : i + size].amax(-1) for i in range(0, n, size)]
     return torch.stack(largest, -1).repeat_interleave(size, -1)[..., :n]

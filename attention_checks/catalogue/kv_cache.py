@@ -92,7 +92,7 @@ _OFTEN: list[Callable[[Tensor], Tensor]] = [  # age of a key, (n, n) → how oft
 
 
 def _versions(kept: _Kept, often: Callable[[Tensor], Tensor], work: Work) -> Iterator[_Version]:
-    "Which pairs of query and key read keys and values that were changed once, twice, …"
+    "Return which pairs of query and key read keys and values that were changed once, twice, …"
     at = torch.arange(work.k.shape[-2])
     times = often((at[:, None] - at).clamp(min=0))
     for i in range(1, int(times.max()) + 1):

@@ -23,23 +23,23 @@ class Reach(NamedTuple):
     ahead: int = 0  # keys after the query that it sees besides; 0: as `causal` says
 
     def past(self, i: Tensor, j: Tensor) -> Tensor:
-        "Give the keys that are not in the future, or all."
+        "Return the keys that are not in the future, or all."
         if self.ahead:
             return j - i <= self.ahead
         return (j <= i) | (not self.causal)
 
     def near(self, i: Tensor, j: Tensor) -> Tensor:
-        "Give the keys in the window."
+        "Return the keys in the window."
         if not self.window:
             return self.past(i, j)
         return (j - i <= self.ahead) & (i - j < self.window)
 
     def kept(self, i: Tensor, j: Tensor) -> Tensor:
-        "Give the sinks."
+        "Return the sinks."
         return self.past(i, j) & (j < self.sinks)
 
     def own(self, i: Tensor, j: Tensor) -> Tensor:
-        "Give the keys of the query's own document."
+        "Return the keys of the query's own document."
         return i // self.documents == j // self.documents if self.documents else j <= j
 
     def places(
@@ -47,12 +47,12 @@ class Reach(NamedTuple):
         n_q: int,  # queries
         n_k: int,  # keys
     ) -> tuple[Tensor, Tensor]:  # (n_q, 1) and (1, n_k)
-        "Give the positions of queries and of keys."
+        "Return the positions of queries and of keys."
         start = 0 if self.upper_left else n_k - n_q
         return torch.arange(start, start + n_q)[:, None], torch.arange(n_k)[None]
 
     def mask(self, n_q: int, n_k: int) -> Tensor:
-        "Give the whole mask."
+        "Return the whole mask."
         i, j = self.places(n_q, n_k)
         return (self.near(i, j) | self.kept(i, j)) & self.own(i, j)
 
@@ -168,7 +168,7 @@ def name_band(
 
 
 def _whole(seen: Tensor) -> bool:
-    "Whether every key is seen, or all of the past: then there is no band."
+    "Return whether every key is seen, or all of the past: then there is no band."
     whole = torch.ones_like(seen)
     return seen.equal(whole) or seen.equal(whole.tril(seen.shape[1] - seen.shape[0]))
 

@@ -129,7 +129,7 @@ def halves(x: Tensor) -> Pair:
 def each_once(
     t: Tensor,  # tables hold a number of each pair twice, as a b a b or a a b b; or once
 ) -> Tensor:
-    "Give one number for each pair."
+    "Return one number for each pair."
     pairs = () if t.shape[-1] % 2 else (halves(t), neighbours(t))
     return next((one for one, other in pairs if torch.allclose(one, other)), t)
 

@@ -11,12 +11,12 @@ from attention_checks.pipeline import Bug, Step, Work, bugs_of, signs
 
 
 def _d_k(work: Work) -> int:
-    "Give the width of one head."
+    "Return the width of one head."
     return work.q.shape[-1]
 
 
 def _heads(work: Work) -> int:
-    "Give the number of heads."
+    "Return the number of heads."
     return work.q.shape[-3]
 
 

@@ -43,14 +43,14 @@ def _as_order(name: str) -> Callable[[Trial, int], Tensor]:
     "Take the tokens for those of another order, where it has as many of them."
 
     def positions(trial: Trial, rank: int) -> Tensor:
-        "Give them in that order."
+        "Return them in that order."
         return _if_as_many(trial, rank, ORDERS[name](torch.arange(trial.n), trial.world, rank))
 
     return positions
 
 
 def _if_as_many(trial: Trial, rank: int, at: Tensor) -> Tensor:
-    "Give positions if there are as many as the rank has tokens, else the right ones."
+    "Return positions if there are as many as the rank has tokens, else the right ones."
     return at if len(at) == len(trial.held[rank]) else trial.held[rank]
 
 

@@ -32,12 +32,12 @@ class Compared(NamedTuple):
 
     @property
     def size(self) -> float:
-        "Give the largest right number."
+        "Return the largest right number."
         return max((t.abs().max().item() for t in self.right if t.numel()), default=0.0)
 
     @property
     def off(self) -> float:
-        "Tell how far apart the numbers are, as a share of the largest."
+        "Return how far apart the numbers are, as a share of the largest."
         if any(g.shape != r.shape for g, r in zip(self.got, self.right)):
             return float("inf")
         pairs = [(g, r) for g, r in zip(self.got, self.right) if g.numel()]
@@ -50,7 +50,7 @@ class Compared(NamedTuple):
         return ((rank, got, right) for rank, (got, right) in pairs if got.numel())
 
     def agrees(self, with_these: Sequence[Tensor], tolerance: float) -> bool:
-        "Tell whether the numbers are these."
+        "Return whether the numbers are these."
         return self._replace(right=tuple(with_these)).off <= tolerance
 
 
@@ -81,7 +81,7 @@ def _explained(
 def _gives(
     predict: Callable[[Trial, Any], Sequence[Tensor]], wrong: Wrong, compared: Sequence[Compared]
 ) -> bool:
-    "Tell whether a bug gives the numbers of every trial, and is seen in one."
+    "Return whether a bug gives the numbers of every trial, and is seen in one."
     tolerance, shows = max(1e-6, 10 * compared[0].trial.sharding.tolerance), False
     for each in compared:
         try:
@@ -95,7 +95,7 @@ def _gives(
 
 
 def _of(wrong: Wrong, trial: Trial) -> Bug:
-    "Give the bug with its facts."
+    "Return the bug with its facts."
     order = trial.sharding.order
     declared = order if isinstance(order, str) else "another"
     facts = {"declared": declared, **wrong.facts} if wrong.facts else {}
@@ -130,7 +130,7 @@ def _of_nan(compared: Sequence[Compared]) -> tuple[Bug, ...]:
 
 
 def _leaves_empty(trial: Trial) -> bool:
-    "Tell whether a rank holds nothing."
+    "Return whether a rank holds nothing."
     return trial.sharding.leaves_empty(trial.n, trial.world)
 
 
@@ -167,7 +167,7 @@ def _of_heads(compared: Sequence[Compared]) -> tuple[Bug, ...]:
 
 
 def _reordered(got: Tensor, right: Tensor) -> bool:
-    "Tell whether every head of a context is some right head."
+    "Return whether every head of a context is some right head."
     heads = right.unbind(1)
     same = partial(torch.allclose, rtol=1e-6, atol=1e-6)
     return all(any(same(head, other) for other in heads) for head in got.unbind(1))

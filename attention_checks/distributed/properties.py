@@ -68,7 +68,7 @@ class Study:
 
     @property
     def fault(self) -> Fault | None:
-        "Give what ended the runs early."
+        "Return what ended the runs early."
         return self.seen[-1].fault
 
     @cached_property
@@ -77,16 +77,16 @@ class Study:
         return [_beside(trial, given) for trial, given in self.finished]
 
     def contexts(self, worlds: range = ANY) -> list[Compared]:
-        "Give the contexts, of some numbers of ranks."
+        "Return the contexts, of some numbers of ranks."
         return [context for context, _ in self.compared if context.trial.world in worlds]
 
     def gradients(self, worlds: range = ANY) -> list[Compared]:
-        "Give the gradients, of some numbers of ranks."
+        "Return the gradients, of some numbers of ranks."
         return [slopes for _, slopes in self.compared if slopes.trial.world in worlds]
 
     @cached_property
     def sound(self) -> bool:
-        "Tell whether everything finished, and all numbers are right."
+        "Return whether everything finished, and all numbers are right."
         slopes = self.gradients() if self.sharding.contract.gradients else []
         return not self.fault and not _wrong([*self.contexts(), *slopes])
 
@@ -116,7 +116,7 @@ def _shown(compared: Compared) -> str:
 
 
 def _near(got: Tensor, right: Tensor, most: float) -> bool:
-    "Tell whether no two numbers are farther apart."
+    "Return whether no two numbers are farther apart."
     return not got.numel() or bool((got - right).abs().max() <= most)
 
 
@@ -136,7 +136,7 @@ def _finishes(study: Study) -> str:
 
 
 def _by_lengths(study: Study) -> str:
-    "Give the code of a fault that equal shards do not have; empty if they have it."
+    "Return the code of a fault that equal shards do not have; empty if they have it."
     trial, sharding = study.fault.trial, study.sharding  # type: ignore[union-attr]
     if not any(done.world == trial.world for done, _ in study.finished):
         return ""
@@ -292,7 +292,7 @@ def _again(study: Study) -> None:
 
 
 def _same(one: Tensor, other: Any) -> bool:
-    "Tell whether two contexts are the same."
+    "Return whether two contexts are the same."
     alike = isinstance(other, Tensor) and one.shape == other.shape
     return alike and torch.allclose(one, other, 1e-5, 1e-8, equal_nan=True)
 
@@ -308,7 +308,7 @@ def _sixteen_bits(study: Study) -> None:
 
 
 def _lost(study: Study, world: int) -> float:
-    "Give the mean error in bfloat16."
+    "Return the mean error in bfloat16."
     contract = replace(study.sharding.contract, dtype="bfloat16")
     trial = trial_of(replace(study.sharding, contract=contract), world, 96)
     seen = study.run([trial], gradients=False)

@@ -66,7 +66,7 @@ class Job(NamedTuple):
 
     @property
     def world(self) -> int:
-        "Give the number of ranks."
+        "Return the number of ranks."
         return sum(map(len, self.groups)) or self.trials[0].world
 
 
@@ -107,7 +107,7 @@ def _note(file: Path, trial: int, stage: str) -> None:
 
 
 def _strided(x: Tensor) -> Tensor:
-    "Give a tensor whose heads and tokens lie in memory the other way round."
+    "Return a tensor whose heads and tokens lie in memory the other way round."
     return x.transpose(1, 2).contiguous().transpose(1, 2)
 
 
@@ -132,7 +132,7 @@ def _called(
 
 
 def _gradients(context: Any, up: Tensor | None, leaves: Sequence[Tensor]) -> Any:
-    "Give the gradients of q, k and v; None without a way back."
+    "Return the gradients of q, k and v; None without a way back."
     if up is None or not isinstance(context, Tensor) or not context.requires_grad:
         return None
     if context.shape != up.shape:
@@ -150,12 +150,12 @@ def _own_group(rank: int, groups: Sequence[Sequence[int]]) -> tuple[Any, int]:
 
 
 def _plain(out: Any) -> Any:
-    "Give a tensor without its history, and of anything else the type's name."
+    "Return a tensor without its history, and of anything else the type's name."
     return out.detach() if isinstance(out, Tensor) else type(out).__name__
 
 
 def takes_group(fn: Fn) -> bool:
-    "Tell whether a function takes the group of its ranks by name."
+    "Return whether a function takes the group of its ranks by name."
     return "group" in (parameters_of(fn) or {})
 
 

@@ -24,12 +24,12 @@ BATCH, D_HEAD = 2, 5
 
 
 def contiguous(positions: Tensor, world: int, rank: int) -> Tensor:
-    "Give each rank one piece of the sequence."
+    "Return one piece of the sequence for a rank."
     return split_sequence(positions, world, rank, "contiguous", dim=-1)
 
 
 def zigzag(positions: Tensor, world: int, rank: int) -> Tensor:
-    "Give each rank one piece from the beginning and the one as far from the end."
+    "Return a piece from the beginning and the one as far from the end for a rank."
     return split_sequence(positions, world, rank, "zigzag", dim=-1)
 
 
@@ -78,22 +78,22 @@ class Sharding:
 
     @cached_property
     def split(self) -> Order:
-        "Give the order as a function."
+        "Return the order as a function."
         return ORDERS[self.order] if isinstance(self.order, str) else self.order
 
     @property
     def reach(self) -> Reach:
-        "Give which keys a query may attend to, by their positions."
+        "Return which keys a query may attend to, by their positions."
         return self.contract.reach
 
     @property
     def dtype(self) -> torch.dtype:
-        "Give the type that it runs in: float64, where every bit counts, unless declared."
+        "Return the type that it runs in: float64, where every bit counts, unless declared."
         return self.contract.as_dtype if self.contract.dtype else torch.float64
 
     @property
     def tolerance(self) -> float:
-        "Tell how far apart equal numbers may be."
+        "Return how far apart equal numbers may be."
         usual = 1e-9 if self.dtype == torch.float64 else 2e-4
         return self.contract.tolerance or TOLERANCES.get(self.dtype, usual)
 
@@ -114,17 +114,17 @@ class Sharding:
         return [n for n in tried if self.empty_ranks or not self.leaves_empty(n, world)]
 
     def leaves_empty(self, n: int, world: int) -> bool:
-        "Tell whether some rank holds nothing."
+        "Return whether some rank holds nothing."
         return any(len(part) == 0 for part in self.held(n, world))
 
     def shares_equally(self, n: int, world: int) -> bool:
-        "Tell whether all ranks hold the same number of tokens, in equal pieces."
+        "Return whether all ranks hold the same number of tokens, in equal pieces."
         unit = 2 * world if self.order == "zigzag" else world
         return n % unit == 0 and len({len(part) for part in self.held(n, world)}) == 1
 
 
 def _prime(least: int) -> int:
-    "Give the first prime number that is not smaller."
+    "Return the first prime number that is not smaller."
     while any(least % i == 0 for i in range(2, least)):
         least += 1
     return least
@@ -143,7 +143,7 @@ class Trial(NamedTuple):
 
     @property
     def n(self) -> int:
-        "Give the number of tokens."
+        "Return the number of tokens."
         return self.q.shape[-2]
 
     @property
@@ -157,16 +157,16 @@ class Trial(NamedTuple):
         return [(rank - step) % self.world for step in range(self.world)]
 
     def part(self, x: Tensor, rank: int) -> Tensor:
-        "Give the part of a tensor that a rank holds."
+        "Return the part of a tensor that a rank holds."
         return x[..., self.held[rank], :].contiguous()
 
     def inputs(self, rank: int) -> tuple[Tensor, Tensor, Tensor]:
-        "Give queries, keys and values of a rank."
+        "Return queries, keys and values of a rank."
         q, k, v = (self.part(x, rank).to(self.sharding.dtype) for x in (self.q, self.k, self.v))
         return q, k, v
 
     def right(self) -> tuple[Tensor, tuple[Tensor, ...]]:
-        "Give the right context, and the gradients of q, k and v, of the whole sequence."
+        "Return the right context, and the gradients of q, k and v, of the whole sequence."
         leaves = [t.clone().requires_grad_() for t in (self.q, self.k, self.v)]
         context = rightly(self._work(*leaves))
         # a sum, since given gradients make PyTorch import SymPy, which takes a second

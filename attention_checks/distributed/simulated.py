@@ -92,14 +92,14 @@ def _on_rank(trial: Trial, steps: Steps, rank: int) -> Tensor:
 
 
 def _fetched(trial: Trial, steps: Steps, keys_of: int, taken_for: int) -> Keys:
-    "Give the keys of one rank at the positions where another's are believed."
+    "Return the keys of one rank at the positions where another's are believed."
     k, v = (trial.part(x, keys_of) for x in (trial.k, trial.v))
     own, at = steps.positions(trial, keys_of), steps.positions(trial, taken_for)
     return steps.keys(trial, Keys(_rotated(trial, k, own), v, _as_many(at, k.shape[-2])))
 
 
 def _as_many(at: Tensor, n: int) -> Tensor:
-    "Give as many positions as there are keys."
+    "Return as many positions as there are keys."
     more = at[-1:] if len(at) else torch.zeros(1, dtype=torch.long)
     return torch.cat([at, more.expand(max(0, n - len(at)))])[:n]
 
@@ -133,7 +133,7 @@ def partial_of(trial: Trial, steps: Steps, q: Tensor, keys: Keys, allowed: Tenso
 
 
 def _sinks(trial: Trial, q: Tensor, times: int) -> Partial:
-    "Give the partial of the sink logits: a share, and a context of zero."
+    "Return the partial of the sink logits: a share, and a context of zero."
     logits = torch.tensor(trial.sharding.sink_logits, dtype=q.dtype)[:, None].expand(q.shape[:-1])
     lse = logits + math.log(times) if times else logits - math.inf
     return Partial(torch.zeros_like(q), lse)
@@ -164,7 +164,7 @@ def _weights(block: Block, scores: Tensor) -> Tensor:
 
 
 def _delta(block: Block, weights: Tensor, values: Tensor) -> Tensor:
-    "Give what the softmax takes off: gradient · context."
+    "Return what the softmax takes off: gradient · context."
     return (block.up * block.context).sum(-1, keepdim=True)
 
 
@@ -196,7 +196,7 @@ def blocks_of(trial: Trial) -> Iterator[Block]:
 
 
 def _total(trial: Trial, q: Tensor, at: Tensor) -> Tensor:
-    "Give the log-sum-exp of queries over all keys; 0 where nothing is visible."
+    "Return the log-sum-exp of queries over all keys; 0 where nothing is visible."
     every = torch.arange(trial.n)
     keys = Keys(_rotated(trial, trial.k, every), trial.v, every)
     q, allowed = _rotated(trial, q, at), by_reach(Visit(trial, 0, 0, at[:, None], every[None]))
@@ -222,7 +222,7 @@ def gradients(trial: Trial, back: Back) -> list[Gradients]:  # of each rank
 
 
 def _of_block(block: Block, back: Back) -> Gradients:
-    "Give the gradients of one visit."
+    "Return the gradients of one visit."
     trial, used = block.trial, back.keys(block)
     q, k = (x.clone().requires_grad_() for x in (block.q, used.k))
     turned = (_rotated(trial, q, trial.held[block.rank]), _rotated(trial, k, used.at))

@@ -58,4 +58,4 @@ def must_agree(
 ) -> None:
     "Raise Broken if the subject's numbers are wrong."
     if subject.mismatch:
-        raise subject.mismatch
+        raise subject.mismatch.with_traceback(None)

@@ -52,23 +52,23 @@ def _copied(example: _Example, grad: bool = False) -> _Example:
 
 
 def _floats(x: Any) -> bool:
-    "Whether something is a floating tensor."
+    "Return whether something is a floating tensor."
     return isinstance(x, Tensor) and x.is_floating_point()
 
 
 def _parts(result: Any) -> Sequence[Any]:
-    "The results, one or several."
+    "Return the results, one or several."
     return result if isinstance(result, (tuple, list)) else (result,)
 
 
 def _shown(fn: _Fn, example: _Example) -> str:
-    "The call in a few words, such as `called with n = 3, x = [1.0, 2.5]`."
+    "Return the call in a few words, such as `called with n = 3, x = [1.0, 2.5]`."
     names = [f"{name} = " for name in parameters_of(fn) or {}] + [""] * len(example)
     return "called with " + ", ".join(name + _in_words(x) for name, x in zip(names, example))
 
 
 def _in_words(x: Any) -> str:
-    "An argument or a result: numbers if they are few, else a shape."
+    "Return an argument or a result: numbers if they are few, else a shape."
     if isinstance(x, Tensor):
         if x.numel() >= 10:
             return f"{tuple(x.shape)}"
@@ -78,14 +78,14 @@ def _in_words(x: Any) -> str:
 
 
 def _with_type(x: Any) -> str:
-    "A result in words, tensors told from lists and numbers of the same values."
+    "Return a result in words, tensors told from lists and numbers of the same values."
     if isinstance(x, Tensor) and x.numel() < 10:
         return f"tensor({_in_words(x)})"
     return _in_words(x)
 
 
 def _kind(x: Any) -> str:
-    "The type of a result, with its article, and how many a tuple or list holds."
+    "Return the type of a result, with its article, and how many a tuple or list holds."
     name = type(x).__name__
     article = "an" if name[0].lower() in "aeiou" else "a"
     number = f" of {len(x)}" if isinstance(x, (tuple, list)) else ""
@@ -114,7 +114,7 @@ def _must_agree(
 
 
 def _agrees(fn: _Fn, reference: _Fn, example: _Example) -> bool:
-    "Whether two functions give the same, and neither raises."
+    "Return whether two functions give the same, and neither raises."
     try:
         _must_be_same(fn(*_copied(example)), reference(*_copied(example)), "")
     except Exception:
@@ -175,7 +175,7 @@ def _untouched(fn: _Fn, examples: tuple[_Example, ...]) -> None:
 
 
 def _unchanged(now: Any, was: Any) -> bool:
-    "Whether tensors, numbers and strings are the same, also in lists; other objects are ignored."
+    "Return whether tensors, numbers and strings are the same, also in lists; ignore other objects."
     if isinstance(was, Tensor):
         return torch.equal(now, was)
     if isinstance(was, (tuple, list)):
@@ -184,7 +184,7 @@ def _unchanged(now: Any, was: Any) -> bool:
 
 
 def _has_gradients(reference: _Fn, examples: tuple[_Example, ...]) -> bool:
-    "Whether a result of the reference depends on a floating argument."
+    "Return whether a result of the reference depends on a floating argument."
     try:
         for example in examples:
             given = _copied(example, grad=True)
@@ -220,7 +220,7 @@ def _same_gradients(fn: _Fn, reference: _Fn, examples: tuple[_Example, ...]) -> 
 
 
 def _gradients(fn: _Fn, example: _Example) -> tuple[Tensor | None, ...] | None:
-    "The gradients of the result times random numbers: of all ones they would hide much."
+    "Return the gradients of the result times random numbers: of all ones they would hide much."
     given = _copied(example, grad=True)
     leaves = [x for x in given if _floats(x)]
     outs = [x for x in _parts(fn(*given)) if _floats(x)]

@@ -91,12 +91,12 @@ class CachedLayer:
 
     @cached_property
     def steps_right(self) -> bool:
-        "Whether one token at a time is right; if not, all that follows is a symptom."
+        "Return whether one token at a time is right; if not, all that follows is a symptom."
         return _same(self.decode(self.x, self.ones), self.want)
 
     @cached_property
     def chunks_right(self) -> bool:
-        "Whether chunks of several tokens are right."
+        "Return whether chunks of several tokens are right."
         return _same(self.decode(self.x, self.chunks), self.want)
 
     @cached_property
@@ -128,7 +128,7 @@ class CachedLayer:
         self.decode(x, [n] if self.chunks_right else [1] * n, cache)
 
     def _outputs(self, result: Any, x: Tensor) -> Tensor:
-        "The output, which may be the first of several; Broken unless it has the shape of x."
+        "Return the output, which may be the first of several; Broken unless it has the shape of x."
         if self.contract.returns is not None:
             result = declared_output(result, self.contract.returns)
         several = isinstance(result, (tuple, list)) and result
@@ -142,13 +142,13 @@ class CachedLayer:
 
 
 def _same(got: Tensor, want: Tensor) -> bool:
-    "Whether outputs are right, however small the layer makes them."
+    "Return whether outputs are right, however small the layer makes them."
     size = want.abs().amax().clamp(min=1e-30)
     return nearly(got / size, want / size)
 
 
 def _equal(got: Tensor, want: Tensor) -> bool:
-    "Whether outputs are the same but for rounding: what was changed made no difference."
+    "Return whether outputs are the same but for rounding: what was changed made no difference."
     atol = 1e-5 * float(want.abs().nan_to_num(0, 0, 0).max())
     return got.shape == want.shape and torch.allclose(got, want, 1e-5, atol, equal_nan=True)
 
@@ -163,7 +163,7 @@ def _must_be_same(got: Tensor, want: Tensor, how: str, why: Callable[[], Any]) -
 
 
 def _mixes(layer: CachedLayer) -> bool:
-    "Whether the output of a sequence changes with another sequence of the batch."
+    "Return whether the output of a sequence changes with another sequence of the batch."
     before = layer.decode(layer.x, layer.ones)
     for i in range(layer.b) if layer.b > 1 else ():
         changed, others = layer.x.clone(), [j for j in range(layer.b) if j != i]
@@ -174,7 +174,7 @@ def _mixes(layer: CachedLayer) -> bool:
 
 
 def _depends(layer: CachedLayer, sizes: Sequence[int], position: int, token: int) -> bool:
-    "Whether the first sequence's output at a position changes with a token."
+    "Return whether the first sequence's output at a position changes with a token."
     changed = layer.x.clone()
     changed[0, token] = layer.other[0, token]
     before, after = (layer.decode(x, sizes)[0, position] for x in (layer.x, changed))
@@ -182,12 +182,12 @@ def _depends(layer: CachedLayer, sizes: Sequence[int], position: int, token: int
 
 
 def _earlier(layer: CachedLayer, sizes: Sequence[int], position: int) -> list[int]:
-    "The earlier tokens on which the output at a position depends."
+    "Return the earlier tokens on which the output at a position depends."
     return [token for token in range(position) if _depends(layer, sizes, position, token)]
 
 
 def _ignores_order(layer: CachedLayer) -> bool:
-    "Whether two cached tokens may be exchanged, though in the full pass they may not."
+    "Return whether two cached tokens may be exchanged, though in the full pass they may not."
     x, swapped = layer.x, layer.x[:, [0, 2, 1, *range(3, layer.n)]]
     if _equal(layer.full_pass(swapped)[:, -1], layer.want[:, -1]):
         return False
@@ -244,7 +244,7 @@ _NEAR = 0.02  # so far apart, of the largest number, are those that were kept in
 
 
 def _distance(got: Tensor, want: Tensor) -> float:
-    "How far apart outputs are, of the largest number."
+    "Return how far apart outputs are, of the largest number."
     return float((got - want).abs().max() / want.abs().max().clamp(min=1e-30))
 
 
@@ -255,7 +255,7 @@ def _rounded(off: float) -> Bug:
 
 
 def _counts_chunks(layer: CachedLayer, got: Tensor) -> bool:
-    "Whether a whole prefill is wrong, too, and otherwise: what is wrong grows with the chunk."
+    "Return whether a whole prefill is wrong, too: what is wrong grows with the chunk."
     at_once = layer.decode(layer.x, [layer.n])
     return not _same(at_once, layer.want) and not _same(at_once[:, 1:], got[:, 1:])
 
@@ -328,7 +328,7 @@ def _uneven(
 
 
 def _alone(layer: CachedLayer, order: Sequence[int] = ()) -> Tensor:
-    "What `_uneven` should give: each sequence by itself in a full pass."
+    "Return what `_uneven` should give: each sequence by itself in a full pass."
     outputs = []
     for new, old in enumerate(order or range(layer.b)):
         beginning = layer.x[old : old + 1, : _LENGTHS[old]]
@@ -362,7 +362,7 @@ def _reorder(layer: CachedLayer) -> None:
     "Raise Broken unless sequences continue from those that were chosen."
 
     def right(order: list[int]) -> Tensor:
-        "The full pass over the chosen beginnings."
+        "Return the full pass over the chosen beginnings."
         return layer.full_pass(torch.cat([layer.x[order, :4], layer.x[:, 4:]], dim=1))[:, 4:]
 
     for order in _ORDERS[layer.b]:
@@ -427,7 +427,7 @@ class _Copies(Watch):
 
 
 def _memory(cache: Any) -> set[int]:
-    "The addresses of the large tensors in a cache."
+    "Return the addresses of the large tensors in a cache."
     return {t.untyped_storage().data_ptr() for t in held_in(cache) if t.numel() > 600}
 
 
@@ -463,12 +463,12 @@ _Needs = Callable[[CachedLayer], str]  # why a property does not apply; empty if
 
 
 def _all(*needs: _Needs) -> _Needs:
-    "The first of several reasons."
+    "Return the first of several reasons."
     return lambda layer: next(filter(None, (need(layer) for need in needs)), "")
 
 
 def _takes(*lengths: int) -> _Needs:
-    "Why a property does not apply to a full pass that takes other lengths."
+    "Return why a property does not apply to a full pass that takes other lengths."
 
     def other(layer: CachedLayer) -> str:
         "Name the first length that was not declared."
@@ -479,12 +479,12 @@ def _takes(*lengths: int) -> _Needs:
 
 
 def _several(layer: CachedLayer) -> str:
-    "Why sequences cannot be reordered."
+    "Return why sequences cannot be reordered."
     return "max_batch=1 was declared" if layer.b == 1 else ""
 
 
 def _has(*methods: str) -> Callable[[CachedLayer], str]:
-    "Why a property does not apply to a cache without these methods."
+    "Return why a property does not apply to a cache without these methods."
 
     def missing(layer: CachedLayer) -> str:
         "Name the first method that a cache lacks."
@@ -496,12 +496,12 @@ def _has(*methods: str) -> Callable[[CachedLayer], str]:
 
 
 def _bounded(layer: CachedLayer) -> str:
-    "Why a property does not apply to a cache that grows."
+    "Return why a property does not apply to a cache that grows."
     return "the cache may grow" if layer.grows else ""
 
 
 def _fills(layer: CachedLayer) -> str:
-    "Why a cache cannot be full."
+    "Return why a cache cannot be full."
     rolls = layer.contract.window is not None
     return "a cache of a window is never full" if rolls else _bounded(layer)
 

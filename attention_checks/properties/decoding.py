@@ -73,7 +73,7 @@ def tried_bugs(
 
 
 def _given_otherwise(module: nn.Module, trace: Trace, full: _Run, step: _Run) -> bool:
-    "Whether projections are given other hidden states in steps: positions were added to those."
+    "Return whether projections get other hidden states in steps: positions were added to those."
     names = [name for role, some in trace.names.items() if role != "out" for name in some]
     parts = {name: m for name, m in module.named_modules() if name in names}
     once, steps = (watch(parts, run)[1] for run in (full, step))
@@ -85,14 +85,14 @@ def _given_otherwise(module: nn.Module, trace: Trace, full: _Run, step: _Run) ->
 
 
 def _reading(trace: Trace, window: int | None) -> Start | None:
-    "The first reading of a full pass that gives its numbers, rotated or not."
+    "Return the first reading of a full pass that gives its numbers, rotated or not."
     starts = agreeing_starts(trace, trace.heads, trace.past(window))
     rotated = agreeing_rotated(trace, window=window)
     return next(chain(starts, rotated), None)
 
 
 def _seen(module: nn.Module, trace: Trace, start: Start, step: _Run) -> Tensor:
-    "What single steps gave where the reading ends: at the last output projection, or behind it."
+    "Return what single steps gave where the reading ends: at the output projection, or behind it."
     name = next(reversed(trace.names.get("out", [])), "")
     ends = {name: module.get_submodule(name)} if trace.context is not None else {}
     out, ins, _ = watch(ends, step)

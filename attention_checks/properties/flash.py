@@ -36,7 +36,7 @@ class _Flash:
         return context, *rest
 
     def gradients(self, *qkv: Tensor) -> Any:
-        "The gradients of the context; None if it has none."
+        "Return the gradients of the context; None if it has none."
         leaves = [t.detach().requires_grad_() for t in qkv]
         context = self(*leaves)[0]
         if not context.requires_grad:
@@ -54,14 +54,14 @@ class _Flash:
         return (600, 1200) if self.operations < 100 else (100, 200)
 
     def lse_of(self, *qkv: Tensor) -> Tensor | None:
-        "What it returns as the log-sum-exp of a short sequence; None if nothing of that shape."
+        "Return its log-sum-exp of a short sequence; None if it returns nothing of that shape."
         for extra in self(*qkv)[1:]:
             if isinstance(extra, Tensor) and extra.numel() == _FEW and extra.is_floating_point():
                 return extra.flatten()
         return None
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
-        "The right scores, -inf where a key is hidden."
+        "Return the right scores, -inf where a key is hidden."
         scores, allowed = self.subject.scores(q, k), self.subject.allowed(q, k)
         return scores if allowed is None else scores.masked_fill(~allowed, -math.inf)
 
@@ -122,18 +122,18 @@ def _lse_gradient(flash: _Flash) -> None:
 
 
 def _too_slow(flash: _Flash) -> str:
-    "Why its memory is not watched."
+    "Return why its memory is not watched."
     slow = flash.operations > 96 * 96 / 4
     return "its tiles are so small that many tokens take too long" if slow else ""
 
 
 def _no_lse(flash: _Flash) -> str:
-    "Why its log-sum-exp is not tried."
+    "Return why its log-sum-exp is not tried."
     return "it returns no log-sum-exp" if flash.lse_of(*_drawn(_FEW)) is None else ""
 
 
 def _no_right_lse(flash: _Flash) -> str:
-    "Why the gradient of its log-sum-exp is not tried."
+    "Return why the gradient of its log-sum-exp is not tried."
     wrong = "the log-sum-exp itself is wrong" if outcome(lambda: _right_lse(flash)) else ""
     return _no_lse(flash) or wrong
 

@@ -48,7 +48,7 @@ def must_have_gradients(
 
 
 def _gradients(f: _Call, inputs: Mapping[str, Tensor]) -> Sequence[Any]:
-    "Give the gradients of a random mixture of all outputs."
+    "Return the gradients of a random mixture of all outputs."
     leaves = [t.clone().requires_grad_() for t in inputs.values()]
     return gradients_of_mixture(f(*leaves), leaves)
 

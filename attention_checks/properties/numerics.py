@@ -82,7 +82,7 @@ def run_in_half(
 
 
 def _widens(call: Callable[[], Tensor]) -> bool:
-    "Tell whether it raises where something that it widened meets sixteen bits."
+    "Return whether it raises where something that it widened meets sixteen bits."
     with Widening() as watch:
         attempt(call)
     return watch.to_blame

@@ -65,7 +65,7 @@ class _Rotation:
         return RotaryEmbedding(self.d_head, self.base, self.scaling).attention_factor
 
     def stages(self, way: str) -> dict[str, Step]:
-        "The right angles, and pairs, taken in one of the ways, rotated by them."
+        "Return the right angles, and pairs, taken in one of the ways, rotated by them."
 
         def angles(work: Work) -> Work:
             "Replace positions by angles."
@@ -75,7 +75,7 @@ class _Rotation:
         return {"angles": angles, "pair": turn_pairs(way)}
 
     def cases(self, way: str) -> list[Case]:
-        "What it gives for positions in order, further on, and in no order."
+        "Return what it gives for positions in order, further on, and in no order."
         cases = []
         for positions in (torch.arange(5), _SHIFTED, torch.tensor([4, 0, 9, 2, 7])):
             got = self(self.vectors(), positions).detach().float() / self.factor
@@ -95,7 +95,7 @@ class _Rotation:
         return best
 
     def _bases(self, way: str) -> list[float]:
-        "The base that the angle of the second pair tells, at position 1."
+        "Return the base that the angle of the second pair tells, at position 1."
         split, x = WAYS[way][0], self.vectors(1)
         given, got = (torch.complex(*split(t.float())) for t in (x, self(x, torch.ones(1).long())))
         angles = (got / given).detach()[..., 1:2].angle()
@@ -113,11 +113,11 @@ class _Rotation:
 
     @property
     def sound(self) -> bool:
-        "Whether its numbers are right."
+        "Return whether its numbers are right."
         return self.mismatch is None
 
     def reference(self, x: Tensor, positions: Tensor) -> Tensor:
-        "Vectors rotated by the right angles, with pairs as it takes them."
+        "Return vectors rotated by the right angles, with pairs as it takes them."
         made = run(Work(q=x, k=positions), (), None, self.stages(self.explained[0]))
         return (x if made is None else made.out) * self.factor
 
@@ -248,7 +248,7 @@ def _by_distance(b: _Bias) -> None:
 
 
 def _undeclared(b: _Bias) -> str:
-    "Why properties of ALiBi do not apply."
+    "Return why properties of ALiBi do not apply."
     return "" if b.alibi else "it is not declared to be ALiBi"
 
 

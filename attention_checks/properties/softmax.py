@@ -49,7 +49,7 @@ class _Inputs(NamedTuple):
     dim: int = -1
 
     def __str__(self) -> str:
-        "The scores if they are few, else their shape."
+        "Return the scores if they are few, else their shape."
         if self.scores.numel() <= 4:
             return f"{numbers_of(x=self.scores)}, dim={self.dim}"
         return f"shape {tuple(self.scores.shape)}, dim={self.dim}"
@@ -63,7 +63,7 @@ def _drawn(*shape: int, seed: int = 0) -> Tensor:
 def takes_dim(
     fn: Callable[..., Any],  # a softmax
 ) -> bool:  # True: it is called as fn(x, dim)
-    "Tell whether the second argument of a function is a dimension."
+    "Return whether the second argument of a function is a dimension."
     parameters = parameters_of(fn)
     if parameters is None:  # a built-in function, such as torch.softmax, has no signature
         return attempt(lambda: fn(_drawn(2, 3), 0)) is not None
@@ -99,7 +99,7 @@ class _Softmax:
 
     @cached_property
     def takes_dim(self) -> bool:
-        "Whether it is called with a dimension."
+        "Return whether it is called with a dimension."
         return takes_dim(self.fn)
 
     def drawn(self, *shape: int, dim: int = -1, seed: int = 0) -> _Inputs:
@@ -121,7 +121,7 @@ class _Softmax:
         return self.fn(scores, *mask) if self.masked else self(scores)
 
     def reference(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
-        "Give the right weights."
+        "Return the right weights."
         return masked_softmax(
             scores, torch.ones_like(scores, dtype=torch.bool) if mask is None else mask
         )
@@ -148,7 +148,7 @@ class _Softmax:
 
     @cached_property
     def sound(self) -> bool:
-        "Whether ordinary scores give right weights."
+        "Return whether ordinary scores give right weights."
         return self.mismatch is None and outcome(lambda: _sums(self)) is None
 
     @cached_property
@@ -225,14 +225,14 @@ def _shifted(s: _Softmax) -> None:
 def _large(s: _Softmax) -> None:
     "Raise Broken if large scores overflow or are cut."
     if s.overflow:
-        raise s.overflow
+        raise s.overflow.with_traceback(None)
     for shown, scores in _peaks():
         allowed = torch.ones_like(scores, dtype=torch.bool)
         s.must_be_right(_Inputs(scores, allowed), shown, "softmax.part_maximum")
 
 
 def _peaks() -> Iterator[tuple[str, Tensor]]:
-    "Give scores of which one is large: last, in the middle, first; few, and several blocks."
+    "Yield scores of which one is large: last, in the middle, first; few, and several blocks."
     for n in (4, 131):
         for i in (n - 1, n // 2, 0):
             scores = torch.zeros(n)

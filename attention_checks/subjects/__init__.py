@@ -17,10 +17,10 @@ class Tried(Protocol):
         "Draw its arguments in the very form in which the code takes them."
 
     def __call__(self, *inputs: Any) -> Tensor:
-        "Give its output; it is called on copies."
+        "Return its output; it is called on copies."
 
     def on_these(self, *inputs: Any) -> Tensor:
-        "Give its output; it is called on these very tensors."
+        "Return its output; it is called on these very tensors."
 
 
 class Compared(Tried, Protocol):
@@ -28,7 +28,7 @@ class Compared(Tried, Protocol):
 
     @property
     def sound(self) -> bool:
-        "Whether its numbers are right; if not, what else fails may be a symptom."
+        "Return whether its numbers are right; if not, what else fails may be a symptom."
 
     def reference(self, *inputs: Any) -> Tensor:
-        "Give the right output."
+        "Return the right output."

@@ -187,7 +187,7 @@ def how_to_call(
 
 
 def causal_options(module: Any) -> dict[str, bool]:
-    "Give the options of a call that hide the future, by name."
+    "Return the options of a call that hide the future, by name."
     parameters = parameters_of(module) or {}
     return {n: True for n in CAUSAL if n in parameters and parameters[n].default is False}
 
@@ -196,7 +196,7 @@ def inputs_for(
     names: list[str],  # of arguments that a call cannot do without
     x: Tensor,  # (b, n, d)
 ) -> dict[str, Tensor | None]:  # by name
-    "Give x to each argument, and None to masks."
+    "Return x for each argument, and None for masks."
     return {name: None if MASK.search(name) else x for name in names}
 
 

@@ -102,7 +102,7 @@ def deep_copy(
 
 
 def _copied_but(module: nn.Module, memo: dict[int, Any]) -> nn.Module:
-    "A copy that shares the attributes that cannot be copied; Misused if that does not help."
+    "Return a copy that shares the attributes that cannot be copied; Misused if that does not help."
     for m in module.modules():
         for name, value in vars(m).items():
             if name in ("_parameters", "_buffers", "_modules"):
@@ -120,7 +120,7 @@ def _copied_but(module: nn.Module, memo: dict[int, Any]) -> nn.Module:
 
 
 def _rebound(value: Any, memo: dict[int, Any]) -> Any:
-    "A function or method that holds what was copied, holding the copy; anything else as it is."
+    "Return a function or method with the copy in the place of what it holds; else the same."
     if isinstance(value, MethodType):
         owner = memo.get(id(value.__self__), value.__self__)
         return value if owner is value.__self__ else MethodType(value.__func__, owner)

@@ -36,17 +36,17 @@ class Subject(Attention):
 
     @cached_property
     def sound(self) -> bool:
-        "Whether its numbers are right; if not, it is compared with itself."
+        "Return whether its numbers are right; if not, it is compared with itself."
         return self.mismatch is None
 
     @cached_property
     def finite(self) -> bool:
-        "Whether ordinary numbers give finite ones; if not, what else shows is a symptom."
+        "Return whether ordinary numbers give finite ones; if not, what else shows is a symptom."
         return attempt(lambda: bool(self(*self.usual.draw()).isfinite().all())) is not False
 
     @cached_property
     def lengths(self) -> bool:
-        "Whether its numbers are right for lengths a little above and below the usual ones."
+        "Return whether its numbers are right for lengths a little above and below the usual ones."
         sizes = (*map(self.at, ONES), self.usual.longer(-2), self.usual.longer(2))
         right = (attempt(lambda: _right(self, s.draw())) is not False for s in sizes)
         return self.sound and self.contract.lengths is None and all(right)
@@ -62,7 +62,7 @@ class Subject(Attention):
 
     @cached_property
     def long(self) -> bool:
-        "Whether its numbers are right for many keys."
+        "Return whether its numbers are right for many keys."
         return self.lengths and attempt(lambda: all(right_for(self, n) for n in self.many)) is True
 
     @cached_property
@@ -72,7 +72,7 @@ class Subject(Attention):
 
     @cached_property
     def mask_sound(self) -> bool:
-        "Whether its numbers are right under a mask."
+        "Return whether its numbers are right under a mask."
         return self.mask_mismatch is None
 
     @cached_property
@@ -105,12 +105,12 @@ def draw_many(
 
 
 def right_for(subject: Subject, n_k: int) -> bool:
-    "Tell whether that many keys give right numbers."
+    "Return whether that many keys give right numbers."
     return _right(subject, draw_many(subject, n_k), 1e-3)
 
 
 def _right(subject: Subject, qkv: tuple[Tensor, Tensor, Tensor], atol: float = 2e-4) -> bool:
-    "Tell whether it gives right numbers for these."
+    "Return whether it gives right numbers for these."
     return nearly(subject(*qkv), subject.oracle(*qkv), atol)
 
 
@@ -130,7 +130,7 @@ def _must_be_right(subject: Subject) -> None:
 
 
 def _smallest(subject: Subject, masked: bool = False) -> str:
-    "Give the smallest sizes at which it disagrees with the oracle, with the numbers."
+    "Return the smallest sizes at which it disagrees with the oracle, with the numbers."
     for sizes in [*map(subject.at, _SMALL), subject.usual, subject.loud]:
         if subject.causal is True and sizes.n_q != sizes.n_k:
             continue

@@ -43,7 +43,7 @@ class Sizes(NamedTuple):
         self,
         n: int,  # how many queries and keys more
     ) -> Sizes:
-        "Give the sizes with more queries and keys."
+        "Return the sizes with more queries and keys."
         return self._replace(n_q=self.n_q + n, n_k=self.n_k + n)
 
     def draw(self, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
@@ -76,7 +76,7 @@ class CallStyle(NamedTuple):
 
     @property
     def of_keys(self) -> bool:
-        "Tell whether its mask is the same for all queries."
+        "Return whether its mask is the same for all queries."
         return self.form in OF_KEYS
 
     def some_mask(self, n_q: int, n_k: int) -> Tensor:
@@ -115,7 +115,7 @@ class Attention:
 
     @property
     def causal(self) -> bool | str:
-        "Whether the future is hidden, and the corner if that was declared."
+        "Return whether the future is hidden, and the corner if that was declared."
         return self.contract.causal or self.contract.hides_future
 
     @property
@@ -125,7 +125,7 @@ class Attention:
         return reach if reach.window or reach.ahead or reach.documents else None
 
     def called(self: _Subject, **style: Any) -> _Subject:
-        "Give the function with another style of calling."
+        "Return the function with another style of calling."
         return replace(self, style=self.style._replace(**style))
 
     def raw(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[Any, Any]:
@@ -159,7 +159,7 @@ class Attention:
         return t.transpose(1, 2) if of_heads and self.contract.layout == "bnhd" else t
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-        "Give the context, (b, h, n_q, d_v)."
+        "Return the context, (b, h, n_q, d_v)."
         context, _ = self.raw(q, k, v, mask)
         must_be_tensor(context)
         flat = self.style.flat and context.ndim == 3
@@ -184,7 +184,7 @@ class Attention:
         return inputs
 
     def on_these(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-        "Give the context of these very tensors."
+        "Return the context of these very tensors."
         context: Tensor = self.bare(q, k, v, mask)[0]
         return context
 
@@ -194,7 +194,7 @@ class Attention:
         return self.contract.reach if self.reach or self.causal else None
 
     def allowed(self, q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor | None:
-        "Give the mask that should be in force; None for everything."
+        "Return the mask that should be in force; None for everything."
         if not self.sees:
             return mask
         seen = self.sees.mask(q.shape[-2], k.shape[-2])
@@ -211,7 +211,7 @@ class Attention:
 
     @cached_property
     def adds_bias_last(self) -> bool:
-        "Whether it adds its declared bias to scores that are capped, which is its choice."
+        "Return whether it adds its declared bias to scores that are capped, which is its choice."
         if self.contract.softcap is None or self.contract.bias is None:
             return False
         inputs = self.loud.draw()
@@ -219,7 +219,7 @@ class Attention:
         return attempt(lambda: nearly(self(*inputs), want)) is True
 
     def _bias(self, q: Tensor, k: Tensor) -> Tensor:
-        "Give what should be added to the scores, as declared; Misused for another shape."
+        "Return what should be added to the scores, as declared; Misused for another shape."
         if (bias := self.contract.bias_of(q, k)) is None:
             return torch.zeros((), dtype=q.dtype)
         sizes = (q.shape[-3], q.shape[-2], k.shape[-2])
@@ -229,24 +229,24 @@ class Attention:
         return bias.to(q.dtype)
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
-        "Give the right scores, before any mask."
+        "Return the right scores, before any mask."
         return STAGES["cap"](STAGES["score"](self.work(q, k, k))).scores
 
     def oracle(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-        "Give the right context, which is that of the loops of chapter 1, stage by stage."
+        "Return the right context, which is that of the loops of chapter 1, stage by stage."
         exact_q, exact_k, exact_v = (at_least_float32(t) for t in (q, k, v))
         work = self.work(exact_q, exact_k, exact_v, mask)
         right = attending(f)(work).out if (f := self.contract.attend) else rightly(work)
         return right.to(q.dtype)
 
     def right_scale(self, q: Tensor) -> float:
-        "Give what scores should be multiplied by."
+        "Return what scores should be multiplied by."
         return self.contract.scale_of(q.shape[-1])
 
     reference = oracle
 
     def at(self, sizes: Sizes) -> Sizes:
-        "Give these sizes, or equal ones where a code that is skipped says that it takes no others."
+        "Return these sizes, or equal ones where a skipped code says that it takes no others."
         skip = {*self.contract.skip}
         if skip & {"shape.only_square", "shape.only_equal"}:
             sizes = sizes._replace(n_q=sizes.n_k)
@@ -324,12 +324,12 @@ def settle(
 
 
 def _works(subject: Attention) -> bool:
-    "Tell whether it runs at all."
+    "Return whether it runs at all."
     return attempt(lambda: subject(*subject.usual.draw())) is not None
 
 
 def _mask_parameter(fn: Callable[..., Any]) -> str | None:
-    "Give the name of the parameter that takes a mask; None if there is none."
+    "Return the name of the parameter that takes a mask; None if there is none."
     for name in parameters_of(fn) or {}:
         if "mask" in name or name in ("bias", "attn_bias", "attention_bias"):
             return name
@@ -337,7 +337,7 @@ def _mask_parameter(fn: Callable[..., Any]) -> str | None:
 
 
 def _required(fn: Callable[..., Any], name: str | None) -> bool:
-    "Tell whether a parameter has no default."
+    "Return whether a parameter has no default."
     parameter = (parameters_of(fn) or {}).get(name or "")
     return parameter is not None and parameter.default is parameter.empty
 
@@ -365,7 +365,7 @@ def _with_mask(subject: _Subject) -> _Subject:
 
 
 def _refusing(subject: _Subject, error: str) -> _Subject:
-    "The function as it is; without a mask, if it raises an error at any, and needs none."
+    "Return the function as it is; without a mask, if it raises an error at any, and needs none."
     optional = subject.contract.mask_meaning is None and not subject.style.needs_mask
     square = (*SQUARE.draw(), some_mask(SQUARE.n_q, SQUARE.n_k))
     if not optional or attempt(lambda: subject(*square)) is not None:

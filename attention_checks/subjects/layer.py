@@ -75,12 +75,12 @@ class Layer:
 
     @property
     def causal(self) -> bool:
-        "Whether it hides the future."
+        "Return whether it hides the future."
         return self.contract.hides_future
 
     @property
     def positions(self) -> bool | None:
-        "Whether it knows positions, as declared; None: find out."
+        "Return whether it knows positions, as declared; None: find out."
         return True if self.contract.rotate else self.contract.positions
 
     def __repr__(self) -> str:
@@ -102,7 +102,7 @@ class Layer:
     raw_inputs = inputs
 
     def on_these(self, x: Tensor) -> Tensor:
-        "The output of this very tensor."
+        "Return the output of this very tensor."
         return self.first(self.module, x)
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -110,15 +110,15 @@ class Layer:
         return self.all(x)[0]
 
     def all(self, x: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
-        "Give the output and whatever else is returned."
+        "Return the output and whatever else is returned."
         return self.call(self.module, x.clone(memory_format=torch.contiguous_format))
 
     def first(self, module: Any, x: Tensor) -> Tensor:
-        "Give the output alone, of any module of its kind."
+        "Return the output alone, of any module of its kind."
         return self.call(module, x)[0]
 
     def many(self, module: Any, x: Tensor) -> Tensor:
-        "Give the output of a large batch: at once, or in parts if it takes no batch as large."
+        "Return the output of a large batch: at once, or in parts if it takes no batch as large."
         try:
             return self.first(module, x)
         except Exception:
@@ -135,16 +135,16 @@ class Layer:
         return self.call_both(module, *((y, x) if self.of_memory else (x, y)))
 
     def beside(self, other: Tensor) -> Layer:
-        "The layer with another input beside x, (1, n, width) for all sequences, or (b, n, width)."
+        "Return the layer with another input beside x, (1, n, width) for all, or (b, n, width)."
         return replace(self, other=other)
 
     def calling(self, call: Call) -> Layer:
-        "The layer, called in another way."
+        "Return the layer, called in another way."
         contract = replace(self.contract, call=call)
         return replace(self, contract=contract, call_both=whole_call(call, contract))
 
     def declaring(self, **choices: Any) -> Layer:
-        "The layer, with other choices in its contract."
+        "Return the layer, with other choices in its contract."
         contract = replace(self.contract, **choices)
         call = _how(self.given, contract, self.other is not None)
         usual = _tokens(contract, self.window)
@@ -164,11 +164,11 @@ class Layer:
         return self.n if self.other is None or self.of_memory else self.other.shape[1]
 
     def output_length(self, n: int) -> int:
-        "How many vectors come out of n tokens."
+        "Return how many vectors come out of n tokens."
         return self.other.shape[1] if self.other is not None and self.of_memory else n
 
     def output_shape(self, x: Tensor) -> tuple[int, int]:
-        "How many sequences of how many vectors come out."
+        "Return how many sequences of how many vectors come out."
         return len(x), self.output_length(x.shape[1])
 
     def lengths(self, *several: int) -> list[int]:
@@ -180,14 +180,14 @@ class Layer:
         return attempt(lambda: (self(self.draw(b, n)),)) is not None
 
     def in_mode(self, x: Tensor, training: bool, grad: bool = True, seed: int = 0) -> Tensor:
-        "Give the output in some mode, with the same dropout for the same seed."
+        "Return the output in some mode, with the same dropout for the same seed."
         torch.manual_seed(seed)
         mode = in_training(self.module) if training else nullcontext()
         with torch.set_grad_enabled(grad), mode:
             return self(x.clone().requires_grad_(grad)).detach()
 
     def reordering(self) -> Tensor:
-        "Give another order of the tokens, (n,); the last stays last if the future is hidden."
+        "Return another order of the tokens, (n,); the last stays last if the future is hidden."
         if self.n == TOKENS:
             return torch.tensor([3, 0, 2, 1, 4] if self.causal else [2, 0, 4, 1, 3])
         moved = self.n - self.causal
@@ -208,11 +208,11 @@ class Layer:
 
     @property
     def bounded(self) -> bool:
-        "Whether a token sees no token that comes long after it, as declared."
+        "Return whether a token sees no token that comes long after it, as declared."
         return self.causal or self.contract.ahead is not None
 
     def sees(self, n: int) -> Tensor:
-        "Which of n tokens sees which, as declared, whatever its window; boolean, (n, n)."
+        "Return which of n tokens sees which, as declared, whatever its window; boolean, (n, n)."
         return Reach(causal=self.bounded, ahead=self.contract.ahead or 0).mask(n, n)
 
     @cached_property
@@ -233,7 +233,7 @@ class Layer:
         return next(filter(POSITIONS.search, self._names()), None)
 
     def _names(self) -> Iterator[str]:
-        "The names of all that it holds."
+        "Yield the names of all that it holds."
         if not self.parts:
             return
         for things in (self.module.named_parameters, self.module.named_buffers):
@@ -273,21 +273,21 @@ def adapt(
 
 
 def _how(given: Any, contract: Contract, both: bool) -> Call:
-    "How it is called, as declared or as its parameters demand."
+    "Return how it is called, as declared or as its parameters demand."
     if contract.call is not None:
         return contract.call
     return how_to_call_both(given) if both else how_to_call(given, contract.hides_future)
 
 
 def _tokens(contract: Contract, window: tuple[str, int] | None) -> int:
-    "How many tokens it is tried with: enough to tell a window from one that is longer by 1."
+    "Return how many tokens it is tried with: enough to tell a window from one that is longer by 1."
     n = contract.usual(TOKENS)
     longer = contract.hides_future and window and window[1] == n - 1
     return contract.usual(n + 1) if longer else n
 
 
 def _window(given: Any, contract: Contract) -> tuple[str, int] | None:
-    "How many tokens a token may attend to, with the name of what says so."
+    "Return how many tokens a token may attend to, with the name of what says so."
     if contract.window:
         return "window", contract.window
     sizes = settings_of(given, "window")
@@ -295,7 +295,7 @@ def _window(given: Any, contract: Contract) -> tuple[str, int] | None:
 
 
 def _memory(layer: Layer, width: int) -> Tensor:
-    "A memory: not as many tokens as x has, or heads, or features of a head."
+    "Return a memory: not as many tokens as x has, or heads, or features of a head."
     h = layer.n_heads or 1
     n = next(n for n in (7, 8, 9) if n not in (h, layer.d_model // h))
     return replace(layer, d_model=width).draw(1, layer.contract.usual(n), seed=9)
@@ -322,7 +322,7 @@ def unregistered(layer: Layer) -> str | None:
 
 
 def _holds_parameters(value: Any, registered: set[int]) -> bool:
-    "Whether a plain attribute hides parameters, or tensors that want a gradient."
+    "Return whether a plain attribute hides parameters, or tensors that want a gradient."
     if isinstance(value, Tensor):
         return value.requires_grad and value.is_leaf and id(value) not in registered
     if isinstance(value, nn.Module):

@@ -38,7 +38,7 @@ class Meaning(NamedTuple):
 
     @property
     def says(self) -> str:
-        "Give the usual form in words."
+        "Return the usual form in words."
         return next(iter(self.made))
 
 

@@ -24,7 +24,7 @@ from attention_checks.fitting import (
 from attention_checks.numbers import nearly
 from attention_checks.pipeline import Bug, Step
 from attention_checks.search import Case, explain
-from attention_checks.trace import Trace
+from attention_checks.trace.layers import Trace
 from attention_checks.trace.own_stages import with_own
 from attention_checks.trace.readings import Start, starts_of
 from attention_nb.multi_head_attention import merge_heads
@@ -60,17 +60,17 @@ def agreeing_starts(
     heads: list[int],  # numbers of heads that may be
     mask: Tensor | None,  # boolean, True = may attend
 ) -> Iterator[Start]:
-    "Give the ways to read the projections that give the layer's numbers."
+    "Return the ways to read the projections that give the layer's numbers."
     return _agreeing(_right(_starts(trace, heads, mask)))
 
 
 def _agreeing(starts: Iterable[Start]) -> Iterator[Start]:
-    "The starts that need no bug to give what was seen."
+    "Return the starts that need no bug to give what was seen."
     return (start for start in starts if explain([start.case], [], 0) is not None)
 
 
 def _right(starts: Iterable[Start]) -> Iterator[Start]:
-    "The starts without bugs."
+    "Return the starts without bugs."
     return (start for start in starts if not start.bugs)
 
 
@@ -88,7 +88,7 @@ def _starts(trace: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:
 def _named(
     trace: Trace, starts: list[Start], heads: list[int], most: int
 ) -> tuple[Bug, ...] | None:
-    "The fewest bugs that explain the layer's output: a scale comes first."
+    "Return the fewest bugs that explain the layer's output: a scale comes first."
     right, wrong = _first_of(starts, heads), [start for start in starts if start.bugs]
     scales = (explain([start.case], SCALE, 0) for start in starts if not start.bugs)
     if bugs := next(filter(None, scales), ()):
@@ -118,7 +118,7 @@ def more_fits(trace: Trace) -> list[Callable[[Case], Bug | None]]:
 
 
 def _end_of(trace: Trace, case: Case) -> Bug | None:
-    "What is wrong with the end, if the output projection is used without a call."
+    "Return what is wrong with the end, if the output projection is used without a call."
     made = case.run() if trace.unfired or trace.matrices else None
     return named_end(trace, case.seen, made.out) if made and trace.context is None else None
 
@@ -153,7 +153,7 @@ def _multiple(t: Tensor, of: Tensor | None) -> float | None:
 
 
 def _first_of(starts: list[Start], heads: list[int]) -> list[Start]:
-    "The first starts without bugs of each number of heads."
+    "Return the first starts without bugs of each number of heads."
     few, first = 12 if len(heads) == 1 else 2, []
     for h in heads:
         of_h = [s for s in starts if not s.bugs and s.case.work.q.shape[-3] == h]
@@ -162,7 +162,7 @@ def _first_of(starts: list[Start], heads: list[int]) -> list[Start]:
 
 
 def _fewest(starts: Iterable[Start]) -> tuple[Bug, ...] | None:
-    "The fewest bugs that explain the output from some start: one bug and a wrong scale at most."
+    "Return the fewest bugs that explain the output from some start: one and a scale at most."
     found = []
     for start in starts:
         bugs = explain([start.case], [*start.more, *LAYER, *GROUPS, *ATTENTION], 1)
@@ -172,7 +172,7 @@ def _fewest(starts: Iterable[Start]) -> tuple[Bug, ...] | None:
 
 
 def _with_stages(start: Start, stages: Mapping[str, Step], *bugs: Bug) -> Start:
-    "The start with other stages, and more bugs."
+    "Return the start with other stages, and more bugs."
     return start._replace(case=start.case._replace(stages=stages), bugs=(*start.bugs, *bugs))
 
 

@@ -21,7 +21,7 @@ _NORM = re.compile(
 
 
 def _norms(layer: nn.Module) -> dict[str, str] | None:
-    "The norms of queries and keys, by their names; None unless both are found."
+    "Return the norms of queries and keys, by their names; None unless both are found."
     found = [
         (name, match)
         for name, m in layer.named_modules()
@@ -32,7 +32,7 @@ def _norms(layer: nn.Module) -> dict[str, str] | None:
 
 
 def _softcap(layer: nn.Module) -> float | None:
-    "The soft cap that a setting names, if exactly one does."
+    "Return the soft cap that a setting names, if exactly one does."
     caps = [value for _, value in settings_of(layer, "cap") if not isinstance(value, bool)]
     return caps[0] if len(caps) == 1 else None
 
@@ -84,13 +84,13 @@ def possible_choices(
 
 
 def _role(name: str) -> str:
-    "Whether a name begins or ends with that of queries, keys or values: its first letter."
+    "Return whether a name begins or ends with that of queries, keys or values: its first letter."
     match = _ROLE.search(name.rpartition(".")[2])
     return match[0].strip("_")[0].lower() if match else ""
 
 
 def _of_module(part: nn.Module, name: str, h: int, width: int) -> list[Choices]:
-    "What a module may be declared as."
+    "Return what a module may be declared as."
     kind, wide = type(part).__name__.lower(), sum(p.numel() for p in part.parameters())
     weight = getattr(part, "weight", None)
     if "norm" in kind:
@@ -114,7 +114,7 @@ def _of_module(part: nn.Module, name: str, h: int, width: int) -> list[Choices]:
 
 
 def _of_parameter(part: Tensor, name: str, h: int, width: int) -> list[Choices]:
-    "What a parameter may be declared as."
+    "Return what a parameter may be declared as."
     last, d, role = name.rpartition(".")[2], width // h if h else 0, _role(name)
     if part.numel() == h and POSITIONS.search(name):
         return [{"bias": name}]

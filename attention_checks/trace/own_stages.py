@@ -74,13 +74,13 @@ def own_stages(
 
 
 def _by_functions(contract: Contract) -> _Ways:
-    "The stages that are declared as functions of the heads."
+    "Return the stages that are declared as functions of the heads."
     ways: _Ways = {"rotate": [turning(contract.rotate)]} if contract.rotate else {}
     return ways | ({"mix": [(attending(contract.attend), [])]} if contract.attend else {})
 
 
 def _norm_of(layer: nn.Module, role: str, name: str) -> nn.Module:
-    "A norm of a layer: a module, or without weights, or to length 1 times a parameter."
+    "Return a norm of a layer: a module, or without weights, or to length 1 times a parameter."
     if name == "rms":
         return _ToMeanSquare1()
     part = None if name == "l2" else part_of(layer, name, f"norms[{role!r}]")
@@ -110,7 +110,7 @@ class _ToLength1(nn.Module):
 
 
 def _own_norms(norms: Mapping[str, nn.Module], contract: Contract) -> _Ways:
-    "The stages of norms: over all heads before key heads are repeated, or over each head."
+    "Return the stages of norms: over all heads before key heads are repeated, or over each head."
     own: _Ways = {}
     for stage, over in ((BEFORE_SHARE, _over_all_heads), (AFTER_SPLIT, _over_each_head)):
         q, k = (over(norms[role], contract) if role in norms else _as_it_is for role in "qk")
@@ -119,17 +119,17 @@ def _own_norms(norms: Mapping[str, nn.Module], contract: Contract) -> _Ways:
 
 
 def _as_it_is(t: Tensor) -> Tensor:
-    "Vectors without a norm."
+    "Return vectors without a norm."
     return t
 
 
 def _matrix_of(part: Any) -> tuple[Any, Any]:
-    "The weight and the bias of a linear layer; a bare matrix has no bias."
+    "Return the weight and the bias of a linear layer; a bare matrix has no bias."
     return as_float(getattr(part, "weight", part)), as_float(getattr(part, "bias", None))
 
 
 def _own_mixing(layer: nn.Module, field: str, name: str) -> list[Step]:
-    "How heads are mixed: by a layer of width h, or by a matrix, which may be used transposed."
+    "Return how heads are mixed: by a layer of width h, or a matrix, which may be transposed."
     part = part_of(layer, name, f"mixing[{field!r}]")
     matrix, bias = _matrix_of(part)
     matrix = matrix.squeeze()
@@ -183,7 +183,7 @@ def _beside_context(
 
 
 def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> list[Way]:
-    "The bias of the scores, as its declared part or function gives it."
+    "Return the bias of the scores, as its declared part or function gives it."
     if not isinstance(declared := contract.bias, str):
         steps: list[Step] = [partial(_with_made, contract), partial(_with_scaled, contract)]
         return _in_either_order(steps, contract)
@@ -227,7 +227,7 @@ def _capped_first(add: Step, work: Work) -> Work:
 def _read_as_bias(
     layer: nn.Module, x: Tensor, call: OneCall, part: Any, read: Any
 ) -> Iterator[Any]:
-    "What a declared part may mean: a number for each pair, slopes, or a table that is looked up."
+    "Return what a declared part may mean: a number for each pair, slopes, or a table."
     n, bare = x.shape[1], isinstance(part, Tensor)
     if bare and part.squeeze().ndim < 2:  # slopes (ALiBi)
         at = torch.arange(n)
@@ -241,7 +241,7 @@ def _read_as_bias(
 
 
 def _tables(layer: nn.Module, read: Any, n: int) -> Iterator[Tensor]:
-    "Ways to look up a bias of n positions: by a buffer of indices, on a grid."
+    "Yield ways to look up a bias of n positions: by a buffer of indices, on a grid."
     if not isinstance(read, Tensor) or not read.is_floating_point():
         return
     table = as_float(read).squeeze()
@@ -261,7 +261,7 @@ def _indices(layer: nn.Module, n: int, rows: int) -> Iterator[Tensor]:
 
 
 def _on_a_grid(table: Tensor, n: int) -> Iterator[Tensor]:
-    "A table (h, 2 a - 1, 2 b - 1) of n = a · b positions, in both directions of counting."
+    "Yield a table (h, 2 a - 1, 2 b - 1) of n = a · b positions, in both directions of counting."
     if table.ndim != 3:
         return
     for grid in (table, table.movedim(-1, 0)):
@@ -274,7 +274,7 @@ def _on_a_grid(table: Tensor, n: int) -> Iterator[Tensor]:
 
 
 def _by_distance(table: Tensor, n: int, call: Callable[[], Tensor]) -> Tensor | None:
-    "A table (2 L - 1, h) as a bias (n, n, h); the last query tells which way distances count."
+    "Return a table (2 L - 1, h) as a bias (n, n, h); the last query tells the way of distances."
     with torch.enable_grad():
         used = gradients_of(call()[:, -1].sum(), [table])[0] if table.requires_grad else None
     at = torch.arange(n)
@@ -287,7 +287,7 @@ def _by_distance(table: Tensor, n: int, call: Callable[[], Tensor]) -> Tensor | 
 
 
 def _per_head(read: Any, n: int) -> Tensor | None:
-    "A bias as (h, n, n), of n positions; None if it has no such shape."
+    "Return a bias as (h, n, n), of n positions; None if it has no such shape."
     if not isinstance(read, Tensor) or read.ndim < 2:
         return None
     read = as_float(read)
@@ -317,13 +317,13 @@ def own_gate(
 
 
 def _given_once(module: nn.Module, call: Callable[[], Tensor]) -> Any:
-    "The output of a module that was called once; else None."
+    "Return the output of a module that was called once; else None."
     given = watch({"": module}, call)[2].get("", ())
     return given[0] if len(given) == 1 else None
 
 
 def _weights_of(norm: nn.Module) -> tuple[int, ...]:
-    "The shape of a norm's weights; none without weights."
+    "Return the shape of a norm's weights; none without weights."
     return next((tuple(p.shape) for p in norm.parameters()), ())
 
 
@@ -349,7 +349,7 @@ def _over_each_head(norm: nn.Module, contract: Contract) -> Callable[[Tensor], T
 
 
 def _once_through(norm: nn.Module, contract: Contract, t: Tensor) -> Tensor:
-    "What a norm makes of a tensor, where the layer runs."
+    "Return what a norm makes of a tensor, where the layer runs."
     out: Tensor = contract.here(norm(contract.there(t)))
     return out
 
@@ -368,7 +368,7 @@ def with_own(
 
 
 def _kept_in(module: nn.Module) -> list[Tensor]:
-    "The tensors that one module keeps beside its parameters, buffers first."
+    "Return the tensors that one module keeps beside its parameters, buffers first."
     kept = (*module._buffers.values(), *vars(module).values())
     return [t for t in kept if isinstance(t, Tensor)]
 
@@ -413,6 +413,6 @@ def _turning(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _rotates(z: Tensor) -> bool:
-    "Whether complex numbers have one modulus, as cosines and sines have."
+    "Return whether complex numbers have one modulus, as cosines and sines have."
     size = z.abs()
     return bool(z.imag.any()) and float(size.min()) > 0.1 and float(size.max() - size.min()) < 1e-3

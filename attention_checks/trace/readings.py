@@ -25,7 +25,7 @@ from attention_checks.catalogue.layers import (
 )
 from attention_checks.pipeline import STAGES, Bug, Step, unchanged, work_of
 from attention_checks.search import Case
-from attention_checks.trace import Trace
+from attention_checks.trace.layers import Trace
 from attention_checks.trace.own_stages import AFTER_PROJECT, with_own
 from attention_checks.trace.watching import as_float
 
@@ -59,7 +59,7 @@ def _readings(trace: Trace, h: int) -> Iterator[_Reading]:
 
 
 def _key_heads(q: Tensor, k: Tensor, v: Tensor, h: int) -> int:
-    "How many heads of keys and values there are beside h of queries; 0 if widths do not fit."
+    "Return the number of key and value heads beside h of queries; 0 if widths do not fit."
     d, rest = divmod(q.shape[-1], h)
     if rest or not d or k.shape[-1] % d:
         return 0
@@ -85,7 +85,7 @@ def _triples(trace: Trace, rows: dict[str, Tensor], h: int) -> Iterator[_Rows]:
 
 
 def _halves(rows: Tensor, h: int) -> Iterator[tuple[Tensor, ...]]:
-    "Keys and values of one projection: all keys come first, or those of each head."
+    "Yield keys and values of one projection: all keys come first, or those of each head."
     yield rows.chunk(2, -1)
     if h > 1 and rows.shape[-1] % (2 * h) == 0:
         yield tuple(t.flatten(-2) for t in rows.unflatten(-1, (h, 2, -1)).unbind(-2))
@@ -107,7 +107,7 @@ def _from_latent(rows: dict[str, Tensor], h: int, d_v: int) -> Iterator[_Rows]:
 
 
 def _told(trace: Trace) -> str:
-    "The order of a fused projection, by its name, unless its role was declared."
+    "Return the order of a fused projection, by its name, unless its role was declared."
     name = "" if trace.contract.roles else trace.names["qkv"][0]
     said = re.sub(r"[^qkv]", "", name.split(".")[-1].lower())
     return said if sorted(said) == ["k", "q", "v"] else "qkv"
@@ -169,7 +169,7 @@ def starts_of(
     mask: Tensor | None,  # boolean, True = may attend
     bugs: tuple[Bug, ...] = (),  # of its projections
 ) -> Iterator[Start]:
-    "Give every way to read the projections as h heads."
+    "Yield every way to read the projections as h heads."
     for own in trace.owns:
         for ungated in _ungated(trace._replace(owns=[own]), h):
             for gated in _gated(ungated):
@@ -179,7 +179,7 @@ def starts_of(
 def _starts_read(
     trace: Trace, h: int, mask: Tensor | None, bugs: tuple[Bug, ...]
 ) -> Iterator[Start]:
-    "Give every way to read the projections, once a fused gate is split off."
+    "Yield every way to read the projections, once a fused gate is split off."
     mine = [bug for _, wrong in trace.own.values() for bug in wrong]
     fused: list[Bug] = []
     if "qkv" in trace.projections and trace.even:
@@ -201,7 +201,7 @@ def _starts_read(
 
 
 def _ungated(trace: Trace, h: int) -> Iterator[Trace]:
-    "The trace; first without the gate in queries of double width (half of each head, Qwen3-Next)."
+    "Yield the trace; first without the gate in queries of double width (as in Qwen3-Next)."
     queries = trace.projections.get("q", [])
     twice = trace.context is not None and trace.width("q") == 2 * trace.inner
     if twice and "latent" not in trace.projections and len(queries) == 1 and not trace.inner % h:
@@ -214,7 +214,7 @@ def _ungated(trace: Trace, h: int) -> Iterator[Trace]:
 
 
 def _gated(trace: Trace) -> Iterator[Trace]:
-    "The trace, with each function of its gate that is a choice."
+    "Yield the trace, with each function of its gate that is a choice."
     gate = trace.gate
     if gate is None:
         yield trace
@@ -224,7 +224,7 @@ def _gated(trace: Trace) -> Iterator[Trace]:
 
 
 def _ends(trace: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:
-    "What merged heads are compared with: the tensor, the step before it, and its bugs."
+    "Return what merged heads are compared with: the tensor, the step before it, and its bugs."
     if trace.context is not None or not trace.unfired and not trace.matrices:
         yield trace.out if trace.context is None else trace.context, unchanged, ()
         return
@@ -244,5 +244,5 @@ def _projecting(w: Tensor, b: Tensor | None) -> Step:
 
 
 def _never(name: str, bias: Tensor | int) -> Bug:
-    "The bug that an output projection and its bias are not applied."
+    "Return the bug that an output projection and its bias are not applied."
     return NEVER.about(name=name)._replace(steps={"project": merging(lambda c: c - bias)})

@@ -61,7 +61,7 @@ def _declared(layer: nn.Module, leaves: dict[str, nn.Module], declared: Mapping[
 
 
 def _leaves(layer: nn.Module, wraps: Iterable[str] = ()) -> dict[str, nn.Module]:
-    "Modules that compute, by name: linear layers, others with weights, and some that wrap one."
+    "Return modules that compute, by name: linear layers, others with weights, some that wrap one."
     found: dict[str, nn.Module] = {}
     for name, m in layer.named_modules():
         weighs = any(True for _ in m.parameters(recurse=False)) and not list(m.children())
@@ -72,12 +72,12 @@ def _leaves(layer: nn.Module, wraps: Iterable[str] = ()) -> dict[str, nn.Module]
 
 
 def _within(name: str, outer: Iterable[str]) -> bool:
-    "Whether something is one of some modules, or a part of one."
+    "Return whether something is one of some modules, or a part of one."
     return any(name == each or name.startswith(f"{each}.") for each in outer)
 
 
 def _wraps(layer: nn.Module, call: Callable[[], Tensor]) -> list[str]:
-    "Modules with children that are called as one projection, such as one with an adapter."
+    "Return modules with children that are called as one projection, such as one with an adapter."
     whole = {name: m for name, m in layer.named_modules() if name and list(m.children())}
     callable_ones = {name: m for name, m in whole.items() if not isinstance(m, _LISTS)}
     found = {name: m for name, m in callable_ones.items() if _of_inputs(name) and _alone(name, m)}
@@ -85,14 +85,14 @@ def _wraps(layer: nn.Module, call: Callable[[], Tensor]) -> list[str]:
 
 
 def _of_inputs(name: str) -> bool:
-    "Whether a module may be one projection of the input; 'attn' names a whole layer."
+    "Return whether a module may be one projection of the input; 'attn' names a whole layer."
     role = role_of(name)
     fused = re.search("q.*k.*v", name.rpartition(".")[2])
     return role in ("q", "k", "v", "kv") or role == "qkv" and bool(fused)
 
 
 def _alone(name: str, m: nn.Module) -> bool:
-    "Whether no part of a module tells another role than the module."
+    "Return whether no part of a module tells another role than the module."
     roles = {
         role_of(f"{name}.{part}")
         for part, inner in m.named_modules()
@@ -102,7 +102,7 @@ def _alone(name: str, m: nn.Module) -> bool:
 
 
 def _per_token(m: nn.Module) -> bool:
-    "Whether it maps each token by itself: a linear layer, or a convolution of width 1."
+    "Return whether it maps each token by itself: a linear layer, or a convolution of width 1."
     narrow = isinstance(m, (nn.Conv1d, nn.Conv2d)) and set(m.kernel_size) == {1}
     return narrow or bool(list(m.children())) or getattr(m, "weight", torch.empty(0)).ndim == 2
 
@@ -140,7 +140,7 @@ def _nearest(all_roles: Mapping[str, str | None], bare: list[str]) -> dict[str, 
 
 
 def _steps(a: str, b: str) -> int:
-    "How far two names are apart, up and down the tree of modules."
+    "Return how far two names are apart, up and down the tree of modules."
     one, other = a.split("."), b.split(".")
     return len(one) + len(other) - 2 * len(commonprefix([one, other]))
 

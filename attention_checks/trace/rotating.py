@@ -15,7 +15,7 @@ from attention_checks.catalogue.self_attention import SCALE
 from attention_checks.fitting import fitted_cap
 from attention_checks.pipeline import Bug, Step, Way, adding, unchanged
 from attention_checks.search import explain
-from attention_checks.trace import Trace
+from attention_checks.trace.layers import Trace
 from attention_checks.trace.comparing import fitted_scale, more_fits, with_fill
 from attention_checks.trace.readings import Start, starts_of
 from attention_nb.positions import alibi_slopes
@@ -39,7 +39,7 @@ def _angles(trace: Trace, d: int) -> Iterator[tuple[Tensor, float]]:
 
 
 def _rotations(trace: Trace, d: int, signs: tuple[int, ...]) -> Iterator[Way]:
-    "Ways to rotate d features by positions."
+    "Yield ways to rotate d features by positions."
     for angles, longer in _angles(trace, d):
         for halves, sign in product((True, False), signs):
             yield rotating(sign * angles, halves, longer)
@@ -56,7 +56,7 @@ def _penalties(h: int, n: int, capped: bool) -> Iterator[Way]:
 def _rotated_starts(
     trace: Trace, heads: list[int], mask: Tensor | None, few: int, signs: tuple[int, ...] = (1, -1)
 ) -> Iterator[tuple[int, Start]]:
-    "The first correct starts with every rotation or penalty, and its number among its kind."
+    "Yield the first correct starts with every rotation or penalty, and its number among its kind."
     for start in (start for h in heads for start in _first_right(trace, h, mask, few)):
         _, h, n, d = start.case.work.q.shape
         capped = bool(trace.contract.softcap)
@@ -68,12 +68,12 @@ def _rotated_starts(
 
 
 def _first_right(trace: Trace, h: int, mask: Tensor | None, few: int) -> Iterator[Start]:
-    "The first starts without bugs."
+    "Return the first starts without bugs."
     return islice((start for start in starts_of(trace, h, mask) if not start.bugs), few)
 
 
 def _normed_last(start: Start) -> Iterator[Start]:
-    "The start, and the same with norms of each head after the rotation, in the place of before."
+    "Yield the start, and the same with norms of each head after the rotation, not before."
     yield start
     case = start.case
     norm, rotate = case.stages.get(AFTER_SPLIT), case.stages["rotate"]
@@ -88,7 +88,7 @@ def agreeing_rotated(
     signs: tuple[int, ...] = (1, -1),  # the directions that count: 1 as usual, -1 backwards
     window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
 ) -> Iterator[Start]:
-    "Give the readings that agree with queries and keys rotated by positions (RoPE)."
+    "Return the readings that agree with queries and keys rotated by positions (RoPE)."
     starts = _rotated_starts(trace, trace.heads, trace.past(window), 4, signs)
     both = (each for _, start in starts for each in _normed_last(start))
     return (start for start in both if explain([start.case], [], 0) is not None)
@@ -121,7 +121,7 @@ def name_rotation_bug(
 
 
 def _fitted(trace: Trace, starts: list[Start]) -> tuple[Bug, ...] | None:
-    "The scale or the soft cap that was not declared, beside a rotation that was seen."
+    "Return the scale or the soft cap that was not declared, beside a rotation that was seen."
     fits = (fitted_scale, fitted_cap, *more_fits(trace))
     tried = (fit(start.case) for start in starts for fit in fits)
     with torch.no_grad():

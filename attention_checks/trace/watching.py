@@ -51,7 +51,7 @@ def _joined(found: list[Any], out: Tensor) -> list[Any]:
 
 
 def _kept(t: Any, m: nn.Module) -> Any:
-    "A copy, which no in-place operation changes; features last."
+    "Return a copy, which no in-place operation changes; features last."
     if not isinstance(t, Tensor):
         return t
     if isinstance(m, nn.Conv1d):

@@ -40,7 +40,7 @@ def _single(subject: Subject) -> None:
 
 
 def _weights_at(subject: Subject, sizes: Sizes) -> list[Tensor]:
-    "Give the tensors that it returns beside the context."
+    "Return the tensors that it returns beside the context."
     return [t for t in subject.raw(*sizes.draw())[1] if isinstance(t, Tensor)]
 
 
@@ -121,7 +121,7 @@ def name_empty(
 
 
 def any_length(subject: Subject) -> bool:
-    "Tell whether it was promised to take any number of tokens."
+    "Return whether it was promised to take any number of tokens."
     return subject.contract.lengths is None
 
 

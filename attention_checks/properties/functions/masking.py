@@ -37,7 +37,7 @@ def _no_future(subject: Subject) -> None:
 
 
 def _context(subject: Subject, *qkv: Tensor) -> Tensor:
-    "Give the context of tensors that want a gradient where gradients are on."
+    "Return the context of tensors that want a gradient where gradients are on."
     wanted = torch.is_grad_enabled()
     return subject(*(t.clone().requires_grad_(wanted) for t in qkv)).detach()
 
@@ -68,7 +68,7 @@ INFLUENCE = (
 def _masked(subject: Subject) -> None:
     "Try a mask of the usual sizes, then one of many keys."
     if subject.hiding:
-        raise subject.hiding
+        raise subject.hiding.with_traceback(None)
     _must_hide_many(subject)
 
 
@@ -114,7 +114,7 @@ def _mask_shapes(subject: Subject) -> None:
 
 
 def _fits(subject: Subject, shape: tuple[int, ...], sizes: Sizes) -> bool:
-    "Tell whether the style of calling has a mask of this shape."
+    "Return whether the style of calling has a mask of this shape."
     style = subject.style
     if style.flat and len(shape) == 4:
         return False

@@ -36,7 +36,7 @@ def recognise(subject: Subject) -> tuple[Bug, ...] | None:
 
 
 def _wrong_cases(subject: Subject) -> Iterator[list[Case]]:
-    "Give its outputs that are wrong: without and with a mask together, then each alone."
+    "Yield its outputs that are wrong: without and with a mask together, then each alone."
     for sizes in dict.fromkeys([subject.usual, subject.loud, SQUARE, CUBE, EQUAL]):
         masks: list[Tensor | None] = [None]
         if subject.style.takes_mask:
@@ -50,7 +50,7 @@ def _wrong_cases(subject: Subject) -> Iterator[list[Case]]:
 
 
 def _case(subject: Subject, sizes: Sizes, mask: Tensor | None) -> Case:
-    "Give what it makes of one input."
+    "Return what it makes of one input."
     q, k, v = sizes.draw()
     got = subject(q, k, v, mask).detach()
     if got.shape != (*q.shape[:-1], v.shape[-1]):

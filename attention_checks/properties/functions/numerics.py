@@ -77,7 +77,7 @@ def _maximum_bug(subject: Subject) -> Bug:
 
 
 def _last_is_finite(subject: Subject, at: int) -> bool:
-    "Tell whether the last query's context is finite if one of many keys has scores of 10⁴."
+    "Return whether the last query's context is finite if one of many keys has scores of 10⁴."
     return bool(subject(*_peaked(subject, at))[..., -1, :].isfinite().all())
 
 

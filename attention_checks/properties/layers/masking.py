@@ -50,7 +50,7 @@ def _no_future(layer: Layer) -> None:
 
 
 def _rounding(y: Tensor) -> float:
-    "How far an output may move by rounding alone."
+    "Return how far an output may move by rounding alone."
     return 1e-4 * max(1.0, y.abs().nan_to_num().max().item())
 
 
@@ -73,10 +73,10 @@ def _must_hide_future(layer: Layer, x: Tensor, training: bool, grad: bool) -> No
 
 
 def _why_leaks(layer: Layer, x: Tensor, other: Tensor, j: int, training: bool, atol: float) -> str:
-    "The code if it leaks in one mode and not in the other; evaluation was tried first."
+    "Return the code if it leaks in one mode and not in the other; evaluation was tried first."
 
     def moved(seed: int) -> Tensor:
-        "Which earlier outputs move in training, with the same chance."
+        "Return which earlier outputs move in training, with the same chance."
         runs = (layer.in_mode(t, True, False, seed) for t in (x, other))
         return (next(runs) - next(runs))[:, :j].abs().amax(-1) > atol
 
@@ -131,7 +131,7 @@ def _must_be_band(layer: Layer) -> None:
 
 
 def _why_unseen(layer: Layer, reach: Tensor, missing: Tensor) -> Bug:
-    "What kind of mask hides these tokens."
+    "Return what kind of mask hides these tokens."
     seen = int(reach[-1].sum())
     if missing.diagonal().any():
         return known("mask.not_itself")
@@ -160,7 +160,7 @@ def measured_reach(
 
 
 def _reach_under(layer: Layer, allowed: Tensor) -> Tensor:
-    "The same for as many tokens as a mask has; what it hides must move more than rounding."
+    "Return the same for as many tokens as a mask has; what it hides must move more than rounding."
     models = (layer.module, softened_copy(layer.module))
     moved = (moved_by(layer, len(allowed), model) for model in models)
     surely, at_all = (a | b for a, b in zip(*moved))
@@ -168,7 +168,7 @@ def _reach_under(layer: Layer, allowed: Tensor) -> Tensor:
 
 
 def _is_window(layer: Layer, reach: Tensor, size: int) -> bool:
-    "Whether outputs depend on a window of this size; both ways, conventions differ."
+    "Return whether outputs depend on a window of this size; both ways, conventions differ."
     windows = [Reach(size)]
     if not layer.causal:
         windows = [Reach(side + 1, ahead=side) for side in (size // 2, size - 1, size)]
@@ -211,7 +211,7 @@ def _must_give_vectors(layer: Layer) -> None:
 
 
 def _long_length(layer: Layer) -> int:
-    "The length of the long trial; NotChecked if it takes no long sequence."
+    "Return the length of the long trial; NotChecked if it takes no long sequence."
     lengths, why = list(LONG), f"it takes fewer than {LONG[-1]} tokens"
     if layer.contract.lengths is not None:
         lengths = [n for n in layer.contract.allowed[::-1] if layer.n < n <= 64]
@@ -264,7 +264,7 @@ def moved_by(
 
 
 def _unseen(allowed: Tensor, reach: Tensor) -> Bug | None:
-    "The bug if distant or late tokens move nothing; that one token moves nothing proves little."
+    "Return the bug if distant or late tokens move nothing; one token alone proves little."
     n = len(allowed)
     i, j = (allowed & reach & ~torch.eye(n, dtype=torch.bool)).nonzero().T
     if not len(i):
@@ -276,7 +276,7 @@ def _unseen(allowed: Tensor, reach: Tensor) -> Bug | None:
 
 
 def _declared_meaning(layer: Layer) -> str:
-    "What its mask means, as declared; empty where it was not."
+    "Return what its mask means, as declared; empty where it was not."
     meaning = layer.contract.mask_meaning
     return meaning if isinstance(meaning, str) else ""
 
@@ -341,7 +341,7 @@ def must_hide_padding(layer: Layer) -> str | None:
 
 
 def _masks_to_try(layer: Layer) -> list[str]:
-    "The arguments that take its masks; raise NotChecked where none can be tried."
+    "Return the arguments that take its masks; raise NotChecked where none can be tried."
     name, meaning = layer.contract.mask_name, _declared_meaning(layer)
     taken = [name for name in parameters_of(layer.module) or {} if is_mask(name)]
     of_memory = [name for name in taken if name in MEMORY_MASKS]
@@ -361,7 +361,7 @@ def _masks_to_try(layer: Layer) -> list[str]:
 
 
 def _no_mask(layer: Layer) -> str:
-    "Why no mask is tried: there is nothing to take one, or no name that tells."
+    "Return why no mask is tried: there is nothing to take one, or no name that tells."
     others = [name for name in list(parameters_of(layer.module) or {})[1:] if MASK.search(name)]
     if not others:
         return "it takes no mask, by the names of its arguments; if one is a mask, declare mask=…"
@@ -369,12 +369,12 @@ def _no_mask(layer: Layer) -> str:
 
 
 def _declare(name: str) -> str:
-    "How the meaning of a mask is declared."
+    "Return how the meaning of a mask is declared."
     return f"declare mask=('{name}', …), as 'allowed', 'blocked' or 'bias'"
 
 
 def _must_hide(layer: Layer, name: str) -> str:
-    "What a mask means; Broken if it hides too little, NotChecked if its meaning is unclear."
+    "Return what a mask means; Broken if it hides too little, NotChecked if its meaning is unclear."
     tried = _try_masks(layer, name, SHAPES)
     if not tried.hiding:
         raise _not_hiding(layer, name, tried)
@@ -410,7 +410,7 @@ def _try_masks(
 
 
 def _influences(layer: Layer, name: str, way: _Way, size: float = 1.0) -> str:
-    "What moves outputs under a mask that should not: the future, what is hidden, or nothing."
+    "Return what moves outputs under a mask that should not: the future, the hidden, or nothing."
     x, padding = size * layer.draw(), way.padding(layer)
     changed = 3 * size - 2 * x
     for kept in padding:
@@ -444,7 +444,7 @@ def _must_hide_in_sixteen_bits(layer: Layer, name: str, mask: Tensor) -> None:
 
 
 def _not_hiding(layer: Layer, name: str, tried: _Tried) -> Broken | NotChecked:
-    "What to raise if no mask that was tried hides anything."
+    "Return what to raise if no mask that was tried hides anything."
     if found := _by_numbers(layer, name, tried, AFTER) or _misread(layer, name, tried):
         return found
     declared = _declared_meaning(layer)
@@ -471,7 +471,7 @@ def _not_hiding(layer: Layer, name: str, tried: _Tried) -> Broken | NotChecked:
 
 
 def _subtracted(layer: Layer, name: str, tried: _Tried) -> Broken | None:
-    "What to raise if a bias hides tokens once its sign is changed."
+    "Return what to raise if a bias hides tokens once its sign is changed."
     for way in tried.taken if _declared_meaning(layer) == "bias" else ():
         if not _influences(layer, name, way._replace(made=partial(_negative, way.made))):
             return Broken(f"{name}: it hides tokens with +inf", known("bias.subtracted"))
@@ -484,7 +484,7 @@ def _negative(made: Form, kept: Tensor) -> Tensor:
 
 
 def _of_queries(layer: Layer, name: str, tried: _Tried) -> Broken | None:
-    "What to raise if a mask of keys changes the outputs of the tokens it hides, and no others."
+    "Return what to raise if a mask of keys changes the outputs of tokens it hides, and no others."
     plain = layer(layer.draw())
     for way, got in zip(tried.taken, tried.outputs):
         kept = way.padding(layer)[0]
@@ -496,7 +496,7 @@ def _of_queries(layer: Layer, name: str, tried: _Tried) -> Broken | None:
 
 
 def _by_numbers(layer: Layer, name: str, tried: _Tried, bugs: list[Bug]) -> Broken | None:
-    "What to raise if its own weights tell which of these bugs the use of a mask is."
+    "Return what to raise if its own weights tell which of these bugs the use of a mask is."
     for way in tried.taken:
         kept = way.padding(layer)[-1]
         allowed = kept[:, None, None]
@@ -513,7 +513,7 @@ def _by_numbers(layer: Layer, name: str, tried: _Tried, bugs: list[Bug]) -> Brok
 
 
 def _traced_under(layer: Layer, name: str, mask: Tensor) -> Trace:
-    "What its projections do in a call under a mask."
+    "Return what its projections do in a call under a mask."
     masked, x = _masked(layer, name, mask), layer.draw()
     if layer.other is None or not layer.of_memory:
         return trace_of(masked, x)
@@ -523,7 +523,7 @@ def _traced_under(layer: Layer, name: str, mask: Tensor) -> Trace:
 
 
 def _misread(layer: Layer, name: str, tried: _Tried) -> Broken | None:
-    "What to raise if a mask is as long as x, not as the memory, is transposed, or means another."
+    "Return what to raise for a mask as long as x (not the memory), transposed, or inverted."
     declared = _declared_meaning(layer)
     if not tried.outputs and layer.of_memory and hides_padding(name):
         of_queries = torch.zeros(SEQUENCES, layer.output_length(layer.n), dtype=torch.bool)
@@ -540,14 +540,14 @@ def _misread(layer: Layer, name: str, tried: _Tried) -> Broken | None:
 
 
 def _under(layer: Layer, name: str, x: Tensor, mask: Tensor, copied: bool = True) -> Tensor:
-    "The output under a mask."
+    "Return the output under a mask."
     masked = _masked(layer, name, mask.clone() if copied else mask)
     with torch.no_grad():
         return masked.first(layer.module, x.clone())
 
 
 def _masked(layer: Layer, name: str, mask: Tensor) -> Layer:
-    "The layer, called with a mask; one of numbers gets the type of the hidden states."
+    "Return the layer, called with a mask; one of numbers gets the type of the hidden states."
 
     def call(m: Any, x: Tensor, y: Tensor | None = None) -> Any:
         of_type = mask.to(x.dtype) if mask.is_floating_point() else mask
@@ -565,7 +565,7 @@ def _masked(layer: Layer, name: str, mask: Tensor) -> Layer:
 
 
 def _as_alone(layer: Layer, name: str, ways: list[_Way]) -> _Way:
-    "The first way in which each padded sequence comes out as it does without its padding."
+    "Return the first way in which each padded sequence comes out as it does without its padding."
     if layer.causal and not ignores_order(layer):
         return ways[0]  # without padding at the left, positions are others
     shown = ""
@@ -580,7 +580,7 @@ def _as_alone(layer: Layer, name: str, ways: list[_Way]) -> _Way:
 
 
 def _unlike_alone(layer: Layer, name: str, way: _Way) -> str:
-    "How a sequence with padding that is hidden differs from that without; empty if it does not."
+    "Return how a sequence with hidden padding differs from that without; empty if it does not."
     if layer.of_memory and layer.position_setting:
         return ""  # positions may count from the memory's end
     x, padding = layer.draw(), way.padding(layer)[-1]

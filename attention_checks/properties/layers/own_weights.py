@@ -22,7 +22,7 @@ from attention_checks.trace.watching import used_between
 
 
 def _trace_of_usual(layer: Layer) -> Trace:
-    "The trace of the usual call; raise why there is none."
+    "Return the trace of the usual call; raise why there is none."
     if layer.observed.trace is None:
         raise layer.observed.why or NotChecked("it was not observed")
     return layer.observed.trace
@@ -46,14 +46,14 @@ def _own_weights(layer: Layer) -> str | None:
 
 
 def _without_residual(trace: Trace) -> Trace | None:
-    "The trace without x, which may be added to its output; None where it cannot be."
+    "Return the trace without x, which may be added to its output; None where it cannot be."
     if trace.context is not None or trace.out.shape != trace.x.shape:
         return None
     return trace._replace(out=trace.out - trace.x)
 
 
 def _named_in(layer: Layer, trace: Trace) -> tuple[Bug, ...] | None:
-    "The one bug that explains a trace, if one does, and no other part may be what it does."
+    "Return the one bug that explains a trace, if one does, and no other part may be what it does."
     compare = lambda: compare_with_own_weights(trace, layer.short_window, most=1)
     found = attempt(compare) or ()
     meant = trace.unrecognised and any(bug.declare for bug in found)
@@ -61,7 +61,7 @@ def _named_in(layer: Layer, trace: Trace) -> tuple[Bug, ...] | None:
 
 
 def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | NotChecked:
-    "What to raise where its own weights give other numbers."
+    "Return what to raise where its own weights give other numbers."
     if not bugs and any(map(_adds_zero, layer.parts)):
         return NotChecked("one key more is zero (add_zero_attn), which no keyword declares")
     if layer.positions and _sees_a_window(layer, trace, bugs):
@@ -77,7 +77,7 @@ def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | Not
 
 
 def _without_what_is_beside(layer: Layer, trace: Trace) -> Trace:
-    "The trace; parts before the projections, or after the context, cannot explain its numbers."
+    "Return the trace; parts before the projections, or after the context, cannot explain it."
     modules = dict(layer.module.named_modules())
     named = {role: [n for n in names if n in modules] for role, names in trace.names.items()}
     ends = named.pop("out", []) if trace.context is not None else []
@@ -98,7 +98,7 @@ def _without_what_is_beside(layer: Layer, trace: Trace) -> Trace:
 
 
 def _read_by_functions(layer: Layer, trace: Trace) -> set[str]:
-    "The names of the layer's parameters that declared functions of its heads read."
+    "Return the names of the layer's parameters that declared functions of its heads read."
     h, n = layer.n_heads or 1, trace.x.shape[1]
     q, v = (torch.zeros(1, h, n, width // h) for width in (trace.across, trace.inner))
     f = layer.contract.attend
@@ -112,7 +112,7 @@ def _read_by_functions(layer: Layer, trace: Trace) -> set[str]:
 
 
 def _sees_a_window(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
-    "Whether a window that was not declared explains its numbers."
+    "Return whether a window that was not declared explains its numbers."
     if bugs or not layer.causal or layer.window:
         return bool(bugs) and bugs[0].code == "mask.window"
     sizes = range(2, trace.x.shape[1]) if trace.rotations else ()
@@ -134,7 +134,7 @@ def _must_divide(layer: Layer, trace: Trace) -> None:
 
 
 def _beside_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:
-    "The bugs but for a scale that may be meant; NotChecked, with what declares it, for it alone."
+    "Return the bugs but for a scale that may be meant; raise NotChecked for it alone."
     contract = layer.contract
     said = contract.scale or not layer.diagnosis.guessed and contract.parts_or_numbers
     scales = [bug for bug in bugs if bug.code.startswith("scale.")]
@@ -188,7 +188,7 @@ def _must_not_be_linear(layer: Layer) -> None:
 
 
 def _more_than_projections(layer: Layer, trace: Trace) -> str:
-    "Why its numbers need not be those of plain attention; empty if they must be."
+    "Return why its numbers need not be those of plain attention; empty if they must be."
     if trace.fewer:
         return trace.fewer
     if not all(_tells_positions(layer, name) for name in trace.unrecognised):
@@ -224,14 +224,14 @@ def _also_has(trace: Trace) -> str:
 
 
 def _tells_positions(layer: Layer, name: str) -> bool:
-    "Whether a part is a table of positions, or makes one, and learns nothing."
+    "Return whether a part is a table of positions, or makes one, and learns nothing."
     modules, buffers = dict(layer.module.named_modules()), dict(layer.module.named_buffers())
     learned = any(f"{p}.".startswith(f"{name}.") for p, _ in layer.module.named_parameters())
     return name in {**modules, **buffers} and bool(POSITIONS.search(name)) and not learned
 
 
 def _gives_its_value(layer: Layer) -> bool:
-    "Whether one token alone gets its own value, however positions are told; True if untried."
+    "Return whether one token alone gets its own value at any position; True if untried."
     if not layer.lengths(1) or not layer.fits(SEQUENCES, 1):
         return True
 
@@ -246,7 +246,7 @@ def _gives_its_value(layer: Layer) -> bool:
 
 
 def _adds_zero(module: nn.Module) -> bool:
-    "Whether a key and a value that are zero stand beside the others."
+    "Return whether a key and a value that are zero stand beside the others."
     return isinstance(module, nn.MultiheadAttention) and module.add_zero_attn
 
 
@@ -270,14 +270,14 @@ def _after_projection(layer: Layer) -> str | None:
 
 
 def _agrees(layer: Layer, trace: Trace) -> bool:
-    "Whether its own weights give the numbers of a trace."
+    "Return whether its own weights give the numbers of a trace."
     if compare_with_own_weights(trace, layer.short_window, 0) == ():
         return True
     return not ignores_order(layer) and agrees_with_rotation(trace, window=layer.short_window)
 
 
 def _with_residual(layer: Layer, got: Tensor, want: Tensor) -> str:
-    "What is said of a residual; Broken where it is not promised. A self-attention may be a block."
+    "Return what is said of a residual; Broken where none is allowed."
     name = next((name for name, _ in settings_of(layer.module, "residual")), "")
     in_a_block = bool(name) or any("norm" in type(m).__name__.lower() for m in layer.parts)
     if layer.contract.only_attention or layer.other is not None and not in_a_block:

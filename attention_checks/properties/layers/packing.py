@@ -48,7 +48,7 @@ def _apart(layer: Layer) -> str:
 
 
 def _why(layer: Layer, x: Tensor, got: Tensor, cut: int, flat: bool) -> str:
-    "The code: the argument is ignored, one document has an influence on the other, or neither."
+    "Return the code: the argument is ignored, one document influences the other, or neither."
     lengths = [cut, layer.n - cut]
     if nearly(got, _packed(layer, x, [layer.n], flat)):
         return "documents.ignored"
@@ -61,7 +61,7 @@ def _why(layer: Layer, x: Tensor, got: Tensor, cut: int, flat: bool) -> str:
 
 
 def _packed(layer: Layer, x: Tensor, lengths: list[int], flat: bool) -> Tensor:
-    "The output of packed documents, (1, n, d); if `flat`, the layer gets (n, d)."
+    "Return the output of packed documents, (1, n, d); if `flat`, the layer gets (n, d)."
 
     def call(module: Any, x: Tensor) -> Tensor:
         packed = x[0] if flat else x

@@ -68,7 +68,7 @@ def _must_not_pool(y: Tensor, expected: str) -> None:
 
 
 def _how_called(layer: Layer) -> list[str]:
-    "How it is called, where that is not the plain way."
+    "Return how it is called, where that is not the plain way."
     given = layer.given
     if layer.contract.call:
         return []
@@ -91,7 +91,7 @@ def _how_called(layer: Layer) -> list[str]:
 
 
 def _zeros(layer: Layer) -> list[str]:
-    "What to say of a weight that is zero."
+    "Return what to say of a weight that is zero."
     zeros = [] if no_module(layer) else zero_weights(layer.given)
     return [
         f"{name} is all zero: the copy that was tried got small numbers" for name, _ in zeros[:1]
@@ -152,7 +152,7 @@ def _must_fit(layer: Layer, e: Exception) -> None:
 
 
 def _why_it_raises(layer: Layer, e: Exception) -> Bug:
-    "Which sizes it silently needs."
+    "Return which sizes it silently needs."
     called = layer.module.forward if layer.parts else layer.module
     of_call = getattr(called, "__qualname__", "") in str(e) and "argument" in str(e)
     plain = layer.contract.call is None
@@ -173,7 +173,7 @@ def _why_it_raises(layer: Layer, e: Exception) -> Bug:
 
 
 def _other_lengths(layer: Layer) -> list[int]:
-    "The lengths at which it runs, of likely ones at which no axes can be mixed up."
+    "Return the lengths at which it runs, of likely ones at which no axes can be mixed up."
     mixed = (SEQUENCES, layer.n_heads, layer.d_model)
     return [n for n in _FIXED_LENGTHS if n not in mixed and layer.fits(SEQUENCES, n)]
 
@@ -206,7 +206,7 @@ def reads_of(layer: Layer) -> list[tuple[str, str, bool]]:
 
 
 def _why_not_together(layer: Layer) -> Bug | None:
-    "Whether it takes the sequence before the batch, or equal lengths of x and memory only."
+    "Return whether it takes the sequence before the batch, or equal lengths of x and memory only."
     if layer.declaring(layout=layer.contract.layout or "nbd").fits(SEQUENCES, layer.n):
         return known("batch.axes")
     square = layer.beside(layer.over_memory.draw(1, layer.n))
@@ -228,7 +228,7 @@ def _repeats(layer: Layer) -> None:
 
 
 def _chance_or_state(layer: Layer, x: Tensor) -> Bug:
-    "Why two calls differ: something kept, or chance."
+    "Return why two calls differ: something kept, or chance."
     outs = [attempt(lambda: (torch.manual_seed(0), layer(x).detach())[1]) for _ in range(2)]
     if outs[1] is None or not nearly(outs[0], outs[1], 1e-5):
         return known("state.kept")
@@ -277,7 +277,7 @@ def must_not_mix(layer: Layer) -> None:
 
 
 def _mixed(layer: Layer, x: Tensor) -> Bug:
-    "Whether sequences mix since the axes are the other way round."
+    "Return whether sequences mix since the axes are the other way round."
     moved = x.clone()
     moved[:, 0] = -2 * moved[:, 0] + 1  # all others attend to the first, in a causal layer too
     alone = attempt(lambda: nearly(layer(moved)[:, 1:], layer(x)[:, 1:]))
@@ -341,7 +341,7 @@ def must_stand_sixteen_bits(layer: Layer) -> str | None:
 
 
 def _in_sixteen_bits(layer: Layer, x: Tensor, dtype: torch.dtype) -> Tensor:
-    "The output in 16 bits; norms may stay in 32 bits, if those are what they compute in."
+    "Return the output in 16 bits; norms may stay in 32 bits, if those are what they compute in."
 
     def call(of_norms: torch.dtype = dtype) -> Tensor:
         copied = deep_copy(layer.module).to(dtype)
@@ -360,7 +360,7 @@ def _in_sixteen_bits(layer: Layer, x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _close_if_softened(layer: Layer, x: Tensor, dtype: torch.dtype, tolerance: float) -> bool:
-    "Whether 16 bits do with small weights: where scores are large, rounding decides."
+    "Return whether 16 bits do with small weights: where scores are large, rounding decides."
     softened = softened_copy(layer.module)
     want = layer.first(softened, x).detach()
     got = layer.first(softened.to(dtype), x.to(dtype)).detach().float()
@@ -386,7 +386,7 @@ def _returns_weights(layer: Layer) -> None:
 
 
 def _may_be_weights(layer: Layer, found: Any) -> bool:
-    "Whether something has the shape of weights, (b, n_q, n_k) or (b, h, n_q, n_k)."
+    "Return whether something has the shape of weights, (b, n_q, n_k) or (b, h, n_q, n_k)."
     if not isinstance(found, Tensor) or not found.is_floating_point() or found.ndim not in (3, 4):
         return False
     return len(found) == SEQUENCES and found.shape[-2:] == (layer.n, layer.n_k)

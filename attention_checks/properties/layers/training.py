@@ -78,12 +78,12 @@ class _Changes(TorchFunctionMode):
 
 
 def _own_dropout(m: nn.Module) -> bool:
-    "Whether a part is a dropout that is not PyTorch's."
+    "Return whether a part is a dropout that is not PyTorch's."
     return is_dropout(type(m).__name__) and not isinstance(m, nn.modules.dropout._DropoutNd)
 
 
 def _changed(layer: Layer, which: int = -1, by: float = 0.0) -> tuple[Tensor, _Changes]:
-    "The output in training with one dropout changed, and what was seen."
+    "Return the output in training with one dropout changed, and what was seen."
     with _Changes(which, by) as changes, ExitStack() as hooks:
         hook = lambda _, __, out: changes.changed(out)
         for m in filter(_own_dropout, layer.parts[1:]):
@@ -120,7 +120,7 @@ def _must_keep_mean(layer: Layer) -> None:
 
 
 def _runs_of_training(layer: Layer, runs: int = 4096) -> tuple[Tensor, Tensor]:
-    "Give the output in evaluation, (n, d), and those of many runs in training, (runs, n, d)."
+    "Return the output in evaluation, (n, d), and those of many runs in training, (runs, n, d)."
     x = layer.draw(1)
     with torch.no_grad():
         want = layer(x)[0]
@@ -174,7 +174,7 @@ def _reached_in_training(layer: Layer, unused: dict[str, nn.Parameter]) -> dict[
 
 
 def _traceable(layer: Layer, x: Tensor) -> Tensor:
-    "The output; for an input that wants a gradient, if a reentrant checkpoint needs one."
+    "Return the output; for an input that wants a gradient, if a reentrant checkpoint needs one."
     y = layer(x)
     if not y.requires_grad and reenters(other := layer(x.requires_grad_())):
         return other
@@ -196,7 +196,7 @@ def _must_be_registered(layer: Layer) -> None:
 
 
 def _zero_part(grad: Tensor, part: int = 8) -> str:
-    "Where a matrix has a block of zeros, if one is an eighth of it or more."
+    "Return where a matrix has a block of zeros, if one is an eighth of it or more."
     for dim in range(grad.ndim) if grad.ndim > 1 else ():
         zeros = (grad == 0).movedim(dim, 0).flatten(1).all(1)
         if part * int(zeros.sum()) >= len(zeros):
@@ -207,7 +207,7 @@ def _zero_part(grad: Tensor, part: int = 8) -> str:
 
 
 def _plain_weights(layer: Layer) -> str | None:
-    "The name of a projection that is neither parameter nor buffer."
+    "Return the name of a projection that is neither parameter nor buffer."
     registered = {id(t) for t in [*layer.fresh.parameters(), *layer.fresh.buffers()]}
     for m in layer.fresh.modules():
         for name, value in plain_attributes(m):

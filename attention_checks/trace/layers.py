@@ -1,0 +1,372 @@
+"""Trace a layer: find its queries, keys and values, and write down what one call gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
+from itertools import islice, product
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch import Tensor
+
+from attention_checks.catalogue.layers import untransposed
+from attention_checks.catalogue.local_attention import Reach
+from attention_checks.conventions import biased_role, heads_of
+from attention_checks.pipeline import Bug, Way
+from attention_checks.spec import Contract
+from attention_checks.trace.own_stages import kept_by, own_gate, own_stages, rotations_in, tables_of
+from attention_checks.trace.roles import ASKED, Parts, find_projections, sources, unrecognised_in
+from attention_checks.trace.watching import OneCall, as_float, as_rows, handing, used_of, watch
+
+_Rows = dict[str, list[Tensor]]  # role → what each projection of that role gave, (b, n, width)
+
+
+class Trace(NamedTuple):
+    "What happened to the projections of a layer in one call."
+
+    x: Tensor  # the input, (b, n, d_model)
+    out: Tensor  # the output, (b, n, d_out)
+    projections: _Rows
+    others: list[tuple[tuple[Bug, ...], _Rows]]  # the same for weights used untransposed, with bugs
+    context: Tensor | None  # what went into the output projection; None: none was called
+    projected: Tensor | None  # what the output projection gave; None: none was called
+    unfired: dict[str, nn.Module]  # output projections that were never called, by name
+    matrices: dict[str, Tensor]  # output projections that are bare parameters, by name
+    bias: Tensor | None  # what is added to those
+    end_bias: Tensor | None  # what the last output projection adds; None: nothing
+    calls: dict[str, int]  # how often each recognised projection was called
+    names: dict[str, list[str]]  # role → names
+    unrecognised: list[str]  # modules and parameters that are none of them
+    tables: list[Tensor]  # vectors that it keeps, perhaps frequencies of a rotation, (d,)
+    owns: list[dict[str, Way]] = [{}]  # its own stages, such as a soft cap; all that may be meant
+    rotations: list[Tensor] = []  # complex numbers that may rotate pairs of features, (n, pairs)
+    gate: Tensor | None = None  # of the context, before its activation, (b, n, h | width)
+    contract: Contract = Contract()  # what was declared of it
+    n_heads: int | None = None  # as declared, or as an attribute of the layer tells
+    memory: Tensor | None = None  # what keys and values are made of; None: the input
+
+    @property
+    def own(self) -> dict[str, Way]:
+        "Return its own stages in the way that is tried first."
+        return self.owns[0]
+
+    def __repr__(self) -> str:
+        widths = {role: [r.shape[-1] for r in rows] for role, rows in self.projections.items()}
+        return f"Trace(x {tuple(self.x.shape)}, names {self.names}, widths {widths})"
+
+    def width(self, *roles: str) -> int:  # 0 if there are none
+        "Return the width of all projections of some roles together."
+        return sum(r.shape[-1] for role in roles for r in self.projections.get(role, []))
+
+    @property
+    def even(self) -> bool:  # False: fewer heads for keys and values, or a way not known here
+        "Return whether a fused projection, if there is one, is three times as wide as the context."
+        return self.width("qkv") in (0, 3 * self.inner)
+
+    @property
+    def inner(self) -> int:
+        "Return the width of the context, all heads together."
+        if self.context is not None:
+            return self.context.shape[-1]
+        widths = [m.weight.shape[-1] for m in self.unfired.values() if isinstance(m, nn.Linear)]
+        widths += [m.numel() // self.out.shape[-1] for m in self.matrices.values()]
+        return (widths or [self.out.shape[-1]])[0]
+
+    @property
+    def across(self) -> int:  # 0 if there are none
+        "Return the width of all queries together."
+        if "qkv" in self.projections and not self.even:
+            return self.inner
+        return self.width("q") or self.width("qk") // 2 or self.width("qkv") // 3
+
+    @property
+    def heads(self) -> list[int]:
+        "List the numbers of heads that fit, or the one that is known."
+        stack = len(self.projections.get("q", []))  # several: single heads
+        said = stack if stack > 1 else self.n_heads
+        if said:
+            return [said]
+        return [h for h in range(1, min(self.across, 64) + 1) if self.across % h == 0]
+
+    @property
+    def fewer(self) -> str:
+        "Say that keys and values are fewer than tokens; empty if they are not."
+        n, rows = len(self.x[0]), [*self.projections.get("kv", []), *self.projections.get("k", [])]
+        m = rows[0].shape[1] if rows else n
+        of = n if self.memory is None else self.memory.shape[1]
+        said = f"keys and values are made of {m} vectors, not of {of} tokens: what makes them"
+        return "" if m == of else f"{said} was not compared"
+
+    def past(
+        self,
+        window: int | None = None,  # tokens that a token may attend to, itself included; None: all
+    ) -> Tensor | None:  # boolean, True = may attend, (n, n); None: everything
+        "Return the mask that should be in force."
+        n, ahead = self.x.shape[1], self.contract.ahead or 0
+        bounded = self.contract.hides_future or ahead
+        return Reach(window or 0, ahead=ahead).mask(n, n) if bounded else None
+
+
+_Options = list[tuple[str, Tensor]]  # what it gave; under its name, what it would untransposed
+
+
+class _Seen(NamedTuple):
+    "One call of a layer, and what went in and out of its parts."
+
+    layer: nn.Module
+    x: Tensor
+    call: OneCall
+    contract: Contract
+    memory: Tensor | None
+    parts: Parts
+    ins: Mapping[str, Any] = {}
+    outs: Mapping[str, Any] = {}
+
+    def again(self) -> Tensor:
+        "Call the layer once more."
+        return self.call(self.layer, self.x)
+
+    @property
+    def of(self) -> dict[str, Tensor]:
+        "Return the input of each role."
+        return sources(self.x, self.memory)
+
+
+def trace_layer(
+    layer: nn.Module,  # in evaluation mode
+    x: Tensor,  # its input, (b, n, d_model)
+    call: OneCall,
+    contract: Contract = Contract(),  # what was declared of it
+    memory: Tensor | None = None,  # what keys and values are made of, as the call knows
+) -> Trace:
+    "Call a layer once and write down what goes in and out of its projections."
+    parts = _parts_of(layer, lambda: call(layer, x), contract, memory)
+    with handing(layer, x.shape[1]) as handed:
+        out, ins, outs = watch({n: parts.leaves[n] for n in parts.names}, lambda: call(layer, x))
+    seen = _Seen(layer, x, call, contract, memory, parts, ins, outs)
+    return Trace(
+        x,
+        out,
+        **_beginning(seen),
+        **_end(seen),
+        tables=tables_of(layer),
+        owns=own_stages(layer, x, call, contract),
+        rotations=rotations_in(handed) or rotations_in(kept_by(layer, x.shape[1])),
+        gate=own_gate(layer, x, call, contract),
+        contract=contract,
+        n_heads=contract.n_heads or heads_of(layer),
+        memory=memory,
+    )
+
+
+def _beginning(seen: _Seen) -> dict[str, Any]:
+    "Return what the input projections gave, how often they were called, and what is none of them."
+    parts, contract, silent = seen.parts, seen.contract, _silent(seen.parts, seen.outs)
+    weights = silent | {n: p for n, (_, p) in parts.bare.items()}
+    used = used_of(seen.layer, weights, seen.x, seen.call)
+    read = [name for name in used if name in silent]
+    given = _given(seen, read)
+    ways = _ways([(role, options) for _, role, options in given if options])
+    ran = {*seen.outs, *parts.bare} - {name for name, _, options in given if options}
+    told = _told(seen) - {name for name, *_ in given if name in ran}
+    return {
+        "projections": ways[0][1] if contract.projects else _as_they_are(seen.of),
+        "others": ways[1:],
+        "calls": _calls(parts, seen.outs, used) | dict.fromkeys(read, 1),
+        "unrecognised": unrecognised_in(seen.layer, told | contract.parts, read),
+    }
+
+
+def _told(seen: _Seen) -> set[str]:
+    "Names of what has a role; beside a declared gate, activation functions are its own."
+    own = [] if seen.contract.gate is None else list(seen.layer.named_modules())
+    gating = {name for name, m in own if type(m).__module__ == "torch.nn.modules.activation"}
+    return {*seen.parts.names, *seen.parts.bare, *gating}
+
+
+def _parts_of(
+    layer: nn.Module, call: Callable[[], Tensor], contract: Contract, memory: Tensor | None
+) -> Parts:
+    "Return the projections; with a memory a fused one is called twice, and split in unknown ways."
+    parts = find_projections(layer, call, contract.roles)
+    if memory is None:
+        return parts
+    return parts._replace(names={n: role for n, role in parts.names.items() if role != "qkv"})
+
+
+def _as_they_are(of: Mapping[str, Tensor]) -> _Rows:
+    "Return what goes in, as queries, keys and values."
+    return {role: [of[role]] for role in "qkv"}
+
+
+def _end(seen: _Seen) -> dict[str, Any]:
+    "Return what went into the output projection, came out of it and is added; those not called."
+    parts, named = seen.parts, _named(seen.parts)
+    silent = [n for n in named.get("out", []) if n in parts.names and n not in seen.ins]
+    return {
+        "names": named,
+        "context": _at_the_end(named, seen.ins, seen.x),
+        "projected": _at_the_end(named, seen.outs, seen.x),
+        "unfired": {name: parts.leaves[name] for name in silent},
+        "matrices": {n: as_float(p) for n, (role, p) in parts.bare.items() if role == "out"},
+        "bias": _bias(seen.layer, "out"),
+        "end_bias": _end_bias(seen.layer, named),
+    }
+
+
+def _end_bias(layer: nn.Module, named: dict[str, list[str]]) -> Tensor | None:
+    "Return the bias of the last output projection, a module or bare."
+    last = dict(layer.named_modules()).get(next(reversed(named.get("out", [])), ""))
+    bias = as_float(getattr(last, "bias", None)) if last else _bias(layer, "out")
+    return bias if isinstance(bias, Tensor) else None
+
+
+def _named(parts: Parts) -> dict[str, list[str]]:
+    "Role → names, of modules and then of bare parameters."
+    roles = [*parts.names.items(), *((n, role) for n, (role, _) in parts.bare.items())]
+    named = {role: [n for n, r in roles if r == role] for role in (*ASKED, "latent", "out")}
+    return {role: found for role, found in named.items() if found}
+
+
+def _calls(parts: Parts, outs: Mapping[str, Any], used: list[str]) -> dict[str, int]:
+    "Return how often each projection was called, or each bare matrix used."
+    called = {name: len(outs.get(name, ())) for name in parts.names}
+    return called | {name: int(name in used) for name in parts.bare}
+
+
+def _silent(parts: Parts, outs: Mapping[str, Any]) -> dict[str, Any]:
+    "Return the weights of input projections that were not called; they may be read all the same."
+    return {
+        name: parts.leaves[name].weight
+        for name, role in parts.names.items()
+        if role != "out" and name not in outs and hasattr(parts.leaves[name], "weight")
+    }
+
+
+def _given(seen: _Seen, read: list[str]) -> list[tuple[str, str, _Options]]:
+    "Return what each input projection gave, by name and role: called, a bare matrix, or only read."
+    found, parts, of, inside = [], seen.parts, seen.of, _inside(seen)
+    for name, role in parts.names.items():
+        got = seen.outs.get(name)
+        given = _called(of[role], parts.leaves[name], name, got) or _fewer(role, of[role], got)
+        found.append((name, role, given))
+    for name, (role, p) in parts.bare.items():
+        source = inside.get(name.rpartition(".")[0], of)
+        found += [(name, r, given) for r, given in _by_matrix(source, role, p, seen.layer)]
+    for name in read:
+        role = parts.names[name]
+        found.append((name, role, _uncalled(of[role], parts.leaves[name], name)))
+    return [row for row in found if row[1] != "out"]
+
+
+def _inside(seen: _Seen) -> dict[str, dict[str, Tensor]]:
+    "Return the input of each role in the modules that hold bare matrices, as they are given it."
+    owners = {name.rpartition(".")[0] for name in seen.parts.bare} - {""}
+    given: dict[str, dict[str, Tensor]] = {}
+
+    def note(name: str, _: nn.Module, args: Any, kwargs: Any) -> None:
+        "Keep what a module is given, if it is given three inputs."
+        of = [seen.of[role] for role in "qkv"]
+        rows = [as_rows(as_float(t), s) for t, s in zip([*args, *kwargs.values()], of)]
+        if len(found := [t for t in rows if t is not None]) == 3:
+            q, k, v = found
+            given[name] = dict(q=q, qk=q, qkv=q, k=k, kv=k, latent=k, v=v, out=q)
+
+    with ExitStack() as hooks, torch.no_grad():
+        for name, m in seen.layer.named_modules():
+            if name in owners:
+                hook = m.register_forward_pre_hook(partial(note, name), with_kwargs=True)
+                hooks.callback(hook.remove)
+        if owners:
+            seen.again()
+    return given
+
+
+def _at_the_end(named: dict[str, list[str]], kept: Mapping[str, Any], x: Tensor) -> Tensor | None:
+    "Return what went into, or came out of, the last output projection that was called."
+    called = [name for name in named.get("out", []) if name in kept]
+    return as_rows(kept[called[-1]][0], x) if called else None
+
+
+def _called(x: Tensor, m: nn.Module, name: str, got: Any) -> _Options:
+    "Return what a called projection gave, and what its weight would give untransposed."
+    rows = as_rows(got[0] if got else None, x)
+    of_pairs = getattr(m, "out_features", 0) == 1  # it makes a score of a pair of tokens
+    if rows is None or of_pairs and rows.shape[-1] > 1:
+        return []
+    return [("", rows), *_uncalled(x, m, name)[1:2]]
+
+
+def _fewer(role: str, x: Tensor, got: Any) -> _Options:
+    "Return keys or values that were made of fewer vectors than there are tokens."
+    rows = got[0] if got and role in ("k", "v", "kv") else None
+    if not isinstance(rows, Tensor) or rows.ndim != 3 or len(rows) != len(x):
+        return []
+    return [("", rows)] if rows.shape[1] < x.shape[1] else []
+
+
+def _uncalled(x: Tensor, m: nn.Module, name: str) -> _Options:
+    "Return what a projection gives if its weight is read, and untransposed if it is square."
+    with torch.no_grad():
+        w, b = as_float(getattr(m, "weight", None)), as_float(getattr(m, "bias", None))
+        if not isinstance(m, nn.Linear) or w.shape[1] != x.shape[-1]:
+            return []
+        options = [("", F.linear(x, w, b))]
+        if w.shape[0] == w.shape[1]:
+            options += [(name, F.linear(x, w.T, bias)) for bias in dict.fromkeys((b, None))]
+        return options
+
+
+def _times(x: Tensor, p: Tensor, bias: Tensor | None) -> _Options:
+    "Return the input times a bare parameter; for a square one both x @ W and x @ W.T are correct."
+    d, products, p = x.shape[-1], [], as_float(p)
+    with torch.no_grad():
+        if p.ndim == 3 and d in p.shape[:2]:  # one matrix per head
+            per_head = "bnd,hde->bnhe" if p.shape[1] == d else "bnd,dhe->bnhe"
+            products = [torch.einsum(per_head, x, p).flatten(2)]
+        if p.ndim == 2:
+            products = [x @ w for w in (p, p.T) if w.shape[0] == d]
+        return [("", t if bias is None else t + bias.flatten()) for t in products]
+
+
+def _by_matrix(
+    of: Mapping[str, Tensor], role: str, p: Tensor, layer: nn.Module
+) -> list[tuple[str, _Options]]:
+    "Return what a bare parameter gives; of a fused one that reads two inputs, part by part."
+    if role == "out":
+        return []
+    if role != "qkv" or of["q"] is of["k"]:
+        return [(role, _times(of[role], p, _bias(layer, role)))]
+    return [
+        (r, [("", t.chunk(3, -1)[i]) for _, t in _times(of[r], p, None)])
+        for i, r in enumerate("qkv")
+    ]
+
+
+def _ways(found: list[tuple[str, _Options]]) -> list[tuple[tuple[Bug, ...], _Rows]]:
+    "Every choice of options, as bugs and vectors by role: all first, all last, mixed."
+    ways, most = [], sum(len(options) > 1 for _, options in found)
+    for chosen in islice(product(*(options for _, options in found)), 64):
+        rows: _Rows = {}
+        for (role, _), (_, t) in zip(found, chosen):
+            rows.setdefault(role, []).append(t)
+        changed = sum(pick is not options[0] for pick, (_, options) in zip(chosen, found))
+        wrong = [name for name, _ in chosen if name]
+        degree = 2 if 0 < changed < most else int(changed > 0)
+        ways.append((degree, (untransposed(wrong),) if wrong else (), rows))
+    return [(bugs, rows) for _, bugs, rows in sorted(ways, key=lambda way: way[0])]
+
+
+def _bias(layer: nn.Module, role: str) -> Tensor | None:
+    "Return the bare bias of a bare projection of this role."
+    found = {
+        said: as_float(p)
+        for name, p in reversed(list(layer.named_parameters()))
+        if (said := biased_role(name))
+    }
+    parts = dict(zip("qkv", found["in"].chunk(3))) | {"qkv": found["in"]} if "in" in found else {}
+    return (parts | found).get(role)
