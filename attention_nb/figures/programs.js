@@ -238,7 +238,7 @@ function draw(stage) {
     row(play.node, beside(time)),
     row(toggle("causal mask", causal, (on) => again(() => { causal = on; })),
       toggle("last block first", longest, (on) => again(() => { longest = on; }))),
-    set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em` }),
+    set(said, { style: "min-height: 2.8em" }),
     more(row(el("span", {}, "Queries of a program"), ofSize),
       row(el("span", {}, "Programs at once"), ofSlots)));
   view.append(el("div", {
