@@ -89,6 +89,6 @@ def memory(
     return Drawing("memory", "The state of linear attention fills up", notice, data, table, (360, 628) if delta else (360, 588))
 
 
-_NOTICE = "Each pair is added to the same numbers. A bar: how far what is read back is off. When is it not?"
+_NOTICE = "Each pair is added to the same numbers. A bar is an error: when is there none?"
 _WITH_DELTA = ("Choose “delta rule”, and press Play: what its key reads back is subtracted from a value "
                "before it is added. Which names stay exact?")
