@@ -392,7 +392,7 @@ def test_a_lookup_is_a_product(visit):
             below = figure.locator("svg > g").nth(8).locator("text").all_text_contents()
             assert_close(numbers([float(x) for x in below]), table[ids[0]], **EXACT)
             digits = figure.locator("svg > g").first.locator("text").all_text_contents()
-            assert digits == ["one-hot", *(t for x in now["hot"] for t in (str(int(x)), "×"))]
+            assert digits == ["one-hot × the table", *(t for x in now["hot"] for t in (str(int(x)), "×"))]
     assert all(state(figure)["filled"])
 
 
@@ -1677,6 +1677,9 @@ def test_the_temperature_draws_as_generate_does(visit):
     assert abs(now["drawn"][best] / 100 - now["probabilities"][best]) < 0.15
     sliders["temperature"].press("ArrowRight")
     assert state(figure)["drawn"] is None and "Only 2 tokens can be drawn" in said(figure)
+    sliders["temperature"].fill("2")  # what is lost was theirs at this temperature
+    lost = 1 - float((logits / 2).softmax(-1).topk(2).values.sum())
+    assert f"the others lost {lost:.2f}." in said(figure)
 
 
 def test_the_tree_keeps_what_beam_search_keeps(visit):
