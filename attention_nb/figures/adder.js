@@ -57,7 +57,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   // ---- The tokens, and the weight that "=" gives to each ----
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
-  const [top, first, apart] = wide ? [46, 126, 42] : [34, 98, 33];
+  const [top, first, apart] = wide ? [46, 126, 42] : [34, 98, 35];
   const table = wide ? 64 : 56;  // how high the line is in which the feed-forward layer looks up
   const thick = wide ? 22 : 17;  // a strip
   const below = first + (wide ? 24 : 20) + 3 * apart + table + 5 + thick;  // all strips
@@ -168,7 +168,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   }
 
   // ---- All sums ----
-  const side = wide ? 28 : 18, edge = 20;
+  const side = wide ? 28 : 17, edge = 20;
   const whole = edge + 10 * side + 2;
   const grid = svg("svg", { width: whole, height: whole, viewBox: `0 0 ${whole} ${whole}`,
     role: "img" });
