@@ -803,6 +803,8 @@ def test_a_latent_cache_counts_as_the_package_does(visit):
         )
         assert lit.count() == h + 8 + 1
         heads.press("ArrowRight")
+    figure.get_by_role("radio", name="expanded").check()
+    expect(heads).to_be_hidden()
     tokens.press("Home")
     for n in chosen["lengths"]:
         assert (state(figure)["tokens"], state(figure)["work"]) == (n, latent_work(128, n))
@@ -819,11 +821,13 @@ def test_a_latent_cache_counts_as_the_package_does(visit):
     assert state(figure)["form"] == "absorbed"
     assert "1 query and Wᵥ 1 mixture, instead of 65,536 rows" in output.inner_text()
     matrix = figure.get_by_role("img", name="absorbed").locator("g", has_text="Wk").last
-    expect(matrix).to_have_attribute("transform", "translate(270.0 40.0)")
+    expect(matrix).to_have_attribute("transform", "translate(263.0 40.0)")
     figure.get_by_role("radio", name="expanded").check()
     expect(
         figure.get_by_role("img", name="expanded").locator("g", has_text="Wk").last
-    ).to_have_attribute("transform", "translate(132.0 64.0)")
+    ).to_have_attribute("transform", "translate(125.0 64.0)")
+    figure.get_by_role("radio", name="what is cached").check()
+    expect(tokens).to_be_hidden()
 
 
 def test_few_keys_hold_what_the_package_says(visit):
