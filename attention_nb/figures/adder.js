@@ -210,7 +210,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     now.vectors.forEach((vector, r) => {
       const off = r === 1 && !attends || r === 2 && !feeds;
       set(strips[r].label, { opacity: off ? 0.65 : 1 });
-      strips[r].label.textContent = off ? `${labels[r]}: switched off` : labels[r];
+      strips[r].label.textContent = off ? `${labels[r]}: off` : labels[r];
       vector.forEach((n, i) => {
         set(strips[r].cells[i].rect, { height: off ? 4 : thick });
         showCell(strips[r].cells[i], short(n), r === 3 && i - 4 === now.answer);
@@ -227,7 +227,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
       stroke: isAnswer ? "var(--rose)" : "var(--faint)", "stroke-width": isAnswer ? 3 : 1 });
   }
   function place(i, j, filled, flip) {  // a square becomes small while it changes
-    const gap = 2 + 7 * Math.sin(Math.PI * flip);
+    const gap = 2 + side / 4 * Math.sin(Math.PI * flip);
     const long = side - 2 * gap;
     const chosen = i === a && j === b;
     set(squares[i][j], { x: edge + side * j + gap, y: edge + side * i + gap,
