@@ -68,11 +68,11 @@ function draw(stage) {
   const dashes = "1.5px dashed currentColor";
   const marked = (mark, words) => el("span", { style: "display: inline-flex; gap: 5px; "
     + "align-items: center" }, el("span", { style: `width: 16px; ${mark}` }), words);
-  const atOne = marked(`border-top: ${dashes}`, "at temperature 1");
+  const atOne = marked(`border-top: ${dashes}`, wide ? "at temperature 1" : "temperature 1");
   const ofDrawn = marked("border-top: 4px solid var(--rose)", "drawn");
   const heading = el("div", { style: `${columns}; ${text}; height: ${head}px` },
     el("span", { style: `${right}; color: var(--soft)` }, "token"),
-    el("span", { style: "display: flex; align-items: start; gap: 10px; "
+    el("span", { style: "display: flex; align-items: start; gap: 8px; "
       + "color: var(--soft); overflow: clip" },
       el("span", {}, "probability"), atOne, ofDrawn));
   const line = el("div", { class: "moves" });  // below it all tokens are cut
