@@ -151,8 +151,8 @@ function draw(stage) {
 
   // ---- How many multiplications each way takes: a bar for each, at true scale ----
   const room = 342;
-  const [thick, below] = wide ? [28, 58] : [10, 32];
-  const under = 30 + below + 12 + thick + (wide ? 32 : 22);  // below both bars: their ratio
+  const [thick, below, far] = viewWidth >= 714 ? [28, 58, 32] : [10, 32, 22];  // beside, or below
+  const under = 30 + below + 12 + thick + far;  // below both bars: their ratio
   const sums = fig(room, under);
   const bars = forms.map((name, i) => {
     const y = 30 + below * i;
