@@ -352,7 +352,7 @@ def _room(rows: Sequence[dict[str, Any]], letters: bool) -> tuple[int, int]:
     if heads < 10:  # the small pictures stand beside the large one
         wide = 80 + max(names + grids[0] + 150, panel(448, 22))
     if len(rows) > 1 and (n := sum(row["heads"] for row in rows)) <= 8:  # in one row on a phone
-        phone = 168 + (64 if n > 4 else 112) + panel(272, 17) + below
+        phone = 180 + (64 if n > 4 else 112) + panel(272, 17) + below
     return wide, phone
 
 
