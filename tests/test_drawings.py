@@ -392,7 +392,10 @@ def test_a_lookup_is_a_product(visit):
             below = figure.locator("svg > g").nth(8).locator("text").all_text_contents()
             assert_close(numbers([float(x) for x in below]), table[ids[0]], **EXACT)
             digits = figure.locator("svg > g").first.locator("text").all_text_contents()
-            assert digits == ["one-hot", *(t for x in now["hot"] for t in (str(int(x)), "×"))]
+            assert digits == [
+                "one-hot × the table",
+                *(t for x in now["hot"] for t in (str(int(x)), "×")),
+            ]
     assert all(state(figure)["filled"])
 
 
@@ -800,6 +803,8 @@ def test_a_latent_cache_counts_as_the_package_does(visit):
         )
         assert lit.count() == h + 8 + 1
         heads.press("ArrowRight")
+    figure.get_by_role("radio", name="expanded").check()
+    expect(heads).to_be_hidden()
     tokens.press("Home")
     for n in chosen["lengths"]:
         assert (state(figure)["tokens"], state(figure)["work"]) == (n, latent_work(128, n))
@@ -816,11 +821,13 @@ def test_a_latent_cache_counts_as_the_package_does(visit):
     assert state(figure)["form"] == "absorbed"
     assert "1 query and Wᵥ 1 mixture, instead of 65,536 rows" in output.inner_text()
     matrix = figure.get_by_role("img", name="absorbed").locator("g", has_text="Wk").last
-    expect(matrix).to_have_attribute("transform", "translate(270.0 40.0)")
+    expect(matrix).to_have_attribute("transform", "translate(263.0 40.0)")
     figure.get_by_role("radio", name="expanded").check()
     expect(
         figure.get_by_role("img", name="expanded").locator("g", has_text="Wk").last
-    ).to_have_attribute("transform", "translate(132.0 64.0)")
+    ).to_have_attribute("transform", "translate(125.0 64.0)")
+    figure.get_by_role("radio", name="what is cached").check()
+    expect(tokens).to_be_hidden()
 
 
 def test_few_keys_hold_what_the_package_says(visit):
@@ -1554,10 +1561,8 @@ def test_the_adder_adds_what_its_matrices_give(visit):
         assert_close(numbers(now["weights"]), torch.tensor([0.5, 0, 0.5, 0]), **EXACT)
         assert (now["attends"], now["feeds"], now["count"]) == (*on, count)
         assert now["mean"] == pytest.approx((now["a"] + now["b"]) / 2 * on[0])
-        said = figure.locator("output").inner_text()
-        assert f"Of all hundred sums {count} are right" in said and ("gives no answer" in said) == (
-            not on[1]
-        )
+        assert figure.get_by_text(f"{count} of 100 right").count() == 1
+        assert ("No answer" in said(figure)) == (not on[1])
     figure.get_by_role("button", name="Feed-forward layer").click()
     squares = figure.get_by_role("img", name="All hundred sums").locator("rect")
     squares.nth(46).click()
@@ -1677,6 +1682,9 @@ def test_the_temperature_draws_as_generate_does(visit):
     assert abs(now["drawn"][best] / 100 - now["probabilities"][best]) < 0.15
     sliders["temperature"].press("ArrowRight")
     assert state(figure)["drawn"] is None and "Only 2 tokens can be drawn" in said(figure)
+    sliders["temperature"].fill("2")  # what is lost was theirs at this temperature
+    lost = 1 - float((logits / 2).softmax(-1).topk(2).values.sum())
+    assert f"the others lost {lost:.2f}." in said(figure)
 
 
 def test_the_tree_keeps_what_beam_search_keeps(visit):

@@ -212,11 +212,7 @@ class HeadView(Drawing):
         table: str,  # the scores of the heads, in HTML
         height: tuple[int, int],  # pixels reserved on a wide page and on a phone
     ):
-        notice = (
-            "Press a picture to see its head; arrow keys go from head to head. "
-            "A row is a query, a column a key; "
-            "the stronger the colour, the larger the weight."
-        )
+        notice = "Press a head: a row is a query, a column a key; strong colour, large weight."
         super().__init__(
             "head_view",
             "The attention weights of all heads",
@@ -343,17 +339,20 @@ def _room(rows: Sequence[dict[str, Any]], letters: bool) -> tuple[int, int]:
         max(row["heads"] for row in rows),
     )
     names = 20 if letters else 90
-    panel = max(
-        min(448, max(160, 22 * longest)) + names, 22 * min(20, longest) + 20,
-        min(432, 24 * len(rows)) + 40,
-    )
-    side, named = (70, 18) if heads <= 4 else (max(34, min(56, 240 // heads)), 0)
-    grids = [
-        8 + min(544, (one + 2 + named) * len(rows)) for one in (side, min(side, 350 // (heads + 1)))
-    ]
-    wide, phone = (184 + grid + panel + (60 if letters else 100) for grid in grids)
+
+    def panel(most: int, line: int) -> int:
+        return max(min(most, max(160, 22 * longest)) + names, line * min(20, longest) + 20,
+                   min(432, 24 * len(rows)) + 40)
+
+    side, named = (76, 18) if heads <= 4 else (max(34, min(56, 240 // heads)), 0)
+    gap, phone_side = 6 if named else 2, min(side, 350 // (heads + 1))
+    grids = [8 + min(544, (one + gap + named) * len(rows)) for one in (side, phone_side)]
+    below = 60 if letters else 100
+    wide, phone = (184 + grid + panel(448, 22) + below for grid in grids)
     if heads < 10:  # the small pictures stand beside the large one
-        wide = 80 + max(names + grids[0] + 150, panel)
+        wide = 80 + max(names + grids[0] + 150, panel(448, 22))
+    if len(rows) > 1 and (n := sum(row["heads"] for row in rows)) <= 8:  # in one row on a phone
+        phone = 180 + (64 if n > 4 else 112) + panel(272, 17) + below
     return wide, phone
 
 
