@@ -151,10 +151,9 @@ function draw(stage) {
     return `“${words.join("\u00a0")}”`;  // a line never breaks inside of it
   }
   const scored = (one) => `${written(one)}\u00a0(${number(one.total)})`;
-  function tellStep({ kept, dropped, of }) {
+  function tellStep({ kept, of }) {
     const stay = kept.length === 1 ? "the best stays" : `the best ${kept.length} stay`;
-    const found = `of ${grouped(of)} continuations ${stay}: ${listed(kept, scored)}`;
-    say(`Step ${step}: ${found}. Dropped: ${listed(dropped, scored)} and all below.`);
+    say(`Step ${step}: of ${grouped(of)} continuations ${stay}: ${listed(kept, scored)}.`);
   }
   function compared(one) {
     const [greedy] = searched.get(1).at(-1).kept;
