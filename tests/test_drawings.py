@@ -95,6 +95,36 @@ def test_arrows_give_their_dot_product(visit):
     assert side > 0
 
 
+INSIDE = """(figure) => {  // of the texts in the plane: which leave it, which pairs touch
+  const boxes = [...figure.querySelectorAll(".view svg text.halo")].map((text) => text.getBBox());
+  const out = boxes.filter(({ x, y, width, height }) =>
+    x < 0 || y < 0 || x + width > 300 || y + height > 300);
+  const touch = (a, b) => a.x < b.x + b.width && b.x < a.x + a.width
+    && a.y + 3 < b.y + b.height && b.y + 3 < a.y + a.height;
+  return [boxes.length, out.length, boxes.flatMap((a, i) =>
+    boxes.slice(i + 1).filter((b) => touch(a, b))).length];
+}"""
+
+
+def test_names_of_arrows_stay_in_the_plane(visit):
+    "Wherever the arrows point: into a corner, along an axis, both one way."
+    figure = drawing(visit, "01_naive_attention.html", "arrows")
+    box = figure.locator(".view svg").first.bounding_box()
+    ends = [(3, 3), (3, 2.8), (-3, 3), (0, -3), (3, 0), (-2.9, -3), (1, 0.5)]
+    for a, b in [(a, b) for a in ends for b in ends]:
+        for name, (x, y) in {"arrow a": a, "arrow b": b}.items():
+            figure.get_by_role("slider", name=name).evaluate(
+                """(knob, [x, y]) => {
+                  knob.setPointerCapture = () => {};
+                  knob.hasPointerCapture = () => true;
+                  knob.dispatchEvent(new PointerEvent("pointermove", { clientX: x, clientY: y }));
+                }""",
+                [box["x"] + 150 + 50 * x, box["y"] + 150 - 50 * y],
+            )
+        assert_close(numbers(state(figure)["arrows"]), numbers([a, b]), atol=1e-3, rtol=0)
+        assert figure.evaluate(INSIDE) == [4, 0, 0], (a, b)
+
+
 def attended(words: list[str], chosen: int) -> dict:
     "What a word of the small world takes from the others, by the package."
     world = small_world()
@@ -307,6 +337,11 @@ def test_every_word_of_the_small_world_has_room():
     )
 
 
+def styles(nodes: Locator) -> list[str]:
+    "The style attribute of each."
+    return [one.get_attribute("style") for one in nodes.all()]
+
+
 def test_senses_move_to_the_weighted_mean(visit):
     """The oracle's numbers for every neighbourhood that one chooses,
     at every step, and what is said of it.
@@ -340,7 +375,15 @@ def test_senses_move_to_the_weighted_mean(visit):
     steps.nth(2).press("ArrowLeft")
     assert state(figure)["step"] == 1 and state(figure)["tip"] == [1, 1]
     assert "largest" in figure.locator("output").inner_text()
-    steps.nth(1).press("ArrowLeft")
+    bars = figure.locator(".view span.moves")
+    shares = [float(one.split("width: ")[1].split("%")[0]) for one in styles(bars)]
+    weights = [100 * w for w in state(figure)["weights"]]
+    assert shares == pytest.approx(weights) and "--w" in styles(bars)[0]
+    steps.nth(1).press("ArrowLeft")  # scores are as long as a part of the largest, in another hue
+    shares = [float(one.split("width: ")[1].split("%")[0]) for one in styles(bars)]
+    there = [s * (word in state(figure)["here"]) for s, word in zip(state(figure)["scores"], rows)]
+    assert shares == pytest.approx([100 * s / max(3, *there) for s in there])
+    assert not any("--w" in one for one in styles(bars))
     assert played(figure)["step"] == 2
     assert_close(numbers(state(figure)["tip"]), context[0], **EXACT)
 
@@ -1025,7 +1068,7 @@ def test_the_figure_that_stands_first_plays_by_itself_once(visit, page, script, 
 
 def test_the_film_has_digits_for_those_who_point(visit):
     """On a phone a head that is pointed at or focused shows its digits, the other does not;
-    on a wide page both do.
+    on a wide page both show those of weights of a tenth or more.
     """
     figure = drawing(visit, "05_multi_head_attention.html", "head_film", width=390)
     assert state(figure)["step"] == given(figure)["steps"][4]  # in the middle of what happens
@@ -1040,6 +1083,10 @@ def test_the_film_has_digits_for_those_who_point(visit):
         assert heads.evaluate_all(f"tables => tables.map({seen})") == ["1", "0"]
     wide = drawing(visit, "05_multi_head_attention.html", "head_film").locator(".view table")
     assert wide.evaluate_all(f"tables => tables.map({seen})") == ["1", "1"]
+    cells = wide.locator("td > span").evaluate_all(
+        "cells => cells.map((cell) => [+cell.textContent, getComputedStyle(cell).opacity])"
+    )
+    assert len(cells) == 72 and all(opacity == str(int(w >= 10)) for w, opacity in cells)
 
 
 def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
