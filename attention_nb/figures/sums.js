@@ -100,7 +100,7 @@ function draw(stage) {
     const columns = each((j) => sum(weights.map((row) => row[j])));
     now = { exps, byRow, summed, total, divisor, weights, rows, columns };
   }
-  const one = (x) => Math.abs(x - 1) < 1e-6;
+  const one = (x) => number(x) === number(1);  // as it is shown, on the way, too
   const between = (a, b, t) =>
     (Array.isArray(a) ? a.map((x, i) => between(x, b[i], t)) : a + (b - a) * t);
 
