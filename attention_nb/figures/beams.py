@@ -45,7 +45,7 @@ def beams(
     found = {w: list(_search(remembered, end, w)) for w in (1, 2, 3)}
     data = {"tokens": list(tokens), "end": end, "next": known, "width": width, "step": step}
     return Drawing("beams", "Beam search: which hypotheses stay", _NOTICE, data, _steps(tokens, found[3]),
-                   (352, 425), "The steps of width 3 as a table")
+                   (352, 451), "The steps of width 3 as a table")
 
 
 _NOTICE = ("Press Play: at each step the best hypotheses stay, the others are dashed. When does the rose one come first? "

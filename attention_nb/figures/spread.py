@@ -47,10 +47,10 @@ def spread(
     rows = {"standard deviation": deviation["plain"], "gradient through softmax": gradients["plain"],
             "standard deviation, divided by √d": deviation["scaled"], "gradient through softmax, divided by √d": gradients["scaled"]}
     table = number_table("Scores at each width", rows, [f"{width:,}" for width in widths])
-    return Drawing("spread", "Why scores are divided by √d", _NOTICE, data, table, (304, 606))
+    return Drawing("spread", "Why scores are divided by √d", _NOTICE, data, table, (304, 574))
 
 
-_NOTICE = ("Move the slider from 1 to 1,024, with the arrow keys if you like: watch how wide the histogram is, "
+_NOTICE = ("Move the slider from 1 to 1,024: watch how wide the histogram is, "
            "and the purple bars. Then press “divide by √d”.")
 _LIMITS = {"plain": 100, "scaled": 4}  # where the axis ends
 _BINS = {"plain": 100, "scaled": 40}

@@ -41,7 +41,7 @@ def stream(
     table = number_table("Lengths of hidden states after each block", {name: pair[0] for name, pair in runs.items()}, columns, 1)
     table += number_table("Lengths of the first gradient in each block", {name: pair[1] for name, pair in runs.items()}, columns, 3)
     return Drawing("stream", "Pre-norm and post-norm: hidden states forward, gradients back", _NOTICE, {"runs": listed, "moment": range(2 * n)[moment]},
-                   table, (340, 528))
+                   table, (348, 528))
 
 
 _NOTICE = ("Press Play, or move the slider: hidden states go forward (up), then gradients come back (down). "
