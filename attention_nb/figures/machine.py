@@ -60,27 +60,27 @@ def parts_of(
     """
     expect_sizes(d_model=d_model, d_ff=d_ff, vocabulary=vocabulary, n_max=n_max)
     hidden, scores = f"(b, n, {d_model})", "(b, n, vocabulary)"
-    norm = "Brings each vector to one scale, so that the part behind it reads numbers of a known size."
-    add = "What the part gives is added to the residual stream. Nothing is overwritten."
+    norm = "Brings each vector to one scale for the part behind it."
+    add = "What the part gives is added to the residual stream"
     attention, feed_forward = 4 * (d_model * d_model + d_model), 2 * d_model * d_ff + d_ff + d_model
     return [
         Part("", "Token ids", "Each token is a number in the vocabulary.", "(b, n)", 1),
         Part("token embedding", "Token embedding", "Each id picks its row of a learned table.", hidden, d_model, vocabulary * d_model),
-        Part("position vectors", "Positions", "Attention sees no order, so a vector for each position is added. "
-             "Many models rotate queries and keys instead.", hidden, d_model, n_max * d_model),
+        Part("position vectors", "Positions", "Attention sees no order, so a vector for each position is added.",
+             hidden, d_model, n_max * d_model),
         Part("norm", "Norm before attention", norm, hidden, d_model, 2 * d_model),
-        Part("attention", "Causal self-attention", "Each token takes information from itself and from earlier tokens. "
-             "No other part lets tokens exchange anything.", hidden, d_model, attention),
-        Part("", "First addition", add, hidden, d_model),
+        Part("attention", "Causal self-attention", "Only here do tokens exchange anything: each takes information "
+             "from itself and from earlier tokens.", hidden, d_model, attention),
+        Part("", "First addition", f"{add}.", hidden, d_model),
         Part("norm", "Norm before the feed-forward layer", norm, hidden, d_model, 2 * d_model),
         Part("feed-forward", "Feed-forward layer", f"A small network works on each vector by itself: {d_model} numbers become {d_ff:,}, "
              f"and {d_model} again.", hidden, d_model, feed_forward),
-        Part("", "Second addition", f"{add} Then the next block begins.", hidden, d_model),
+        Part("", "Second addition", f"{add}; then the next block begins.", hidden, d_model),
         Part("final norm", "Final norm", "After the last block, the residual stream itself is normalized, once.", hidden, d_model, 2 * d_model),
-        Part("lm_head", "lm_head", "One matrix gives each token of the vocabulary a score, its logit. "
-             "Here it is the embedding table once more.", scores, vocabulary),
-        Part("softmax", "Softmax", "Logits become probabilities. Those at the last position are for the next token.", scores, vocabulary),
-        Part("", "Next token", "The most probable token is chosen. It would be appended, and the whole machine would run again.", "(b, 1)", 1),
+        Part("lm_head", "lm_head", "One matrix, here the embedding table once more, gives each token "
+             "of the vocabulary a score, its logit.", scores, vocabulary),
+        Part("softmax", "Softmax", "Logits become probabilities; those at the last position are for the next token.", scores, vocabulary),
+        Part("", "Next token", "The most probable token is chosen; it would be appended, and the whole machine would run again.", "(b, 1)", 1),
     ]
 
 # %% ../../nbs/figures/machine.ipynb #model-helpers
@@ -165,7 +165,7 @@ def machine(
     data = {"model": sizes, "names": trained.about["tokens"], "n_blocks": config["n_blocks"], "a": a, "b": b,
             "parts": [part._asdict() | {"large": n} for part, n in zip(parts, large)]}
     notice = "Press Play, or click a part. Each block adds to the straight line, the residual stream."
-    return Drawing("machine", "A transformer adds two digits", notice, data, _tables(trained.state(step), a, b, parts, large), (562, 601),
+    return Drawing("machine", "A transformer adds two digits", notice, data, _tables(trained.state(step), a, b, parts, large), (562, 600),
                    library="engine", weights=trained.text())
 
 

@@ -48,11 +48,11 @@ def roofline(
     most = torch.tensor([min(peak, x * bandwidth) / 1e9 for x in at])
     table = number_table("What the machine does at most, by operations per byte: billion operations per second",
                          {"at most": most}, [f"{x:g}" for x in at], digits=1)
-    notice = "What takes longer: the operations, or the bytes? Choose “a layer in decode”: what moves its dots?"
+    notice = "What takes longer: the operations, or the bytes? Choose “a layer in decode”, and a row: what moves its dot?"
     data = {"machine": machine, "peak": peak, "bandwidth": bandwidth, "n": n, "kv": n_kv_heads,
             "heads": 32, "width": 128, "model": 4096, "latent": [512, 64], "window": 1024, "bits": 32,
             "example": {"n": 1000, "d": 100}}
-    return Drawing("roofline", "The roofline: prefill and decode", notice, data, table, (416, 608))
+    return Drawing("roofline", "The roofline: prefill and decode", notice, data, table, (400, 564))
 
 
 def _shown_number(x: float) -> float:

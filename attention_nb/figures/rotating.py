@@ -35,11 +35,12 @@ def rotating_pairs(
         raise ValueError(f"vector: expected an even number of numbers, not all 0; got shape {tuple(vector.shape)}")
     title = f"Rotary embeddings: “{token}” at two positions"
     follow = ("Shift both tokens: all pairs rotate, and the score stays. "
-              "Then drag the point along the curve. Which pair makes its ripples? Point at its circle.")
+              "Then drag the point along the curve: which pair makes its ripples?")
     scale = "Choose a scaling: the pairs rotate more slowly. The dashed curve has none. What becomes of the curve in the grey part?"
-    notice = f"{follow if trained is None else scale} Below each circle: its degrees per position."
+    part = ", and its part of the score" if trained is None else ""
+    notice = f"{follow if trained is None else scale} Below each circle: its degrees per position{part}."
     data = {"token": token, "vector": vector, "trained": trained, "factor": factor, "position": 3, "distance": 5, "base": 10000}
-    height = (442, 424) if trained is None else (504, 480)
+    height = (473, 455) if trained is None else (490, 482)
     return Drawing("rotating", title, notice, data, _scores_by_distance(token, vector, trained, factor), height)
 
 
