@@ -52,9 +52,11 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
 
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
-  const [top, first, apart] = wide ? [46, 126, 42] : [34, 104, 37];
-  const table = wide ? 64 : 58;  // how high the line is in which the feed-forward layer looks up
-  const height = first + 24 + 3 * apart + table + (wide ? 28 : 24);
+  const [top, first, apart] = wide ? [46, 126, 42] : [34, 98, 35];
+  const table = wide ? 64 : 56;  // how high the line is in which the feed-forward layer looks up
+  const thick = wide ? 22 : 17;  // a strip
+  const below = first + (wide ? 24 : 20) + 3 * apart + table + 5 + thick;  // all strips
+  const height = below + 20;
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const step = { poster: 96, wide: 72, narrow: 62 }[size];
   const box = 40;
@@ -82,8 +84,10 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     text(at(4) - box / 2, top + 50, "output", { "text-anchor": "start" }));
 
   const heading = { style: `font-size: ${wide ? 13 : 12}px; fill: var(--soft)` };
-  features.forEach((name, i) =>
-    root.append(text(lefts[i] + widths[i] / 2, first, name, heading)));
+  const titles = (y, from) => features.map((name, i) =>
+    text(lefts[i] + widths[i] / 2, y, i < from ? "" : name, heading));
+  const answers = titles(below + 15, 4);  // the digits once more, below the result
+  root.append(...titles(first, 0), ...answers);
   const labels = [
     "The hidden state of “=” begins with",
     "+ what attention adds",
@@ -91,9 +95,9 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     "= the hidden state at the end",
   ];
   const cellAt = (i, y) => ({
-    rect: svg("rect", { x: lefts[i], y: y + 5, width: widths[i], height: wide ? 22 : 19,
-      stroke: "var(--faint)" }),
-    word: text(lefts[i] + widths[i] / 2, y + (wide ? 21 : 19), ""),
+    rect: svg("rect", { x: lefts[i], y: y + 5, width: widths[i], height: thick,
+      stroke: "var(--faint)", class: "moves" }),
+    word: text(lefts[i] + widths[i] / 2, y + (wide ? 21 : 18), ""),
   });
   const strips = labels.map((name, r) => {
     const y = first + (wide ? 24 : 20) + apart * r + (r > 2 ? table : 0);
@@ -110,6 +114,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   const pitch = (width - lead) / 19;
   const stopAt = (sum) => lead + pitch * (sum + 0.5);  // two digits have this sum
   const fine = { style: "font-size: 12px; fill: var(--soft)" };
+  const strong = "font-weight: 700; fill: currentColor";
   const stops = Array.from({ length: 19 }, (_, sum) => ({
     mean: text(stopAt(sum), meansAt, ""),
     digit: text(stopAt(sum), digitsAt, sum % 10),
@@ -141,7 +146,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     const odd = sum % 2;
     const there = near === 0 || (size === "poster" || !odd) && (near > 1 || size !== "narrow");
     mean.textContent = there ? short(sum / 2) || "0" : "";
-    const bold = near ? "" : "; font-weight: 700; fill: currentColor";
+    const bold = near ? "" : `; ${strong}`;
     set(mean, { style: fine.style + bold });
     set(digit, { style: `font-size: ${wide ? 14 : 13}px${bold}` });
   }
@@ -155,7 +160,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     slide(from === sum ? 0 : 300, (t) => point(from + (sum - from) * t));
   }
 
-  const side = wide ? 28 : 20, edge = 20;
+  const side = wide ? 28 : 17, edge = 20;
   const whole = edge + 10 * side + 2;
   const grid = svg("svg", { width: whole, height: whole, viewBox: `0 0 ${whole} ${whole}`,
     role: "img" });
@@ -175,7 +180,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     return [text(middle, 14, i, small), text(10, middle + 5, i, small)];
   });
   grid.append(...marks, ...squares.flat());
-  const count = el("b", {
+  const count = el("b", { "aria-live": "polite",
     style: `display: block; font-size: ${wide ? 22 : 34}px; line-height: 1.2` });
   const sentence = ["Attention fetches.", "The other half thinks."]
     .map((text) => el("span", {}, text));
@@ -196,9 +201,15 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     now.vectors.forEach((vector, r) => {
       const off = r === 1 && !attends || r === 2 && !feeds;
       set(strips[r].label, { opacity: off ? 0.65 : 1 });
-      strips[r].label.textContent = off ? `${labels[r]}: switched off` : labels[r];
-      vector.forEach((n, i) =>
-        showCell(strips[r].cells[i], short(n), r === 3 && i - 4 === now.answer));
+      strips[r].label.textContent = off ? `${labels[r]}: off` : labels[r];
+      vector.forEach((n, i) => {
+        set(strips[r].cells[i].rect, { height: off ? 4 : thick });
+        showCell(strips[r].cells[i], short(n), r === 3 && i - 4 === now.answer);
+      });
+    });
+    answers.forEach((node, i) => {
+      const chosen = i - 4 === now.answer;
+      set(node, { style: heading.style + (chosen ? `; ${strong}` : "") });
     });
   }
   function showCell({ rect, word }, says, isAnswer) {
@@ -207,7 +218,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
       stroke: isAnswer ? "var(--rose)" : "var(--faint)", "stroke-width": isAnswer ? 3 : 1 });
   }
   function place(i, j, filled, flip) {  // a square becomes small while it changes
-    const gap = 2 + 7 * Math.sin(Math.PI * flip);
+    const gap = 2 + side / 4 * Math.sin(Math.PI * flip);
     const long = side - 2 * gap;
     const chosen = i === a && j === b;
     set(squares[i][j], { x: edge + side * j + gap, y: edge + side * i + gap,
@@ -233,19 +244,18 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   const off = "text-decoration: line-through; opacity: 0.6";
   const strike = (node, on) => set(node, { style: on ? null : off });
   function verdict(answer) {
-    if (answer === null) return "The model gives no answer: all tokens are equally likely.";
+    if (answer === null) return "No answer";
     const digit = (a + b) % 10;
-    return `The model answers ${names[answer]}, `
-      + `which is ${answer === digit ? "right" : `wrong: it should be ${digit}`}.`;
+    return `${names[answer]} is ${answer === digit ? "right" : `wrong, it should be ${digit}`}`;
   }
   function why() {
     if (attends && feeds) {
-      return `Attention brings the mean, ${short((a + b) / 2) || "0"}; `
+      return `attention brings the mean, ${short((a + b) / 2) || "0"}; `
         + "the feed-forward layer finds the digit.";
     }
-    if (attends) return "The mean is there, but no part turns it into a digit.";
-    if (feeds) return "No digit has come to “=”, so the mean stays 0.";
-    return "Nothing was added to the hidden state.";
+    if (attends) return "the mean is there, but no part turns it into a digit.";
+    if (feeds) return "no digit has come to “=”, so the mean stays 0.";
+    return "nothing was added to the hidden state.";
   }
   let state;
   function show() {
@@ -259,8 +269,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     strike(sentence[0], attends);
     strike(sentence[1], feeds);
     count.textContent = wide ? `${n} of 100 right` : n;
-    say(`${verdict(now.answer)} ${why()} `
-      + `Of all hundred sums ${n} are right.`);
+    say(`${verdict(now.answer)}: ${why()}`);
     set(root, { "aria-label": `The tokens ${a} + ${b} =, and the hidden state of “=”` });
     set(grid, { "aria-label": `All hundred sums of two digits, ${n} right` });
     state = { a, b, attends, feeds, ...now, right: found, count: n };
@@ -286,7 +295,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
       wide ? { width: "7rem" } : { flex: "0 0 100%", width: "100%", order: 1 });
   }
   if (wide) {
-    set(said, { style: "min-height: 5.6em; margin-top: 8px" });
+    set(said, { style: "min-height: 4.2em; margin-top: 8px" });
     const left = el("div", { style: `flex: 0 1 ${width}px` }, parts, row("margin: 0", one, other),
       root);
     const aside = el("div", { style: "flex: 1 1 302px; max-width: 302px" }, count, grid, said);
@@ -294,7 +303,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
       + "margin: 0";
     view.append(el("div", { class: "beside", style: apart }, left, aside));
   } else {  // on a phone all hundred sums come first, and what chooses one stands beside them
-    set(said, { style: "min-height: 4.2em; margin-top: 4px" });
+    set(said, { style: "min-height: 2.8em; margin-top: 4px" });
     for (const slider of [one, other]) set(slider, { style: "gap: 0 0.4rem; margin: 0" });
     const aside = el("div", { style: "flex: 1; display: grid; gap: 12px; align-content: end; "
       + "grid-template-columns: minmax(0, 1fr); padding-right: 3px" },

@@ -1,7 +1,8 @@
 (() => {
 function draw({ view, data, el, svg, set, dot, number, said, say, plane, wash, expose }) {
   const [a, b] = data.arrows.map((arrow) => [...arrow]);
-  const { root, arrow, drag, at } = plane(300, 3);
+  const size = 300, reach = 3;
+  const { root, arrow, drag, at } = plane(size, reach);
   set(root, { "aria-label": "Two arrows from the middle" });
 
   const halves = [0.18, 0].map((part) =>
@@ -10,8 +11,11 @@ function draw({ view, data, el, svg, set, dot, number, said, say, plane, wash, e
     svg("text", { class: "halo", "text-anchor": "middle", "aria-hidden": true,
       style: "font-size: 13px" }, word));
   const edge = svg("path", { stroke: "var(--soft)", "stroke-width": 1.5 });
-  root.append(svg("svg", { width: 300, height: 300, style: "overflow: hidden",
-    "aria-hidden": true }, ...halves, edge));
+  const shadow = svg("path", { stroke: "var(--neutral)", "stroke-width": 12, opacity: 0.5,
+    "stroke-linecap": "round" });
+  const drop = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "4 4" });
+  root.append(svg("svg", { width: size, height: size, style: "overflow: hidden",
+    "aria-hidden": true }, ...halves, edge, shadow, drop));
   root.append(...words);
   const far = 9;  // outside of the plane
   function divide() {
@@ -27,25 +31,49 @@ function draw({ view, data, el, svg, set, dot, number, said, say, plane, wash, e
       const outer = ends.map(([u, v]) => at([u + way * x * far, v + way * y * far])).reverse();
       set(halves[i], { d: `M${line}L${outer.join("L")}Z` });
     });
-    placeWords([x, y]);
   }
-  function placeWords([x, y]) {  // along the edge, on the side of it where a is not
-    const side = -y * a[0] + x * a[1] > 0 ? -1 : 1;
-    const [wide, high] = [Math.abs(x), Math.abs(y)];
-    const off = 0.72 * wide + 0.32 * high;  // from it, wider and higher than half a word
-    const across = (2.35 - off * wide) / (high || 1e-9);  // so far that both are inside
-    const along = side * Math.min(across, (2.75 - off * high) / (wide || 1e-9));
-    [1, -1].forEach((way, i) => {
-      const u = -y * along + way * x * off;
-      const v = x * along + way * y * off;
-      const [left, top] = at([u, v]);
-      set(words[i], { x: left, y: top + 5 });
+
+  let taken;  // points that a text stays away from, in pixels
+  const trace = (from, to) => Array.from({ length: 41 }, (_, i) =>
+    at(from.map((x, axis) => x + (to[axis] - x) * i / 40)));
+  const boxAt = ([x, y], half) => Array.from({ length: 7 }, (_, i) => [x + half * (i - 3) / 3, y]);
+  function placeText(node, half, places) {  // at the first place that has room; else at the best
+    const inside = ([x, y]) => [Math.max(half + 4, Math.min(size - half - 4, x)),
+      Math.max(11, Math.min(size - 11, y))];
+    const room = (place) => Math.min(18, ...boxAt(inside(place), half).flatMap(([x, y]) =>
+      taken.map(([u, v]) => Math.hypot(u - x, v - y))));
+    const [x, y] = inside(places.reduce((one, other) =>
+      (room(other) > room(one) + 0.5 ? other : one)));
+    taken.push(...boxAt([x, y], half));
+    set(node, { x, y: y + 5 });
+  }
+  function placeTexts(foot) {
+    taken = [[a, [0, 0]], [b, [0, 0]], [foot, [0, 0]], [a, foot]]
+      .flatMap(([to, from]) => trace(from, to));
+    [a, b].forEach((to, i) => {
+      arrows[i].point(to);
+      set(arrows[i].label, { "text-anchor": "middle", class: "halo" });
+      placeText(arrows[i].label, 5, around(to));
     });
+    [1, -1].forEach((way, i) => placeText(words[i], [18, 30][i], onLine(way)));
   }
-  const shadow = svg("path", { stroke: "var(--neutral)", "stroke-width": 12, opacity: 0.5,
-    "stroke-linecap": "round" });
-  const drop = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "4 4" });
-  root.append(shadow, drop);
+  function around(to) {  // a tip: first beyond it, then ever more to its sides, then behind it
+    const [x, y] = at(to);
+    const way = Math.atan2(-to[1], to[0]);
+    const place = ([turned, far]) =>
+      [x + far * Math.cos(way + turned), y + far * Math.sin(way + turned)];
+    const sides = [0.5, 1, 1.5, 2.1].map((turned) => [turned, 18]);
+    return [[0, 18], ...[...sides, [2.5, 30]].flatMap(([turned, far]) =>
+      [[turned, far], [-turned, far]])].map(place);
+  }
+  function onLine(way) {  // of b, 40 pixels inside; or beside the line
+    const long = Math.hypot(...b) || 1;
+    const [x, y] = b.map((n) => way * n / long);
+    const far = reach / Math.max(Math.abs(x), Math.abs(y)) - 40 * 2 * reach / size;
+    const side = way * (b[0] * a[1] - b[1] * a[0]) > 0 ? -1 : 1;  // where a is not
+    return [0, 0.5, 0.7, 0.9, -0.5, -0.7, -0.9].map((off) => off * side).map((off) =>
+      at([x * far - y * off, y * far + x * off]));
+  }
   const arrows = [arrow("var(--q)", "a"), arrow("var(--k)", "b")];
   for (const i of [0, 1]) set(arrows[i].node, { "data-sym": "qk"[i] });
 
@@ -74,12 +102,11 @@ function draw({ view, data, el, svg, set, dot, number, said, say, plane, wash, e
   }
 
   function show() {
-    divide();
     const product = dot(a, b);
     const share = product / Math.max(dot(b, b), 1e-9);
-    arrows[0].point(a);
-    arrows[1].point(b);
     const foot = b.map((x) => x * share);
+    divide();
+    placeTexts(foot);
     set(shadow, { d: `M${at([0, 0])}L${at(foot)}` });
     set(drop, { d: `M${at(a)}L${at(foot)}` });
     const parts = a.flatMap((x, i) => [i ? " + " : " = ", coloured("q", number(x, 1)), " · ",
@@ -100,8 +127,9 @@ function draw({ view, data, el, svg, set, dot, number, said, say, plane, wash, e
   const right = el("div", { style: "flex: 1 1 15rem; max-width: 22rem" }, sum, lengths, total,
     el("div", { "aria-hidden": true, style: track }, bar, zero), said);
   view.append(el("div", { class: "beside", style: "gap: 0.75rem 2rem; margin: 0" }, root, right));
-  set(drag("arrow a", a, moves(a)).node, { "data-sym": "q" });
-  set(drag("arrow b", b, moves(b)).node, { "data-sym": "k" });
+  const inner = { style: "outline-offset: -8px" };  // clear of the name
+  set(drag("arrow a", a, moves(a)).node, { "data-sym": "q", ...inner });
+  set(drag("arrow b", b, moves(b)).node, { "data-sym": "k", ...inner });
   expose(() => ({ arrows: [a, b], product: dot(a, b) }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=arrows]")) begin(figure, draw);

@@ -309,8 +309,11 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
       const cost = far + labelCost(box);
       if (cost < least) [least, best] = [cost, box];
     }
-    names.push(best);
-    p.root.append(svg("text", { x: (best[0] + best[2]) / 2, y: best[3] - 4,
+    placeText(p, sym, text, best);
+  }
+  function placeText(p, sym, text, box) {
+    names.push(box);
+    p.root.append(svg("text", { x: (box[0] + box[2]) / 2, y: box[3] - 4,
       "text-anchor": "middle", class: "halo", "aria-hidden": true, "data-sym": sym || null,
       style: "font-weight: 600" }, text));
   }
@@ -494,10 +497,36 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   }
   function bendTo(p, old, now) {  // how far it has come
     const [[x0, y0], [x, y]] = [p.at(old), p.at(now)];
-    const d = `M${x0} ${y0}Q${Math.max(x0, x) + 12} ${Math.min(y0, y)} ${x} ${y}`;
+    const [cx, cy] = [Math.max(x0, x) + 12, Math.min(y0, y)];
+    const d = `M${x0} ${y0}Q${cx} ${cy} ${x} ${y}`;
     p.root.append(svg("path", { d, fill: "none", stroke: "var(--control)", "stroke-width": 2,
       "stroke-dasharray": "2 5", "stroke-linecap": "round", "aria-hidden": true }));
-    trace([x0, y0], [x, y]);
+    for (let t = 0; t <= 1; t += 1 / 24) {
+      const at = (from, over, to) => from + t * (2 * (over - from) + t * (from - 2 * over + to));
+      ink.push([at(x0, cx, x), at(y0, cy, y)]);
+    }
+  }
+  function placeBeyond(p, text, to) {
+    const [half, tall] = [4.3 * text.length, 9];
+    const [[x, y], [ax, ay]] = [p.at(to), outward(p, to)];
+    const turns = [...Array(17).keys()].map((i) => 10 * (i - 8));
+    const places = [14, 20, 26].flatMap((gap) => turns.map((turned) => [gap, turned]));
+    const boxes = places.map(([gap, turned]) => {
+      const a = Math.atan2(ay, ax) + turned * Math.PI / 180;
+      const [ux, uy] = [Math.cos(a), Math.sin(a)];
+      const far = gap + Math.min(half / Math.max(1e-9, Math.abs(ux)),
+        tall / Math.max(1e-9, Math.abs(uy)));
+      const [cx, cy] = [x + far * ux, y + far * uy];
+      const box = [cx - half, cy - tall, cx + half, cy + tall];
+      const roomy = [box[0] - 4, box[1], box[2] + 4, box[3]];
+      return { box, cost: labelCost(roomy) + Math.abs(turned) / 8 + gap - 14 };
+    });
+    placeText(p, "", text, boxes.reduce((a, b) => (b.cost < a.cost ? b : a)).box);
+  }
+  function labelValue(p, v, i) {
+    const [[x0, y0], [x, y]] = [p.at(v), p.at(work.context)];
+    const near = Math.hypot(x - x0, y - y0) < SIZE / 10;
+    if (!near) placeLabel(p, "v", tokens[i], [x0, y0], outward(p, v));
   }
   const heavy = (arrow) => set(arrow.firstChild, { "stroke-width": 7 });  // the result
   function drawOutput() {
@@ -509,11 +538,11 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     const now = p.arrow("currentColor");
     heavy(now.node);
     if (long(old)) bendTo(p, old, work.context);
-    trace(p.at([0, 0]), p.at(work.context));
-    for (const [v, i] of others) placeLabel(p, "v", tokens[i], p.at(v), outward(p, v));
-    if (long(old)) placeLabel(p, "", "before", p.at(old), outward(p, old));
     const to = work.context;
-    if (long(to)) placeLabel(p, "", "after", p.at(to), outward(p, to));
+    trace(p.at([0, 0]), p.at(to));
+    for (const [v, i] of others) labelValue(p, v, i);
+    if (long(old)) placeLabel(p, "", "before", p.at(old), outward(p, old));
+    if (long(to)) placeBeyond(p, "after", to);
     tween(900, (t) => now.point(between(old, work.context, t)));
   }
 

@@ -34,7 +34,8 @@ function draw(stage) {
   const r = wide ? 15 : 12;
   const deep = 3 + spare;
   const top = 42;
-  const high = top + deep * line - 18;
+  const foot = wide ? 0 : 26;  // of a line of text
+  const high = top + deep * line - 18 + foot;
   const apart = () => ((deep - 1) * line) / (width + spare - 1);
   const at = (t, rank) => [17 + t * gap, top + rank * apart()];
   const root = svg("svg", {
@@ -113,15 +114,21 @@ function draw(stage) {
     return { how, paths: [pathOf(one, from, to, how)],
       node: [...node, totalAt(to, one, how.kept)] };
   }
-  function heads() {  // the steps, those to come, too, and what stands below each hypothesis
+  function unitsOf() {  // below the start, or where it is narrow the last below all
+    const y = top + r + 13;
+    const lines = wide ? [["log p", y], ["thick =", y + 24], ["likely", y + 38]]
+      : [["log p", y], ["a thick line: a likely token", high - 8]];
+    return lines.map(([says, y]) =>
+      svg("text", { x: 0, y, style: "font-size: 12px; fill: var(--soft)" }, says));
+  }
+  function heads() {  // the steps, those to come, too, and what numbers and lines mean
     const named = Array.from({ length: columns }, (_, t) => {
       const look = t === step ? "font-weight: 600" : "fill: var(--soft)";
       return label(at(t, 0)[0], 12, t ? `${t}` : "step", `font-size: 13px; ${look}`);
     });
     const lines = named.slice(1).map((_, i) => svg("path", { stroke: "var(--faint)",
-      d: `M${at(i + 1, 0)[0]} 18V${high - 18}` }));
-    const unit = label(at(0, 0)[0], top + r + 13, "log p", "font-size: 12px; fill: var(--soft)");
-    return [...lines, ...named, unit];
+      d: `M${at(i + 1, 0)[0]} 18V${high - foot - 18}` }));
+    return [...lines, ...named, ...unitsOf()];
   }
   function picture(moved) {
     const column = ({ kept, dropped }, t) => [...kept, ...dropped].flatMap((one, rank) =>
@@ -134,13 +141,12 @@ function draw(stage) {
 
   function written({ ids }) {
     const words = ids.filter((id) => id !== end).map((id) => tokens[id]);
-    return `“${words.join(" ")}”`;
+    return `“${words.join("\u00a0")}”`;  // a line never breaks inside of it
   }
-  const scored = (one) => `${written(one)} (${number(one.total)})`;
-  function tellStep({ kept, dropped, of }) {
+  const scored = (one) => `${written(one)}\u00a0(${number(one.total)})`;
+  function tellStep({ kept, of }) {
     const stay = kept.length === 1 ? "the best stays" : `the best ${kept.length} stay`;
-    const found = `of ${grouped(of)} continuations ${stay}: ${listed(kept, scored)}`;
-    say(`Step ${step}: ${found}. Dropped: ${listed(dropped, scored)} and all below.`);
+    say(`Step ${step}: of ${grouped(of)} continuations ${stay}: ${listed(kept, scored)}.`);
   }
   function compared(one) {
     const [greedy] = searched.get(1).at(-1).kept;

@@ -1,6 +1,6 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, el, set, dot, softmax, mix, number, plural } = stage;
+  const { view, viewWidth, data, el, svg, set, dot, softmax, mix, number, plural } = stage;
   const { said, say, choices, slider, player, motion, expose } = stage;
   const { tokens, q, k, v } = data;
   const n = tokens.length;
@@ -29,7 +29,7 @@ function draw(stage) {
     cells[r][i].append(box);
     return box;
   }));
-  const high = 104;
+  const high = 92;
   const written = "font-size: 13px; text-align: center; line-height: 1.2";
   const bars = all.map(() => ({
     at: 0, text: el("div", { style: written }), bar: el("div", { "data-sym": "w" }) }));
@@ -62,21 +62,21 @@ function draw(stage) {
       + (looks[state] ?? "border: 2px solid transparent");
   }
 
-  const most = n * (n + 1) / 2;
-  const tally = ["with", "without"].map((name) => ({
-    name,
-    bar: el("span", { "data-sym": "k", class: "moves" }),
-    text: el("span", { style: "min-width: 1.6rem; font-size: 17px; font-weight: 600" }),
-    title: el("span", {}, `${name} a cache`),
-  }));
-  const counted = ({ title, bar, text }) => [
-    title,
-    el("span", { style: "display: flex; align-items: center; gap: 6px" }, bar, text)];
-  const total = el("div", { style: "display: grid; grid-template-columns: 8rem 1fr; "
-    + "gap: 4px 8px; align-items: center; margin-top: 16px; font-size: 13px; line-height: 20px" },
-    el("span", { style: "grid-column: 1 / -1" },
-      el("span", { "data-sym": "k" }, "keys"), " computed so far"),
-    ...tally.flatMap(counted));
+  const pitch = 12, stair = 50 + pitch * n;  // where the stair stands
+  const across = (viewWidth - 50) / n;
+  const brick = (i, y) => svg("rect", { x: 52 + across * i, y, width: across - 4, height: 10,
+    rx: 2, fill: "var(--k)", "data-sym": "k", class: "moves" });
+  const text = (y, says = "") => svg("text", { x: 0, y, "aria-hidden": true }, says);
+  function counted(name, base, above, says, high) {  // `high(i)` bricks in step i
+    const piled = (i) => Array.from({ length: high(i) }, (_, j) => brick(i, base - 10 - pitch * j));
+    return { name, bricks: all.map(piled), title: text(above, says), many: text(base) };
+  }
+  const tally = [
+    counted("with", 38, 13, "with a cache: keys computed so far", () => 1),
+    counted("without", stair, stair - 30, "without a cache", (i) => i + 1)];
+  const total = svg("svg", { width: viewWidth, height: stair + 4, role: "img",
+    viewBox: `0 0 ${viewWidth} ${stair + 4}`, style: "height: auto; margin-top: 16px" },
+  ...tally.flatMap(({ bricks, title, many }) => [...bricks.flat(), title, many]));
 
   function nameLook(i) {
     if (i === t) return "font-weight: 700; box-shadow: inset 0 -3px 0 var(--q)";
@@ -109,14 +109,14 @@ function draw(stage) {
     });
   }
   function showTally(computed) {
-    for (const { name, title, bar, text } of tally) {
-      const width = `${(85 * computed[name] / most).toFixed(2)}%`;
-      set(bar, {
-        style: "display: inline-block; height: 18px; border-radius: 2px; background: var(--k); "
-          + `width: ${width}` });
-      set(title, { style: cached === (name === "with") ? "font-weight: 600" : null });
-      text.textContent = computed[name];
+    for (const { name, bricks, title, many } of tally) {
+      bricks.forEach((of, i) => of.forEach((one) => set(one, { opacity: i <= t ? 1 : 0 })));
+      const weight = cached === (name === "with") ? 600 : 400;
+      set(title, { style: `font-size: 13px; font-weight: ${weight}` });
+      set(many, { style: "font-size: 20px; font-weight: 700" }, String(computed[name]));
     }
+    set(total, { "aria-label": "Keys computed so far: "
+      + tally.map(({ name }) => `${computed[name]} ${name} a cache`).join(", ") });
   }
   function sentence() {
     const word = `“${tokens[t]}”`;

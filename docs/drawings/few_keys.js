@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, sum, softmax, number, percent } = stage;
-  const { said, say, slider, choices, player, more, legendOf, wash, expose } = stage;
+  const { view, viewWidth, data, el, svg, set, sum, clamp, softmax, number, percent } = stage;
+  const { said, say, slider, choices, player, more, expose } = stage;
   const { tokens, scores, ways, block, sizes } = data;
   const n = tokens.length, queries = scores.length, first = n - queries;
   const all = [...tokens.keys()];
@@ -27,10 +27,10 @@ function draw(stage) {
   const unit = (width - gap * (blocks.length - 1)) / n, span = block * unit;
   const left = (j) => j * unit + gap * Math.floor(j / block);
   const middle = (j) => left(j) + unit / 2;
-  const row = { top: 22, deep: wide ? 122 : 104 };
+  const row = { top: wide ? 62 : 74, deep: wide ? 122 : 104 };
   const cells = row.top + row.deep + 20, tall = 28;
   const under = cells + tall + 38, high = wide ? 70 : 60, base = under + high;
-  const end = base + 50, bar = 36;
+  const end = base + 2, bar = 36;
   const reach = data.reach, room = row.deep / (reach[1] - reach[0]);
   const at = (score) => row.top + (reach[1] - score) * room;
   const root = svg("svg", { width, height: end, viewBox: `0 0 ${width} ${end}`, role: "img",
@@ -57,8 +57,7 @@ function draw(stage) {
     stroke: "currentColor", "stroke-width": 1.5 }));
   const ring = svg("circle", {
     r: wide ? 9 : 8, fill: "none", "stroke-width": 2.5, class: "moves" });
-  const best = text(0, 0, "", { ...start, class: "halo",
-    style: "font-size: 13px; font-weight: 600" });
+  const best = text(0, row.top - 6, "", { ...start, style: "font-size: 13px; font-weight: 600" });
   const boxes = all.map((j) =>
     rect({ x: left(j) + 0.5, y: cells, width: unit - 1, height: tall, rx: 3, ...second }));
   const letters = all.map((j) => text(middle(j), cells + 19, tokens[j], {}));
@@ -83,33 +82,26 @@ function draw(stage) {
       says: text(center, 22, "", { style: "font-size: 12px" }),
     };
   });
-  const title = text(0, 12, "", { ...soft, ...start });
-  const from = wide ? 132 : 124, long = wide ? 240 : 72;
-  function measure(says, y, hue, sym) {
-    const track = { x: from, y: y - 10, height: 10, rx: 2 };
-    const fill = rect({ ...track, fill: `var(--${hue})`, "fill-opacity": 0.8, "data-sym": sym });
-    const value = text(from + long + 8, y, "", { ...start, style: "font-size: 13px" });
-    const named = text(0, y, says, { style: "font-size: 13px", ...start });
-    const whole = svg("rect", { ...track, width: long, fill: "var(--rest)" });
-    root.append(whole, fill, named, value);
-    return (part, says) => {
-      set(fill, { width: Math.max(0.5, long * part) });
-      value.textContent = says;
-    };
-  }
+  const title = text(0, wide ? 14 : 46, "", { ...soft, ...start });
+  const result = text(wide ? width : 0, 24, "", { ...soft, "text-anchor": wide ? "end" : "start" });
+  const cost = text(wide ? 0 : width, wide ? 32 : 24, "",
+    { ...soft, "text-anchor": wide ? "start" : "end" });
+  const large = svg("tspan", { "data-sym": "w",
+    style: "font-size: 24px; font-weight: 700; fill: var(--ink-w)" });
+  set(result, {}, large, wide ? " of its weight kept" : " weight kept");
   const hitsOf = (y, height) => scores.map((_, i) => svg("rect", { x: left(first + i), y, height,
     width: unit, fill: "transparent", style: "cursor: pointer", onclick: () => pick(i) }));
   root.append(...bands, zero, ...ofBlocks.flatMap(({ fill, level }) => [fill, level]), ...dots,
-    ring, ...ends, best, title, ...boxes, ...letters, floor,
+    ring, ...ends, best, title, result, cost, ...boxes, ...letters, floor,
     ...bars.flatMap(({ kept, lost, says }) => [kept, lost, says]),
-    text(0, cells + tall + 17, "weights", { ...soft, ...start, class: "halo" }),
+    text(0, cells + tall + 17, "weights", { style: "font-size: 13px", ...start, class: "halo",
+      "data-sym": "w" }),
     ...hitsOf(cells, base - cells));
-  const [showKept, showCost] = [measure("weight kept", base + 24, "w", "w"),
-    measure("scores computed", base + 44, "neutral", null)];
+  const average = text(0, 52, "", { ...soft, ...start });
   const strip = svg("svg", { width, height: bar + 24, viewBox: `0 0 ${width} ${bar + 24}`,
     role: "img", style: "height: auto", "aria-label": "The share of its weight each query keeps" },
   text(0, 16, "the share of its full", { ...soft, ...start }),
-  text(0, 34, `weight each query keeps${wide ? ", %" : ""}`, { ...soft, ...start }),
+  text(0, 34, `weight each query keeps${wide ? ", %" : ""}`, { ...soft, ...start }), average,
   ...shares.flatMap(({ track, fill, mark, name, says }) => [track, fill, mark, name, says]),
   ...hitsOf(0, bar + 24));
 
@@ -151,14 +143,17 @@ function draw(stage) {
     const shown = lost ? full[j] : weight;
     upright(bars[j].kept, base, base - high * weight, { opacity: kept[j] ? 1 : 0 });
     upright(bars[j].lost, base, base - high * (lost ? full[j] : 0), { opacity: lost ? 1 : 0 });
-    set(bars[j].says, { y: base - high * shown - 4, x: Math.min(width - 14, middle(j)) });
-    bars[j].says.textContent = shown > 0.14 ? percent(shown) : "";
+    const room = lost ? 36 : 16;  // of half the words
+    const style = `font-size: ${lost ? 13 : 12}px; font-weight: ${lost ? 600 : 400}`;
+    const x = clamp(middle(j), room, width - room);
+    set(bars[j].says, { style, x, y: base - high * shown - 4 });
+    bars[j].says.textContent = shown > 0.14 ? `${percent(shown)}${lost ? " lost" : ""}` : "";
   }
   function showBest({ seen, full, kept }) {  // the key that the query needs
     const j = full.indexOf(Math.max(...full));
     set(ring, { cx: middle(j), cy: at(seen[j]), stroke: `var(--${kept[j] ? "w" : "rose"})` });
-    set(best, { x: middle(j) + 13, y: at(seen[j]) + 4 });
-    best.textContent = number(seen[j], 1);
+    const how = kept[j] || ways[way].per === "key" ? "computed" : "not computed";
+    set(best, { x: Math.min(left(j), width - 226) }, `needed: ${number(seen[j], 1)}, ${how}`);
     return j;
   }
   function showShare({ track, fill, mark, name, says }, i, { share }) {
@@ -170,11 +165,11 @@ function draw(stage) {
     says.textContent = wide && share < 0.5 ? number(100 * share, 0) : "";
     set(name, { style: `font-size: ${wide ? 14 : 12}px; font-weight: ${chosen ? 700 : 400}` });
   }
-  function explain({ seen, kept, full, share }, j, average) {
+  function explain({ seen, kept, full, share }, j) {
     const many = kept.filter(Boolean).length;
-    const cost = { block: own() + many, key: seen.length, none: many }[ways[way].per];
-    showKept(share, `${percent(share)}, ${wide ? "on average" : "mean"} ${percent(average)}`);
-    showCost(cost / seen.length, `${cost} of ${seen.length}`);
+    const computed = { block: own() + many, key: seen.length, none: many }[ways[way].per];
+    large.textContent = percent(share);
+    cost.textContent = `${computed} of ${seen.length} scores${wide ? " computed" : ""}`;
     const holds = `${quoted(first + query)} keeps ${many} of ${seen.length} keys, with `
       + `${percent(share)} of its full weight`;
     const missed = kept[j] ? `, most of it on ${quoted(j)}.`
@@ -191,12 +186,12 @@ function draw(stage) {
       showWeight(j, now);
     }
     shares.forEach((share, i) => showShare(share, i, every[i]));
-    const average = sum(every.map(({ share }) => share)) / queries;
+    const mean = sum(every.map(({ share }) => share)) / queries;
+    average.textContent = `on average ${percent(mean)}`;
     title.textContent = ways[way].title;
-    const found = showBest(now);
-    explain(now, found, average);
+    explain(now, showBest(now));
     set(root, { "aria-label": `${ways[way].title}; the keys of ${quoted(first + query)}` });
-    state = { query, way: ways[way].name, size: sizes[size], average, ...now };
+    state = { query, way: ways[way].name, size: sizes[size], average: mean, ...now };
   }
 
   function go(to) {
@@ -215,18 +210,9 @@ function draw(stage) {
     (i) => { way = i; show(); });
   const ofSize = choices("Blocks that are kept", sizes.map(String), size,
     (i) => { size = i; show(); });
-  const dot = (fill) => el("span", { style: "width: 7px; height: 7px; border-radius: 50%; "
-    + `border: 1.5px solid currentColor; background: ${fill}` });
-  const patch = (style) => el("span", { style: `width: 12px; height: 10px; ${style}` });
-  const box = (hue) =>
-    patch(`border: 2px solid var(--${hue}); border-radius: 3px; background: ${wash(hue, 25)}`);
-  const legend = legendOf([box("q"), "query"], [box("k"), "kept key"],
-    [dot("currentColor"), "score of a key"], [dot("transparent"), "score not computed"],
-    [patch("background: var(--w)"), "weight"],
-    [patch("border: 1.5px dashed var(--rose)"), "lost weight"]);
   set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem` });
-  set(ofWay, { style: "margin-top: 0" });
-  view.append(ofWay, el("div", { class: "row steered" }, play.node, range), root, legend, said,
+  const steered = el("div", { class: "row steered" }, play.node, range);
+  view.append(el("div", { class: "row", style: "margin-top: 0" }, ofWay, steered), root, said,
     more(el("div", { class: "row" }, el("span", {}, "Blocks that are kept, its own among them"),
       ofSize), strip));
   show();

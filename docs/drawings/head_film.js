@@ -17,7 +17,6 @@ function draw(stage) {
   const across = `min-width: ${side}px; max-width: ${side}px; padding: 0; text-align: center; `
     + `font-size: ${wide ? 13 : 12}px; overflow: hidden`;
   const box = `${across}; height: ${side}px`;
-  const digits = wide ? { style: "opacity: 1" } : {};  // where there is room, always
   const head = (text) => el("th", { scope: "col", "data-sym": "k", style: across }, text);
   const query = (i) => el("th", {
     scope: "row", "data-sym": "q", style: "padding: 0 6px 0 0; font-size: 13px; min-width: 0" },
@@ -35,7 +34,7 @@ function draw(stage) {
   }
   const heads = weights[0].map((_, k) => {
     const cells = weights[0][k].map((row) =>
-      row.map(() => el("td", { "data-sym": "w" }, el("span", digits))));
+      row.map(() => el("td", { "data-sym": "w" }, el("span"))));
     const means = ["first", "previous"].map((name) => meanOf(wide ? `${name} token` : name));
     const table = el("table", {
       "aria-label": `head ${k}: a row for each query, a column for each key`,
@@ -66,6 +65,8 @@ function draw(stage) {
       value.textContent = number(mean);
     });
     cells.forEach((row, i) => row.forEach((cell, j) => {
+      const large = wide && now[i][j] > 0.095;  // where there is room it has its digits always
+      set(cell.firstChild, { style: large ? "opacity: 1" : null });
       cell.firstChild.textContent = number(100 * now[i][j], 0);
     }));
   }

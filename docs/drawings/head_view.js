@@ -155,13 +155,42 @@ function draw(stage) {
     const own = cells.filter((one) => one.l === l).map((one) => one.node);
     return [label, ...own, ...times(most - layer.heads, () => el("span"))];
   }
-  const widest = () => (namesFit() ? 70 : clamp(Math.floor(240 / mostHeads()), 34, 56));
+  const widest = () => (namesFit() ? 76 : clamp(Math.floor(240 / mostHeads()), 34, 56));
+  const inOneRow = () => !beside && layers.length > 1 && cells.length <= 8;
+  const above = (says, n) => el("span", { style: "font-size: 12px; line-height: 16px; "
+    + `white-space: nowrap; color: var(--soft); grid-column: span ${n}` }, says);
+  function oneRow(sorted) {
+    const nodesOf = (l) => cells.filter((one) => one.l === l).map((one) => one.node);
+    const apart = (lists) => lists.flatMap((list, i) => (i ? [el("span"), ...list] : list));
+    if (sorted) {
+      const nodes = ordered().map((one) => one.node);
+      return [above("the highest score first", nodes.length), ...nodes];
+    }
+    return [...apart(layers.map(({ heads }, l) => [above(`layer ${l}`, heads)])),
+      ...apart(layers.map((_, l) => nodesOf(l)))];
+  }
+  function arrangeRow(own) {
+    const sorted = now.order > 0;
+    const side = cells.length > 4 ? 40 : 70;
+    const columns = (n) => `repeat(${n}, minmax(14px, ${side}px))`;
+    const all = sorted ? columns(cells.length)
+      : layers.map(({ heads }) => columns(heads)).join(" 4px ");
+    set(grid, { style: `${own}; display: grid; gap: 2px; place-content: start; `
+      + `grid-template-columns: ${all}` });
+    grid.replaceChildren(...oneRow(sorted));
+  }
   function arrange() {
+    const own = grid.getAttribute("style").split("; display")[0];
+    const named = inOneRow() && cells.length > 4 ? "none" : "block";  // there names are too wide
+    for (const { node } of namesFit() ? cells : []) node.lastChild.style.display = named;
+    if (inOneRow()) arrangeRow(own);
+    else arrangeRows(own);
+  }
+  function arrangeRows(own) {
     const most = mostHeads();
     const sorted = now.order > 0;
-    const own = grid.getAttribute("style").split("; display")[0];
     const columns = `minmax(14px, ${widest()}px)`;
-    set(grid, { style: `${own}; display: grid; gap: 2px ${namesFit() ? 6 : 2}px; `
+    set(grid, { style: `${own}; display: grid; gap: ${namesFit() ? "6px 6px" : "2px"}; `
       + "place-content: start; "
       + `grid-template-columns: ${sorted ? "" : "auto "}repeat(${most}, ${columns})` });
     const nodes = sorted ? ordered().map((one) => one.node)
@@ -205,7 +234,7 @@ function draw(stage) {
   }
   function sizeOfMatrix() {
     const { rows, columns } = layers[now.l];
-    return clamp(Math.max(rows, columns) * SIDE, 160, 448);
+    return clamp(Math.max(rows, columns) * SIDE, 160, inOneRow() ? 272 : 448);
   }
   function showMatrix() {
     const { rows, columns, square } = layers[now.l];
@@ -243,8 +272,9 @@ function draw(stage) {
   }
   const brief = (token) => (token.length > 9 ? `${token.slice(0, 8)}…` : token);
 
-  const WIDTH = 400, HIGH = 22;  // of the picture; from line to line
-  const lineAt = (at) => 14 + HIGH * at;
+  const WIDTH = 400;  // of the picture
+  const fromLine = () => (inOneRow() ? 19 : 22);  // to line
+  const lineAt = (at) => 14 + fromLine() * at;
   function around(n) {
     const first = clamp(now.i - SHOWN / 2, 0, Math.max(0, n - SHOWN));
     return times(Math.min(n, SHOWN), (k) => first + k);
@@ -275,7 +305,7 @@ function draw(stage) {
     const { n_q, n_k, queries, keys } = layers[now.l];
     const rows = around(n_q).map((i) => [i, row(now.l, now.h, i)]);
     const right = wanted(rows, n_k);
-    const tall = HIGH * Math.max(rows.length, right.length) + 8;
+    const tall = fromLine() * Math.max(rows.length, right.length) + 8;
     const seen = (list) => list.filter(([j, w]) => right.includes(j) && w >= 0.01);
     const lines = rows.flatMap(([i, list], at) =>
       seen(list).map(([j, w]) => lineOf(i === now.i, w, at, right.indexOf(j))));
@@ -356,7 +386,7 @@ function draw(stage) {
     });
     const { n_k, keys } = layers[now.l];
     const longest = Math.max(...keys.map((key) => brief(key).length));
-    stack.style.gridTemplateColumns = `auto minmax(0, 1fr) calc(${longest}ch + 5.5rem)`;
+    stack.style.gridTemplateColumns = `auto minmax(0, 1fr) calc(${longest}ch + 6.25rem)`;
     list.forEach(fill);
     const fits = strips[now.l].framed.clientWidth / n_k >= LEAST;
     axis(keysAbove, fits && !about.kept ? keys : [], "columns", "k", bestOf(through(now.l)));
@@ -448,11 +478,13 @@ function draw(stage) {
     const left = el("div", { style: "min-width: 0" }, ...(beside ? [caption, grid, said] : [grid]));
     set(said, { style: beside ? "width: 0; min-width: 100%; margin-top: 0.6rem; min-height: 8.4em"
       : "margin-top: 0.6rem" });
+    const gap = inOneRow() ? "4px" : "8px";
     const two = `display: grid; grid-template-columns: ${beside ? "auto " : ""}minmax(0, 1fr); `
-      + `gap: ${beside ? "4px 24px" : "8px"}`;
+      + `gap: ${beside ? "4px 24px" : gap}`;
     const small = { style: "font-size: 13px; margin: 0.3rem 0" };
     const inLine = { style: "display: flex; align-items: center; justify-content: space-between" };
-    const top = beside ? el("div", {}, order, mode) : el("div", inLine, order, caption);
+    const top = beside ? el("div", {}, order, mode)
+      : el("div", inLine, order, ...(inOneRow() ? [] : [caption]));
     asked.replaceChildren(heading, ...(beside ? [] : [mode]), query);
     const parts = beside ? [top, asked, left, shown] : [top, left, asked, shown, said];
     view.replaceChildren(el("div", { style: two }, ...parts),
@@ -461,7 +493,12 @@ function draw(stage) {
   function keepLaidOut(...controls) {  // also when a phone is turned
     layOut(...controls);
     if (typeof ResizeObserver === "undefined") return;
-    const again = () => { if (isWide() !== beside) layOut(...controls); };
+    const again = () => {
+      if (isWide() === beside) return;
+      layOut(...controls);
+      arrange();
+      choose({});
+    };
     new ResizeObserver(again).observe(view);
   }
   function tell() {

@@ -44,7 +44,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
   const n = ids.length;
   const cell = (wide ? 720 : 352) / n;
   const width = n * cell;
-  const line = wide ? 110 : 96, height = line + 180;
+  const line = wide ? 110 : 96, height = line + (wide ? 188 : 192);
   const low = line + 30, ground = height - 24;  // on which the bars of the predictions stand
   const tall = 40;  // a bar of 100 %
   const middle = (i) => (i + 0.5) * cell;
@@ -72,10 +72,8 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
   const soft = "fill: var(--soft); font-size: 13px";
   const titled = (head, title, y) =>
     ({ key: nameOf(head), title, node: text(0, y, title, soft, "start") });
-  const titles = [
-    titled(inducing, "Induction head", 14),
-    titled(previous, "Previous-token head", low + 49),
-  ];
+  const under = titled(previous, "Previous-token head", low + 50);
+  const titles = [titled(inducing, "Induction head", 14), under];
   root.append(...titles.map(({ node }) => node),
     text(0, ground - tall - 18, "Most probable next letter", soft, "start"),
     svg("path", { d: `M0 ${ground}H${width}`, stroke: "var(--faint)" }),
@@ -96,6 +94,14 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     "data-sym": "w", "stroke-width": 0.8 + 6 * w, opacity,
     "stroke-dasharray": off.has(nameOf(head)) ? "3 5" : "none" });
   const top = (row) => row.indexOf(Math.max(...row));
+  function nameArcs(found) {
+    const begins = now.before[found].findIndex((w) => w > 0.1);
+    const room = off.has(under.key) ? 180 : 150;
+    const before = middle(begins) >= room, after = width - middle(chosen) >= room;
+    const beside = wide && (before || after);
+    const x = beside && !before ? middle(chosen) + 16 : 0;
+    set(under.node, { x, y: low + (beside ? 20 : 50) });
+  }
   function arcsAbove() {  // from the chosen letter
     return now.reads[chosen].flatMap((w, j) =>
       (w > 0.02 ? [arc(inducing, bow(chosen, j, -1), w, 0.5 + 0.5 * w)] : []));
@@ -124,6 +130,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
   function drawArcs() {
     const found = top(now.reads[chosen]);
     arcs.replaceChildren(...arcsAbove(), ...arcsBelow(found), ...copyOf(found));
+    nameArcs(found);
     titles.forEach(({ key, title, node }) => {
       node.textContent = off.has(key) ? `${title}: off` : title;
     });

@@ -4,11 +4,12 @@ function draw(stage) {
   const { slider, choices, clamp, motion, expose } = stage;
   const { d_head, d_latent, d_rope, shared, choice, forms } = data;
   const wide = viewWidth >= 600;
-  const columns = wide ? 64 : 43;
+  const columns = wide ? 32 : 16;
   const move = motion();
   let heads = data.heads;
   let tokens = data.tokens;
   let form = 0;
+  let reads = false;  // or what is cached
   let state;
 
   const kinds = () => ({ MHA: heads, GQA: Math.min(shared, heads), MQA: 1 });
@@ -27,7 +28,7 @@ function draw(stage) {
   const bold = { style: "font-weight: 600" };
   const small = { style: "font-size: 13px; fill: var(--soft)" };
   const middle = { "text-anchor": "middle" };
-  const step = wide ? 9.5 : 5.7;
+  const step = wide ? 18.5 : 12;
   const left = 112;
   const fig = (width, height) =>
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
@@ -35,10 +36,11 @@ function draw(stage) {
   const first = 2 * step * lines + 12;
   const lower = 2 * step + 12;
   const tops = [0, first, first + lower, first + 2 * lower];
-  const board = fig(left + columns * step, tops[3] + lower);
+  const board = fig(left + columns * step + (wide ? 0 : 52), tops[3] + step + 2);
   const names = ["MHA", "GQA", "MQA", "MLA"];
+  const middleOf = (i) => tops[i] + (i < 3 ? step : step / 2) + 5;  // a latent vector is one row
   const totals = names.map((name, i) => {
-    const y = tops[i] + step + 5;
+    const y = middleOf(i);
     const node = text(left - 16, y, "", { "text-anchor": "end" });
     board.append(text(0, y, name, bold), node);
     return node;
@@ -55,18 +57,21 @@ function draw(stage) {
     board.append(...both.flat());
     return { kind, both };
   });
-  const beside = (i, x, says) => text(left + x + 10, tops[i] + step + 5, says, small);
-  const bar = (x, width, hue, more = {}) => svg("rect", { x, y: tops[3] + 1, width: width - 1,
-    height: 2 * step - 1, fill: `var(--${hue})`, ...more });
-  const perSquare = step / 128, wideLatent = d_latent * perSquare;
-  board.append(bar(left, wideLatent, "neutral"),
-    bar(left + wideLatent, d_rope * perSquare, "k", { "data-sym": "k" }),
-    beside(1, step * shared, `keys and values of ${shared} heads`),
+  const beside = (i, x, says) => text(left + x + 10, middleOf(i), says, small);
+  const bar = (x, width, hue, more = {}) => svg("rect", { x, y: tops[3], width: width - 1,
+    height: step - 1, fill: `var(--${hue})`, ...more });
+  const perNumber = step / 128, wideLatent = d_latent * perNumber;
+  board.append(
+    ...[0, 1, 2, 3].map((i) => bar(left + i * wideLatent / 4, wideLatent / 4, "neutral")),
+    bar(left + wideLatent, d_rope * perNumber, "k", { "data-sym": "k" }),
+    beside(1, step * shared, `${wide ? "keys and values of " : ""}${shared} heads`),
     beside(2, step, "one of each for all heads"),
-    beside(3, wideLatent + d_rope * perSquare, `latent ${d_latent} + rotated part ${d_rope}`));
+    beside(3, wideLatent + d_rope * perNumber,
+      wide ? `latent ${d_latent} + rotated part ${d_rope}` : "latent + rotated part"));
 
   const way = fig(340, 250);
-  const at = { v: 44, k: 132, q: 270, mix: 200 };
+  const at = { v: 37, k: 125, q: 263, mix: 193 };
+  const cache = (at.v + at.k) / 2;
   const scale = 72 / d_latent;
   const [latent, head, rope] = [d_latent, d_head, d_rope].map((n) => n * scale);
   const block = (x, y, width, rows, hue, more = {}) => Array.from({ length: rows }, (_, i) =>
@@ -113,14 +118,14 @@ function draw(stage) {
   const cells = Array.from({ length: 5 }, (_, i) => svg("rect", { x: at.mix - 30 + 12 * i, y: 136,
     width: 11, height: 12, fill: "var(--w)", "fill-opacity": 0.3 + 0.12 * i, ...sym("w") }));
   way.append(
-    wire("neutral", `M88 50V58M${at.v} 62V58H${at.k}V62`), made, absorbed,
+    wire("neutral", `M${cache} 50V58M${at.v} 62V58H${at.k}V62`), made, absorbed,
     wire("q", `M${at.q} 30V142H${at.mix + 29}`),
     wire("w", `M${at.mix} 148V152`), tip("w", at.mix, 159),
     svg("circle", { cx: at.mix, cy: 168, r: 9, fill: "var(--paper)", stroke: "var(--soft)" }),
     text(at.mix, 173, "Σ", middle), ...cells, text(at.mix + 24, 166, "scores, weights", small),
-    ...block(88, 20, latent, 5, "neutral"),
-    ...block(88 + latent / 2 + rope / 2 + 1, 20, rope, 5, "k", sym("k")),
-    text(88, 12, "cache: a row for each token", centred),
+    ...block(cache, 20, latent, 5, "neutral"),
+    ...block(cache + latent / 2 + rope / 2 + 1, 20, rope, 5, "k", sym("k")),
+    text(0, 12, "cache: a row for each token", small),
     ...block(at.q, 22, head, 1, "q", sym("q")), text(at.q, 12, "query of a head", centred),
     ...block(at.mix, 236, head, 1, "v", sym("v")),
     text(at.mix + 16, 245, "context of a head", small), ...ghosts.flat(), boxes.k, boxes.v);
@@ -138,11 +143,11 @@ function draw(stage) {
   }
 
   const room = 342;
-  const [thick, below] = wide ? [22, 50] : [14, 38];
-  const under = 28 + below + 12 + thick + 24;  // below both bars: their ratio
+  const [thick, below, far] = viewWidth >= 714 ? [28, 58, 32] : [10, 32, 22];  // beside, or below
+  const under = 30 + below + 12 + thick + far;  // below both bars: their ratio
   const sums = fig(room, under);
   const bars = forms.map((name, i) => {
-    const y = 28 + below * i;
+    const y = 30 + below * i;
     const label = text(0, y + 4, name);
     const value = text(92, y + 4, "");
     const bar = svg("rect", { y: y + 12, height: thick, fill: "var(--neutral)",
@@ -151,7 +156,8 @@ function draw(stage) {
     return { bar, label, value };
   });
   const ratio = text(0, under - 4, "", { style: "font-size: 17px; font-weight: 600" });
-  sums.append(text(0, 10, "multiplications for one new token, all heads", small), ratio);
+  const counted = text(0, 12, "", small);
+  sums.append(counted, ratio);
   function amount(x) {
     const units = [[1e12, "trillion"], [1e9, "billion"], [1e6, "million"]];
     const [unit, name] = units.find(([unit]) => x >= unit);
@@ -176,6 +182,7 @@ function draw(stage) {
       for (const node of [label, value]) set(node, { style: `font-weight: ${on ? 600 : 400}` });
       value.textContent = amount(amounts);
     });
+    counted.textContent = `multiplications for one new token, all ${heads} heads`;
     const times = more / less;
     ratio.textContent = times < 1.05 ? "about the same" : `${number(times, 0)} times fewer`;
     const both = forms.map((name) => `${name} ${amount(work[name])}`).join(", ");
@@ -186,7 +193,8 @@ function draw(stage) {
     const rows = plural(tokens, "row");
     const how = form ? `Absorbed: Wₖ meets 1 query and Wᵥ 1 mixture, instead of ${rows}.`
       : `Expanded: each head makes keys and values of ${plural(tokens, "token")}.`;
-    say(`With ${plural(heads, "head")} MHA caches ${ratio} times as much as MLA. ${how}`);
+    say(reads ? how : `With ${plural(heads, "head")} MHA caches ${ratio} times as much as MLA.`);
+    set(said, { style: reads ? spoken : `${spoken}; font-size: 17px; font-weight: 600` });
     set(way, { "aria-label": `From the cache to the context of a head, ${forms[form]}` });
   }
   function show() {
@@ -194,12 +202,15 @@ function draw(stage) {
     showCaches(now);
     showWork(now);
     explain(now);
+    for (const node of [many, board]) node.style.display = reads ? "none" : "";
+    for (const node of [long, way, sums]) node.style.display = reads ? "" : "none";
     state = { heads, tokens, form: forms[form], ...now };
   }
-  function change(to) {
+  function change(to) {  // 0: what is cached; 1, 2: each way to read it
+    reads = to > 0;
     const from = form;
-    form = to;
-    move(700, (share) => place(from + (to - from) * share));
+    form = reads ? to - 1 : from;
+    move(700, (share) => place(from + (form - from) * share));
     show();
   }
   const ruled = (list, value, input) => ({ min: 0, max: list.length - 1, step: 1,
@@ -207,16 +218,17 @@ function draw(stage) {
   const many = slider("Heads", ruled(choice, heads, (n) => { heads = n; show(); }));
   const longer = ruled(data.lengths, tokens, (n) => { tokens = n; show(); });
   const long = slider("Tokens in the cache", longer);
-  for (const one of [many, long]) one.querySelector("input").style.width = "8rem";
-  set(many, { style: "margin: 0 0 8px" });
-  set(said, { style: "min-height: 4.2em; margin-top: 12px" });
-  const switches = choices("How the cache is read", forms, form, change);
-  const apart = "align-items: flex-start; gap: 8px 32px; margin: 8px 0 0";
-  const flow = el("div", { style: "flex: none" }, switches, way);
-  set(switches, { style: "margin: 0 0 12px" });
-  const right = el("div", { style: "flex: 1 1 18rem; min-width: 0" }, long, sums, said);
-  set(long, { style: "margin: 0 0 12px" });
-  view.append(many, board, el("div", { class: "beside", style: apart }, flow, right));
+  for (const one of [many, long]) {
+    one.querySelector("input").style.width = wide ? "8rem" : "6rem";
+    one.style.margin = "0";
+  }
+  const spoken = `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 16px`;
+  const parts = choices("What is shown", ["what is cached", ...forms], 0, change);
+  set(parts, { style: "margin: 0" });
+  const apart = "align-items: flex-start; gap: 8px 32px; margin: 0";
+  view.append(
+    el("div", { class: "row", style: "gap: 8px 32px; margin: 0 0 12px" }, parts, many, long),
+    board, el("div", { class: "beside", style: apart }, way, sums), said);
   place(form);
   show();
   expose(() => state);

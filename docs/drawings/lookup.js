@@ -43,10 +43,11 @@ function draw(stage) {
     style: "font-variant-numeric: tabular-nums" });
   const middle = wide * cell / 2;
   const bold = "font-weight: 600";
+  const the = roomy ? "the " : "";
   const head = [
     text(ofId, 0, "id"),
-    text(begin + middle, 0, "the table", bold),
-    text(to + middle, 0, "the sentence", bold)];
+    text(begin + middle, 0, `${the}table`, bold),
+    text(to + middle, 0, `${the}sentence`, bold)];
   const outline = { rx: 5, fill: "none", stroke: "var(--rose)", "stroke-width": 2 };
   const around = { height: high + 4, ...outline };
   const frames = known.map((_, i) => svg("rect", { x: 1, y: line(i) - 2, ...around }));
@@ -70,8 +71,7 @@ function draw(stage) {
     digit: text(begin + 2 + thin / 2, line(i), ""),
     times: text(begin + thin + 9, line(i), roomy ? "×" : ""),
   }));
-  const hotName = roomy ? text(begin + 2 + thin / 2, 0, "one-hot", bold)
-    : text(begin + 2 + thin, 0, "one-hot", bold, "end");
+  const hotName = text(begin + 2, 0, `one-hot × ${the}table`, bold, "start");
   const oneHot = svg("g", {}, hotName,
     ...cells.flatMap(({ box, digit, times }) => [box, digit, times]));
   const trail = svg("path", { fill: "none", stroke: "var(--rose)", "stroke-width": 2 });
@@ -83,7 +83,8 @@ function draw(stage) {
   const start = () => (way ? foot : line(ids[chosen]));  // of what moves
   function lead() {  // from the row to its position in the sentence
     const [x0, y0] = [from() + wide * cell + 6, start() + high / 2];
-    const [x, y] = [to - 74, line(chosen) + high / 2];
+    const word = spoken[chosen].getComputedTextLength();
+    const [x, y] = [to - 8 - word - 8, line(chosen) + high / 2];
     const middle = (x0 + x) / 2;
     set(trail, { d: `M${x0} ${y0}C${middle} ${y0},${middle} ${y},${x} ${y}m-8 -5l8 5l-8 5` });
   }
@@ -124,11 +125,11 @@ function draw(stage) {
   }
   function show() {
     const { hot, products, row } = now();
-    lead();
     picked.write(row);
     for (const node of [picked.node, whose, under, oneHot]) {  // a sum has a row of its own
       set(node, { visibility: way ? "visible" : "hidden" });
     }
+    set(head[1], { opacity: way ? 0 : 1 });
     set(slides, { style: `transform: translate(${from() - begin}px)` });
     known.forEach((_, i) => {
       cells[i].digit.textContent = hot[i];
@@ -136,6 +137,7 @@ function draw(stage) {
       left[i].write(way ? products[i] : table[i]);
     });
     light();
+    if (roomy) lead();
     tokens.forEach((_, i) => {
       if (filled[i]) right[i].write(table[ids[i]]);
       else right[i].clear();

@@ -40,7 +40,8 @@ function draw(stage) {
     const end = add(between, fed);
     const [before, after] = ["residual stream", "= residual stream"];
     const bits = `${inner[0].length} ${wide ? "numbers, " : ""}after ReLU`;
-    const [attention, feedForward] = ["from attention", "from feed-forward"];
+    const [attention, feedForward] = ["attention", "feed-forward"].map((part) =>
+      (wide ? `from ${part}` : part));
     return [
       { sheets: [[before, x], ["normalized", first]], out: first },
       { weights: run.seen[`${name}.attention`], sheets: [[attention, attended]], out: attended },
@@ -134,7 +135,7 @@ function draw(stage) {
   function outcomes({ bars, percent, next }) {  // one bar for each token of the vocabulary
     const most = largest(bars);
     const [zero, reach] = wide ? [percent ? 34 : 150, percent ? 220 : 105]
-      : [percent ? 22 : 84, percent ? 68 : 32];
+      : [percent ? 22 : 84, percent ? 68 : 28];
     const title = `${wide ? "next token: " : ""}${percent ? "probability" : "logit"}`;
     const none = (x) => percent && x < 0.0005;
     const share = (x) => (none(x) ? "" : `${number(100 * x, 1)} %`);
@@ -172,7 +173,7 @@ function draw(stage) {
   }
   function contents(now, { ids, weights, sheets, bars, ...more }) {
     if (ids) {
-      const title = text(0, 13, "ids in the vocabulary", heading);
+      const title = text(0, 13, wide ? "ids in the vocabulary" : "token ids", heading);
       return [title, ...tokens(now)];
     }
     if (bars) return outcomes({ bars, ...more });
@@ -291,6 +292,16 @@ function draw(stage) {
   }
 
   let state;
+  const facts = { shape: el("dd"), here: el("dd"), large: el("dd") };
+  const named = { shape: "shape", here: "parameters here",
+    large: wide ? "in the smallest GPT-2" : "in GPT-2" };
+  const listing = el("dl", { style: "display: grid; color: var(--soft); font-size: 13px; "
+    + `margin: ${wide ? 8 : 2}px 0 0; grid-template: `
+    + (wide ? "auto / auto 1fr; gap: 2px 16px" : "auto auto / auto auto auto; gap: 0 8px; "
+      + "grid-auto-flow: column; justify-content: space-between") },
+  ...Object.entries(facts).flatMap(([which, fact]) =>
+    [el("dt", { style: "font-weight: 400; margin: 0" }, named[which]),
+      set(fact, { style: "margin: 0; font-variant-numeric: tabular-nums" })]));
   function lookOf(part, marked) {
     const tint = "color-mix(in srgb, var(--control) 14%, var(--paper))";
     return { fill: part === 4 || marked ? tint : "var(--paper)", "stroke-width": marked ? 3.5 : 1,
@@ -300,11 +311,12 @@ function draw(stage) {
     const [part, block] = steps[at];
     const { name, says, parameters, large, shape: sized } = parts[part];
     const where = inBlock(part) ? `, block ${block + 1} of ${n_blocks}` : "";
-    const sizes = `${grouped(parameters)} here, ${grouped(large)} in the smallest GPT-2`;
-    const counted = parameters ? ` Parameters: ${sizes}.` : "";
     const chosen = `“${names[now.next]}”, with ${number(100 * now.chance, 1)} %`;
     const end = part > 10 ? ` Here it is ${chosen}.` : "";
-    say(`${name}${where}. ${says}${end} Shape: ${sized}.${counted}`);
+    say(`${name}${where}. ${says}${end}`);
+    facts.shape.textContent = sized;
+    facts.here.textContent = parameters ? grouped(parameters) : "none";
+    facts.large.textContent = parameters ? grouped(large) : "none";
     set(board, { "aria-label": `The numbers of step ${at + 1}, ${name}${where}` });
     const whole = "A decoder-only transformer from token ids to the next token";
     set(root, { "aria-label": `${whole}; marked: ${name}${where}` });
@@ -345,13 +357,13 @@ function draw(stage) {
   const top = row(`max-width: none; margin: ${wide ? "0 0 12px" : "8px 0 4px"}`, play.node, rail);
   set(top, { class: "row steered" });
   if (wide) {
-    set(said, { style: "min-height: 8.4em; margin-top: 12px" });
+    set(said, { style: "min-height: 4.2em; margin-top: 4px" });
     const left = el("div", { style: "flex: 1 1 14rem; min-width: 0; display: grid; gap: 8px" },
-      asks, board, said);
+      asks, board, el("div", {}, said, listing));
     view.append(top, el("div", { style: `${flex}1.5rem` }, left, root));
   } else {
-    set(said, { style: "min-height: 7em; margin-top: 4px" });
-    view.append(el("div", { style: `${flex}0` }, root, board), strip, top, asks, said);
+    set(said, { style: "min-height: 4.2em; margin-top: 4px" });
+    view.append(el("div", { style: `${flex}0` }, root, board), strip, top, asks, said, listing);
   }
   stand(stands);
   show();

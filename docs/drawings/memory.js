@@ -1,6 +1,6 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, matmul, sum, number, plural, vector } = stage;
+  const { view, viewWidth, data, el, svg, set, matmul, sum, number, plural } = stage;
   const { said, say, slider, choices, player, motion, expose } = stage;
   const { names, k, v, rules } = data;
   const n = names.length;
@@ -39,11 +39,11 @@ function draw(stage) {
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "aria-hidden": true, "text-anchor": "middle", ...more }, says);
   const soft = "font-size: 13px; fill: var(--soft)";
-  const side = wide ? 50 : 44, high = wide ? 42 : 30;
-  const top = 40, left = wide ? 60 : 52;
+  const side = 44, high = wide ? 42 : 30;
+  const top = 40, left = 52;
   const apart = e * side + 20, broad = left + apart + e * side + 2;
   const foot = top + d * high + 8;  // below the state: what the newest key reads
-  const tall = foot + 52;
+  const tall = foot + 28;
   const fig = (width, height) =>
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const board = fig(broad, tall);
@@ -66,8 +66,8 @@ function draw(stage) {
   function fill({ cells }, numbers) {
     const write = alike(numbers);
     numbers.flat().forEach((x, i) => {
-      const fill = `var(--${x < 0 ? "rose" : "neutral"})`;
-      set(cells[i].tint, { fill, "fill-opacity": Math.min(0.65, Math.abs(x) / 9) });
+      const shade = Math.min(0.5, Math.abs(x) / 12);
+      set(cells[i].tint, { fill: "var(--neutral)", "fill-opacity": shade });
       cells[i].word.textContent = write(x);
     });
   }
@@ -81,39 +81,36 @@ function draw(stage) {
   const tint = { fill: "var(--k)", "fill-opacity": 0.2, stroke: "var(--k)" };
   const asked = k[0].map((_, i) => {
     const size = { x: 1, y: top + high * i, width: left - 16, height: high - 1, rx: 2 };
-    const word = text(left - 20, top + high * i + high / 2 + 5, "",
-      { "text-anchor": "end", "data-sym": "k", style: `font-size: ${wide ? 14 : 13}px` });
+    const word = text(left - 17, top + high * i + high / 2 + 5, "",
+      { "text-anchor": "end", "data-sym": "k", style: "font-size: 13px" });
     const times = text(left - 8, top + high * i + high / 2 + 4, "×", { style: soft });
     return { word, parts: [svg("rect", { ...size, ...tint, "data-sym": "k" }), times, word] };
   });
-  const below = (line, more) => v[0].map((_, j) => text(right(j), foot + 16 + 24 * line, "",
-    { "text-anchor": "end", ...more }));
-  const got = below(0, { style: `font-size: ${wide ? 15 : 14}px; font-weight: 600` });
-  const wanted = below(1, { "data-sym": "v" });
+  const got = v[0].map((_, j) => text(right(j), foot + 16, "",
+    { "text-anchor": "end", style: "font-weight: 600" }));
   const formula = text(left + apart + e * side / 2, foot + 16, "", { style: soft });
   board.append(...titles, ...columns, held.node, added.node, who,
-    text(left - 20, 33, "key", { style: soft, "text-anchor": "end" }),
+    text(left - 17, 33, "key", { style: soft, "text-anchor": "end" }),
     ...asked.flatMap(({ parts }) => parts),
-    text(0, foot + 16, "read", heading), text(0, foot + 40, "value", { ...heading, style: soft }),
-    ...got, ...wanted, formula);
+    text(0, foot + 16, "read", heading), ...got, formula);
   function showReading({ found }) {
     const write = alike(found), i = t - 1;
     who.textContent = names[i];
     asked.forEach(({ word }, row) => { word.textContent = short(k[i][row]); });
     got.forEach((one, j) => { one.textContent = write(found[i][j]); });
-    wanted.forEach((one, j) => { one.textContent = short(v[i][j]); });
     formula.textContent = rules[rule] === "delta rule" ? "key × (value − read)" : "key × value";
   }
 
-  const row = 27;
-  const room = 312;
+  const row = wide ? 27 : 24;
+  const room = Math.min(viewWidth, 358);
+  const [atKey, atValue, atRead, atError] = [40, 82, 161, 294];
   const list = fig(room, 22 + row * n);
-  const [atKey, atValue, atRead] = [40, 82, 170];
-  const step = 46, narrow = 27;  // of what is read back, and of a value
+  const step = 42, narrow = 27;  // of what is read back, and of a value
   const end = { "text-anchor": "end" };
   const head = [[atKey + 40, "key"], [atValue + narrow * e - 6, "value"],
     [atRead + step * e - 6, "read back"]];
-  list.append(...head.map(([x, says]) => text(x, 13, says, { style: soft, ...end })));
+  list.append(...head.map(([x, says]) => text(x, 13, says, { style: soft, ...end })),
+    text(atError, 13, "error", { style: soft, "text-anchor": "start" }));
   const bold = { style: "font-weight: 600", "text-anchor": "start" };
   function numbersAt(x, y, step, more) {
     return Array.from({ length: e }, (_, j) =>
@@ -125,32 +122,37 @@ function draw(stage) {
       x: atKey + 10 * j, width: 8, y: x > 0 ? middle - 12 * x : middle,
       height: Math.max(1, 12 * Math.abs(x)), fill: "var(--k)", "data-sym": "k" }));
   }
+  list.append(svg("path", { d: `M${atError - 0.5} 22v${row * n}`, stroke: "var(--soft)" }));
+  const [furthest] = rules.flatMap((_, i) => {  // of all pairs, by each rule
+    rule = i;
+    return all.flatMap((i) => compute(i + 1).errors);
+  }).sort((a, b) => b - a);
+  rule = 0;
   const pairs = all.map((i) => {
     const y = 22 + row * i;
     const name = text(2, y + row / 2 + 5, names[i], bold);
     const value = numbersAt(atValue, y, narrow, { "data-sym": "v" });
     const found = numbersAt(atRead, y, step, {});
-    const tints = found.map((_, j) => svg("rect", { x: atRead + step * j + 1, y: y + 4,
-      width: step - 3, height: row - 7, rx: 3, fill: "currentColor", class: "moves" }));
+    const off = svg("rect", { x: atError, y: y + 6, height: row - 12, rx: 1.5, class: "moves" });
     const mark = svg("rect", { x: 1, y: y + 2, width: room - 2, height: row - 3, rx: 5,
       fill: "var(--rose)", "fill-opacity": 0.1, stroke: "var(--rose)", "stroke-width": 1.5 });
-    const node = svg("g", {}, mark, name, ...keyBars(k[i], y), ...value, ...tints, ...found);
+    const node = svg("g", {}, mark, name, ...keyBars(k[i], y), ...value, ...found, off);
     value.forEach((one, j) => { one.textContent = short(v[i][j]); });
     list.append(node);
-    return { node, found, tints, mark };
+    return { node, found, off, mark };
   });
   set(list, { "aria-label": "The pairs, and what reading each key gives" });
-  const shade = (x, y) => (Math.abs(x - y) < 1e-6 ? 0 : Math.min(0.3, 0.1 + Math.abs(x - y) / 40));
-  function showPair({ node, found, tints, mark }, i, now, write) {
-    const here = i < t;
+  function showPair({ node, found, off, mark }, i, now, write) {
+    const [here, newest] = [i < t, i === t - 1];
+    const width = here ? (room - atError - 4) * now.errors[i] / furthest : 0;
     set(node, { opacity: here ? 1 : 0.35 });
     found.forEach((one, j) => { one.textContent = here ? write(now.found[i][j]) : ""; });
-    tints.forEach((one, j) =>
-      set(one, { "fill-opacity": here ? shade(now.found[i][j], v[i][j]).toFixed(2) : 0 }));
-    set(mark, { visibility: i === t - 1 ? null : "hidden" });
+    set(off, { width: width.toFixed(1), fill: `var(--${newest ? "rose" : "neutral"})`,
+      "fill-opacity": 0.75 });
+    set(mark, { visibility: newest ? null : "hidden" });
   }
 
-  const reach = wide ? 40 : 30, floor = reach + 24, broadBar = (room - atValue - 4) / n;
+  const reach = wide ? 40 : 28, floor = reach + 24, broadBar = (room - atValue - 4) / n;
   const plot = fig(room, floor + 18);
   const meansOf = () => all.map((i) => compute(i + 1).mean);
   const most = Math.max(...meansOf());
@@ -187,14 +189,10 @@ function draw(stage) {
     move(700, put).then((came) => { if (came) { put(0); fill(held, now.S); } });
   }
   function explain(now) {
-    const most = Math.max(...now.errors);
-    const worst = now.errors.findIndex((x) => x > most - 1e-6);  // of several, the first
     const exact = now.errors.filter((x) => x < 1e-6).length;
-    const rest = exact === t ? "" : ` Furthest off: ${names[worst]}, `
-      + `${vector(now.found[worst], short)} in place of ${vector(v[worst], short)}.`;
     const count = `${exact} of ${t} ${t === 1 ? "is" : "are"} read back exactly`;
     say(`${plural(t, "pair")} in ${d * e} numbers, ${rules[rule]}: ${count}; `
-      + `the mean error is ${number(now.mean, 1)}.${rest}`);
+      + `the mean error is ${number(now.mean, 1)}.`);
     const after = `The state after ${plural(t, "pair")}, and what the last one added`;
     set(board, { "aria-label": after });
   }
@@ -228,7 +226,7 @@ function draw(stage) {
   const steps = { at: () => t - 1, last: () => n - 1, go: (i) => go(i + 1, true) };
   const play = player({ ...steps, ms: () => 1500 });
   const ruled = choices("How a pair is written", rules, 0, (i) => { rule = i; show(); });
-  set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em` });
+  set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em` });
   const beside = "display: flex; flex-wrap: wrap; gap: 12px 24px; margin: 0 0 12px";
   const steered = set(el("div", { class: "row steered" }, play.node, range),
     { style: "flex: none; margin: 8px 0 0" });

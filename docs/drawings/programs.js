@@ -17,12 +17,12 @@ function draw(stage) {
     const needed = (i, j) => !(causal && j > Math.min(i + size, n) - 1);
     return starts.map((i) => starts.filter((j) => needed(i, j)));
   }
-  function plan() {  // when each program starts: as soon as a slot is free
+  function plan(reversed = longest) {  // when each program starts: as soon as a slot is free
     const tiles = programs();
     const free = Array(slots).fill(0);
     const starts = [], where = [];
     const order = [...tiles.keys()];
-    if (longest) order.reverse();
+    if (reversed) order.reverse();
     for (const p of order) {
       const slot = free.indexOf(Math.min(...free));
       where[p] = slot;
@@ -30,7 +30,9 @@ function draw(stage) {
       free[slot] += tiles[p].length;
     }
     const count = sum(tiles.map((own) => own.length));
-    return { tiles, starts, where, last: Math.max(...free), count };
+    const last = Math.max(...free);
+    const before = reversed ? plan(false).last : last;  // with the first block first
+    return { tiles, starts, where, last, before, count };
   }
   function doing(now, p) {  // which of its tiles, or -1
     const since = step - now.starts[p];  // NaN: there is no such program
@@ -71,20 +73,32 @@ function draw(stage) {
   "program")];
   root.append(...heads, ...names, ...tops, ...cells.flat(), bands, ...framed);
 
-  const begin = 48, end = wide ? 376 : 350, top = 24, deep = wide ? 148 : 124;
-  const line = svg("svg", { width: end + 8, height: top + deep + 4, role: "img",
-    viewBox: `0 0 ${end + 8} ${top + deep + 4}`, style: "height: auto; margin-top: 0.3rem" });
+  const begin = 48, end = wide ? 376 : 350, top = 24, deep = wide ? 132 : 120;
+  const line = svg("svg", { width: end + 8, height: top + deep + 28, role: "img",
+    viewBox: `0 0 ${end + 8} ${top + deep + 28}`, style: "height: auto; margin-top: 0.3rem" });
   const marks = svg("g");
   const now = svg("g", { class: "moves" },
     svg("path", { d: `M0 ${top - 5}V${top + deep}`, stroke: "var(--rose)", "stroke-width": 2 }));
   line.append(marks, now);
   const faint = { "text-anchor": "end", style: "font-size: 12px; fill: var(--soft)" };
   const centred = { "text-anchor": "middle", "pointer-events": "none" };
-  function scale(last) {  // of a slot and of a time step
-    return { tall: Math.min(66, deep / slots), far: Math.min(82, (end - begin) / last) };
+  function scale({ last, before }) {  // of a slot and of a time step, in either order
+    const far = Math.min(82, (end - begin) / Math.max(last, before));
+    return { tall: Math.min(66, deep / slots), far };
+  }
+  function endBefore(plan) {  // when all would be done with the first block first
+    if (!longest) return [];
+    const { tall, far } = scale(plan);
+    const x = begin + far * plan.before, foot = top + tall * slots;
+    const saved = svg("tspan", { dx: 12, style: "font-size: 20px; font-weight: 700; "
+      + "fill: currentColor" }, `${plan.before - plan.last} saved`);
+    return [svg("path", { d: `M${x} ${top - 5}V${foot + 6}`, stroke: "var(--soft)",
+      "stroke-width": 1.5, "stroke-dasharray": "4 3" }),
+    svg("text", { ...faint, x: Math.max(x, 264), y: foot + 22 },
+      svg("tspan", { style: "font-size: 13px" }, `${plan.before}, first block first`), saved)];
   }
   function runOf(plan, p) {  // the tiles of a program: until now, and outlines of the others
-    const { tall, far } = scale(plan.last);
+    const { tall, far } = scale(plan);
     const many = Math.min(Math.max(0, step - plan.starts[p]), plan.tiles[p].length);
     const [x, y] = [begin + far * plan.starts[p], top + tall * plan.where[p]];
     const size = { y: y + 2, width: far - (far > 8 ? 2 : 0.5), height: tall - 4, rx: 2 };
@@ -104,7 +118,7 @@ function draw(stage) {
   }
   function idleAt(plan, slot) {  // from when on nothing runs in it
     const mine = plan.tiles.map((own, p) => (plan.where[p] === slot ? own.length : 0));
-    const { tall, far } = scale(plan.last);
+    const { tall, far } = scale(plan);
     const long = far * (step - sum(mine));
     const size = { y: top + tall * slot + 2, height: tall - 4, rx: 2 };
     const look = { fill: "none", stroke: "var(--soft)", "stroke-dasharray": "3 3" };
@@ -115,7 +129,7 @@ function draw(stage) {
     return [svg("rect", { ...size, x: x + 1, width: long - 2, ...look }), says];
   }
   function drawLine(plan) {
-    const { tall, far } = scale(plan.last);
+    const { tall, far } = scale(plan);
     const rows = Array.from({ length: slots }, (_, i) => i);
     const tick = (t) => svg("text", { ...faint, x: begin + far * t - 2, y: top - 9 }, t);
     const every = Array.from({ length: plan.last }, (_, i) => i + 1);
@@ -127,7 +141,7 @@ function draw(stage) {
         { ...faint, x: begin - 8, y: top + tall * (slot + 0.5) + 4 }, `slot ${slot}`),
       ...idleAt(plan, slot)]),
       svg("path", { d: `M${begin} ${top - 3}V${top + tall * slots}`, stroke: "var(--soft)" }),
-      ...plan.tiles.flatMap((_, p) => runOf(plan, p)));
+      ...plan.tiles.flatMap((_, p) => runOf(plan, p)), ...endBefore(plan));
     set(now, { style: `transform: translateX(${(begin + far * step).toFixed(1)}px)` });
     const ran = busy(plan).join(", ");
     set(line, { "aria-label": `Time line of ${plural(slots, "slot")}, `
@@ -218,7 +232,7 @@ function draw(stage) {
     row(play.node, beside(time)),
     row(toggle("causal mask", causal, (on) => again(() => { causal = on; })),
       toggle("last block first", longest, (on) => again(() => { longest = on; }))),
-    set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em` }),
+    set(said, { style: "min-height: 2.8em" }),
     more(row(el("span", {}, "Queries of a program"), ofSize),
       row(el("span", {}, "Programs at once"), ofSlots)));
   view.append(el("div", {

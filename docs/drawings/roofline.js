@@ -5,6 +5,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   let { n, kv } = data;
   let b = 1;
   let phase = 0;  // 0: two dots; 1: a layer in prefill; 2: in decode
+  let chosen = 3;  // the part of a layer that is named: at first, attention with shared keys
 
   function pairs(nq, nk, causal, near) {
     if (!causal && near == null) return nq * nk;
@@ -38,7 +39,6 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     return attention({ dk, dv: latent[0], cached: dk });
   }
   const least = ({ operations, moved }) => Math.max(operations / peak, moved / bandwidth);
-  const keys = (count) => (count === 1 ? "one head of keys" : `${count} heads of keys`);
   const shared = () => 2 * kv * width;  // numbers in the cache for each token
   const ways = [  // `word` stands beside the dot, `name` in the list; `queries`: of the two dots
     { letter: "P", cost: projections, word: () => "projections", name: () => "projections" },
@@ -67,12 +67,11 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
 
   const beside = viewWidth >= 600;
   const wide = beside ? 384 : viewWidth || 350;
-  const high = beside ? 316 : 220, left = beside ? 36 : 30;
+  const high = beside ? 300 : 190, left = beside ? 36 : 33;
   const end = wide - 12;
   const low = -4, top = 15;  // doublings of the intensity
   const ridge = peak / bandwidth;
-  const line = 18;
-  const sky = 5 * line + 14;
+  const sky = 64;
   const x = (intensity) => left + ((wide - left - 12) * (Math.log2(intensity) - low)) / (top - low);
   const ceiling = Math.log2(peak);
   const floor = Math.log2(2 ** low * bandwidth) - 3;
@@ -81,6 +80,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     svg("text", { x: at, y: up, "text-anchor": anchor, style: `font-size: 13px; ${style}` }, text);
   const some = [0.25, 1, 4, 16, 64, 256, 1024, 4096, 16384];
   const ticks = some.filter((_, i) => wide > 420 || i % 2 === 0);
+  const bound = beside ? "" : "font-size: 12px";
   const slope = `M${x(2 ** low)} ${y(2 ** low * bandwidth)}L${x(ridge)} ${y(peak)}`;
   const hues = { compute: "#1a9ba3", memory: "#a35f4a" };
   const along = (d, hue) =>
@@ -101,14 +101,13 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     ...[1, 10, 100].flatMap((billions) => [
       svg("path", { d: `M${left} ${y(1e9 * billions)}h-4`, stroke: "var(--soft)" }),
       label(left - 6, y(1e9 * billions) + 5, billions, "end")]),
-    label(x(ridge) + 6, high - 10, "compute-bound", "start"),
-    label(x(ridge) - 6, high - 10, "memory-bound", "end"));
+    label(x(ridge) + 6, high - 10, "compute-bound", "start", bound),
+    label(x(ridge) - 6, high - 10, "memory-bound", "end", bound));
   const [lines, names, marks] = [0, 1, 2].map(() => svg("g"));  // no line runs over a dot
   const dots = ways.map((way) => {
-    const size = way.queries ? 6.5 : 5;
-    const circle = svg("circle", { r: size, stroke: "var(--paper)", "stroke-width": 1.5 });
+    const circle = svg("circle", { stroke: "var(--paper)", "stroke-width": 1.5 });
     const stem = svg("path", { stroke: "var(--soft)", "stroke-width": 1.2, fill: "none" });
-    const text = label(0, 0, "", "start", "font-weight: 600");
+    const text = label(0, 0, "", "start", "font-size: 14px; font-weight: 600");
     lines.append(stem);
     marks.append(circle);
     names.append(text);
@@ -125,36 +124,17 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   }
   const notes = [measured(example.n), measured(1)];
   chart.append(...notes);
-  function place(dot, at, flat) {
-    const [cx, cy, up, over] = dot.at = at;
+  function place(dot, [cx, cy], way, flat) {
+    dot.at = [cx, cy];
+    const aside = way.queries && !flat;
     set(dot.circle, { cx, cy, fill: hues[flat ? "compute" : "memory"] });
-    const beyond = flat ? `L${over} ${cy - 9}V${up + 4}` : `V${up}H${cx + 12}`;
-    set(dot.stem, { d: `M${cx} ${cy}${beyond}` });
-    set(dot.text, { x: flat ? over - (phase ? -2 : 8) : cx + 15, y: up + (flat ? 0 : 5),
-      "text-anchor": flat ? "end" : "start" });
-  }
-  function places(found) {
-    const at = found.map((cost) => cost && x(cost.intensity));
-    const order = [...found.keys()].filter((i) => found[i]?.intensity > ridge)
-      .sort((i, j) => found[i].intensity - found[j].intensity || i - j);
-    order.reduce((last, i) => (at[i] = Math.max(at[i], last + 9)), -Infinity);
-    order.reduceRight((next, i) => (at[i] = Math.min(at[i], next - 9)), end + 9);
-    return at;
-  }
-  function heights(found) {
-    const order = [...found.keys()].filter((i) => found[i])
-      .sort((i, j) => found[i].intensity - found[j].intensity || i - j);
-    const flat = order.filter((i) => found[i].intensity > ridge);
-    const slope = order.filter((i) => found[i].intensity <= ridge).reverse();
-    const flag = phase ? 0 : 1;  // lines below its name
-    const at = new Map(flat.map((i, k) => [i, sky - 14 - (k + flag) * line]));
-    const lowest = (k) => high - 34 - (slope.length - 1 - k) * line;
-    slope.reduce((above, i, k) => {
-      const own = Math.min(Math.max(y(found[i].rate), above + line), lowest(k));
-      at.set(i, own);
-      return own;
-    }, -Infinity);
-    return at;
+    set(dot.stem, { d: `M${cx} ${cy}${aside ? "H" : "V"}${aside ? cx + 12 : sky - 10}` });
+    const half = 4.6 * way.word().length;
+    const above = { x: Math.min(Math.max(cx, left + 4 + half), end - half), y: sky - 16,
+      "text-anchor": "middle" };
+    const before = { x: cx - 8, y: sky - 32, "text-anchor": "end" };
+    const after = { x: cx + 15, y: cy + 5, "text-anchor": "start" };
+    set(dot.text, !way.queries ? above : flat ? before : after);
   }
 
   const three = { minimumSignificantDigits: 3, maximumSignificantDigits: 3 };
@@ -170,40 +150,40 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     const text = el("span", { style: "padding-left: 5px; white-space: nowrap" });
     const line = "display: flex; align-items: center; font-size: 12px; line-height: "
       + `${high + 3}px; min-height: ${high + 3}px`;
-    const look = `flex: 0 1 auto; height: ${high}px; background: ${hue}; border-radius: 2px`;
-    return { node: el("div", { style: line }, bar, text), bar, text, look };
+    const look = `flex: 0 1 auto; background: ${hue}; border-radius: 2px`;
+    return { node: el("div", { style: line }, bar, text), bar, text, look, high };
   }
   const [thick, thin] = beside ? [36, 11] : [30, 6];
   const pairOf = (high) => Object.values(hues).map((hue) => barOf(hue, high));
-  function showBars(bars, times, [longest, room], write) {
-    bars.forEach(({ bar, text, look }, i) => {
+  function showBars(bars, times, [longest, room], write, both = true) {
+    const most = times.indexOf(Math.max(...times));
+    bars.forEach(({ node, bar, text, look, high }, i) => {
       const long = Math.max(times[i] ? 1 : 0, (room * times[i]) / longest);
-      set(bar, { style: `${look}; width: ${long.toFixed(1)}px` });
-      const most = times[i] === Math.max(...times);
-      text.textContent = beside || !phase || most ? write(times[i], i) : "";
-      text.style.fontWeight = times[i] && most ? 600 : 400;
+      const tall = `height: ${both ? high : 2 * high - 2}px`;
+      set(bar, { style: `${look}; ${tall}; width: ${long.toFixed(1)}px` });
+      node.style.display = both || i === most ? "flex" : "none";
+      text.textContent = beside || !phase || i === most ? write(times[i], i) : "";
+      text.style.fontWeight = both && i === most ? 600 : 400;
     });
   }
   const side = beside ? viewWidth - wide - 20 : viewWidth || 350;
   const right = (text, style = "") => el("span", { style: `text-align: right; ${style}` }, text);
   const soft = "color: var(--soft); font-size: 13px; line-height: 1.25";
-  function light(chosen) {
-    const fade = (parts, i) => {
-      for (const { style } of parts) style.opacity = chosen === null || chosen === i ? "" : 0.3;
-    };
-    dots.forEach(({ circle, stem, text }, i) => fade([circle, stem, text], i));
-    list.forEach(({ all }, i) => fade(all, i));
+  function choose(i) {
+    if (i === chosen || !phase) return;
+    chosen = i;
+    show();
   }
   const list = ways.filter((way) => !way.queries).map(() => {
     const bars = pairOf(thin);
-    const [name, intensity] = [el("span"), right("")];
-    const cell = el("div", {}, ...bars.map(({ node }) => node));
+    const [name, intensity] = [el("span", { style: "white-space: nowrap" }), right("")];
+    const cell = el("div", { style: `min-height: ${2 * (thin + 3)}px; display: grid; `
+      + "align-content: center" }, ...bars.map(({ node }) => node));
     return { bars, name, intensity, cell, all: [name, intensity, cell] };
   });
   list.forEach(({ name, all }, i) => {
-    const lights = { onpointerenter: () => light(i), onpointerleave: () => light(null) };
-    for (const node of [...all, dots[i].circle, dots[i].text]) set(node, lights);
-    set(name, { tabindex: 0, onfocus: () => light(i), onblur: () => light(null) });
+    for (const node of [...all, dots[i].circle]) set(node, { onpointerenter: () => choose(i) });
+    set(name, { tabindex: 0, onfocus: () => choose(i) });
   });
   const grid = "display: grid; grid-template-columns: 112px 68px 1fr; gap: 5px 8px; "
     + "align-items: center; font-size: 13px";
@@ -244,22 +224,24 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     list.forEach(({ name, intensity, bars, cell }, i) => {
       name.textContent = ways[i].name();
       intensity.textContent = now[i] ? size(now[i].intensity) : "–";
+      for (const node of [name, intensity]) node.style.fontWeight = i === chosen ? 600 : 400;
       cell.style.color = now[i] ? "" : "var(--soft)";
-      bars[1].node.style.display = now[i] ? "flex" : "none";
-      bars[0].node.style.minHeight = `${(now[i] ? 1 : 2) * (thin + 3)}px`;
-      if (now[i]) {
-        showBars(bars, timesOf(now[i]), scale, (time) => `${grouped(time * per, three)} ${unit}`);
-      } else {
-        showBars(bars, [0, 0], scale, () => "decode only");
-      }
+      const write = (time) => (now[i] ? `${grouped(time * per, three)} ${unit}` : "decode only");
+      const times = now[i] ? timesOf(now[i]) : [0, 0];
+      showBars(bars, times, scale, write, now[i] && i === chosen);
     });
   }
 
   const glide = motion();
   function move(now) {  // dots and names, from where they are
     const from = dots.map((dot) => dot.at);
-    const high = heights(now), over = places(now);
-    dots.forEach((dot, i) => { dot.text.textContent = now[i] ? ways[i].word() : ""; });
+    const lit = (i) => !phase || i === chosen;
+    marks.append(dots[chosen].circle);  // over the others
+    dots.forEach(({ text, circle, stem }, i) => {
+      text.textContent = now[i] && lit(i) ? ways[i].word() : "";
+      set(circle, { r: lit(i) ? 7 : 4.5, opacity: lit(i) ? 1 : 0.5 });
+      stem.style.opacity = lit(i) ? 1 : 0;
+    });
     glide(350, (f) => dots.forEach((dot, i) => {
       const visibility = now[i] ? "visible" : "hidden";
       for (const part of [dot.circle, dot.stem, dot.text]) set(part, { visibility });
@@ -267,10 +249,10 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
         dot.at = null;
         return;
       }
-      const to = [x(now[i].intensity), y(now[i].rate), high.get(i), over[i]];
+      const to = [x(now[i].intensity), y(now[i].rate)];
       const start = from[i] ?? to;
       const at = to.map((end, k) => start[k] + (end - start[k]) * f);
-      place(dot, at, now[i].intensity > ridge);
+      place(dot, at, ways[i], now[i].intensity > ridge);
     }));
   }
   function show() {
@@ -282,12 +264,13 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     two.style.display = phase ? "none" : "";
     sliders.style.display = phase ? "" : "none";
     for (const note of notes) set(note, { visibility: phase ? "hidden" : "visible" });
-    say(phase ? inALayer(now[3]) : ofTwo(now[6], now[7]));
+    say(phase ? inALayer(now[chosen]) : ofTwo(now[6], now[7]));
   }
   const limit = (cost) =>
     (cost.operations / peak < cost.moved / bandwidth ? "memory-bound" : "compute-bound");
-  const inALayer = (shared) => `Attention with ${keys(kv)} `
-    + `does ${size(shared.intensity)} operations per byte; it is ${limit(shared)}.`;
+  const inALayer = (cost) => `In ${phase === 2 ? "decode" : "prefill"}, `
+    + `${ways[chosen].name()}: `
+    + (cost ? `${size(cost.intensity)} operations per byte, ${limit(cost)}.` : "decode only.");
   const ofTwo = (first, second) =>
     `Prefill: ${size(first.intensity)} operations per byte, ${limit(first)}; `
     + `decode: ${size(second.intensity)}, ${limit(second)}.`;

@@ -7,6 +7,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
   const pairs = all.map((i) => [vector[i], vector[i + half]]);
   const top = dot(vector, vector);
   const longest = 64;
+  const halves = [...Array(longest * 2 + 1).keys()].map((i) => i / 2);
   let { position, distance, base } = data;
   let scaling = trained ? 1 : 0;
 
@@ -36,28 +37,45 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
   const reach = Math.max(...pairs.map(([x, y]) => Math.hypot(x, y)));
   const line = (colour, width, sym) => svg("path", { "data-sym": sym, stroke: colour,
     "stroke-width": width, "stroke-linecap": "round", fill: "none" });
-  const dashes = [null, "9 4", "4 4", "1.5 4"];
-  const inkOf = (i) => ({ stroke: "var(--soft)", "stroke-width": 1.5,
-    "stroke-dasharray": dashes[i % dashes.length] });
+  const wide = Math.min(720, viewWidth || 350);
+  const broad = wide < 600 ? (wide - 3 * 4) / 4 : 140;
+  const tall = wide < 600 ? 28 : 40;  // of its part of the score
+  const along = { fill: "none", "stroke-linejoin": "round" };
+  function partOf(i) {
+    const [path, mark] = [svg("path", { stroke: "var(--neutral)", "stroke-width": 1.5, ...along }),
+      svg("circle", { r: 5, fill: "var(--neutral)", stroke: "var(--paper)",
+        "stroke-width": 1.5 })];
+    const size = dot(pairs[i], pairs[i]);
+    const largest = Math.max(...pairs.map((pair) => dot(pair, pair)));
+    const at = (d, f) => [6 + ((broad - 12) * d) / longest,
+      tall / 2 - ((tall / 2 - 4) * size * Math.cos(d * f)) / largest];
+    const node = svg("svg", { width: broad, height: tall, viewBox: `0 0 ${broad} ${tall}`,
+      "aria-hidden": true, style: "margin-top: 4px" },
+      svg("path", { d: `M0 ${tall / 2}H${broad}`, stroke: "var(--faint)" }), path, mark);
+    function show(f) {
+      const [cx, cy] = at(distance, f);
+      const points = halves.map((d) => at(d, f).map((n) => n.toFixed(1)).join(" "));
+      set(path, { d: `M${points.join("L")}` });
+      set(mark, { cx, cy });
+    }
+    return { node, show };
+  }
   const circles = all.map((i) => {
     const arc = line("var(--neutral)", 3);
     const key = line("var(--k)", 6, "k");
     const query = line("var(--q)", 3, "q");
     const text = el("div", { style: "font-size: 13px; text-align: center" });
     const box = { viewBox: "-56 -56 112 112", style: "width: 100%", "aria-hidden": true };
-    const rim = trained ? { stroke: "var(--faint)" } : inkOf(i);
     const face = svg("svg", box,
-      svg("circle", { r: 52, fill: "none", ...rim }),
+      svg("circle", { r: 52, fill: "none", stroke: "var(--faint)" }),
       svg("path", { d: "M0 0H52", stroke: "var(--faint)" }),
       arc, key, query);
-    const node = el("div", { style: "flex: 1 1 0; min-width: 0; max-width: 132px" }, face, text);
-    if (!trained) lights(node, i);
-    return { node, arc, key, query, text };
+    const part = trained ? null : partOf(i);
+    const dial = el("div", { style: "max-width: 120px; margin: 0 auto" }, face);
+    const style = `flex: 0 1 ${broad}px; min-width: 0`;
+    const node = el("div", { style }, dial, text, ...(part ? [part.node] : []));
+    return { node, arc, key, query, text, part };
   });
-  function lights(node, i) {
-    set(node, { tabindex: 0, role: "img", onpointerenter: () => light(i), onfocus: () => light(i),
-      onpointerleave: () => light(null), onblur: () => light(null) });
-  }
   const ray = (pair) => `M0 0L${(pair[0] / reach) * 48} ${-(pair[1] / reach) * 48}`;
   function arc(from, to) {  // from the key to the query, the short way round
     const gap = Math.atan2(Math.sin(to - from), Math.cos(to - from));
@@ -65,26 +83,14 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
     return `M${at(from)}A26 26 0 0 ${gap > 0 ? 0 : 1} ${at(from + gap)}`;
   }
 
-  const wide = Math.min(720, viewWidth || 350);
   const high = wide < 600 ? 130 : 150;
   const lowest = -0.42 * top;  // with base 1,000
-  const beside = trained || wide < 600 ? 8 : 60;  // for the names of the curves
-  const x = (d) => 14 + ((wide - 14 - beside) * d) / longest;
+  const x = (d) => 14 + ((wide - 22) * d) / longest;
   const y = (s) => 24 + ((high - 34) * (top - s)) / (top - lowest);
-  const along = { fill: "none", "stroke-linejoin": "round" };
   const full = { stroke: "var(--neutral)", "stroke-width": 2.5, ...along };
-  const thin = { stroke: "var(--soft)", "stroke-width": 1.5 };
-  const dashed = { ...thin, "stroke-dasharray": "4 3", ...along };
+  const dashed = { stroke: "var(--soft)", "stroke-width": 1.5, "stroke-dasharray": "4 3",
+    ...along };
   const curve = svg("path", full);
-  const parts = (trained ? [] : all).map((i) =>
-    svg("path", { class: "moves", ...inkOf(i), ...along }));
-  const ends = parts.map((_, i) => svg("text", { class: "moves", x: x(longest) + 6,
-    style: "font-size: 13px" }, wide < 600 ? "" : `pair ${i}`));
-  function light(chosen) {  // a circle is pointed at: its curve among the others
-    [parts, ends].forEach((nodes) => nodes.forEach((node, i) =>
-      set(node, { opacity: chosen === null || i === chosen ? 1 : 0.2 })));
-    parts.forEach((part, i) => set(part, { "stroke-width": i === chosen ? 3 : 1.5 }));
-  }
   const before = svg("path", dashed);
   const drop = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "4 4" });
   const mark = svg("circle", { r: 8, fill: "var(--neutral)", stroke: "var(--paper)",
@@ -104,15 +110,15 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
   ] : [];
   const edge = x(trained ?? longest);
   const farthest = trained ? `beyond the trained length, to ${longest}` : `distance ${longest}`;
-  const tall = high + (trained ? 36 : 14);
-  const frame = { width: wide, height: tall, viewBox: `0 0 ${wide} ${tall}`,
+  const deep = high + (trained ? 36 : 14);
+  const frame = { width: wide, height: deep, viewBox: `0 0 ${wide} ${deep}`,
     style: "margin-top: 8px" };
   const chart = svg("svg", { ...frame, role: "group", "aria-label": "The score at each distance" },
     svg("rect", { x: edge, y: 0, width: x(longest) - edge, height: high - 4, fill: "var(--faint)",
       opacity: 0.6 }),
     svg("path", { d: `M${x(0)} ${y(0)}H${x(longest)}`, stroke: "var(--soft)" }),
     svg("text", { x: x(0) - 4, y: y(0) + 5, "text-anchor": "end", ...small }, "0"),
-    ...parts, ...ends, drop, before, curve, value, mark,
+    drop, before, curve, value, mark,
     write(x(0), "distance 0", "start"),
     write(x(longest), farthest, "end"),
     ...legend);
@@ -140,29 +146,14 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
     set(circle.key, { d: ray(key) });
     set(circle.query, { d: ray(query) });
     set(circle.arc, { d: arc(from, to) });
-    const says = `pair ${i}: ${number(degrees, digitsOf(degrees))}°`;
-    circle.text.textContent = says;
-    if (!trained) set(circle.node, { "aria-label": `${says} per position` });
+    circle.text.textContent = `pair ${i}: ${number(degrees, digitsOf(degrees))}°`;
+    circle.part?.show(frequency);
   }
-  function placeEnds(now) {  // of two that would touch, the lower one moves down
-    const sizes = ends.map((_, i) => y(dot(pairs[i], pairs[i]) * Math.cos(longest * now[i])) + 5);
-    let last = -Infinity;
-    for (const i of [...ends.keys()].sort((a, b) => sizes[a] - sizes[b] || b - a)) {
-      last = Math.max(sizes[i], last + 15);
-      set(ends[i], { y: last });
-    }
-  }
-  const halves = [...Array(longest * 2 + 1).keys()].map((i) => i / 2);
   const pointOf = (d, s) => `${x(d).toFixed(1)} ${y(s).toFixed(1)}`;
   const through = (f) => `M${halves.map((d) => pointOf(d, f(d))).join("L")}`;
   const path = (how) => through((d) => score(d, how));
   function showCurve(s) {
     set(curve, { d: path(scaling) });
-    const now = scalings[names[scaling]]();
-    parts.forEach((part, i) => {  // what each pair adds to the score
-      set(part, { d: through((d) => dot(pairs[i], pairs[i]) * Math.cos(d * now[i])) });
-    });
-    placeEnds(now);
     if (trained) set(before, { d: path(0) });
     set(drop, { d: `M${x(distance)} ${y(0)}V18` });
     const at = { cx: x(distance), cy: y(s) };
@@ -213,7 +204,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
   const both = (...nodes) => el("div", { class: "row", style: "gap: 0 2rem" }, ...nodes);
   const [first, rest] = trained ? [[scaled(), apart], [both(shift, slower)]]
     : [[both(shift, apart)], [slower]];
-  const inLine = "display: flex; gap: 8px; justify-content: space-between";
+  const inLine = "display: flex; gap: 4px; justify-content: space-between";
   view.append(
     el("div", { class: "beside", style: "min-height: 2em; margin-top: 0; white-space: pre-wrap" },
       places),

@@ -57,9 +57,10 @@ function draw(stage) {
       scores[i] = Math.round(clamp(to, -reach, reach) * 10) / 10;
       show();
     };
-    return handle(root, `score of ${word}`, { cy: y }, [-reach, reach],
+    const knob = handle(root, `score of ${word}`, { cy: y }, [-reach, reach],
       (x) => move((x - zero) / unit), keys,
       (by, e) => move(scores[i] + by * (e.shiftKey ? 10 : 1)));
+    return set(knob, { style: "outline-offset: -8px" });  // clear of its number
   }
   const rows = tokens.map((word, i) => {
     const y = top + high * (i + 0.5);
@@ -68,7 +69,7 @@ function draw(stage) {
     const part = {
       to: svg("path", { stroke: "var(--soft)", "stroke-dasharray": "2 3" }),
       value: text(0, y + 5, "start", "", { class: "halo" }),
-      raw: text(0, y - 11, "middle", "", { style: "font-size: 13px; fill: var(--soft)" }),
+      raw: text(0, y - 13, "middle", "", { style: "font-size: 13px; fill: var(--soft)" }),
       exp: text(0, y + 5, "start"),
       weight: text(0, y + 5, "start", "", { "data-sym": "w" }),
       score: svg("rect", { ...box, fill: "var(--neutral)", opacity: 0.75 }),
@@ -101,8 +102,8 @@ function draw(stage) {
     const given = (scores[i] + shift) / temperature;
     const digits = temperature !== 1 && Math.abs(given) >= 10 ? 0 : 1;
     value.textContent = number(given, digits);
-    const clear = knob - 9 > end + 9 * value.textContent.length;
-    set(value, { x: way * (clear ? end : Math.max(knob + 11, end)),
+    const clear = knob - 13 > end + 9 * value.textContent.length;
+    set(value, { x: way * (clear ? end : Math.max(knob + 14, end)),
       "text-anchor": way < 0 ? "end" : "start",
       style: temperature === 1 ? null : "font-weight: 600" });
     set(raw, { x: way * knob });
@@ -135,8 +136,11 @@ function draw(stage) {
         + "and every weight is 0.";
     }
     const [most, all] = [Math.max(...exps), exps.reduce((a, b) => f32(a + b), 0)].map(short);
-    return `${repaired ? "No exponential is above 1. " : ""}`
-      + `Each is divided by their sum: ${most} ÷ ${all} = ${number(Math.max(...weights))}.`;
+    const first = repaired ? "No exponential is above 1. " : "";
+    if (temperature !== 1) {
+      return `${first}A bar is a score ÷ ${number(temperature)}; its knob stays at the score.`;
+    }
+    return `${first}Each is divided by their sum: ${most} ÷ ${all} = ${number(Math.max(...weights))}.`;
   }
   const tick = (x) => number(x, Math.abs(x - Math.round(x)) < 0.05 ? 0 : 1);
   function show() {

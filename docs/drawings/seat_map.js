@@ -212,23 +212,25 @@ function draw(stage) {
   const fromEdge = "position: absolute; left: 0; top: 0; bottom: 0; box-sizing: border-box";
   const barOf = (name, count) =>
     ({ name, count, ...Object.fromEntries(["used", "whole", "excess"].map((part) =>
-      [part, el("div", {})])), text: el("span", {}) });
+      [part, el("div", {})])), text: el("span", { style: "line-height: 18px" }),
+    empty: el("b", { style: "font-size: 22px; line-height: 36px; white-space: nowrap; "
+      + "text-align: right" }) });
   const bars = [barOf("in blocks", inBlocks), barOf("in buffers", inBuffers)];
   const atEnd = `position: absolute; left: ${ends}; top: -2px; bottom: -2px`;
-  function tallyOf({ name, used, whole, excess, text }) {
+  function tallyOf({ used, whole, excess, text, empty }) {
     const end = el("div", { style: `${atEnd}; width: 2px; background: currentColor` });
     const track = el("div", { style: "position: relative; height: 18px" },
       whole, used, excess, end);
-    return [el("span", { style: "line-height: 18px" }, name), el("div", {}, track, text)];
+    return [el("div", {}, track, text), empty];
   }
-  const twoColumns = "display: grid; grid-template-columns: 4.6rem 1fr; gap: 4px 8px; "
+  const twoColumns = "display: grid; grid-template-columns: 1fr 118px; gap: 4px 12px; "
     + `max-width: ${whole}px`;
   const ofTally = "margin-top: 12px; font-size: 13px";
   const tally = el("div", { style: `${twoColumns}; ${ofTally}` }, ...bars.flatMap(tallyOf));
   const besideEnd = `position: absolute; left: calc(${ends} + 6px); line-height: 18px`;
   const memory = el("span", { style: besideEnd }, `memory: ${grouped(room)}`);
   bars[0].whole.parentElement.append(memory);
-  function showBar({ count, used, whole, excess, text }) {
+  function showBar({ name, count, used, whole, excess, text, empty }) {
     const { taken, reserved } = count();
     const part = (n) => `${fromEdge}; width: ${((100 * n) / most).toFixed(2)}%`;
     set(whole, { style: `${part(reserved)}; border: 1px dashed var(--soft); border-radius: 3px` });
@@ -237,17 +239,16 @@ function draw(stage) {
     const beyond = `${part(over)}; left: ${ends}; background: var(--soft); `
       + "border-radius: 0 3px 3px 0";
     set(excess, { style: over ? beyond : "display: none" });
-    const empty = `${grouped(reserved - taken)} empty`;
+    empty.textContent = `${grouped(reserved - taken)} empty`;
     const excessive = over ? `, ${grouped(over)} too many` : "";
-    text.textContent = `${plural(reserved, "slot")}, ${empty}${excessive}`;
+    text.textContent = `${name}: ${grouped(reserved)}${over ? "" : " slots"}${excessive}`;
   }
 
   const are = (n) => (n === 1 ? "is" : "are");
   function tell(what) {
-    const empty = [inBlocks(), inBuffers()].map(({ taken, reserved }) => reserved - taken);
     const shared = tokens() - inBlocks().taken;
-    const both = shared ? ` ${plural(shared, "token")} ${are(shared)} shared.` : "";
-    say(what || `Empty: ${plural(empty[0], "slot")} in blocks, ${empty[1]} in buffers.${both}`);
+    const both = shared ? `${plural(shared, "token")} ${are(shared)} shared.` : "";
+    say(what || both);
   }
   const fly = motion();
   function carry(copies) {
@@ -347,12 +348,11 @@ function draw(stage) {
   const apart = "gap: 4px; margin: 0 0 12px";
   const pressed = el("div", { class: "row", style: apart }, ...acts);
   const beside = "gap: 12px 20px; align-items: flex-start; margin: 0";
-  set(said, { style: `min-height: ${phone ? 4.2 : 2.8}em; margin-top: 12px` });
+  set(said, { style: "min-height: 4.2em; margin-top: 12px" });
   view.append(
     el("div", { class: "beside", style: beside },
       el("div", { style: "flex: 0 1 350px; min-width: 0" }, root, tally),
-      el("div", { style: "flex: 1 1 300px; min-width: 0" }, pressed, list)),
-    said,
+      el("div", { style: "flex: 1 1 300px; min-width: 0" }, pressed, list, said)),
   );
   show();
   tell("");

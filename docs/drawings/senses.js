@@ -13,7 +13,7 @@ function draw(stage) {
   let tip = old;
   const names = {};  // how far from its tip that of an arrow stands
 
-  const side = viewWidth < 600 ? 200 : 300;
+  const side = viewWidth < 600 ? 188 : 300;
   const { root, at, arrow, drag } = plane(side, 3, 0);
   const [width, height] = [side + 92, side + 44];
   set(root, {
@@ -24,7 +24,7 @@ function draw(stage) {
   const soft = "fill: var(--soft)";
   const write = (x, y, text, style, anchor = "start") =>
     svg("text", { x, y, style, "text-anchor": anchor }, text);
-  root.append(write(left + side / 3, base + 22, `${axes[0]} →`, soft, "middle"));
+  root.append(write(left + side / 3, base + 26, `${axes[0]} →`, soft, "middle"));
   const upwards = `translate(${left - 12} ${base - side / 3}) rotate(-90)`;
   root.append(svg("text", { transform: upwards, "text-anchor": "middle", style: soft },
     `${axes[1]} →`));
@@ -41,8 +41,8 @@ function draw(stage) {
     const [right, up] = vectors[i];
     set(mark, { cx: x, cy: y });
     if (i === me) return;
-    const [dx, dy, anchor] = !up ? [0, 22, "middle"]
-      : right && right < 2.4 ? [12, 5, "start"] : [-12, 5, "end"];
+    const [dx, dy, anchor] = !up ? [0, 26, "middle"]
+      : right && right < 2.4 ? [15, 5, "start"] : [-15, 5, "end"];
     set(label, { x: x + dx, y: y + dy, "text-anchor": anchor });
   }
   const before = arrow("var(--q)", query), after = arrow("var(--v)", "new");
@@ -80,7 +80,7 @@ function draw(stage) {
     vector: el("span", { style: "font-size: 13px; white-space: nowrap" }),
     score: cell("text-align: right"),
     weight: hued("margin-right: -2.6rem; font-weight: 600"),
-    bar: hued("height: 14px; border-radius: 2px; background: var(--w)"),
+    bar: el("span", { class: "moves" }),
   }));
   const mean = {  // the last row: what the weighted sum of the vectors is
     name: el("b", { style: "justify-self: start; margin-left: 0.7rem; "
@@ -94,12 +94,13 @@ function draw(stage) {
   const weighed = ({ bar, weight }) =>  // the number stands at the end of its bar
     el("div", { style: "display: flex; align-items: center; gap: 6px; padding-right: 2.6rem" },
       bar, weight);
+  const weightHead = head("weight");
   const score = viewWidth < 600 ? "3.2rem" : "4.4rem";
   const grid = el("div", {
     style: `display: grid; grid-template-columns: 5.2rem 4.1rem ${score} 1fr; gap: 4px 10px; `
       + "align-items: center; font-variant-numeric: tabular-nums" },
     head("neighbours"), head("vector"), head(`“${query}” · word`, "text-align: right"),
-    head("weight"),
+    weightHead,
     ...cells.flatMap((c) => [c.name, c.vector, c.score, weighed(c)]),
     mean.name, mean.vector, mean.weight);
   const steps = choices("Step", ["1 scores", "2 weights", "3 mean"], step, (i) => {
@@ -120,7 +121,7 @@ function draw(stage) {
       : ["none", "var(--soft)", 0.55, 0.7];
     c.score.textContent = here[i] ? number(score, 1) : "";
     c.weight.textContent = here[i] && step > 0 ? number(weight) : "";
-    c.bar.style.width = step > 0 ? `${100 * weight}%` : "0";
+    showBar(c.bar, here[i] ? score : 0, weight);
     c.vector.style.opacity = clear;
     c.vector.textContent = pair(vectors[i], plain);
     placeDot(dots[i], i);
@@ -128,6 +129,12 @@ function draw(stage) {
     if (i !== me) dots[i].label.style.opacity = faint;
     set(strings[i], {
       d: `M${at(vectors[i])}L${at(tip)}`, "stroke-width": step > 0 ? 14 * weight : 0 });
+  }
+  function showBar(bar, score, weight) {
+    const most = Math.max(3, ...now().scores.filter((_, i) => here[i]));
+    const [part, ink] = step ? [weight, "w"] : [score / most, "neutral"];
+    set(bar, { "data-sym": step ? "w" : null, style: "--pace: 0.4s; height: 14px; "
+      + `border-radius: 2px; width: ${100 * part}%; background: var(--${ink})` });
   }
   function show() {
     const { scores, weights } = now();
@@ -168,6 +175,7 @@ function draw(stage) {
     return `“${query}” moves from ${pair(old, plain)} to ${pair(mean)}: ${leaning(mean)}.`;
   }
   function tell(numbers) {
+    weightHead.style.visibility = step ? "visible" : "hidden";
     mean.weight.textContent = number(1);
     mean.vector.textContent = pair(numbers.mean);
     const visible = [step > 1, step > 1, step > 0];
@@ -214,7 +222,9 @@ function draw(stage) {
     class: "beside", style: "gap: 0.5rem 1.5rem; align-items: flex-start; margin: 0" },
   root, panel));
   tokens.forEach((token, i) => {
-    if (i !== me) drag(`vector of ${token}`, vectors[i], (to) => moveTo(i, to), axes);
+    if (i === me) return;
+    const { node } = drag(`vector of ${token}`, vectors[i], (to) => moveTo(i, to), axes);
+    set(node, { style: "outline-offset: -8px" });  // clear of its name
   });
   tip = now().mean;
   move();

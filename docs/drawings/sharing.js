@@ -1,6 +1,6 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, svg, set, clamp, el, grouped, plural } = stage;
+  const { view, viewWidth, data, svg, set, clamp, el, grouped } = stage;
   const { said, say, choices, toggle, motion, onkeys, expose, keep } = stage;
   const { heads, options, bytes: perHead, full: most, what } = data;
   const wide = viewWidth >= 600;
@@ -11,12 +11,15 @@ function draw(stage) {
   let n = data.n_kv_heads;
   let wrong = false;
   let chosen = 0;
-  const high = bottom + side + 88;
+  const high = bottom + side + 108;
+  const [one, unit] = most >= 2 ** 30 ? [2 ** 30, "GiB"] : [2 ** 20, "MiB"];
+  const size = (b) => `${grouped(b / one)} ${unit}`;
   const root = svg("svg", {
     width, height: high, viewBox: `0 0 ${width} ${high}`, role: "group", style: "height: auto",
     "aria-label": "Query heads, the key heads that they read, and the size of the cache" });
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
+  const plain = { style: "stroke: none" };  // it never lights up: its square does
   const queryAt = (i) => gap * (i + 0.5);
   const keyAt = (j, of = n) => (width / of) * (j + 0.5);
   const right = (i) => Math.floor(i / (heads / n));
@@ -37,7 +40,7 @@ function draw(stage) {
     return {
       line: svg("path", { stroke: "var(--soft)", fill: "none" }),
       box: svg("rect", { x: start, y: top, ...square, ...look }),
-      name: text(x, top + side / 2 + 5, i),
+      name: text(x, top + side / 2 + 5, i, plain),
       cross: svg("g", {}, svg("circle", { cx: right, cy: up, r: 7.5, fill: "var(--rose)" }),
         svg("path", { ...cross, "stroke-width": 2 })),
     };
@@ -60,7 +63,7 @@ function draw(stage) {
       "data-sym": "v" }),
     paper: svg("rect", { y: bottom, ...square, fill: "var(--paper)" }),
     box: svg("rect", { y: bottom, ...square, fill: "var(--k)", stroke: "var(--k)" }),
-    name: text(0, bottom + side / 2 + 5, ""),
+    name: text(0, bottom + side / 2 + 5, "", plain),
   }));
   const keyNode = ({ value, paper, box, name }) => svg("g", {}, value, paper,
     svg("g", { "data-sym": "k", style: "color: inherit" }, box, name));
@@ -71,23 +74,26 @@ function draw(stage) {
     ...queries.map((q) => q.line),
     ...keys.map(keyNode),
     ...queries.map((q) => q.node));
-  const caption = svg("text", { x: 0, y: bottom + side + 56, "aria-hidden": true });
-  const amount = svg("tspan", { style: "font-size: 17px; font-weight: 600" });
-  const whole = svg("tspan", { style: "font-size: 13px; fill: var(--soft)" });
-  set(caption, {}, amount, whole);
+  const amount = svg("text", { x: 0, y: bottom + side + 56, "aria-hidden": true,
+    style: "font-size: 17px; font-weight: 600" });
   const bar = { y: bottom + side + 66, height: 22 };
   const parts = [...Array(heads - 1).keys()].map((j) =>
     `M${gap * (j + 1)} ${bar.y}v${bar.height}`).join("");
   const used = ["k", "v"].map((sym, i) => svg("rect", { x: 0, y: bar.y + 11 * i, height: 11,
     fill: `var(--${sym})`, "fill-opacity": 0.75, "data-sym": sym }));
   const outline = { width: width - 1, fill: "none", stroke: "var(--edge)" };
-  root.append(caption, svg("rect", { x: 0.5, ...bar, ...outline }), ...used,
-    svg("path", { d: parts, stroke: "var(--paper)", "stroke-width": 2 }));
+  root.append(amount, svg("rect", { x: 0.5, ...bar, ...outline }), ...used,
+    svg("path", { d: parts, stroke: "var(--paper)", "stroke-width": 2 }),
+    ...options.map(cutAt));
 
-  const [one, unit] = most >= 2 ** 30 ? [2 ** 30, "GiB"] : [2 ** 20, "MiB"];
-  const size = (b) => `${grouped(b / one)} ${unit}`;
-  const names = (list) => (list.length === 1 ? `Query head ${list[0]} reads`
-    : `Query heads ${list.slice(0, -1).join(", ")} and ${list.at(-1)} read`);
+  function cutAt(of) {  // where the bar ends with so many key heads
+    const share = of * perHead / one;
+    const says = { 0.5: "½", 0.25: "¼", 0.125: "⅛" }[share] ?? grouped(share);
+    const last = of === heads;
+    return text(width * of / heads, bar.y + bar.height + 16, last ? `${says} ${unit}` : says,
+      { style: "fill: var(--soft)", "text-anchor": last ? "end" : "middle" });
+  }
+
   function lines() {
     queries.forEach((q, i) => set(q.line, { d: `M${queryAt(i)} ${top + side}L${q.at} ${bottom}` }));
   }
@@ -111,15 +117,12 @@ function draw(stage) {
     set(k.name, { x: keyAt(j), visibility });
     k.name.textContent = j;
   }
-  function tell(now, off) {
-    const mine = now[chosen];
-    const group = now.flatMap((j, i) => (j === mine ? [i] : []));
+  function tell(off) {
     const count = off.filter(Boolean).length;
     const untrained = "query heads read keys that they were not trained with.";
     const order = count ? `In the wrong order (repeat) ${count} of ${heads} ${untrained}`
       : `With ${n} both orders are the same.`;
-    const weighed = `${what} take ${size(n * perHead)}.`;
-    say(`${names(group)} key head ${mine}. ${wrong ? order : weighed}`);
+    say(wrong ? order : `${what} take ${size(n * perHead)}.`);
   }
   function show() {
     const now = reads();
@@ -129,8 +132,7 @@ function draw(stage) {
     keys.forEach((k, j) => showKey(k, j, j === mine));
     for (const half of used) set(half, { width: (width * n) / heads });
     amount.textContent = `cache: ${size(n * perHead)}`;
-    whole.textContent = ` (${size(most)} with ${plural(heads, "key head")})`;
-    tell(now, off);
+    tell(off);
   }
   const glide = motion();
   function move() {
@@ -146,7 +148,7 @@ function draw(stage) {
   const offered = [...options].reverse();  // from a key head for each query head to one for all
   const pick = choices("heads of keys and values", offered.map(String), offered.indexOf(n),
     (i) => { n = offered[i]; move(); });
-  set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em; margin-top: 0.4rem` });
+  set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.4rem` });
   const label = el("span", { "data-sym": "k", style: "font-weight: 600" }, "key heads");
   const order = toggle("wrong order", false, (on) => { wrong = on; move(); });
   const controls = wide ? [] : [order, ...pick.querySelectorAll("label")];

@@ -24,9 +24,13 @@ function draw(stage) {
   const whole = (x) => number(x, 0);
   const quoted = (token) => `“${token}”`;
 
-  const width = Math.max(342, Math.min(viewWidth, 720)), column = width / (n + 1);
-  const thick = Math.min(72, Math.round(column * 0.56));
-  const unit = 10, zero = 40 + reach * unit, low = zero + reach * unit, height = low + 170;
+  const width = Math.max(342, Math.min(viewWidth, 720)), apart = wide ? 40 : 24;
+  const tight = Math.min(112, Math.floor((width - apart) / (n + 1 + v[0].length)));
+  const beside = tight >= 56;
+  const column = beside ? tight : width / (n + 1), thick = Math.round(column - 16);
+  const across = column * (n + 1);
+  const unit = 10, zero = 40 + reach * unit, low = zero + reach * unit;
+  const height = low + (beside ? 104 : 170);
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group",
     "aria-label": "Scores to drag, their weights, and the context" });
   const text = (x, y, says, more = {}) =>
@@ -37,7 +41,7 @@ function draw(stage) {
   const frame = svg("rect", { y: 3, height: low - 3, rx: 8, class: "moves",
     fill: "var(--control)", "fill-opacity": 0.07, stroke: "var(--control)" });
   if (window) root.append(frame);
-  root.append(line(`M0 ${zero}H${width}`, { stroke: "var(--faint)" }));
+  root.append(line(`M0 ${zero}H${across}`, { stroke: "var(--faint)" }));
   const keys = { ArrowUp: 0.5, ArrowRight: 0.5, ArrowDown: -0.5, ArrowLeft: -0.5 };
   const names = [...tokens, "sink"];
   const ofValue = { style: `font-size: ${wide ? 13 : 12}px` };
@@ -45,11 +49,15 @@ function draw(stage) {
   function gripAt(x) {  // it can be drawn up and down
     const broad = thick + 6, half = 8;
     const [up, down] = [`M${x - 5} -1.5l5 -4l5 4`, `M${x - 5} 1.5l5 4l5 -4`];
-    return svg("g", { class: "grip" },
+    const ring = svg("rect", { x: x - broad / 2 - 4, y: -half - 4, width: broad + 8,
+      height: 2 * half + 8, rx: half + 4, fill: "none", stroke: "var(--accent)",
+      "stroke-width": 2, visibility: "hidden" });
+    const node = svg("g", { class: "grip" }, ring,
       svg("rect", { x: x - broad / 2, y: -half, width: broad, height: 2 * half, rx: half,
         fill: "var(--control)" }),
       svg("path", { d: up + down, fill: "none", stroke: "var(--paper)", "stroke-width": 2,
         "stroke-linecap": "round", "stroke-linejoin": "round" }));
+    return { node, ring };
   }
   const bars = names.map((name, i) => {
     const x = column * (i + 0.5);
@@ -57,7 +65,7 @@ function draw(stage) {
     const edge = i < n ? {} : { stroke: "var(--rose)", "stroke-dasharray": "4 3" };
     const track = upright(x, { y: 40, height: low - 40, fill: "var(--faint)", opacity: 0.45 });
     const bar = upright(x, { fill: "var(--neutral)", "fill-opacity": 0.6, ...edge });
-    const dot = gripAt(x);
+    const { node: dot, ring } = gripAt(x);
     const value = text(x, 0, "", { class: "halo" });
     const under = i < n ? text(x, low + 20, vector(v[i], whole), { ...ofValue, "data-sym": "v" })
       : text(x, low + 20, "no value", small);
@@ -70,7 +78,10 @@ function draw(stage) {
     const at = (_, y) => move((zero - y) / unit);  // dragged
     const knob = handle(root, `score of ${name}`, { cx: x }, [-reach, reach], at, keys,
       (by) => move(scores[i] + by));
-    knob.style.cursor = "ns-resize";
+    Object.assign(knob.style, { cursor: "ns-resize", outlineColor: "transparent" });
+    const ringed = (on) => () =>
+      set(ring, { visibility: on && knob.matches(":focus-visible") ? "visible" : "hidden" });
+    set(knob, { onfocus: ringed(true), onblur: ringed(false) });
     root.append(knob);
     return { node, bar, dot, value, knob };
   });
@@ -94,18 +105,29 @@ function draw(stage) {
   root.append(...parts.map(({ word }) => word));
 
   const signed = v.flat().some((x) => x < 0);
-  const name = 76;
-  const middle = signed ? (width + name) / 2 : name, half = width - middle - 46;
-  const without = text(name, bottom - 14, `dashed: without ${window ? "a window" : "a sink"}`,
-    { ...small, ...left });
-  root.append(text(0, bottom + 18, "context", { ...left, style: "font-weight: 600" }),
-    without, line(`M${middle} ${bottom - 8}V${bottom + 36}`));
+  const long = share - 12;  // from 40 to where the weights end
+  const end = beside ? 40 + long : width - 46;  // of a bar for the largest number, at most
+  const start = beside ? 40 : 76;
+  const half = beside ? (signed ? long / 2 : long) - 24 : (end - start) / (signed ? 2 : 1);
+  const middle = beside ? end - (signed ? long / 2 : 0) : end - half;
+  const centre = beside ? across + apart + column * v[0].length / 2 : 76;
+  const anchor = beside ? { "text-anchor": "middle" } : left;
+  const without = text(beside ? Math.min(width, centre + 90) : centre,
+    beside ? height - 4 : bottom - 14, `dashed: without ${window ? "a window" : "a sink"}`,
+    { ...small, "text-anchor": beside ? "end" : "start" });
+  const axis = beside ? `M${across + apart} ${middle}H${across + apart + column * v[0].length}`
+    : `M${middle} ${bottom - 8}V${bottom + 36}`;
+  root.append(text(beside ? centre : 0, beside ? 22 : bottom + 18, "context",
+    { ...anchor, style: "font-weight: 600" }), without, line(axis));
   const sums = v[0].map((_, j) => {
-    const y = bottom - 4 + 20 * j;
+    const x = across + apart + column * j + 8, y = bottom - 4 + 20 * j;
+    const at = beside ? { x, width: thick } : { y, height: 16 };
     const look = { class: "moves", fill: "var(--v)", "fill-opacity": 0.7 };
-    const bar = svg("rect", { y, height: 16, ...look });
-    const value = text(0, y + 13, "", { class: "halo", style: "font-size: 13px" });
-    const full = svg("rect", { y: y + 0.5, height: 15, class: "moves", fill: "none",
+    const bar = svg("rect", { ...at, ...look, "data-sym": "v" });
+    const value = beside ? text(x + thick / 2, 0, "", { class: "halo", "data-sym": "v",
+      style: "font-size: 17px; font-weight: 600" })
+      : text(0, y + 13, "", { class: "halo", style: "font-size: 13px" });
+    const full = svg("rect", { ...at, class: "moves", fill: "none",
       stroke: "var(--v)", "stroke-dasharray": "4 3" });
     root.append(full, bar, value);
     return { bar, full, value };
@@ -119,7 +141,7 @@ function draw(stage) {
     set(node, { opacity: shown });
     set(bar, { y: Math.min(y, zero), height: Math.abs(y - zero) });
     set(dot, { transform: `translate(0 ${y})` });
-    const [over, below] = [y - 13, y + 23];  // of the grip; inside the track
+    const [over, below] = [y - 22, y + 32];  // clear of the grip and its ring; inside the track
     const free = s < 0 ? below < low : over > 48;
     set(value, { y: (s < 0) === free ? below : over });
     value.textContent = said;
@@ -129,7 +151,7 @@ function draw(stage) {
   function showWeights({ weights }) {
     let x = 0;
     parts.forEach(({ rect, word }, i) => {
-      const long = weights[i] * width;
+      const long = weights[i] * across;
       set(rect, { x, width: Math.max(0, long - 1), opacity: long > 1 ? 1 : 0 });
       set(word, { x: x + long / 2 });
       const name = i < n ? quoted(names[i]) : names[i];
@@ -140,7 +162,9 @@ function draw(stage) {
   }
   function stretch(bar, x) {  // from 0 to x; gives where it ends, seen from 0
     const long = half * Math.abs(x) / most;
-    set(bar, { x: x < 0 ? middle - long : middle, width: Math.max(1, long) });
+    const from = (x < 0) === beside ? middle : middle - long;
+    set(bar, beside ? { y: from, height: Math.max(1, long) }
+      : { x: from, width: Math.max(1, long) });
     return x < 0 ? -long : long;
   }
   function showContext({ context, full: all }) {
@@ -151,7 +175,9 @@ function draw(stage) {
       set(full, { visibility });
       stretch(full, all[j]);
       const end = stretch(bar, context[j]);
-      set(value, { x: middle + end + (context[j] < 0 ? -22 : 22) });
+      const below = context[j] < 0;
+      set(value, beside ? { y: middle - end + (below ? 20 : -7) }
+        : { x: middle + end + (below ? -22 : 22) });
       value.textContent = number(context[j]);
     });
   }

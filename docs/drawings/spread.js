@@ -7,12 +7,15 @@ function draw(stage) {
   let at = data.start;
   let query = data.query;
   let scaled = false;
-  let last;  // the counts that were shown before
-  const kind = () => kinds[+scaled], scale = () => (scaled ? widths[at] ** -0.5 : 1);
+  let last, before;  // the counts that are shown, and those before them on this axis
+  const kind = () => kinds[+scaled], root = () => widths[at] ** 0.5;
+  const wide = viewWidth >= 600;
 
-  const full = 350, deep = 150, low = deep + 6, high = low + 54;
+  const full = 350, deep = wide ? 150 : 130, low = deep + 6, high = low + 54;
   const middle = full / 2;
-  let limit = limits.plain;  // where the axis ends; it comes near once scores are divided
+  let limit = limits.plain;  // where the axis ends
+  let shape = kind();  // which scores are drawn
+  let stretch = 1;  // by which the drawn scores are multiplied while the curve becomes narrow
   const area = svg("path", {
     fill: "var(--neutral)",
     "fill-opacity": 0.55,
@@ -24,10 +27,10 @@ function draw(stage) {
   const bold = "font-size: 13px; font-weight: 600";
   const soft = "font-size: 12px; fill: var(--soft)";
   const name = svg("text", { "text-anchor": "middle", style: bold });
-  const told = svg("text", { x: full, y: 16, "text-anchor": "end", style: soft });
+  const told = el("span", { style: "font-size: 12px; color: var(--soft)" });
   const anchors = { "-1": "start", 0: "middle", 1: "end" };
   const ticks = [-1, 0, 1].map((side) => svg("text", { x: middle * (1 + side), y: low + 50,
-    "text-anchor": anchors[side], style: soft }));
+    "text-anchor": anchors[side], style: side ? bold : soft }));
   const axis = svg("path", { d: `M0 ${low}H${full}M${middle} ${low}v6`, stroke: "var(--soft)" });
   const picture = svg("svg", {
     width: full,
@@ -36,38 +39,66 @@ function draw(stage) {
     role: "img",
     style: "height: auto; flex: none",
     "aria-label": "A histogram of the scores of random queries and keys",
-  }, area, ghost, axis, reach, name, told, ...ticks);
+  }, area, ghost, axis, reach, name, ...ticks);
   const clip = (x) => Math.max(0, Math.min(full, x)).toFixed(1);
-  function areaOf(now) {
+  function areaOf(now, far) {  // counts of scores from −far to far
     const top = Math.max(...now);
     const half = now.length / 2;
-    const unit = (middle / half) * limits[kind()] / limit;
+    const unit = (middle / half) * far / limit;
     const end = (i) => clip(middle + (i - half) * unit);
     const step = (n, i) => `V${(low - (deep * n) / top).toFixed(1)}H${end(i + 1)}`;
     return `M${end(0)} ${low}${now.map(step).join("")}V${low}Z`;
   }
-  function reachOf(wide) {
-    const [from, to] = [middle - wide, middle + wide];
+  function reachOf(far) {
+    const [from, to] = [middle - far, middle + far];
     return `M${from} ${low + 11}v8M${to} ${low + 11}v8M${from} ${low + 15}H${to}`;
   }
-  function onAxis() {  // what moves with the axis
-    set(area, { d: areaOf(counts[kind()][at]) });
-    set(reach, { d: reachOf((deviation[kind()][at] / limit) * middle) });
+  function dashed() {  // the divided scores as they were, or those that were shown before
+    if (shape === "scaled") return areaOf(counts.scaled[at], limits.scaled * root());
+    return before ? areaOf(before, limits.plain) : null;
+  }
+  function onAxis() {  // what moves with the curve and the axis
+    set(area, { d: areaOf(counts[shape][at], limits[shape] * stretch) });
+    set(reach, { d: reachOf((deviation[shape][at] * stretch / limit) * middle) });
+    set(ghost, { d: dashed() });
     ticks.forEach((node, i) => { node.textContent = number((i - 1) * limit, 0); });
   }
   const zoom = motion();
-  function showScores() {
-    const now = counts[kind()][at];
-    const [from, to] = [limit, limits[kind()]];
-    const before = last && last !== now && from === to ? last : null;  // on this axis
-    last = now;
-    set(ghost, { d: before ? areaOf(before) : null });
-    told.textContent = before ? "dashed: before" : "";
-    for (const node of [area, reach]) set(node, { class: from === to ? "moves" : null });
-    zoom(from === to ? 0 : 700, (t) => {
-      limit = from * (to / from) ** t;
+  const between = (a, b, t) => a * (b / a) ** t;
+  function zoomTo(end) {
+    const from = limit;
+    return zoom(500, (t) => {
+      limit = between(from, end, t);
       onAxis();
     });
+  }
+  function stretchTo(end) {
+    const from = stretch;
+    return zoom(400, (t) => {
+      stretch = between(from, end, t);
+      onAxis();
+    });
+  }
+  function rest() {
+    [limit, shape, stretch] = [limits[kind()], kind(), 1];
+    onAxis();
+  }
+  async function divideScores() {  // or undo it, the way back
+    if (shape === "plain") [shape, stretch] = ["scaled", root()];
+    if (scaled) {
+      if (await stretchTo(1)) zoomTo(limits.scaled);
+    } else if (await zoomTo(limits.plain) && await stretchTo(root())) {
+      rest();
+    }
+  }
+  function showScores(divided) {
+    const now = counts[kind()][at];
+    before = last && last !== now && !divided && !scaled ? last : null;
+    last = now;
+    told.textContent = scaled ? "dashed: not divided" : before ? "dashed: before" : "";
+    for (const node of [area, reach]) set(node, { class: divided ? null : "moves" });
+    if (divided) divideScores();
+    else zoom(0, rest);
     set(name, { x: middle, y: low + 35 });
     name.textContent = `standard deviation ${number(deviation[kind()][at], 1)}`;
   }
@@ -102,7 +133,7 @@ function draw(stage) {
     left);
   const meaning = el("div", { style: "font-size: 13px; line-height: 18px; margin-top: 8px" },
     el("b", {}, "gradient"), ": how much a score still moves the weights, on average; d = 1 is 1");
-  const weights = () => softmax(scores[at][query].map((x) => x * scale()));
+  const weights = () => softmax(scores[at][query].map((x) => x / (scaled ? root() : 1)));
   const edge = "border-radius: 2px 2px 0 0; box-shadow: 0 1px 0 var(--soft)";
   function showWeights() {
     const now = weights();
@@ -126,8 +157,8 @@ function draw(stage) {
     say(`${width}: ${bar} has ${number(most)}, and a score ${moves(+part)} the bars: `
       + `gradient ${part}.`);
   }
-  function show() {
-    showScores();
+  function show(divided = false) {
+    showScores(divided);
     showWeights();
     tell();
   }
@@ -138,20 +169,21 @@ function draw(stage) {
     text: (i) => grouped(widths[i]),
     input: (i) => { at = i; show(); },
   });
-  const divide = toggle("divide by √d", false, (on) => { scaled = on; show(); });
+  const divide = toggle("divide by √d", false, (on) => { scaled = on; show(true); });
   const another = set(button("Another query", () => {
     query = (query + 1) % scores[0].length;
     show();
   }), { style: "flex: none" });
   const heading = "display: flex; justify-content: space-between; align-items: center; gap: 8px; "
-    + "height: 30px; margin-bottom: 2px";
+    + `min-height: ${wide ? 30 : 20}px; margin-bottom: 2px`;
   const beside = "align-items: flex-start; gap: 0.5rem 1.6rem; margin: 0";
-  set(said, { style: `min-height: ${viewWidth < 600 ? 2.8 : 1.4}em; margin-top: 0.4rem` });
+  set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.4rem` });
   view.append(
     el("div", { class: "row", style: "margin-top: 0" }, range, divide),
     el("div", { class: "beside", style: beside },
       el("div", { style: "min-width: 0; max-width: 100%" },
-        el("div", { style: heading }, title(`scores of ${grouped(data.pairs)} random pairs`)),
+        el("div", { style: heading }, title(`scores of ${grouped(data.pairs)} random pairs`),
+          told),
         picture),
       el("div", { style: "flex: 1 1 240px; max-width: 330px" },
         el("div", { style: heading },

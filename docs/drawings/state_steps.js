@@ -1,6 +1,6 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, dot, mix, matmul, sum, number, plural } = stage;
+  const { view, viewWidth, data, el, svg, set, dot, mix, matmul, sum, number } = stage;
   const { vector, said, say, legendOf, wash, slider, player, motion, expose } = stage;
   const { tokens, q, k, v } = data;
   const n = tokens.length;
@@ -96,19 +96,20 @@ function draw(stage) {
   const heap = (pile, way) => sum(pile.map((x) => Math.max(0, way * x)));
   const [highest, deepest] = [1, -1].map((way) => Math.max(...piles.map((one) => heap(one, way))));
   const unit = high / Math.max(highest + deepest, 1e-9);
-  const step = Math.min(88, (room - name) / columns.length);
+  const aside = wide ? name : 44;
+  const step = Math.min(88, (room - aside) / columns.length);
   const board = picture(tallest + below,
     "The state: what all tokens so far have added");
   const baseOf = (r) => head + (high + gap) * r + gap - 8 + unit * highest;
-  const middleOf = (c) => name + step * (c + 0.5);
+  const middleOf = (c) => aside + step * (c + 0.5);
   columns.forEach((c) => board.append(c < v[0].length
     ? text(middleOf(c), 14, `${wide ? "value " : "v"}${c}`, { "data-sym": "v", ...small })
     : text(middleOf(c), 14, "1", small)));
-  const asked = k[0].map((_, r) => queryCell(name - 42, baseOf(r) - 46, 30));
+  const asked = k[0].map((_, r) => queryCell(aside - 42, baseOf(r) - 46, 30));
   k[0].forEach((_, r) => board.append(asked[r].box, asked[r].node,
-    text(name - 10, baseOf(r) - 4, `key ${r}`,
+    text(aside - 10, baseOf(r) - 4, `key ${r}`,
       { ...small, "text-anchor": "end", "data-sym": "k" }),
-    svg("path", { d: `M${name} ${baseOf(r)}h${step * columns.length}`, stroke: "var(--soft)" })));
+    svg("path", { d: `M${aside} ${baseOf(r)}h${step * columns.length}`, stroke: "var(--soft)" })));
   const blocks = all.map((i) => products[i].map((row, r) => row.map((x, c) => {
     const before = products.slice(0, i).map((one) => one[r][c]);
     const from = heap(before, x < 0 ? -1 : 1);
@@ -147,23 +148,29 @@ function draw(stage) {
     set(point, { ...way(sum(from) / 2, middleOf(c)), opacity });
   }
 
-  const digits = `min-height: ${wide ? 1.5 : 2.6}em; white-space: nowrap; overflow: clip; `
-    + "font-variant-numeric: tabular-nums";
-  const line = () => el("div", { style: digits });
+  const edge = wide ? 14 : 12, pitch = edge + 1.5;
+  const deep = wide ? 2 * pitch : 2 * pitch + 20;
+  const line = () => el("div", { style: `height: ${deep}px; margin-top: 4px; display: flex; `
+    + "flex-wrap: wrap; align-items: center; gap: 0 8px; font-size: 13px; line-height: 20px; "
+    + "white-space: nowrap; font-variant-numeric: tabular-nums" });
   const count = { cache: line(), state: line() };
-  const box = { y: 2, width: 8, height: 8, rx: 1.5 };
-  const inCache = (i) => [9.5 * i + 4 * Math.floor(i / own), i % own < width ? "k" : "v"];
-  const inState = (i) => [9.5 * i, "neutral"];
-  const inline = wide ? "display: inline-block; vertical-align: -1px; margin-right: 8px" : "";
-  function squares(many, place) {  // one for each number that is held
-    const parts = Array.from({ length: many }, (_, i) => place(i)).map(([x, hue]) =>
-      svg("rect", { ...box, x, fill: `var(--${hue})` }));
-    const size = { width: place(many - 1)[0] + 8, height: 11 };
-    return svg("svg", { ...size, "aria-hidden": true, style: inline }, ...parts);
+  const inCache = (i) => {  // of a token: its key above, its value below
+    const [token, c] = [Math.floor(i / own), i % own];
+    const [row, at] = c < width ? [0, c] : [1, c - width];
+    return [pitch * (at + token * Math.max(width, own - width)) + 3 * token, row, "kv"[row]];
+  };
+  const inState = (i) =>
+    [pitch * (i % columns.length), Math.floor(i / columns.length), "neutral"];
+  function squares(many, place) {
+    const parts = Array.from({ length: many }, (_, i) => place(i));
+    const across = Math.max(...parts.map(([x]) => x)) + edge;
+    const size = { width: across, height: pitch * Math.max(2, ...parts.map(([, r]) => r + 1)) };
+    return svg("svg", { ...size, "aria-hidden": true }, ...parts.map(([x, r, hue]) =>
+      svg("rect", { x, y: pitch * r, width: edge, height: edge, rx: 2, fill: `var(--${hue})` })));
   }
   const title = (says, more) => el("div", { style: "margin-bottom: 0.3rem" },
     el("b", {}, says), ` ${more}`);
-  const legend = set(legendOf([wash("rose"), "new"], [wash("neutral", 45), "before"]),
+  const legend = set(legendOf([wash("neutral", 95), "new"], [wash("neutral", 35), "before"]),
     { style: "display: flex; gap: 12px; margin: 0; font-size: 13px" });
   const piled = (...parts) => el("div", { style: "display: flex; justify-content: space-between" },
     ...parts);
@@ -188,12 +195,11 @@ function draw(stage) {
   }
   function paint(now) {
     all.forEach((i) => {
-      const hue = i === t ? "rose" : "neutral";
       const style = i === t ? "font-weight: 600" : i > t ? "opacity: 0.55" : "";
       set(rows[i].token, { style: `font-size: ${wide ? 14 : 13}px; ${style}` });
       rows[i].score.textContent = i > t ? "" : whole(now.scores[i]);
       for (const block of blocks[i].flat()) {
-        set(block, { fill: `var(--${hue})`, "fill-opacity": i === t ? 0.6 : 0.45 });
+        set(block, { fill: "var(--neutral)", "fill-opacity": i === t ? 0.95 : 0.35 });
       }
     });
     for (const cells of [query, asked]) {
@@ -214,8 +220,9 @@ function draw(stage) {
   }
   function tell({ sums, context, kept }) {
     for (const name of ["cache", "state"]) {
-      const told = `${name}: ${plural(kept[name], "number")}`;
-      set(count[name], {}, squares(kept[name], name === "cache" ? inCache : inState), told);
+      const many = el("b", { style: "font-size: 20px" }, whole(kept[name]));
+      set(count[name], {}, squares(kept[name], name === "cache" ? inCache : inState), many,
+        el("span", { style: wide ? "" : "flex: 1 0 100%" }, `numbers in the ${name}`));
     }
     const values = vector(sums.state.slice(0, -1), short);
     say(`“${tokens[t]}”: ${values}, divided by the sum of the weights, `

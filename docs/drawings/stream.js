@@ -10,10 +10,10 @@ function draw(stage) {
   const shown = (i) => ({ length: !back() ? i <= moment : true, gradient: back() && i >= block() });
 
   const wide = viewWidth >= 600;
-  const up = wide ? 112 : 76;
+  const up = wide ? 112 : 68;
   const down = wide ? 78 : 54;
   const full = 340, left = 2, unit = (full - 2 * left) / n;
-  const head = 26, base = head + up, under = base + 20, deep = under + down + 24;
+  const head = 26, base = head + up, under = base + 20, deep = under + down + 32;
   const text = (attributes, ...words) =>
     svg("text", { "text-anchor": "middle", style: "font-size: 12px", ...attributes }, ...words);
   function barsAt(_, i) {
@@ -52,8 +52,10 @@ function draw(stage) {
   }
   function ratioOf({ gradients }) {  // what is seen in the end
     const ratio = number(gradients[0] / gradients[n - 1], 1);
-    return svg("text", { x: left, y: deep - 4, style: "font-size: 14px" },
-      "first ÷ last gradient: ", svg("tspan", { style: "font-weight: 600" }, ratio));
+    return svg("text", { x: left, y: deep - 6 },
+      gradients[0] < gradients[n - 1] ? "shrinks " : "grows ",
+      svg("tspan", { style: "font-size: 24px; font-weight: 600" }, `×${ratio}`),
+      " on its way back");
   }
   function panelOf(run) {
     const bars = run.gradients.map(barsAt);

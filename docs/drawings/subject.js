@@ -11,7 +11,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const wide = viewWidth >= 600;
 
   const low = -2, high = 3;
-  const across = wide ? 320 : 236;
+  const across = wide ? 320 : 220;
   const { root, at, arrow } = plane(across, high, low);
   set(root, { style: "flex: none", "aria-label": "The query and the keys as arrows" });
   root.style.overflow = "hidden";
@@ -47,17 +47,17 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   }));
   const heads = tokens.map((token) =>
     el("th", { scope: "row", style: "text-align: left" }, token));
-  const columns = ["vector", hue("k", "key"), "q · k"].map((says) =>
+  const columns = [hue("k", "key"), "q · k"].map((says) =>
     el("th", { scope: "col" }, says));
   const last = el("th", { scope: "col", style: "text-align: left" }, hue("w", "weight"));
   const inLine = "display: flex; align-items: center; gap: 0.3rem; "
-    + `width: ${wide ? "min(8.4rem, 30vw)" : "6.4rem"}`;
+    + `width: ${wide ? "min(11rem, 30vw)" : "8.2rem"}`;
   function rowOf({ key, score, bar, weight }, i) {
     const weighed = el("td", { style: "text-align: left" },
       el("div", { style: inLine }, bar, weight));
-    return el("tr", {}, heads[i], el("td", {}, short(x[i])), key, score, weighed);
+    return el("tr", {}, heads[i], key, score, weighed);
   }
-  const context = el("td", { "data-sym": "v", colspan: 3 });
+  const context = el("td", { "data-sym": "v", colspan: 2 });
   const sum = { style: "border-top: 1px solid var(--soft); font-weight: 600" };
   const table = el("table", { class: "tight", style: "white-space: nowrap" },
     el("thead", {}, el("tr", {}, el("td"), ...columns, last)),
@@ -85,7 +85,13 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
       "stroke-width": 0.8 + 10 * weight, opacity: 0.25 + 0.65 * weight });
     const top = 50 - 0.75 * (i === chosen ? 32 : high);
     set(shares[i], { x: (from + to) / 2, y: top - 5 * weight - 4 });  // above its arc
-    shares[i].textContent = weight < 0.2 ? "" : number(weight);
+  }
+  function showShares(weights) {
+    const far = chosen < tokens.length / 2 ? tokens.length - 1 : 0;
+    const equal = weights.every((w) => Math.abs(w - weights[0]) < 1e-6);
+    const large = (w) => (w < 0.2 ? "" : number(w));
+    const each = (i) => (i === far ? `${number(weights[i])} each` : "");
+    weights.forEach((w, i) => { shares[i].textContent = equal ? each(i) : large(w); });
   }
 
   const cellOf = (sym, wide = 24) => el("span", { "data-sym": sym, style: `min-width: ${wide}px; `
@@ -95,15 +101,13 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const factors = { x: [0, 1].map(() => cellOf(null)), q: [0, 1].map(() => cellOf("q", 34)),
     W: [0, 1].map(() => [0, 1].map(() => cellOf(null, 34))) };
   const of = el("span");
-  const part = (name, grid) => el("span", { style: "display: inline-flex; gap: 4px; "
-    + `white-space: nowrap; align-items: ${wide ? "center" : "flex-start"}; `
-    + `flex-direction: ${wide ? "row" : "column"}` }, name, grid);
-  const working = el("div", { style: "display: flex; gap: 8px 3px; "
-    + (wide ? "align-items: center; min-height: 56px; flex-wrap: wrap"
-      : "flex-direction: column") },
-  part(of, gridOf(...factors.x)),
-  part(el("span", {}, "· ", hue("q", "W", el("sub", {}, "q"))), gridOf(...factors.W.flat())),
-  part(el("span", {}, "= ", hue("q", "query")), gridOf(...factors.q)));
+  const terms = [of, el("span", {}, "· ", hue("q", "W", el("sub", {}, "q"))),
+    el("span", {}, "= ", hue("q", "query"))];
+  const sets = [factors.x, factors.W.flat(), factors.q].map((cells) => gridOf(...cells));
+  const working = el("div", { style: "display: grid; align-items: center; justify-content: start; "
+    + (wide ? "grid: auto 46px / 88px 104px auto; gap: 4px 8px; margin-top: 6px"
+      : "gap: 4px; justify-items: start") },
+  ...(wide ? [...terms, ...sets] : terms.flatMap((term, i) => [term, sets[i]])));
 
   const puts = [];  // of each matrix: a function that sets its numbers
   const named = (name) => hue(name[2], "W", el("sub", {}, name[2]));
@@ -188,6 +192,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     glide(450, (t) => {
       drawn = weights.map((w, i) => before[i] + (w - before[i]) * t);
       drawn.forEach((w, i) => bow(i, w));
+      showShares(drawn);
       tip = from.map((n, i) => n + (q[i] - n) * t);
       const [x, y] = at(inside(tip).map((n) => 0.75 * n));
       const [u, v] = zero(q) ? [-2, 1.3] : sideways(tip);
@@ -206,7 +211,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     cell.key.textContent = short(k);
     cell.score.textContent = plain(score);
     cell.weight.textContent = number(weight);
-    const long = (weight * (wide ? 6 : 4)).toFixed(3);
+    const long = (weight * (wide ? 8.5 : 5.8)).toFixed(3);
     set(cell.bar, { style: `height: 14px; background: var(--w); width: ${long}rem` });
     set(heads[i], { style: `text-align: left; font-weight: ${i === chosen ? 700 : 400}` });
   }
@@ -260,11 +265,11 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const parts = wide
     ? [around("1.5rem", root, el("div", { style: rest }, sentence, said, table, working))]
     : [sentence, said, around("1rem", root, working), table];
-  const controls = el("div", { class: "row", style: "margin-top: 0" }, picked,
-    el("div", { class: "row steered" }, turning));
+  const controls = el("div", { class: "row steered", style: "margin-top: 0" }, turning);
   view.append(controls, ...parts,
     el("details", { class: "more" },
       el("summary", {}, "The eight numbers"),
+      picked,
       around("0.5rem 3rem", matrix("W_q", "looks for"), matrix("W_k", "is found as"))));
   set(said, { style: `margin-block: 4px; min-height: ${wide ? 1.4 : 2.8}em` });
   show();

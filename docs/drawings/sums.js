@@ -9,6 +9,7 @@ function draw(stage) {
   let chosen = matrices.length - 1;  // the mistake that is seen best
   let way = 2;
   let now = {};
+  let shown = {};  // the weights, and where the sums by which one divides stand
   const n = matrices[0].exps.length;
   const cell = wide ? 76 : 62, gap = wide ? 92 : 62;
   const top = 28, foot = top + n * cell + 34;  // below the columns stand their sums
@@ -62,6 +63,7 @@ function draw(stage) {
     const [x, y] = at(i, 0, true);
     return [x - cell / 2 - 22, y + 5];
   };
+  const places = () => each((m) => (way ? below(m, true) : before(m)));
 
   const [above, end] = [wide ? 9 : first - 24, left + unit];
   const heading = text(left, above, { "text-anchor": "start", style: bold });
@@ -92,7 +94,9 @@ function draw(stage) {
     const columns = each((j) => sum(weights.map((row) => row[j])));
     now = { exps, byRow, summed, total, divisor, weights, rows, columns };
   }
-  const one = (x) => Math.abs(x - 1) < 1e-6;
+  const one = (x) => number(x) === number(1);  // as it is shown, on the way, too
+  const between = (a, b, t) =>
+    (Array.isArray(a) ? a.map((x, i) => between(x, b[i], t)) : a + (b - a) * t);
 
   function showBar({ parts, total }, weights, done) {  // one part after the other
     const whole = sum(weights);
@@ -107,7 +111,8 @@ function draw(stage) {
     set(total, { x: Math.max(x, end) + 8, style: one(whole) ? bold : "" });
   }
   function paintCell(i, j, counted, done) {
-    const { exps, byRow, divisor, weights } = now;
+    const { exps, byRow, divisor } = now;
+    const { weights } = shown;
     entries[i][j].textContent = number(exps[i][j], 0);
     set(boxes[i][j], { "fill-opacity": clamp(counted - (byRow ? j : i), 0, 1) * 0.22 });
     results[i][j].textContent = done ? number(weights[i][j]) : "";
@@ -118,8 +123,7 @@ function draw(stage) {
   function paintSum(m, counted, moved) {
     const { byRow, summed, total } = now;
     const from = byRow ? beside(m) : below(m);
-    const to = way ? below(m, true) : before(m);
-    const [x, y] = from.map((start, axis) => start + (to[axis] - start) * moved);
+    const [x, y] = between(from, shown.places[m], moved);
     set(sums[m], { x, y });
     const whole = Math.floor(counted + 1e-9);  // numbers that are added so far
     const soFar = whole ? `${number(sum(summed[m].slice(0, whole)), 0)} +` : "";
@@ -130,8 +134,8 @@ function draw(stage) {
     grid((i, j) => paintCell(i, j, counted, done));
     each((m) => {
       paintSum(m, counted, moved);
-      showBar(bars[m], now.weights[m], done);
-      showBar(bars[n + m], now.weights.map((row) => row[m]), done);
+      showBar(bars[m], shown.weights[m], done);
+      showBar(bars[n + m], shown.weights.map((row) => row[m]), done);
     });
   }
   const go = motion();
@@ -144,8 +148,24 @@ function draw(stage) {
     const list = (numbers) => numbers.map((x) => number(x)).join(" and ");
     say(`${what}: rows ${list(rows)}, columns ${list(columns)}.`);
   }
-  async function count() {
+  function change() {
+    const from = shown;
     compute();
+    const to = { weights: now.weights, places: places() };
+    tell(now);
+    go(400, (t) => {
+      shown = {
+        weights: between(from.weights, to.weights, t),
+        places: between(from.places, to.places, t) };
+      paint(n, 1, 1);
+    });
+  }
+  function settle() {
+    compute();
+    shown = { weights: now.weights, places: places() };
+  }
+  async function count() {
+    settle();
     say("Counting …");  // until there is a result, none is told
     if (!await go(1100, (t) => paint(t * n, 0, 0))) return;
     if (!await go(700, (t) => paint(n, t, 0))) return;
@@ -163,14 +183,14 @@ function draw(stage) {
       "aria-label": name }, edges, ...words);
   }
   const picked = choices("Which matrix", matrices.map(small), chosen,
-    (i) => { chosen = i; count(); });
+    (i) => { chosen = i; change(); });
   view.append(
     el("div", { class: "row", style: "margin-top: 0" },
       set(button("▶ Count", count), { class: "play" }), picked),
-    set(choices("Which sums", ways, way, (i) => { way = i; count(); }),
+    set(choices("Which sums", ways, way, (i) => { way = i; change(); }),
       { style: "margin-bottom: 8px" }), root, said);
   if (!wide) set(said, { style: "min-height: 2.8em" });
-  compute();
+  settle();
   paint(n, 1, 1);
   tell(now);
   expose(() => ({ exps: now.exps, way, sums: now.total, weights: now.weights }));

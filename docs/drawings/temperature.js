@@ -30,9 +30,10 @@ function draw(stage) {
     return row.map((x, i) => (kept.includes(i) ? x / total : 0));
   }
   const plain = () => softmax(logits[at]);
+  const warmed = (row) => softmax(row.map((x) => x / temperature));
   function probabilities() {
     if (temperature === 0) return all.map((i) => +(i === highest(logits[at])));
-    return topP(softmax(topK(logits[at]).map((x) => x / temperature)));
+    return topP(warmed(topK(logits[at])));
   }
   function chance() {  // a number from 0 to 1, the same in every browser: mulberry32
     seed = (seed + 0x6d2b79f5) | 0;
@@ -63,11 +64,11 @@ function draw(stage) {
   const dashes = "1.5px dashed currentColor";
   const marked = (mark, words) => el("span", { style: "display: inline-flex; gap: 5px; "
     + "align-items: center" }, el("span", { style: `width: 16px; ${mark}` }), words);
-  const atOne = marked(`border-top: ${dashes}`, "at temperature 1");
+  const atOne = marked(`border-top: ${dashes}`, wide ? "at temperature 1" : "temperature 1");
   const ofDrawn = marked("border-top: 4px solid var(--rose)", "drawn");
   const heading = el("div", { style: `${columns}; ${text}; height: ${head}px` },
     el("span", { style: `${right}; color: var(--soft)` }, "token"),
-    el("span", { style: "display: flex; align-items: start; gap: 10px; "
+    el("span", { style: "display: flex; align-items: start; gap: 8px; "
       + "color: var(--soft); overflow: clip" },
       el("span", {}, "probability"), atOne, ofDrawn));
   const line = el("div", { class: "moves" });  // below it all tokens are cut
@@ -111,19 +112,19 @@ function draw(stage) {
       + `border-top: 1.5px solid currentColor; visibility: ${seen}` });
   }
 
-  function cutting(row, was) {
+  function cutting(row) {
     if (temperature === 0) return "Temperature 0 always takes the most probable token.";
     const left = row.filter((x) => x > 0).length;
     if (left === size) return "Every token can be drawn.";
-    const lost = number(sum(was.filter((_, i) => row[i] === 0)));
+    const lost = number(sum(warmed(logits[at]).filter((_, i) => row[i] === 0)));
     const only = `Only ${plural(left, "token")} can be drawn`;
     return `${only}; the others lost ${lost}.`;
   }
-  function tell(row, was) {
+  function tell(row) {
     const left = row.filter((x) => x > 0).length;
     const first = ranked(row).slice(0, Math.min(2, left));
     const best = first.map((i) => `“${tokens[i]}” has ${number(row[i])}`).join(", ");
-    say(`After “${prefixes[at]}”: ${best}. ${cutting(row, was)}`);
+    say(`After “${prefixes[at]}”: ${best}. ${cutting(row)}`);
   }
   function show() {
     const row = probabilities();
@@ -132,7 +133,7 @@ function draw(stage) {
     showLine(row.filter((x) => x > 0).length);
     atOne.style.visibility = all.some((i) => differs(row[i], was[i])) ? "visible" : "hidden";
     ofDrawn.style.visibility = drawn ? "visible" : "hidden";
-    tell(row, was);
+    tell(row);
   }
 
   const changing = (take) => (x) => {

@@ -52,8 +52,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   begin();
 
   const phone = viewWidth < 600;
-  const unit = phone ? 18 : 22, left = phone ? 52 : 58, high = 54;
-  const wide = left + n * unit + 44, low = high + n * unit + 2;
+  const unit = phone ? 18 : 20, left = phone ? 57 : 58, high = 54;
+  const wide = left + n * unit + (phone ? 39 : 44), low = high + n * unit + 2;
   const x = (j) => left + j * unit;
   const y = (i) => high + i * unit;
   const small = "font-size: 13px", soft = `${small}; fill: var(--soft)`;
@@ -80,12 +80,12 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   root.append(forbidden.node, ...names, ...tops, ...cells.flat(), ...written,
     upright(wide - 10, "context", { style: bold }), frame);
 
-  const broad = phone ? viewWidth : viewWidth - wide - 24;
-  const [row, field] = phone ? [32, 76] : [38, 96];
+  const broad = phone ? viewWidth : viewWidth - wide - 16;
+  const [row, field] = phone ? [32, 60] : [38, 72];
   const most = Math.max(...sizes);
   const roof = 48, floor = roof + most * row;
-  const first = phone ? 73 : 78, column = first + field + (phone ? 34 : 38);
-  const bars = column + (phone ? 80 : 84), room = broad - bars - 48;
+  const first = phone ? 75 : 78, column = first + field + (phone ? 41 : 52);
+  const bars = column + (phone ? 88 : 96), room = broad - bars - 48;
   const box = svg("svg", { width: broad, height: floor + 32, role: "img",
     viewBox: `0 0 ${broad} ${floor + 32}` });
   box.append(svg("rect", { x: 1.5, y: 1.5, width: broad - 3, height: floor + 29, rx: 6,
@@ -140,11 +140,11 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     return { name, parts, ghost, title, says: text(0, 0, "", { class: "sums" }) };
   }
   const lanes = Array.from({ length: most }, () => {
-    const [m, ...rescale] = [{ class: "max" }, { style: bold }, { style: bold }].map((more) =>
-      text(column, 0, "", { ...middle, ...more }));
+    const m = text(column, 0, "", { ...middle, class: "max" });
+    const rescale = text(column, 0, "", middle);
     const pair = [barOf("l", "w", "sum ℓ"), barOf("acc", "v", "acc a")];
     const both = svg("path", { fill: "none", stroke: "currentColor" });  // are multiplied
-    const node = svg("g", {}, m, ...rescale, both,
+    const node = svg("g", {}, m, rescale, both,
       ...pair.flatMap(({ parts, ghost, title, says }) => [title, ...parts, ghost, says]));
     return { node, m, rescale, both, pair };
   });
@@ -170,14 +170,12 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     if (i == null) return pair.forEach(({ ghost }) => set(ghost, { visibility: "hidden" }));
     const one = last(i), high = (most * row) / size;
     const top = roof + k * high, tall = Math.min(30, high / 2 - 4);
-    const change = `${plain(one.was.m)} → ${plain(one.m)}`, by = number(one.rescale);
-    const power = ["× e", svg("tspan", { dy: -4, style: "font-size: 12px" }, gap(one))];
-    const said = !grown(one) ? [plain(one.m)]  // in three lines where there is room
-      : high < 56 ? [change, `× ${by}`] : [change, power, `= ${by}`];
-    const apart = said.length < 3 ? 16 : phone ? 18 : 20;
-    const mid = top + high / 2 + 5 - (apart * (said.length - 1)) / 2;
-    [m, ...rescale].forEach((node, i) =>
-      set(node, { y: mid + apart * i }, ...[said[i] ?? ""].flat()));
+    m.textContent = grown(one) ? `${plain(one.was.m)} → ${plain(one.m)}` : plain(one.m);
+    rescale.textContent = grown(one) ? `× ${number(one.rescale)}` : "";
+    const apart = high < 56 ? 8 : 11;
+    set(m, { y: top + high / 2 + 5 - (grown(one) ? apart : 0) });
+    set(rescale, { y: top + high / 2 + 6 + apart,
+      style: `font-size: ${high < 56 ? 14 : 17}px; font-weight: 600` });
     const brace = `M${bars - 48} ${top + high / 2 - tall}h-3v${2 * tall}h3`;
     set(both, { d: grown(one) ? brace : "" });
     pair.forEach((bar, at) => {
@@ -276,12 +274,9 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   const masking = toggle("causal mask", false, (on) => again(() => { causal = on; }));
   const dashed = svg("svg", { width: 16, height: 14 }, svg("rect", { x: 0.5, y: 0.5, width: 15,
     height: 13, fill: "none", stroke: "var(--soft)", "stroke-dasharray": "3 2" }));
-  const inLine = { style: "display: flex; flex-wrap: wrap; gap: 0 10px; font-size: 13px; "
-    + "margin: 1px 0; align-items: center" };
-  const ofBars = legendOf([dashed, "before"], [wash("v", 35), "rescaled"],
-    [wash("v", 85), "added"]);
-  const key = el("div", inLine, set(legendOf([wash("w", 55), "e^(score − m)"]), inLine),
-    el("div", inLine, "bars:", set(ofBars, inLine)));
+  const key = set(legendOf([dashed, "before"], [wash("v", 35), "rescaled"],
+    [wash("v", 85), "added"]), { style: "font-size: 13px; gap: 0 12px; "
+    + (phone ? "margin: 4px 0 0" : "margin: 0; position: absolute; right: 12px; bottom: 7px") });
   for (const one of phone ? [masking, ...sizing.querySelectorAll("label")] : []) {
     one.style.paddingInline = "8px";
   }
@@ -291,9 +286,10 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     ? el("div", { class: "row", style: `flex: none; width: ${broad - wide - 12}px; margin: 0` },
       el("span", {}, "Tile size"), sizing, masking)
     : inRow(el("span", {}, "Tile size"), sizing, masking);
-  const panel = el("div", { style: `flex: none; width: ${broad}px; max-width: 100%` }, box, key);
+  const panel = el("div", { style: `flex: none; width: ${broad}px; max-width: 100%; `
+    + "position: relative" }, box, key);
   const picture = el("div", { class: "beside", style: "margin: 0; align-items: flex-start; "
-    + `gap: 8px ${phone ? 12 : 24}px` }, root, ...(phone ? [options] : []), panel);
+    + `gap: 8px ${phone ? 12 : 16}px` }, root, ...(phone ? [options] : []), panel);
   view.append(picture, inRow(play.node, steps, ...(phone ? [] : [options])), said);
   show();
   expose(() => {

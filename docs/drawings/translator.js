@@ -167,7 +167,8 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   const rows = Array.from({ length: most }, (_, i) => ({
     key: text(left - 10, "end", "k"),
     share: text(wide ? left + 8 : 42, wide ? "start" : "end", "w"),
-    query: text(right + 10, "start", "q"),
+    query: text(right + 10, "start"),
+    frame: svg("rect", { x: right + 5, rx: 4, fill: "none", stroke: "none" }),  // seen if it is lit
     sure: text(width - 6, "end"),
     area: svg("rect", { x: right, width: width - right, fill: "transparent",
       style: "cursor: pointer", onclick: () => choose(chosen === i + 1 ? 0 : i + 1) }),
@@ -175,7 +176,10 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   const heading = svg("text", { x: width - 6, "text-anchor": "end", "aria-hidden": true,
     style: "font-size: 13px; fill: var(--soft)" }, "probability");
   root.append(lines, heading, ...rows.map(({ area }) => area),
-    ...rows.flatMap((row) => [row.key, row.share, row.sure, row.query]));
+    ...rows.flatMap((row) => [row.key, row.share, row.sure, asked(row)]));
+  function asked({ frame, query }) {
+    return svg("g", { "data-sym": "q", "pointer-events": "none" }, frame, query);
+  }
   const gapOf = (n) => Math.min(88, height / n);
   const large = (gap, size) => `font-size: ${gap < 26 ? 14 : size}px`;
   const heights = (n) =>
@@ -208,7 +212,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     set(key, { y: y + 5 });
     set(share, { y: wide ? y - 8 : y + 5, class: "halo" });
   }
-  function showQuery({ query, area, sure }, token, y, i, count) {
+  function showQuery({ query, frame, area, sure }, token, y, i, count) {
     const gap = Math.min(40, gapOf(count));
     const here = i < count;
     const mine = chosen === i + 1;
@@ -216,7 +220,10 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     const size = token?.length > 1 ? 14 : 22;
     query.textContent = token ?? "";
     set(query, { y: y + (size === 22 && gap >= 26 ? 8 : 5),
-      style: `${large(gap, size)}; font-weight: ${mine || written ? 700 : 400}` });
+      style: `${large(gap, size)}; font-weight: ${mine || written ? 700 : 400}; stroke: none` });
+    const high = Math.min(28, gap - 2);
+    set(frame, { y: y - high / 2, height: here ? high : 0,
+      width: here ? 10 + (size === 22 ? 14 : 9.4 * token.length) : 0 });
     sure.textContent = written ? `${number(100 * found.shares[i], 0)} %` : "";
     set(sure, { y: y + 5, style: "font-size: 13px; fill: var(--soft)" });
     set(area, { y: y - gap / 2, height: here ? gap : 0,

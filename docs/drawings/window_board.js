@@ -58,7 +58,7 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   }
 
   const phone = viewWidth < 600;
-  const side = phone ? 20 : 24, left = 54, top = 52;
+  const side = phone ? 19 : 24, left = 54, top = 52;
   const label = (x, y, text, style, anchor = "middle") =>
     svg("text", { x, y, "text-anchor": anchor, style: `font-size: 13px; ${style}` }, text);
   const slanted = (x, y, text) => svg("text", { "data-sym": "k",
@@ -73,6 +73,11 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     return { node: svg("g", looks, box, ring), box, ring };
   }
   const cells = all.map((i) => all.map((j) => cellAt(i, j)));
+  const ahead = svg("pattern", { id: "board-future", width: 6, height: 6,
+    patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+  svg("rect", { width: 6, height: 6, fill: wash("neutral", 30) }),
+  svg("rect", { width: 2.5, height: 6, fill: "var(--neutral)" }));
+  const ofFuture = svg("rect", { x: 1, y: 2, width: 16, height: 14, fill: "url(#board-future)" });
   const sides = all.map((i) =>
     set(label(left - 6, top + side * i + side / 2 + 5, tokens[i], "", "end"), { "data-sym": "q" }));
   const tops = all.map((j) => slanted(left + side * j + 14, top - 6, tokens[j]));
@@ -85,16 +90,16 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   const high = top + side * n + 4;
   const grid = svg("svg", { width: 346, height: high, viewBox: `0 0 346 ${high}`,
     "aria-hidden": true, style: "flex: none" },
-    ...cells.flat().map((c) => c.node), ...breaks, ...sides, ...tops, row);
+    svg("defs", {}, ahead), ...cells.flat().map((c) => c.node), ...breaks, ...sides, ...tops, row);
 
   const icon = (mark) => svg("svg", { width: 18, height: 18, viewBox: "0 0 18 18" }, mark);
   const circled = { cx: 9, cy: 9, r: 5, fill: "none", stroke: "var(--neutral)", "stroke-width": 2 };
   const legend = legendOf([wash("neutral", 65), el("span")],
-    [icon(svg("circle", circled)), "via layers"], [wash("rose", 65), "future"]);
+    [icon(svg("circle", circled)), "via layers"], [icon(ofFuture), "future"]);
   const [count, , future] = legend.children;
 
   const x = (j) => left + side * (j + 0.5);
-  const deep = phone ? 84 : high - 87;  // both pictures end on one line
+  const deep = phone ? 72 : high - 87;  // both pictures end on one line
   const y = (l) => deep + 24 - (deep * l) / layers;
   const foot = deep + (phone ? 32 : 87);
   const tower = svg("svg", { width: 346, height: foot, viewBox: `0 0 346 ${foot}`,
@@ -147,15 +152,16 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   function showRow(mask, i, end) {
     const far = levels(mask, i).at(-1);
     cells[i].forEach((cell, j) => {
-      showCell(cell, mask[i][j], far.includes(j), j > i ? "rose" : "neutral");
+      showCell(cell, mask[i][j], far.includes(j), j > i);
       const marked = i === query && j === end;
       set(cell.ring, marked ? { stroke: "var(--rose)", "stroke-width": 3 }
         : { stroke: "var(--neutral)", "stroke-width": 2 });
     });
     set(sides[i], { "font-weight": i === query ? 700 : 400 });
   }
-  function showCell({ box, ring }, allowed, reached, hue) {
-    set(box, { fill: allowed ? wash(hue, 65) : "transparent" });
+  function showCell({ box, ring }, allowed, reached, future) {
+    const fill = future ? "url(#board-future)" : wash("neutral", 65);
+    set(box, { fill: allowed ? fill : "transparent" });
     set(ring, { opacity: !allowed && reached ? 1 : 0 });
   }
   const leaks = (mask) => all.filter((i) => mask[i].some((m, j) => m && j > i)).length;
@@ -181,13 +187,17 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     for (const line of breaks) set(line, { visibility: on.documents ? "visible" : "hidden" });
     joined.style.visibility = on.window && on.sinks ? "" : "hidden";  // of no use before
     needless.style.visibility = on.window && !on.sinks ? "" : "hidden";
-    set(buttons.causal, { disabled: hidden() });
-    buttons.causal.style.opacity = hidden() ? 0.45 : 1;
-    count.lastChild.textContent = `attends: ${scores} of ${n * n} pairs`;
+    disable(buttons.causal, buttons.causal, hidden());
+    disable(widths, widths.querySelector("input"), !on.window);
+    count.lastChild.textContent = `${scores} of ${n * n} pairs`;
     future.style.visibility = leaks(mask) ? "" : "hidden";
     tell(mask, found.at(-1), way.at(-1));
   }
 
+  function disable(node, control, disabled) {  // what would change nothing
+    set(control, { disabled });
+    node.style.opacity = disabled ? 0.45 : 1;
+  }
   const after = (change) => (to) => {
     change(to);
     show();
