@@ -197,6 +197,17 @@ def test_page_of_a_figure(visit, site, path):
     fail_if(found + visited.said, f"{path}:")
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("width", [430, 667, 768, 1024])
+def test_drawings_have_room_on_larger_phones_and_tablets(visit, site, width):
+    "What is below a drawing stays where it is; an upright phone of 390 pixels is tried by day."
+    page, found = visit(DRAWN[0], width).page, []
+    for path in DRAWN:
+        page.goto(site + path)
+        found += [f"{path}: {what}" for what in out_of_room(page)]
+    fail_if(found, f"{width} pixels wide:")
+
+
 def test_pages_of_tools(visit, site):
     "The same of those where nothing is drawn, one after the other."
     paths, found = sorted({*QUICK} - {*DRAWN}), []

@@ -67,7 +67,7 @@ class Drawing:
         notice: what to do with it, and what to notice
         data: what the script draws: tensors, numbers, text
         table: the same data in HTML, for readers who do not see it: see `number_table`
-        height: pixels reserved on a wide page and on a phone
+        height: pixels reserved on a wide page, on a phone and, if it differs, on a tablet
         fold: the line that opens the table
         library: the name of a script that `script` builds on, such as engine
         weights: of a model, as text: `Checkpoints.text`
@@ -80,7 +80,7 @@ class Drawing:
         notice: str,  # what to do with it, and what to notice
         data: Mapping[str, Any],  # what the script draws: tensors, numbers, text
         table: str,  # the same data in HTML, for readers who do not see it: see `number_table`
-        height: tuple[int, int],  # pixels reserved on a wide page and on a phone
+        height: tuple[int, int] | tuple[int, int, int],  # pixels reserved on a wide page, on a phone and, if it differs, on a tablet
         fold: str = "The numbers as a table",  # the line that opens the table
         library: str = "",  # the name of a script that `script` builds on, such as engine
         weights: str = "",  # of a model, as text: `Checkpoints.text`
@@ -91,11 +91,11 @@ class Drawing:
 
     def html(self) -> str:
         "Write the figure as HTML, with its style and its script."
-        wide, narrow = self.height
+        wide, narrow, *between = self.height
         scripts = ["drawing", *([self.library] if self.library else []), self.script]
         return _HTML.format(
             script=self.script, library=f' data-library="{self.library}"' if self.library else "", title=escape(self.title), notice=escape(self.notice),
-            wide=wide, narrow=narrow, table=self.table, fold=escape(self.fold),
+            wide=wide, narrow=narrow, middle=between[0] if between else wide, table=self.table, fold=escape(self.fold),
             data=json.dumps(self.data, default=_listed, ensure_ascii=False).replace("</", "<\\/"),
             weights=_weights(self.weights), style=_beside("drawing.css"),
             source="".join(_beside(f"{name}.js") for name in scripts))
@@ -106,7 +106,7 @@ class Drawing:
 # %% ../../nbs/figures/drawing.ipynb #drawing-fns
 _HTML = """<figure class="drawing" data-drawing="{script}"{library}>
 <figcaption><b>{title}</b> {notice}</figcaption>
-<div class="view" style="--wide: {wide}px; --narrow: {narrow}px"><p class="unscripted">This figure is drawn by a script: run the cell to see it. Its numbers are in the table below.</p></div>
+<div class="view" style="--wide: {wide}px; --narrow: {narrow}px; --middle: {middle}px"><p class="unscripted">This figure is drawn by a script: run the cell to see it. Its numbers are in the table below.</p></div>
 <details><summary>{fold}</summary>
 {table}
 </details>

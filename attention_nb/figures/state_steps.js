@@ -253,7 +253,7 @@ function draw(stage) {
   const range = slider("Tokens so far", { min: 1, max: n, step: 1, value: t + 1, text: whole,
     input: (x) => { play.stop(); go(x - 1); } });
   const play = player({ at: () => t, last: () => n - 1, go, ms: () => 1100 });
-  range.querySelector("input").style.width = "min(11rem, 26vw)";
+  range.querySelector("input").style.width = "min(11rem, 0.26 * var(--window))";
   const steered = el("div", { class: "row", style: "margin: 0" }, play.node, range);
   set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem; `
     + "max-width: none" });

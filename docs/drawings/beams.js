@@ -52,9 +52,9 @@ function draw(stage) {
     for (let i = step; i > t; i--) ranks = ranks.map((j) => steps()[i].kept[j].from);
     return ranks.includes(rank);
   }
-  function best(t, rank) {
+  function best(t, rank) {  // is it the beginning of what is best in the end?
     let j = 0;
-    for (let i = step; i > t; i--) j = steps()[i].kept[j].from;
+    for (let i = steps().length - 1; i > t; i--) j = steps()[i].kept[j].from;
     return j === rank;
   }
   function standing(t, rank) {  // is it kept, does it live on, and is it the best?

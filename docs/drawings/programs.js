@@ -219,7 +219,7 @@ function draw(stage) {
   }
 
   function beside(range) {  // on a phone, too, it stands in the row of the button
-    range.querySelector("input").style.width = wide ? "7.5rem" : "24vw";
+    range.querySelector("input").style.width = wide ? "7.5rem" : "calc(0.24 * var(--window))";
     return range;
   }
   const row = (...parts) => el("div", { class: "row" }, ...parts);

@@ -234,7 +234,7 @@ function draw(stage) {
     tell();
   }
 
-  steps.querySelector("input").style.width = "min(12rem, 30vw)";
+  steps.querySelector("input").style.width = "min(12rem, 0.3 * var(--window))";
   const group = choices("Order", orders, order, (i) => again(() => { order = i; }));
   const mask = toggle("causal mask", false, (on) => again(() => { causal = on; }));
   const pair = (...parts) => el("div", { class: "row", style: "margin: 0" }, ...parts);

@@ -103,8 +103,8 @@ function draw(stage) {
     const digits = temperature !== 1 && Math.abs(given) >= 10 ? 0 : 1;
     value.textContent = number(given, digits);
     const clear = knob - 13 > end + 9 * value.textContent.length;
-    set(value, { x: way * (clear ? end : Math.max(knob + 14, end)),
-      "text-anchor": way < 0 ? "end" : "start",
+    const right = clear ? end : Math.max(knob + 14, end);
+    set(value, { x: way > 0 ? right : Math.max(zero + 6, 14 - knob),
       style: temperature === 1 ? null : "font-weight: 600" });
     set(raw, { x: way * knob });
     raw.textContent = temperature === 1 ? "" : number(scores[i] + shift, 1);

@@ -59,6 +59,22 @@ function draw(stage) {
         "stroke-linecap": "round", "stroke-linejoin": "round" }));
     return { node, ring };
   }
+  function knobOf(i, x) {  // a score is dragged, or moved by keys, in steps of a half
+    const move = (to) => {
+      scores[i] = Math.round(2 * clamp(to, -reach, reach)) / 2;
+      show();
+    };
+    const at = (_, y) => move((zero - y) / unit);
+    const knob = handle(root, `score of ${names[i]}`, { cx: x }, [-reach, reach], at, keys,
+      (by) => move(scores[i] + by));
+    Object.assign(knob.style, { cursor: "ns-resize", outlineColor: "transparent" });
+    return knob;
+  }
+  function ringed(knob, ring) {  // the ring is seen while keys move the knob
+    const seen = (on) => () =>
+      set(ring, { visibility: on && knob.matches(":focus-visible") ? "visible" : "hidden" });
+    set(knob, { onfocus: seen(true), onblur: seen(false) });
+  }
   const bars = names.map((name, i) => {
     const x = column * (i + 0.5);
     const label = text(x, 22, name, { style: `font-weight: 600; font-size: ${wide ? 14 : 13}px` });
@@ -71,17 +87,8 @@ function draw(stage) {
       : text(x, low + 20, "no value", small);
     const node = svg("g", {}, label, track, bar, dot, value, under);
     root.append(node);
-    const move = (to) => {
-      scores[i] = Math.round(2 * clamp(to, -reach, reach)) / 2;
-      show();
-    };
-    const at = (_, y) => move((zero - y) / unit);  // dragged
-    const knob = handle(root, `score of ${name}`, { cx: x }, [-reach, reach], at, keys,
-      (by) => move(scores[i] + by));
-    Object.assign(knob.style, { cursor: "ns-resize", outlineColor: "transparent" });
-    const ringed = (on) => () =>
-      set(ring, { visibility: on && knob.matches(":focus-visible") ? "visible" : "hidden" });
-    set(knob, { onfocus: ringed(true), onblur: ringed(false) });
+    const knob = knobOf(i, x);
+    ringed(knob, ring);
     root.append(knob);
     return { node, bar, dot, value, knob };
   });

@@ -267,7 +267,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     say(told({ tiles, skipped }));
   }
 
-  steps.querySelector("input").style.width = phone ? "34vw" : "9rem";
+  steps.querySelector("input").style.width = phone ? "calc(0.34 * var(--window))" : "9rem";
   steps.lastChild.style.minWidth = "4.6em";  // what stands beside it does not move
   const sizing = choices("Tile size", sizes.map(String), data.chosen, (i) =>
     again(() => { size = sizes[i]; }));
