@@ -130,8 +130,7 @@ function draw({ view, data, el, svg, set, dot, number, said, say, plane, wash, e
   const right = el("div", { style: "flex: 1 1 15rem; max-width: 22rem" }, sum, lengths, total,
     el("div", { "aria-hidden": true, style: track }, bar, zero), said);
   view.append(el("div", { class: "beside", style: "gap: 0.75rem 2rem; margin: 0" }, root, right));
-  const inner = { style: "outline-offset: -8px" };  // clear of the name
-  set(drag("arrow a", a, moves(a)).node, { "data-sym": "q", ...inner });
-  set(drag("arrow b", b, moves(b)).node, { "data-sym": "k", ...inner });
+  set(drag("arrow a", a, moves(a)).node, { "data-sym": "q" });
+  set(drag("arrow b", b, moves(b)).node, { "data-sym": "k" });
   expose(() => ({ arrows: [a, b], product: dot(a, b) }));
 }

@@ -1,7 +1,8 @@
 // A sentence, the weights of one of its tokens, and the steps that make them: each is seen in a
 // plane and read in a table.
-function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax, mix, number,
-  listed, said, say, choices, button, player, byItself, tween, motion, plane, expose, keep }) {
+function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax, mix,
+  between, number, listed, said, say, choices, button, player, byItself, tween, motion, plane,
+  expose, keep }) {
   const { table, axes, features, sentences, at_most: atMost } = data;
   const SIZE = viewWidth < 600 ? 244 : 344;  // of the plane
   const d = data.W_q[0].length;
@@ -342,8 +343,6 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     const [x, y] = p.at(row);
     return [x - x0, y - y0];
   }
-
-  const between = (a, b, t) => a.map((n, i) => n + t * (b[i] - n));
 
   function drawTokens() {
     const p = fresh(`The tokens, by ${axes[0]} and ${axes[1]}`);

@@ -1,7 +1,7 @@
 // A token is looked up: its id picks a row of the table. Or: its one-hot vector is multiplied with
 // the table.
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, mix, number } = stage;
+  const { view, viewWidth, data, el, svg, set, mix, between, number } = stage;
   const { said, say, choices, player, byItself, motion, expose } = stage;
   const { tokens, ids, known, table } = data;
   const roomy = viewWidth >= 600;
@@ -166,7 +166,6 @@ function draw(stage) {
     copy.write(row);
     set(trail, { visibility: "hidden" });
     set(flying, { visibility: "visible" });
-    const between = (a, b, t) => a + (b - a) * t;
     const arrived = await fly(650, (t) => {
       const x = between(from(), to, t), y = between(start(), line(position), t);
       set(flying, { transform: `translate(${x} ${y})` });

@@ -17,16 +17,16 @@ function draw(stage) {
   const plus = (a, b) => a.map((row, i) => row.map((x, j) => x + b[i][j]));
   const read = (key, S) => matmul([key], S)[0];
   const minus = (a, b) => a.map((x, i) => x - b[i]);
-  function write(S, i) {  // what step i adds
-    const known = rules[rule] === "delta rule" ? read(k[i], S) : v[i].map(() => 0);
+  function write(S, i, by = rule) {  // what step i adds
+    const known = rules[by] === "delta rule" ? read(k[i], S) : v[i].map(() => 0);
     return product(k[i], minus(v[i], known));
   }
-  function compute(t) {
+  function compute(t, by) {
     let S = k[0].map(() => v[0].map(() => 0));
     let before = S;
     let added = S;
     for (let i = 0; i < t; i++) {
-      [before, added] = [S, write(S, i)];
+      [before, added] = [S, write(S, i, by)];
       S = plus(S, added);
     }
     const found = k.slice(0, t).map((key) => read(key, S));
@@ -129,11 +129,8 @@ function draw(stage) {
       height: Math.max(1, 12 * Math.abs(x)), fill: "var(--k)", "data-sym": "k" }));
   }
   list.append(svg("path", { d: `M${atError - 0.5} 22v${row * n}`, stroke: "var(--soft)" }));
-  const [furthest] = rules.flatMap((_, i) => {  // of all pairs, by each rule
-    rule = i;
-    return all.flatMap((i) => compute(i + 1).errors);
-  }).sort((a, b) => b - a);
-  rule = 0;
+  const furthest = Math.max(...rules.flatMap((_, by) =>  // of all pairs, by each rule
+    all.flatMap((i) => compute(i + 1, by).errors)));
   const pairs = all.map((i) => {
     const y = 22 + row * i;
     const name = text(2, y + row / 2 + 5, names[i], bold);

@@ -1,7 +1,7 @@
 // A small matrix of exponentials, summed along its rows or down its columns, and what dividing by
 // those sums gives.
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, sum, clamp, number } = stage;
+  const { view, viewWidth, data, el, svg, set, sum, clamp, between, number } = stage;
   const { said, say, choices, button, motion, expose } = stage;
   const { matrices } = data;
   const wide = viewWidth >= 600;
@@ -101,8 +101,6 @@ function draw(stage) {
     now = { exps, byRow, summed, total, divisor, weights, rows, columns };
   }
   const one = (x) => number(x) === number(1);  // as it is shown, on the way, too
-  const between = (a, b, t) =>
-    (Array.isArray(a) ? a.map((x, i) => between(x, b[i], t)) : a + (b - a) * t);
 
   // ---- What changes ----
   function showBar({ parts, total }, weights, done) {  // one part after the other

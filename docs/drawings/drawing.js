@@ -43,6 +43,8 @@ function stage(figure) {
     const total = sum(powers);
     return powers.map((p) => p / total);
   }
+  const between = (a, b, t) =>
+    (Array.isArray(a) ? a.map((x, i) => between(x, b[i], t)) : a + (b - a) * t);
   const mix = (weights, values) => values[0].map((_, j) => dot(weights, column(values, j)));
   const grouped = (x, form) => x.toLocaleString("en", form).replace("-", "−");
   function number(x, digits = 2) {
@@ -106,10 +108,11 @@ function stage(figure) {
     const small = "font-size: 13px; gap: 0.2rem 0.9rem; margin-block: 0.1rem";
     return el("div", { class: "beside", style: small }, ...entries.map(entry));
   }
-  function hatch(id) {
+  function hatch(id, ink = "var(--faint)", broad = 1.5, ground = "none") {
     const even = { width: 6, height: 6, patternUnits: "userSpaceOnUse" };
-    const stripe = svg("rect", { width: 1.5, height: 6, fill: "var(--faint)" });
-    const pattern = svg("pattern", { id, ...even, patternTransform: "rotate(45)" }, stripe);
+    const pattern = svg("pattern", { id, ...even, patternTransform: "rotate(45)" },
+      svg("rect", { width: 6, height: 6, fill: ground }),
+      svg("rect", { width: broad, height: 6, fill: ink }));
     return { node: svg("defs", {}, pattern), fill: `url(#${id})` };
   }
   const wash = (hue, part = 60) => `color-mix(in srgb, var(--${hue}) ${part}%, transparent)`;
@@ -277,7 +280,8 @@ function stage(figure) {
 
   const expose = (state) => { figure.state = state; };
   return { figure, view, viewWidth, data, el, svg, set,
-    sum, clamp, dot, matmul, softmax, mix, number, grouped, plural, listed, vector, percent,
+    sum, clamp, dot, matmul, softmax, mix, between,
+    number, grouped, plural, listed, vector, percent,
     said, say, slider, choices, button, toggle, more, legendOf, hatch, wash, player, byItself,
     tween, motion, onkeys, handle, plane, expose, keep };
 }

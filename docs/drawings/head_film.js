@@ -1,6 +1,6 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, el, set, sum, number, listed } = stage;
+  const { view, viewWidth, data, el, set, sum, between, number, listed } = stage;
   const { said, say, slider, player, byItself, motion, expose } = stage;
   const { weights, steps, losses } = data;
   const n = weights[0][0].length;
@@ -82,8 +82,6 @@ function draw(stage) {
     shows = now;
   }
   const glide = motion();
-  const between = (a, b, t) =>
-    (Array.isArray(a) ? a.map((x, i) => between(x, b[i], t)) : a + (b - a) * t);
   function favourite(now) {
     const [first, before] = shown(now);
     const most = Math.max(first, before);

@@ -57,10 +57,9 @@ function draw(stage) {
       scores[i] = Math.round(clamp(to, -reach, reach) * 10) / 10;
       show();
     };
-    const knob = handle(root, `score of ${word}`, { cy: y }, [-reach, reach],
+    return handle(root, `score of ${word}`, { cy: y }, [-reach, reach],
       (x) => move((x - zero) / unit), keys,
       (by, e) => move(scores[i] + by * (e.shiftKey ? 10 : 1)));
-    return set(knob, { style: "outline-offset: -8px" });  // clear of its number
   }
   const rows = tokens.map((word, i) => {
     const y = top + high * (i + 0.5);

@@ -115,13 +115,15 @@ function draw(stage) {
     const weights = softmax(scores.map((s, i) => (here[i] ? s : -Infinity)));
     return { scores, weights, mean: mix(weights, vectors) };
   }
-  function showToken(i, score, weight) {
+  function showToken(i, { scores, weights }) {
+    const [score, weight] = [scores[i], weights[i]];
     const c = cells[i];
     const [fill, stroke, clear, faint] = here[i] ? ["var(--k)", "var(--k)", 1, 1]
       : ["none", "var(--soft)", 0.55, 0.7];
     c.score.textContent = here[i] ? number(score, 1) : "";
     c.weight.textContent = here[i] && step > 0 ? number(weight) : "";
-    showBar(c.bar, here[i] ? score : 0, weight);
+    const most = Math.max(3, ...scores.filter((_, j) => here[j]));
+    showBar(c.bar, here[i] ? score / most : 0, weight);
     c.vector.style.opacity = clear;
     c.vector.textContent = pair(vectors[i], plain);
     placeDot(dots[i], i);
@@ -130,15 +132,14 @@ function draw(stage) {
     set(strings[i], {
       d: `M${at(vectors[i])}L${at(tip)}`, "stroke-width": step > 0 ? 14 * weight : 0 });
   }
-  function showBar(bar, score, weight) {
-    const most = Math.max(3, ...now().scores.filter((_, i) => here[i]));
-    const [part, ink] = step ? [weight, "w"] : [score / most, "neutral"];
+  function showBar(bar, share, weight) {
+    const [part, ink] = step ? [weight, "w"] : [share, "neutral"];
     set(bar, { "data-sym": step ? "w" : null, style: "--pace: 0.4s; height: 14px; "
       + `border-radius: 2px; width: ${100 * part}%; background: var(--${ink})` });
   }
   function show() {
-    const { scores, weights } = now();
-    for (const i of tokens.keys()) showToken(i, scores[i], weights[i]);
+    const numbers = now();
+    for (const i of tokens.keys()) showToken(i, numbers);
     after.point(tip);
     showName(before, old, names.before);
     showName(after, tip, names.after);
@@ -223,8 +224,7 @@ function draw(stage) {
   root, panel));
   tokens.forEach((token, i) => {
     if (i === me) return;
-    const { node } = drag(`vector of ${token}`, vectors[i], (to) => moveTo(i, to), axes);
-    set(node, { style: "outline-offset: -8px" });  // clear of its name
+    drag(`vector of ${token}`, vectors[i], (to) => moveTo(i, to), axes);
   });
   tip = now().mean;
   move();

@@ -1,6 +1,6 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, sum, clamp, number } = stage;
+  const { view, viewWidth, data, el, svg, set, sum, clamp, between, number } = stage;
   const { said, say, choices, button, motion, expose } = stage;
   const { matrices } = data;
   const wide = viewWidth >= 600;
@@ -95,8 +95,6 @@ function draw(stage) {
     now = { exps, byRow, summed, total, divisor, weights, rows, columns };
   }
   const one = (x) => number(x) === number(1);  // as it is shown, on the way, too
-  const between = (a, b, t) =>
-    (Array.isArray(a) ? a.map((x, i) => between(x, b[i], t)) : a + (b - a) * t);
 
   function showBar({ parts, total }, weights, done) {  // one part after the other
     const whole = sum(weights);

@@ -1,6 +1,6 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices, toggle, more,
-  legendOf, wash, slider, motion, expose }) {
+  legendOf, hatch, wash, slider, motion, expose }) {
   const { tokens, documents, sinks, block } = data;
   const n = tokens.length;
   const all = [...tokens.keys()];
@@ -73,11 +73,8 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     return { node: svg("g", looks, box, ring), box, ring };
   }
   const cells = all.map((i) => all.map((j) => cellAt(i, j)));
-  const ahead = svg("pattern", { id: "board-future", width: 6, height: 6,
-    patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
-  svg("rect", { width: 6, height: 6, fill: wash("neutral", 30) }),
-  svg("rect", { width: 2.5, height: 6, fill: "var(--neutral)" }));
-  const ofFuture = svg("rect", { x: 1, y: 2, width: 16, height: 14, fill: "url(#board-future)" });
+  const ahead = hatch("board-future", "var(--neutral)", 2.5, wash("neutral", 30));
+  const ofFuture = svg("rect", { x: 1, y: 2, width: 16, height: 14, fill: ahead.fill });
   const sides = all.map((i) =>
     set(label(left - 6, top + side * i + side / 2 + 5, tokens[i], "", "end"), { "data-sym": "q" }));
   const tops = all.map((j) => slanted(left + side * j + 14, top - 6, tokens[j]));
@@ -90,7 +87,7 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   const high = top + side * n + 4;
   const grid = svg("svg", { width: 346, height: high, viewBox: `0 0 346 ${high}`,
     "aria-hidden": true, style: "flex: none" },
-    svg("defs", {}, ahead), ...cells.flat().map((c) => c.node), ...breaks, ...sides, ...tops, row);
+    ahead.node, ...cells.flat().map((c) => c.node), ...breaks, ...sides, ...tops, row);
 
   const icon = (mark) => svg("svg", { width: 18, height: 18, viewBox: "0 0 18 18" }, mark);
   const circled = { cx: 9, cy: 9, r: 5, fill: "none", stroke: "var(--neutral)", "stroke-width": 2 };
@@ -160,7 +157,7 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     set(sides[i], { "font-weight": i === query ? 700 : 400 });
   }
   function showCell({ box, ring }, allowed, reached, future) {
-    const fill = future ? "url(#board-future)" : wash("neutral", 65);
+    const fill = future ? ahead.fill : wash("neutral", 65);
     set(box, { fill: allowed ? fill : "transparent" });
     set(ring, { opacity: !allowed && reached ? 1 : 0 });
   }
