@@ -20,7 +20,7 @@ from attention_checks.distributed.properties import distributed_properties
 from attention_checks.distributed.running import nursery
 from attention_checks.distributed.shards import Order, Sharding
 from attention_checks.examine import Misused, examine
-from attention_checks.numbers import fixed_chance
+from attention_checks.numbers import fixed_chance, full_precision
 from attention_checks.properties.agreement import agreement_properties
 from attention_checks.properties.cache import CachedLayer, cache_properties
 from attention_checks.properties.cross_attention import cross_properties
@@ -380,7 +380,7 @@ def _run(
     "List the properties and try them, always with the same random numbers."
     expect_flags(strict=strict)
     try:
-        with fixed_chance(), contract.applied():
+        with fixed_chance(), full_precision(), contract.applied():
             properties, recognise = (*listed(), None)[:2]
             if not contract.gradients:
                 properties = [each for each in properties if not each.differentiates]

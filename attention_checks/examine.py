@@ -287,10 +287,18 @@ _ELSEWHERE = re.compile(  # what kernels say that run on other machines alone
 )
 
 
-_TELLING = {  # the code of what a message of PyTorch tells
-    "input.gradient": "in-place operation",
-    "state.graph": "backward through the graph a second time",
+_TELLING = {  # what a message of PyTorch tells
+    "input.gradient": re.compile("in-place operation"),
+    "state.graph": re.compile("backward through the graph a second time"),
+    "code.devices": re.compile("(same|expected) device"),
 }
+
+
+def told_by(
+    e: BaseException,  # any error
+) -> str | None:  # its code; None: its message tells nothing
+    "Return the code of the bug that a message of PyTorch tells."
+    return next((code for code, says in _TELLING.items() if says.search(str(e))), None)
 
 
 def _try(holds: Callable[[], str | None], first: bool) -> str | None:
@@ -309,8 +317,7 @@ def _try(holds: Callable[[], str | None], first: bool) -> str | None:
             raise NotChecked(
                 f"{first_line(e)}: it cannot do this here; declare device=… where it can"
             ) from None
-        code = next((code for code, says in _TELLING.items() if says in str(e)), "code.raises")
-        bug = known(code, error=first_line(e, 80, where=False))
+        bug = known(told_by(e) or "code.raises", error=first_line(e, 80, where=False))
         raise Broken(f"it raised {first_line(e)}", bug) from e
 
 

@@ -199,6 +199,22 @@ def own_chance() -> Iterator[None]:
 
 
 @contextmanager
+def full_precision() -> Iterator[None]:
+    "Multiply float32 as float32 inside; a GPU may round it to TF32, which has 10 bits."
+    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
+    new = hasattr(cudnn, "conv")  # PyTorch 2.9
+    name, exact = ("fp32_precision", "ieee") if new else ("allow_tf32", False)
+    kept = [(part, getattr(part, name)) for part in (matmul, cudnn.conv if new else cudnn)]
+    for part, _ in kept:
+        setattr(part, name, exact)
+    try:
+        yield
+    finally:
+        for part, before in kept:
+            setattr(part, name, before)
+
+
+@contextmanager
 def fixed_chance() -> Iterator[None]:
     "Seed the random numbers and use one thread inside; the caller's come back afterwards."
     threads = torch.get_num_threads()

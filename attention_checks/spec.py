@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields
+from functools import wraps
 from inspect import Parameter
 from typing import Any
 
@@ -191,6 +192,11 @@ def _choice(
     "Return a field of the contract: who reads it, its guard, and its help."
     named = {"expect": expect, "help": help, "checks": checks, "of_functions": of_functions}
     return field(default=default, metadata=named)
+
+
+def _version_of(t: Any) -> int:
+    "Return how often a tensor was written into; 0 of what is no tensor, or does not count."
+    return t._version if isinstance(t, Tensor) and not t.is_inference() else 0
 
 
 @dataclass(frozen=True)
@@ -406,7 +412,23 @@ class Contract:
         if not callable(self.bias):
             return None
         of_vectors = len(parameters_of(self.bias) or ()) == 2
-        return self.bias(q, k) if of_vectors else self.bias(*q.shape[-3:-1], k.shape[-2])
+        bias = self.on_device(self.bias)
+        return bias(q, k) if of_vectors else bias(*q.shape[-3:-1], k.shape[-2])
+
+    def on_device(
+        self,
+        f: Callable[..., Tensor],  # a declared function
+    ) -> Callable[..., Tensor]:  # takes tensors on the CPU, and gives one
+        "Wrap a function, so that it runs where the code under test does."
+        if self.device is None:
+            return f
+
+        @wraps(f)
+        def called(*given: Any) -> Tensor:
+            there = (t.to(self.as_device) if isinstance(t, Tensor) else t for t in given)
+            return f(*there).cpu()
+
+        return called
 
     @property
     def hides_future(self) -> bool:
@@ -496,6 +518,20 @@ class Contract:
             return t
         real = self.dtype is not None and t.is_floating_point()
         return t.to(self.as_device, self.as_dtype if real else t.dtype)
+
+    @contextmanager
+    def lent(
+        self,
+        *tensors: Any,  # what the code is given; what is no tensor stays as it is
+    ) -> Iterator[list[Any]]:
+        "Bring tensors there; what the code writes into them inside stands in the caller's, too."
+        copies = [self.there(t) for t in tensors]
+        versions = [_version_of(t) for t in copies]
+        yield copies
+        with torch.no_grad():
+            for t, copied, version in zip(tensors, copies, versions):
+                if copied is not t and _version_of(copied) != version:
+                    t.copy_(copied)
 
     def here(
         self,

@@ -38,6 +38,8 @@ result.shape: the shape is wrong
 result.dtype: the type is wrong: {got}, where {want} is expected
 result.nan: it gives NaN or infinity
 result.named: it does what was declared as a likely mistake: {found}
+~code.devices: it makes or keeps a tensor on another device than its inputs: say device=x.device
+    where it is made, or register_buffer what it keeps
 ~code.raises: the code raises {error}
 ~input.gradient: it modifies its input in place, which a tensor with a gradient forbids
 """

@@ -74,7 +74,8 @@ def as_declared(
     to, back = _LAYOUTS[contract.layout or "bnd"]
 
     def declared(module: Any, *inputs: Tensor) -> Any:
-        output, rest = first_tensor(call(module, *(contract.there(to(t)) for t in inputs)))
+        with contract.lent(*map(to, inputs)) as given:
+            output, rest = first_tensor(call(module, *given))
         rest = tuple(map(contract.here, rest))
         if isinstance(output, Tensor) and output.ndim == to(inputs[0]).ndim:
             output = back(contract.here(output))

@@ -141,15 +141,15 @@ class Attention:
 
     def bare(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[Any, Any]:
         "Call it on these very tensors, the mask in the form that it takes; give all as `raw` does."
-        style, there, here = self.style, self.contract.there, self.contract.here
+        style, here = self.style, self.contract.here
         flat = [t.flatten(0, 1) if style.flat else t for t in (q, k, v)]
-        args = [there(self._transposed(t)) for t in flat]
-        if mask is None:
-            out = self.fn(*args)
-        elif style.parameter:
-            out = self.fn(*args, **{style.parameter: there(mask)})
-        else:
-            out = self.fn(*args, there(mask))
+        with self.contract.lent(*map(self._transposed, flat), mask) as (*args, mask):
+            if mask is None:
+                out = self.fn(*args)
+            elif style.parameter:
+                out = self.fn(*args, **{style.parameter: mask})
+            else:
+                out = self.fn(*args, mask)
         context, rest = first_tensor(out)
         return self._transposed(here(context)), tuple(map(here, rest))
 
@@ -236,8 +236,9 @@ class Attention:
         "Return the right context, which is that of the loops of chapter 1, stage by stage."
         exact_q, exact_k, exact_v = (at_least_float32(t) for t in (q, k, v))
         work = self.work(exact_q, exact_k, exact_v, mask)
-        right = attending(f)(work).out if (f := self.contract.attend) else rightly(work)
-        return right.to(q.dtype)
+        if f := self.contract.attend:
+            return attending(self.contract.on_device(f))(work).out.to(q.dtype)
+        return rightly(work).to(q.dtype)
 
     def right_scale(self, q: Tensor) -> float:
         "Return what scores should be multiplied by."

@@ -75,8 +75,12 @@ def own_stages(
 
 def _by_functions(contract: Contract) -> _Ways:
     "Return the stages that are declared as functions of the heads."
-    ways: _Ways = {"rotate": [turning(contract.rotate)]} if contract.rotate else {}
-    return ways | ({"mix": [(attending(contract.attend), [])]} if contract.attend else {})
+    ways: _Ways = {}
+    if contract.rotate:
+        ways["rotate"] = [turning(contract.on_device(contract.rotate))]
+    if contract.attend:
+        ways["mix"] = [(attending(contract.on_device(contract.attend)), [])]
+    return ways
 
 
 def _norm_of(layer: nn.Module, role: str, name: str) -> nn.Module:
@@ -84,7 +88,7 @@ def _norm_of(layer: nn.Module, role: str, name: str) -> nn.Module:
     if name == "rms":
         return _ToMeanSquare1()
     part = None if name == "l2" else part_of(layer, name, f"norms[{role!r}]")
-    return part if isinstance(part, nn.Module) else _ToLength1(as_float(part))
+    return part if isinstance(part, nn.Module) else _ToLength1(part)
 
 
 class _ToMeanSquare1(nn.Module):
@@ -99,7 +103,7 @@ class _ToLength1(nn.Module):
 
     def __init__(self, times: Tensor | None):
         super().__init__()
-        self.times = times
+        self.times = None if times is None else times.detach()  # no parameter of this module
 
     def forward(self, t: Tensor) -> Tensor:
         unit = nn.functional.normalize(t, dim=-1)
@@ -173,7 +177,8 @@ def _beside_context(
         add: Step = lambda work: work._replace(out=work.out + added)
         yield AFTER_PROJECT, f"residual={name!r}", [add]
     if name := contract.activation:
-        f = getattr(nn.functional, name, None) or part_of(layer, name, "activation")
+        given = getattr(nn.functional, name, None) or part_of(layer, name, "activation")
+        f = partial(_once_through, given, contract)
         last: Step = lambda work: work._replace(out=f(work.out))
         stage, step = (AFTER_PROJECT, last) if contract.residual else (AFTER_MIX, ending(f))
         yield stage, f"activation={name!r}", [step]
@@ -231,7 +236,7 @@ def _read_as_bias(
     n, bare = x.shape[1], isinstance(part, Tensor)
     if bare and part.squeeze().ndim < 2:  # slopes (ALiBi)
         at = torch.arange(n)
-        yield -part.flatten().abs() * (at[:, None] - at).abs()[..., None]
+        yield -as_float(part).flatten().abs() * (at[:, None] - at).abs()[..., None]
         return
     longest = bare and part.ndim > 2 and part.shape[:2] != (n, n)
     found = [read[..., :n, :n] if longest else read, *_tables(layer, read, n)]
@@ -348,9 +353,9 @@ def _over_each_head(norm: nn.Module, contract: Contract) -> Callable[[Tensor], T
     return lambda t: t if size > t.shape[-1] else _once_through(norm, contract, t)
 
 
-def _once_through(norm: nn.Module, contract: Contract, t: Tensor) -> Tensor:
-    "Return what a norm makes of a tensor, where the layer runs."
-    out: Tensor = contract.here(norm(contract.there(t)))
+def _once_through(part: Callable[..., Any], contract: Contract, t: Tensor) -> Tensor:
+    "Return what a norm or an activation makes of a tensor, where the layer runs."
+    out: Tensor = contract.here(part(contract.there(t)))
     return out
 
 
@@ -370,13 +375,13 @@ def with_own(
 def _kept_in(module: nn.Module) -> list[Tensor]:
     "Return the tensors that one module keeps beside its parameters, buffers first."
     kept = (*module._buffers.values(), *vars(module).values())
-    return [t for t in kept if isinstance(t, Tensor)]
+    return [t.detach().cpu() for t in kept if isinstance(t, Tensor)]
 
 
 def tables_of(layer: nn.Module) -> list[Tensor]:
     "List the vectors between 0 and 1 that a layer keeps."
     kept = [
-        t.detach().float()
+        t.float()
         for m in layer.modules()
         for t in _kept_in(m)
         if t.ndim == 1 and 0 < len(t) < 1000 and t.is_floating_point()
@@ -390,7 +395,7 @@ def kept_by(
 ) -> list[list[Tensor]]:  # of each module
     "List the tables that a layer keeps, for the first positions."
     tables = ([t for t in _kept_in(m) if t.ndim == 2 and len(t) >= n] for m in layer.modules())
-    return [[t.detach().cpu()[:n] for t in some] for some in tables]
+    return [[t[:n] for t in some] for some in tables]
 
 
 def rotations_in(seen: list[list[Tensor]]) -> list[Tensor]:

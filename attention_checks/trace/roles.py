@@ -14,7 +14,8 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.conventions import biased_role, role_of
-from attention_checks.trace.watching import as_rows, part_of, watch
+from attention_checks.numbers import nearly
+from attention_checks.trace.watching import as_float, as_rows, part_of, watch
 
 ASKED = ("q", "k", "v", "kv", "qk", "qkv")  # roles of input projections
 _LISTS = (nn.ModuleList, nn.ModuleDict)
@@ -203,8 +204,8 @@ def what_is_read(
                 _: nn.Module, args: tuple[Any, ...], name: str = name, role: str = role or ""
             ) -> None:
                 for given, well in ((right[role], True), (wrong[role], False)):
-                    rows = as_rows(args[0], given) if args else None
-                    if rows is not None and torch.equal(rows, given):
+                    rows = as_rows(as_float(args[0]), given) if args else None
+                    if rows is not None and nearly(rows, given):
                         found.append((name, role, well))
 
             if role in ("q", "k", "v", "kv"):

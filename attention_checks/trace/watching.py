@@ -81,8 +81,11 @@ def part_of(
 
 
 def as_float(t: Any) -> Any:
-    "Bring a tensor of real numbers to float32 on the CPU, without its history."
-    return t.detach().float().cpu() if isinstance(t, Tensor) and t.is_floating_point() else t
+    "Bring a tensor to the CPU, without its history; real numbers to float32."
+    if not isinstance(t, Tensor):
+        return t
+    t = t.detach().cpu()
+    return t.float() if t.is_floating_point() else t
 
 
 def as_rows(

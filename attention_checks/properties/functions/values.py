@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line
+from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line, told_by
 from attention_checks.numbers import first_difference, nearly, sizes_of
 from attention_checks.pipeline import Bug, tolerance_factor
 from attention_checks.properties import Relation, must_agree
@@ -81,7 +81,7 @@ def _why_it_raises(subject: Subject, e: Exception) -> Bug:
             sizes = sizes._replace(n_k=sizes.n_q)
         if attempt(lambda: subject(*sizes.draw())) is not None:
             return known(code)._replace(symptom=True)  # numbers at these sizes may tell more
-    return known("shape.fails", error=type(e).__name__)
+    return known(told_by(e) or "shape.fails", error=type(e).__name__)
 
 
 def _weights(subject: Subject) -> None:

@@ -550,18 +550,25 @@ def _masked(layer: Layer, name: str, mask: Tensor) -> Layer:
     "Return the layer, called with a mask; one of numbers gets the type of the hidden states."
 
     def call(m: Any, x: Tensor, y: Tensor | None = None) -> Any:
-        of_type = mask.to(x.dtype) if mask.is_floating_point() else mask
-        given = {name: layer.contract.there(of_type)}
-        if layer.contract.call:
-            return called_with(layer.contract.call, m, given, x, *(() if y is None else (y,)))
-        if is_torch_mha(m):
-            return call_torch_mha(m, x, layer.causal, y, **given)
-        if y is not None:
-            return how_to_call_both(m, **given)(m, x, y)
-        options = causal_options(m) if layer.causal else {}
-        return m(x, **inputs_for(needed_by(m)[1:], x) | options | given)
+        with layer.contract.lent(mask) as (there,):
+            of_type = there.to(x.dtype) if there.is_floating_point() else there
+            return _called_with_mask(layer, m, {name: of_type}, x, y)
 
     return layer.calling(call)
+
+
+def _called_with_mask(
+    layer: Layer, m: Any, given: dict[str, Tensor], x: Tensor, y: Tensor | None
+) -> Any:
+    "Call a layer with x and perhaps a memory, and a mask by its name."
+    if layer.contract.call:
+        return called_with(layer.contract.call, m, given, x, *(() if y is None else (y,)))
+    if is_torch_mha(m):
+        return call_torch_mha(m, x, layer.causal, y, **given)
+    if y is not None:
+        return how_to_call_both(m, **given)(m, x, y)
+    options = causal_options(m) if layer.causal else {}
+    return m(x, **inputs_for(needed_by(m)[1:], x) | options | given)
 
 
 def _as_alone(layer: Layer, name: str, ways: list[_Way]) -> _Way:

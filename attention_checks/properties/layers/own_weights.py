@@ -18,7 +18,7 @@ from attention_checks.subjects.layer import SEQUENCES, Layer, no_module
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, named_end
 from attention_checks.trace.rotating import agrees_with_rotation
-from attention_checks.trace.watching import used_between
+from attention_checks.trace.watching import as_float, used_between
 
 
 def _trace_of_usual(layer: Layer) -> Trace:
@@ -101,14 +101,15 @@ def _read_by_functions(layer: Layer, trace: Trace) -> set[str]:
     "Return the names of the layer's parameters that declared functions of its heads read."
     h, n = layer.n_heads or 1, trace.x.shape[1]
     q, v = (torch.zeros(1, h, n, width // h) for width in (trace.across, trace.inner))
-    f = layer.contract.attend
+    contract = layer.contract
+    f = contract.attend and attending(contract.on_device(contract.attend))
     with torch.enable_grad():
-        bias = layer.contract.bias_of(q, q)
-        made = attempt(lambda: attending(f)(work_of(q, q, v)).out) if f else None
+        bias = contract.bias_of(q, q)
+        made = attempt(lambda: f(work_of(q, q, v)).out) if f else None
     told = [t for t in (bias, made) if t is not None]
     read = [p for t in told for p in leaves_of(t)]  # of the layer, of which this one is a copy
     learned = layer.module.named_parameters()
-    return {n for n, p in learned if any(p.shape == t.shape and p.equal(t) for t in read)}
+    return {n for n, p in learned if any(as_float(p).equal(as_float(t)) for t in read)}
 
 
 def _sees_a_window(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:

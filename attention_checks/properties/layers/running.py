@@ -10,7 +10,15 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.conventions import MASK
-from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line, outcome
+from attention_checks.examine import (
+    Broken,
+    Misused,
+    NotChecked,
+    attempt,
+    first_line,
+    outcome,
+    told_by,
+)
 from attention_checks.numbers import (
     first_difference,
     must_be_near,
@@ -156,6 +164,8 @@ def _why_it_raises(layer: Layer, e: Exception) -> Bug:
     called = layer.module.forward if layer.parts else layer.module
     of_call = getattr(called, "__qualname__", "") in str(e) and "argument" in str(e)
     plain = layer.contract.call is None
+    if told_by(e) == "code.devices":
+        return known("code.devices")
     if plain and isinstance(e, TypeError) and of_call:
         return known("shape.call")
     if layer.other is not None and (bug := misrouted(layer) or _why_not_together(layer)):

@@ -44,6 +44,10 @@ bug("package: scaled_dot_product_attention", "1 / d", ("(q.shape[-1] ** -0.5 if"
 bug("package: fused_attention", "scale left at 1", ("is_causal=causal, scale=scale,", "is_causal=causal, scale=1.0,"), "scale.missing")
 bug("causal textbook", "no scale", (SQRT_D, ""), "scale.missing")
 
+# devices: "meta" stands for a GPU, which not every machine has
+bug("causal textbook", "a mask on another device", ("device=q.device", "device='meta'"), "code.devices")
+bug("MultiHead, causal", "a mask on another device", ("device=x.device", "device='meta'"), "code.devices")
+
 # what stands in softmax's place, and over what it sums
 LAST = "torch.softmax(scores, dim=-1)"
 bug(T, "softmax over the queries", (LAST, "torch.softmax(scores, dim=-2)"), "softmax.over_queries")
