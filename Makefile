@@ -29,10 +29,10 @@ named:
 	$(if $(and $(N),$(NOTEBOOK)),,$(error no notebook was named: make page N=02))
 
 # What marks a test as one for continuous integration alone, or for the night, stands in pyproject.toml.
-test: $(READY)  ## run the tests that a change of the book can break; CI=true make test: EPUB, wheel and Lab too
+test: $(READY)  ## run the tests that a change of the book can break; CI=true make test: wheel and Lab too
 	$(BIN)/python -m pytest tests -m "not nightly$(if $(filter true,$(CI)),, and not ci)"
 
-nightly: $(READY) .venv/.gpu  ## test the tools, nbdev's commands, other processors, a host, more examples (minutes)
+nightly: $(READY) .venv/.gpu  ## test the EPUB, the tools, nbdev's commands, other processors, a host, more examples (minutes)
 	CI=true $(BIN)/python -m pytest tests -m nightly
 	CI=true HYPOTHESIS_PROFILE=night $(BIN)/python -m pytest tests/test_properties.py
 

@@ -11,7 +11,9 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 # Before torch is imported: the workers, and what they start, share the cores.
@@ -97,11 +99,31 @@ def of_page(page: Path) -> list[Path]:
     ]
 
 
+def by_day(
+    values: Iterable[Any],  # of a parameter; tuples of several
+    one_of: int = 2,  # every second one by day
+) -> list[Any]:  # for pytest.mark.parametrize
+    "Some of many values of one kind are tried by day; the others at night (`make nightly`)."
+    by_night = pytest.mark.nightly
+    rows = [_row(value) for value in values]
+    return [
+        row._replace(marks=[*row.marks, by_night]) if i % one_of else row
+        for i, row in enumerate(rows)
+    ]
+
+
+def _row(value: Any) -> Any:
+    "What pytest.param makes of a value, of a tuple of values, or of what it has made itself."
+    if isinstance(value, type(pytest.param())):
+        return value
+    return pytest.param(*value) if type(value) is tuple else pytest.param(value)
+
+
 # How many examples a property is tried on. In continuous integration they are the same each time;
 # `make nightly` tries others, and more of them.
 settings.register_profile(
     "quick",
-    max_examples=40 if IN_CI else 25,
+    max_examples=25,
     deadline=None,
     derandomize=IN_CI,
     print_blob=True,

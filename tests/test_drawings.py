@@ -39,7 +39,7 @@ from attention_nb.tools.testing import assert_close
 from attention_nb.transformer import LanguageModel, _most_probable
 from attention_nb.translation import END, START, TARGET, beam_search, load_translator, read_text
 from browser import DOCS, WIDE, come_near, go_to, out_of_room, unveil
-from conftest import ROOT, fail_if
+from conftest import ROOT, by_day, fail_if
 from playwright.sync_api import Locator, Page, expect
 from tools.training.sums import new_model
 
@@ -2607,8 +2607,7 @@ USED = """figure => {
 }"""
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("script", ALL)
+@pytest.mark.parametrize("script, width", by_day(product(ALL, [1280, 390]), 3))
 def test_a_control_stays_under_the_finger(visit, script, width):
     """It is made once, and stands still while it is used:
     else a click would be lost, or would hit another.
@@ -2894,7 +2893,7 @@ def seen_on_paper(figure: Locator) -> list[tuple[str, bool, bool]]:
     ]
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("script", by_day(SCRIPTS))
 def test_what_is_painted_is_seen_in_forced_colours_and_on_paper(visit, script):
     """Bars, cells and crosses keep their fill, and what is pressed stands out; and all is printed,
     which no browser does of its own accord.
@@ -3047,7 +3046,7 @@ ILL_WRITTEN = [
 ]
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("script", by_day(SCRIPTS))
 def test_every_state_has_its_room_its_form_of_numbers_and_its_rest(visit, script):
     """Of every drawing, on a phone: nothing below is moved; thousands, signs and units are written
     one way; where motion is not wanted, there is none.

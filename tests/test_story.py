@@ -15,7 +15,7 @@ import nbformat
 import pytest
 from browser import out_of_room
 from bs4 import BeautifulSoup
-from conftest import CHAPTERS, ROOT, fail_if, of_page, place
+from conftest import CHAPTERS, ROOT, by_day, fail_if, of_page, place
 from playwright.sync_api import expect
 from pygments import highlight
 from pygments.lexers import PythonLexer
@@ -458,8 +458,10 @@ PAPER = {"width": 680, "height": 1009}  # A4 without its margins
 LIVE = "figure.drawing, figure.chart:has(.chart-controls)"
 
 
-@pytest.mark.parametrize("width, high", [(1280, 900), (390, 844)])
-@pytest.mark.parametrize("path", ["index.html", *PAGES])
+SIGHTS = [(path, *size) for path in ["index.html", *PAGES] for size in [(1280, 900), (390, 844)]]
+
+
+@pytest.mark.parametrize("path, width, high", by_day(SIGHTS, 3))
 @pytest.mark.once("path", of_page)
 def test_a_page_at_first_sight(visit, path, width, high):
     """Drawn in the room that was kept; half of a figure that responds is on the first two screens.

@@ -60,6 +60,7 @@ def train_here(folder=None, settings=SETTINGS, seed=3):
         torch.set_num_threads(threads)
 
 
+@pytest.mark.nightly
 def test_killed_at_random_moments_and_resumed(tmp_path):
     """It ends with the numbers of a training that nobody interrupted, to the last bit;
     every file left is whole.

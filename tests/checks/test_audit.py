@@ -13,6 +13,7 @@ from attention_checks.auditing import cli as command
 from attention_checks.auditing import session as sessions
 
 import attention_nb as nb
+from conftest import by_day
 from tests.checks import audited
 from tests.checks.audited import IDS, PLANTED
 from tests.late import Late
@@ -33,7 +34,7 @@ def made(make) -> nn.Module:
     return make().eval()
 
 
-@pytest.mark.parametrize("row", PLANTED, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", by_day(PLANTED), ids=lambda row: row.name)
 def test_planted(row):
     "A fault that is planted in one layer is named, with this layer, and no other layer is blamed."
     model = made(row.make)

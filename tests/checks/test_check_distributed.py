@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch.distributed as dist
+from conftest import by_day
 from tests.checks.distributed_corpus import PLANTED, RIGHT, Planted
 from tests.checks.finding import report_of
 
@@ -44,7 +45,7 @@ def test_right_is_accepted(name, ranks):
     assert report.compared
 
 
-@pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: bug.name)
+@pytest.mark.parametrize("bug", by_day(PLANTED), ids=lambda bug: bug.name)
 def test_planted_is_named(bug: Planted, ranks):
     choices = {"worlds": (3,), **bug.declared}
     report = report_of(check_sharding, bug.fn, sharding(**choices), ranks)

@@ -21,6 +21,7 @@ from attention_checks.spec import READ_BY, declared
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from attention_nb.positions import RotaryEmbedding, alibi_bias
 from attention_nb.softmax import masked_softmax
+from conftest import by_day
 from tests.checks.finding import report_of
 
 SEEN = set()  # shapes and types of what the code under test was given
@@ -202,7 +203,7 @@ def ranks():
         yield started
 
 
-@pytest.mark.parametrize("check, name", PAIRS)
+@pytest.mark.parametrize("check, name", by_day(PAIRS, 3))
 def test_each_choice_is_read(check, name, request, monkeypatch):
     """With a choice a check calls the code in another way, or reports something else.
 
