@@ -482,6 +482,12 @@ def test_scores_give_the_weights_of_float32(visit):
         numbers([float(w) for w in before["weights"]]),
         **EXACT,
     )
+    given_to_cat = state(figure)["scores"][0]
+    for key, end in (("End", 5), ("Home", -5)):
+        knob.press(key)
+        assert state(figure)["scores"][0] - given_to_cat == pytest.approx(end - 2.7)
+    for key in ["PageUp"] * 7 + ["PageUp"] + ["ArrowLeft"] * 3:  # 2.7 again
+        knob.press(key)
     # the bar of a score is as long as what the temperature leaves of it; its knob stays
     cat, bar, knob = 2.7 * 20, figure.locator("svg rect").first, knob.get_attribute("cx")
     for power, long in (("0", cat), ("0.3", cat / 2), ("-1", 5 * 20)):  # or to the edge
@@ -985,9 +991,11 @@ def test_sinks_take_what_the_package_says(visit):
     assert played(figure)["newest"] == n - 1
     figure = drawing(visit, "11_grouped_heads.html", "sinks")
     assert "The sink takes 79 %; 21 % is left for tokens." in figure.locator("output").inner_text()
-    figure.get_by_role("slider", name="score of sink").press("ArrowUp")
-    left = sink_softmax(torch.zeros(1, 1, 2), torch.tensor([2.5])).sum()
-    assert_close(numbers([state(figure)["kept"]]), left[None], **EXACT)
+    knob = figure.get_by_role("slider", name="score of sink")
+    for key, score in (("ArrowUp", 2.5), ("Home", -6), ("End", 6)):
+        knob.press(key)
+        left = sink_softmax(torch.zeros(1, 1, 2), torch.tensor([float(score)])).sum()
+        assert_close(numbers([state(figure)["kept"]]), left[None], **EXACT)
     figure.get_by_role("radio", name="no sink").check()
     assert state(figure)["context"] == [3, 1.5]
 

@@ -46,7 +46,8 @@ function draw(stage) {
     fill: "var(--control)", "fill-opacity": 0.07, stroke: "var(--control)" });
   if (window) root.append(frame);
   root.append(line(`M0 ${zero}H${across}`, { stroke: "var(--faint)" }));
-  const keys = { ArrowUp: 0.5, ArrowRight: 0.5, ArrowDown: -0.5, ArrowLeft: -0.5 };
+  const keys = { ArrowUp: 0.5, ArrowRight: 0.5, ArrowDown: -0.5, ArrowLeft: -0.5,
+    Home: -Infinity, End: Infinity };
   const names = [...tokens, "sink"];
   const ofValue = { style: `font-size: ${wide ? 13 : 12}px` };
   const upright = (x, more) => svg("rect", { x: x - thick / 2, width: thick, rx: 3, ...more });
