@@ -113,7 +113,7 @@ function draw(stage) {
     const style = `font-size: ${tall > 20 ? 14 : 12}px; font-weight: 600`;
     const coming = "font-weight: 400; fill: var(--soft)";
     const name = (i) => svg("text", { x: x + far * i, y: y + tall / 2 + 5, ...centred,
-      class: "halo", style: i < many ? style : `${style}; ${coming}` }, String(p));
+      style: i < many ? style : `${style}; ${coming}` }, String(p));
     const own = [...plan.tiles[p].keys()].map((i) => i + 0.5);  // the middles of its tiles
     const names = (far > 14 ? own : [own.length / 2]).map(name);
     const later = plan.tiles[p].slice(many).map((_, i) => svg("rect", { ...size,
@@ -129,7 +129,7 @@ function draw(stage) {
     if (long <= 0) return [];
     const x = begin + far * sum(mine);
     const says = svg("text", { ...centred, x: x + long / 2, y: size.y + tall / 2 + 2,
-      style: "font-size: 12px; fill: var(--soft)" }, long > 26 ? "idle" : "");
+      style: "font-size: 12px; fill: var(--soft)" }, long > 26 && tall > 20 ? "idle" : "");
     return [svg("rect", { ...size, x: x + 1, width: long - 2, ...look }), says];
   }
   function drawLine(plan) {
