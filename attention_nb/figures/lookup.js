@@ -34,7 +34,8 @@ function draw(stage) {
     const digits = (n) => (n === 0 ? "0" : number(n, 1));
     return {
       node: svg("g", {}, ...boxes, ...texts),
-      write: (numbers) => numbers.forEach((n, j) => put(j, paint(n), null, digits(n))),
+      write: (numbers, were = numbers) => numbers.forEach((n, j) =>
+        put(j, paint(n || were[j] / 4), null, digits(n))),  // what was zeroed leaves a trace
       clear: () => boxes.forEach((_, j) => put(j, "none", "3 3", "")),
     };
   }
@@ -140,7 +141,7 @@ function draw(stage) {
     known.forEach((_, i) => {
       cells[i].digit.textContent = hot[i];
       set(cells[i].box, { style: `fill: ${hot[i] ? paint(top) : "none"}` });
-      left[i].write(way ? products[i] : table[i]);
+      left[i].write(way ? products[i] : table[i], table[i]);
     });
     light();
     if (roomy) lead();
