@@ -1546,7 +1546,7 @@ def test_programs_share_the_tiles(visit):
         assert (f"Done after {now['last']} time steps" in said) == (now["step"] == now["last"])
 
     assert (state(figure)["last"], state(figure)["step"]) == (6, 3)  # programs are at work
-    hatched = figure.get_by_role("img", name="A grid").locator("path[visibility=visible]")
+    hatched = figure.get_by_role("img", name="A grid").locator("rect[visibility=visible]")
     for mode in ("", "last block first", "causal mask"):
         assert hatched.count() == 28
         if mode:

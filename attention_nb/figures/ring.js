@@ -42,7 +42,7 @@ function draw(stage) {
   const sent = (rank) => sum(passed(rank));  // tokens whose keys and values it sent on
 
   // ---- The matrix: a square for each pair ----
-  const unit = phone ? 14 : 21;
+  const unit = phone ? 13 : 21;
   const small = "font-size: 12px", bold = "font-size: 13px; font-weight: 600";
   const left = 78, high = 24;
   const wide = left + n * unit + 2, low = high + n * unit + 3;
@@ -76,7 +76,7 @@ function draw(stage) {
   }
 
   // ---- The ring: a circle for each rank, with its queries and the keys that it holds ----
-  const size = phone ? 198 : broad ? 300 : 250;
+  const size = phone ? 212 : broad ? 300 : 250;
   const middle = size / 2, near = phone ? 33 : broad ? 42 : 36, far = middle - near - 2;
   const onRing = (a) => [middle + far * Math.cos(a), middle + far * Math.sin(a)];
   const angle = (r) => (2 * Math.PI * r) / world - Math.PI / 2;
@@ -129,7 +129,7 @@ function draw(stage) {
 
   // ---- The work: a bar for each rank, grey for the steps before, framed for this step ----
   const room = phone ? viewWidth - size - 8 : broad ? 196 : size;
-  const tall = broad ? 60 : phone ? 40 : 44, thick = broad ? 24 : 15, full = room - 44;
+  const tall = broad ? 60 : 44, thick = broad ? 24 : 15, full = room - 44;
   const work = svg("svg", { width: room, height: tall * world + 36,
     viewBox: `0 0 ${room} ${tall * world + 36}`, "aria-hidden": true });
   const write = (x, y, text, style = "") =>

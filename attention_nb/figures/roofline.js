@@ -264,9 +264,10 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     const flat = intensity > ridge;
     const from = Math.min(x(intensity) + (flat ? -long / 2 : 10), end - long);
     let base = y(rate) + (flat ? 20 : 15);
-    const covers = (box) => from < box.to && from + long > box.from && Math.abs(base - box.base) < 14;
+    const to = from + long;
+    const covers = (box) => from < box.to && to > box.from && Math.abs(base - box.base) < 14;
     while (boxes.some(covers)) base += 14;
-    boxes.push({ from, to: from + long, base });
+    boxes.push({ from, to, base });
     return label(from, base, text, "start", "font-size: 12px; fill: var(--soft)");
   }
 

@@ -76,7 +76,8 @@ function draw(stage) {
     const numbers = [1, n / 2, n].map((i) => ({ i, node: numberOf(i) }));
     const both = bars.flatMap(({ length, gradient }) => [length, gradient]);
     const scale = scales(run), ratio = ratioOf(run);
-    const root = pictureOf(run.name, deep + (isFirst(run) ? 0 : 28), end(base - up), end(under + down), ...both,
+    const whole = deep + (isFirst(run) ? 0 : 28);  // what is seen has a line of its own
+    const root = pictureOf(run.name, whole, end(base - up), end(under + down), ...both,
       ...Object.values(scale), ...numbers.map(({ node }) => node), here, coming,
       ...Object.values(texts), ratio);
     const node = el("div", { style: "min-width: 0; max-width: 100%" }, titleOf(run), root);
