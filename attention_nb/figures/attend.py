@@ -91,5 +91,5 @@ def attend(
             "unknown": torch.zeros(3), "at_most": 10}
     rows = {f"weights of “{tokens[chosen]}”": weights, axes[0]: x[:, 0], axes[1]: x[:, 1]}
     return Drawing("attend", "What does a token attend to?",
-                   f"Each token has three numbers: {axes[0]}, {axes[1]}, {third}. Choose one: the wider an arc, the larger its weight.", data,
-                   number_table(sentences[0], rows, [f"{token} {i}" for i, token in enumerate(tokens, 1)]), (473, 650))
+                   "Choose a token: the wider an arc, the larger its weight.", data,
+                   number_table(sentences[0], rows, [f"{token} {i}" for i, token in enumerate(tokens, 1)]), (473, 600))

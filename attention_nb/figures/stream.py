@@ -41,8 +41,8 @@ def stream(
     table = number_table("Lengths of hidden states after each block", {name: pair[0] for name, pair in runs.items()}, columns, 1)
     table += number_table("Lengths of the first gradient in each block", {name: pair[1] for name, pair in runs.items()}, columns, 3)
     return Drawing("stream", "Pre-norm and post-norm: hidden states forward, gradients back", _NOTICE, {"runs": listed, "moment": range(2 * n)[moment]},
-                   table, (348, 528))
+                   table, (364, 520))
 
 
 _NOTICE = ("Press Play, or move the slider: hidden states go forward (up), then gradients come back (down). "
-           "With which norm does a gradient become smaller on its way back?")
+           "In the last block, how many times as large is the gradient with post-norm?")
