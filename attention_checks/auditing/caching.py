@@ -12,9 +12,9 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.auditing.calling import Call, dtype_of, parameters_of_call
-from attention_checks.auditing.decoding import diagnosed
 from attention_checks.auditing.session import Session
 from attention_checks.auditing.tracing import Axis, Change, compare
+from attention_checks.cache_steps import diagnosed, first_calls
 from attention_checks.subjects.copies import held_in
 from attention_nb.tools.watching import watch
 
@@ -60,10 +60,7 @@ def _steps(s: Session, take: Cached, watching: bool) -> list[Step]:
     for start, end in zip([0, *ends], [*ends, s.n]):
         with watch(s.call.model, keep="copies") if watching else nullcontext() as seen:
             changes, cache = _taken(s, take, start, end, cache)
-        calls: dict[str, Any] = {}
-        for call in seen.calls if seen else ():
-            calls.setdefault(call.layer, call)
-        found.append(Step(start, end, changes, cache, calls))
+        found.append(Step(start, end, changes, cache, first_calls(seen) if seen else {}))
     return found
 
 
@@ -85,10 +82,10 @@ def _name(s: Session, step: Step, change: Change) -> None:
     whole, part, code = s.calls.get(change.path), step.calls.get(change.path), ""
     if _rounded(s, step.cache):
         code = "cache.rounded"
-    elif whole is not None and part is not None and whole.q is not None and part.q is not None:
+    elif whole is not None and part is not None:
         code = diagnosed(whole, part, step.start, step.end)
     off = f"{change.size:.2g}"
-    facts = {"off": off, "words": "some of them", "tolerance": "1e-2"}
+    facts = {"off": off, "tolerance": "1e-2"}
     example = f"{step}: off by {off} of the largest number"
     s.fault(code or "cache.unknown", change.path, example, **facts)
 

@@ -14,6 +14,7 @@ from attention_checks.auditing.rotations import base_of, compare_base
 from attention_checks.auditing.scales import compare_scales, promised_scale, scale_of
 from attention_checks.auditing.session import Session
 from attention_checks.auditing.tracing import compare
+from attention_checks.cache_steps import first_calls
 from attention_nb.tools.watching import watch
 
 
@@ -25,8 +26,7 @@ def watched(s: Session) -> None:
     for change in changes:
         code = "state.kept" if change.path in again else "state.chance"
         s.fault(code, change.path, f"the same inputs again: off by {change.size:.2g}")
-    for call in seen.calls:
-        s.calls.setdefault(call.layer, call)
+    s.calls = first_calls(seen)
     for unseen in seen.unseen:
         s.note(f"what {unseen.layer or 'the model'} computes", unseen.why)
 
