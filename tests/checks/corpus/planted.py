@@ -680,7 +680,7 @@ bug(L, "keepdim forgotten", ("exps.sum(-1, keepdim=True)", "exps.sum(-1)"), "sof
 bug(L, "a small number in the denominator", ("exps.sum(-1, keepdim=True)", "(exps.sum(-1, keepdim=True) + 0.01)"), "softmax.epsilon")
 bug(L, "one too many in the denominator", ("exps.sum(-1, keepdim=True)", "(exps.sum(-1, keepdim=True) + 1)"), "softmax.plus_one_shifted")
 bug(L, "sigmoid", ("exps / exps.sum(-1, keepdim=True)", "torch.sigmoid(x)"), "weights.sums")
-bug(L, "absolute values, no exponential", ("exps = x.exp()", "exps = x.abs() + 1e-6"), "softmax.absolute_shares", unnamed=True)
+bug(L, "absolute values, no exponential", ("exps = x.exp()", "exps = x.abs() + 1e-6"), "softmax.unknown")
 bug(L, "powers of two", ("x.exp()", "torch.exp2(x)"), "softmax.base_2")
 bug(L, "a temperature by accident", ("exps = x.exp()", "exps = (x / x.shape[-1] ** 0.5).exp()"), "softmax.temperature")
 bug(L, "twice", ("exps / exps.sum(-1, keepdim=True)", "torch.softmax(exps / exps.sum(-1, keepdim=True), -1)"), "softmax.twice")
