@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -28,7 +27,7 @@ class Step(NamedTuple):
     end: int
     changes: list[Change]
     cache: Any  # after it
-    calls: dict[str, Any]  # the first attention of each layer, if it was watched
+    calls: dict[str, Any]  # the first attention of each layer
 
     def __str__(self) -> str:
         several = self.end - self.start > 1
@@ -45,23 +44,22 @@ def decode(s: Session, cached: Cached | None) -> None:
         s.note("a cache", "the first tokens see later ones")
     elif any(fault.code.startswith("mask.") for fault in s.faults):
         s.note("a cache", "the pass to compare with sees the future")
-    elif not any(step.changes for step in _steps(s, take, watching=False)):
-        s.passed.append("with a cache, token by token and in chunks, all is as in one pass")
     else:
-        for step in _steps(s, take, watching=True):
-            for change in step.changes:
-                _name(s, step, change)
+        wrong = [(step, change) for step in _steps(s, take) for change in step.changes]
+        for step, change in wrong:
+            _name(s, step, change)
+        if not wrong:
+            s.passed.append("with a cache, token by token and in chunks, all is as in one pass")
 
 
-def _steps(s: Session, take: Cached, watching: bool) -> list[Step]:
+def _steps(s: Session, take: Cached) -> Iterator[Step]:
     "Go through the sequence: a prompt, single tokens, chunks, single tokens."
-    found, cache = [], None
+    cache = None
     ends = [end for end in accumulate([3, 1, 1, 1, 5, max(s.n - 14, 1), 1, 1, 1]) if end < s.n]
     for start, end in zip([0, *ends], [*ends, s.n]):
-        with watch(s.call.model, keep="copies") if watching else nullcontext() as seen:
+        with watch(s.call.model, keep="copies") as seen:
             changes, cache = _taken(s, take, start, end, cache)
-        found.append(Step(start, end, changes, cache, first_calls(seen) if seen else {}))
-    return found
+        yield Step(start, end, changes, cache, first_calls(seen))
 
 
 def _taken(s: Session, take: Cached, start: int, end: int, cache: Any) -> tuple[list[Change], Any]:
