@@ -138,11 +138,11 @@ def main(
     "Run `attention-nb`."
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["check"]:
-        from attention_checks.cli import main as check
+        from attention_checks.check_command import main as check
 
         return check(words, prog)
     if words[:1] == ["audit"]:
-        from attention_checks.auditing.cli import main as audit
+        from attention_checks.auditing.audit_command import main as audit
 
         return audit(words[1:], prog)
     args = _parser(prog).parse_args(words)

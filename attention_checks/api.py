@@ -24,14 +24,13 @@ from attention_checks.numbers import fixed_chance, full_precision
 from attention_checks.properties.agreement import agreement_properties
 from attention_checks.properties.cache import CachedLayer, cache_properties
 from attention_checks.properties.cross_attention import cross_properties
-from attention_checks.properties.decoding import module_in
 from attention_checks.properties.flash import flash_properties
 from attention_checks.properties.functions import attention_properties
 from attention_checks.properties.layers import layer_properties
 from attention_checks.properties.positions import bias_properties, rotation_properties
 from attention_checks.properties.softmax import masked_softmax_properties, softmax_properties
 from attention_checks.report import CheckFailed, Report
-from attention_checks.signatures import name_of, parameters_of
+from attention_checks.signatures import module_in, name_of, parameters_of
 from attention_checks.spec import MEANINGS, Contract, declared, keywords_of
 from attention_checks.subjects.copies import in_mode
 from attention_checks.subjects.facts import Subject

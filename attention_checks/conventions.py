@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -78,15 +77,7 @@ WIDTHS = (
 LENGTHS = "context_length block_size max_len max_length max_seq_len seq_len n_positions".split()
 _SETTINGS = {
     "window": re.compile(r"^_?((sliding|local|attn|attention)_)*window(_(size|len|length))?$"),
-    "residual": re.compile("^(?!.*drop).*(resid|skip_connect|shortcut)"),
     "cap": re.compile(r"^cap$|soft_?cap|logits?_(soft_?)?cap|attn_?cap"),
-}
-_SCALES: dict[str, Callable[[float, int], float]] = {  # setting → scale, of its value and d_head
-    "attention_multiplier": lambda v, d: v,  # Granite
-    "query_pre_attn_scalar": lambda v, d: v**-0.5,  # Gemma
-    "attention_scaling": lambda v, d: v * v * d**-0.5,  # YaRN: the factor of a rotation
-    "attention_factor": lambda v, d: v * v * d**-0.5,
-    "mscale": lambda v, d: v * v * d**-0.5,
 }
 POSITIONS = re.compile(  # what depends on positions: "rope", "pos_emb", "alibi"
     r"(?:^|[._])(?:pos|positions?|positional|pe|freqs?|inv_freq|rel|sin|cos|slopes?)(?:$|[._])"
@@ -146,32 +137,13 @@ def heads_of(layer: object) -> int | None:  # its number of heads, if an attribu
 
 def settings_of(
     module: object,  # any layer; a function has none
-    kind: str,  # "window", "residual" or "cap" (of scores)
+    kind: str,  # "window", or "cap" of the scores
 ) -> Iterator[tuple[str, float]]:  # name and value
     "List numbers above 0 that a layer keeps for a purpose."
     for m in _modules(module):
         for name, value in vars(m).items():
             if isinstance(value, (int, float)) and value > 0 and _SETTINGS[kind].search(name):
                 yield name, value
-
-
-def declared_scales(
-    module: object,  # any layer; a function has none
-) -> list[tuple[str, Callable[[int], float]]]:  # name and value, and the scale, by d_head
-    "List settings of a layer, or of a config that it keeps, that give the scores their scale."
-    scales: list[tuple[str, Callable[[int], float]]] = []
-    for m in _modules(module):
-        configs = [
-            vars(value)
-            for name, value in vars(m).items()
-            if name[:1] != "_" and hasattr(value, "__dict__") and not isinstance(value, type)
-        ]
-        for settings in (vars(m), *configs):
-            for name in _SCALES:
-                value = settings.get(name)
-                if type(value) in (int, float) and value > 0:
-                    scales.append((f"{name} = {value:g}", partial(_SCALES[name], value)))
-    return scales
 
 
 def _modules(module: object) -> Iterator[nn.Module]:

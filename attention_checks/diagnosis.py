@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.conventions import declared_scales
 from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line, tell_own
 from attention_checks.numbers import nearly
 from attention_checks.pipeline import Bug
@@ -120,22 +119,17 @@ class _Guess(NamedTuple):
 
 def _guesses(layer: Layer) -> Iterator[_Guess]:
     "Return what the layer suggests: names of settings and of parts, and shapes of other parts."
-    choices, module = named_choices(layer.module, layer.contract), layer.module
+    choices = named_choices(layer.module, layer.contract)
     trace = layer.observed.trace
     if trace is not None and not trace.projections and set(trace.names) <= {"out"}:
         as_it_is = _declaring(layer, projects=False)
         yield _Guess(_told({"projects": False}), as_it_is, names_bugs=True)
     parts = _declaring(layer, **choices) if choices else layer
-    scales = declared_scales(module) if layer.contract.scale is None else []
-    for name, scale in scales:
-        yield _Guess(f"its scale was taken from {name}", _declaring(layer, scale=scale))
     if choices:
         yield _Guess(_told(choices), parts, names_bugs=True)
         if "norms" in choices and layer.contract.scale is None:
-            scales = [("its norms: scores are not scaled again", lambda d: 1.0), *scales]
-        for name, scale in scales:
-            told = f"{_told(choices)}; its scale was taken from {name}"
-            yield _Guess(told, _declaring(parts, scale=scale))
+            told = f"{_told(choices)}; its norms scale: scores are not scaled again"
+            yield _Guess(told, _declaring(parts, scale=1.0))
     for more, alone in _of_parts(layer, choices):
         yield _Guess(_told(more), _declaring(layer, **more), names_bugs=alone, usual=alone)
 

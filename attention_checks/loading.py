@@ -10,7 +10,8 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,16 @@ _OPTION_OF = {
     **dict.fromkeys(KV_HEADS, "n_kv_heads"),
 }
 _ALWAYS = (*HEADS, *KV_HEADS, *MEMORY_WIDTHS)  # given also where the class has a default
-_SETTINGS = re.compile("cfg|conf|args|params|opts|options|settings")
+
+
+@contextmanager
+def restored_path() -> Iterator[None]:
+    "Let folders be put in front of `sys.path` inside; it comes back as it was."
+    before = list(sys.path)
+    try:
+        yield
+    finally:
+        sys.path[:] = before
 
 
 class Unusable(Exception):
@@ -159,10 +169,7 @@ def made(
     try:
         result = thing(**kwargs)
     except (Exception, SystemExit) as e:
-        why = f"{call} raised {first_line(e)}"
-        if any(map(_holds_settings, inspect.signature(thing).parameters.values())):
-            why += f"; {_write_a_maker(thing, args)}"
-        raise Unusable(why) from e
+        raise Unusable(f"{call} raised {first_line(e)}") from e
     if not callable(result):
         kind = type(result).__name__
         raise Unusable(
@@ -178,12 +185,9 @@ def _is_maker(thing: Any, args: argparse.Namespace) -> bool:
     needed = required_by(thing)
     if args.kind == "positions" and len(needed) == 3:  # a bias of n_heads, n_q and n_k
         return False
-    return not needed or _is_setting(needed[0]) or needed[0] in parsed_settings(args.set)
-
-
-def _is_setting(name: str) -> bool:
-    "Return whether an argument of this name can be guessed, or given by an option."
-    return name in _OPTION_OF or name in LENGTHS or is_dropout(name)
+    if not needed or needed[0] in parsed_settings(args.set):
+        return True
+    return needed[0] in (*_OPTION_OF, *LENGTHS) or is_dropout(needed[0])
 
 
 def _guess(name: str, args: argparse.Namespace) -> Any:
@@ -198,46 +202,27 @@ def _guess(name: str, args: argparse.Namespace) -> Any:
 def _arguments(maker: Callable[..., Any], args: argparse.Namespace) -> dict[str, Any]:
     "Return the arguments to make a layer with."
     given, kwargs = parsed_settings(args.set), {}
-    for name, parameter in inspect.signature(maker).parameters.items():
-        required = parameter.default is parameter.empty
+    required = required_by(maker)
+    for name, parameter in (parameters_of(maker) or {}).items():
         guess = _guess(name, args)
         if name in given:
             kwargs[name] = given.pop(name)
-        elif guess is not None and (required or name in _ALWAYS):
+        elif guess is not None and (name in required or name in _ALWAYS):
             kwargs[name] = guess
         elif name in CAUSAL and args.causal:
             kwargs[name] = True
-        elif required and parameter.kind in (
-            parameter.POSITIONAL_OR_KEYWORD,
-            parameter.KEYWORD_ONLY,
-        ):
-            raise Unusable(f"{name_of(maker)} needs {name!r}: {_repair(maker, parameter, args)}")
+        elif name in required and parameter.kind is not parameter.VAR_POSITIONAL:
+            raise Unusable(f"{name_of(maker)} needs {name!r}: {_repair(name_of(maker), name)}")
     return kwargs | given
 
 
-def _repair(
-    maker: Callable[..., Any], parameter: inspect.Parameter, args: argparse.Namespace
-) -> str:
+def _repair(maker: str, name: str) -> str:
     "Return how a command can give a required argument."
-    if _holds_settings(parameter):
-        return _write_a_maker(maker, args)
-    name = parameter.name
     if name in _OPTION_OF:
         return f"say it with --{_OPTION_OF[name].replace('_', '-')}"
-    return f"say it with --set {name}=…"
-
-
-def _holds_settings(parameter: inspect.Parameter) -> bool:
-    "Return whether a parameter is an object of settings, or takes whatever comes."
-    return _SETTINGS.search(str(parameter).lower()) is not None
-
-
-def _write_a_maker(maker: Callable[..., Any], args: argparse.Namespace) -> str:
-    "Return what to do if arguments cannot be given in a command."
-    module, name = args.target.rpartition(":")[0], name_of(maker)
     return (
-        "write a function that makes the layer, such as"
-        f" def make_layer(): return {name}(…), and check {module}:make_layer"
+        f"say it with --set {name}=…, or name a function that makes the layer, such as"
+        f" def make_layer(): return {maker}(…)"
     )
 
 

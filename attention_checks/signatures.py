@@ -1,4 +1,4 @@
-"""What a callable is named, and which parameters it takes."""
+"""What a callable is named, which parameters it takes, and which module it calls."""
 
 from __future__ import annotations
 
@@ -22,3 +22,15 @@ def parameters_of(
 def name_of(thing: Any) -> str:
     "Return the name that something is known by: its own, or that of its class."
     return str(getattr(thing, "__name__", type(thing).__name__))
+
+
+def module_in(
+    f: Any,  # a module, or a function that calls one
+) -> nn.Module | None:  # None: nothing tells which
+    "Find the module behind a function: that which it is bound to, or refers to."
+    if isinstance(f, nn.Module) or not inspect.isfunction(f):
+        owner = getattr(f, "__self__", f)
+        return owner if isinstance(owner, nn.Module) else None
+    names = inspect.getclosurevars(f)
+    held = [*names.nonlocals.values(), *names.globals.values()]
+    return next((each for each in held if isinstance(each, nn.Module)), None)

@@ -421,7 +421,11 @@ def test_each_way_of_calling_the_command(tmp_path):
     for prog, command in {
         "attention-nb": [str(Path(sys.executable).parent / "attention-nb")],
         "python -m attention_nb": [sys.executable, "-m", "attention_nb"],
-        "python -m attention_checks.cli": [sys.executable, "-m", "attention_checks.cli"],
+        "python -m attention_checks.check_command": [
+            sys.executable,
+            "-m",
+            "attention_checks.check_command",
+        ],
     }.items():
         done = subprocess.run(
             [*command, "check", "theirs:f"], cwd=tmp_path, env=env, text=True, capture_output=True

@@ -13,10 +13,10 @@ from attention_checks.auditing.borrowing import borrowed
 from attention_checks.auditing.caching import Cached, decode
 from attention_checks.auditing.causality import batch, future, pack
 from attention_checks.auditing.expected import Expected
-from attention_checks.auditing.layers import described, promised, watched
+from attention_checks.auditing.layer_facts import described, promised, watched
 from attention_checks.auditing.padding import pad
 from attention_checks.auditing.preparing import prepared
-from attention_checks.auditing.report import AuditReport, Fault, Layer
+from attention_checks.auditing.audit_report import AuditReport, Fault, Layer
 from attention_checks.auditing.session import Part, Session
 from attention_checks.examine import Misused, first_line
 from attention_checks.signatures import name_of

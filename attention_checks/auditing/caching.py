@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -11,10 +10,10 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.auditing.calling import Call, dtype_of, parameters_of_call
-from attention_checks.auditing.decoding import diagnosed
+from attention_checks.auditing.model_call import Call, dtype_of, parameters_of_call
 from attention_checks.auditing.session import Session
-from attention_checks.auditing.tracing import Axis, Change, compare
+from attention_checks.auditing.passes import Axis, Change, compare
+from attention_checks.cache_steps import diagnosed, first_calls
 from attention_checks.subjects.copies import held_in
 from attention_nb.tools.watching import watch
 
@@ -28,7 +27,7 @@ class Step(NamedTuple):
     end: int
     changes: list[Change]
     cache: Any  # after it
-    calls: dict[str, Any]  # the first attention of each layer, if it was watched
+    calls: dict[str, Any]  # the first attention of each layer
 
     def __str__(self) -> str:
         several = self.end - self.start > 1
@@ -45,26 +44,22 @@ def decode(s: Session, cached: Cached | None) -> None:
         s.note("a cache", "the first tokens see later ones")
     elif any(fault.code.startswith("mask.") for fault in s.faults):
         s.note("a cache", "the pass to compare with sees the future")
-    elif not any(step.changes for step in _steps(s, take, watching=False)):
-        s.passed.append("with a cache, token by token and in chunks, all is as in one pass")
     else:
-        for step in _steps(s, take, watching=True):
-            for change in step.changes:
-                _name(s, step, change)
+        wrong = [(step, change) for step in _steps(s, take) for change in step.changes]
+        for step, change in wrong:
+            _name(s, step, change)
+        if not wrong:
+            s.passed.append("with a cache, token by token and in chunks, all is as in one pass")
 
 
-def _steps(s: Session, take: Cached, watching: bool) -> list[Step]:
+def _steps(s: Session, take: Cached) -> Iterator[Step]:
     "Go through the sequence: a prompt, single tokens, chunks, single tokens."
-    found, cache = [], None
+    cache = None
     ends = [end for end in accumulate([3, 1, 1, 1, 5, max(s.n - 14, 1), 1, 1, 1]) if end < s.n]
     for start, end in zip([0, *ends], [*ends, s.n]):
-        with watch(s.call.model, keep="copies") if watching else nullcontext() as seen:
+        with watch(s.call.model, keep="copies") as seen:
             changes, cache = _taken(s, take, start, end, cache)
-        calls: dict[str, Any] = {}
-        for call in seen.calls if seen else ():
-            calls.setdefault(call.layer, call)
-        found.append(Step(start, end, changes, cache, calls))
-    return found
+        yield Step(start, end, changes, cache, first_calls(seen))
 
 
 def _taken(s: Session, take: Cached, start: int, end: int, cache: Any) -> tuple[list[Change], Any]:
@@ -85,10 +80,10 @@ def _name(s: Session, step: Step, change: Change) -> None:
     whole, part, code = s.calls.get(change.path), step.calls.get(change.path), ""
     if _rounded(s, step.cache):
         code = "cache.rounded"
-    elif whole is not None and part is not None and whole.q is not None and part.q is not None:
+    elif whole is not None and part is not None:
         code = diagnosed(whole, part, step.start, step.end)
     off = f"{change.size:.2g}"
-    facts = {"off": off, "words": "some of them", "tolerance": "1e-2"}
+    facts = {"off": off, "tolerance": "1e-2"}
     example = f"{step}: off by {off} of the largest number"
     s.fault(code or "cache.unknown", change.path, example, **facts)
 

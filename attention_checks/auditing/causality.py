@@ -9,9 +9,9 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.auditing.report import Reach
+from attention_checks.auditing.audit_report import Reach
 from attention_checks.auditing.session import Session
-from attention_checks.auditing.tracing import Change, Passed
+from attention_checks.auditing.passes import Change, Passed
 from attention_checks.examine import first_line
 from attention_checks.subjects.copies import in_training
 

@@ -19,7 +19,6 @@ class Expected:
     documents: bool = False  # are packed documents kept apart where positions begin anew?
     windows: Mapping[str, int | None] | None = None  # path of a layer → its window; None: no window
     scales: Mapping[str, float] | None = None  # path of a layer → factor of its scores
-    bases: Mapping[str, float] | None = None  # path of a layer → base of its rotation
 
     def allowed(
         self,

@@ -7,9 +7,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from attention_checks.auditing.calling import Call
+from attention_checks.auditing.model_call import Call
 from attention_checks.auditing.session import Session
-from attention_checks.auditing.tracing import Axis, Passed
+from attention_checks.auditing.passes import Axis, Passed
 
 _LENGTHS = (0, 3, 5)  # of the padding of the sequences in turn
 

@@ -10,15 +10,15 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.auditing.borrowing import cast
-from attention_checks.auditing.calling import (
+from attention_checks.auditing.model_call import (
     Call,
     dtype_of,
     named,
     parameters_of_call,
     sequence_in,
 )
-from attention_checks.auditing.promises import windows_in
-from attention_checks.auditing.tracing import record
+from attention_checks.auditing.config import windows_in
+from attention_checks.auditing.passes import record
 
 B = 3  # sequences
 LEAST = 24  # tokens

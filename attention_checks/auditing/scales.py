@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from attention_checks.auditing.promises import attention_scale, config_of, scale_said_by
+from attention_checks.auditing.config import attention_scale, config_of, scale_said_by
 from attention_checks.auditing.session import Session
 
 

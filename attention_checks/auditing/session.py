@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from attention_checks.auditing.borrowing import seed
-from attention_checks.auditing.calling import Call, dtype_of
+from attention_checks.auditing.model_call import Call, dtype_of
 from attention_checks.auditing.expected import Expected
-from attention_checks.auditing.report import Fault, Reach
-from attention_checks.auditing.tracing import Axis, Change, Passed, compare, record
+from attention_checks.auditing.audit_report import Fault, Reach
+from attention_checks.auditing.passes import Axis, Change, Passed, compare, record
 from attention_checks.catalogue import known
 from attention_checks.report import Note
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from attention_checks.catalogue.audit import AUDIT_SIGNS
-from attention_checks.catalogue.code import CODE_SIGNS
+from attention_checks.catalogue.whole_models import MODEL_SIGNS
+from attention_checks.catalogue.any_code import ANY_CODE_SIGNS
 from attention_checks.catalogue.distributed import DISTRIBUTED_SIGNS
 from attention_checks.catalogue.families import FAMILIES
 from attention_checks.catalogue.flash_attention import BLOCK_SIGNS, FLASH_SIGNS, blocks
@@ -42,12 +42,12 @@ _ALL: list[Bug] = [
     *BLOCK_SIGNS,
     *FLASH_SIGNS,
     *ATTENTION_SIGNS,
-    *CODE_SIGNS,
+    *ANY_CODE_SIGNS,
     *LAYER_ALL,
     *GROUPED_ALL,
     *FAMILIES,
     *CACHE_SIGNS,
-    *AUDIT_SIGNS,
+    *MODEL_SIGNS,
     *DISTRIBUTED_SIGNS,
     *rotary_bugs(8),
     *ROTARY_SIGNS,

@@ -83,18 +83,12 @@ backward.unmasked: the mask is forgotten in the backward pass
 backward.away: gradients of keys and values end on another rank: they must go round with them
 backward.wrong: the context is right, its gradients are not, and no known bug gives their numbers
 backward.none: {names} get no gradient on several ranks: what is gathered has no history
-ranks.both_send: all ranks send first and wait for a receiver: post sends and receives together, as
-    batch_isend_irecv does
 ranks.stuck: ranks wait for each other in vain: each collective must be called by all ranks of its
-    group, and each send needs its receive
+    group, and each send needs its receive, posted together with it (batch_isend_irecv)
 ranks.died: a rank died: {how}
-ranks.alone: on one rank alone it raises {error}: a rank cannot send to itself | worlds=(2, 3, 4)
 ranks.one_raises: {some} raised an error, others went on: {error}
 ranks.group: in a group that is a part of the world it fails: ranks of the group are not ranks of
     the world (get_global_rank)
-ranks.heads_missing: the context of heads {heads} is zero on {where}: ranks do not share the heads
-    as they believe
-ranks.heads_order: the heads of the context come back in another order
 ranks.shape: the context has shape {got} on rank {rank}, expected {want}
 ranks.differ: a second call gives other numbers: a buffer is used again before it was sent, or
     something is kept

@@ -35,14 +35,10 @@ def _over_all_from(start: int) -> _Weigh:
     return weigh
 
 
-def _divided_by_sum(f: Callable[[Tensor], Tensor]) -> _Weigh:
-    "Divide `f` of the allowed scores by its sum."
-
-    def weigh(scores: Tensor, allowed: Tensor) -> Tensor:
-        kept = f(scores) * allowed
-        return kept / kept.sum(-1, keepdim=True)
-
-    return weigh
+def _divided_by_sum(scores: Tensor, allowed: Tensor) -> Tensor:
+    "Divide the allowed scores by their sum."
+    kept = scores * allowed
+    return kept / kept.sum(-1, keepdim=True)
 
 
 def _largest(n: int) -> _Weigh:
@@ -106,11 +102,7 @@ WEIGHTS: list[Bug] = bugs_of(
         ),
         "softmax.no_exp": (
             "scores are divided by their sum: the exponential of the softmax is missing",
-            _divided_by_sum(lambda scores: scores),
-        ),
-        "softmax.absolute_shares": (
-            "absolute scores are divided by their sum: the softmax is missing",
-            _divided_by_sum(torch.abs),
+            _divided_by_sum,
         ),
         "softmax.no_sum": ("the exponentials are not divided by their sum", _exp),
         "softmax.log": (

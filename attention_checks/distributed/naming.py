@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -43,11 +42,6 @@ class Compared(NamedTuple):
         pairs = [(g, r) for g, r in zip(self.got, self.right) if g.numel()]
         most = max(((g - r).abs().max().item() for g, r in pairs), default=0.0)
         return float("inf") if most != most else most / max(self.size, 1e-12)
-
-    def shards(self) -> Iterator[tuple[int, Tensor, Tensor]]:
-        "List the ranks that hold tokens, what each gave and should have given."
-        pairs = enumerate(zip(self.got, self.right))
-        return ((rank, got, right) for rank, (got, right) in pairs if got.numel())
 
     def agrees(self, with_these: Sequence[Tensor], tolerance: float) -> bool:
         "Return whether the numbers are these."
@@ -105,9 +99,9 @@ def _of(wrong: Wrong, trial: Trial) -> Bug:
 def name_context(compared: Sequence[Compared]) -> tuple[Bug, ...]:
     "Name what makes contexts wrong on several ranks."
     if any(not g.isfinite().all() for each in compared for g in each.got):
-        return _of_nan(compared)
-    found = _explained(compared, FORWARD, simulated) or _of_heads(compared)
-    return found or rounded(compared) or _only_where(compared) or (known("passing.wrong"),)
+        return (known("shares.empty_nan"),)
+    found = _explained(compared, FORWARD, simulated) or rounded(compared)
+    return found or _only_where(compared) or (known("passing.wrong"),)
 
 
 def name_gradients(compared: Sequence[Compared]) -> tuple[Bug, ...]:
@@ -119,19 +113,6 @@ def name_gradients(compared: Sequence[Compared]) -> tuple[Bug, ...]:
 
     found = _explained(compared, BACKWARD, predict) or rounded(compared)
     return found or _only_where(compared) or (known("backward.wrong"),)
-
-
-def _of_nan(compared: Sequence[Compared]) -> tuple[Bug, ...]:
-    "Name what makes NaN of ordinary numbers."
-    wrong = [each for each in compared if any(not g.isfinite().all() for g in each.got)]
-    if all(_leaves_empty(each.trial) for each in wrong) and len(wrong) < len(compared):
-        return (known("shards.empty", how="it gives NaN"),)
-    return (known("shares.empty_nan"),)
-
-
-def _leaves_empty(trial: Trial) -> bool:
-    "Return whether a rank holds nothing."
-    return trial.sharding.leaves_empty(trial.n, trial.world)
 
 
 def rounded(compared: Sequence[Compared]) -> tuple[Bug, ...]:
@@ -146,31 +127,11 @@ def rounded(compared: Sequence[Compared]) -> tuple[Bug, ...]:
 def _only_where(compared: Sequence[Compared]) -> tuple[Bug, ...]:
     "Name numbers that are wrong only where shards are uneven, or empty."
     wrong = [each.trial for each in compared if each.off > each.trial.sharding.tolerance]
-    if all(_leaves_empty(trial) for trial in wrong):
+    if all(trial.sharding.leaves_empty(trial.n, trial.world) for trial in wrong):
         return (known("shards.empty", how="its numbers are wrong"),)
     if not any(trial.sharding.shares_equally(trial.n, trial.world) for trial in wrong):
         return (known("shards.uneven", how="its numbers are wrong"),)
     return ()
-
-
-def _of_heads(compared: Sequence[Compared]) -> tuple[Bug, ...]:
-    "Name heads that are missing, or exchanged."
-    wrong = [each for each in compared if each.off > NEAR]
-    shards = [shard for each in wrong for shard in each.shards()]
-    for rank, got, right in shards:
-        if heads := [h for h in range(got.shape[1]) if not got[:, h].any() and right[:, h].any()]:
-            listed = ", ".join(map(str, heads))
-            return (known("ranks.heads_missing", heads=listed, where=f"rank {rank}"),)
-    if shards and all(_reordered(got, right) for _, got, right in shards):
-        return (known("ranks.heads_order"),)
-    return ()
-
-
-def _reordered(got: Tensor, right: Tensor) -> bool:
-    "Return whether every head of a context is some right head."
-    heads = right.unbind(1)
-    same = partial(torch.allclose, rtol=1e-6, atol=1e-6)
-    return all(any(same(head, other) for other in heads) for head in got.unbind(1))
 
 
 def name_alone(compared: Sequence[Compared]) -> tuple[Bug, ...]:

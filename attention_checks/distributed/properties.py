@@ -179,9 +179,7 @@ def _bug_of(fault: Fault) -> Bug:
     if fault.kind == "died":
         return known("ranks.died", how=first)
     if fault.kind == "stuck":
-        return known("ranks.both_send" if set(fault.waits) == {"send"} else "ranks.stuck")
-    if fault.trial.world == 1 < max(fault.trial.sharding.worlds) and any(fault.waits):
-        return known("ranks.alone", error=first.partition(":")[0])
+        return known("ranks.stuck")
     if fault.raised < fault.trial.world:
         return known("ranks.one_raises", some=f"rank {fault.rank}", error=first)
     return known("code.raises", error=first.partition(":")[0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -40,7 +39,6 @@ class Fault(NamedTuple):
     rank: int  # the first rank to blame
     message: str  # one line for each rank
     raised: int = 0  # how many ranks raised an error
-    waits: tuple[str, ...] = ()  # the operation in which each rank gave up waiting, if it did
 
 
 class Seen(NamedTuple):
@@ -70,28 +68,8 @@ class Job(NamedTuple):
         return sum(map(len, self.groups)) or self.trials[0].world
 
 
-def _on_rank(rank: int, job: Job, folder: str) -> None:
-    "Try all trials on this rank; write down in which operation it gave up."
-    try:
-        _try_all(rank, job, Path(folder))
-    except BaseException as e:
-        (Path(folder) / f"waits-{rank}").write_text(_operation(e))
-        raise
-
-
-def _operation(e: BaseException) -> str:
-    "Name the operation of torch.distributed in which an error arose."
-    names = [
-        frame.f_code.co_name
-        for frame, _ in traceback.walk_tb(e.__traceback__)
-        if frame.f_globals.get("__name__", "").startswith("torch.distributed")
-    ]
-    found = [name for name in names if name != "wrapper"]
-    return found[0] if found else "send" if "send operation" in str(e) else ""
-
-
-def _try_all(rank: int, job: Job, folder: Path) -> None:
-    "Try all trials; write down each result, and before it what is tried."
+def _on_rank(rank: int, job: Job, folder: Path) -> None:
+    "Try all trials on this rank; write down each result, and before it what is tried."
     group, number = _own_group(rank, job.groups)
     fn = partial(job.fn, group=group) if takes_group(job.fn) else job.fn
     for i, trial in enumerate(job.trials):
@@ -173,7 +151,7 @@ def run_trials(
         fault = None
         try:
             timeout = job.trials[0].sharding.timeout
-            ranks.run(_on_rank, job.world, job, folder, timeout=timeout)
+            ranks.run(_on_rank, job.world, job, Path(folder), timeout=timeout)
         except RankError as e:
             fault = _fault(e, job, Path(folder))
         return Seen(job.trials, tuple(_results(job, Path(folder))), fault)
@@ -201,6 +179,4 @@ def _fault(e: RankError, job: Job, folder: Path) -> Fault:
     lines = [line for line in str(e).splitlines() if re.match(r"\(?rank \d+", line)]
     message = "\n".join(line[1:-1] if line.startswith("(") else line for line in lines)
     raised = len(_RAISED.findall(str(e)))
-    files = [folder / f"waits-{rank}" for rank in range(job.world)]
-    waits = tuple(file.read_text() if file.exists() else "" for file in files)
-    return Fault(job.trials[int(number)], stage, kind, e.rank, message, raised, waits)
+    return Fault(job.trials[int(number)], stage, kind, e.rank, message, raised)

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 import torch.nn as nn
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 
+from attention_checks.cache_steps import diagnosed, first_calls
 from attention_checks.catalogue import known
 from attention_checks.examine import (
     Broken,
@@ -25,11 +25,10 @@ from attention_checks.examine import (
 from attention_checks.numbers import first_difference, must_be_tensor, nearly
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Properties, Relation, listed
-from attention_checks.properties.decoding import Tried, tried_bugs
 from attention_checks.spec import Contract
 from attention_checks.subjects.calling import declared_output
 from attention_checks.subjects.copies import held_in
-from attention_nb.tools.testing import Watch
+from attention_nb.tools.watching import watch
 
 _N = 9  # tokens of a sequence
 _LENGTHS = [4, 6, 5]  # of three sequences that differ
@@ -99,15 +98,6 @@ class CachedLayer:
         "Return whether chunks of several tokens are right."
         return _same(self.decode(self.x, self.chunks), self.want)
 
-    @cached_property
-    def tried(self) -> Tried:
-        "The bugs that give what single steps give, made from the vectors of the full pass."
-        full, steps = lambda: self.full_pass(self.x), lambda: self.decode(self.x, self.ones)
-        module = self.module
-        if module is None:
-            return Tried()
-        return attempt(lambda: tried_bugs(module, self.x, full, steps, self.contract)) or Tried()
-
     def full_pass(self, x: Tensor) -> Tensor:
         "Run all tokens at once."
         return self._outputs(self.full(self.contract.there(x)), x)
@@ -159,41 +149,6 @@ def _must_be_same(got: Tensor, want: Tensor, how: str, why: Callable[[], Any]) -
         raise Broken(f"{how}: {first_difference(got, want)}", why())
 
 
-# What an output depends on is found by changing one token and decoding again.
-
-
-def _mixes(layer: CachedLayer) -> bool:
-    "Return whether the output of a sequence changes with another sequence of the batch."
-    before = layer.decode(layer.x, layer.ones)
-    for i in range(layer.b) if layer.b > 1 else ():
-        changed, others = layer.x.clone(), [j for j in range(layer.b) if j != i]
-        changed[i] = layer.other[i]
-        if not _equal(layer.decode(changed, layer.ones)[others], before[others]):
-            return True
-    return False
-
-
-def _depends(layer: CachedLayer, sizes: Sequence[int], position: int, token: int) -> bool:
-    "Return whether the first sequence's output at a position changes with a token."
-    changed = layer.x.clone()
-    changed[0, token] = layer.other[0, token]
-    before, after = (layer.decode(x, sizes)[0, position] for x in (layer.x, changed))
-    return not _equal(after, before)
-
-
-def _earlier(layer: CachedLayer, sizes: Sequence[int], position: int) -> list[int]:
-    "Return the earlier tokens on which the output at a position depends."
-    return [token for token in range(position) if _depends(layer, sizes, position, token)]
-
-
-def _ignores_order(layer: CachedLayer) -> bool:
-    "Return whether two cached tokens may be exchanged, though in the full pass they may not."
-    x, swapped = layer.x, layer.x[:, [0, 2, 1, *range(3, layer.n)]]
-    if _equal(layer.full_pass(swapped)[:, -1], layer.want[:, -1]):
-        return False
-    return _equal(layer.decode(swapped, layer.ones)[:, -1], layer.decode(x, layer.ones)[:, -1])
-
-
 def _runs(layer: CachedLayer) -> None:
     "Raise Broken unless the full pass is finite and causal, and a step runs."
     if not layer.want.isfinite().all():
@@ -217,75 +172,57 @@ def _new_is_empty(layer: CachedLayer) -> None:
 
 def _steps(layer: CachedLayer) -> None:
     "Raise Broken unless one token at a time gives the full pass."
-    got = layer.decode(layer.x, layer.ones)
-    _must_be_same(got, layer.want, "one token at a time", lambda: _why_steps(layer, got))
+    _must_be_as_one_pass(layer, layer.ones, "one token at a time")
 
 
-def _why_steps(layer: CachedLayer, got: Tensor) -> Bug | tuple[Bug, ...]:
-    "Name the bug of single steps: one that gives them, else by what the last output depends on."
-    wrong = next(i for i in range(layer.n) if not _same(got[:, i], layer.want[:, i]))
-    if _mixes(layer):
-        return known("cache.mixes_sequences")
-    off, seen = _distance(got, layer.want), _earlier(layer, layer.ones, layer.n - 1)
-    if wrong and len(seen) < layer.n - 1:
-        return _lost(layer, seen, layer.ones, layer.n - 1)
-    if layer.tried.bugs:
-        return layer.tried.bugs
-    if wrong == 0:
-        return _rounded(off) if off < _NEAR else known("cache.late")
-    if _counts_chunks(layer, got):
-        return known("cache.query_positions")
-    if layer.tried.positions and (wrong == 2 or _ignores_order(layer)):
-        return known("cache.positions")
-    return _rounded(off) if off < _NEAR else known("cache.unknown")
+def _chunks(layer: CachedLayer) -> None:
+    "Raise Broken unless chunks of several tokens give the full pass."
+    _must_be_as_one_pass(layer, layer.chunks, f"in chunks of {layer.chunks}")
+
+
+def _must_be_as_one_pass(layer: CachedLayer, sizes: list[int], how: str) -> None:
+    "Raise Broken unless steps of so many tokens give the full pass."
+    got = layer.decode(layer.x, sizes)
+    _must_be_same(got, layer.want, how, lambda: _why(layer, sizes, got))
 
 
 _NEAR = 0.02  # so far apart, of the largest number, are those that were kept in few bits
 
 
-def _distance(got: Tensor, want: Tensor) -> float:
-    "Return how far apart outputs are, of the largest number."
-    return float((got - want).abs().max() / want.abs().max().clamp(min=1e-30))
+def _why(layer: CachedLayer, sizes: list[int], got: Tensor) -> Bug:
+    "Name the bug of steps of so many tokens."
+    code = attempt(lambda: _code_of(layer, sizes, got)) or "cache.unknown"
+    off = float((got - layer.want).abs().max() / layer.want.abs().max().clamp(min=1e-30))
+    if code in ("cache.stored", "cache.values", "cache.unknown") and off < _NEAR:
+        digits = 1 - math.floor(math.log10(off))
+        tolerance = f"{round(1.5 * off, digits):g}"
+        return known("cache.rounded", off=f"{off:.1g}", tolerance=tolerance)
+    return known(code)
 
 
-def _rounded(off: float) -> Bug:
-    "Name a cache of fewer bits, with a tolerance that allows it."
-    digits = 1 - math.floor(math.log10(off))
-    return known("cache.rounded", off=f"{off:.1g}", tolerance=f"{round(1.5 * off, digits):g}")
+def _code_of(layer: CachedLayer, sizes: list[int], got: Tensor) -> str:
+    "Return the code of the first wrong step that has one; empty: no known bug, or none is seen."
+    if layer.module is None:
+        return ""
+    cache, start = layer.new_cache(layer.b, layer.n + 3), 0
+    whole = _watched(layer.module, lambda: layer.full_pass(layer.x))
+    for chunk in layer.x.split(sizes, dim=1):
+        part = _watched(layer.module, lambda: layer.advance(chunk, cache))
+        end = start + chunk.shape[1]
+        if not _same(got[:, start:end], layer.want[:, start:end]):
+            for path in whole:
+                code = diagnosed(whole[path], part[path], start, end) if path in part else ""
+                if code:
+                    return code
+        start = end
+    return ""
 
 
-def _counts_chunks(layer: CachedLayer, got: Tensor) -> bool:
-    "Return whether a whole prefill is wrong, too: what is wrong grows with the chunk."
-    at_once = layer.decode(layer.x, [layer.n])
-    return not _same(at_once, layer.want) and not _same(at_once[:, 1:], got[:, 1:])
-
-
-def _lost(layer: CachedLayer, seen: list[int], sizes: Sequence[int], n: int) -> Bug:
-    "Name the bug by which of n cached tokens the newest depends on."
-    if not seen:
-        return known("cache.forgets")
-    if seen == [0]:  # the newest sees itself, too, if it is no mask that hides the rest
-        return known("cache.counter" if _depends(layer, sizes, n, n) else "cache.corner")
-    missing = [i for i in range(n) if i not in seen]
-    return known("cache.drops", words=f"tokens {missing}")
-
-
-def _chunks(layer: CachedLayer) -> None:
-    "Raise Broken unless chunks of several tokens give the full pass."
-    sizes, position = layer.chunks, layer.chunks[0]
-
-    def why() -> Bug:
-        "Name the likely bug."
-        if _depends(layer, sizes, position, position + 1):
-            return known("cache.chunk_future")
-        seen = _earlier(layer, sizes, position)
-        if not seen:
-            return known("cache.chunk_alone")
-        if len(seen) == position:
-            return known("cache.chunk_positions")
-        return _lost(layer, seen, sizes, position)
-
-    _must_be_same(layer.decode(layer.x, sizes), layer.want, f"in chunks of {sizes}", why)
+def _watched(module: nn.Module, run: Callable[[], Any]) -> dict[str, Any]:
+    "Return the first attention of each layer in a run."
+    with watch(module, keep="copies") as seen:
+        run()
+    return first_calls(seen)
 
 
 def _reset(layer: CachedLayer) -> None:
@@ -415,48 +352,22 @@ def _keeps(layer: CachedLayer, cache: Any, first: Tensor) -> None:
     _must_be_same(got, layer.full_pass(x), how, lambda: changed)
 
 
-class _Copies(Watch):
-    "Count the numbers of all tensors that are put together of others."
-
-    made = 0
-
-    def saw(self, func: Any, given: Any, out: Any) -> None:
-        "Count those of one operation."
-        if func.__name__.split(".")[0] in ("cat", "stack", "constant_pad_nd", "roll"):
-            self.made += sum(t.numel() for t in tree_leaves(out) if isinstance(t, Tensor))
-
-
 def _memory(cache: Any) -> set[int]:
     "Return the addresses of the large tensors in a cache."
     return {t.untyped_storage().data_ptr() for t in held_in(cache) if t.numel() > 600}
 
 
-def _must_stay(layer: CachedLayer, x: Tensor, cache: Any) -> None:
+@torch.no_grad()  # where gradients are wanted, a cache must not be overwritten
+def _no_copy(layer: CachedLayer) -> None:
     "Raise Broken if two steps both move the cache; one that doubles now and then moves once."
-    moved = []
-    for chunk in x.split(1, dim=1):
+    x, cache, moved = layer.draw(1, 274, seed=2), layer.new_cache(1, 300), []
+    layer.prefilled(x[:, :272], 272, cache)
+    for chunk in x[:, 272:].split(1, dim=1):
         before = _memory(cache)
         layer.advance(chunk, cache)
         moved.append(bool(before - _memory(cache)))
     if all(moved):
         raise Broken("each step moves the cache into other memory", known("cache.copies"))
-
-
-@torch.no_grad()  # where gradients are wanted, a cache must not be overwritten
-def _no_copy(layer: CachedLayer) -> None:
-    "Raise Broken if a step copies the cache."
-    made = []
-    for n, capacity in ((16, 32), (272, 300)):
-        x = layer.draw(1, n + 3, seed=2)
-        cache = layer.new_cache(1, capacity)
-        layer.prefilled(x[:, :n], n, cache)
-        with _Copies() as copies:
-            layer.advance(x[:, n : n + 1], cache)
-        made.append(copies.made)
-    if made[1] > made[0]:
-        shown = f"with 16 tokens cached a step copies {made[0]} numbers, with 272 {made[1]}"
-        raise Broken(shown, known("cache.copies"))
-    _must_stay(layer, x[:, -2:], cache)
 
 
 _Needs = Callable[[CachedLayer], str]  # why a property does not apply; empty if it does
@@ -545,10 +456,10 @@ def cache_properties(
 ) -> tuple[Properties, Callable[[], Any]]:  # properties, and what names a symptom's bug
     "List what every layer with a cache must do, in the order of trying."
 
-    def recognise() -> Any:
+    def recognise() -> Bug | None:
         "Name the bug of single steps, if they are wrong."
         if layer.steps_right:
             return None
-        return _why_steps(layer, layer.decode(layer.x, layer.ones))
+        return _why(layer, layer.ones, layer.decode(layer.x, layer.ones))
 
     return listed(_RELATIONS, lambda: layer), recognise

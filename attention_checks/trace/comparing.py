@@ -55,15 +55,6 @@ def compare_with_own_weights(
         return _named(trace, starts, heads, most) if most else None
 
 
-def agreeing_starts(
-    trace: Trace,
-    heads: list[int],  # numbers of heads that may be
-    mask: Tensor | None,  # boolean, True = may attend
-) -> Iterator[Start]:
-    "Return the ways to read the projections that give the layer's numbers."
-    return _agreeing(_right(_starts(trace, heads, mask)))
-
-
 def _agreeing(starts: Iterable[Start]) -> Iterator[Start]:
     "Return the starts that need no bug to give what was seen."
     return (start for start in starts if explain([start.case], [], 0) is not None)

@@ -1090,7 +1090,7 @@ RANKS = [
     Planted(
         "all send first",
         sends_first,
-        "ranks.both_send",
+        "ranks.stuck",
         "pytorch/pytorch#109401",
         "NVIDIA/nccl#479 is the same",
         SHORT,
@@ -1098,7 +1098,7 @@ RANKS = [
     Planted(
         "one rank sends to itself",
         to_itself,
-        "ranks.alone",
+        "code.raises",
         "pytorch/gloo#344",
         "there it is asked for",
         {"worlds": (1, 2)},
@@ -1125,12 +1125,12 @@ RANKS = [
     Planted(
         "heads [4, 4, 4, 0]",
         lost_heads,
-        "ranks.heads_missing",
+        "passing.wrong",
         "deepspeedai/DeepSpeed#8316",
         "the repair of #8291; there the last rank has no head, and the backward pass hangs",
         {"n_heads": 10, "gradients": False},
     ),
-    Planted("heads in another order", last_in_first_out, "ranks.heads_order"),
+    Planted("heads in another order", last_in_first_out, "passing.wrong"),
     Planted(
         "the whole context on each rank",
         whole_context,

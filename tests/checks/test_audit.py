@@ -9,13 +9,13 @@ import pytest
 import torch
 import torch.nn as nn
 from attention_checks import Expected, Misused, audit
-from attention_checks.auditing import cli as command
+from attention_checks.auditing import audit_command as command
 from attention_checks.auditing import session as sessions
 
 import attention_nb as nb
 from conftest import by_day
 from tests.checks import audited
-from tests.checks.audited import IDS, PLANTED
+from tests.checks.audited import IDS, MISSED, PLANTED
 from tests.late import Late
 
 decoders = Late("tests.third_party.decoders")
@@ -42,6 +42,15 @@ def test_planted(row):
     report = audit(model, inputs_of(model), **row.arguments)
     assert row.code in report.codes, report
     assert (row.code, row.layer) in [(fault.code, fault.layer) for fault in report.faults], report
+
+
+@pytest.mark.parametrize("row", MISSED, ids=lambda row: row.name)
+def test_what_is_missed(row):
+    "If it fails: the audit has learned to find this fault; move its row to `PLANTED`."
+    model = made(row.make)
+    row.plant(model)
+    report = audit(model, inputs_of(model), **row.arguments)
+    assert report.ok, report
 
 
 RIGHT = [

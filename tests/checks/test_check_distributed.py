@@ -15,7 +15,7 @@ from tests.checks.finding import report_of
 
 from attention_checks import check_distributed
 from attention_checks.api import check_sharding
-from attention_checks.cli import main
+from attention_checks.check_command import main
 from attention_checks.distributed.running import nursery
 from attention_checks.distributed.shards import Sharding
 from attention_checks.spec import declared

@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn as nn
 
-from attention_checks.cli import main
+from attention_checks.check_command import main
 from attention_nb.masks import causal_mask
 from attention_nb.multi_head_attention import MultiHeadAttention
 from attention_nb.positions import RotaryEmbedding, alibi_bias
@@ -283,7 +283,6 @@ def folder(tmp_path, monkeypatch):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
     before = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - before:
@@ -293,8 +292,10 @@ def folder(tmp_path, monkeypatch):
 
 def test_files_are_found_as_modules_and_as_paths(capsys, folder):
     targets = ["alone.py", "./alone.py", f"{folder}/alone.py", "alone", "in/folders/helped.py"]
+    before = list(sys.path)
     for target in [*targets, "pack/sub/deep.py"]:
         assert run(capsys, f"{target}:good")[0] == 0, target
+    assert sys.path == before
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.families import attending
-from attention_checks.conventions import POSITIONS, settings_of
+from attention_checks.conventions import POSITIONS
 from attention_checks.diagnosis import fewest_bugs, ignores_order, trace_of
 from attention_checks.examine import Broken, Misused, NotChecked, attempt
 from attention_checks.numbers import first_difference, leaves_of, nearly
@@ -279,11 +279,10 @@ def _agrees(layer: Layer, trace: Trace) -> bool:
 
 def _with_residual(layer: Layer, got: Tensor, want: Tensor) -> str:
     "Return what is said of a residual; Broken where none is allowed."
-    name = next((name for name, _ in settings_of(layer.module, "residual")), "")
-    in_a_block = bool(name) or any("norm" in type(m).__name__.lower() for m in layer.parts)
+    in_a_block = any("norm" in type(m).__name__.lower() for m in layer.parts)
     if layer.contract.only_attention or layer.other is not None and not in_a_block:
         raise Broken(first_difference(got, want), known("project.residual"))
-    return "a residual is in it: x is added" + (f" ({name})" if name else "")
+    return "a residual is in it: x is added"
 
 
 def _shares_heads(layer: Layer) -> None:

@@ -1919,7 +1919,7 @@ class ByTheWidth(Attends):
         return 1 / d
 
 
-@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4)
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4, scale=0.7)
 class ScaledByItsConfig(Attends):
     "Granite's config holds a multiplier."
     def __init__(self, d_model, n_heads):
@@ -1935,7 +1935,7 @@ def by_the_width(q, k, v):
     return (q @ k.mT / q.shape[-1]).softmax(-1) @ v
 
 
-@right("self_attention", build=lambda c: c(24, 4), d_model=24, n_heads=4, positions=True)
+@right("self_attention", build=lambda c: c(24, 4), d_model=24, n_heads=4, positions=True, scale=1.44 * 6 ** -0.5)
 class Yarn(Attends):
     "Cosines and sines of a rotation carry YaRN's factor, so that scores carry its square."
     def __init__(self, d_model, n_heads, attention_scaling=1.2):
@@ -1944,14 +1944,6 @@ class Yarn(Attends):
 
     def rotated(self, q, k):
         return self.attention_scaling * rotate(q), self.attention_scaling * rotate(k)
-
-
-@right("self_attention", build=lambda c: c(24, 4), d_model=24, n_heads=4, positions=True, scale=1.44 * 6 ** -0.5)
-class YarnUntold(Yarn):
-    "The same, with the factor in a table."
-    def __init__(self, d_model, n_heads):
-        super().__init__(d_model, n_heads)
-        self.told, self.attention_scaling = None, torch.tensor(1.2)
 
 
 @right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4)

@@ -684,7 +684,7 @@ bug(L, "keepdim forgotten", ("exps.sum(-1, keepdim=True)", "exps.sum(-1)"), "sof
 bug(L, "a small number in the denominator", ("exps.sum(-1, keepdim=True)", "(exps.sum(-1, keepdim=True) + 0.01)"), "softmax.epsilon")
 bug(L, "one too many in the denominator", ("exps.sum(-1, keepdim=True)", "(exps.sum(-1, keepdim=True) + 1)"), "softmax.plus_one_shifted")
 bug(L, "sigmoid", ("exps / exps.sum(-1, keepdim=True)", "torch.sigmoid(x)"), "weights.sums")
-bug(L, "absolute values, no exponential", ("exps = x.exp()", "exps = x.abs() + 1e-6"), "softmax.absolute_shares", unnamed=True)
+bug(L, "absolute values, no exponential", ("exps = x.exp()", "exps = x.abs() + 1e-6"), "softmax.unknown")
 bug(L, "powers of two", ("x.exp()", "torch.exp2(x)"), "softmax.base_2")
 bug(L, "a temperature by accident", ("exps = x.exp()", "exps = (x / x.shape[-1] ** 0.5).exp()"), "softmax.temperature")
 bug(L, "twice", ("exps / exps.sum(-1, keepdim=True)", "torch.softmax(exps / exps.sum(-1, keepdim=True), -1)"), "softmax.twice")
@@ -889,7 +889,7 @@ READ = "return self.k[:, :, :longest], self.v[:, :, :longest]"
 ALLOWED = "allowed = torch.arange(k.shape[2]) <= places[..., None]"
 bug(W, "only what is new is read", (READ, "return k, v"), "cache.forgets")
 bug(W, "always written to the first place", [("self.k[row, :, start:start + n]", "self.k[row, :, :n]"), ("self.v[row, :, start:start + n]", "self.v[row, :, :n]")],
-    "cache.forgets")
+    "cache.stored")
 bug(W, "the upper left corner", [(ALLOWED, ""), ("out = F.scaled_dot_product_attention(q, k, v, allowed[:, None])",
     "out = F.scaled_dot_product_attention(q, k, v, is_causal=True)")], "cache.corner")
 bug(W, "the triangle of a first chunk", (ALLOWED, "allowed = (torch.arange(k.shape[2]) <= torch.arange(n)[:, None]).expand(b, -1, -1)"), "cache.corner")
@@ -897,7 +897,7 @@ bug(W, "the last four only", ("allowed = torch.arange(k.shape[2]) <= places[...,
     "allowed = (torch.arange(k.shape[2]) <= places[..., None]) & ((torch.arange(k.shape[2]) > places[..., None] - 4) | (cache is None))"), "cache.drops")
 bug(W, "the oldest word is overwritten", ("self.k[row, :, start:start + n] = k[row]\n",
     "self.k[row, :, start:start + n] = k[row]\n                self.k[row, :, :1] *= float(start == 0 or n > 1)\n                self.v[row, :, :1] *= float(start == 0 or n > 1)\n"),
-    "cache.drops")
+    "cache.stored")
 bug(W, "read before the new word is in", ("allowed = torch.arange(k.shape[2]) <= places[..., None]", "allowed = torch.arange(k.shape[2]) < places[..., None] + (cache is None)"),
     "cache.late")
 bug(W, "places begin anew", ("q, k = _turned(q, places), _turned(k, places)",
@@ -911,11 +911,11 @@ bug(GR, "turned keys are kept, and turned again", ("        q, k = _turned", "  
 bug(W, "queries stand at place 0 with a cache", ("q, k = _turned(q, places), _turned(k, places)",
     "q, k = _turned(q, places * (cache is None)), _turned(k, places)"), "cache.query_positions")
 bug(W, "the new word reads the old ones only", (ALLOWED, ALLOWED + " - ((places[..., None] > 0) * (0 if cache is None else 1))"), "cache.late")
-bug(W, "values in the keys' memory", ("self.k[row, :, start:start + n] = k[row]", "self.k[row, :, start:start + n] = v[row]"), "cache.exchanged")
-bug(W, "values are never written", ("self.v[row, :, start:start + n] = v[row]", "pass"), "cache.unwritten")
-bug(W, "keys are written to the first place, values to theirs", ("self.k[row, :, start:start + n]", "self.k[row, :, :n]"), "cache.unwritten")
+bug(W, "values in the keys' memory", ("self.k[row, :, start:start + n] = k[row]", "self.k[row, :, start:start + n] = v[row]"), "cache.stored")
+bug(W, "values are never written", ("self.v[row, :, start:start + n] = v[row]", "pass"), "cache.values")
+bug(W, "keys are written to the first place, values to theirs", ("self.k[row, :, start:start + n]", "self.k[row, :, :n]"), "cache.stored")
 bug(W, "heads are kept in another order", ("self.k[row, :, start:start + n] = k[row]", "self.k[row, :, start:start + n] = k[row].roll(1, 0)"), "cache.groups")
-bug(W, "unscaled with a cache", ("allowed[:, None])", "allowed[:, None], scale=1.0 if cache else None)"), "cache.step+scale.missing")
+bug(W, "unscaled with a cache", ("allowed[:, None])", "allowed[:, None], scale=1.0 if cache else None)"), "cache.values")
 bug(W, "all rows read the first one's keys", (READ, "return self.k[:1, :, :longest].expand_as(self.k[:, :, :longest]), self.v[:, :, :longest]"), "cache.mixes_sequences")
 bug(W, "rows read their neighbour's words", (READ, "return self.k[:, :, :longest].roll(1, 0), self.v[:, :, :longest].roll(1, 0)"), "cache.mixes_sequences")
 bug(W, "no mask", (ALLOWED, "allowed = torch.ones(b, n, k.shape[2], dtype=torch.bool)"), "cache.full_future")

@@ -39,7 +39,7 @@ class Layer:
     "Hold what one layer does, and what is promised of it; None: not known, or nothing is said."
 
     path: str
-    does: dict[str, Any]  # mask, window, scale, base, sinks, kv_heads, bytes_per_token
+    does: dict[str, Any]  # mask, window, scale, sinks, kv_heads, bytes_per_token
     promises: dict[str, Any]  # the same, as far as config or caller say it
 
     def __str__(self) -> str:

@@ -1,10 +1,10 @@
-"""Changed inputs, lost gradients, wrong types, results of another kind, and answers that vary."""
+"""What may be wrong with code of any kind: inputs, gradients, types, state, what it returns."""
 
 from __future__ import annotations
 
 from attention_checks.pipeline import Bug, signs
 
-CODE_SIGNS: list[Bug] = signs(
+ANY_CODE_SIGNS: list[Bug] = signs(
     """
 code.not_implemented: it is not implemented: is the body still to be written?
 code.returns_nothing: it returns nothing: is a return missing?

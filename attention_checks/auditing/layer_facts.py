@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from attention_checks.auditing.causality import early_token
-from attention_checks.auditing.promises import config_of, is_local, is_plain, rope_of, window_of
-from attention_checks.auditing.report import Layer
-from attention_checks.auditing.rotations import base_of, compare_base
+from attention_checks.auditing.config import config_of, is_local, window_of
+from attention_checks.auditing.audit_report import Layer
 from attention_checks.auditing.scales import compare_scales, promised_scale, scale_of
 from attention_checks.auditing.session import Session
-from attention_checks.auditing.tracing import compare
+from attention_checks.auditing.passes import compare
+from attention_checks.cache_steps import first_calls
 from attention_nb.tools.watching import watch
 
 
@@ -25,8 +22,7 @@ def watched(s: Session) -> None:
     for change in changes:
         code = "state.kept" if change.path in again else "state.chance"
         s.fault(code, change.path, f"the same inputs again: off by {change.size:.2g}")
-    for call in seen.calls:
-        s.calls.setdefault(call.layer, call)
+    s.calls = first_calls(seen)
     for unseen in seen.unseen:
         s.note(f"what {unseen.layer or 'the model'} computes", unseen.why)
 
@@ -34,14 +30,11 @@ def watched(s: Session) -> None:
 def promised(s: Session) -> None:
     "Compare what each layer does with what is promised of it."
     before = len(s.faults)
-    for path, call in s.calls.items():
+    for path in s.calls:
         _window(s, path)
-        _sinks(s, path, call)
-        _groups(s, path, call)
-        compare_base(s, path)
     compare_scales(s)
     if len(s.faults) == before and s.calls:
-        s.passed.append("windows, scales, bases, sinks and key heads are as promised")
+        s.passed.append("windows and scales are as promised")
 
 
 def described(s: Session) -> tuple[Layer, ...]:
@@ -57,7 +50,6 @@ def _does(s: Session, path: str) -> dict[str, Any]:
     if call is not None:
         does = does or {"mask": call.mask, "window": call.window}
         does["scale"] = scale_of(s, path)
-        does["base"] = base_of(s, path) if is_plain(rope_of(s.call.model, path)) else None
         does["sinks"] = call.sinks is not None
         does["kv_heads"] = call.kv_heads
         does["bytes_per_token"] = _bytes(s, call)
@@ -79,7 +71,6 @@ def _said(s: Session, path: str) -> dict[str, Any]:
     said = {
         "window": _window_said(s, path),
         "scale": promised_scale(s, path)[0],
-        "base": rope_of(s.call.model, path).get("rope_theta"),
         "kv_heads": getattr(config, "num_key_value_heads", None),
     }
     return {name: value for name, value in said.items() if value is not None}
@@ -106,36 +97,3 @@ def _window(s: Session, path: str) -> None:
         s.fault("window.size", path, shown, **facts)
     elif said is None and reach.back is not None and is_local(s.call.model, path) is False:
         s.fault("mask.window", path, shown, seen=reach.back)
-
-
-def _sinks(s: Session, path: str, call: Any) -> None:
-    "Ask whether a layer that has sinks uses them: other sinks must give another output."
-    module = s.call.model.get_submodule(path)
-    owned = {name: p for name, p in module.named_parameters() if "sink" in name}
-    if not owned or call.sinks is not None:
-        return
-    for p in owned.values():
-        p.add_(1)
-    changes = s.compared(s.call, s.axes(s.all))
-    for p in owned.values():
-        p.sub_(1)
-    if not any(change.path.startswith(path) for change in changes):
-        s.fault("sink.missing", path, f"other numbers in {' and '.join(owned)} change nothing")
-
-
-def _groups(s: Session, path: str, call: Any) -> None:
-    "Ask whether neighbouring query heads share a key head, where key heads are repeated."
-    if call.k is None:
-        return
-    kin = [k for p in s.kin(path) if (k := s.calls[p].k) is not None]
-    if (different := _tiled(call.k)) and not all(map(_tiled, kin)):
-        s.fault("groups.remainder", path, f"query heads 0 and {different} read the same keys")
-
-
-def _tiled(k: Tensor) -> int:
-    "Return how many different heads there are if they are repeated as 0 1 0 1, else 0."
-    heads = k.shape[1]
-    alike = [min(j for j in range(i + 1) if torch.equal(k[:, i], k[:, j])) for i in range(heads)]
-    different = len(set(alike))
-    tiled = 1 < different < heads and alike == [i % different for i in range(heads)]
-    return different if tiled else 0

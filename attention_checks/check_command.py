@@ -30,7 +30,15 @@ from attention_checks.api import (
     check_softmax,
 )
 from attention_checks.examine import NeedsMore, first_line
-from attention_checks.loading import Unusable, load, made, parsed_settings, required_by, written_at
+from attention_checks.loading import (
+    Unusable,
+    load,
+    made,
+    parsed_settings,
+    required_by,
+    restored_path,
+    written_at,
+)
 from attention_checks.report import CheckFailed, Report
 from attention_checks.signatures import name_of, parameters_of
 
@@ -315,6 +323,7 @@ def write(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+@restored_path()
 def main(
     argv: Sequence[str] | None = None,  # arguments; default: those of this process
     prog: str = "attention-nb",  # how it was called, for its help and its errors
@@ -350,4 +359,4 @@ def unusable(prog: str, why: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(prog="python -m attention_checks.cli"))
+    sys.exit(main(prog="python -m attention_checks.check_command"))

@@ -1,4 +1,4 @@
-"""What a config promises of a layer: window, scale of the scores, base of the rotation."""
+"""What a config promises of a layer: its window, the scale of its scores."""
 
 from __future__ import annotations
 
@@ -86,13 +86,6 @@ def rope_of(
     if "rope_theta" not in said and isinstance(getattr(config, "rope_theta", None), (int, float)):
         said = {**said, "rope_theta": config.rope_theta}
     return said
-
-
-def is_plain(
-    rope: Mapping[str, Any],  # parameters of a rotation
-) -> bool:
-    "Return whether a rotation has no scaling for longer sequences."
-    return rope.get("rope_type", rope.get("type", "default")) == "default"
 
 
 def is_local(

@@ -10,9 +10,9 @@ from typing import Any
 import torch.nn as nn
 
 from attention_checks.auditing import Expected, audit
-from attention_checks.cli import unusable, write
+from attention_checks.check_command import unusable, write
 from attention_checks.examine import Misused, first_line
-from attention_checks.loading import Unusable, load
+from attention_checks.loading import Unusable, load, restored_path
 
 _ABOUT = (
     "Audit a whole model: what may see what, in each layer; each fault is named with its layer."
@@ -54,6 +54,7 @@ def _made(target: str) -> tuple[nn.Module, Any, Expected]:
     return parts if len(parts) == 3 else (*parts, Expected())
 
 
+@restored_path()
 def main(
     argv: Sequence[str] | None = None,  # arguments; default: those of this process
     prog: str = "attention-nb",  # how it was called, for its help and its errors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attention_checks.pipeline import Bug, signs
 
-AUDIT_SIGNS: list[Bug] = signs(
+MODEL_SIGNS: list[Bug] = signs(
     """
 padding.left: padding on the left changes real tokens: hide it with the mask in each layer
 padding.right: padding on the right changes real tokens: hide it with the mask in each layer
@@ -14,6 +14,5 @@ padding.counted: padding on the {side} changes real tokens, though what it holds
     is counted, in positions, a length or a mean
 padding.nan: padding gives NaN: a query that may attend to nothing must give zero
 promise.scale: the scores are multiplied by {found}, but the config promises {said}
-promise.base: positions are rotated with other angles than the config promises: {found}, not {said}
 """
 )

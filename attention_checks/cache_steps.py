@@ -1,0 +1,112 @@
+"""What is wrong with a step with a cache: its queries, keys and mask beside those of one pass."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from attention_nb.tools.calls import Call
+from attention_nb.tools.watching import Seen
+
+
+def first_calls(
+    seen: Seen,  # of one pass, or one step
+) -> dict[str, Call]:  # by the path of the layer
+    "Return the first attention of each layer."
+    return {path: seen.of(path)[0] for path in reversed(seen.layers)}
+
+
+def diagnosed(
+    whole: Call,  # the attention of a layer in one pass
+    part: Call,  # the same in a step
+    start: int,  # of the tokens of the step
+    end: int,
+) -> str:  # a code; empty: no known bug
+    "Name what is wrong with a step: tokens are lost, vectors differ, or the mask does."
+    if whole.q is None or part.q is None:
+        return ""
+    held, new, right_q = part.n_k, end - start, whole.q[:, :, start:end]
+    if part.q.numel() != right_q.numel():
+        return ""
+    q = part.q.reshape(right_q.shape)  # sequences, heads and queries may be folded together
+    first = max(end - held, 0)  # the oldest position in the cache
+    k, right = _keys(part, *q.shape[:2]), _keys(whole, *q.shape[:2])
+    if held < end and (whole.window or end) > held:
+        if held == start and _same(k, right[:, :, :start]):
+            return "cache.late"
+        return _alone(new) if held == new else "cache.drops"
+    kept, added = k[:, :, : start - first], k[:, :, start - first : end - first]
+    before, now = right[:, :, first:start], right[:, :, start:end]
+    if not _same(q, right_q):
+        if _same(added, now):
+            return "cache.query_positions"
+        return "cache.chunk_positions" if new > 1 else "cache.positions"
+    return _changed(kept, before, added, now) or _mask(whole, part, start, end, first)
+
+
+def _keys(call: Call, b: int, heads: int) -> Tensor:
+    "Return the keys of a call, (b, heads, n_k, d): one head for each head of queries."
+    assert call.k is not None
+    k = call.k.reshape(b, -1, *call.k.shape[-2:])
+    return k.repeat_interleave(heads // k.shape[1], 1)
+
+
+def _alone(new: int) -> str:
+    "Name a step of so many tokens that sees nothing of the cache."
+    return "cache.chunk_alone" if new > 1 else "cache.forgets"
+
+
+def _changed(kept: Tensor, before: Tensor, added: Tensor, now: Tensor) -> str:
+    "Name what is wrong with the keys that were kept, or with those that a step adds."
+    if permuted := _permuted(kept, before) or _permuted(added, now):
+        return permuted
+    for k, right, rotated in (
+        (added, now, "cache.query_positions"),
+        (kept, before, "cache.positions"),
+    ):
+        if not _same(k, right):  # a rotation leaves the lengths of vectors as they are
+            return rotated if _same(k.norm(dim=-1), right.norm(dim=-1)) else "cache.stored"
+    return ""
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    "Return whether two tensors are the same but for rounding."
+    if a.shape != b.shape or not b.numel():
+        return a.shape == b.shape
+    size = max(float(b.abs().max()), 1e-30)
+    return bool((a - b).abs().max() <= 1e-4 * size)
+
+
+def _permuted(k: Tensor, want: Tensor) -> str:
+    "Name keys whose heads or sequences stand in another order."
+    for code, axis in (("cache.groups", 1), ("cache.mixes_sequences", 0)):
+        if _same(k, want) or k.shape != want.shape:
+            return ""
+        found = [_match(row, want.unbind(axis)) for row in k.unbind(axis)]
+        if None not in found and found != list(range(len(found))):
+            return code
+    return ""
+
+
+def _match(row: Tensor, rows: tuple[Tensor, ...]) -> int | None:
+    "Return the number of the row that is the same."
+    return next((j for j, other in enumerate(rows) if _same(row, other)), None)
+
+
+def _mask(whole: Call, part: Call, start: int, end: int, first: int) -> str:
+    "Name a mask that lets tokens of a step see others than in one pass."
+    want = whole.allowed()[:, :, start:end, first:end]
+    got = part.allowed().reshape(*want.shape[:3], -1)[..., : end - first]
+    if got.shape != want.shape or bool((got == want).all()):
+        return "cache.values" if got.shape == want.shape else ""
+    new, old = end - start, start - first
+    if bool((got & ~want).any()):
+        return "cache.chunk_future" if new > 1 else "cache.padding"
+    if new == old == 1:  # the one old token is the corner, and all that is not the new one
+        return ""
+    seen, own = got.any(0).any(0).cpu(), torch.arange(new)
+    if old and not seen[:, :old].any():
+        return _alone(new)
+    if bool((seen.sum(-1) == own + 1).all()) and bool(seen[:, 0].all()):
+        return "cache.corner"
+    return "cache.drops" if seen[own, old + own].any() else "cache.late"
