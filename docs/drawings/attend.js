@@ -3,7 +3,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   between, number, listed, said, say, choices, button, player, byItself, tween, motion, plane,
   expose, keep }) {
   const { table, axes, features, sentences, at_most: atMost } = data;
-  const SIZE = viewWidth < 600 ? 244 : 344;  // of the plane
+  const SIZE = viewWidth < 600 ? 212 : 344;  // of the plane
   const d = data.W_q[0].length;
   const steps = [
     ["tokens", "vectors x"],
@@ -247,19 +247,19 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     const write = (x, y, text, anchor = "middle") =>
       p.root.append(svg("text", { "text-anchor": anchor, "aria-hidden": true,
         style: "fill: var(--soft); font-size: 13px", x, y }, text));
-    write(SIZE - 2, SIZE - 10, across, "end");
+    write(SIZE - 2, SIZE - (SIZE < 300 ? 2 : 10), across, "end");
     write(x0 + 6, 13, up, "start");
-    for (const n of [unit, 2 * unit]) tick(p, write, n);
+    for (const n of [unit, 2 * unit]) tick(p, write, n, SIZE - 8 * across.length);
     if (!long(work.x[chosen])) noteZeros(write);
     picture.replaceChildren(p.root);
     comeNear(p.root, reach / reached);
     reached = reach;
     return p;
   }
-  function tick({ at }, write, n) {
+  function tick({ at }, write, n, free) {  // not where the name of the axis stands
     const [x0, y0] = at([0, 0]);
     const [x, y] = at([n, n]);
-    write(x, y0 + 16, n);
+    if (x + 6 < free) write(x, y0 + 16, n);
     write(x0 - 5, y + 5, n, "end");
     names.push([x - 6, y0 + 3, x + 6, y0 + 19], [x0 - 15, y - 8, x0 - 2, y + 8]);
   }
@@ -279,6 +279,9 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   }
   function trace([x0, y0], [x, y]) {
     for (let t = 0; t <= 1.001; t += 1 / 24) ink.push([x0 + t * (x - x0), y0 + t * (y - y0)]);
+  }
+  function traceRing([x, y], r) {
+    for (let a = 0; a < 6.28; a += 0.25) ink.push([x + r * Math.cos(a), y + r * Math.sin(a)]);
   }
   function arrow(p, sym, to, from = [0, 0], colour = `var(--${sym})`) {
     const made = p.arrow(colour);
@@ -396,7 +399,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     trace(p.at([0, 0]), p.at(k));
     trace(p.at(k), p.at(projection));
     const [x, y] = p.at(to);
-    for (const [a, b] of [[-5, 0], [5, 0], [0, -5], [0, 5], [0, 0]]) ink.push([x + a, y + b]);
+    traceRing([x, y], 8);
     return { k, v: work.v[i], i, projection, to, key, line, dot };
   }
   function labelDrop(p, { k, i, projection, to }, scaled) {
@@ -425,9 +428,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     if (long(q)) set(arrow(p, "q", q), { opacity: 0.35 });
     const discs = equalScores().map((group) => discOf(p, group));
     p.root.append(...discs.map((disc) => disc.node));
-    for (const { at: [x, y], r } of discs) {
-      for (let a = 0; a < 6.28; a += 0.25) ink.push([x + r * Math.cos(a), y + r * Math.sin(a)]);
-    }
+    for (const { at, r } of discs) traceRing(at, r + 4);
     for (const disc of discs) labelDisc(p, disc);
     tween(900, (t) => {
       for (const { node, r } of discs) set(node, { r: 5 + t * (r - 5) });

@@ -30,12 +30,12 @@ function draw(stage) {
     return box;
   }));
   const high = 92;
-  const written = "font-size: 13px; text-align: center; line-height: 1.2";
+  const written = "font-size: 13px; text-align: center; line-height: 1.2; padding-bottom: 3px";
   const bars = all.map(() => ({
     at: 0, text: el("div", { style: written }), bar: el("div", { "data-sym": "w" }) }));
   const room = `padding: 2px 2px 0; vertical-align: bottom; height: ${high + 22}px; `
     + "border-bottom: 1px solid var(--soft); background: linear-gradient(var(--faint), "
-    + "var(--faint)) 0 21px / 100% 1px no-repeat";
+    + "var(--faint)) 0 23px / 100% 1px no-repeat";
   const columns = bars.map(({ text, bar }) => el("td", { style: room }, text, bar));
   const side = (text, sym) => el("th", {
     scope: "row", "data-sym": sym,

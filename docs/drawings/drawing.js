@@ -115,6 +115,8 @@ function stage(figure) {
       svg("rect", { width: broad, height: 6, fill: ink }));
     return { node: svg("defs", {}, pattern), fill: `url(#${id})` };
   }
+  const hatched = "repeating-linear-gradient(135deg, "
+    + "color-mix(in srgb, currentColor 34%, transparent) 0 1.5px, transparent 1.5px 6px)";
   const wash = (hue, part = 60) => `color-mix(in srgb, var(--${hue}) ${part}%, transparent)`;
   function player({ at, last, go, ms = () => 750, first = 0 }) {
     let timer = null;
@@ -282,8 +284,8 @@ function stage(figure) {
   return { figure, view, viewWidth, data, el, svg, set,
     sum, clamp, dot, matmul, softmax, mix, between,
     number, grouped, plural, listed, vector, percent,
-    said, say, slider, choices, button, toggle, more, legendOf, hatch, wash, player, byItself,
-    tween, motion, onkeys, handle, plane, expose, keep };
+    said, say, slider, choices, button, toggle, more, legendOf, hatch, hatched, wash, player,
+    byItself, tween, motion, onkeys, handle, plane, expose, keep };
 }
 function nearing(view, act) {
   let watch = null;

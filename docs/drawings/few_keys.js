@@ -169,7 +169,8 @@ function draw(stage) {
     const many = kept.filter(Boolean).length;
     const computed = { block: own() + many, key: seen.length, none: many }[ways[way].per];
     large.textContent = percent(share);
-    cost.textContent = `${computed} of ${seen.length} scores${wide ? " computed" : ""}`;
+    const others = computed < seen.length ? ", ○ not" : "";
+    cost.textContent = `● ${computed} of ${seen.length} scores${wide ? " computed" : ""}${others}`;
     const holds = `${quoted(first + query)} keeps ${many} of ${seen.length} keys, with `
       + `${percent(share)} of its full weight`;
     const missed = kept[j] ? `, most of it on ${quoted(j)}.`
@@ -188,7 +189,8 @@ function draw(stage) {
     shares.forEach((share, i) => showShare(share, i, every[i]));
     const mean = sum(every.map(({ share }) => share)) / queries;
     average.textContent = `on average ${percent(mean)}`;
-    title.textContent = ways[way].title;
+    set(title, {}, ...(perBlock() ? [svg("tspan", { fill: "var(--neutral)" }, "▬ ")] : []),
+      ways[way].title);
     explain(now, showBest(now));
     set(root, { "aria-label": `${ways[way].title}; the keys of ${quoted(first + query)}` });
     state = { query, way: ways[way].name, size: sizes[size], average: mean, ...now };

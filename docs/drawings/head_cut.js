@@ -32,7 +32,7 @@ function draw(stage) {
   };
 
   const phone = viewWidth < 600;
-  const [wide, high, margin, between] = [phone ? 36 : 42, 28, 62, 14];
+  const [wide, high, margin, between] = phone ? [36, 26, 62, 12] : [42, 28, 62, 14];
   const tall = n * high + between;
   const tokenOf = (m) => Math.floor(m / width);
   const headOf = (m) => Math.floor((m % width) / part);  // to which it belongs
@@ -148,7 +148,7 @@ function draw(stage) {
   view.append(
     el("div", { class: "beside", style: "margin: 0; gap: 4px 24px" },
       set(steps, { style: "margin: 0" }), legend),
-    el("div", { style: "display: flex; flex-wrap: wrap; gap: 1.2rem; margin-top: 0.8rem; "
+    el("div", { style: "display: flex; flex-wrap: wrap; gap: 1rem 1.2rem; margin-top: 0.8rem; "
       + "justify-content: space-between" }, ...pictures.map((p) => p.node)),
     said);
   show();

@@ -13,7 +13,7 @@ function draw(stage) {
   };
 
   const wide = viewWidth >= 600;
-  const side = wide ? 38 : 24;
+  const side = wide ? 43 : 24;
   const across = `min-width: ${side}px; max-width: ${side}px; padding: 0; text-align: center; `
     + `font-size: ${wide ? 13 : 12}px; overflow: hidden`;
   const box = `${across}; height: ${side}px`;

@@ -6,7 +6,7 @@ function draw(stage) {
   const roomy = viewWidth >= 600;
   const wide = table[0].length, [cell, high] = roomy ? [72, 34] : [30, 30];
   const gap = 4, whole = roomy ? 716 : 356;
-  const [ofId, ofName, begin, thin, moved] = roomy ? [15, 33, 95, 26, 42] : [8, 18, 80, 18, 22];
+  const [ofId, ofName, begin, thin, moved] = roomy ? [15, 33, 103, 26, 42] : [8, 17, 80, 18, 22];
   const from = () => begin + (way ? moved : 0);
   const to = whole - wide * cell - 1;
   const line = (i) => 30 + i * (high + gap);
@@ -31,7 +31,8 @@ function draw(stage) {
     const digits = (n) => (n === 0 ? "0" : number(n, 1));
     return {
       node: svg("g", {}, ...boxes, ...texts),
-      write: (numbers) => numbers.forEach((n, j) => put(j, paint(n), null, digits(n))),
+      write: (numbers, were = numbers) => numbers.forEach((n, j) =>
+        put(j, paint(n || were[j] / 4), null, digits(n))),  // what was zeroed leaves a trace
       clear: () => boxes.forEach((_, j) => put(j, "none", "3 3", "")),
     };
   }
@@ -52,8 +53,9 @@ function draw(stage) {
   const around = { height: high + 4, ...outline };
   const frames = known.map((_, i) => svg("rect", { x: 1, y: line(i) - 2, ...around }));
   const marks = known.map((_, i) => text(ofId, line(i), i));
-  const names = known.map((token, i) => text(ofName, line(i), token, "", "start"));
-  const spoken = tokens.map((token, i) => text(to - 8, line(i), token, "", "end"));
+  const word = (x, y, says, anchor) => text(x, y, says, roomy ? "" : "font-size: 13px", anchor);
+  const names = known.map((token, i) => word(ofName, line(i), token, "start"));
+  const spoken = tokens.map((token, i) => word(to - 8, line(i), token, "end"));
   const left = known.map((_, i) => block(begin, line(i)));
   const right = tokens.map((_, i) => block(to, line(i)));
   const frame = svg("rect", { width: wide * cell + 2, height: high + 4, ...outline });
@@ -134,7 +136,7 @@ function draw(stage) {
     known.forEach((_, i) => {
       cells[i].digit.textContent = hot[i];
       set(cells[i].box, { style: `fill: ${hot[i] ? paint(top) : "none"}` });
-      left[i].write(way ? products[i] : table[i]);
+      left[i].write(way ? products[i] : table[i], table[i]);
     });
     light();
     if (roomy) lead();

@@ -1,6 +1,6 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number, said, say,
-  choices, toggle, more, legendOf, wash, slider, onkeys, expose, keep }) {
+  choices, toggle, more, legendOf, wash, hatched, slider, onkeys, expose, keep }) {
   const { tokens, filler, scores } = data;
   const n = tokens.length;
   const all = [...tokens.keys()];
@@ -28,8 +28,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
     return { i, may: allowed(i), weights, sum: sum(weights), reached: reached(i, weights) };
   });
 
-  const hatched = "repeating-linear-gradient(135deg, "
-    + "color-mix(in srgb, currentColor 34%, transparent) 0 1.5px, transparent 1.5px 6px)";
+  const barred = "repeating-linear-gradient(90deg, var(--faint) 0 2px, transparent 2px 8px)";
   const plain = "padding: 0.1rem 0.35rem; font-size: 13px; height: 30px";
   const tops = all.map(() => el("th", { scope: "col", "data-sym": "k",
     style: "padding: 0.1rem; text-align: center; font-size: 13px" }));
@@ -68,13 +67,11 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
       el("tr", {}, el("td", {}), ...tops, el("th", { scope: "col", style: plain }, "sum"))),
     el("tbody", {}, ...all.map(boardRow)));
 
-  const gap = 64;
-  const place = (j) => 32 + gap * j;
-  const [line, tall] = viewWidth < 600 ? [84, 1] : [124, 1.5];  // where arcs end; how high they are
+  const [gap, line, tall] = viewWidth < 600 ? [64, 84, 1] : [68, 150, 1.8];
+  const place = (j) => gap * (j + 0.5);  // arcs end at `line`, and are so `tall`
   const room = { width: gap * n, height: line + 8, viewBox: `0 22 ${gap * n} ${line + 8}` };
   const arcs = svg("svg", { ...room, "aria-hidden": true });
 
-  const barred = "repeating-linear-gradient(90deg, var(--faint) 0 2px, transparent 2px 8px)";
   function showRow(i, r) {
     sides[i].textContent = tops[i].textContent = named(i);
     const [stroke, edge] = i === row ? ["0.3px", "inset 4px 0 0 var(--q)"] : ["0", "none"];
@@ -91,8 +88,10 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
   const dot = "display: inline-block; width: 12px; height: 12px; border-radius: 50%; "
     + "background: var(--k)";
   const legend = legendOf([wash("w", 45), "weight"], [hatched, "forbidden"],
-    [el("span", { style: dot }), "forbidden, but it leaks"]);
-  const entry = legend.lastChild.getAttribute("style");
+    [barred, "cached, no query"], [el("span", { style: dot }), "forbidden, but it leaks"]);
+  const [, , ofCached, ofLeaks] = legend.children;
+  const entry = ofLeaks.getAttribute("style");
+  const inLegend = (node, seen) => set(node, { style: seen ? entry : "display: none" });
   function showCell(cell, i, j, r) {
     const [before, weight, leak] = cell.children;
     const { says, paint, sym, mark, leaks } = lookOf(i, j, r);
@@ -162,7 +161,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
     const of = (i) => now.find((r) => r.i === i);
     for (const i of all) showRow(i, of(i));
     const leaks = now.some(({ may, reached }) => reached.some((yes, j) => yes && !may[j]));
-    set(legend.lastChild, { style: leaks ? entry : "display: none" });
+    inLegend(ofLeaks, leaks);
+    inLegend(ofCached, on.cached > 0);
     showArcs(of(row));
     say(told(of(row)));
   }

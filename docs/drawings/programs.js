@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, sum, number, plural } = stage;
-  const { said, say, choices, toggle, more, slider, player, expose } = stage;
+  const { said, say, choices, toggle, more, slider, player, hatch, expose } = stage;
   const { tokens, sizes, slots: offered } = data;
   const n = tokens.length;
   const all = [...tokens.keys()];
@@ -54,15 +54,11 @@ function draw(stage) {
   const tops = all.map((j) => svg("text", {
     transform: `translate(${columnAt(j) + unit / 2 + 5} ${high - 7}) rotate(-90)`,
     "data-sym": "k", style: small }, tokens[j]));
+  const forbidden = hatch("programs-forbidden");
   function cell(x, y) {  // a square, and a hatch for a forbidden pair
-    const box = { width: unit, height: unit, stroke: "var(--faint)", fill: "none" };
-    const [third, rest] = [unit / 3, (2 * unit) / 3];
-    const hatch = `M${x} ${y + third}l${third} ${-third}M${x} ${y + rest}l${rest} ${-rest}`
-      + `M${x} ${y + unit}l${unit} ${-unit}M${x + third} ${y + unit}l${rest} ${-rest}`
-      + `M${x + rest} ${y + unit}l${third} ${-third}`;
-    return svg("g", {},
-      svg("rect", { x, y, ...box }),
-      svg("path", { d: hatch, stroke: "var(--faint)", visibility: "hidden" }));
+    const box = { x, y, width: unit, height: unit };
+    return svg("g", {}, svg("rect", { ...box, stroke: "var(--faint)", fill: "none" }),
+      svg("rect", { ...box, fill: forbidden.fill, visibility: "hidden" }));
   }
   const cells = all.map((i) => all.map((j) => cell(columnAt(j), rowAt(i))));
   const bands = svg("g", {});
@@ -71,7 +67,7 @@ function draw(stage) {
   const heads = [svg("text", {
     x: left - 8, y: high - 7, "text-anchor": "end", style: `${small}; fill: var(--soft)` },
   "program")];
-  root.append(...heads, ...names, ...tops, ...cells.flat(), bands, ...framed);
+  root.append(forbidden.node, ...heads, ...names, ...tops, ...cells.flat(), bands, ...framed);
 
   const begin = 48, end = wide ? 376 : 350, top = 24, deep = wide ? 132 : 120;
   const line = svg("svg", { width: end + 8, height: top + deep + 28, role: "img",
@@ -109,7 +105,7 @@ function draw(stage) {
     const style = `font-size: ${tall > 20 ? 14 : 12}px; font-weight: 600`;
     const coming = "font-weight: 400; fill: var(--soft)";
     const name = (i) => svg("text", { x: x + far * i, y: y + tall / 2 + 5, ...centred,
-      class: "halo", style: i < many ? style : `${style}; ${coming}` }, String(p));
+      style: i < many ? style : `${style}; ${coming}` }, String(p));
     const own = [...plan.tiles[p].keys()].map((i) => i + 0.5);  // the middles of its tiles
     const names = (far > 14 ? own : [own.length / 2]).map(name);
     const later = plan.tiles[p].slice(many).map((_, i) => svg("rect", { ...size,
@@ -125,7 +121,7 @@ function draw(stage) {
     if (long <= 0) return [];
     const x = begin + far * sum(mine);
     const says = svg("text", { ...centred, x: x + long / 2, y: size.y + tall / 2 + 2,
-      style: "font-size: 12px; fill: var(--soft)" }, long > 26 ? "idle" : "");
+      style: "font-size: 12px; fill: var(--soft)" }, long > 26 && tall > 20 ? "idle" : "");
     return [svg("rect", { ...size, x: x + 1, width: long - 2, ...look }), says];
   }
   function drawLine(plan) {
@@ -165,14 +161,14 @@ function draw(stage) {
   const play = player({ at: () => step, last, ms: () => (last() > 12 ? 250 : 650), first: 1, go });
 
   function showCell(now, i, j) {
-    const [square, hatch] = cells[i][j].children;
+    const [square, hatched] = cells[i][j].children;
     const p = Math.floor(i / size);
     const tile = now.tiles[p].findIndex((start) => within(start, j));
     const here = tile >= 0 && tile === doing(now, p);
     const done = tile >= 0 && step > now.starts[p] + tile;
     const mixed = "color-mix(in srgb, var(--neutral) 45%, transparent)";
     set(square, { fill: here ? mixed : done ? "var(--faint)" : "none" });
-    set(hatch, { visibility: causal && j > i ? "visible" : "hidden" });
+    set(hatched, { visibility: causal && j > i ? "visible" : "hidden" });
   }
   const band = (p) => ({
     y: high + p * size * unit,

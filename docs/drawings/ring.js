@@ -39,7 +39,7 @@ function draw(stage) {
   const passed = (rank) => ranks.slice(0, step).map((at) => count(held(rank, at)));
   const sent = (rank) => sum(passed(rank));  // tokens whose keys and values it sent on
 
-  const unit = phone ? 14 : 21;
+  const unit = phone ? 13 : 21;
   const small = "font-size: 12px", bold = "font-size: 13px; font-weight: 600";
   const left = 78, high = 24;
   const wide = left + n * unit + 2, low = high + n * unit + 3;
@@ -71,8 +71,8 @@ function draw(stage) {
     owners.replaceChildren(corner, ...ranks.flatMap(ownersOf));
   }
 
-  const size = phone ? 220 : broad ? 300 : 250;
-  const middle = size / 2, near = phone ? 35 : broad ? 42 : 36, far = middle - near - 2;
+  const size = phone ? 212 : broad ? 300 : 250;
+  const middle = size / 2, near = phone ? 33 : broad ? 42 : 36, far = middle - near - 2;
   const onRing = (a) => [middle + far * Math.cos(a), middle + far * Math.sin(a)];
   const angle = (r) => (2 * Math.PI * r) / world - Math.PI / 2;
   const circle = svg("svg", {

@@ -51,7 +51,8 @@ function draw(stage) {
   }
 
   const keys = {
-    ArrowLeft: -0.1, ArrowDown: -0.1, ArrowRight: 0.1, ArrowUp: 0.1, PageDown: -1, PageUp: 1 };
+    ArrowLeft: -0.1, ArrowDown: -0.1, ArrowRight: 0.1, ArrowUp: 0.1, PageDown: -1, PageUp: 1,
+    Home: -Infinity, End: Infinity };
   function knobOf(word, i, y) {
     const move = (to) => {
       scores[i] = Math.round(clamp(to, -reach, reach) * 10) / 10;

@@ -25,12 +25,12 @@ function draw(stage) {
   const quoted = (token) => `“${token}”`;
 
   const width = Math.max(342, Math.min(viewWidth, 720)), apart = wide ? 40 : 24;
-  const tight = Math.min(112, Math.floor((width - apart) / (n + 1 + v[0].length)));
+  const tight = Math.min(136, Math.floor((width - apart) / (n + 1 + v[0].length)));
   const beside = tight >= 56;
-  const column = beside ? tight : width / (n + 1), thick = Math.round(column - 16);
+  const column = beside ? tight : width / (n + 1), thick = Math.min(104, Math.round(column - 16));
   const across = column * (n + 1);
   const unit = 10, zero = 40 + reach * unit, low = zero + reach * unit;
-  const height = low + (beside ? 104 : 170);
+  const height = low + (beside ? 114 : 180);
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group",
     "aria-label": "Scores to drag, their weights, and the context" });
   const text = (x, y, says, more = {}) =>
@@ -42,7 +42,8 @@ function draw(stage) {
     fill: "var(--control)", "fill-opacity": 0.07, stroke: "var(--control)" });
   if (window) root.append(frame);
   root.append(line(`M0 ${zero}H${across}`, { stroke: "var(--faint)" }));
-  const keys = { ArrowUp: 0.5, ArrowRight: 0.5, ArrowDown: -0.5, ArrowLeft: -0.5 };
+  const keys = { ArrowUp: 0.5, ArrowRight: 0.5, ArrowDown: -0.5, ArrowLeft: -0.5,
+    Home: -Infinity, End: Infinity };
   const names = [...tokens, "sink"];
   const ofValue = { style: `font-size: ${wide ? 13 : 12}px` };
   const upright = (x, more) => svg("rect", { x: x - thick / 2, width: thick, rx: 3, ...more });
@@ -83,8 +84,8 @@ function draw(stage) {
     const bar = upright(x, { fill: "var(--neutral)", "fill-opacity": 0.6, ...edge });
     const { node: dot, ring } = gripAt(x);
     const value = text(x, 0, "", { class: "halo" });
-    const under = i < n ? text(x, low + 20, vector(v[i], whole), { ...ofValue, "data-sym": "v" })
-      : text(x, low + 20, "no value", small);
+    const under = i < n ? text(x, low + 31, vector(v[i], whole), { ...ofValue, "data-sym": "v" })
+      : text(x, low + 31, "no value", small);
     const node = svg("g", {}, label, track, bar, dot, value, under);
     root.append(node);
     const knob = knobOf(i, x);
@@ -92,7 +93,7 @@ function draw(stage) {
     root.append(knob);
     return { node, bar, dot, value, knob };
   });
-  const below = low + 18;
+  const below = low + 28;
 
   const share = below + 34;
   const bottom = share + 64;
@@ -127,7 +128,7 @@ function draw(stage) {
   root.append(text(beside ? centre : 0, beside ? 22 : bottom + 18, "context",
     { ...anchor, style: "font-weight: 600" }), without, line(axis));
   const sums = v[0].map((_, j) => {
-    const x = across + apart + column * j + 8, y = bottom - 4 + 20 * j;
+    const x = across + apart + column * (j + 0.5) - thick / 2, y = bottom - 4 + 20 * j;
     const at = beside ? { x, width: thick } : { y, height: 16 };
     const look = { class: "moves", fill: "var(--v)", "fill-opacity": 0.7 };
     const bar = svg("rect", { ...at, ...look, "data-sym": "v" });

@@ -41,20 +41,21 @@ function draw(stage) {
     "aria-label": "A histogram of the scores of random queries and keys",
   }, area, ghost, axis, reach, name, ...ticks);
   const clip = (x) => Math.max(0, Math.min(full, x)).toFixed(1);
-  function areaOf(now, far) {  // counts of scores from −far to far
+  function areaOf(now, far, tall = deep) {  // counts of scores from −far to far
     const top = Math.max(...now);
     const half = now.length / 2;
     const unit = (middle / half) * far / limit;
     const end = (i) => clip(middle + (i - half) * unit);
-    const step = (n, i) => `V${(low - (deep * n) / top).toFixed(1)}H${end(i + 1)}`;
+    const step = (n, i) => `V${(low - (tall * n) / top).toFixed(1)}H${end(i + 1)}`;
     return `M${end(0)} ${low}${now.map(step).join("")}V${low}Z`;
   }
   function reachOf(far) {
     const [from, to] = [middle - far, middle + far];
     return `M${from} ${low + 11}v8M${to} ${low + 11}v8M${from} ${low + 15}H${to}`;
   }
-  function dashed() {  // the divided scores as they were, or those that were shown before
-    if (shape === "scaled") return areaOf(counts.scaled[at], limits.scaled * root());
+  function dashed() {
+    const tall = deep * stretch / root();
+    if (shape === "scaled") return areaOf(counts.scaled[at], limits.scaled * root(), tall);
     return before ? areaOf(before, limits.plain) : null;
   }
   function onAxis() {  // what moves with the curve and the axis

@@ -10,10 +10,10 @@ function draw(stage) {
   const shown = (i) => ({ length: !back() ? i <= moment : true, gradient: back() && i >= block() });
 
   const wide = viewWidth >= 600;
-  const up = wide ? 112 : 68;
-  const down = wide ? 78 : 54;
+  const up = wide ? 112 : 62;
+  const down = wide ? 78 : 52;
   const full = 340, left = 2, unit = (full - 2 * left) / n;
-  const head = 26, base = head + up, under = base + 20, deep = under + down + 32;
+  const head = 26, base = head + up, under = base + 20, deep = under + down + 20;
   const text = (attributes, ...words) =>
     svg("text", { "text-anchor": "middle", style: "font-size: 12px", ...attributes }, ...words);
   function barsAt(_, i) {
@@ -25,10 +25,10 @@ function draw(stage) {
   const numberOf = (i) =>
     text({ x: inside(left + (i - 0.5) * unit), y: base + 14, style: soft }, i);
   const inside = (x) => Math.max(9, Math.min(full - 9, x));
-  const pictureOf = (name, ...nodes) => svg("svg", {
+  const pictureOf = (name, high, ...nodes) => svg("svg", {
     width: full,
-    height: deep,
-    viewBox: `0 0 ${full} ${deep}`,
+    height: high,
+    viewBox: `0 0 ${full} ${high}`,
     role: "img",
     style: "height: auto",
     "aria-label": `${name}: bars up are lengths of hidden states, bars down are gradients`,
@@ -42,7 +42,7 @@ function draw(stage) {
   const scaleOf = (x, y, anchor, words) =>
     svg("text", { x, y, "text-anchor": anchor, style: quiet }, words);
   function scales(run) {
-    if (run !== runs[0]) return { length: svg("g"), gradient: svg("g") };
+    if (!isFirst(run)) return { length: svg("g"), gradient: svg("g") };
     const [most, steepest] = [number(tops.lengths, 1), number(tops.gradients, 3)];
     return {
       length: scaleOf(left, base - up - 6, "start", `↑ length of a hidden state, to ${most}`),
@@ -50,12 +50,14 @@ function draw(stage) {
         `↓ length of a gradient, to ${steepest}`),
     };
   }
-  function ratioOf({ gradients }) {  // what is seen in the end
-    const ratio = number(gradients[0] / gradients[n - 1], 1);
-    return svg("text", { x: left, y: deep - 6 },
-      gradients[0] < gradients[n - 1] ? "shrinks " : "grows ",
-      svg("tspan", { style: "font-size: 24px; font-weight: 600" }, `×${ratio}`),
-      " on its way back");
+  const lastOf = ({ gradients }) => gradients[n - 1];
+  const isFirst = (run) => run === runs[0];
+  function ratioOf(run) {
+    const ratio = number(lastOf(run) / lastOf(runs[0]), 1);
+    const words = [svg("tspan", { style: "font-size: 24px; font-weight: 600" }, `×${ratio}`),
+      " in the last block"];
+    return svg("text", { x: full - left, y: deep + 22, "text-anchor": "end" },
+      ...(isFirst(run) ? [] : words));
   }
   function panelOf(run) {
     const bars = run.gradients.map(barsAt);
@@ -65,11 +67,12 @@ function draw(stage) {
         fill: "none", stroke: "var(--rose)", "stroke-opacity": 0.6, "stroke-dasharray": "4 4" }),
       text({ x: full / 2, y: under + down / 2 + 6, style: "font-size: 13px; fill: var(--soft)" },
         "← gradients come backward"));
-    const texts = { length: text({}), gradient: text({}) };
+    const texts = { length: text({}), gradient: text({}), origin: text({}) };
     const numbers = [1, n / 2, n].map((i) => ({ i, node: numberOf(i) }));
     const both = bars.flatMap(({ length, gradient }) => [length, gradient]);
     const scale = scales(run), ratio = ratioOf(run);
-    const root = pictureOf(run.name, end(base - up), end(under + down), ...both,
+    const whole = deep + (isFirst(run) ? 0 : 28);  // what is seen has a line of its own
+    const root = pictureOf(run.name, whole, end(base - up), end(under + down), ...both,
       ...Object.values(scale), ...numbers.map(({ node }) => node), here, coming,
       ...Object.values(texts), ratio);
     const node = el("div", { style: "min-width: 0; max-width: 100%" }, titleOf(run), root);
@@ -79,35 +82,43 @@ function draw(stage) {
   const within = (x) => Math.max(20, Math.min(full - 20, x));
   const high = (run, i) => (up * run.lengths[i]) / tops.lengths;
   const low = (run, i) => (down * run.gradients[i]) / tops.gradients;
-  const beyond = (run, i, key, long) => Math.max(...run[key].map((_, j) =>
-    (shown(j)[key.slice(0, -1)] && Math.abs(j - i) * unit < 22 ? long(run, j) : 0)));
+  const centre = (i) => left + (i + 0.5) * unit;
+  const beyond = (run, x, key, long) => Math.max(...run[key].map((_, j) =>
+    (shown(j)[key.slice(0, -1)] && Math.abs(centre(j) - x) < 30 ? long(run, j) : 0)));
   function showBar({ run, bars }, i) {
     const on = shown(i);
-    const opacity = { "fill-opacity": i === block() ? 1 : 0.45 };
+    const strong = (yes) => ({ "fill-opacity": yes ? 1 : 0.45 });
     const rise = on.length ? high(run, i) : 1;
     const fall = on.gradient ? low(run, i) : 1;
-    set(bars[i].length, { y: base - rise, height: rise, fill: "var(--neutral)", ...opacity });
-    set(bars[i].gradient, { height: fall, fill: "var(--rose)", ...opacity });
+    const here = i === block();
+    set(bars[i].length, {
+      y: base - rise, height: rise, fill: "var(--neutral)", ...strong(here) });
+    set(bars[i].gradient, { height: fall, fill: "var(--rose)", ...strong(here || i === n - 1) });
   }
   function showPanel(panel) {
-    const { run, bars, here, coming, numbers, texts, scale, ratio } = panel;
+    const { run, bars, here, coming, numbers, scale, ratio } = panel;
     const i = block();
-    const center = left + (i + 0.5) * unit;
-    const x = within(center);
-    const halo = { class: "halo" };
-    const seen = { ...halo, visibility: back() ? "visible" : "hidden" };
+    const seen = { visibility: back() ? "visible" : "hidden" };
     bars.forEach((_, j) => showBar(panel, j));
-    set(here, { x: inside(center) }).textContent = String(i + 1);
+    set(here, { x: inside(centre(i)) }).textContent = String(i + 1);
     set(coming, { visibility: back() ? "hidden" : "visible" });
-    set(scale.gradient, { visibility: back() ? "visible" : "hidden" });
-    set(ratio, { visibility: moment === last ? "visible" : "hidden" });
+    for (const node of [scale.gradient, ratio]) set(node, seen);
     for (const one of numbers) {  // the number of the block that is shown takes its room
       set(one.node, { visibility: Math.abs(one.i - i - 1) < 2 ? "hidden" : "visible" });
     }
-    const above = base - beyond(run, i, "lengths", high) - 6;
-    const below = Math.min(under + down - 5, under + beyond(run, i, "gradients", low) + 13);
+    showNumbers(panel, i, seen);
+  }
+  function showNumbers({ run, texts }, i, seen) {
+    const halo = { class: "halo" };
+    const [x, end] = [within(centre(i)), within(centre(n - 1))];
+    const above = base - beyond(run, x, "lengths", high) - 6;
+    const below = (at) => under + beyond(run, at, "gradients", low) + 13;
+    const free = back() && end - x > 44;
     set(texts.length, { x, y: above, ...halo }, number(run.lengths[i], 1));
-    set(texts.gradient, { x, y: below, ...seen }, number(run.gradients[i], 3));
+    set(texts.gradient, { x, y: below(x), ...halo, visibility: free ? "visible" : "hidden" },
+      number(run.gradients[i], 3));
+    set(texts.origin, { x: end, y: below(end), ...halo, ...seen,
+      style: "font-size: 13px; font-weight: 600" }, number(lastOf(run), 3));
   }
 
   function tell() {

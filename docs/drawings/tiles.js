@@ -267,7 +267,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     say(told({ tiles, skipped }));
   }
 
-  steps.querySelector("input").style.width = phone ? "calc(0.34 * var(--window))" : "9rem";
+  if (!phone) steps.querySelector("input").style.width = "9rem";
   steps.lastChild.style.minWidth = "4.6em";  // what stands beside it does not move
   const sizing = choices("Tile size", sizes.map(String), data.chosen, (i) =>
     again(() => { size = sizes[i]; }));
@@ -290,7 +290,9 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     + "position: relative" }, box, key);
   const picture = el("div", { class: "beside", style: "margin: 0; align-items: flex-start; "
     + `gap: 8px ${phone ? 12 : 16}px` }, root, ...(phone ? [options] : []), panel);
-  view.append(picture, inRow(play.node, steps, ...(phone ? [] : [options])), said);
+  const steering = phone ? el("div", { class: "row steered" }, play.node, steps)
+    : inRow(play.node, steps, options);
+  view.append(picture, steering, said);
   show();
   expose(() => {
     const { tiles, skipped } = order();
