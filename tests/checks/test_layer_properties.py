@@ -314,7 +314,7 @@ def test_a_mask_of_which_no_meaning_fits_must_be_declared(name):
     layer = Takes(name, of_queries)
     report = report_of(check_self_attention, layer, 12)
     assert report.verdict == "not compared" and f"declare mask=('{name}', …)" in report.missing
-    assert codes_of(check_self_attention, layer, 12, mask=(name, "allowed")) == ["mask.axis"]
+    assert codes_of(check_self_attention, layer, 12, mask=(name, "allowed")) == ["mask.padding"]
 
 
 def test_an_argument_that_may_be_a_mask_is_told_by_its_name():

@@ -287,9 +287,9 @@ class Masked(Layer):
     "hide, meaning, codes",
     [
         (lambda s, m: s.masked_fill(m[:, None, None], -torch.inf), "blocked", OWN),
-        (lambda s, m: s.masked_fill(m[:, None, :, None], -torch.inf), "blocked", ["mask.axis"]),
+        (lambda s, m: s.masked_fill(m[:, None, :, None], -torch.inf), "blocked", ["mask.padding"]),
         (lambda s, m: s + m, "bias", OWN),
-        (lambda s, m: s - m, "bias", ["bias.subtracted"]),
+        (lambda s, m: s - m, "bias", ["mask.padding"]),
     ],
 )
 def test_what_is_wrong_with_a_declared_mask_is_named(hide, meaning, codes):

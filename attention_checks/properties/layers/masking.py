@@ -464,35 +464,9 @@ def _not_hiding(layer: Layer, name: str, tried: _Tried) -> Broken | NotChecked:
         return found
     if declared:
         shown = f"{name}: in no shape that was tried it hides tokens"
-        plainer = Broken(shown, known("mask.padding"), symptom=True)
-        return _subtracted(layer, name, tried) or _of_queries(layer, name, tried) or plainer
+        return Broken(shown, known("mask.padding"), symptom=True)
     why = f"{name}: it changes the output, and by no meaning that was tried it hides tokens"
     return NotChecked(f"{why}: {_declare(name)}, or mask=False if it is no mask", undecided=True)
-
-
-def _subtracted(layer: Layer, name: str, tried: _Tried) -> Broken | None:
-    "Return what to raise if a bias hides tokens once its sign is changed."
-    for way in tried.taken if _declared_meaning(layer) == "bias" else ():
-        if not _influences(layer, name, way._replace(made=partial(_negative, way.made))):
-            return Broken(f"{name}: it hides tokens with +inf", known("bias.subtracted"))
-    return None
-
-
-def _negative(made: Form, kept: Tensor) -> Tensor:
-    "Change the sign of the entries of a mask."
-    return -made(kept)
-
-
-def _of_queries(layer: Layer, name: str, tried: _Tried) -> Broken | None:
-    "Return what to raise if a mask of keys changes the outputs of tokens it hides, and no others."
-    plain = layer(layer.draw())
-    for way, got in zip(tried.taken, tried.outputs):
-        kept = way.padding(layer)[0]
-        fits = kept.shape == got.shape[:2] and got.shape == plain.shape
-        if fits and nearly(got[kept], plain[kept]) and not nearly(got[~kept], plain[~kept]):
-            shown = f"{name}: it changes the outputs of the tokens that it hides, and no others"
-            return Broken(shown, known("mask.axis"))
-    return None
 
 
 def _by_numbers(layer: Layer, name: str, tried: _Tried, bugs: list[Bug]) -> Broken | None:
