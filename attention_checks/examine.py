@@ -106,7 +106,7 @@ def examine(
     raise NotCompared(report) if report.verdict == "not compared" else CheckFailed(report)
 
 
-class _Tried(NamedTuple):
+class _Result(NamedTuple):
     "What came of one property."
 
     name: str
@@ -115,21 +115,21 @@ class _Tried(NamedTuple):
     error: Broken | NotChecked | None = None
 
 
-def _each(properties: Iterable[tuple[Any, ...]], skip: Collection[str]) -> list[_Tried]:
+def _each(properties: Iterable[tuple[Any, ...]], skip: Collection[str]) -> list[_Result]:
     "Try every property, none after a first that fails, or after one that makes more senseless."
-    tried: list[_Tried] = []
+    tried: list[_Result] = []
     for row in starmap(Property, properties):
         try:
             remark = _try(row.tried, first=not tried)
-            tried.append(_Tried(row.name, row.compares, remark))
+            tried.append(_Result(row.name, row.compares, remark))
         except (NotChecked, Broken) as e:
-            tried.append(_Tried(row.name, row.compares, error=e))
+            tried.append(_Result(row.name, row.compares, error=e))
             if isinstance(e, Broken) and (len(tried) == 1 or e.last and _but(e.bugs, skip)):
                 break
     return tried
 
 
-def _agrees(tried: _Tried, skip: Collection[str]) -> bool:
+def _agrees(tried: _Result, skip: Collection[str]) -> bool:
     "Return whether numbers agree, or but for a bug that is no failure here and explains them."
     e = tried.error
     if not isinstance(e, Broken):
@@ -137,7 +137,7 @@ def _agrees(tried: _Tried, skip: Collection[str]) -> bool:
     return e.explains and not e.symptom and not _but(e.bugs, skip)
 
 
-def _note(tried: _Tried) -> Note | None:
+def _note(tried: _Result) -> Note | None:
     "Return the note of a property that does not apply."
     if not isinstance(tried.error, NotChecked):
         return None
@@ -145,13 +145,13 @@ def _note(tried: _Tried) -> Note | None:
     return Note(tried.name, str(tried.error), kind)
 
 
-def _undecided(tried: list[_Tried]) -> str:
+def _undecided(tried: list[_Result]) -> str:
     "Return what must be declared before it is known whether the code is right; empty for nothing."
     open_ones = (e for each in tried if isinstance(e := each.error, NotChecked) and e.undecided)
     return next(map(str, open_ones), "")
 
 
-def _missing(tried: list[_Tried], skipped: bool) -> str:
+def _missing(tried: list[_Result], skipped: bool) -> str:
     "Return why numbers were compared with nothing."
     for each in tried:
         if each.compares and each.error:
@@ -193,7 +193,7 @@ class _Finding(NamedTuple):
 
 
 def _settled(
-    tried: list[_Tried], recognise: Callable[[], Any] | None, skip: Collection[str]
+    tried: list[_Result], recognise: Callable[[], Any] | None, skip: Collection[str]
 ) -> tuple[list[Failure], list[Note]]:
     "Return what failed, the main finding first, and notes of what is skipped."
     broken = [(t, t.error) for t in tried if isinstance(t.error, Broken)]
@@ -206,7 +206,7 @@ def _settled(
 
 
 def _blamed(
-    tried: _Tried, e: Broken, recognised: tuple[Bug, ...], skip: Collection[str]
+    tried: _Result, e: Broken, recognised: tuple[Bug, ...], skip: Collection[str]
 ) -> _Finding:
     """Blame a failure on its own bugs; a symptom on those that are recognised. If these are
     skipped, a symptom that compares nothing keeps its own.

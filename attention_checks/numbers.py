@@ -202,9 +202,9 @@ def own_chance() -> Iterator[None]:
 def full_precision() -> Iterator[None]:
     "Multiply float32 as float32 inside; a GPU may round it to TF32, which has 10 bits."
     cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
-    new = hasattr(cudnn, "conv")  # PyTorch 2.9
-    name, exact = ("fp32_precision", "ieee") if new else ("allow_tf32", False)
-    kept = [(part, getattr(part, name)) for part in (matmul, cudnn.conv if new else cudnn)]
+    conv: Any = getattr(cudnn, "conv", None)  # from PyTorch 2.9 on
+    name, exact = ("fp32_precision", "ieee") if conv else ("allow_tf32", False)
+    kept = [(part, getattr(part, name)) for part in (matmul, conv or cudnn)]
     for part, _ in kept:
         setattr(part, name, exact)
     try:

@@ -12,12 +12,11 @@ from torch import Tensor
 from attention_checks.examine import Broken
 from attention_checks.numbers import must_be_near, must_run
 from attention_checks.pipeline import Bug
-
-_Call = Callable[..., Tensor]
+from attention_checks.subjects import TensorFunction
 
 
 def must_give(
-    f: _Call,  # the code under test
+    f: TensorFunction,  # the code under test
     inputs: Sequence[Tensor],  # its arguments
     shape: tuple[int, ...],  # what it should return
     shown: str,  # what the inputs are, in words
@@ -31,7 +30,7 @@ def must_give(
 
 
 def must_not_mix_along(
-    f: _Call,  # the code under test
+    f: TensorFunction,  # the code under test
     inputs: Sequence[Tensor],  # its arguments
     axis: int,  # of inputs and output, with at least two entries
     name: str,  # of one entry, such as "head"
@@ -54,7 +53,7 @@ class Leak(NamedTuple):
 
 
 def first_leak(
-    f: _Call,  # the code under test
+    f: TensorFunction,  # the code under test
     inputs: Sequence[Tensor],  # whose tokens are changed, (..., n, d)
     factors: Sequence[float],  # by how much
     before: Tensor,  # what it gives for the inputs, (..., n, d_out)

@@ -11,9 +11,7 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.examine import Broken
 from attention_checks.numbers import gradients_of, must_be_near
-from attention_checks.subjects import Compared
-
-_Call = Callable[..., Tensor]
+from attention_checks.subjects import Compared, TensorFunction
 
 
 def right_gradients(atol: float = 1e-3) -> Callable[[Compared], None]:
@@ -32,8 +30,8 @@ def right_gradients(atol: float = 1e-3) -> Callable[[Compared], None]:
 
 
 def must_have_gradients(
-    f: _Call,  # the code under test
-    oracle: _Call,  # slow code that is right
+    f: TensorFunction,  # the code under test
+    oracle: TensorFunction,  # slow code that is right
     inputs: Mapping[str, Tensor],  # its arguments by name
     compare: bool = True,  # are its values right, so that gradients must be, too?
     atol: float = 1e-3,  # how close is the same
@@ -47,7 +45,7 @@ def must_have_gradients(
             must_be_near(got, want, f"gradient of {name}", known("grad.wrong"), atol)
 
 
-def _gradients(f: _Call, inputs: Mapping[str, Tensor]) -> Sequence[Any]:
+def _gradients(f: TensorFunction, inputs: Mapping[str, Tensor]) -> Sequence[Any]:
     "Return the gradients of a random mixture of all outputs."
     leaves = [t.clone().requires_grad_() for t in inputs.values()]
     return gradients_of_mixture(f(*leaves), leaves)

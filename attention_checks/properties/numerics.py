@@ -14,12 +14,11 @@ from attention_checks.catalogue import known
 from attention_checks.examine import Broken, NotChecked, attempt, first_line
 from attention_checks.numbers import gradients_of, must_be_near
 from attention_checks.pipeline import Bug
-
-_Call = Callable[..., Tensor]
+from attention_checks.subjects import TensorFunction
 
 
 def must_be_finite(
-    f: _Call,  # the code under test
+    f: TensorFunction,  # the code under test
     inputs: Mapping[str, Tensor],  # large numbers
     shown: str,  # what they are, in words
     bug: Callable[[], Bug],  # what is wrong if the output is not finite
@@ -42,7 +41,7 @@ _SIXTEEN = (torch.float16, torch.bfloat16)
 
 
 def must_hold_in_half(
-    f: _Call,  # the code under test; what is boolean stays so
+    f: TensorFunction,  # the code under test; what is boolean stays so
     inputs: Sequence[Tensor],  # its arguments
     like: str,  # the input whose type must come back
     atols: Mapping[torch.dtype, float],  # how close is the same
@@ -83,9 +82,9 @@ def run_in_half(
 
 def _widens(call: Callable[[], Tensor]) -> bool:
     "Return whether it raises where something that it widened meets sixteen bits."
-    with Widening() as watch:
+    with Widening() as widening:
         attempt(call)
-    return watch.to_blame
+    return widening.to_blame
 
 
 class Widening(TorchFunctionMode):

@@ -11,9 +11,7 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.examine import Broken, NotChecked, first_line
 from attention_checks.numbers import first_difference, must_be_near
-from attention_checks.subjects import Tried
-
-_Call = Callable[..., Tensor]
+from attention_checks.subjects import TensorFunction, Tried
 
 
 def repeats(subject: Tried) -> None:
@@ -46,7 +44,7 @@ _LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def must_not_mind_strides(f: _Call, *inputs: Tensor) -> None:
+def must_not_mind_strides(f: TensorFunction, *inputs: Tensor) -> None:
     "Raise Broken if the same numbers, with other strides in memory, give others."
     for how, layout in _LAYOUTS.items():
         other = [layout(t) if t.is_floating_point() else t for t in inputs]
@@ -62,7 +60,7 @@ def must_not_mind_strides(f: _Call, *inputs: Tensor) -> None:
         must_be_near(got, want, how, known("memory.strides"), equal_nan=True)
 
 
-def must_leave_alone(f: _Call, inputs: Mapping[str, Tensor]) -> None:
+def must_leave_alone(f: TensorFunction, inputs: Mapping[str, Tensor]) -> None:
     "Raise Broken if an input has changed after the call."
     copies = {name: t.clone() for name, t in inputs.items()}
     f(*inputs.values())

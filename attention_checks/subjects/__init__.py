@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from torch import Tensor
+
+TensorFunction = Callable[..., Tensor]
 
 
 class Tried(Protocol):

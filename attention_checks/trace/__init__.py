@@ -1,5 +1,5 @@
 """What one call of a layer computed: its queries, keys and values, and all ways to read them."""
 
-from attention_checks.trace.layers import Trace, trace_layer
+from attention_checks.trace.tracing import Trace, trace_layer
 
 __all__ = ["Trace", "trace_layer"]

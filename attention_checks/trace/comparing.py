@@ -24,7 +24,7 @@ from attention_checks.fitting import (
 from attention_checks.numbers import nearly
 from attention_checks.pipeline import Bug, Step
 from attention_checks.search import Case, explain
-from attention_checks.trace.layers import Trace
+from attention_checks.trace.tracing import Trace
 from attention_checks.trace.own_stages import with_own
 from attention_checks.trace.readings import Start, starts_of
 from attention_nb.multi_head_attention import merge_heads

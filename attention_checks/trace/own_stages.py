@@ -37,7 +37,7 @@ from attention_checks.examine import Misused
 from attention_checks.numbers import gradients_of
 from attention_checks.pipeline import Step, Way, Work, adding
 from attention_checks.spec import Contract
-from attention_checks.trace.watching import OneCall, as_float, as_rows, part_of, watch
+from attention_checks.trace.recording import OneCall, as_float, as_rows, part_of, recorded_call
 from attention_nb.multi_head_attention import merge_heads, split_heads
 
 _Own = dict[str, Way]  # stage → its step, and its bugs
@@ -323,7 +323,7 @@ def own_gate(
 
 def _given_once(module: nn.Module, call: Callable[[], Tensor]) -> Any:
     "Return the output of a module that was called once; else None."
-    given = watch({"": module}, call)[2].get("", ())
+    given = recorded_call({"": module}, call)[2].get("", ())
     return given[0] if len(given) == 1 else None
 
 

@@ -25,9 +25,9 @@ from attention_checks.catalogue.layers import (
 )
 from attention_checks.pipeline import STAGES, Bug, Step, unchanged, work_of
 from attention_checks.search import Case
-from attention_checks.trace.layers import Trace
 from attention_checks.trace.own_stages import AFTER_PROJECT, with_own
-from attention_checks.trace.watching import as_float
+from attention_checks.trace.recording import as_float
+from attention_checks.trace.tracing import Trace
 
 
 class _Reading(NamedTuple):
@@ -41,7 +41,7 @@ class _Reading(NamedTuple):
 
 
 # bugs; queries, keys and values, (b, n, width)
-_Rows = tuple[tuple[Bug, ...], Tensor, Tensor, Tensor]
+_Triple = tuple[tuple[Bug, ...], Tensor, Tensor, Tensor]
 
 
 def _readings(trace: Trace, h: int) -> Iterator[_Reading]:
@@ -67,7 +67,7 @@ def _key_heads(q: Tensor, k: Tensor, v: Tensor, h: int) -> int:
     return h_kv if 0 < h_kv <= h and v.shape[-1] % h_kv == 0 else 0
 
 
-def _triples(trace: Trace, rows: dict[str, Tensor], h: int) -> Iterator[_Rows]:
+def _triples(trace: Trace, rows: dict[str, Tensor], h: int) -> Iterator[_Triple]:
     "Bugs; queries, keys and values, from one projection each or from a fused one."
     if "latent" in rows:
         yield from _from_latent(rows, h, trace.inner // h)
@@ -91,7 +91,7 @@ def _halves(rows: Tensor, h: int) -> Iterator[tuple[Tensor, ...]]:
         yield tuple(t.flatten(-2) for t in rows.unflatten(-1, (h, 2, -1)).unbind(-2))
 
 
-def _from_latent(rows: dict[str, Tensor], h: int, d_v: int) -> Iterator[_Rows]:
+def _from_latent(rows: dict[str, Tensor], h: int, d_v: int) -> Iterator[_Triple]:
     "Queries, keys and values of latent attention (MLA): rotated features of a key come first."
     complete = "q" in rows and ("kv" in rows or {"k", "v"} <= rows.keys())
     if not complete or any(t.shape[-1] % h for role, t in rows.items() if role != "latent"):
@@ -132,7 +132,7 @@ def _fused(rows: Tensor, h: int, told: str) -> Iterator[_Reading]:
         yield _Reading(q, k, v, bugs=(known("split.fused_viewed"),))
 
 
-def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Rows]:
+def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Triple]:
     "Layouts of a fused projection of grouped heads: by role, or group by group."
     b, n, width = rows.shape
     as_qvk, as_kvq = (

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from attention_checks.conventions import biased_role, role_of
 from attention_checks.numbers import nearly
-from attention_checks.trace.watching import as_float, as_rows, part_of, watch
+from attention_checks.trace.recording import as_float, as_rows, part_of, recorded_call
 
 ASKED = ("q", "k", "v", "kv", "qk", "qkv")  # roles of input projections
 _LISTS = (nn.ModuleList, nn.ModuleDict)
@@ -82,7 +82,7 @@ def _wraps(layer: nn.Module, call: Callable[[], Tensor]) -> list[str]:
     whole = {name: m for name, m in layer.named_modules() if name and list(m.children())}
     callable_ones = {name: m for name, m in whole.items() if not isinstance(m, _LISTS)}
     found = {name: m for name, m in callable_ones.items() if _of_inputs(name) and _alone(name, m)}
-    return list(watch(found, call)[1]) if found else []
+    return list(recorded_call(found, call)[1]) if found else []
 
 
 def _of_inputs(name: str) -> bool:

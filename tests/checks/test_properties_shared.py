@@ -85,12 +85,12 @@ MEETINGS = [
 
 @pytest.mark.parametrize("meet, blamed", MEETINGS)
 def test_what_was_widened_alone_is_blamed_where_it_meets_sixteen_bits(meet, blamed):
-    with Widening() as watch:
+    with Widening() as widening:
         try:
             meet()
         except RuntimeError:
             pass
-    assert watch.to_blame == blamed
+    assert widening.to_blame == blamed
 
 
 def fails(subject):

@@ -305,7 +305,7 @@ class _Way(NamedTuple):
         return self.made(self.form(whole.tril() if layer.causal else whole))
 
 
-class _Tried(NamedTuple):
+class _TriedMasks(NamedTuple):
     "What became of all the masks that were tried."
 
     taken: list[_Way]  # those that it takes
@@ -391,9 +391,9 @@ def _must_hide(layer: Layer, name: str) -> str:
 
 def _try_masks(
     layer: Layer, name: str, shapes: dict[str, Form], meanings: Collection[str] = ()
-) -> _Tried:
+) -> _TriedMasks:
     "Try every shape and meaning of a mask; of the meanings those that were declared, or all."
-    declared, tried = _declared_meaning(layer), _Tried([], [], [], [], "")
+    declared, tried = _declared_meaning(layer), _TriedMasks([], [], [], [], "")
     shape = layer(layer.draw()).shape
     for way in _ways(layer, name, shapes, meanings or ([declared] if declared else MEANINGS)):
         try:
@@ -443,7 +443,7 @@ def _must_hide_in_sixteen_bits(layer: Layer, name: str, mask: Tensor) -> None:
         raise Broken(f"{name}, {e.example}", e.bugs) from None
 
 
-def _not_hiding(layer: Layer, name: str, tried: _Tried) -> Broken | NotChecked:
+def _not_hiding(layer: Layer, name: str, tried: _TriedMasks) -> Broken | NotChecked:
     "Return what to raise if no mask that was tried hides anything."
     if found := _by_numbers(layer, name, tried, AFTER) or _misread(layer, name, tried):
         return found
@@ -469,7 +469,7 @@ def _not_hiding(layer: Layer, name: str, tried: _Tried) -> Broken | NotChecked:
     return NotChecked(f"{why}: {_declare(name)}, or mask=False if it is no mask", undecided=True)
 
 
-def _by_numbers(layer: Layer, name: str, tried: _Tried, bugs: list[Bug]) -> Broken | None:
+def _by_numbers(layer: Layer, name: str, tried: _TriedMasks, bugs: list[Bug]) -> Broken | None:
     "Return what to raise if its own weights tell which of these bugs the use of a mask is."
     for way in tried.taken:
         kept = way.padding(layer)[-1]
@@ -496,7 +496,7 @@ def _traced_under(layer: Layer, name: str, mask: Tensor) -> Trace:
     return trace_layer(layer.module, queries, call, layer.contract, x)
 
 
-def _misread(layer: Layer, name: str, tried: _Tried) -> Broken | None:
+def _misread(layer: Layer, name: str, tried: _TriedMasks) -> Broken | None:
     "Return what to raise for a mask as long as x (not the memory), transposed, or inverted."
     declared = _declared_meaning(layer)
     if not tried.outputs and layer.of_memory and hides_padding(name):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.catalogue import known
@@ -18,7 +17,7 @@ from attention_checks.subjects.layer import SEQUENCES, Layer, no_module
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, named_end
 from attention_checks.trace.rotating import agrees_with_rotation
-from attention_checks.trace.watching import as_float, used_between
+from attention_checks.trace.recording import as_float, used_between
 
 
 def _trace_of_usual(layer: Layer) -> Trace:
@@ -62,8 +61,6 @@ def _named_in(layer: Layer, trace: Trace) -> tuple[Bug, ...] | None:
 
 def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | NotChecked:
     "Return what to raise where its own weights give other numbers."
-    if not bugs and any(map(_adds_zero, layer.parts)):
-        return NotChecked("one key more is zero (add_zero_attn), which no keyword declares")
     if layer.positions and _sees_a_window(layer, trace, bugs):
         return NotChecked("it attends to a window: declare window=…")
     shape = f"x {tuple(trace.x.shape)}, {layer.n_heads or '?'} heads"
@@ -244,11 +241,6 @@ def _gives_its_value(layer: Layer) -> bool:
         return without is not None and _agrees(layer, without)
 
     return attempt(agrees) is not False
-
-
-def _adds_zero(module: nn.Module) -> bool:
-    "Return whether a key and a value that are zero stand beside the others."
-    return isinstance(module, nn.MultiheadAttention) and module.add_zero_attn
 
 
 def _after_projection(layer: Layer) -> str | None:

@@ -1695,8 +1695,13 @@ class OneArgument(nn.MultiheadAttention):
         return super().forward(rows, rows, rows, attn_mask=_causal_blocked(rows.shape[1]), need_weights=False)[0]
 
 
+def with_a_zero(q, k, v):
+    "Attend to a key and a value of zero, too."
+    return F.scaled_dot_product_attention(q, F.pad(k, (0, 0, 0, 1)), F.pad(v, (0, 0, 0, 1)))
+
+
 right("self_attention", "nn.MultiheadAttention, a zero as one more key", build=lambda _: nn.MultiheadAttention(
-    24, 3, add_zero_attn=True, batch_first=True), d_model=24)(_Layers)
+    24, 3, add_zero_attn=True, batch_first=True), d_model=24, attend=with_a_zero)(_Layers)
 
 
 @right("multi_head", build=lambda c: c(24, 3, p=0.2), d_model=24, n_heads=3)

@@ -19,7 +19,7 @@ OneCall = Callable[[nn.Module, Tensor], Tensor]  # of a layer and x; gives the o
 _Kept = dict[str, list[Any]]  # name → inputs or outputs of a module, one per call
 
 
-def watch(
+def recorded_call(
     modules: Mapping[str, nn.Module],  # by name
     call: Callable[[], Tensor],  # one call of the layer
 ) -> tuple[Tensor, _Kept, _Kept]:  # its result; what went into each module, and what came out

@@ -20,7 +20,14 @@ from attention_checks.pipeline import Bug, Way
 from attention_checks.spec import Contract
 from attention_checks.trace.own_stages import kept_by, own_gate, own_stages, rotations_in, tables_of
 from attention_checks.trace.roles import ASKED, Parts, find_projections, sources, unrecognised_in
-from attention_checks.trace.watching import OneCall, as_float, as_rows, handing, used_of, watch
+from attention_checks.trace.recording import (
+    OneCall,
+    as_float,
+    as_rows,
+    handing,
+    used_of,
+    recorded_call,
+)
 
 _Rows = dict[str, list[Tensor]]  # role → what each projection of that role gave, (b, n, width)
 
@@ -146,7 +153,9 @@ def trace_layer(
     "Call a layer once and write down what goes in and out of its projections."
     parts = _parts_of(layer, lambda: call(layer, x), contract, memory)
     with handing(layer, x.shape[1]) as handed:
-        out, ins, outs = watch({n: parts.leaves[n] for n in parts.names}, lambda: call(layer, x))
+        out, ins, outs = recorded_call(
+            {n: parts.leaves[n] for n in parts.names}, lambda: call(layer, x)
+        )
     seen = _Seen(layer, x, call, contract, memory, parts, ins, outs)
     return Trace(
         x,
