@@ -1,4 +1,20 @@
-"""Checks of attention: they try every property on your own code, and name the likely bug."""
+"""Checks of attention: they try every property on your own code, and name the likely bug.
+
+The way of one check, from file to file:
+
+    api.py        the checks that a user calls; spec.py: what he declares, one frozen value
+    subjects/     what is checked, a function or a layer, becomes a value that is called in one way
+    trace/        of a layer: its queries, keys and values in one call, and the ways to read them
+    diagnosis.py  of a layer: which of those ways, and which bugs, give its own numbers
+    properties/   what must hold; an idea that functions and layers share is written once
+    examine.py    tries the properties one by one, and settles what fails into bugs
+    catalogue/    each bug: its code, its sentence, and the stage of pipeline.py that it replaces
+    search.py     the simplest bugs of the catalogue that give the numbers that were seen
+    report.py     what was found, as text and as data
+
+Beside it: auditing/ tries a whole model, distributed/ a sequence that is spread over processes,
+check_command.py is the command, and loading.py finds what the command names.
+"""
 
 from attention_checks.api import (
     check_agrees,

@@ -16,14 +16,14 @@ from attention_checks.auditing.expected import Expected
 from attention_checks.auditing.layer_facts import described, promised, watched
 from attention_checks.auditing.padding import pad
 from attention_checks.auditing.preparing import prepared
-from attention_checks.auditing.audit_report import AuditReport, Fault, Layer
+from attention_checks.auditing.audit_report import AuditReport, Fault, LayerFacts
 from attention_checks.auditing.session import Part, Session
 from attention_checks.examine import Misused, first_line
 from attention_checks.signatures import name_of
 from attention_checks.spec import Contract
 from attention_nb.tools.guards import expect_sizes
 
-__all__ = ["AuditReport", "Expected", "Fault", "Layer", "audit"]
+__all__ = ["AuditReport", "Expected", "Fault", "LayerFacts", "audit"]
 
 
 def audit(

@@ -20,7 +20,7 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Reach:
+class MeasuredReach:
     "Hold how far a token of one layer sees, found by changing tokens."
 
     back: int | None  # tokens that it sees, its own among them; None: all
@@ -35,7 +35,7 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerFacts:
     "Hold what one layer does, and what is promised of it; None: not known, or nothing is said."
 
     path: str
@@ -59,7 +59,7 @@ class AuditReport:
 
     subject: str
     faults: tuple[Fault, ...] = ()
-    layers: tuple[Layer, ...] = ()  # those where tokens see each other
+    layers: tuple[LayerFacts, ...] = ()  # those where tokens see each other
     passed: tuple[str, ...] = ()  # properties that hold
     notes: tuple[Note, ...] = ()  # what was not tried, and why
 

@@ -10,7 +10,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.auditing.model_call import Call, dtype_of, parameters_of_call
+from attention_checks.auditing.model_call import ModelCall, dtype_of, parameters_of_call
 from attention_checks.auditing.session import Session
 from attention_checks.auditing.passes import Axis, Change, compare
 from attention_checks.cache_steps import diagnosed, first_calls
@@ -20,7 +20,7 @@ from attention_nb.tools.watching import watch
 Cached = Callable[[nn.Module, Tensor, Any], Any]  # model, the next tokens, cache → cache
 
 
-class Step(NamedTuple):
+class CachedStep(NamedTuple):
     "Hold one step with a cache: what changed, and what was seen."
 
     start: int  # of its tokens
@@ -52,14 +52,14 @@ def decode(s: Session, cached: Cached | None) -> None:
             s.passed.append("with a cache, token by token and in chunks, all is as in one pass")
 
 
-def _steps(s: Session, take: Cached) -> Iterator[Step]:
+def _steps(s: Session, take: Cached) -> Iterator[CachedStep]:
     "Go through the sequence: a prompt, single tokens, chunks, single tokens."
     cache = None
     ends = [end for end in accumulate([3, 1, 1, 1, 5, max(s.n - 14, 1), 1, 1, 1]) if end < s.n]
     for start, end in zip([0, *ends], [*ends, s.n]):
         with watch(s.call.model, keep="copies") as seen:
             changes, cache = _taken(s, take, start, end, cache)
-        yield Step(start, end, changes, cache, first_calls(seen))
+        yield CachedStep(start, end, changes, cache, first_calls(seen))
 
 
 def _taken(s: Session, take: Cached, start: int, end: int, cache: Any) -> tuple[list[Change], Any]:
@@ -73,7 +73,7 @@ def _taken(s: Session, take: Cached, start: int, end: int, cache: Any) -> tuple[
     return changes, held[0]
 
 
-def _name(s: Session, step: Step, change: Change) -> None:
+def _name(s: Session, step: CachedStep, change: Change) -> None:
     "Say what is wrong with a step, once for each module."
     if any(f.layer == change.path and f.code.startswith("cache.") for f in s.faults):
         return
@@ -94,7 +94,7 @@ def _rounded(s: Session, cache: Any) -> bool:
     return bool(bits) and min(bits) < dtype_of(s.call.model).itemsize
 
 
-def _step_of(call: Call) -> Cached | None:
+def _step_of(call: ModelCall) -> Cached | None:
     "Return how a model is called with a cache; None if that is not known."
     parameters = parameters_of_call(call.model)
     if "past_key_values" in parameters and "use_cache" in parameters:
@@ -104,7 +104,7 @@ def _step_of(call: Call) -> Cached | None:
     return None
 
 
-def _transformers(call: Call, ids: Tensor, cache: Any) -> Any:
+def _transformers(call: ModelCall, ids: Tensor, cache: Any) -> Any:
     "Take a step as models of transformers do."
     out = call.of(ids).run(past_key_values=cache, use_cache=True)
     if getattr(out, "past_key_values", None) is None:
@@ -112,7 +112,7 @@ def _transformers(call: Call, ids: Tensor, cache: Any) -> Any:
     return out.past_key_values
 
 
-def _book(call: Call, ids: Tensor, caches: Any) -> Any:
+def _book(call: ModelCall, ids: Tensor, caches: Any) -> Any:
     "Take a step as the book's models do."
     from attention_nb.kv_cache import new_caches
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.auditing.audit_report import Reach
+from attention_checks.auditing.audit_report import MeasuredReach
 from attention_checks.auditing.session import Session
 from attention_checks.auditing.passes import Change, Passed
 from attention_checks.examine import first_line
@@ -136,11 +136,11 @@ def _note_reaches(s: Session, pairs: list[tuple[Tensor, Change]]) -> None:
         ahead = any(bool(where[:token].any()) for token, where in columns.items())
         last = {t: int(w.nonzero().max()) for t, w in columns.items() if t < s.n - 1}
         if early not in last:
-            s.reaches[path] = Reach(None, ahead)
+            s.reaches[path] = MeasuredReach(None, ahead)
             continue
         back = None if last[early] == s.n - 1 else max(last[early] - early + 1, 1)
         first = back is not None and last.get(0, 0) >= back
-        s.reaches[path] = Reach(back, ahead, first)
+        s.reaches[path] = MeasuredReach(back, ahead, first)
 
 
 def batch(s: Session) -> None:

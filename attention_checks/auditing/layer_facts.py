@@ -6,7 +6,7 @@ from typing import Any
 
 from attention_checks.auditing.causality import early_token
 from attention_checks.auditing.config import config_of, is_local, window_of
-from attention_checks.auditing.audit_report import Layer
+from attention_checks.auditing.audit_report import LayerFacts
 from attention_checks.auditing.scales import compare_scales, promised_scale, scale_of
 from attention_checks.auditing.session import Session
 from attention_checks.auditing.passes import compare
@@ -37,10 +37,10 @@ def promised(s: Session) -> None:
         s.passed.append("windows and scales are as promised")
 
 
-def described(s: Session) -> tuple[Layer, ...]:
+def described(s: Session) -> tuple[LayerFacts, ...]:
     "List the layers in which tokens see each other."
     paths = dict.fromkeys((*s.calls, *s.reaches))
-    return tuple(Layer(path, _does(s, path), _said(s, path)) for path in paths)
+    return tuple(LayerFacts(path, _does(s, path), _said(s, path)) for path in paths)
 
 
 def _does(s: Session, path: str) -> dict[str, Any]:

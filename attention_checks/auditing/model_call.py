@@ -38,7 +38,7 @@ POSITIONS = {"decoder_input_ids": ("decoder_position_ids",)}
 
 
 @dataclass(frozen=True)
-class Call:
+class ModelCall:
     "Hold the arguments of a model, and the sequence among them that is changed."
 
     model: nn.Module
@@ -121,7 +121,7 @@ class Call:
         special = [v for k, v in config.items() if k.endswith("token_id") and isinstance(v, int)]
         return max([v for v in special if v < self.vocabulary // 2], default=-1) + 1
 
-    def of(self, sequence: Tensor, **changed: Any) -> Call:
+    def of(self, sequence: Tensor, **changed: Any) -> ModelCall:
         "Return the same call with another sequence."
         return replace(self, given={**self.given, self.key: sequence, **changed})
 

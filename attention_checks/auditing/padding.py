@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from attention_checks.auditing.model_call import Call
+from attention_checks.auditing.model_call import ModelCall
 from attention_checks.auditing.session import Session
 from attention_checks.auditing.passes import Axis, Passed
 
@@ -23,7 +23,7 @@ def pad(s: Session) -> None:
         _side(s, replace(s.call, key=name, vocabulary=vocabulary), "right")
 
 
-def _side(s: Session, call: Call, side: str) -> None:
+def _side(s: Session, call: ModelCall, side: str) -> None:
     "Pad one side: what padding holds must not matter, nor that it is there."
     what = f"padding of {call.key} on the {side}"
     if not call.mask_name:
@@ -59,12 +59,12 @@ def _columns(real: Tensor) -> Tensor:
     return (real.long().cumsum(1) - 1).clamp(min=0)
 
 
-def _positions(call: Call, real: Tensor) -> dict[str, Tensor]:
+def _positions(call: ModelCall, real: Tensor) -> dict[str, Tensor]:
     "Return positions that count real tokens only, if the model takes positions."
     return {call.positions_name: _columns(real)} if call.positions_name else {}
 
 
-def _padded(call: Call, real: Tensor, seed: int) -> Call:
+def _padded(call: ModelCall, real: Tensor, seed: int) -> ModelCall:
     "Put drawn tokens where padding is, and the sequence's own, in their order, elsewhere."
     sequence = call.sequence
     rows = torch.arange(len(sequence), device=sequence.device)[:, None]
@@ -75,7 +75,7 @@ def _padded(call: Call, real: Tensor, seed: int) -> Call:
     return call.of(torch.where(where, moved, drawn))
 
 
-def _axes(s: Session, call: Call, real: Tensor, columns: Tensor | None = None) -> list[Axis]:
+def _axes(s: Session, call: ModelCall, real: Tensor, columns: Tensor | None = None) -> list[Axis]:
     "Return the axis of what is padded, and those of other sequences, which are kept."
     if call.key == s.call.key:
         return s.axes(real, columns)
@@ -84,7 +84,7 @@ def _axes(s: Session, call: Call, real: Tensor, columns: Tensor | None = None) -
 
 
 def _counted(
-    s: Session, call: Call, one: Call, real: Tensor, side: str, hidden: dict[str, Tensor]
+    s: Session, call: ModelCall, one: ModelCall, real: Tensor, side: str, hidden: dict[str, Tensor]
 ) -> None:
     "Compare with the sequence without padding: the real tokens must be as they are there."
     plain = s.expected.causal and not s.expected.spans and call.key == s.call.key
@@ -102,7 +102,7 @@ def _counted(
         s.fault("padding.counted", change.path, example, side=side)
 
 
-def _counts(call: Call) -> bool:
+def _counts(call: ModelCall) -> bool:
     "Return whether the model counts positions by the mask itself, as the book's does."
     return call.mask_name in ("mask", "source_mask")
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attention_checks.auditing.borrowing import cast
 from attention_checks.auditing.model_call import (
-    Call,
+    ModelCall,
     dtype_of,
     named,
     parameters_of_call,
@@ -32,10 +32,10 @@ def prepared(
     model: nn.Module,
     inputs: Any,  # as the model takes them
     n: int | None = None,  # tokens of each sequence; default: enough to exceed the windows
-) -> Call:  # with sequences of its own
+) -> ModelCall:  # with sequences of its own
     "Make a call that shows faults from one that a user gave."
     given = _cast(model, _plain(named(model, inputs)))
-    call = _with_vocabulary(Call(model, given, sequence_in(given)))
+    call = _with_vocabulary(ModelCall(model, given, sequence_in(given)))
     if any(part in name for name in given for part in _PIXELS):
         return call
     return _stretched(call, n)
@@ -54,7 +54,7 @@ def _cast(model: nn.Module, given: dict[str, Any]) -> dict[str, Any]:
     return made | ({"use_cache": False} if "use_cache" in parameters_of_call(model) else {})
 
 
-def _with_vocabulary(call: Call) -> Call:
+def _with_vocabulary(call: ModelCall) -> ModelCall:
     "Find how many tokens there are: as many as the embedding holds that takes the ids."
     ids = call.sequence
     if ids.is_floating_point():
@@ -75,7 +75,7 @@ def _same(t: Tensor, ids: Tensor) -> bool:
     return t.shape == ids.shape and bool((t == ids).all())
 
 
-def _stretched(call: Call, n: int | None) -> Call:
+def _stretched(call: ModelCall, n: int | None) -> ModelCall:
     "Make the sequences several and long, if the model takes that."
     for length in dict.fromkeys((n or _length(call), call.sequence.shape[1])):
         made = _extended(call, length)
@@ -87,7 +87,7 @@ def _stretched(call: Call, n: int | None) -> Call:
     return call
 
 
-def _length(call: Call) -> int:
+def _length(call: ModelCall) -> int:
     "Choose a length over the windows that is no width, within the positions that there are."
     windows = [w for w in windows_in(call.model) if w <= LONGEST_WINDOW]
     n = max([LEAST, call.sequence.shape[1], *(w + 9 for w in windows)])
@@ -102,7 +102,7 @@ def _length(call: Call) -> int:
     return n
 
 
-def _extended(call: Call, n: int) -> Call:
+def _extended(call: ModelCall, n: int) -> ModelCall:
     "Make as many sequences as are tried, each of n tokens, the first as it was given."
     sequence = call.sequence
     drawn = call.drawn((B, n), seed=1)
@@ -112,7 +112,7 @@ def _extended(call: Call, n: int) -> Call:
     return replace(call, given={**given, call.key: drawn})
 
 
-def _widened(call: Call, name: str, value: Any, n: int) -> Any:
+def _widened(call: ModelCall, name: str, value: Any, n: int) -> Any:
     "Expand an argument to as many sequences, and tokens if it has one for each."
     b, given_n = call.sequence.shape[:2]
     if not isinstance(value, Tensor) or not value.ndim or value.shape[0] != b:

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from attention_checks.auditing.borrowing import seed
-from attention_checks.auditing.model_call import Call, dtype_of
+from attention_checks.auditing.model_call import ModelCall, dtype_of
 from attention_checks.auditing.expected import Expected
-from attention_checks.auditing.audit_report import Fault, Reach
+from attention_checks.auditing.audit_report import Fault, MeasuredReach
 from attention_checks.auditing.passes import Axis, Change, Passed, compare, record
 from attention_checks.catalogue import known
 from attention_checks.report import Note
@@ -24,13 +24,14 @@ TOLERANCES = {torch.float64: 1e-5, torch.float32: 1e-4}  # as a part of the larg
 class Session:
     "Hold an audit on its way."
 
-    call: Call
+    call: ModelCall
     expected: Expected
     first: Passed = field(default_factory=Passed)  # of the call, in evaluation
     faults: list[Fault] = field(default_factory=list)
     passed: list[str] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
-    reaches: dict[str, Reach] = field(default_factory=dict)  # by path, of modules that mix tokens
+    # by path, of modules that mix tokens
+    reaches: dict[str, MeasuredReach] = field(default_factory=dict)
     calls: dict[str, Any] = field(default_factory=dict)  # by path, the first attention of each
     itemsize: int = 4  # bytes of a number, in the model's own type
     untrained: bool = False  # could it not be run in training mode?
@@ -63,13 +64,13 @@ class Session:
         "Return how far apart two numbers may be, as a part of the largest."
         return TOLERANCES.get(dtype_of(self.call.model), 5e-2)
 
-    def recorded(self, call: Call, **changed: Any) -> Passed:
+    def recorded(self, call: ModelCall, **changed: Any) -> Passed:
         "Record one pass."
         seed()
         return record(call.model, lambda: call.run(**changed))
 
     def compared(
-        self, call: Call, axes: list[Axis], first: Passed | None = None, **changed: Any
+        self, call: ModelCall, axes: list[Axis], first: Passed | None = None, **changed: Any
     ) -> list[Change]:
         "Run a pass and hold it against the first one, or another."
         seed()
@@ -79,7 +80,7 @@ class Session:
     def with_others(
         self,
         changed: Tensor,  # boolean, (b, n)
-    ) -> Call:
+    ) -> ModelCall:
         "Return the call with other tokens at some places; placeholders of images stay."
         old = self.call.sequence
         drawn = self.call.drawn(self.size, 2 + int(changed.sum()), old)

@@ -22,7 +22,7 @@ from attention_checks.search import explain as explain_stages
 NEAR = 0.03  # of the largest number: so far apart are numbers that were rounded to 16 bits
 
 
-class Compared(NamedTuple):
+class RankResults(NamedTuple):
     "One finished trial: what every rank gave, and what it should have given."
 
     trial: Trial
@@ -48,22 +48,24 @@ class Compared(NamedTuple):
         return self._replace(right=tuple(with_these)).off <= tolerance
 
 
-def contexts_of(trial: Trial, given: Sequence[Given], right: Tensor) -> Compared:
+def contexts_of(trial: Trial, given: Sequence[Given], right: Tensor) -> RankResults:
     "Set contexts beside the right one."
     got = tuple(each.context.double() for each in given)
-    return Compared(trial, got, tuple(trial.part(right, rank) for rank in range(trial.world)))
+    return RankResults(trial, got, tuple(trial.part(right, rank) for rank in range(trial.world)))
 
 
-def compared_gradients(trial: Trial, given: Sequence[Given], right: Sequence[Tensor]) -> Compared:
+def compared_gradients(
+    trial: Trial, given: Sequence[Given], right: Sequence[Tensor]
+) -> RankResults:
     "Set gradients beside the right ones; what has none has gradients of zero."
     wanted = tuple(trial.part(g, rank) for rank in range(trial.world) for g in right)
     found: Iterator[Any] = (g for each in given for g in each.gradients or (None,) * 3)
     got = (torch.zeros_like(w) if g is None else g.double() for g, w in zip(found, wanted))
-    return Compared(trial, tuple(got), wanted)
+    return RankResults(trial, tuple(got), wanted)
 
 
 def _explained(
-    compared: Sequence[Compared],  # of several ranks
+    compared: Sequence[RankResults],  # of several ranks
     bugs: Sequence[Wrong],
     predict: Callable[[Trial, Any], Sequence[Tensor]],
 ) -> tuple[Bug, ...]:
@@ -73,7 +75,7 @@ def _explained(
 
 
 def _gives(
-    predict: Callable[[Trial, Any], Sequence[Tensor]], wrong: Wrong, compared: Sequence[Compared]
+    predict: Callable[[Trial, Any], Sequence[Tensor]], wrong: Wrong, compared: Sequence[RankResults]
 ) -> bool:
     "Return whether a bug gives the numbers of every trial, and is seen in one."
     tolerance, shows = max(1e-6, 10 * compared[0].trial.sharding.tolerance), False
@@ -96,7 +98,7 @@ def _of(wrong: Wrong, trial: Trial) -> Bug:
     return known(wrong.code, **facts)
 
 
-def name_context(compared: Sequence[Compared]) -> tuple[Bug, ...]:
+def name_context(compared: Sequence[RankResults]) -> tuple[Bug, ...]:
     "Name what makes contexts wrong on several ranks."
     if any(not g.isfinite().all() for each in compared for g in each.got):
         return (known("shares.empty_nan"),)
@@ -104,7 +106,7 @@ def name_context(compared: Sequence[Compared]) -> tuple[Bug, ...]:
     return found or _only_where(compared) or (known("passing.wrong"),)
 
 
-def name_gradients(compared: Sequence[Compared]) -> tuple[Bug, ...]:
+def name_gradients(compared: Sequence[RankResults]) -> tuple[Bug, ...]:
     "Name what makes gradients wrong on several ranks."
 
     def predict(trial: Trial, back: Any) -> list[Tensor]:
@@ -115,7 +117,7 @@ def name_gradients(compared: Sequence[Compared]) -> tuple[Bug, ...]:
     return found or _only_where(compared) or (known("backward.wrong"),)
 
 
-def rounded(compared: Sequence[Compared]) -> tuple[Bug, ...]:
+def rounded(compared: Sequence[RankResults]) -> tuple[Bug, ...]:
     "Name numbers that are nearly right."
     off = max(each.off for each in compared)
     if off > NEAR:
@@ -124,7 +126,7 @@ def rounded(compared: Sequence[Compared]) -> tuple[Bug, ...]:
     return (known("shares.rounded", off=f"{off:.1g}", kept=kept, tolerance=f"{2 * off:.0e}"),)
 
 
-def _only_where(compared: Sequence[Compared]) -> tuple[Bug, ...]:
+def _only_where(compared: Sequence[RankResults]) -> tuple[Bug, ...]:
     "Name numbers that are wrong only where shards are uneven, or empty."
     wrong = [each.trial for each in compared if each.off > each.trial.sharding.tolerance]
     if all(trial.sharding.leaves_empty(trial.n, trial.world) for trial in wrong):
@@ -134,7 +136,7 @@ def _only_where(compared: Sequence[Compared]) -> tuple[Bug, ...]:
     return ()
 
 
-def name_alone(compared: Sequence[Compared]) -> tuple[Bug, ...]:
+def name_alone(compared: Sequence[RankResults]) -> tuple[Bug, ...]:
     "Name what makes the context wrong on one rank: a bug of any attention."
     sharding = compared[0].trial.sharding
     cases = [Case(each.trial.work(), each.got[0]) for each in compared]

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.distributed.naming import (
-    Compared,
+    RankResults,
     compared_gradients,
     contexts_of,
     name_alone,
@@ -72,15 +72,15 @@ class Study:
         return self.seen[-1].fault
 
     @cached_property
-    def compared(self) -> list[tuple[Compared, Compared]]:
+    def compared(self) -> list[tuple[RankResults, RankResults]]:
         "Set contexts and gradients of the finished trials beside the right ones."
         return [_beside(trial, given) for trial, given in self.finished]
 
-    def contexts(self, worlds: range = ANY) -> list[Compared]:
+    def contexts(self, worlds: range = ANY) -> list[RankResults]:
         "Return the contexts, of some numbers of ranks."
         return [context for context, _ in self.compared if context.trial.world in worlds]
 
-    def gradients(self, worlds: range = ANY) -> list[Compared]:
+    def gradients(self, worlds: range = ANY) -> list[RankResults]:
         "Return the gradients, of some numbers of ranks."
         return [slopes for _, slopes in self.compared if slopes.trial.world in worlds]
 
@@ -91,19 +91,19 @@ class Study:
         return not self.fault and not _wrong([*self.contexts(), *slopes])
 
 
-def _beside(trial: Trial, given: Sequence[Given]) -> tuple[Compared, Compared]:
+def _beside(trial: Trial, given: Sequence[Given]) -> tuple[RankResults, RankResults]:
     "Set the context and the gradients of a trial beside the right ones."
     context, gradients = trial.right()
     return contexts_of(trial, given, context), compared_gradients(trial, given, gradients)
 
 
-def _wrong(compared: Sequence[Compared]) -> list[Compared]:
+def _wrong(compared: Sequence[RankResults]) -> list[RankResults]:
     "List the trials whose numbers are wrong, small ones first."
     bad = [each for each in compared if each.off > each.trial.sharding.tolerance]
     return sorted(bad, key=lambda each: (each.trial.world, each.trial.n))
 
 
-def _shown(compared: Compared) -> str:
+def _shown(compared: RankResults) -> str:
     "Show the first rank whose numbers are wrong."
     trial, several = compared.trial, len(compared.got) > compared.trial.world
     for place, (got, right) in enumerate(zip(compared.got, compared.right)):

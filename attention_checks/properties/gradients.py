@@ -11,13 +11,13 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.examine import Broken
 from attention_checks.numbers import gradients_of, must_be_near
-from attention_checks.subjects import Compared, TensorFunction
+from attention_checks.subjects import WithReference, TensorFunction
 
 
-def right_gradients(atol: float = 1e-3) -> Callable[[Compared], None]:
+def right_gradients(atol: float = 1e-3) -> Callable[[WithReference], None]:
     "Try that gradients are those of the reference, as near as that."
 
-    def holds(subject: Compared) -> None:
+    def holds(subject: WithReference) -> None:
         "Raise Broken if a gradient is not that of the reference."
         inputs = subject.inputs()
         real = {name: t for name, t in inputs.items() if t.is_floating_point()}

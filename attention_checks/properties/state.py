@@ -11,26 +11,26 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.examine import Broken, NotChecked, first_line
 from attention_checks.numbers import first_difference, must_be_near
-from attention_checks.subjects import TensorFunction, Tried
+from attention_checks.subjects import TensorFunction, UnderTest
 
 
-def repeats(subject: Tried) -> None:
+def repeats(subject: UnderTest) -> None:
     "Raise Broken if the same inputs give another result, also after others."
     first, other = (list(subject.inputs(seed).values()) for seed in (0, 5))
     must_repeat(lambda: subject(*first), lambda: subject(*other))
 
 
-def untouched(subject: Tried) -> None:
+def untouched(subject: UnderTest) -> None:
     "Raise Broken if inputs are changed."
     must_leave_alone(subject.on_these, subject.raw_inputs())
 
 
-def any_strides(subject: Tried) -> None:
+def any_strides(subject: UnderTest) -> None:
     "Raise Broken if the same numbers, with other strides in memory, give others."
     must_not_mind_strides(subject.on_these, *subject.raw_inputs().values())
 
 
-def untouched_anyhow(subject: Tried) -> None:
+def untouched_anyhow(subject: UnderTest) -> None:
     "Raise Broken if inputs are changed, or must be contiguous."
     untouched(subject)
     any_strides(subject)

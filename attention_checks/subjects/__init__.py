@@ -10,7 +10,7 @@ from torch import Tensor
 TensorFunction = Callable[..., Tensor]
 
 
-class Tried(Protocol):
+class UnderTest(Protocol):
     "What is tried, be it a function of q, k and v, a layer, a softmax, or a rotation."
 
     def inputs(self, seed: int = 0) -> dict[str, Any]:
@@ -26,7 +26,7 @@ class Tried(Protocol):
         "Return its output; it is called on these very tensors."
 
 
-class Compared(Tried, Protocol):
+class WithReference(UnderTest, Protocol):
     "What is tried, and has a reference for each call."
 
     @property

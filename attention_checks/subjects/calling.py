@@ -16,7 +16,7 @@ from attention_checks.examine import Misused, NeedsMore
 from attention_checks.signatures import parameters_of
 from attention_checks.spec import Contract
 
-Call = Callable[..., Any]  # of module and x; of cross-attention, and of the memory
+LayerCall = Callable[..., Any]  # of module and x; of cross-attention, and of the memory
 
 
 def first_tensor(
@@ -62,9 +62,9 @@ _LAYOUTS: dict[str, tuple[_Layout, _Layout]] = {  # from (b, n, d), and back
 
 
 def as_declared(
-    call: Call,  # over (b, n, width), in float32 on the CPU
+    call: LayerCall,  # over (b, n, width), in float32 on the CPU
     contract: Contract,  # what was declared
-) -> Call:  # takes and gives the same
+) -> LayerCall:  # takes and gives the same
     "Call a layer in the layout, on the device and in the type that were declared."
     if contract.returns is not None:
         plain = call
@@ -85,9 +85,9 @@ def as_declared(
 
 
 def in_batches(
-    call: Call,  # of a module and inputs, (b, …) each
+    call: LayerCall,  # of a module and inputs, (b, …) each
     max_batch: int | None,  # the largest batch that it takes, as declared; None: any
-) -> Call:
+) -> LayerCall:
     "Call a layer for so many sequences at a time, and join the outputs."
     if max_batch is None:
         return call
@@ -102,9 +102,9 @@ def in_batches(
 
 
 def whole_call(
-    call: Call,  # as the code under test wants it
+    call: LayerCall,  # as the code under test wants it
     contract: Contract,  # what was declared
-) -> Call:  # of the module and its inputs; gives the output, and a tuple of all else
+) -> LayerCall:  # of the module and its inputs; gives the output, and a tuple of all else
     "Call a layer as was declared, once what it keeps of its last call is cut from that graph."
     declared = in_batches(as_declared(call, contract), contract.max_batch)
 
@@ -144,7 +144,7 @@ class _Given:
 
 
 def called_with(
-    call: Call,  # how it is called, as declared
+    call: LayerCall,  # how it is called, as declared
     module: Any,  # a layer or a function
     given: dict[str, Any],  # arguments that it gets besides
     *inputs: Tensor,  # x, and of cross-attention the memory
@@ -166,7 +166,7 @@ def called_with(
 def how_to_call(
     module: Any,  # a layer or a function
     causal: bool,  # should it hide the future? Then an argument says so, if there is one
-) -> Call:  # of module and x
+) -> LayerCall:  # of module and x
     "Find out how to call a layer: module(x), or as its parameters demand."
     parameters = parameters_of(module)
     if is_torch_mha(module):
@@ -224,7 +224,7 @@ def packing_arguments(
     return given
 
 
-def _packed_call(names: list[str]) -> Call:
+def _packed_call(names: list[str]) -> LayerCall:
     "Pack the sequences of a batch into (b * n, d), as kernels for packed documents demand."
 
     def call(module: Any, x: Tensor) -> Any:
@@ -273,7 +273,7 @@ def call_torch_mha(
 def how_to_call_both(
     module: Any,  # a layer or a function
     **options: Any,  # what it gets besides, such as a mask
-) -> Call:  # of module, x and memory
+) -> LayerCall:  # of module, x and memory
     "Find out how to call cross-attention: module(x, memory), or as its parameters demand."
     if is_torch_mha(module):
         return lambda m, x, y: call_torch_mha(m, x, False, None if y is x else y, **options)

@@ -19,7 +19,7 @@ from attention_checks.pipeline import Bug
 from attention_checks.signatures import name_of
 from attention_checks.spec import Contract
 from attention_checks.subjects.calling import (
-    Call,
+    LayerCall,
     first_tensor,
     how_to_call,
     how_to_call_both,
@@ -64,7 +64,7 @@ class Layer:
     contract: Contract  # what was declared of it
     module: Any  # the copy
     fresh: Any  # a copy that was never called
-    call_both: Call  # of a module and all its inputs
+    call_both: LayerCall  # of a module and all its inputs
     n: int  # tokens of the usual trial
     n_heads: int | None = None  # as declared, or as an attribute tells
     window: tuple[str, int] | None = None  # what says how far a token sees, and how far
@@ -138,7 +138,7 @@ class Layer:
         "Return the layer with another input beside x, (1, n, width) for all, or (b, n, width)."
         return replace(self, other=other)
 
-    def calling(self, call: Call) -> Layer:
+    def calling(self, call: LayerCall) -> Layer:
         "Return the layer, called in another way."
         contract = replace(self.contract, call=call)
         return replace(self, contract=contract, call_both=whole_call(call, contract))
@@ -272,7 +272,7 @@ def adapt(
     return replace(layer, fresh=copy_of(copied, contract))
 
 
-def _how(given: Any, contract: Contract, both: bool) -> Call:
+def _how(given: Any, contract: Contract, both: bool) -> LayerCall:
     "Return how it is called, as declared or as its parameters demand."
     if contract.call is not None:
         return contract.call

@@ -3362,18 +3362,11 @@ class Translates(nn.Module):
         return self.out((weights @ v).transpose(1, 2).reshape(len(x), x.shape[1], -1))
 
 
-@right("cross_attention", "AddsX, declared", build=lambda c: c(24, 3), d_model=24, n_heads=3, skip=["project.residual"])
-@right("cross_attention", build=lambda c: said(c(24, 3)), d_model=24, n_heads=3)
+@right("cross_attention", build=lambda c: c(24, 3), d_model=24, n_heads=3, skip=["project.residual"])
 class AddsX(Translates):
     "A block without a norm: what asks comes on top."
     def forward(self, x, memory):
         return x + super().forward(x, memory)
-
-
-def said(layer):
-    "A layer that has a setting for its residual."
-    layer.residual_connection = True
-    return layer
 
 
 @right("cross_attention", build=lambda c: c(24, 3), d_model=24, n_heads=3)
