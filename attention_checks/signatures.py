@@ -26,11 +26,15 @@ def name_of(thing: Any) -> str:
 
 def module_in(
     f: Any,  # a module, or a function that calls one
+    seen: tuple[Any, ...] = (),  # functions that refer to it, and are searched already
 ) -> nn.Module | None:  # None: nothing tells which
-    "Find the module behind a function: that which it is bound to, or refers to."
+    "Find the module behind a function: what it is bound to, or it or a function of its refers to."
     if isinstance(f, nn.Module) or not inspect.isfunction(f):
         owner = getattr(f, "__self__", f)
         return owner if isinstance(owner, nn.Module) else None
     names = inspect.getclosurevars(f)
     held = [*names.nonlocals.values(), *names.globals.values()]
-    return next((each for each in held if isinstance(each, nn.Module)), None)
+    modules = [each for each in held if isinstance(each, nn.Module)]
+    others = (each for each in held if inspect.isfunction(each) and each not in (*seen, f))
+    inside = (module_in(each, (*seen, f)) for each in others)
+    return modules[0] if modules else next((m for m in inside if m is not None), None)

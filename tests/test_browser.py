@@ -36,7 +36,7 @@ KINDS = [
 QUICK = [path for path in PAGES if re.match(r"figures/|tools/", path)]
 VISITS = [
     *product(KINDS, [1280, 390]),
-    *by_day(((path, 1280) for path in PAGES if path not in {*QUICK, *KINDS}), 2),
+    *by_day(((path, 1280) for path in PAGES if path not in {*QUICK, *KINDS}), 3),
 ]
 DRAWN = [
     path
@@ -189,7 +189,7 @@ def not_drawn(page: Page) -> list[str]:
 
 
 @pytest.mark.once("path", of_page)
-@pytest.mark.parametrize("path", by_day(DRAWN))
+@pytest.mark.parametrize("path", by_day(DRAWN, 3))
 def test_page_of_a_figure(visit, site, path):
     """Nothing fails, sticks out or comes from elsewhere;
     what is drawn has the space that was kept for it.

@@ -8,6 +8,7 @@ website/static/search/synonyms.js the synonyms. tools/chapter.md has the rules.
 
 import ast
 import re
+from itertools import product
 import sys
 from copy import copy
 
@@ -336,8 +337,10 @@ def test_a_number_is_a_guess_that_is_judged(visit):
     expect(question.locator("details.right[open]")).to_be_visible()
 
 
-@pytest.mark.parametrize("how", ["mouse", "finger", "keyboard"])
-@pytest.mark.parametrize("path", ["07_transformer.html", "16_longer_texts.html", "17_cost.html"])
+ORDERS = ["07_transformer.html", "16_longer_texts.html", "17_cost.html"]
+
+
+@pytest.mark.parametrize("how, path", by_day(product(["mouse", "finger", "keyboard"], ORDERS), 4))
 def test_an_order_is_judged(visit, path, how):
     """Items get their numbers as they are pressed, and lose them; a wrong order keeps what is right
     so far; the right one opens the reason.

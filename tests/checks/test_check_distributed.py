@@ -37,7 +37,7 @@ def sharding(**choices):
     return Sharding(**own, contract=declared("check_distributed", **design))
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("name", by_day(RIGHT))
 def test_right_is_accepted(name, ranks):
     fn, choices = RIGHT[name]
     report = report_of(check_sharding, fn, sharding(**choices), ranks)
