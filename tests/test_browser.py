@@ -35,7 +35,8 @@ KINDS = [
 # Pages of the figures and tools are for few and made as the others are: they are looked at quickly.
 QUICK = [path for path in PAGES if re.match(r"figures/|tools/", path)]
 VISITS = [
-    *product(KINDS, [1280, 390]),
+    *product(KINDS, [1280]),
+    *by_day(product(KINDS, [390])),
     *by_day(((path, 1280) for path in PAGES if path not in {*QUICK, *KINDS}), 3),
 ]
 DRAWN = [

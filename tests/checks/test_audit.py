@@ -34,7 +34,7 @@ def made(make) -> nn.Module:
     return make().eval()
 
 
-@pytest.mark.parametrize("row", by_day(PLANTED), ids=lambda row: row.name)
+@pytest.mark.parametrize("row", by_day(PLANTED, 3), ids=lambda row: row.name)
 def test_planted(row):
     "A fault that is planted in one layer is named, with this layer, and no other layer is blamed."
     model = made(row.make)
@@ -151,7 +151,7 @@ def counting(f, passes):
     return lambda *args, **kwargs: passes.append(1) or f(*args, **kwargs)
 
 
-@pytest.mark.parametrize("kind", ["bart", "bert", "bloom", "falcon", "gpt_neo", "qwen3"])
+@pytest.mark.parametrize("kind", by_day(["bart", "bert", "bloom", "falcon", "gpt_neo", "qwen3"]))
 def test_decoders_of_transformers(kind):
     "A sample of those that tests/third_party/decoders.py audits: no false alarm."
     report = decoders.audited(kind)

@@ -24,6 +24,7 @@ from attention_nb.local_attention import window_mask
 from attention_nb.multi_head_attention import MultiHeadAttention, merge_heads, split_heads
 from attention_nb.positions import RotaryEmbedding
 from attention_nb.softmax import masked_softmax, softmax
+from conftest import by_day
 from tests.checks.finding import report_of
 from tests.checks.variants import attention
 
@@ -124,7 +125,7 @@ WRONG = {  # the code that names it → the method that is wrong
 }
 
 
-@pytest.mark.parametrize("code", WRONG)
+@pytest.mark.parametrize("code", by_day(WRONG))
 def test_a_bug_beside_declared_parts_is_named(code):
     with pytest.raises(CheckFailed) as failed:
         check_self_attention(layer_with(**WRONG[code]), D, **DESIGN)
