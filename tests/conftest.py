@@ -11,7 +11,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -102,14 +103,31 @@ def of_page(page: Path) -> list[Path]:
 def by_day(
     values: Iterable[Any],  # of a parameter; tuples of several
     one_of: int = 2,  # every second one by day
+    always: Callable[[Any], bool] = lambda value: False,  # of the first: is it tried by day anyhow?
 ) -> list[Any]:  # for pytest.mark.parametrize
     "Some of many values of one kind are tried by day; the others at night (`make nightly`)."
     by_night = pytest.mark.nightly
     rows = [_row(value) for value in values]
     return [
-        row._replace(marks=[*row.marks, by_night]) if i % one_of else row
+        row._replace(marks=[*row.marks, by_night])
+        if i % one_of and not always(row.values[0])
+        else row
         for i, row in enumerate(rows)
     ]
+
+
+@cache
+def _edited_pages() -> set[str] | None:
+    "The pages of docs/ that differ from the last commit; None where git does not tell."
+    command = ["git", "status", "--porcelain", "--untracked-files=all", "--", "docs"]
+    done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True)
+    return None if done.returncode else {line[3:].strip('"') for line in done.stdout.splitlines()}
+
+
+def is_edited(page: str) -> bool:
+    "Whether a page of docs/ differs from the last commit: then it is tried by day."
+    pages = _edited_pages()
+    return pages is None or f"docs/{page}" in pages
 
 
 def _row(value: Any) -> Any:

@@ -13,7 +13,7 @@ from itertools import combinations, product
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser import DOCS, NARROW, PAGES, WIDE, Visit, out_of_room
-from conftest import by_day, fail_if, of_page
+from conftest import by_day, fail_if, is_edited, of_page
 from playwright.sync_api import Page, TimeoutError, expect
 
 FORMS = {1280: WIDE, 390: NARROW}  # width of the window, font
@@ -34,10 +34,11 @@ KINDS = [
 ]
 # Pages of the figures and tools are for few and made as the others are: they are looked at quickly.
 QUICK = [path for path in PAGES if re.match(r"figures/|tools/", path)]
+OTHERS = [path for path in PAGES if path not in {*QUICK, *KINDS}]
 VISITS = [
     *product(KINDS, [1280]),
-    *by_day(product(KINDS, [390])),
-    *by_day(((path, 1280) for path in PAGES if path not in {*QUICK, *KINDS}), 3),
+    *by_day(product(KINDS, [390]), always=is_edited),
+    *by_day(product(OTHERS, [1280]), 3, is_edited),
 ]
 DRAWN = [
     path
@@ -190,7 +191,7 @@ def not_drawn(page: Page) -> list[str]:
 
 
 @pytest.mark.once("path", of_page)
-@pytest.mark.parametrize("path", by_day(DRAWN, 3))
+@pytest.mark.parametrize("path", by_day(DRAWN, 3, is_edited))
 def test_page_of_a_figure(visit, site, path):
     """Nothing fails, sticks out or comes from elsewhere;
     what is drawn has the space that was kept for it.

@@ -16,7 +16,7 @@ import nbformat
 import pytest
 from browser import out_of_room
 from bs4 import BeautifulSoup
-from conftest import CHAPTERS, ROOT, by_day, fail_if, of_page, place
+from conftest import CHAPTERS, ROOT, by_day, fail_if, is_edited, of_page, place
 from playwright.sync_api import expect
 from pygments import highlight
 from pygments.lexers import PythonLexer
@@ -464,7 +464,7 @@ LIVE = "figure.drawing, figure.chart:has(.chart-controls)"
 SIGHTS = [(path, *size) for path in ["index.html", *PAGES] for size in [(1280, 900), (390, 844)]]
 
 
-@pytest.mark.parametrize("path, width, high", by_day(SIGHTS, 3))
+@pytest.mark.parametrize("path, width, high", by_day(SIGHTS, 3, is_edited))
 @pytest.mark.once("path", of_page)
 def test_a_page_at_first_sight(visit, path, width, high):
     """Drawn in the room that was kept; half of a figure that responds is on the first two screens.
