@@ -200,7 +200,7 @@ def own_chance() -> Iterator[None]:
 
 @contextmanager
 def full_precision() -> Iterator[None]:
-    "Multiply float32 as float32 inside; a GPU may round it to TF32, which has 10 bits."
+    "Multiply float32 as float32 inside; a GPU may round it to TF32, with 10 bits after the point."
     cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
     conv: Any = getattr(cudnn, "conv", None)  # from PyTorch 2.9 on
     name, exact = ("fp32_precision", "ieee") if conv else ("allow_tf32", False)
