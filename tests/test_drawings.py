@@ -1734,7 +1734,9 @@ def test_the_temperature_draws_as_generate_does(visit):
     best = now["probabilities"].index(max(now["probabilities"]))
     assert abs(now["drawn"][best] / 100 - now["probabilities"][best]) < 0.15
     sliders["temperature"].press("ArrowRight")
-    assert state(figure)["drawn"] is None and "Only 2 tokens can be drawn" in said(figure)
+    assert sum(state(figure)["drawn"]) == 100 and "Only 2 tokens can be drawn" in said(figure)
+    sliders["temperature"].press("ArrowLeft")  # the same hundred numbers draw the same tokens
+    assert state(figure)["drawn"] == now["drawn"]
     sliders["temperature"].fill("2")  # what is lost was theirs at this temperature
     lost = 1 - float((logits / 2).softmax(-1).topk(2).values.sum())
     assert f"the others lost {lost:.2f}." in said(figure)

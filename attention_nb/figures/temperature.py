@@ -38,9 +38,9 @@ def temperature(
     data = {"tokens": list(tokens), "prefixes": list(prefixes), "logits": logits, "start": start}
     rows = {f"after {prefix}": row for prefix, row in zip(prefixes, logits.double().softmax(-1))}
     table = number_table("The probability of each next token at temperature 1", rows, tokens)
-    return Drawing("temperature", "Sampling the next token", _NOTICE, data, table, (328, 508),
+    return Drawing("temperature", "Sampling the next token", _NOTICE, data, table, (318, 490),
                    "The probabilities at temperature 1 as a table")
 
 
-_NOTICE = ("Move the temperature: the bars become alike, or one token gets nearly all. Then lower top‑k "
-           "or top‑p, and draw a hundred tokens.")
+_NOTICE = ("Move the temperature: the bars become alike, or one token gets nearly all, and the hundred "
+           "tokens that are drawn follow. Then lower top‑k or top‑p.")
