@@ -86,9 +86,9 @@ def memory(
     table = number_table("How far off the pairs are, by the number of pairs written", rows, [str(i + 1) for i in range(n)], 1)
     notice = _WITH_DELTA if delta else _NOTICE
     data = {"names": list(names), "k": k, "v": v, "rules": rules, "written": first}
-    return Drawing("memory", "The state of linear attention fills up", notice, data, table, (360, 628) if delta else (360, 588))
+    return Drawing("memory", "The state of linear attention fills up", notice, data, table, (362, 646) if delta else (362, 606))
 
 
-_NOTICE = "Each pair is added to the same numbers. A bar is an error: when is there none?"
+_NOTICE = "Each pair is added to the same numbers. The line from a value to its dot is an error: when is there none?"
 _WITH_DELTA = ("Choose “delta rule”, and press Play: what its key reads back is subtracted from a value "
                "before it is added. Which names stay exact?")
