@@ -1142,8 +1142,8 @@ def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
     assert agrees()["distance"] == before["distance"] + 1
     point.hover()
     figure.page.mouse.down()
-    box = figure.locator("svg:has(.handle)").bounding_box()
-    figure.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 5)
+    box = figure.locator("svg:has(.handle) > rect").bounding_box()  # from distance 16 to 64
+    figure.page.mouse.move(box["x"] + box["width"] / 3, box["y"] + 5)
     figure.page.mouse.up()
     assert agrees()["distance"] == 32
     point.press("ArrowLeft")
@@ -1189,17 +1189,19 @@ def test_before_longer_texts_the_rotation_offers_no_scaling(visit):
             const { x, y, width, height } = node.getBBox();
             return [x + width, y, y + height, x];
           };
-          const curve = chart.querySelector("path[stroke='var(--neutral)']");
+          const curve = chart.querySelector("path[stroke-width='3.5']");
           return [...[...chart.querySelectorAll("text")].map(boxOf), boxOf(curve)]; }""")
-        assert len(others) == 4 and all(
+        assert len(others) == 13 and all(
             low < curve[1] or high > curve[2] or right < curve[3] or left > curve[0]
             for right, high, low, left in others
         ), "the curve runs through a label"
     for distance in ("0", "5", "64"):  # the score is the sum of what the pairs add
         figure.get_by_role("slider", name="Distance").fill(distance)
-        parts = figure.locator("svg[height='40'] circle").evaluate_all(
-            "dots => dots.map((dot) => (20 - dot.cy.baseVal.value) / 16)"
-        )
+        parts = figure.locator("svg:has(.handle) > g").evaluate_all("""rows => rows.map((row) => {
+          const [line, , wave] = row.querySelectorAll(":scope > path");
+          const [zero, top] = [line.getBBox().y, wave.getPointAtLength(0).y];
+          const dot = row.querySelector(":scope > circle");
+          return (zero - dot.cy.baseVal.value) / (zero - top); })""")
         assert len(parts) == 4 and sum(parts) == pytest.approx(state(figure)["score"], abs=1e-3)
 
 
@@ -2750,7 +2752,7 @@ def test_a_finger_follows_the_curve_and_does_not_move_the_page(visit):
         "behavior: 'instant' })"
     )
     top, before = page.evaluate("scrollY"), state(figure)["distance"]
-    per_pixel = 64 / (chart.bounding_box()["width"] - 16)
+    per_pixel = 64 / chart.locator(":scope > g > path").first.bounding_box()["width"]
     for by in ((100, 40), (-50, -40)):
         swipe(page, point.evaluate(CENTRE), by)
         now = state(figure)["distance"]
@@ -2986,6 +2988,7 @@ MOVING = {
     "programs",
     "ring",
     "roofline",
+    "rotating",
     "senses",
     "sharing",
     "sinks",
