@@ -2413,6 +2413,7 @@ def test_the_copying_model_computes_what_python_computes(visit):
     steps, others = data["model"]["steps"], torch.tensor(data["others"])
     assert len(steps) >= 12 and steps[0] == 0
     slider = figure.get_by_role("slider", name="Training step")
+    figure.locator("details.more > summary").click()
     for i in (len(steps) - 1, 6, 0):
         slider.fill(str(i))
         for pressed in (["Layer 1, head 1"], ["Layer 2, head 2", "Layer 1, head 3"], []):
@@ -2443,9 +2444,10 @@ def test_a_head_is_switched_off_by_a_click(visit):
     assert "7 of 7 repeated letters" in said(figure) and "which is right." in said(figure)
     copied = figure.locator("svg text", has_text="copied")
     assert copied.count() == 1
+    figure.locator("details.more > summary").click()
     for name, right in {
-        "previous token": range(3),
-        "induction": range(3),
+        "Previous-token head": range(3),
+        "Induction head": range(3),
         "Layer 1, head 4": [7],
     }.items():
         head = figure.get_by_role("button", name=name)
@@ -2456,7 +2458,8 @@ def test_a_head_is_switched_off_by_a_click(visit):
             and "one head off" in said(figure)
         ), name
         assert copied.count() == ("head 4" in name)
-        assert ("head: off" in figure.locator("svg").text_content()) == ("head 4" not in name)
+        dashed = figure.locator("svg path[stroke-dasharray='3 5']").count()
+        assert bool(dashed) == ("head 4" not in name)
         head.click()
     figure.get_by_role("slider", name="Training step").press("Home")
     assert (
@@ -2474,7 +2477,7 @@ def test_a_head_is_switched_off_by_a_click(visit):
     assert now["chosen"] == 12 and f"at “{letters[12]}”, position 13" in name
     assert f"the induction head attends to “{letters[13]}”, position 6" in name
     assert f"the previous-token head attends to “{letters[12]}”, position 5" in name
-    figure.get_by_role("button", name="2 induction").click()
+    figure.get_by_role("button", name="Induction head").click()
     assert "the induction head is off" in figure.locator("svg").get_attribute("aria-label")
 
 
