@@ -270,9 +270,9 @@ def test_the_first_figure_is_seen_whole(visit, width, height):
             "14_local_attention.html",
             "window_board",
             [
-                ("label:has-text('Window')", ".beside > div:first-child > svg"),
+                ("label:has-text('Window')", "> svg"),
                 ("label:has-text('Window')", "output"),
-                ("details.more", ".beside > div:first-child > svg"),
+                ("details.more", "> svg"),
             ],
         ),
         ("17_cost.html", "roofline", [(".row", "svg")]),
