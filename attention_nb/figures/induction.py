@@ -84,7 +84,7 @@ def induction(
             "previous": list(previous), "inducing": list(inducing)}
     return Drawing("induction", "Induction: two heads that copy",
                    "Point at a letter: arcs show what two heads attend to there. Click a head to switch it off, or move through the training.",
-                   data, _shares(model, trained, others), (457, 518), "The probabilities at each step as a table",
+                   data, _shares(model, trained, others), (468, 495), "The probabilities at each step as a table",
                    library="engine", weights=trained.text())
 
 

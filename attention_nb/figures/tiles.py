@@ -49,7 +49,7 @@ def tiles(
 
 
 _NOTICE = ("Press Play: only the framed tile is in fast memory. Grey: computed, not stored; "
-           "purple: the darker, the larger. When do the bars shrink?")
+           "purple: the stronger, the larger. When do the bars shrink?")
 
 
 def _after_all_tiles(tokens: Sequence[str], scores: Tensor, values: Tensor) -> str:
