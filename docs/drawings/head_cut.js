@@ -1,13 +1,14 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, el, set, number, clamp, legendOf } = stage;
+  const { view, viewWidth, data, el, svg, set, number, clamp, legendOf } = stage;
   const { said, say, choices, onkeys, expose, keep } = stage;
   const { x, heads } = data;
   const n = x.length;
   const width = x[0].length;
   const part = width / heads;
   const hues = ["#2a9d9d", "#b59a1c", "#7d8aa5", "#a8714f"];
-  const paint = (h) => `color-mix(in srgb, ${hues[h % hues.length]} 34%, transparent)`;
+  const paint = (h, share = 34) =>
+    `color-mix(in srgb, ${hues[h % hues.length]} ${share}%, var(--paper))`;
 
   const flat = x.flat();
   const times = (count, f) => Array.from({ length: count }, (_, i) => f(i));
@@ -32,27 +33,32 @@ function draw(stage) {
   };
 
   const phone = viewWidth < 600;
-  const [wide, high, margin, between] = phone ? [36, 26, 62, 12] : [42, 28, 62, 14];
-  const tall = n * high + between;
+  const [wide, high, margin, between] = phone ? [36, 24, 62, 12] : [42, 28, 62, 14];
+  const title = phone ? 22 : 27;  // of a head, above its tokens
+  const tall = title + n * high;
   const tokenOf = (m) => Math.floor(m / width);
   const headOf = (m) => Math.floor((m % width) / part);  // to which it belongs
-  let step = 1;
+  let step = 2;
   let lit = Math.floor(width / heads) + width * (n - 1);
   const kinds = { right: "Split, then transpose", wrong: "The final shape at once" };
   const stackedAt = { right: 2, wrong: 1 };
-  const stacked = (kind) => step >= stackedAt[kind];
-  function place(kind, m) {  // left and top of a number
-    if (stacked(kind)) {
+  const stacked = (kind, at = step) => at >= stackedAt[kind];
+  function place(kind, m, at = step) {  // left, top and height of a number
+    if (stacked(kind, at)) {
       const [h, token, j] = where(found[kind], m);
-      return [margin + j * wide, h * tall + token * high];
+      return [margin + j * wide, h * tall + title + token * high, high];
     }
-    const moved = step ? headOf(m) * between : 0;
-    return [margin + (m % width) * wide + moved, rowOf(tokenOf(m))];
+    const moved = at ? headOf(m) * between : 0;
+    return [margin + (m % width) * wide + moved, rowOf(tokenOf(m)), long];
   }
-  const all = heads * tall - between;  // vectors that are not yet stacked share the height
+  const before = (kind) => Math.max(0, Math.min(step, stackedAt[kind]) - 1);
+  const all = heads * tall;  // vectors that are not yet stacked share the height
   const pitch = Math.min((all - 8) / n, 80);
   const long = clamp(pitch - high, high, 52);
   const rowOf = (i) => Math.round(all / 2 + 8 + (i - (n - 1) / 2) * pitch - long / 2);
+
+  const aside = margin + part * wide + (phone ? 20 : 36);
+  const narrow = phone ? 22 : 24;
 
   const arrows = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -width, ArrowDown: width };
   function numbers() {
@@ -75,14 +81,21 @@ function draw(stage) {
     const says = `${title}; arrow keys go from number to number`;
     const list = el("div", { role: "listbox", "aria-label": says }, ...cells);
     const size = `position: relative; width: ${across}px; height: ${all}px`;
-    const box = el("div", { style: size }, list, ...names, ...signs);
+    const traces = flat.map(() => el("div", { class: "moves" }));
+    const way = svg("path", { fill: "none", stroke: "currentColor", "stroke-width": 1.5 });
+    const ways = svg("svg", { width: across, height: all, style: "position: absolute" }, way);
+    const past = el("span", { "aria-hidden": true, style: `position: absolute; left: ${aside}px; `
+      + `top: ${rowOf(0) + (long - high) / 2 - 22}px; font-size: 13px; color: var(--soft)` });
+    const trail = el("div", { "aria-hidden": true }, ...traces, ways);
+    const box = el("div", { style: size }, trail, past, list, ...names, ...signs);
     const caption = el("div", { style: "margin-bottom: 0.5rem" },
       el("b", { style: "font-weight: 600" }, title), " ", shape);
-    return { kind, cells, names, signs, shape, node: el("div", {}, caption, box) };
+    const node = el("div", {}, caption, box);
+    return { kind, cells, names, signs, shape, traces, past, way, node };
   });
 
   function showNumber(kind, cell, m) {
-    const [x, y] = place(kind, m);
+    const [x, y, deep] = place(kind, m);
     const [h, token] = where(found[kind], m);
     const lands = stacked(kind) ? `, lands in head ${h} as token ${token}` : "";
     const ring = "font-weight: 700; box-shadow: inset 0 0 0 3px currentColor; z-index: 1";
@@ -90,24 +103,50 @@ function draw(stage) {
       tabindex: m === lit ? 0 : -1, "aria-selected": String(m === lit),
       "aria-label": `${number(flat[m], 0)}, of token ${tokenOf(m)}${lands}`,
       style: `position: absolute; left: ${x}px; top: ${y}px; width: ${wide}px; `
-        + `height: ${stacked(kind) ? high : long}px; display: grid; place-items: center; `
+        + `height: ${deep}px; display: grid; place-items: center; `
         + "box-sizing: border-box; cursor: pointer; transition-property: left, top, height; "
         + "--pace: 0.4s; "
         + `background: ${paint(headOf(m))}; border: 1px solid var(--faint); `
         + (m === lit ? ring : "") });
   }
-  function showPicture({ kind, cells, names, signs, shape }) {
+  function placeBefore(kind, m) {
+    const [x, y, deep] = place(kind, m, before(kind));
+    if (!stacked(kind)) return [x, y, wide, deep];
+    const apart = before(kind) ? headOf(m) * 6 : 0;
+    const left = aside + (m % width) * narrow + apart;
+    return [left, y + (deep - high) / 2, narrow, high];
+  }
+  function showTrace(kind, trace, m) {
+    const [x, y, across, deep] = placeBefore(kind, m);
+    const ring = m === lit ? "1.5px solid currentColor" : "1px solid var(--faint)";
+    trace.textContent = stacked(kind) ? number(flat[m], 0) : "";
+    set(trace, { style: `position: absolute; left: ${x}px; top: ${y}px; width: ${across}px; `
+      + `height: ${deep}px; box-sizing: border-box; border: ${ring}; display: grid; `
+      + "place-items: center; font-size: 13px; color: var(--soft); --pace: 0.4s; "
+      + `background: ${paint(headOf(m), 14)}` });
+  }
+  function showPast({ kind, traces, past, way }) {
+    traces.forEach((trace, m) => showTrace(kind, trace, m));
+    const [from, to] = [placeBefore(kind, lit)[1], place(kind, lit)[1]].map((y) => y + high / 2);
+    past.textContent = stacked(kind) ? "before" : "";
+    const ends = `M${aside - 4} ${from}L${margin + part * wide + 4} ${to}`;
+    set(way, { d: stacked(kind) ? ends : "" });
+  }
+  function showPicture(picture) {
+    const { kind, cells, names, signs, shape } = picture;
     const apart = stacked(kind);
+    showPast(picture);
     cells.forEach((cell, m) => showNumber(kind, cell, m));
     names.forEach((name, k) => {
       const [h, i] = [Math.floor(k / n), k % n];
       name.textContent = apart || h === 0 ? `token ${i}` : "";
-      name.style.top = `${apart ? h * tall + i * high : rowOf(i) + (long - high) / 2}px`;
+      const middle = apart ? h * tall + title + (i + 0.5) * high : rowOf(i) + long / 2;
+      name.style.top = `${middle - 14}px`;
     });
     signs.forEach((sign, h) => {
       const whole = found[kind][h].flat().every((m) => headOf(m) === h);
       sign.textContent = step ? `head ${h} ${whole ? "✓" : "✗"}` : "";
-      const [left, top] = apart ? [part * wide + 12, h * tall + ((n - 1) * high) / 2]
+      const [left, top] = apart ? [0, h * tall + title - 25]
         : [h * (part * wide + between), rowOf(0) - high];
       Object.assign(sign.style, { left: `${margin + left}px`, top: `${top}px` });
     });
@@ -143,8 +182,7 @@ function draw(stage) {
   const steps = choices("step", ["the vectors", "view", "transpose"], step,
     (i) => { step = i; show(); });
   const belongs = times(heads, (h) => [paint(h), `head ${h}`]);
-  const legend = legendOf(...belongs);
-  set(legend, {}, "belongs to", ...legend.children);
+  const legend = legendOf([el("span", {}, "belongs to"), ""], ...belongs);
   view.append(
     el("div", { class: "beside", style: "margin: 0; gap: 4px 24px" },
       set(steps, { style: "margin: 0" }), legend),

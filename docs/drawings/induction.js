@@ -1,6 +1,6 @@
 (() => {
 function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, plural, percent,
-  said, say, softmax, sum, slider, button, toggle, player, expose }) {
+  said, say, softmax, sum, slider, button, toggle, player, more, expose }) {
   const { names, others, previous, inducing } = data;
   const { steps, heads } = data.model;
   const period = data.ids.length / 2;
@@ -42,11 +42,13 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
   }
 
   const n = ids.length;
-  const cell = (wide ? 720 : 352) / n;
-  const width = n * cell;
-  const line = wide ? 110 : 96, height = line + (wide ? 188 : 192);
-  const low = line + 30, ground = height - 24;  // on which the bars of the predictions stand
+  const width = Math.min(720, viewWidth || 352);
+  const cell = width / n;
+  const line = wide ? 112 : 100, low = line + 30;  // above and below the letters
+  const bend = low + 36;  // of the way from a letter that is copied
   const tall = 40;  // a bar of 100 %
+  const ground = bend + 120;  // on which the bars of the predictions stand
+  const height = ground + 26;
   const middle = (i) => (i + 0.5) * cell;
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const arcs = svg("g", { "pointer-events": "none" });
@@ -59,23 +61,19 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     if (e.pointerType === "mouse") choose(i);
   };
   const columns = ids.map((_, i) => ({
-    letter: text(middle(i), line + 20, "", "font-weight: 600"),
-    next: text(middle(i), height - 7, ""),
+    letter: text(middle(i), line + 20, ""),
+    next: text(middle(i), ground + 19, ""),
     bar: svg("rect", { x: i * cell + 3, width: cell - 6, fill: "var(--neutral)",
       class: "moves" }),
     share: text(0, 0, "", "font-size: 13px; font-weight: 600"),
-    mark: frame(i, ground + 2, 22, { fill: "none" }),
+    mark: frame(i, ground + 2, 23, { fill: "none" }),
     box: frame(i, line + 1, 27),
     area: svg("rect", { x: i * cell, y: 0, width: cell, height, fill: "transparent",
       style: "cursor: pointer", onclick: () => choose(i), onpointerenter: pointed(i) }),
   }));
-  const soft = "fill: var(--soft); font-size: 13px";
-  const titled = (head, title, y) =>
-    ({ key: nameOf(head), title, node: text(0, y, title, soft, "start") });
-  const under = titled(previous, "Previous-token head", low + 50);
-  const titles = [titled(inducing, "Induction head", 14), under];
-  root.append(...titles.map(({ node }) => node),
-    text(0, ground - tall - 18, "Most probable next letter", soft, "start"),
+  root.append(
+    text(0, ground - tall - 20, "Most probable next letter", "fill: var(--soft); font-size: 13px",
+      "start"),
     svg("path", { d: `M0 ${ground}H${width}`, stroke: "var(--faint)" }),
     ...columns.flatMap(({ bar, mark, next, box, letter }) => [bar, mark, next, box, letter]),
     ...columns.map(({ share }) => share),
@@ -83,35 +81,21 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     ...columns.map(({ area }) => area));
   function bow(from, to, way) {  // way −1: above the letters, 1: below
     const y = way < 0 ? line : low;
-    const most = way < 0 ? (line - 26) / 0.75 : 42;  // it stays below the name of the head
+    const most = way < 0 ? (line - 32) / 0.75 : 42;  // it stays below the name of the head
     const far = Math.min(16 + 0.42 * cell * Math.abs(from - to), most);
     const top = y + way * (from === to ? 22 : far);
     const apart = from === to ? 6 : 0;
     const [a, b] = [middle(from) - apart, middle(to) + apart];
     return `M${a} ${y}C${a} ${top},${b} ${top},${b} ${y}`;
   }
-  const arc = (head, d, w, opacity) => svg("path", { d, fill: "none", stroke: "var(--w)",
-    "data-sym": "w", "stroke-width": 0.8 + 6 * w, opacity,
+  const arc = (head, d, w, most) => svg("path", { d, fill: "none", stroke: "var(--w)",
+    "data-sym": "w", "stroke-width": 0.8 + 6 * w, opacity: most ? 0.4 + 0.6 * w : 0.25,
     "stroke-dasharray": off.has(nameOf(head)) ? "3 5" : "none" });
   const top = (row) => row.indexOf(Math.max(...row));
-  function nameArcs(found) {
-    const begins = now.before[found].findIndex((w) => w > 0.1);
-    const room = off.has(under.key) ? 180 : 150;
-    const before = middle(begins) >= room, after = width - middle(chosen) >= room;
-    const beside = wide && (before || after);
-    const x = beside && !before ? middle(chosen) + 16 : 0;
-    set(under.node, { x, y: low + (beside ? 20 : 50) });
-  }
-  function arcsAbove() {  // from the chosen letter
-    return now.reads[chosen].flatMap((w, j) =>
-      (w > 0.02 ? [arc(inducing, bow(chosen, j, -1), w, 0.5 + 0.5 * w)] : []));
-  }
-  function arcsBelow(found) {  // from the letter that is found, and pale ones from the chosen one
-    const from = [...now.before.keys()].filter((i) => i === found || i === chosen);
-    return from.flatMap((i) => now.before[i].flatMap((w, j) => {
-      const opacity = i === found ? 0.5 + 0.5 * w : 0.5;
-      return w > 0.1 ? [arc(previous, bow(i, j, 1), w, opacity)] : [];
-    }));
+  function arcsOf(head, rows, from, way) {
+    const most = top(rows[from]);
+    return rows[from].flatMap((w, j) =>
+      (w > 0.02 ? [arc(head, bow(from, j, way), w, j === most)] : []));
   }
   function copyOf(found) {
     const copies = !off.has(nameOf(inducing)) && chosen >= period && now.reads[chosen][found] > 0.3
@@ -119,7 +103,6 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     if (!copies) return [];
     const [x, y] = [middle(found) + cell * 0.3, low + 1];
     const [u, v] = [middle(chosen), ground - tall * Math.max(...now.shares[chosen]) - 21];
-    const bend = low + 34;
     const green = { "data-sym": "v", fill: "none", stroke: "var(--v)", "stroke-width": 2.5 };
     const d = `M${x} ${y}V${bend - 10}Q${x} ${bend} ${x + 10} ${bend}H${u - 10}`
       + `Q${u} ${bend} ${u} ${bend + 10}V${v}m-5 -8l5 8l5 -8`;
@@ -129,32 +112,42 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
   }
   function drawArcs() {
     const found = top(now.reads[chosen]);
-    arcs.replaceChildren(...arcsAbove(), ...arcsBelow(found), ...copyOf(found));
-    nameArcs(found);
-    titles.forEach(({ key, title, node }) => {
-      node.textContent = off.has(key) ? `${title}: off` : title;
-    });
+    arcs.replaceChildren(...arcsOf(inducing, now.reads, chosen, -1),
+      ...arcsOf(previous, now.before, found, 1), ...copyOf(found));
+    const told = matchOf(found);
     columns.forEach((column, i) => {
-      showColumn(column, i, i === found);
-      showBar(column, i);
+      showLetter(column, i, found, told);
+      showNext(column, i);
     });
   }
-  function showBar({ bar, share }, i) {  // how probable the letter below it is
+  function matchOf(found) {
+    const told = top(now.before[found]);
+    const tells = !off.has(nameOf(previous)) && told !== chosen && now.before[found][told] > 0.3;
+    return tells && ids[told] === ids[chosen] ? told : -1;
+  }
+  const rose = (there, width) =>
+    ({ stroke: there ? "var(--rose)" : "none", "stroke-width": width });
+  const written = (large, bold = large) =>
+    `font-size: ${large ? 17 : 14}px; font-weight: ${bold ? 700 : 400}`;
+  function showNext({ bar, share, mark, next }, i) {  // how probable the letter below it is
     const p = Math.max(...now.shares[i]);
-    const at = Math.max(20, Math.min(width - 20, middle(i)));
-    set(bar, { y: ground - tall * p, height: tall * p, "fill-opacity": now.right[i] ? 1 : 0.35 });
+    const at = Math.max(24, Math.min(width - 24, middle(i)));
+    const pale = now.right[i] ? 0.5 : 0.2;
+    set(bar, { y: ground - tall * p, height: tall * p, "fill-opacity": i === chosen ? 1 : pale });
     set(share, { x: at, y: ground - tall * p - 4, class: "halo" });
     share.textContent = i === chosen ? percent(p) : "";
-  }
-  function showColumn({ letter, next, mark, box }, i, isFound) {
-    const first = i < period;
-    letter.textContent = names[ids[i]];
     next.textContent = names[now.best[i]];
-    set(next, { opacity: first ? 0.75 : 1, style: now.right[i] ? "font-weight: 700" : "" });
-    const edge = { stroke: i === chosen ? "var(--rose)" : "none", "stroke-width": 2.5 };
-    set(mark, edge);
-    const [fill, shade] = isFound ? ["var(--w)", 0.32] : ["var(--neutral)", first ? 0.1 : 0.22];
-    set(box, { fill, "fill-opacity": shade, ...edge });
+    set(next, { opacity: i < period && i !== chosen ? 0.75 : 1,
+      style: written(i === chosen, now.right[i]) });
+    set(mark, rose(i === chosen, 2.5));
+  }
+  function showLetter({ letter, box }, i, found, told) {
+    letter.textContent = names[ids[i]];
+    set(letter, { style: written([chosen, found, told].includes(i)) });
+    const [fill, shade] = i === found ? ["var(--w)", 0.12 + 0.28 * now.reads[chosen][i]]
+      : ["var(--neutral)", i < period ? 0.1 : 0.22];
+    set(box, { fill, "fill-opacity": shade,
+      ...(i === chosen ? rose(true, 2.5) : rose(i === told, 1.5)) });
   }
 
   const quoted = (i) => `“${names[ids[i]]}”`;
@@ -229,36 +222,37 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     at.move(i);
     go(i);
   } });
-  const roles = new Map([
-    [nameOf(previous), " previous token"],
-    [nameOf(inducing), " induction"],
-  ]);
-  function switchOf(layer, head) {
+  function switchOf([layer, head], text, name = "", looks = "") {
     const key = nameOf([layer, head]);
-    const named = `${head + 1}${roles.get(key) ?? ""}`;
-    const node = toggle(named, true, (on) => {
+    const node = toggle(text, true, (on) => {
       if (on) off.delete(key);
       else off.add(key);
-      set(node, { style: on ? "" : "text-decoration: line-through" });
+      set(node, { style: looks + (on ? "" : "text-decoration: line-through") });
       show();
     });
-    return set(node, { "aria-label": `Layer ${layer + 1}, head ${named}` });
+    return set(node, { style: looks, "aria-label": `Layer ${layer + 1}, head ${head + 1}${name}` });
   }
+  const small = "position: absolute; left: 0; font-size: 13px; ";
+  const named = (head, name, y) => switchOf(head, name, `: ${name}`, `${small}top: ${y}px; `);
+  const both = [named(inducing, "Induction head", 0),
+    named(previous, "Previous-token head", bend + 8)];
+  const unnamed = ([layer, head]) =>
+    ![inducing, previous].some(([l, h]) => l === layer && h === head);
   function rowOf(layer) {
-    const switches = Array.from({ length: heads }, (_, head) => switchOf(layer, head));
+    const rest = Array.from({ length: heads }, (_, head) => [layer, head]).filter(unnamed);
     return el("div", { class: "row", style: "gap: 4px; margin: 0" },
-      el("span", { style: `min-width: ${wide ? 0 : 3.4}rem; margin-right: 4px` },
-        `Layer ${layer + 1}`), ...switches);
+      el("span", { style: "margin-right: 4px" }, `Layer ${layer + 1}`),
+      ...rest.map((head) => switchOf(head, `${head[1] + 1}`)));
   }
   const steered = (...nodes) => el("div", { class: "row steered" }, ...nodes);
-  const rows = { class: "beside", style: "gap: 4px 32px; margin: 8px 0 12px" };
+  const rows = { class: "beside", style: "gap: 4px 32px" };
   set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em; margin-top: 4px` });
   view.append(
     steered(play.node, at),
-    el("div", rows, ...layers.map(rowOf)),
-    root,
+    el("div", { style: "position: relative; margin-top: 12px" }, root, ...both),
     steered(position, button("Other letters", shuffle)),
-    said);
+    said,
+    more(el("div", rows, el("span", {}, "The other heads:"), ...layers.map(rowOf))));
   show();
   expose(() => ({ ids, step: steps[step], chosen, off: [...off], ...now }));
 }

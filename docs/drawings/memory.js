@@ -101,52 +101,76 @@ function draw(stage) {
     formula.textContent = rules[rule] === "delta rule" ? "key × (value − read)" : "key × value";
   }
 
-  const row = wide ? 27 : 24;
+  const row = wide ? 25 : 24;
   const room = Math.min(viewWidth, 358);
-  const [atKey, atValue, atRead, atError] = [40, 82, 161, 294];
-  const list = fig(room, 22 + row * n);
-  const step = 42, narrow = 27;  // of what is read back, and of a value
-  const end = { "text-anchor": "end" };
-  const head = [[atKey + 40, "key"], [atValue + narrow * e - 6, "value"],
-    [atRead + step * e - 6, "read back"]];
-  list.append(...head.map(([x, says]) => text(x, 13, says, { style: soft, ...end })),
-    text(atError, 13, "error", { style: soft, "text-anchor": "start" }));
-  const bold = { style: "font-weight: 600", "text-anchor": "start" };
-  function numbersAt(x, y, step, more) {
-    return Array.from({ length: e }, (_, j) =>
-      text(x + step * j + step - 6, y + row / 2 + 5, "", { "text-anchor": "end", ...more }));
-  }
-  function keyBars(key, y) {
-    const middle = y + row / 2;
+  const [atKey, atValue, gap, ending] = [40, 92, 14, 40];
+  const list = fig(room, top + row * n);
+  const reads = rules.flatMap((_, by) => all.flatMap((i) => compute(i + 1, by).found));
+  const spans = v[0].map((_, j) => {  // from the least to the largest of a column
+    const reached = [0, ...[...v, ...reads].map((row) => row[j])];
+    return [Math.min(...reached), Math.max(...reached)];
+  });
+  const unit = (room - ending - atValue - gap * (e - 1)) / sum(spans.map(([a, b]) => b - a));
+  let next = atValue;
+  const zeros = spans.map(([least, largest]) => {
+    const zero = next - least * unit;
+    next = zero + largest * unit + gap;
+    return zero;
+  });
+  const end = { "text-anchor": "end" }, start = { "text-anchor": "start" };
+  const looks = {
+    value: { height: 12, rx: 1.5, fill: "var(--v)", "fill-opacity": 0.55, "data-sym": "v" },
+    found: { r: 4, fill: "currentColor", stroke: "var(--paper)", "stroke-width": 1.5 },
+    off: { height: 3, fill: "currentColor" },
+  };
+  const ofValue = [svg("rect", { x: atValue, y: 3, width: 16, ...looks.value }),
+    text(atValue + 22, 14, "value", { ...start, style: "font-size: 13px", "data-sym": "v" })];
+  const ofFound = [svg("circle", { cx: atValue + 81, cy: 9, ...looks.found }),
+    text(atValue + 91, 14, "read back", { ...start, style: "font-size: 13px" })];
+  list.append(...ofValue, ...ofFound, text(atKey + 38, 33, "key", { style: soft, ...end }),
+    text(room - 4, 33, "error", { style: soft, ...end }));
+  v[0].forEach((_, j) => list.append(text(zeros[j], 33, `v${j}`, { style: soft }),
+    svg("path", { d: `M${zeros[j]} ${top}v${row * n}`, stroke: "var(--faint)" })));
+  function keyBars(key, middle) {
     return key.map((x, j) => svg("rect", {
       x: atKey + 10 * j, width: 8, y: x > 0 ? middle - 12 * x : middle,
       height: Math.max(1, 12 * Math.abs(x)), fill: "var(--k)", "data-sym": "k" }));
   }
-  list.append(svg("path", { d: `M${atError - 0.5} 22v${row * n}`, stroke: "var(--soft)" }));
-  const furthest = Math.max(...rules.flatMap((_, by) =>  // of all pairs, by each rule
-    all.flatMap((i) => compute(i + 1, by).errors)));
+  const from = (j, a, b) => ({ x: (zeros[j] + unit * Math.min(a, b)).toFixed(1),
+    width: (unit * Math.abs(a - b)).toFixed(1) });
   const pairs = all.map((i) => {
-    const y = 22 + row * i;
-    const name = text(2, y + row / 2 + 5, names[i], bold);
-    const value = numbersAt(atValue, y, narrow, { "data-sym": "v" });
-    const found = numbersAt(atRead, y, step, {});
-    const off = svg("rect", { x: atError, y: y + 6, height: row - 12, rx: 1.5, class: "moves" });
-    const mark = svg("rect", { x: 1, y: y + 2, width: room - 2, height: row - 3, rx: 5,
+    const y = top + row * i, middle = y + row / 2;
+    const bold = { style: "font-weight: 600", ...start };
+    const name = text(2, middle + 5, names[i], bold);
+    const error = text(room - 4, middle + 5, "", { style: "font-size: 13px", ...end });
+    const values = v[i].map((x, j) =>
+      svg("rect", { ...from(j, 0, x), y: middle - 6, ...looks.value }));
+    const offs = v[i].map(() => svg("rect", { y: middle - 1.5, ...looks.off, class: "moves" }));
+    const founds = v[i].map(() => svg("circle", { cy: middle, ...looks.found, class: "moves" }));
+    const mark = svg("rect", { x: 1, y: y + 1, width: room - 2, height: row - 2, rx: 5,
       fill: "var(--rose)", "fill-opacity": 0.1, stroke: "var(--rose)", "stroke-width": 1.5 });
-    const node = svg("g", {}, mark, name, ...keyBars(k[i], y), ...value, ...found, off);
-    value.forEach((one, j) => { one.textContent = short(v[i][j]); });
+    const parts = [mark, name, ...keyBars(k[i], middle), ...values, ...offs, ...founds, error];
+    const node = svg("g", {}, ...parts);
     list.append(node);
-    return { node, found, off, mark };
+    return { node, founds, offs, error, mark };
   });
-  set(list, { "aria-label": "The pairs, and what reading each key gives" });
-  function showPair({ node, found, off, mark }, i, now, write) {
-    const [here, newest] = [i < t, i === t - 1];
-    const width = here ? (room - atError - 4) * now.errors[i] / furthest : 0;
+  function showPair({ node, founds, offs, error, mark }, i, now) {
+    const here = i < t;
+    const found = here ? now.found[i] : v[i];
+    const wrong = here ? now.errors[i] : 0;
     set(node, { opacity: here ? 1 : 0.35 });
-    found.forEach((one, j) => { one.textContent = here ? write(now.found[i][j]) : ""; });
-    set(off, { width: width.toFixed(1), fill: `var(--${newest ? "rose" : "neutral"})`,
-      "fill-opacity": 0.75 });
-    set(mark, { visibility: newest ? null : "hidden" });
+    offs.forEach((off, j) => set(off, from(j, found[j], v[i][j])));
+    founds.forEach((dot, j) =>
+      set(dot, { cx: (zeros[j] + unit * found[j]).toFixed(1), opacity: here ? 1 : 0 }));
+    const exact = wrong < 1e-6;
+    error.textContent = here ? number(wrong, exact ? 0 : 1) : "";
+    set(error, { style: exact ? soft : "font-size: 13px; font-weight: 600" });
+    set(mark, { visibility: i === t - 1 ? null : "hidden" });
+  }
+  function showPairs(now) {
+    pairs.forEach((pair, i) => showPair(pair, i, now));
+    const told = now.errors.map((x, i) => `${names[i]} ${number(x, 1)}`).join(", ");
+    set(list, { "aria-label": `How far off each pair is when its key is read: ${told}` });
   }
 
   const reach = wide ? 40 : 28, floor = reach + 24, broadBar = (room - atValue - 4) / n;
@@ -195,8 +219,7 @@ function draw(stage) {
   }
   function show(moves = false) {
     const now = compute(t);
-    const write = alike(now.found);
-    pairs.forEach((pair, i) => showPair(pair, i, now, write));
+    showPairs(now);
     showReading(now);
     showPlot();
     move(0, () => { });

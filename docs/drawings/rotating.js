@@ -1,6 +1,6 @@
 (() => {
-function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, grouped, said, say,
-  slider, choices, more, handle, expose }) {
+function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, number, grouped,
+  said, say, slider, choices, more, motion, wash, handle, expose }) {
   const { token, vector, trained, factor } = data;
   const half = vector.length / 2;
   const all = [...Array(half).keys()];
@@ -30,99 +30,105 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
     const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
     return [x * cos - y * sin, x * sin + y * cos];
   }
-  const rotated = (at, how = scaling) =>
-    scalings[names[how]]().map((f, i) => rotate(pairs[i], at * f));
-  const score = (d, how) => sum(rotated(d, how).map((pair, i) => dot(pair, pairs[i])));
+  const rotated = (at) => chosen().map((f, i) => rotate(pairs[i], at * f));
+  const score = (d, now) => sum(now.map((f, i) => dot(rotate(pairs[i], d * f), pairs[i])));
+  const chosen = () => scalings[names[scaling]]();
+
+  const wide = Math.min(720, viewWidth || 350);
+  const phone = wide < 600;
+  const roomy = trained ? 48 : 54;
+  const tall = phone ? 44 : roomy;  // of a row
+  const radius = tall / 2 - 3;  // of a dial
+  const begin = trained ? 22 : 2;
+  const centre = phone ? 68 : 84;  // of the dials
+  const [left, right] = [centre + radius + 16, wide - 10];
+  const x = (d) => left + ((right - left) * d) / longest;
+  const high = begin + tall * half + 12;  // where the score begins, and where it ends
+  const low = high + (phone ? 116 : 138);
+  const y = (s) => high + ((low - high) * (top - s)) / (top - lowest);
+  const through = (at) =>
+    `M${halves.map((d) => `${x(d).toFixed(1)} ${at(d).toFixed(1)}`).join("L")}`;
+  const path = (stroke, width, more) => svg("path", { fill: "none", stroke, "stroke-width": width,
+    "stroke-linejoin": "round", ...more });
+  const small = "font-size: 13px";
+  const text = (x, y, says, style, anchor = "start") =>
+    svg("text", { x, y, "text-anchor": anchor, style, "aria-hidden": true }, says);
+  const dotOf = (r) => svg("circle", { r, fill: "var(--neutral)", stroke: "var(--paper)",
+    "stroke-width": 2 });
+  const dashes = { "stroke-dasharray": "4 3", opacity: 0.7 };
 
   const reach = Math.max(...pairs.map(([x, y]) => Math.hypot(x, y)));
-  const line = (colour, width, sym) => svg("path", { "data-sym": sym, stroke: colour,
-    "stroke-width": width, "stroke-linecap": "round", fill: "none" });
-  const wide = Math.min(720, viewWidth || 350);
-  const broad = wide < 600 ? (wide - 3 * 4) / 4 : 140;
-  const tall = wide < 600 ? 28 : 40;  // of its part of the score
-  const along = { fill: "none", "stroke-linejoin": "round" };
-  function partOf(i) {
-    const [path, mark] = [svg("path", { stroke: "var(--neutral)", "stroke-width": 1.5, ...along }),
-      svg("circle", { r: 5, fill: "var(--neutral)", stroke: "var(--paper)",
-        "stroke-width": 1.5 })];
-    const size = dot(pairs[i], pairs[i]);
-    const largest = Math.max(...pairs.map((pair) => dot(pair, pair)));
-    const at = (d, f) => [6 + ((broad - 12) * d) / longest,
-      tall / 2 - ((tall / 2 - 4) * size * Math.cos(d * f)) / largest];
-    const node = svg("svg", { width: broad, height: tall, viewBox: `0 0 ${broad} ${tall}`,
-      "aria-hidden": true, style: "margin-top: 4px" },
-      svg("path", { d: `M0 ${tall / 2}H${broad}`, stroke: "var(--faint)" }), path, mark);
+  const largest = Math.max(...pairs.map((pair) => dot(pair, pair)));
+  const hand = (pair) => `M0 0L${pair.map((n, i) =>
+    ((i ? -1 : 1) * n * (radius - 2)) / reach).join(" ")}`;
+  function arc(from, to) {  // from the key to the query, the short way round
+    const gap = Math.atan2(Math.sin(to - from), Math.cos(to - from));
+    const far = radius / 2;
+    const at = (a) => `${far * Math.cos(a)} ${-far * Math.sin(a)}`;
+    return `M${at(from)}A${far} ${far} 0 0 ${gap > 0 ? 0 : 1} ${at(from + gap)}`;
+  }
+  function dialOf(i, cy) {
+    const hands = { "stroke-linecap": "round" };
+    const [turned, key, query] = [path("var(--neutral)", 3),
+      path("var(--k)", 5, { "data-sym": "k", ...hands }),
+      path("var(--q)", 3, { "data-sym": "q", ...hands })];
+    const node = svg("g", { transform: `translate(${centre} ${cy})` },
+      svg("circle", { r: radius, fill: "none", stroke: "var(--faint)" }),
+      path("var(--faint)", 1, { d: `M0 0H${radius}` }), turned, key, query);
+    const start = Math.atan2(pairs[i][1], pairs[i][0]);
     function show(f) {
-      const [cx, cy] = at(distance, f);
-      const points = halves.map((d) => at(d, f).map((n) => n.toFixed(1)).join(" "));
-      set(path, { d: `M${points.join("L")}` });
-      set(mark, { cx, cy });
+      const [from, to] = [position, position + distance].map((at) => at * f);
+      set(key, { d: hand(rotate(pairs[i], from)) });
+      set(query, { d: hand(rotate(pairs[i], to)) });
+      set(turned, { d: arc(start + from, start + to) });
     }
     return { node, show };
   }
-  const circles = all.map((i) => {
-    const arc = line("var(--neutral)", 3);
-    const key = line("var(--k)", 6, "k");
-    const query = line("var(--q)", 3, "q");
-    const text = el("div", { style: "font-size: 13px; text-align: center" });
-    const box = { viewBox: "-56 -56 112 112", style: "width: 100%", "aria-hidden": true };
-    const face = svg("svg", box,
-      svg("circle", { r: 52, fill: "none", stroke: "var(--faint)" }),
-      svg("path", { d: "M0 0H52", stroke: "var(--faint)" }),
-      arc, key, query);
-    const part = trained ? null : partOf(i);
-    const dial = el("div", { style: "max-width: 120px; margin: 0 auto" }, face);
-    const style = `flex: 0 1 ${broad}px; min-width: 0`;
-    const node = el("div", { style }, dial, text, ...(part ? [part.node] : []));
-    return { node, arc, key, query, text, part };
-  });
-  const ray = (pair) => `M0 0L${(pair[0] / reach) * 48} ${-(pair[1] / reach) * 48}`;
-  function arc(from, to) {  // from the key to the query, the short way round
-    const gap = Math.atan2(Math.sin(to - from), Math.cos(to - from));
-    const at = (a) => `${26 * Math.cos(a)} ${-26 * Math.sin(a)}`;
-    return `M${at(from)}A26 26 0 0 ${gap > 0 ? 0 : 1} ${at(from + gap)}`;
+  function digitsOf(degrees) {
+    if (degrees < 1) return 2;
+    return degrees < 10 ? 1 : 0;
   }
+  function rowOf(i) {
+    const cy = begin + tall * (i + 0.5);
+    const dial = dialOf(i, cy);
+    const speed = text(0, cy + 14, "", `${small}; fill: var(--soft)`);
+    const [wave, unscaled, mark] = [path("var(--neutral)", 1.75), path("var(--soft)", 1, dashes),
+      dotOf(phone ? 5 : 6)];
+    const node = svg("g", {}, text(0, cy - 3, `pair ${i}`, small), speed, dial.node,
+      path("var(--faint)", 1, { d: `M${x(0)} ${cy}H${x(longest)}` }), unscaled, wave, mark);
+    const most = ((tall / 2 - 6) * dot(pairs[i], pairs[i])) / largest;
+    const at = (d, f) => cy - most * Math.cos(d * f);
+    function show(f, trainedAt) {
+      dial.show(f);
+      set(wave, { d: through((d) => at(d, f)) });
+      if (trained) set(unscaled, { d: through((d) => at(d, trainedAt)) });
+      set(mark, { cx: x(distance), cy: at(distance, f) });
+      const degrees = (f * 180) / Math.PI;
+      speed.textContent = `${number(degrees, digitsOf(degrees))}°`;
+    }
+    return { node, show };
+  }
+  const rows = all.map(rowOf);
 
-  const high = wide < 600 ? 130 : 150;
-  const lowest = -0.42 * top;  // with base 1,000
-  const x = (d) => 14 + ((wide - 22) * d) / longest;
-  const y = (s) => 24 + ((high - 34) * (top - s)) / (top - lowest);
-  const full = { stroke: "var(--neutral)", "stroke-width": 2.5, ...along };
-  const dashed = { stroke: "var(--soft)", "stroke-width": 1.5, "stroke-dasharray": "4 3",
-    ...along };
-  const curve = svg("path", full);
-  const before = svg("path", dashed);
-  const drop = svg("path", { stroke: "var(--soft)", "stroke-dasharray": "4 4" });
-  const mark = svg("circle", { r: 8, fill: "var(--neutral)", stroke: "var(--paper)",
-    "stroke-width": 2 });
-  const small = { style: "font-size: 13px" };
-  const value = svg("text", { y: 15, style: "font-size: 17px; font-weight: 600" });  // above all
-  const write = (at, text, anchor) =>  // below all curves
-    svg("text", { x: at, y: high + 10, "text-anchor": anchor, ...small }, text);
-  function entry(at, like, says) {  // of the legend: a piece of the line, and its name
-    const line = svg("path", { ...like, d: `M${at} ${high + 26}h22` });
-    const text = svg("text", { x: at + 28, y: high + 31 }, says);
-    return [line, set(text, small)];
-  }
-  const legend = trained ? [
-    ...entry(x(0), full, "score at each distance"),
-    ...entry(x(0) + 190, dashed, "as trained"),
+  let lowest;  // of the scores that are drawn
+  const [area, axis] = [path("none", 0, { style: `fill: ${wash("neutral", 16)}` }),
+    path("var(--soft)", 1)];
+  const [curve, before] = [path("var(--neutral)", 3.5), path("var(--soft)", 1.5, dashes)];
+  const drop = path("var(--soft)", 1, { "stroke-dasharray": "4 4" });
+  const mark = dotOf(9);
+  const value = text(0, high + 54, "", "font-size: 24px; font-weight: 600");
+  const zero = text(x(0) - 6, 0, "0", small, "end");
+  const beyond = trained ? [
+    svg("rect", { x: x(trained), y: 0, width: right - x(trained), height: low + 4,
+      fill: "var(--faint)", opacity: 0.5 }),
+    text(right - 6, 15, "beyond the trained length", small, "end"),
   ] : [];
-  const edge = x(trained ?? longest);
-  const farthest = trained ? `beyond the trained length, to ${longest}` : `distance ${longest}`;
-  const deep = high + (trained ? 36 : 14);
-  const frame = { width: wide, height: deep, viewBox: `0 0 ${wide} ${deep}`,
-    style: "margin-top: 8px" };
+  const deep = low + 24;
+  const frame = { width: wide, height: deep, viewBox: `0 0 ${wide} ${deep}` };
   const chart = svg("svg", { ...frame, role: "group", "aria-label": "The score at each distance" },
-    svg("rect", { x: edge, y: 0, width: x(longest) - edge, height: high - 4, fill: "var(--faint)",
-      opacity: 0.6 }),
-    svg("path", { d: `M${x(0)} ${y(0)}H${x(longest)}`, stroke: "var(--soft)" }),
-    svg("text", { x: x(0) - 4, y: y(0) + 5, "text-anchor": "end", ...small }, "0"),
-    drop, before, curve, value, mark,
-    write(x(0), "distance 0", "start"),
-    write(x(longest), farthest, "end"),
-    ...legend);
-  for (const text of chart.querySelectorAll("text")) set(text, { "aria-hidden": true });
+    ...beyond, drop, ...rows.map(({ node }) => node),
+    text(0, high + 26, "score", "font-size: 14px"), value, zero, area, axis, before, curve, mark,
+    text(x(0), low + 20, "distance 0", small), text(right, low + 20, `${longest}`, small, "end"));
   function goTo(to) {
     distance = Math.round(clamp(to, 0, longest));
     apart.move(distance);
@@ -130,36 +136,23 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
   }
   const keys = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 };
   const knob = handle(chart, "point on the curve", {}, [0, longest],
-    (px) => goTo((longest * (px - x(0))) / (x(longest) - x(0))), keys, (by) => goTo(distance + by));
+    (px) => goTo((longest * (px - left)) / (right - left)), keys, (by) => goTo(distance + by));
   set(knob, { r: 12 });
   chart.append(knob);
   const places = el("span", { style: "font-variant-numeric: tabular-nums" });
 
-  function digitsOf(degrees) {
-    if (degrees < 1) return 2;
-    return degrees < 10 ? 1 : 0;
-  }
-  function showCircle(circle, i, frequency, key, query) {
-    const start = Math.atan2(pairs[i][1], pairs[i][0]);
-    const degrees = (frequency * 180) / Math.PI;
-    const [from, to] = [position, position + distance].map((at) => start + at * frequency);
-    set(circle.key, { d: ray(key) });
-    set(circle.query, { d: ray(query) });
-    set(circle.arc, { d: arc(from, to) });
-    circle.text.textContent = `pair ${i}: ${number(degrees, digitsOf(degrees))}°`;
-    circle.part?.show(frequency);
-  }
-  const pointOf = (d, s) => `${x(d).toFixed(1)} ${y(s).toFixed(1)}`;
-  const through = (f) => `M${halves.map((d) => pointOf(d, f(d))).join("L")}`;
-  const path = (how) => through((d) => score(d, how));
-  function showCurve(s) {
-    set(curve, { d: path(scaling) });
-    if (trained) set(before, { d: path(0) });
-    set(drop, { d: `M${x(distance)} ${y(0)}V18` });
+  function showCurve(now, unscaled) {
+    const s = score(distance, now);
+    const line = through((d) => y(score(d, now)));
+    set(curve, { d: line });
+    set(area, { d: `${line}L${right} ${y(0)}H${left}Z` });
+    if (trained) set(before, { d: through((d) => y(score(d, unscaled))) });
+    set(axis, { d: `M${left} ${y(0)}H${right}` });
+    set(zero, { y: y(0) + 5 });
     const at = { cx: x(distance), cy: y(s) };
+    set(drop, { d: `M${at.cx} ${begin}V${low}` });
     set(mark, at);
-    set(value, { x: clamp(at.cx, 50, wide - 50), "text-anchor": "middle" });
-    value.textContent = `score ${number(s)}`;
+    value.textContent = number(s);
     set(knob, { ...at, "aria-valuenow": distance,
       "aria-valuetext": `distance ${distance}, score ${number(s)}` });
   }
@@ -170,13 +163,19 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
       underlined("k", `key at ${position}`), "  ",
       underlined("q", `query at ${position + distance}`));
   }
-  function show(moved) {
-    const now = scalings[names[scaling]]();
-    const key = rotated(position);
-    const query = rotated(position + distance);
-    const s = score(distance);
-    circles.forEach((circle, i) => showCircle(circle, i, now[i], key[i], query[i]));
-    showCurve(s);
+  function picture(now) {
+    const unscaled = frequencies(base);
+    const drawn = trained ? Object.values(scalings).map((f) => f()) : [unscaled];
+    lowest = Math.min(0, ...drawn.flatMap((f) => halves.map((d) => score(d, f))));
+    rows.forEach((row, i) => row.show(now[i], unscaled[i]));
+    showCurve(now, unscaled);
+  }
+  const appear = motion();
+  let shown;  // frequencies
+  function show(moved, ms = 0) {  // the waves become longer, or shorter
+    const [from, to] = [shown ?? chosen(), chosen()];
+    appear(ms, (t) => picture(shown = between(from, to, t)));
+    const s = score(distance, to);
     showPlaces();
     say(moved
       ? `Both positions have changed, the distance is still ${distance}: `
@@ -185,9 +184,9 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
         + `the score is ${number(s)}.`);
   }
 
-  const after = (change, moved = false) => (to) => {
+  const after = (change, ...how) => (to) => {
     change(to);
-    show(moved);
+    show(...how);
   };
   const whole = (n) => number(n, 0);
   const tens = (n) => grouped(Math.round(10 ** n));
@@ -199,19 +198,17 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
     input: after((to) => { base = 10 ** to; }) });
   const scaled = () => el("div", { class: "row" },
     el("span", {}, `For sequences ${factor} times as long`),
-    choices("Scaling", names, scaling, after((i) => { scaling = i; })));
+    choices("Scaling", names, scaling, after((i) => { scaling = i; }, false, 400)));
   for (const one of [shift, apart, slower]) one.firstChild.style.minWidth = "4.4rem";
   const both = (...nodes) => el("div", { class: "row", style: "gap: 0 2rem" }, ...nodes);
   const [first, rest] = trained ? [[scaled(), apart], [both(shift, slower)]]
     : [[both(shift, apart)], [slower]];
-  const inLine = "display: flex; gap: 4px; justify-content: space-between";
   view.append(
     el("div", { class: "beside", style: "min-height: 2em; margin-top: 0; white-space: pre-wrap" },
       places),
-    el("div", { style: inLine }, ...circles.map((circle) => circle.node)),
     chart,
     ...first,
-    el("div", { style: `min-height: ${wide < 600 ? 2.8 : 1.4}em` }, said),
+    el("div", { style: `min-height: ${phone ? 2.8 : 1.4}em` }, said),
     more(...rest));
   show();
   expose(() => ({
@@ -221,7 +218,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, number, gr
     scaling: names[scaling],
     key: rotated(position),
     query: rotated(position + distance),
-    score: score(distance),
+    score: score(distance, chosen()),
   }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=rotating]")) begin(figure, draw);

@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, sum, grouped, plural, said, say } = stage;
-  const { wash, button, motion, expose, keep } = stage;
+  const { button, motion, expose, keep } = stage;
   const { n_blocks, size, n_max, prompt, sequences } = data;
   const letters = [..."ABCDEF"];
   const rows = [...letters.keys()];
@@ -131,9 +131,7 @@ function draw(stage) {
     });
   }
 
-  const small = "padding: 0 8px 0 0; font-size: 13px; text-align: left";
-  const strip = phone ? 7.5 : 8;
-  const long = n_max * strip;
+  const small = "padding: 0 16px 0 0; font-size: 13px; text-align: left";
   const group = `seat-${Math.random()}`;
   function choose(r) {
     chosen = r;
@@ -150,98 +148,101 @@ function draw(stage) {
     ...keep,
     onchange: () => choose(r),
   });
-  const cellAt = (i) =>
-    svg("rect", { x: i * strip + 1, y: 4, width: strip - 1, height: 16, rx: 1 });
-  function bufferOf() {  // what is taken of it, within what is reserved
-    const cells = upTo(n_max).map(cellAt);
-    const frame = svg("rect", { x: 0.5, y: 2.5, width: long, height: 19, rx: 3, fill: "none" });
-    const words = { x: long / 2, y: 17, "text-anchor": "middle",
-      style: "font-size: 13px; fill: var(--paper)" };
-    const none = svg("g", {},
-      svg("rect", { x: 0.5, y: 2.5, width: long, height: 19, rx: 3, fill: "var(--soft)" }),
-      svg("text", words, "no room"));
-    const size = { width: long + 1, height: 24, viewBox: `0 0 ${long + 1} 24` };
-    const buffer = svg("svg", { ...size, "aria-hidden": true }, ...cells, frame, none);
-    return { cells, frame, none, buffer };
-  }
-  const ofCount = `${small}; text-align: right; padding-right: 16px`;
+  const ofCount = `${small}; text-align: right`;
   const inLine = "white-space: nowrap; font-variant-numeric: tabular-nums; min-width: 6rem";
   function rowOf(r) {
     const pick = pickOf(r);
-    const { cells, frame, none, buffer } = bufferOf();
     const count = el("td", { style: ofCount });
     const table = el("td", { style: `${small}; ${inLine}` });
     const name = el("label", { class: "choice" }, pick, letters[r]);
     const head = el("th", { scope: "row", style: small }, name);
-    const row = el("tr", {}, head, count, table, el("td", { style: "padding: 0" }, buffer));
-    return { pick, cells, frame, none, count, table, row };
+    return { pick, count, table, row: el("tr", {}, head, count, table) };
   }
   const parts = rows.map(rowOf);
-  const headings = ["sequence", "tokens", "block table", `a buffer of ${n_max}`].map((text) =>
-    el("th", { scope: "col", style: `${small}; color: var(--soft)` }, text));
+  const headings = ["sequence", "tokens", "block table"].map((text) =>
+    el("th", { scope: "col", style: `${text === "tokens" ? ofCount : small}; color: var(--soft)` },
+      text));
   const list = el("table", {
-    style: "margin: 0",
-    "aria-label": "The sequences, their block tables, and a buffer for each",
+    style: "margin: 0; width: 100%; max-width: 360px",
+    "aria-label": "The sequences and their block tables",
   },
     el("thead", {}, el("tr", {}, ...headings)),
     el("tbody", {}, ...parts.map((part) => part.row)));
-  function showCells(cells, seq, isChosen) {  // `seq` is null where the buffer has no room
-    const hue = isChosen ? "var(--rose)" : "var(--neutral)";
-    cells.forEach((cell, i) => set(cell, {
-      fill: seq && i < seq.n ? hue : "none",
-      "fill-opacity": isChosen ? 0.7 : 0.55,
-    }));
-  }
   function showRow(r) {
-    const { cells, frame, none, count, table, pick, row } = parts[r];
+    const { count, table, pick, row } = parts[r];
     const seq = seqs[r];
-    const out = seq && (live().indexOf(r) + 1) * n_max > room;
     count.textContent = seq ? grouped(seq.n) : "";
     table.textContent = seq ? seq.table.join(" · ") : "";
     set(table, { style: `${small}; ${inLine}${r === chosen && seq ? "; font-weight: 700" : ""}` });
     set(pick, { disabled: !seq });
     row.style.visibility = seq ? "" : "hidden";  // no name before it is used
     pick.checked = r === chosen;
-    showCells(cells, out ? null : seq, r === chosen);
-    set(none, { visibility: out ? "visible" : "hidden" });
-    set(frame, { stroke: seq && !out ? "var(--soft)" : "none", "stroke-dasharray": "4 3" });
   }
 
-  const most = rows.length * n_max;
-  const ends = `${(100 * room) / most}%`;
-  const fromEdge = "position: absolute; left: 0; top: 0; bottom: 0; box-sizing: border-box";
-  const barOf = (name, count) =>
-    ({ name, count, ...Object.fromEntries(["used", "whole", "excess"].map((part) =>
-      [part, el("div", {})])), text: el("span", { style: "line-height: 18px" }),
-    empty: el("b", { style: "font-size: 22px; line-height: 36px; white-space: nowrap; "
-      + "text-align: right" }) });
-  const bars = [barOf("in blocks", inBlocks), barOf("in buffers", inBuffers)];
-  const atEnd = `position: absolute; left: ${ends}; top: -2px; bottom: -2px`;
-  function tallyOf({ used, whole, excess, text, empty }) {
-    const end = el("div", { style: `${atEnd}; width: 2px; background: currentColor` });
-    const track = el("div", { style: "position: relative; height: 18px" },
-      whole, used, excess, end);
-    return [el("div", {}, track, text), empty];
+  const most = Math.max(rows.length * n_max, room);
+  const begins = phone ? 0 : 140;
+  const long = Math.min(viewWidth, 720) - begins;
+  const slot = long / most;
+  const broad = phone ? 24 : 28;
+  const from = (first, n) => ({ x: (first * slot + 0.5).toFixed(1),
+    width: Math.max(0, n * slot - 1).toFixed(1) });
+  function boxOf() {  // what is used of it, and what is reserved and empty
+    const shape = { y: 1, height: broad - 2, rx: 3, class: "moves" };
+    const dashed = { fill: "none", "stroke-dasharray": "4 3", stroke: "var(--soft)" };
+    const used = svg("rect", shape), waste = svg("rect", { ...shape, ...dashed });
+    const letter = svg("text", { y: broad / 2 + 5, style: "font-size: 13px" });
+    return { used, waste, letter, node: svg("g", {}, used, waste, letter) };
   }
-  const twoColumns = "display: grid; grid-template-columns: 1fr 118px; gap: 4px 12px; "
-    + `max-width: ${whole}px`;
-  const ofTally = "margin-top: 12px; font-size: 13px";
-  const tally = el("div", { style: `${twoColumns}; ${ofTally}` }, ...bars.flatMap(tallyOf));
-  const besideEnd = `position: absolute; left: calc(${ends} + 6px); line-height: 18px`;
-  const memory = el("span", { style: besideEnd }, `memory: ${grouped(room)}`);
-  bars[0].whole.parentElement.append(memory);
-  function showBar({ name, count, used, whole, excess, text, empty }) {
+  function showBox({ used, waste, letter }, k, size, box) {
+    const taken = box?.taken ?? 0;
+    const fill = `var(--${box?.mine ? "rose" : "neutral"})`;
+    set(used, { ...from(k * size, taken), fill, "fill-opacity": box?.out ? 0.25 : 0.5 });
+    set(waste, { ...from(k * size + taken, size - taken),
+      visibility: box && taken < size ? null : "hidden" });
+    set(letter, { x: (k * size * slot + (phone ? 2 : 7)).toFixed(1) }, box?.name ?? "");
+  }
+  const blocks = () => upTo(n_blocks).filter((block) => users(block).length).map((block) =>
+    ({ taken: filled(block), mine: users(block).includes(chosen), name: "" }));
+  const buffers = () => live().map((r, k) => ({ taken: seqs[r].n, mine: r === chosen,
+    name: letters[r], out: (k + 1) * n_max > room }));
+  function barOf(name, size, most, count, held) {
+    const boxes = upTo(most).map(boxOf);
+    const bar = svg("svg", { width: long, height: broad, viewBox: `0 0 ${long} ${broad}`,
+      "aria-hidden": true, style: phone ? "" : "margin: 8px 0" },
+      ...boxes.map(({ node }) => node));
+    const empty = el("b", { style: "font-size: 22px; line-height: 26px; white-space: nowrap"
+      + (phone ? `; position: absolute; left: ${+edge + 8}px; top: -7px` : "") });
+    const whole = el("span");
+    const placed = phone ? "position: relative; margin-top: 12px"
+      : "display: grid; margin-top: 4px";
+    const text = el("div", { style: `${placed}; line-height: 18px` }, whole, empty);
+    return { name, size, boxes, count, held, whole, empty, parts: [text, bar] };
+  }
+  const edge = (room * slot).toFixed(1);
+  const bars = [barOf("in blocks", size, n_blocks, inBlocks, blocks),
+    barOf("in buffers", n_max, rows.length, inBuffers, buffers)];
+  const extent = svg("path", { d: `M1 2v8M1 6H${edge}`, stroke: "currentColor" });
+  const limit = svg("path", { d: `M${edge} 0v200`, stroke: "currentColor", "stroke-width": 2 });
+  const scale = svg("svg", { width: long, height: "100%", "aria-hidden": true,
+    style: `position: absolute; top: 0; left: ${begins}px; overflow: hidden` }, extent, limit);
+  const over = el("span", { style: `position: absolute; left: ${begins + +edge + 8}px; `
+    + "font-weight: 600" });
+  const memory = el("div", { style: "grid-column: -2; line-height: 20px; padding: 10px 0 0" },
+    el("span", {}, `memory: ${grouped(room)} slots`), over);
+  const tally = el("div", { style: "position: relative; display: grid; font-size: 13px; "
+    + `grid-template-columns: ${phone ? "" : `${begins}px `}1fr` },
+    scale, memory, ...bars.flatMap(({ parts }) => parts));
+  function showBar({ name, size, count, held, boxes, whole, empty }) {
     const { taken, reserved } = count();
-    const part = (n) => `${fromEdge}; width: ${((100 * n) / most).toFixed(2)}%`;
-    set(whole, { style: `${part(reserved)}; border: 1px dashed var(--soft); border-radius: 3px` });
-    set(used, { style: `${part(taken)}; background: ${wash("neutral")}; border-radius: 3px` });
-    const over = Math.max(0, reserved - room);
-    const beyond = `${part(over)}; left: ${ends}; background: var(--soft); `
-      + "border-radius: 0 3px 3px 0";
-    set(excess, { style: over ? beyond : "display: none" });
+    const now = held();
+    boxes.forEach((box, k) => showBox(box, k, size, now[k]));
+    whole.textContent = `${plural(reserved, "slot")} ${name}`;
     empty.textContent = `${grouped(reserved - taken)} empty`;
-    const excessive = over ? `, ${grouped(over)} too many` : "";
-    text.textContent = `${name}: ${grouped(reserved)}${over ? "" : " slots"}${excessive}`;
+  }
+  function showBars() {
+    bars.forEach(showBar);
+    const excess = inBuffers().reserved - room;
+    over.textContent = excess > 0 ? `no room for ${plural(excess, "slot")}` : "";
   }
 
   const are = (n) => (n === 1 ? "is" : "are");
@@ -331,7 +332,7 @@ function draw(stage) {
     numbers.forEach((_, b) => showNumber(b));
     showWay(seqs[chosen]?.table ?? []);
     rows.forEach(showRow);
-    bars.forEach(showBar);
+    showBars();
     const who = seqs[chosen] ? ` ${letters[chosen]}` : "";
     acts[2].textContent = `Fork${who}`;
     acts[3].textContent = `End${who}`;
@@ -348,12 +349,12 @@ function draw(stage) {
   const apart = "gap: 4px; margin: 0 0 12px";
   const pressed = el("div", { class: "row", style: apart }, ...acts);
   const beside = "gap: 12px 20px; align-items: flex-start; margin: 0";
-  set(said, { style: "min-height: 4.2em; margin-top: 12px" });
-  view.append(
-    el("div", { class: "beside", style: beside },
-      el("div", { style: "flex: 0 1 350px; min-width: 0" }, root, tally),
-      el("div", { style: "flex: 1 1 300px; min-width: 0" }, pressed, list, said)),
-  );
+  set(said, { style: `min-height: ${phone ? 4.2 : 2.8}em; margin-top: 8px` });
+  const map = el("div", { style: "flex: 0 1 350px; min-width: 0" }, root);
+  const side = el("div", { style: "flex: 1 1 300px; min-width: 0" }, pressed, list);
+  view.append(phone ? el("div", { style: "display: grid; gap: 12px" }, map, tally, side)
+    : el("div", {}, el("div", { class: "beside", style: beside }, map, side),
+      el("div", { style: "margin: 16px 0 8px" }, tally)), said);
   show();
   tell("");
   expose(() => ({

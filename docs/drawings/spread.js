@@ -186,7 +186,7 @@ function draw(stage) {
         el("div", { style: heading }, title(`scores of ${grouped(data.pairs)} random pairs`),
           told),
         picture),
-      el("div", { style: "flex: 1 1 240px; max-width: 330px" },
+      el("div", { style: `flex: 1 1 240px; max-width: ${full}px` },
         el("div", { style: heading },
           title(`weights of ${bars.length} keys`, "w"), another),
         columns, meaning, gauge)),

@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
   const { view, viewWidth, data, el, set, sum, softmax, number, plural, said, say } = stage;
-  const { choices, slider, button, expose } = stage;
+  const { choices, slider, button, wash, expose } = stage;
   const { tokens, prefixes, logits } = data;
   const all = [...tokens.keys()];
   const size = tokens.length;
@@ -9,8 +9,8 @@ function draw(stage) {
   let temperature = 2;
   let k = size;
   let p = 1;
-  let drawn = null;
   let seed = 1;
+  let chances = [];
 
   const highest = (list) => list.indexOf(Math.max(...list));
   const ranked = (row) => [...all].sort((i, j) => row[j] - row[i]);
@@ -41,24 +41,24 @@ function draw(stage) {
     t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
     return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
   }
-  function drawOne(row) {
-    let left = chance();
-    return row.findIndex((x) => (left -= x) < 0);
+  function drawnFrom(row) {
+    const order = ranked(logits[at]).filter((i) => row[i] > 0);
+    return chances.map((left) => order.find((i) => (left -= row[i]) < 0) ?? order.at(-1));
   }
+  const counted = (drawn) => all.map((i) => drawn.filter((one) => one === i).length);
 
   const wide = viewWidth >= 600;
-  const [high, head] = wide ? [21, 22] : [19, 22];
+  const [high, head] = wide ? [21, 22] : [20, 22];
   const text = "font-size: 13px; line-height: 17px; white-space: nowrap";
   const columns = "display: grid; grid-template-columns: 3.6rem minmax(0, 1fr); gap: 0 8px";
   const right = "text-align: right";
   const rows = all.map((i) => {
     const row = { name: el("span", {}, tokens[i]), bar: el("div", { class: "moves" }),
-      plainly: el("div", { class: "moves" }), beside: el("span", { class: "moves" }),
-      share: el("div", { class: "moves" }), value: el("span"),
-      count: el("span", { style: "margin-left: 10px; color: var(--soft)" }) };
-    const { name, bar, plainly, share, beside, value, count } = row;
-    const room = `position: relative; height: ${high}px; margin-right: 5rem`;  // of its numbers
-    const bars = el("div", { style: room }, bar, plainly, share, set(beside, {}, value, count));
+      plainly: el("div", { class: "moves" }), value: el("span", { class: "moves" }),
+      share: el("div", { class: "moves" }) };
+    const { name, bar, plainly, share, value } = row;
+    const room = `position: relative; height: ${high}px; margin-right: 2.8rem`;  // of its number
+    const bars = el("div", { style: room }, bar, plainly, share, value);
     return { ...row, node: el("div", { class: "moves" }, name, bars) };
   });
   const dashes = "1.5px dashed currentColor";
@@ -72,15 +72,28 @@ function draw(stage) {
       + "color: var(--soft); overflow: clip" },
       el("span", {}, "probability"), atOne, ofDrawn));
   const line = el("div", { class: "moves" });  // below it all tokens are cut
+
+  const [across, down] = wide ? [20, 20] : [17, 19];
+  const short = (token) => token.replace(/^<(.).*>$/, "‹$1›");
+  const cells = Array.from({ length: 100 }, () => el("span", { class: "moves" }));
+  const grid = el("div", { role: "img", "aria-label": "A hundred tokens that were drawn",
+    style: `position: absolute; right: 0; top: ${head + 4 * high}px; display: grid; gap: 1px; `
+      + `grid: auto-flow ${down}px / repeat(10, ${across}px)` }, ...cells);
+  function showCell(cell, token, p) {
+    cell.textContent = short(tokens[token]);
+    set(cell, { style: `font-size: ${wide ? 13 : 12}px; line-height: ${down}px; `
+      + `text-align: center; letter-spacing: ${!wide && tokens[token].length > 2 ? -1 : 0}px; `
+      + `border-radius: 2px; background: ${wash("rose", Math.round(6 + 64 * p))}` });
+  }
   const board = el("div", {
     role: "group",
     "aria-label": "The probability of each next token",
     style: `position: relative; height: ${head + high * size}px; flex: 1 1 20rem; min-width: 0`,
-  }, heading, ...rows.map(({ node }) => node), line);
+  }, heading, ...rows.map(({ node }) => node), line, grid);
   const reaching = (x) => `width: ${(100 * x).toFixed(2)}%; box-sizing: border-box`;
   const rounded = "border-radius: 0 3px 3px 0";
   const differs = (now, was) => Math.abs(now - was) > 1e-9;  // else one bar hides the other
-  function showBars({ bar, plainly, share, beside }, now, was, part) {
+  function showBars({ bar, plainly, share, value }, now, was, part) {
     const from = (top, high) => `position: absolute; left: 0; top: ${top}px; height: ${high}px`;
     const seen = was > 0.015 && differs(now, was) ? "visible" : "hidden";
     const bold = `background: var(--neutral); ${rounded}`;
@@ -89,65 +102,63 @@ function draw(stage) {
       + `visibility: ${seen}` });
     set(share, { style: `${from(14, 4)}; ${reaching(part)}; background: var(--rose); ${rounded}` });
     const end = Math.max(now, part, seen === "visible" ? was : 0);
-    set(beside, { style: `${text}; position: absolute; top: -1px; padding-inline: 6px; `
+    set(value, { style: `${text}; position: absolute; top: -1px; padding-left: 6px; `
       + `left: ${(100 * end).toFixed(2)}%` });
   }
-  function showToken(i, rank, now, was) {
-    const { node, name, value, count } = rows[i];
+  function showToken(i, rank, now, was, part) {
+    const { node, name, value } = rows[i];
     const cut = now === 0;
     const small = !cut && now < 0.005;  // its bar is not to be seen
     set(node, { style: `${columns}; position: absolute; inset: 0 0 auto; height: ${high}px; `
       + `transform: translateY(${head + high * rank}px)` });
-    showBars(rows[i], now, was, drawn ? drawn[i] / 100 : 0);
+    showBars(rows[i], now, was, part);
     value.textContent = now < 0.005 ? "" : number(now);
     set(name, { style: `${text}; ${right}; font-weight: ${rank ? 400 : 700}; `
       + `color: ${cut || small ? "var(--soft)" : "inherit"}; `
       + `text-decoration: ${cut ? "line-through" : "none"}` });
-    count.textContent = drawn?.[i] || "";
   }
   function showLine(left) {  // above the first token that is cut
     const y = head + high * left - 2;
     const seen = left < size ? "visible" : "hidden";
-    set(line, { style: `position: absolute; inset: 0 0 auto; transform: translateY(${y}px); `
-      + `border-top: 1.5px solid currentColor; visibility: ${seen}` });
+    const end = left > 3 ? 10 * (across + 1) + 8 : 0;  // beside the hundred
+    set(line, { style: `position: absolute; inset: 0 ${end}px auto 0; `
+      + `transform: translateY(${y}px); visibility: ${seen}; border-top: 1.5px solid` });
   }
 
   function cutting(row) {
-    if (temperature === 0) return "Temperature 0 always takes the most probable token.";
+    if (temperature === 0) return "Temperature 0 takes the most probable.";
     const left = row.filter((x) => x > 0).length;
     if (left === size) return "Every token can be drawn.";
     const lost = number(sum(warmed(logits[at]).filter((_, i) => row[i] === 0)));
     const only = `Only ${plural(left, "token")} can be drawn`;
     return `${only}; the others lost ${lost}.`;
   }
-  function tell(row) {
-    const left = row.filter((x) => x > 0).length;
-    const first = ranked(row).slice(0, Math.min(2, left));
-    const best = first.map((i) => `“${tokens[i]}” has ${number(row[i])}`).join(", ");
-    say(`After “${prefixes[at]}”: ${best}. ${cutting(row)}`);
+  function tell(row, counts) {
+    const best = highest(logits[at]);
+    const often = `“${tokens[best]}” has ${number(row[best])}; drawn: ${counts[best]} of 100`;
+    say(`After “${prefixes[at]}”, ${often}. ${cutting(row)}`);
   }
   function show() {
     const row = probabilities();
     const was = plain();
-    ranked(logits[at]).forEach((i, rank) => showToken(i, rank, row[i], was[i]));
+    const drawn = drawnFrom(row);
+    const counts = counted(drawn);
+    ranked(logits[at]).forEach((i, rank) => showToken(i, rank, row[i], was[i], counts[i] / 100));
+    drawn.forEach((i, nth) => showCell(cells[nth], i, row[i]));
     showLine(row.filter((x) => x > 0).length);
     atOne.style.visibility = all.some((i) => differs(row[i], was[i])) ? "visible" : "hidden";
-    ofDrawn.style.visibility = drawn ? "visible" : "hidden";
-    tell(row);
+    tell(row, counts);
   }
 
   const changing = (take) => (x) => {
     take(x);
-    drawn = null;
     show();
   };
   function draws() {
-    const row = probabilities();
-    drawn = all.map(() => 0);
-    for (let i = 0; i < 100; i++) drawn[Math.max(0, drawOne(row))] += 1;
+    chances = cells.map(chance);
     show();
   }
-  function short(name, how) {  // its name and its value above it, where the controls are a column
+  function labelled(name, how) {
     const node = slider(name, how);
     const [label, range, value] = node.children;
     set(label, { style: `flex: ${wide ? 1 : "0 0 5.6rem"}` });
@@ -159,17 +170,17 @@ function draw(stage) {
   }
   const off = (x, is, words) => (x === is ? "off" : words);
   const after = choices("Tokens so far", prefixes, at, changing((i) => { at = i; }));
-  const heat = short("temperature", {
+  const heat = labelled("temperature", {
     min: 0, max: 3, step: 0.1, value: temperature,
     text: (x) => number(x, 1),
     input: changing((x) => { temperature = x; }),
   });
-  const ofK = short("top-k", {
+  const ofK = labelled("top-k", {
     min: 1, max: size, step: 1, value: k,
     text: (x) => off(x, size, String(x)),
     input: changing((x) => { k = x; }),
   });
-  const ofP = short("top-p", {
+  const ofP = labelled("top-p", {
     min: 0.05, max: 1, step: 0.05, value: p,
     text: (x) => off(x, 1, number(x)),
     input: changing((x) => { p = x; }),
@@ -177,18 +188,18 @@ function draw(stage) {
   set(after, { style: "margin: 0" });
   const beginning = el("span", { style: "display: inline-flex; gap: 8px; align-items: center" },
     "after", after);
-  const hundred = button("Draw 100 tokens", draws);
-  const first = el("div", { class: "row", style: "margin: 0; gap: 4px 8px" }, beginning,
-    ...(wide ? [] : [hundred]));
+  const place = `position: absolute; right: 0; top: ${head + 4 * high - 34}px; margin: 0`;
+  board.append(el("div", { class: "row", style: place }, button("Draw 100 tokens", draws)));
+  const first = el("div", { class: "row", style: "margin: 0; gap: 4px 8px" }, beginning);
   set(said, { style: `min-height: ${wide ? 5.6 : 2.8}em; margin-top: ${wide ? 4 : 8}px` });
-  const ends = wide ? [el("div", { class: "row", style: "margin: 0" }, hundred), said] : [];
   const controls = el("div", { style: "display: grid; align-content: start; justify-items: "
-    + `${wide ? "start; gap: 8px; flex: 0 0 15rem" : "stretch; gap: 4px; flex: 1 1 100%"}` },
-  first, heat, ofK, ofP, ...ends);
+    + `${wide ? "start; gap: 14px; flex: 0 0 15rem" : "stretch; gap: 4px; flex: 1 1 100%"}` },
+  first, heat, ofK, ofP, ...(wide ? [said] : []));
   view.append(el("div", { style: "display: flex; flex-wrap: wrap; gap: 12px 24px" },
     controls, board), ...(wide ? [] : [said]));
   draws();
-  expose(() => ({ at, temperature, k, p, probabilities: probabilities(), plain: plain(), drawn }));
+  expose(() => ({ at, temperature, k, p, probabilities: probabilities(), plain: plain(),
+    drawn: counted(drawnFrom(probabilities())) }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=temperature]")) begin(figure, draw);
 })();

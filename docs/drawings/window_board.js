@@ -58,16 +58,22 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   }
 
   const phone = viewWidth < 600;
-  const side = phone ? 19 : 24, left = 54, top = 52;
+  const left = 62, broad = Math.min(720, viewWidth || 350);
+  const longest = Math.max(...tokens.map((token) => token.length));
+  const slants = phone || 8 * longest * n > broad - left;  // the names of the keys
+  const side = (broad - left - (slants ? 18 : 2)) / n, tall = phone ? 19 : 20;  // of a cell
+  const high = phone ? 76 : 116;  // of the layers
+  const names = 24 + high;  // the names of the keys begin here, the board below them
+  const top = names + (slants ? 48 : 22);
+  const x = (j) => left + side * (j + 0.5);
   const label = (x, y, text, style, anchor = "middle") =>
     svg("text", { x, y, "text-anchor": anchor, style: `font-size: 13px; ${style}` }, text);
-  const slanted = (x, y, text) => svg("text", { "data-sym": "k",
-    transform: `translate(${x} ${y}) rotate(-55)`, style: "font-size: 13px" }, text);
+  const slanted = (j) => svg("text", { transform: `translate(${x(j) + 4} ${top - 6}) rotate(-55)`,
+    style: "font-size: 13px" }, tokens[j]);
   function cellAt(i, j) {
-    const [x, y] = [left + side * j, top + side * i];
-    const box = svg("rect", { x, y, width: side, height: side, stroke: "var(--faint)",
-      class: "moves" });
-    const ring = svg("circle", { cx: x + side / 2, cy: y + side / 2, r: 5, class: "moves",
+    const box = svg("rect", { x: left + side * j, y: top + tall * i, width: side, height: tall,
+      stroke: "var(--faint)", class: "moves" });
+    const ring = svg("circle", { cx: x(j), cy: top + tall * (i + 0.5), r: 5, class: "moves",
       fill: "none", stroke: "var(--neutral)", "stroke-width": 2 });
     const looks = { style: "cursor: pointer", onclick: () => choose(i) };
     return { node: svg("g", looks, box, ring), box, ring };
@@ -76,37 +82,31 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   const ahead = hatch("board-future", "var(--neutral)", 2.5, wash("neutral", 30));
   const ofFuture = svg("rect", { x: 1, y: 2, width: 16, height: 14, fill: ahead.fill });
   const sides = all.map((i) =>
-    set(label(left - 6, top + side * i + side / 2 + 5, tokens[i], "", "end"), { "data-sym": "q" }));
-  const tops = all.map((j) => slanted(left + side * j + 14, top - 6, tokens[j]));
-  const row = svg("rect", { "data-sym": "q", x: left, width: side * n, height: side,
+    set(label(left - 8, top + tall * i + tall / 2 + 5, tokens[i], "", "end"), { "data-sym": "q" }));
+  const tops = all.map((j) => set(slants ? slanted(j) : label(x(j), top - 8, tokens[j], ""),
+    { "data-sym": "k" }));
+  const row = svg("rect", { "data-sym": "q", x: left, width: side * n, height: tall,
     fill: "none", stroke: "var(--q)", "stroke-width": 2.5, class: "moves" });
   const begins = all.slice(1).filter((i) => documents[i] !== documents[i - 1]);
   const breaks = begins.map((i) => svg("path", {
-    d: `M${left} ${top + side * i}h${side * n}M${left + side * i} ${top}v${side * n}`,
+    d: `M${left} ${top + tall * i}h${side * n}M${left + side * i} ${top}v${tall * n}`,
     stroke: "var(--soft)", "stroke-width": 1.5 }));
-  const high = top + side * n + 4;
-  const grid = svg("svg", { width: 346, height: high, viewBox: `0 0 346 ${high}`,
-    "aria-hidden": true, style: "flex: none" },
-    ahead.node, ...cells.flat().map((c) => c.node), ...breaks, ...sides, ...tops, row);
+  const ways = svg("g"), dots = svg("g"), appear = motion();
+  const deep = top + tall * n + 4;
+  const picture = svg("svg", { width: broad, height: deep, viewBox: `0 0 ${broad} ${deep}`,
+    "aria-hidden": true }, ahead.node, ways, dots,
+    ...cells.flat().map((c) => c.node), ...breaks, ...sides, ...tops, row);
 
   const icon = (mark) => svg("svg", { width: 18, height: 18, viewBox: "0 0 18 18" }, mark);
   const circled = { cx: 9, cy: 9, r: 5, fill: "none", stroke: "var(--neutral)", "stroke-width": 2 };
-  const legend = legendOf([wash("neutral", 65), el("span")],
+  const legend = legendOf([wash("neutral", 40), el("span")],
     [icon(svg("circle", circled)), "via layers"], [icon(ofFuture), "future"]);
   const [count, , future] = legend.children;
 
-  const x = (j) => left + side * (j + 0.5);
-  const deep = phone ? 72 : high - 87;  // both pictures end on one line
-  const y = (l) => deep + 24 - (deep * l) / layers;
-  const foot = deep + (phone ? 32 : 87);
-  const tower = svg("svg", { width: 346, height: foot, viewBox: `0 0 346 ${foot}`,
-    "aria-hidden": true,
-    style: "flex: none" });
-  const ways = svg("g"), dots = svg("g"), appear = motion();
-  tower.append(ways, dots);
+  const y = (l) => 12 + high - (high * l) / layers;
   function drawPairs(mask, found) {
     const line = (i, j, l) => svg("path", { d: `M${x(i)} ${y(l)}L${x(j)} ${y(l - 1)}`,
-      stroke: "var(--neutral)", "stroke-width": 2, opacity: 0.55 });
+      stroke: "var(--neutral)", "stroke-width": 1.25, opacity: 0.45 });
     const seenBy = (i) => all.filter((j) => mask[i][j]);
     return found.slice(0, -1).flatMap((level, down) =>
       level.flatMap((i) => seenBy(i).map((j) => line(i, j, layers - down))));
@@ -114,7 +114,7 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   function drawWay(way) {  // over all others, in one line
     const d = way.map((j, down) => `${down ? "L" : "M"}${x(j)} ${y(layers - down)}`).join("");
     return way.length ? [svg("path", { d, fill: "none", stroke: "var(--rose)",
-      "stroke-width": 3, "stroke-linejoin": "round" })] : [];
+      "stroke-width": 4, "stroke-linejoin": "round" })] : [];
   }
   function drawLayer(level, down, way) {  // its number, and a dot for each token
     const l = layers - down;
@@ -124,23 +124,16 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
       const mine = !down && j === query;
       const marked = down && j === way[down];
       const hue = mine ? "var(--q)" : marked ? "var(--rose)" : here && "var(--neutral)";
-      return svg("circle", { "data-sym": mine ? "q" : null, cx: x(j), cy, r: here ? 7 : 3,
+      const size = mine || marked ? 7 : 5;
+      return svg("circle", { "data-sym": mine ? "q" : null, cx: x(j), cy, r: here ? size : 2.5,
         fill: hue || "var(--faint)" });
     });
     const says = l ? `layer ${l}` : "tokens";
-    return [label(left - 6, cy + 5, says, "fill: var(--soft)", "end"), ...spots];
-  }
-  function drawName(j, matters) {
-    const place = `translate(${x(j) + 5} ${y(0) + 20}) rotate(-55)`;
-    const style = `font-size: 13px; font-weight: ${matters ? 700 : 400}`;
-    return svg("text", { transform: place, "text-anchor": "end", style,
-      opacity: matters ? 1 : 0.7 }, tokens[j]);
+    return [label(left - 8, cy + 5, says, "fill: var(--soft)", "end"), ...spots];
   }
   function build(mask, found, way) {
-    const reaching = found.at(-1);
     ways.replaceChildren(...drawPairs(mask, found), ...drawWay(way));
-    dots.replaceChildren(...found.flatMap((level, down) => drawLayer(level, down, way)),
-      ...(phone ? [] : all.map((j) => drawName(j, reaching.includes(j)))));
+    dots.replaceChildren(...found.flatMap((level, down) => drawLayer(level, down, way)));
     appear(300, (t) => set(ways, { opacity: t }));
   }
 
@@ -149,17 +142,18 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   function showRow(mask, i, end) {
     const far = levels(mask, i).at(-1);
     cells[i].forEach((cell, j) => {
-      showCell(cell, mask[i][j], far.includes(j), j > i);
+      showCell(cell, mask[i][j], far.includes(j), j > i, i === query);
       const marked = i === query && j === end;
       set(cell.ring, marked ? { stroke: "var(--rose)", "stroke-width": 3 }
         : { stroke: "var(--neutral)", "stroke-width": 2 });
     });
     set(sides[i], { "font-weight": i === query ? 700 : 400 });
   }
-  function showCell({ box, ring }, allowed, reached, future) {
-    const fill = future ? ahead.fill : wash("neutral", 65);
+  function showCell({ box, ring }, allowed, reached, future, mine) {  // other rows are pale
+    const fill = future ? ahead.fill : wash("neutral", mine ? 85 : 40);
     set(box, { fill: allowed ? fill : "transparent" });
-    set(ring, { opacity: !allowed && reached ? 1 : 0 });
+    const shown = mine ? 1 : 0.5;
+    set(ring, { opacity: !allowed && reached ? shown : 0 });
   }
   const leaks = (mask) => all.filter((i) => mask[i].some((m, j) => m && j > i)).length;
   function tell(mask, through, far) {
@@ -177,9 +171,8 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     const way = wayOf(mask, found);
     build(mask, found, way);
     for (const i of all) showRow(mask, i, way.at(-1));
-    tops.forEach((name, j) => set(name, {
-      "font-weight": found.at(-1).includes(j) ? 700 : 400 }));
-    set(row, { y: top + side * query });
+    tops.forEach((name, j) => set(name, { "font-weight": j === way.at(-1) ? 700 : 400 }));
+    set(row, { y: top + tall * query });
     code.textContent = formula();
     for (const line of breaks) set(line, { visibility: on.documents ? "visible" : "hidden" });
     joined.style.visibility = on.window && on.sinks ? "" : "hidden";  // of no use before
@@ -220,17 +213,15 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   const depth = slider("Layers", { min: 1, max: 4, step: 1, value: layers,
     input: after((i) => { layers = i; }), text: whole });
 
-  const panel = (...parts) => el("div", { style: "width: 346px; max-width: 100%" }, ...parts);
   const five = Object.values(buttons);  // in one line
   for (const one of five) one.style.paddingInline = "5px";
   const switches = el("div", { class: "row", style: "gap: 4px" }, ...five);
   const below = el("div", { style: "display: grid; margin-block: 0.4rem" }, joined, needless);
-  const apart = "gap: 0.3rem 1.5rem; align-items: flex-start; margin: 0";
-  const switched = more(switches, el("div", { style: "min-height: 1.5em" }, code), below, chosen);
-  set(said, { style: `min-height: ${phone ? 4.2 : 2.8}em` });
-  const parts = phone ? [panel(widths, depth, tower, grid, legend, said, switched)]
-    : [panel(widths, grid, legend, switched), panel(depth, tower, said)];
-  view.append(el("div", { class: "beside", style: apart }, ...parts));
+  set(said, { style: `min-height: ${phone ? 4.2 : 1.4}em; margin-top: 4px` });
+  view.append(
+    el("div", { class: "beside", style: "gap: 0 2rem; margin: 0 0 8px" }, widths, depth),
+    picture, legend, said,
+    more(switches, el("div", { style: "min-height: 1.5em" }, code), below, chosen));
   show();
   const reachedBy = (mask, i) => {
     const far = levels(mask, i).at(-1);
