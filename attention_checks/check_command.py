@@ -196,8 +196,8 @@ def _given(kind: str, args: argparse.Namespace, used: Collection[str]) -> dict[s
         if name not in _TAKES[kind] and name not in used:
             option, kinds = name.replace("_", "-"), ", ".join(_kinds_of(name))
             raise Unusable(f"--{option} is for {kinds}; {args.target} is taken for {kind}")
-    for name in ("roles", "norms", "mixing", "prefix", "shortened", "scaling"):
-        if name in given:
+    for name in given:
+        if "Mapping" in _annotation(name):
             given[name] = parsed_settings(given[name])
     return {name: value for name, value in given.items() if name in _TAKES[kind]}
 

@@ -13,6 +13,7 @@ from attention_checks.examine import Broken, Misused, NotChecked, attempt
 from attention_checks.numbers import first_difference, leaves_of, nearly
 from attention_checks.pipeline import Bug, work_of
 from attention_checks.properties import Relation
+from attention_checks.spec import PARTS
 from attention_checks.subjects.layer import SEQUENCES, Layer, no_module
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, named_end
@@ -214,11 +215,8 @@ def _more_than_projections(layer: Layer, trace: Trace) -> str:
 def _also_has(trace: Trace) -> str:
     "Name the first parts that a reference lacks; what they do is not guessed from their shapes."
     names = [n for n in trace.unrecognised if n.rpartition(".")[0] not in trace.unrecognised]
-    return (
-        f"it also has {', '.join(names[:3])}: declare what it is, with norms=…, scale=…, sinks=…,"
-        " gate=…, bias=…, rotate=…, mixing=…, prefix=…, shortened=…, residual=…, activation=… or"
-        " attend=…"
-    )
+    choices = ", ".join(f"{name}=…" for name in (*PARTS, "rotate"))
+    return f"it also has {', '.join(names[:3])}: declare what it is, with {choices} or attend=…"
 
 
 def _tells_positions(layer: Layer, name: str) -> bool:
