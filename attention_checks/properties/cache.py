@@ -24,10 +24,13 @@ from attention_checks.examine import (
 )
 from attention_checks.numbers import first_difference, must_be_tensor, nearly
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Properties, Relation, listed
+from attention_checks.properties import Properties, Recognise, Relation, listed
+from attention_checks.signatures import module_in, name_of, parameters_of
 from attention_checks.spec import Contract
 from attention_checks.subjects.calling import declared_output
 from attention_checks.subjects.copies import held_in
+from attention_nb.kv_cache import KVCache
+from attention_nb.multi_head_attention import MultiHeadAttention
 from attention_nb.tools.watching import watch
 
 _N = 9  # tokens of a sequence
@@ -57,6 +60,28 @@ class CachedLayer:
         self.ones = [1] * self.n
         if self.n < _N:
             raise Misused(f"lengths: expected one of at least {_N}, to try chunks; got {self.n}")
+
+    @classmethod
+    def of(
+        cls,
+        module: Any,  # the layer, or a function that takes the next tokens
+        step: Callable[[Tensor, Any], Any] | None,  # as in `__init__`; None: as the layer tells
+        full: Callable[[Tensor], Any] | None,
+        new_cache: Callable[[int, int], Any] | None,
+        d_model: int,
+        grows: bool,
+        contract: Contract,
+    ) -> CachedLayer:
+        "Return a layer, with what was not declared of it as the layer itself tells."
+        return cls(
+            step or _step_of(module, full),
+            full or _full_of(module),
+            new_cache or _cache_of(module),
+            d_model,
+            grows,
+            contract,
+            module_in(step or module),
+        )
 
     def draw(self, b: int = 0, n: int = 0, seed: int = 0) -> Tensor:
         "Draw hidden states, (b, n, d_model); as many as it is tried with, if that is not said."
@@ -129,6 +154,34 @@ class CachedLayer:
             raise Broken(shown, known("result.shape"))
         given: Tensor = self.contract.here(out.detach())
         return given
+
+
+def _step_of(module: Any, full: Any) -> Callable[[Tensor, Any], Any]:
+    "Return how the next tokens are given: a function as it is, a layer with its cache by name."
+    if full is not None and not isinstance(module, nn.Module):
+        return module
+    return lambda x, cache: module(x, cache=cache)
+
+
+def _full_of(module: Any) -> Callable[[Tensor], Any]:
+    "Return the causal pass over all tokens."
+    if "causal" in (parameters_of(module) or {}):
+        return lambda x: module(x, causal=True)
+    return module
+
+
+def _cache_of(module: Any) -> Callable[[int, int], Any]:
+    "Return what makes an empty cache for a layer."
+    if callable(own := getattr(module, "new_cache", None)):
+        return own
+    if isinstance(module, MultiHeadAttention):
+        heads, like = module.n_kv_heads, module.k_proj.weight
+        width = len(like) // heads
+        return lambda b, n_max: KVCache(b, heads, n_max, width, like.dtype, like.device)
+    raise Misused(
+        f"new_cache: expected a function of b and n_max, since {name_of(module)} has none of its"
+        " own; got None"
+    )
 
 
 def _same(got: Tensor, want: Tensor) -> bool:
@@ -453,13 +506,13 @@ _RELATIONS = [
 
 def cache_properties(
     layer: CachedLayer,  # what is under test
-) -> tuple[Properties, Callable[[], Any]]:  # properties, and what names a symptom's bug
+) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
     "List what every layer with a cache must do, in the order of trying."
 
-    def recognise() -> Bug | None:
+    def recognise() -> tuple[Bug, ...] | None:
         "Name the bug of single steps, if they are wrong."
         if layer.steps_right:
             return None
-        return _why(layer, layer.ones, layer.decode(layer.x, layer.ones))
+        return (_why(layer, layer.ones, layer.decode(layer.x, layer.ones)),)
 
     return listed(_RELATIONS, lambda: layer), recognise
