@@ -23,10 +23,13 @@ from attention_checks.catalogue.families import (
     ways_of,
 )
 from attention_checks.catalogue.grouped_heads import (
+    AFTER_MERGE,
     AFTER_SCORE,
     AFTER_SPLIT,
     BEFORE_SHARE,
+    GATES,
     capping,
+    gating,
     norming,
     sinking,
 )
@@ -70,7 +73,9 @@ def own_stages(
     for stage, what, steps in (*_beside_keys(layer, norms, contract), *of_context):
         more = ways_of(stage, what, steps)
         ways[stage] = then(stage, ways[stage], more) if stage in ways else more
-    return [dict(zip(ways, chosen)) for chosen in islice(product(*ways.values()), 32)]
+    if (gate := _own_gate(layer, x, call, contract)) is not None:
+        ways[AFTER_MERGE] = [gating(gate, function) for function in GATES]
+    return [dict(zip(ways, chosen)) for chosen in islice(product(*ways.values()), 128)]
 
 
 def _by_functions(contract: Contract) -> _Ways:
@@ -301,13 +306,10 @@ def _per_head(read: Any, n: int) -> Tensor | None:
     return read.flatten(0, -3) if read.ndim > 2 and read.shape[-2:] == (n, n) else None
 
 
-def own_gate(
-    layer: nn.Module,  # the layer, in evaluation mode
-    x: Tensor,  # its input, (b, n, d_model)
-    call: OneCall,  # how it is called
-    contract: Contract,  # what was declared of it
-) -> Tensor | None:  # before its activation function, (b, n, h) or (b, n, width); None: none
-    "Read the gate of the context, as declared: what a module gives, or a parameter."
+def _own_gate(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> Tensor | None:
+    """Read the gate of the context, as declared: what a module gives, or a parameter; before its
+    activation function, (b, n, h) or (b, n, width).
+    """
     if contract.gate is None:
         return None
     part = part_of(layer, contract.gate, "gate")

@@ -172,8 +172,7 @@ def starts_of(
     "Yield every way to read the projections as h heads."
     for own in trace.owns:
         for ungated in _ungated(trace._replace(owns=[own]), h):
-            for gated in _gated(ungated):
-                yield from _starts_read(gated, h, mask, bugs)
+            yield from _starts_read(ungated, h, mask, bugs)
 
 
 def _starts_read(
@@ -206,21 +205,11 @@ def _ungated(trace: Trace, h: int) -> Iterator[Trace]:
     twice = trace.context is not None and trace.width("q") == 2 * trace.inner
     if twice and "latent" not in trace.projections and len(queries) == 1 and not trace.inner % h:
         q, gate = (part.flatten(-2) for part in queries[0].unflatten(-1, (h, -1)).chunk(2, -1))
-        yield trace._replace(
-            projections={**trace.projections, "q": [q]},
-            gate=gate,
-        )
+        projections = {**trace.projections, "q": [q]}
+        for function in GATES:
+            own = {**trace.own, AFTER_MERGE: gating(gate, function)}
+            yield trace._replace(projections=projections, owns=[own])
     yield trace
-
-
-def _gated(trace: Trace) -> Iterator[Trace]:
-    "Yield the trace, with each function of its gate that is a choice."
-    gate = trace.gate
-    if gate is None:
-        yield trace
-        return
-    for function in GATES:
-        yield trace._replace(owns=[{**trace.own, AFTER_MERGE: gating(gate, function)}])
 
 
 def _ends(trace: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:

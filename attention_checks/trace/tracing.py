@@ -18,7 +18,7 @@ from attention_checks.catalogue.local_attention import Reach
 from attention_checks.conventions import biased_role, heads_of
 from attention_checks.pipeline import Bug, Way
 from attention_checks.spec import Contract
-from attention_checks.trace.own_stages import kept_by, own_gate, own_stages, rotations_in, tables_of
+from attention_checks.trace.own_stages import kept_by, own_stages, rotations_in, tables_of
 from attention_checks.trace.roles import ASKED, Parts, find_projections, sources, unrecognised_in
 from attention_checks.trace.recording import (
     OneCall,
@@ -51,7 +51,6 @@ class Trace(NamedTuple):
     tables: list[Tensor]  # vectors that it keeps, perhaps frequencies of a rotation, (d,)
     owns: list[dict[str, Way]] = [{}]  # its own stages, such as a soft cap; all that may be meant
     rotations: list[Tensor] = []  # complex numbers that may rotate pairs of features, (n, pairs)
-    gate: Tensor | None = None  # of the context, before its activation, (b, n, h | width)
     contract: Contract = Contract()  # what was declared of it
     n_heads: int | None = None  # as declared, or as an attribute of the layer tells
     memory: Tensor | None = None  # what keys and values are made of; None: the input
@@ -165,7 +164,6 @@ def trace_layer(
         tables=tables_of(layer),
         owns=own_stages(layer, x, call, contract),
         rotations=rotations_in(handed) or rotations_in(kept_by(layer, x.shape[1])),
-        gate=own_gate(layer, x, call, contract),
         contract=contract,
         n_heads=contract.n_heads or heads_of(layer),
         memory=memory,

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.families import attending
+from attention_checks.catalogue.grouped_heads import AFTER_MERGE
 from attention_checks.conventions import POSITIONS
 from attention_checks.diagnosis import fewest_bugs, ignores_order, trace_of
 from attention_checks.examine import Broken, Misused, NotChecked, attempt
@@ -137,7 +138,7 @@ def _beside_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bu
     contract = layer.contract
     said = contract.scale or not layer.diagnosis.guessed and contract.parts_or_numbers
     scales = [bug for bug in bugs if bug.code.startswith("scale.")]
-    if not trace.own or said or not scales:
+    if not trace.own.keys() - {AFTER_MERGE} or said or not scales:
         return bugs
     if others := tuple(bug for bug in bugs if bug not in scales):
         return others
