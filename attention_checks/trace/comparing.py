@@ -22,10 +22,9 @@ from attention_checks.fitting import (
     nearest_number,
 )
 from attention_checks.numbers import nearly
-from attention_checks.pipeline import Bug, Step
+from attention_checks.pipeline import Bug, Step, after, with_own
 from attention_checks.search import Case, explain
 from attention_checks.trace.tracing import Trace
-from attention_checks.trace.own_stages import with_own
 from attention_checks.trace.readings import Start, starts_of
 from attention_nb.multi_head_attention import merge_heads
 
@@ -173,7 +172,7 @@ def with_fill(start: Start) -> Start:
         scores=work.scores.masked_fill(~work.allowed, torch.finfo(work.scores.dtype).min),
         allowed=torch.ones_like(work.allowed),
     )
-    return _with_stages(start, with_own(start.case.stages, {"mask, its own": (fill, [])}))
+    return _with_stages(start, with_own(start.case.stages, {after("mask"): (fill, [])}))
 
 
 def _gone_wrong(start: Start, bug: Bug) -> Start:

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION
-from attention_checks.catalogue.grouped_heads import AFTER_SPLIT, GROUPS
+from attention_checks.catalogue.grouped_heads import GROUPS
 from attention_checks.catalogue.layers import LAYER, rotating
 from attention_checks.catalogue.self_attention import SCALE
 from attention_checks.fitting import fitted_cap
-from attention_checks.pipeline import Bug, Step, Way, adding, unchanged
+from attention_checks.pipeline import Bug, Step, Way, adding, after, unchanged
 from attention_checks.search import explain
 from attention_checks.trace.tracing import Trace
 from attention_checks.trace.comparing import fitted_scale, more_fits, with_fill
@@ -76,10 +76,10 @@ def _normed_last(start: Start) -> Iterator[Start]:
     "Yield the start, and the same with norms of each head after the rotation, not before."
     yield start
     case = start.case
-    norm, rotate = case.stages.get(AFTER_SPLIT), case.stages["rotate"]
+    norm, rotate = case.stages.get(after("split")), case.stages["rotate"]
     if norm is not None:
         both: Step = lambda work: norm(rotate(work))
-        stages = {**case.stages, AFTER_SPLIT: unchanged, "rotate": both}
+        stages = {**case.stages, after("split"): unchanged, "rotate": both}
         yield start._replace(case=case._replace(stages=stages))
 
 

@@ -7,12 +7,11 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.families import attending
-from attention_checks.catalogue.grouped_heads import AFTER_MERGE
 from attention_checks.conventions import POSITIONS
 from attention_checks.diagnosis import fewest_bugs, ignores_order, trace_of
 from attention_checks.examine import Broken, Misused, NotChecked, attempt
 from attention_checks.numbers import first_difference, leaves_of, nearly
-from attention_checks.pipeline import Bug, work_of
+from attention_checks.pipeline import Bug, after, work_of
 from attention_checks.properties import Relation
 from attention_checks.spec import PARTS
 from attention_checks.subjects.layer import SEQUENCES, Layer, no_module
@@ -138,7 +137,7 @@ def _beside_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bu
     contract = layer.contract
     said = contract.scale or not layer.diagnosis.guessed and contract.parts_or_numbers
     scales = [bug for bug in bugs if bug.code.startswith("scale.")]
-    if not trace.own.keys() - {AFTER_MERGE} or said or not scales:
+    if not trace.own.keys() - {after("merge")} or said or not scales:
         return bugs
     if others := tuple(bug for bug in bugs if bug not in scales):
         return others
