@@ -35,12 +35,11 @@ from attention_checks.loading import (
     load,
     made,
     parsed_settings,
-    required_by,
     restored_path,
     written_at,
 )
 from attention_checks.report import CheckFailed, Report
-from attention_checks.signatures import name_of, parameters_of
+from attention_checks.signatures import name_of, parameters_of, required_by
 
 _CHECKS: dict[str, Callable[..., Report]] = {  # what a function or a layer is → its check
     "layer": check_self_attention,

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue.layers import splitting
+from attention_checks.catalogue.masks import BIAS
 from attention_checks.pipeline import Bug, Step, Way, Work, after, bugs_of, capping_by
 from attention_nb.grouped_heads import sink_softmax, soft_cap
 from attention_nb.softmax import masked_softmax
@@ -74,12 +75,10 @@ _CAPS: dict[str, tuple[str, Callable[[Tensor, float], Tensor]]] = {
         lambda s, cap: s.clamp(-cap, cap),
     ),
 }
+_BIAS_SAYS = {bug.code: bug.says for bug in BIAS}
 _LATE: dict[str, tuple[str, Callable[[Tensor, Tensor], Tensor]]] = {
-    "bias.ignored": (
-        "the bias is ignored where its numbers are finite",
-        lambda scores, bias: scores,
-    ),
-    "bias.subtracted": ("the bias is subtracted, not added", torch.sub),
+    "bias.ignored": (_BIAS_SAYS["bias.ignored"], lambda scores, bias: scores),
+    "bias.subtracted": (_BIAS_SAYS["bias.subtracted"], torch.sub),
 }
 _SINKS: dict[str, tuple[str, Callable[[Work, Tensor], Tensor]]] = {
     "sink.missing": (

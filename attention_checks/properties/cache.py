@@ -27,7 +27,7 @@ from attention_checks.pipeline import Bug
 from attention_checks.properties import Properties, Recognise, Relation, listed
 from attention_checks.signatures import module_in, name_of, parameters_of
 from attention_checks.spec import Contract
-from attention_checks.subjects.calling import declared_output
+from attention_checks.subjects.calling import declared_output, first_tensor
 from attention_checks.subjects.copies import held_in
 from attention_nb.kv_cache import KVCache
 from attention_nb.multi_head_attention import MultiHeadAttention
@@ -146,8 +146,7 @@ class CachedLayer:
         "Return the output, which may be the first of several; Broken unless it has the shape of x."
         if self.contract.returns is not None:
             result = declared_output(result, self.contract.returns)
-        several = isinstance(result, (tuple, list)) and result
-        out = result[0] if several else result
+        out = first_tensor(result)[0]
         must_be_tensor(out)
         if out.shape != x.shape:
             shown = f"x {tuple(x.shape)}: it gives shape {tuple(out.shape)}"

@@ -83,24 +83,15 @@ def _normed_last(start: Start) -> Iterator[Start]:
         yield start._replace(case=case._replace(stages=stages))
 
 
-def agreeing_rotated(
+def agrees_with_rotation(
     trace: Trace,
     signs: tuple[int, ...] = (1, -1),  # the directions that count: 1 as usual, -1 backwards
     window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
-) -> Iterator[Start]:
-    "Return the readings that agree with queries and keys rotated by positions (RoPE)."
+) -> bool:
+    "Say whether a layer is attention with queries and keys rotated by positions (RoPE)."
     starts = _rotated_starts(trace, trace.heads, trace.past(window), 4, signs)
     both = (each for _, start in starts for each in _normed_last(start))
-    return (start for start in both if explain([start.case], [], 0) is not None)
-
-
-def agrees_with_rotation(
-    trace: Trace,
-    signs: tuple[int, ...] = (1, -1),  # as in `agreeing_rotated`
-    window: int | None = None,  # the same
-) -> bool:
-    "Say whether a layer is attention with rotated queries and keys, as in `agreeing_rotated`."
-    return next(agreeing_rotated(trace, signs, window), None) is not None
+    return any(explain([start.case], [], 0) is not None for start in both)
 
 
 def name_rotation_bug(

@@ -287,7 +287,7 @@ def _inside(seen: _Seen) -> dict[str, dict[str, Tensor]]:
         for name, m in seen.layer.named_modules():
             if name in owners:
                 hook = m.register_forward_pre_hook(partial(note, name), with_kwargs=True)
-                hooks.callback(hook.remove)
+                hooks.enter_context(hook)
         if owners:
             seen.again()
     return given
