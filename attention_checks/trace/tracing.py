@@ -181,7 +181,7 @@ def _beginning(seen: _Seen) -> dict[str, Any]:
     ran = {*seen.outs, *parts.bare} - {name for name, _, options in given if options}
     told = _told(seen) - {name for name, *_ in given if name in ran}
     return {
-        "projections": ways[0][1] if contract.projects else _as_they_are(seen.of),
+        "projections": ways[0][1] if contract.projects else {r: [seen.of[r]] for r in "qkv"},
         "others": ways[1:],
         "calls": _calls(parts, seen.outs, used) | dict.fromkeys(read, 1),
         "unrecognised": unrecognised_in(seen.layer, told | contract.parts, read),
@@ -203,11 +203,6 @@ def _parts_of(
     if memory is None:
         return parts
     return parts._replace(names={n: role for n, role in parts.names.items() if role != "qkv"})
-
-
-def _as_they_are(of: Mapping[str, Tensor]) -> _Rows:
-    "Return what goes in, as queries, keys and values."
-    return {role: [of[role]] for role in "qkv"}
 
 
 def _end(seen: _Seen) -> dict[str, Any]:
