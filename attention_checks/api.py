@@ -231,7 +231,7 @@ def check_cache(
     expect_flags(grows=grows)
     expect_callable("module", module, "a layer, or a function of x and cache")
     contract = declared("check_cache", **design)
-    layer = CachedLayer.of(module, step, full, new_cache, d_model, grows, contract)
+    layer = CachedLayer(module, d_model, step, full, new_cache, grows, contract)
     for name in ("new_cache", "step", "full"):
         expect_callable(name, getattr(layer, name), "a function")
     with torch.no_grad(), in_mode(module, training=False):

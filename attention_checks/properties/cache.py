@@ -44,44 +44,24 @@ class CachedLayer:
 
     def __init__(
         self,
-        step: Callable[[Tensor, Any], Any],  # next tokens' hidden states, cache → their outputs
-        full: Callable[[Tensor], Any],  # all hidden states at once, causal → their outputs
-        new_cache: Callable[[int, int], Any],  # sequences, tokens → an empty cache
+        module: Any,  # the layer, or a function that takes the next tokens and the cache
         d_model: int,  # width of the hidden states
-        grows: bool = False,  # may the cache grow, and be copied, at each step?
-        contract: Contract = Contract(),  # what else was declared
-        module: nn.Module | None = None,  # what is called, if it is known
+        step: Callable[[Tensor, Any], Any] | None,  # next tokens' hidden states, cache → outputs
+        full: Callable[[Tensor], Any] | None,  # all hidden states at once, causal → outputs
+        new_cache: Callable[[int, int], Any] | None,  # sequences, tokens → an empty cache
+        grows: bool,  # may the cache grow, and be copied, at each step?
+        contract: Contract,  # what else was declared
     ):
-        "Keep what is called."
-        self.module = module
-        self.step, self.full, self.new_cache = step, full, new_cache
+        "Keep what is called; None stands for what the layer itself tells."
+        self.step = step or _step_of(module, full)
+        self.full = full or _full_of(module)
+        self.new_cache = new_cache or _cache_of(module)
+        self.module = module_in(step or module)
         self.d_model, self.grows, self.contract = d_model, grows, contract
         self.b, self.n = contract.batch(3), contract.usual(_N)
         self.ones = [1] * self.n
         if self.n < _N:
             raise Misused(f"lengths: expected one of at least {_N}, to try chunks; got {self.n}")
-
-    @classmethod
-    def of(
-        cls,
-        module: Any,  # the layer, or a function that takes the next tokens
-        step: Callable[[Tensor, Any], Any] | None,  # as in `__init__`; None: as the layer tells
-        full: Callable[[Tensor], Any] | None,
-        new_cache: Callable[[int, int], Any] | None,
-        d_model: int,
-        grows: bool,
-        contract: Contract,
-    ) -> CachedLayer:
-        "Return a layer, with what was not declared of it as the layer itself tells."
-        return cls(
-            step or _step_of(module, full),
-            full or _full_of(module),
-            new_cache or _cache_of(module),
-            d_model,
-            grows,
-            contract,
-            module_in(step or module),
-        )
 
     def draw(self, b: int = 0, n: int = 0, seed: int = 0) -> Tensor:
         "Draw hidden states, (b, n, d_model); as many as it is tried with, if that is not said."
