@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 import torch
-import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.arguments import (
@@ -21,6 +20,7 @@ from attention_checks.distributed.running import nursery
 from attention_checks.distributed.shards import Order, Sharding
 from attention_checks.examine import Misused, examine
 from attention_checks.numbers import fixed_chance, full_precision
+from attention_checks.properties import Properties, Recognise
 from attention_checks.properties.agreement import agreement_properties
 from attention_checks.properties.cache import CachedLayer, cache_properties
 from attention_checks.properties.cross_attention import cross_properties
@@ -30,12 +30,10 @@ from attention_checks.properties.layers import layer_properties
 from attention_checks.properties.positions import bias_properties, rotation_properties
 from attention_checks.properties.softmax import masked_softmax_properties, softmax_properties
 from attention_checks.report import CheckFailed, Report
-from attention_checks.signatures import module_in, name_of, parameters_of
+from attention_checks.signatures import name_of
 from attention_checks.spec import MEANINGS, Contract, declared, keywords_of
 from attention_checks.subjects.copies import in_mode
 from attention_checks.subjects.facts import Subject
-from attention_nb.kv_cache import KVCache
-from attention_nb.multi_head_attention import MultiHeadAttention
 from attention_nb.positions import RotaryEmbedding
 from attention_nb.tools.guards import expect_flags, expect_sizes
 from attention_nb.tools.ranks import Ranks
@@ -87,7 +85,7 @@ def check_attention(
     contract = declared("check_attention", causal=causal, mask=mask, **design)
     expect_attention(fn, contract)
     subject = Subject(fn, contract)
-    return _run("check_attention", fn, lambda: attention_properties(subject), contract, strict)
+    return _run(check_attention, fn, lambda: attention_properties(subject), contract, strict)
 
 
 @_with_choices
@@ -105,7 +103,7 @@ def check_flash(
     contract = declared("check_flash", causal=causal, mask=mask, **design)
     expect_attention(fn, contract, named_mask=True)
     subject = Subject(fn, contract)
-    return _run("check_flash", fn, lambda: flash_properties(subject), contract)
+    return _run(check_flash, fn, lambda: flash_properties(subject), contract)
 
 
 @_with_choices
@@ -126,7 +124,7 @@ def check_self_attention(
     Args:
         module: over x (b, n, d_model); returns the output, or a tuple that begins with it
     """
-    check = "check_multi_head" if only_attention else "check_self_attention"
+    check = check_multi_head if only_attention else check_self_attention
     heads = {"n_heads": n_heads, "n_kv_heads": n_kv_heads}
     design |= {"positions": positions, "call": call, "only_attention": only_attention}
     contract = declared("check_self_attention", causal=causal, **heads, **design)
@@ -156,11 +154,9 @@ def check_multi_head(
     """
     expect_sizes(n_heads=n_heads)
     declared("check_multi_head", **design)
-    return check_self_attention(
-        *(module, d_model, causal, n_heads, positions, call, strict),
-        n_kv_heads=n_kv_heads,
-        **{**design, "only_attention": True},
-    )
+    design |= {"positions": positions, "call": call, "n_kv_heads": n_kv_heads}
+    design |= {"strict": strict, "only_attention": True}
+    return check_self_attention(module, d_model, causal, n_heads, **design)
 
 
 @_with_choices
@@ -181,11 +177,11 @@ def check_cross_attention(
         d_memory: width of the memory; default d_model
     """
     expect_sizes(d_memory=d_model if d_memory is None else d_memory)
-    check = "check_cross_attention"
-    contract = declared(check, n_heads=n_heads, n_kv_heads=n_kv_heads, call=call, **design)
+    heads = {"n_heads": n_heads, "n_kv_heads": n_kv_heads}
+    contract = declared("check_cross_attention", **heads, call=call, **design)
     expect_layer(module, d_model, contract, memory=True)
     properties = lambda: cross_properties(module, d_model, contract, d_memory)
-    return _run(check, module, properties, contract, strict)
+    return _run(check_cross_attention, module, properties, contract, strict)
 
 
 @_with_choices
@@ -197,7 +193,7 @@ def check_softmax(fn: Callable[..., Any], **design: Any) -> Report:
     """
     expect_callable("fn", fn, "a function of x", 1)
     contract = declared("check_softmax", **design)
-    return _run("check_softmax", fn, lambda: softmax_properties(fn), contract)
+    return _run(check_softmax, fn, lambda: softmax_properties(fn), contract)
 
 
 @_with_choices
@@ -209,7 +205,7 @@ def check_masked_softmax(fn: Callable[..., Any], **design: Any) -> Report:
     """
     expect_callable("fn", fn, "a function of scores and mask", 2)
     contract = declared("check_masked_softmax", **design)
-    return _run("check_masked_softmax", fn, lambda: masked_softmax_properties(fn), contract)
+    return _run(check_masked_softmax, fn, lambda: masked_softmax_properties(fn), contract)
 
 
 @_with_choices
@@ -235,16 +231,11 @@ def check_cache(
     expect_flags(grows=grows)
     expect_callable("module", module, "a layer, or a function of x and cache")
     contract = declared("check_cache", **design)
-    layer = CachedLayer(
-        step or _step_of(module, full),
-        full or _full_of(module),
-        new_cache or _cache_of(module),
-        *(d_model, grows, contract, module_in(step or module)),
-    )
+    layer = CachedLayer(module, d_model, step, full, new_cache, grows, contract)
     for name in ("new_cache", "step", "full"):
         expect_callable(name, getattr(layer, name), "a function")
     with torch.no_grad(), in_mode(module, training=False):
-        return _run("check_cache", module, lambda: cache_properties(layer), contract)
+        return _run(check_cache, module, lambda: cache_properties(layer), contract)
 
 
 @_with_choices
@@ -280,7 +271,7 @@ def check_positions(
         d_head = getattr(fn, "d_head", 8) if d_head is None else d_head
         RotaryEmbedding(d_head, base, scaling)  # refuses what is no rotation
         properties = lambda: rotation_properties(fn, d_head, base, scaling, interleaved)
-    return _run("check_positions", fn, properties, contract)
+    return _run(check_positions, fn, properties, contract)
 
 
 @_with_choices
@@ -335,8 +326,8 @@ def check_sharding(
     Raises:
         CheckFailed: if a property does not hold
     """
-    listed = lambda: [distributed_properties(fn, sharding, ranks)]
-    return _run("check_distributed", fn, listed, sharding.contract, strict)
+    properties = lambda: distributed_properties(fn, sharding, ranks)
+    return _run(check_distributed, fn, properties, sharding.contract, strict)
 
 
 @_with_choices
@@ -364,15 +355,15 @@ def check_agrees(
         )
     for name, other in (wrong or {}).items():
         expect_callable(f"wrong[{name!r}]", other, "a function that gives this wrong answer")
-    properties = lambda: [agreement_properties(fn, reference, examples, wrong)]
+    properties = lambda: agreement_properties(fn, reference, examples, wrong)
     contract = declared("check_agrees", **design)
-    return _run("check_agrees", fn, properties, contract)
+    return _run(check_agrees, fn, properties, contract)
 
 
 def _run(
-    check: str,
+    check: Callable[..., Report],
     subject: Any,
-    listed: Callable[[], Any],
+    properties_of: Callable[[], tuple[Properties, Recognise | None]],
     contract: Contract,
     strict: bool = True,
 ) -> Report:
@@ -380,41 +371,16 @@ def _run(
     expect_flags(strict=strict)
     try:
         with fixed_chance(), full_precision(), contract.applied():
-            properties, recognise = (*listed(), None)[:2]
+            properties, recognise = properties_of()
             if not contract.gradients:
                 properties = [each for each in properties if not each.differentiates]
             return examine(
-                f"{check}({name_of(subject)})",
-                *(properties, recognise, strict, contract.skip),
-                accepts=inspect.signature(globals()[check]).parameters,
+                f"{check.__name__}({name_of(subject)})",
+                properties,
+                recognise,
+                strict=strict,
+                skip=contract.skip,
+                accepts=inspect.signature(check).parameters,
             )
     except (CheckFailed, Misused) as e:
         raise e.with_traceback(None) from None  # without the way through the properties
-
-
-def _step_of(module: Any, full: Any) -> Callable[[Tensor, Any], Any]:
-    "Return how the next tokens are given: a function as it is, a layer with its cache by name."
-    if full is not None and not isinstance(module, nn.Module):
-        return module
-    return lambda x, cache: module(x, cache=cache)
-
-
-def _full_of(module: Any) -> Callable[[Tensor], Any]:
-    "Return the causal pass over all tokens."
-    if "causal" in (parameters_of(module) or {}):
-        return lambda x: module(x, causal=True)
-    return module
-
-
-def _cache_of(module: Any) -> Callable[[int, int], Any]:
-    "Return what makes an empty cache for a layer."
-    if callable(own := getattr(module, "new_cache", None)):
-        return own
-    if isinstance(module, MultiHeadAttention):
-        heads, like = module.n_kv_heads, module.k_proj.weight
-        width = len(like) // heads
-        return lambda b, n_max: KVCache(b, heads, n_max, width, like.dtype, like.device)
-    raise Misused(
-        f"new_cache: expected a function of b and n_max, since {name_of(module)} has none of its"
-        " own; got None"
-    )

@@ -10,13 +10,12 @@ import torch.nn as nn
 
 from attention_checks.catalogue.local_attention import Reach
 from attention_checks.examine import Misused
-from attention_checks.signatures import name_of, parameters_of
+from attention_checks.signatures import POSITIONAL, name_of, parameters_of, required_by
 from attention_checks.spec import Contract
 from attention_nb.tools.guards import expect_groups, expect_sizes
 
 __tracebackhide__ = True  # pytest shows the line of your test, not the way through this module
 
-_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 LARGEST_WINDOW = 128  # the sequences that are tried are short
 
 
@@ -54,7 +53,7 @@ def _expect_parameters(name: str, fn: Any, what: str, n: int, more: int) -> None
     parameters = list(known.values())
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return
-    positional = [p for p in parameters if p.kind in _BY_POSITION]
+    positional = [p for p in parameters if p.kind in POSITIONAL]
     if len(positional) < n:
         got = f"{name_of(fn)}, which takes {len(positional)} arguments, not {n}"
         raise Misused(f"{name}: expected {what}; got {got}")
@@ -121,8 +120,7 @@ def expect_positions(
     fn: Any,  # a rotation, or a bias
 ) -> int:  # 2: fn(x, positions); 3: fn(n_heads, n_q, n_k)
     "Return how many arguments it needs; Misused for a rotation that takes cosines and sines."
-    known = parameters_of(fn) or {}
-    needed = [p.name for p in known.values() if p.default is p.empty and p.kind in _BY_POSITION]
+    needed = required_by(fn, POSITIONAL)
     tables = [name for name in needed if re.search("cos|sin|freq", name)]
     if tables:
         call = f"{name_of(fn)}({', '.join(needed)})"

@@ -82,15 +82,11 @@ def _permuted(k: Tensor, want: Tensor) -> str:
     for code, axis in (("cache.groups", 1), ("cache.mixes_sequences", 0)):
         if _same(k, want) or k.shape != want.shape:
             return ""
-        found = [_match(row, want.unbind(axis)) for row in k.unbind(axis)]
+        rows = list(enumerate(want.unbind(axis)))
+        found = [next((j for j, row in rows if _same(row, t)), None) for t in k.unbind(axis)]
         if None not in found and found != list(range(len(found))):
             return code
     return ""
-
-
-def _match(row: Tensor, rows: tuple[Tensor, ...]) -> int | None:
-    "Return the number of the row that is the same."
-    return next((j for j, other in enumerate(rows) if _same(row, other)), None)
 
 
 def _mask(whole: Call, part: Call, start: int, end: int, first: int) -> str:

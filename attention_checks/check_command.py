@@ -35,12 +35,11 @@ from attention_checks.loading import (
     load,
     made,
     parsed_settings,
-    required_by,
     restored_path,
     written_at,
 )
 from attention_checks.report import CheckFailed, Report
-from attention_checks.signatures import name_of, parameters_of
+from attention_checks.signatures import name_of, parameters_of, required_by
 
 _CHECKS: dict[str, Callable[..., Report]] = {  # what a function or a layer is → its check
     "layer": check_self_attention,
@@ -196,8 +195,8 @@ def _given(kind: str, args: argparse.Namespace, used: Collection[str]) -> dict[s
         if name not in _TAKES[kind] and name not in used:
             option, kinds = name.replace("_", "-"), ", ".join(_kinds_of(name))
             raise Unusable(f"--{option} is for {kinds}; {args.target} is taken for {kind}")
-    for name in ("roles", "norms", "mixing", "prefix", "shortened", "scaling"):
-        if name in given:
+    for name in given:
+        if "Mapping" in _annotation(name):
             given[name] = parsed_settings(given[name])
     return {name: value for name, value in given.items() if name in _TAKES[kind]}
 

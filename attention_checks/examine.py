@@ -8,7 +8,6 @@ import sys
 import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,11 +80,11 @@ class Property(NamedTuple):
 
 def examine(
     subject: str,  # the check and what it was called on
-    properties: Iterable[tuple[Any, ...]],  # each a Property, or the beginning of one
-    recognise: Callable[[], Any] | None = None,  # names the bug by its numbers if one failed
-    strict: bool = True,  # is it a failure if the numbers were compared with nothing?
-    skip: Collection[str] = (),  # codes of bugs that are no failure here
-    accepts: Collection[str] | None = None,  # what can be declared; None: anything
+    properties: Iterable[Property],
+    recognise: Callable[[], Any] | None,  # names the bug by its numbers if one failed
+    strict: bool,  # is it a failure if the numbers were compared with nothing?
+    skip: Collection[str],  # codes of bugs that are no failure here
+    accepts: Collection[str],  # what can be declared
 ) -> Report:
     "Try every property, none after a first that fails; raise CheckFailed unless the report is ok."
     tried = _each(properties, skip)
@@ -115,10 +114,10 @@ class _Result(NamedTuple):
     error: Broken | NotChecked | None = None
 
 
-def _each(properties: Iterable[tuple[Any, ...]], skip: Collection[str]) -> list[_Result]:
+def _each(properties: Iterable[Property], skip: Collection[str]) -> list[_Result]:
     "Try every property, none after a first that fails, or after one that makes more senseless."
     tried: list[_Result] = []
-    for row in starmap(Property, properties):
+    for row in properties:
         try:
             remark = _try(row.tried, first=not tried)
             tried.append(_Result(row.name, row.compares, remark))
@@ -223,11 +222,10 @@ def _skipping(finding: _Finding) -> Note:
     return Note(finding.name, f"skipped: {codes}", "skipped")
 
 
-def _declarable(failure: Failure, accepts: Collection[str] | None) -> Failure:
+def _declarable(failure: Failure, accepts: Collection[str]) -> Failure:
     "Return a failure without what declares it, where the check does not take that."
     names = re.findall(r"(\w+)=", failure.declare)
-    taken = accepts is None or set(names) <= set(accepts)
-    return failure if taken else replace(failure, declare="")
+    return failure if set(names) <= set(accepts) else replace(failure, declare="")
 
 
 def _failure(finding: _Finding, named: bool) -> Failure:

@@ -27,7 +27,7 @@ from attention_checks.conventions import (
     is_dropout,
 )
 from attention_checks.examine import first_line
-from attention_checks.signatures import name_of, parameters_of
+from attention_checks.signatures import name_of, parameters_of, required_by
 
 _TARGET = re.compile(r"(.+\.py|[^.:/\\][^:/\\]*):(.+)")
 _OPTION_OF = {
@@ -224,9 +224,3 @@ def _repair(maker: str, name: str) -> str:
         f"say it with --set {name}=…, or name a function that makes the layer, such as"
         f" def make_layer(): return {maker}(…)"
     )
-
-
-def required_by(thing: Any) -> list[str]:
-    "Return the names of the arguments that a call must give."
-    parameters = (parameters_of(thing) or {}).values()
-    return [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]

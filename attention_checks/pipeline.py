@@ -121,6 +121,26 @@ STAGES: dict[str, Step] = {  # in their order, each as it should be
 }
 
 
+def after(
+    stage: str,
+) -> str:  # such as "after route"
+    "Name the stage of a layer's own that follows one of every layer."
+    return f"after {stage}"
+
+
+def with_own(
+    stages: Mapping[str, Step],  # in their order
+    own: Mapping[str, tuple[Step, Any]],  # replaces a stage, or follows it: "after route"
+) -> dict[str, Step]:
+    "Insert the stages of a layer's own."
+    found: dict[str, Step] = {}
+    for name, step in stages.items():
+        found[name] = own.get(name, (step,))[0]
+        if after(name) in own:
+            found[after(name)] = own[after(name)][0]
+    return found
+
+
 _TOLERANCE_FACTOR: ContextVar[float] = ContextVar("tolerance_factor", default=1.0)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch.nn as nn
@@ -17,6 +17,19 @@ def parameters_of(
         return inspect.signature(fn.forward if isinstance(fn, nn.Module) else fn).parameters
     except (TypeError, ValueError):
         return None
+
+
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+BY_NAME_TOO = (*POSITIONAL, inspect.Parameter.KEYWORD_ONLY)
+
+
+def required_by(
+    fn: Any,  # a function or a module
+    kinds: Collection[Any] = (*BY_NAME_TOO, inspect.Parameter.VAR_POSITIONAL),  # that count
+) -> list[str]:
+    "Return the names of the arguments that a call must give."
+    parameters = (parameters_of(fn) or {}).values()
+    return [p.name for p in parameters if p.default is p.empty and p.kind in kinds]
 
 
 def name_of(thing: Any) -> str:

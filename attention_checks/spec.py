@@ -188,10 +188,11 @@ def _choice(
     help: str,
     default: Any = None,
     of_functions: Callable[[Any], bool | None] | None = None,  # is it theirs? None: all take it
+    part: bool = False,  # may it name a part of the layer beside its projections?
 ) -> Any:
     "Return a field of the contract: who reads it, its guard, and its help."
     named = {"expect": expect, "help": help, "checks": checks, "of_functions": of_functions}
-    return field(default=default, metadata=named)
+    return field(default=default, metadata=named | {"part": part})
 
 
 def _version_of(t: Any) -> int:
@@ -235,6 +236,7 @@ class Contract:
         _scale,
         "factor of the scores (default: 1/√d_k); of a layer also the parameter that gives it",
         of_functions=lambda value: False if isinstance(value, str) else None,
+        part=True,
     )
     softcap: float | None = _choice(
         _ATTENTION + _RANKS, _positive, "scores become softcap · tanh(scores / softcap)"
@@ -253,19 +255,25 @@ class Contract:
         _named("q", "k", "out"),
         "the norms of queries, keys and the context: q=q_norm, out=norm; rms: F.rms_norm without"
         " weights; l2: to length 1, as a parameter, which multiplies that",
+        part=True,
     )
     mixing: Mapping[str, str] | None = _choice(
         _LAYERS,
         _named("scores", "weights"),
         "what mixes heads before or after the softmax: scores=mix",
+        part=True,
     )
     prefix: Mapping[str, str] | None = _choice(
-        _LAYERS, _named("k", "v", "kv"), "learned keys and values beside those of tokens: kv=mem_kv"
+        _LAYERS,
+        _named("k", "v", "kv"),
+        "learned keys and values beside those of tokens: kv=mem_kv",
+        part=True,
     )
     shortened: Mapping[str, str] | None = _choice(
         _LAYERS,
         _named("k", "v", "kv"),
         "what makes fewer keys and values along the sequence (Linformer): k=E, v=F",
+        part=True,
     )
     rotate: Callable[[Tensor, Tensor], Tensor] | None = _choice(
         _LAYERS + _RANKS,
@@ -276,11 +284,13 @@ class Contract:
         _LAYERS,
         _attribute,
         "without an output projection: the module whose output is added, before the activation",
+        part=True,
     )
     value_scale: float | str | None = _choice(
         _LAYERS,
         _factor,
         "factor of the values, or of the context (default: 1); also the parameter that gives it",
+        part=True,
     )
     attend: Callable[..., Tensor] | None = _choice(
         ("check_attention", *_LAYERS),
@@ -292,6 +302,7 @@ class Contract:
         _LAYERS,
         _attribute,
         "what is applied to the context before its projection: a module, or gelu, silu, …",
+        part=True,
     )
     sinks: int | str = _choice(
         _ATTENTION + _RANKS,
@@ -300,9 +311,13 @@ class Contract:
         " logit per head",
         default=0,
         of_functions=lambda value: not isinstance(value, str),
+        part=True,
     )
     gate: str | None = _choice(
-        _LAYERS, _attribute, "the module or parameter that gates the context"
+        _LAYERS,
+        _attribute,
+        "the module or parameter that gates the context",
+        part=True,
     )
     bias: str | Callable[..., Tensor] | None = _choice(
         _ATTENTION,
@@ -310,6 +325,7 @@ class Contract:
         "what is added to the scores: of a layer the part that gives it; or a function"
         " bias(n_heads, n_q, n_k) → (h, n_q, n_k), or bias(q, k) → (b, h, n_q, n_k)",
         of_functions=lambda value: None if callable(value) else False,
+        part=True,
     )
     mask: str | bool | tuple[str, str] | None = _choice(
         _ATTENTION,
@@ -455,10 +471,9 @@ class Contract:
     @property
     def parts(self) -> set[str]:
         "Return the names of parts of the layer that are declared beside its projections."
-        several = (self.norms, self.mixing, self.prefix, self.shortened)
-        named: list[Any] = [name for some in several for name in (some or {}).values()]
-        named += [self.gate, self.bias, self.sinks, self.scale, self.value_scale]
-        named += [self.activation, self.residual]
+        named: list[Any] = []
+        for value in (getattr(self, name) for name in PARTS):
+            named += value.values() if isinstance(value, Mapping) else [value]
         return {name for name in named if isinstance(name, str)}
 
     @property
@@ -550,6 +565,7 @@ class Contract:
 
 
 _ROWS = {row.name: row for row in fields(Contract)}
+PARTS = [name for name, row in _ROWS.items() if row.metadata["part"]]  # those that name parts
 MEANINGS = {name: row.metadata["help"] for name, row in _ROWS.items()}  # choice → what it says
 _CHECKS = dict.fromkeys(check for row in _ROWS.values() for check in row.metadata["checks"])
 READ_BY: dict[str, tuple[str, ...]] = {  # check → the choices that it reads

@@ -134,8 +134,8 @@ def _hooked(model: nn.Module, before: Before, after: After) -> Iterator[None]:
                 continue
             first = lambda m, args, kwargs, path=path: enter(path, args, kwargs)
             last = lambda m, args, kwargs, out, path=path: leave(path, m, out)
-            hooks.callback(m.register_forward_pre_hook(first, with_kwargs=True).remove)
-            hooks.callback(m.register_forward_hook(last, with_kwargs=True).remove)
+            hooks.enter_context(m.register_forward_pre_hook(first, with_kwargs=True))
+            hooks.enter_context(m.register_forward_hook(last, with_kwargs=True))
         yield
 
 

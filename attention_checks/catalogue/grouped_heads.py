@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue.layers import splitting
-from attention_checks.pipeline import Bug, Step, Way, Work, bugs_of, capping_by
+from attention_checks.catalogue.masks import BIAS
+from attention_checks.pipeline import Bug, Step, Way, Work, after, bugs_of, capping_by
 from attention_nb.grouped_heads import sink_softmax, soft_cap
 from attention_nb.softmax import masked_softmax
 
@@ -49,10 +50,6 @@ GROUPS: list[Bug] = bugs_of(
 
 CAPPED = Bug("scores.capped", "scores are squashed to ±{cap} by tanh", declare="softcap={cap}")
 
-BEFORE_SHARE = "rows"  # before key and value heads are repeated for their groups
-AFTER_SPLIT = "split, its own"  # stages after those of every layer
-AFTER_SCORE = "cap"
-AFTER_MERGE = "merge, its own"
 _NORMS: dict[str, tuple[str, Callable[[Work, _Norm, _Norm], Work]]] = {
     "norm.queries_only": (
         "only the queries are normalised: normalise the keys too",
@@ -78,12 +75,10 @@ _CAPS: dict[str, tuple[str, Callable[[Tensor, float], Tensor]]] = {
         lambda s, cap: s.clamp(-cap, cap),
     ),
 }
+_BIAS_SAYS = {bug.code: bug.says for bug in BIAS}
 _LATE: dict[str, tuple[str, Callable[[Tensor, Tensor], Tensor]]] = {
-    "bias.ignored": (
-        "the bias is ignored where its numbers are finite",
-        lambda scores, bias: scores,
-    ),
-    "bias.subtracted": ("the bias is subtracted, not added", torch.sub),
+    "bias.ignored": (_BIAS_SAYS["bias.ignored"], lambda scores, bias: scores),
+    "bias.subtracted": (_BIAS_SAYS["bias.subtracted"], torch.sub),
 }
 _SINKS: dict[str, tuple[str, Callable[[Work, Tensor], Tensor]]] = {
     "sink.missing": (
@@ -129,7 +124,7 @@ def _with_sum(work: Work, more: Tensor) -> Tensor:
 def norming(
     norm_q: Callable[[Tensor], Tensor],  # the norm of the queries
     norm_k: Callable[[Tensor], Tensor],  # the norm of the keys
-    stage: str = AFTER_SPLIT,  # where they are applied
+    stage: str = after("split"),  # where they are applied
 ) -> Way:
     "Make the steps of norms of queries and keys."
     right = lambda work: work._replace(q=norm_q(work.q), k=norm_k(work.k))
@@ -138,14 +133,14 @@ def norming(
 
 def capping(
     cap: float,  # no score reaches it
-) -> Way:  # for the stage after `score`
+) -> Way:  # for the stage `cap`
     "Make the steps of a soft cap, and of a bias that is added after it."
 
     def step(f: Callable[[Tensor, float], Tensor]) -> Step:
         return capping_by(lambda scores: f(scores, cap))
 
     late = partial(capping_by, lambda scores: soft_cap(scores, cap))
-    bugs = [*bugs_of(AFTER_SCORE, step, _CAPS), *bugs_of(AFTER_SCORE, late, _LATE)]
+    bugs = [*bugs_of("cap", step, _CAPS), *bugs_of("cap", late, _LATE)]
     return step(soft_cap), bugs
 
 
@@ -181,7 +176,7 @@ def gating(
             out=f(work.out, gate.repeat_interleave(work.out.shape[-1] // gate.shape[-1], -1))
         )
 
-    return step(lambda out, gate: out * function(gate)), bugs_of(AFTER_MERGE, step, _GATES)
+    return step(lambda out, gate: out * function(gate)), bugs_of(after("merge"), step, _GATES)
 
 
 _SAME: Any = torch.nn.Identity()

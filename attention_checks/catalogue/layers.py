@@ -67,16 +67,11 @@ def _tiled(heads: Tensor, n_heads: int) -> Tensor:
     return heads.repeat(1, n_heads // heads.shape[-3], 1, 1)
 
 
-def _unchanged(q: Tensor, k: Tensor, v: Tensor) -> _Heads:
-    "Leave the heads as they are."
-    return q, k, v
-
-
 SHARES: dict[str, _Share] = {"blocks": _in_blocks, "tiled": _tiled}
 
 
 def splitting(
-    change: _Change = _unchanged,  # what is done to correctly split heads
+    change: _Change = lambda q, k, v: (q, k, v),  # what is done to correctly split heads
     share_k: _Share = _in_blocks,  # how key heads are repeated for groups of query heads
     share_v: _Share = _in_blocks,  # how value heads are repeated
 ) -> Step:  # for the stage `split`

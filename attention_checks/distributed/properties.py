@@ -358,7 +358,7 @@ def distributed_properties(
     fn: Callable[..., Any],  # fn(q, k, v) → context, called on every rank with its own part
     sharding: Sharding,  # what was declared
     ranks: Ranks,  # where the ranks start from
-) -> Properties:  # what raises Broken or NotChecked, by name
+) -> tuple[Properties, None]:  # the properties; nothing names a bug by its numbers
     "List what attention over ranks must do."
     study = Study(fn, sharding, ranks)
-    return listed(_RELATIONS, lambda: study)
+    return listed(_RELATIONS, lambda: study), None

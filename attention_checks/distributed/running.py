@@ -75,13 +75,9 @@ def _on_rank(rank: int, job: Job, folder: Path) -> None:
     for i, trial in enumerate(job.trials):
         inputs = [_strided(x) if job.strided else x for x in trial.inputs(number)]
         up = trial.part(trial.up, number) if job.gradients else None
-        given = _called(fn, inputs, up, partial(_note, folder / f"at-{rank}", i))
+        note = lambda stage, i=i: (folder / f"at-{rank}").write_text(f"{i} {stage}")
+        given = _called(fn, inputs, up, note)
         torch.save(tuple(given), folder / f"{i}-{rank}.pt")
-
-
-def _note(file: Path, trial: int, stage: str) -> None:
-    "Write down what is tried."
-    file.write_text(f"{trial} {stage}")
 
 
 def _strided(x: Tensor) -> Tensor:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from attention_checks.examine import Broken, NotChecked, Property
 from attention_checks.pipeline import Bug
 
-Properties = list[Property]
+Properties = Iterable[Property]
 Recognise = Callable[[], tuple[Bug, ...] | None]  # names the bugs by the numbers
 
 
@@ -32,7 +32,7 @@ class Relation(NamedTuple):
     differentiates: bool = False
 
 
-def listed(relations: Sequence[Relation], subject: Callable[[], Any]) -> Properties:
+def listed(relations: Sequence[Relation], subject: Callable[[], Any]) -> list[Property]:
     "Tie relations to a subject."
     return [
         Property(row.name, partial(_tried, row, subject), row.compares, row.differentiates)

@@ -14,6 +14,7 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.examine import Broken, NotChecked, Property
 from attention_checks.numbers import first_difference, must_return, nearly
+from attention_checks.properties import Properties
 from attention_checks.signatures import name_of, parameters_of
 
 _Fn = Callable[..., Any]
@@ -25,12 +26,19 @@ def agreement_properties(
     reference: _Fn,  # one that is right, if slow
     examples: tuple[_Example, ...],  # the arguments of one call each
     wrong: Mapping[str, _Fn] | None = None,  # likely wrong answers, by what is wrong with them
-) -> Iterator[Property]:  # what raises Broken or NotChecked, by name
+) -> tuple[Properties, None]:  # the properties; nothing names a bug by its numbers
     "List what must hold of two functions that should do the same."
+    return _properties(fn, reference, examples, wrong or {}), None
+
+
+def _properties(
+    fn: _Fn, reference: _Fn, examples: tuple[_Example, ...], wrong: Mapping[str, _Fn]
+) -> Iterator[Property]:
+    "Yield what raises Broken or NotChecked, in the order of trying."
     for i, example in enumerate(examples, 1):
         yield Property(
             f"example {i}: the result is right",
-            partial(_must_agree, fn, reference, example, examples, wrong or {}),
+            partial(_must_agree, fn, reference, example, examples, wrong),
             "your reference",
         )
     yield Property("inputs are not modified", lambda: _untouched(fn, examples))

@@ -24,10 +24,13 @@ from attention_checks.examine import (
 )
 from attention_checks.numbers import first_difference, must_be_tensor, nearly
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Properties, Relation, listed
+from attention_checks.properties import Properties, Recognise, Relation, listed
+from attention_checks.signatures import module_in, name_of, parameters_of
 from attention_checks.spec import Contract
-from attention_checks.subjects.calling import declared_output
+from attention_checks.subjects.calling import declared_output, first_tensor
 from attention_checks.subjects.copies import held_in
+from attention_nb.kv_cache import KVCache
+from attention_nb.multi_head_attention import MultiHeadAttention
 from attention_nb.tools.watching import watch
 
 _N = 9  # tokens of a sequence
@@ -41,17 +44,19 @@ class CachedLayer:
 
     def __init__(
         self,
-        step: Callable[[Tensor, Any], Any],  # next tokens' hidden states, cache → their outputs
-        full: Callable[[Tensor], Any],  # all hidden states at once, causal → their outputs
-        new_cache: Callable[[int, int], Any],  # sequences, tokens → an empty cache
+        module: Any,  # the layer, or a function that takes the next tokens and the cache
         d_model: int,  # width of the hidden states
-        grows: bool = False,  # may the cache grow, and be copied, at each step?
-        contract: Contract = Contract(),  # what else was declared
-        module: nn.Module | None = None,  # what is called, if it is known
+        step: Callable[[Tensor, Any], Any] | None,  # next tokens' hidden states, cache → outputs
+        full: Callable[[Tensor], Any] | None,  # all hidden states at once, causal → outputs
+        new_cache: Callable[[int, int], Any] | None,  # sequences, tokens → an empty cache
+        grows: bool,  # may the cache grow, and be copied, at each step?
+        contract: Contract,  # what else was declared
     ):
-        "Keep what is called."
-        self.module = module
-        self.step, self.full, self.new_cache = step, full, new_cache
+        "Keep what is called; None stands for what the layer itself tells."
+        self.step = step or _step_of(module, full)
+        self.full = full or _full_of(module)
+        self.new_cache = new_cache or _cache_of(module)
+        self.module = module_in(step or module)
         self.d_model, self.grows, self.contract = d_model, grows, contract
         self.b, self.n = contract.batch(3), contract.usual(_N)
         self.ones = [1] * self.n
@@ -121,14 +126,41 @@ class CachedLayer:
         "Return the output, which may be the first of several; Broken unless it has the shape of x."
         if self.contract.returns is not None:
             result = declared_output(result, self.contract.returns)
-        several = isinstance(result, (tuple, list)) and result
-        out = result[0] if several else result
+        out = first_tensor(result)[0]
         must_be_tensor(out)
         if out.shape != x.shape:
             shown = f"x {tuple(x.shape)}: it gives shape {tuple(out.shape)}"
             raise Broken(shown, known("result.shape"))
         given: Tensor = self.contract.here(out.detach())
         return given
+
+
+def _step_of(module: Any, full: Any) -> Callable[[Tensor, Any], Any]:
+    "Return how the next tokens are given: a function as it is, a layer with its cache by name."
+    if full is not None and not isinstance(module, nn.Module):
+        return module
+    return lambda x, cache: module(x, cache=cache)
+
+
+def _full_of(module: Any) -> Callable[[Tensor], Any]:
+    "Return the causal pass over all tokens."
+    if "causal" in (parameters_of(module) or {}):
+        return lambda x: module(x, causal=True)
+    return module
+
+
+def _cache_of(module: Any) -> Callable[[int, int], Any]:
+    "Return what makes an empty cache for a layer."
+    if callable(own := getattr(module, "new_cache", None)):
+        return own
+    if isinstance(module, MultiHeadAttention):
+        heads, like = module.n_kv_heads, module.k_proj.weight
+        width = len(like) // heads
+        return lambda b, n_max: KVCache(b, heads, n_max, width, like.dtype, like.device)
+    raise Misused(
+        f"new_cache: expected a function of b and n_max, since {name_of(module)} has none of its"
+        " own; got None"
+    )
 
 
 def _same(got: Tensor, want: Tensor) -> bool:
@@ -453,13 +485,13 @@ _RELATIONS = [
 
 def cache_properties(
     layer: CachedLayer,  # what is under test
-) -> tuple[Properties, Callable[[], Any]]:  # properties, and what names a symptom's bug
+) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
     "List what every layer with a cache must do, in the order of trying."
 
-    def recognise() -> Bug | None:
+    def recognise() -> tuple[Bug, ...] | None:
         "Name the bug of single steps, if they are wrong."
         if layer.steps_right:
             return None
-        return _why(layer, layer.ones, layer.decode(layer.x, layer.ones))
+        return (_why(layer, layer.ones, layer.decode(layer.x, layer.ones)),)
 
     return listed(_RELATIONS, lambda: layer), recognise

@@ -17,6 +17,7 @@ from attention_checks.examine import Broken, NotChecked, outcome
 from attention_checks.numbers import first_difference, gradients_of, nearly
 from attention_checks.properties import Properties, Recognise, Relation, listed
 from attention_checks.properties.functions import attention_properties
+from attention_checks.subjects.calling import first_tensor
 from attention_checks.subjects.facts import Subject
 from attention_nb.tools.testing import allocated, operations, random_qkv
 
@@ -181,7 +182,6 @@ def _context_only(fn: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(fn.forward if isinstance(fn, nn.Module) else fn)
     def context(*args: Any, **kwargs: Any) -> Any:
         "Call it, and drop what follows the context."
-        out = fn(*args, **kwargs)
-        return out[0] if isinstance(out, (tuple, list)) and out else out
+        return first_tensor(fn(*args, **kwargs))[0]
 
     return context

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from attention_checks.properties.gradients import right_gradients
 from attention_checks.properties.numerics import must_be_finite, must_hold_in_half
 from attention_checks.properties.state import repeats, untouched_anyhow
 from attention_checks.search import Case, explain
-from attention_checks.signatures import parameters_of
+from attention_checks.signatures import POSITIONAL, parameters_of
 from attention_nb.softmax import masked_softmax
 
 _STAGES: dict[str, Step] = {
@@ -67,8 +66,7 @@ def takes_dim(
     parameters = parameters_of(fn)
     if parameters is None:  # a built-in function, such as torch.softmax, has no signature
         return attempt(lambda: fn(_drawn(2, 3), 0)) is not None
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    positional = [p for p in parameters.values() if p.kind in kinds]
+    positional = [p for p in parameters.values() if p.kind in POSITIONAL]
     if len(positional) < 2:
         return False
     second = positional[1]

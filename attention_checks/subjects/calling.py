@@ -13,7 +13,7 @@ from torch import Tensor
 
 from attention_checks.conventions import CAUSAL, MASK, MEMORY, OUTPUT, POSITION_ARGUMENT, packing
 from attention_checks.examine import Misused, NeedsMore
-from attention_checks.signatures import parameters_of
+from attention_checks.signatures import BY_NAME_TOO, POSITIONAL, parameters_of, required_by
 from attention_checks.spec import Contract
 
 LayerCall = Callable[..., Any]  # of module and x; of cross-attention, and of the memory
@@ -247,11 +247,7 @@ def is_torch_mha(module: Any) -> bool:
 
 def needed_by(module: Any) -> list[str]:
     "List the names of the arguments that it cannot do without."
-    return [
-        name
-        for name, p in (parameters_of(module) or {}).items()
-        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
+    return required_by(module, POSITIONAL)
 
 
 def call_torch_mha(
@@ -279,11 +275,7 @@ def how_to_call_both(
         return lambda m, x, y: call_torch_mha(m, x, False, None if y is x else y, **options)
     parameters, takers = parameters_of(module) or {}, for_memory(module)
     takes_any = any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
-    needed = [
-        name
-        for name, p in parameters.items()
-        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-    ][1:]
+    needed = required_by(module, BY_NAME_TOO)[1:]
     untaken = parameters and not takers and not takes_any
     if untaken or any(map(POSITION_ARGUMENT.search, needed)):
         wanted = "expected a forward of x and a memory"

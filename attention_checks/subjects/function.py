@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -165,8 +165,6 @@ class Attention:
         flat = self.style.flat and context.ndim == 3
         unflattened: Tensor = context.unflatten(0, q.shape[:2]) if flat else context
         return unflattened
-
-    axes: ClassVar[dict[str, int]] = {"sequence": 0, "head": 1}
 
     def inputs(self, seed: int = 0) -> dict[str, Tensor]:
         "Draw q, k and v."

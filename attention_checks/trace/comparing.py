@@ -22,10 +22,9 @@ from attention_checks.fitting import (
     nearest_number,
 )
 from attention_checks.numbers import nearly
-from attention_checks.pipeline import Bug, Step
+from attention_checks.pipeline import Bug, Step, after, with_own
 from attention_checks.search import Case, explain
 from attention_checks.trace.tracing import Trace
-from attention_checks.trace.own_stages import with_own
 from attention_checks.trace.readings import Start, starts_of
 from attention_nb.multi_head_attention import merge_heads
 
@@ -49,20 +48,11 @@ def compare_with_own_weights(
     if most:
         starts += _other_numbers(trace, heads, mask)
     with torch.no_grad():
-        agreeing = next(_agreeing(starts if most else _right(starts)), None)
-        if agreeing is not None:
-            return agreeing.bugs
+        tried = starts if most else [start for start in starts if not start.bugs]
+        for start in tried:
+            if explain([start.case], [], 0) is not None:  # it gives what was seen
+                return start.bugs
         return _named(trace, starts, heads, most) if most else None
-
-
-def _agreeing(starts: Iterable[Start]) -> Iterator[Start]:
-    "Return the starts that need no bug to give what was seen."
-    return (start for start in starts if explain([start.case], [], 0) is not None)
-
-
-def _right(starts: Iterable[Start]) -> Iterator[Start]:
-    "Return the starts without bugs."
-    return (start for start in starts if not start.bugs)
 
 
 def _starts(trace: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:
@@ -95,8 +85,10 @@ def _named(
         return (bug,)
     if most == 1:
         return None
-    return _fewest(
-        _gone_wrong(start, bug) for start in right[:1] for bug in (*start.more, *_FREQUENT)
+    return _fewest(  # one bug is taken as given, to find a second one
+        _with_stages(start, {**start.case.stages, **bug.steps}, bug)
+        for start in right[:1]
+        for bug in (*start.more, *_FREQUENT)
     )
 
 
@@ -173,12 +165,7 @@ def with_fill(start: Start) -> Start:
         scores=work.scores.masked_fill(~work.allowed, torch.finfo(work.scores.dtype).min),
         allowed=torch.ones_like(work.allowed),
     )
-    return _with_stages(start, with_own(start.case.stages, {"mask, its own": (fill, [])}))
-
-
-def _gone_wrong(start: Start, bug: Bug) -> Start:
-    "Take a bug as given, to find a second one."
-    return _with_stages(start, {**start.case.stages, **bug.steps}, bug)
+    return _with_stages(start, with_own(start.case.stages, {after("mask"): (fill, [])}))
 
 
 def _other_numbers(trace: Trace, heads: list[int], mask: Tensor | None) -> Iterator[Start]:

@@ -23,10 +23,9 @@ from attention_checks.catalogue.families import (
     ways_of,
 )
 from attention_checks.catalogue.grouped_heads import (
-    AFTER_SCORE,
-    AFTER_SPLIT,
-    BEFORE_SHARE,
+    GATES,
     capping,
+    gating,
     norming,
     sinking,
 )
@@ -35,16 +34,13 @@ from attention_checks.catalogue.masks import BIAS
 from attention_checks.catalogue.positions import each_once
 from attention_checks.examine import Misused
 from attention_checks.numbers import gradients_of
-from attention_checks.pipeline import Step, Way, Work, adding
+from attention_checks.pipeline import Step, Way, Work, adding, after
 from attention_checks.spec import Contract
 from attention_checks.trace.recording import OneCall, as_float, as_rows, part_of, recorded_call
 from attention_nb.multi_head_attention import merge_heads, split_heads
 
 _Own = dict[str, Way]  # stage → its step, and its bugs
 _Ways = dict[str, list[Way]]  # stage → its steps, of which each may be meant
-AFTER_ROUTE, AFTER_ROTATE, AFTER_SCORES, AFTER_WEIGHTS, AFTER_MIX, AFTER_PROJECT = (
-    f"{stage}, its own" for stage in ("route", "rotate", "score", "weigh", "mix", "project")
-)
 
 
 def own_stages(
@@ -57,20 +53,22 @@ def own_stages(
     norms = {role: _norm_of(layer, role, name) for role, name in (contract.norms or {}).items()}
     ways = _own_norms(norms, contract) if norms.keys() & {"q", "k"} else {}
     if contract.softcap:
-        ways[AFTER_SCORE] = [capping(contract.softcap)]
+        ways["cap"] = [capping(contract.softcap)]
     if isinstance(contract.sinks, str):
         ways["weigh"] = [sinking(as_float(part_of(layer, contract.sinks, "sinks")).flatten())]
     if contract.bias is not None:
-        ways[AFTER_ROUTE] = _own_bias(layer, x, call, contract)
+        ways[after("route")] = _own_bias(layer, x, call, contract)
     ways |= _by_functions(contract)
     for field, name in (contract.mixing or {}).items():
-        stage = AFTER_SCORES if field == "scores" else AFTER_WEIGHTS
+        stage = after("score") if field == "scores" else after("weigh")
         ways[stage] = ways_of(stage, f"mixing[{field!r}]", _own_mixing(layer, field, name))
     of_context = _beside_context(layer, norms, contract, lambda: call(layer, x))
     for stage, what, steps in (*_beside_keys(layer, norms, contract), *of_context):
         more = ways_of(stage, what, steps)
         ways[stage] = then(stage, ways[stage], more) if stage in ways else more
-    return [dict(zip(ways, chosen)) for chosen in islice(product(*ways.values()), 32)]
+    if (gate := _own_gate(layer, x, call, contract)) is not None:
+        ways[after("merge")] = [gating(gate, function) for function in GATES]
+    return [dict(zip(ways, chosen)) for chosen in islice(product(*ways.values()), 128)]
 
 
 def _by_functions(contract: Contract) -> _Ways:
@@ -116,7 +114,7 @@ class _ToLength1(nn.Module):
 def _own_norms(norms: Mapping[str, nn.Module], contract: Contract) -> _Ways:
     "Return the stages of norms: over all heads before key heads are repeated, or over each head."
     own: _Ways = {}
-    for stage, over in ((BEFORE_SHARE, _over_all_heads), (AFTER_SPLIT, _over_each_head)):
+    for stage, over in (("norm_all_heads", _over_all_heads), (after("split"), _over_each_head)):
         q, k = (over(norms[role], contract) if role in norms else _as_it_is for role in "qk")
         own[stage] = [norming(q, k, stage)]
     return own
@@ -149,17 +147,17 @@ def _beside_keys(layer: nn.Module, norms: Mapping[str, nn.Module], contract: Con
     if isinstance(contract.scale, str):
         temperature = as_float(part_of(layer, contract.scale, "scale"))
         steps = warming(temperature, contract.scale)
-        yield AFTER_ROTATE, f"scale={contract.scale!r}", steps
+        yield after("rotate"), f"scale={contract.scale!r}", steps
     if contract.prefix:
         parts = {r: part_of(layer, name, "prefix") for r, name in contract.prefix.items()}
         k, v = map(as_float, parts["kv"] if "kv" in parts else (parts["k"], parts["v"]))
         over = _over_each_head(norms["k"], contract) if "k" in norms else _as_it_is
         steps = [prefixing(k, v, norm) for norm in dict.fromkeys((_as_it_is, over))]
-        yield AFTER_ROTATE, f"prefix={dict(contract.prefix)}", steps
+        yield after("rotate"), f"prefix={dict(contract.prefix)}", steps
     if contract.shortened:
         by = {r: part_of(layer, name, "shortened") for r, name in contract.shortened.items()}
         both = {each: _matrix_of(part) for roles, part in by.items() for each in roles}
-        yield AFTER_ROTATE, f"shortened={dict(contract.shortened)}", [shortening(both)]
+        yield after("rotate"), f"shortened={dict(contract.shortened)}", [shortening(both)]
 
 
 def _beside_context(
@@ -171,20 +169,20 @@ def _beside_context(
     "Of each other choice of the context its stage, what declares it, and its steps."
     if said := contract.value_scale:
         part = as_float(part_of(layer, said, "value_scale")) if isinstance(said, str) else said
-        yield AFTER_MIX, f"value_scale={said!r}", [ending(lambda out: part * out)]
+        yield after("mix"), f"value_scale={said!r}", [ending(lambda out: part * out)]
     if name := contract.residual:
         added = _given_once(part_of(layer, name, "residual"), call)
         add: Step = lambda work: work._replace(out=work.out + added)
-        yield AFTER_PROJECT, f"residual={name!r}", [add]
+        yield after("project"), f"residual={name!r}", [add]
     if name := contract.activation:
         given = getattr(nn.functional, name, None) or part_of(layer, name, "activation")
         f = partial(_once_through, given, contract)
         last: Step = lambda work: work._replace(out=f(work.out))
-        stage, step = (AFTER_PROJECT, last) if contract.residual else (AFTER_MIX, ending(f))
+        stage, step = (after("project"), last) if contract.residual else (after("mix"), ending(f))
         yield stage, f"activation={name!r}", [step]
     if "out" in norms:
         normed = partial(_once_through, norms["out"], contract)
-        yield AFTER_MIX, "norms['out']", [ending(normed, merged) for merged in (True, False)]
+        yield after("mix"), "norms['out']", [ending(normed, merged) for merged in (True, False)]
 
 
 def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> list[Way]:
@@ -301,13 +299,10 @@ def _per_head(read: Any, n: int) -> Tensor | None:
     return read.flatten(0, -3) if read.ndim > 2 and read.shape[-2:] == (n, n) else None
 
 
-def own_gate(
-    layer: nn.Module,  # the layer, in evaluation mode
-    x: Tensor,  # its input, (b, n, d_model)
-    call: OneCall,  # how it is called
-    contract: Contract,  # what was declared of it
-) -> Tensor | None:  # before its activation function, (b, n, h) or (b, n, width); None: none
-    "Read the gate of the context, as declared: what a module gives, or a parameter."
+def _own_gate(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> Tensor | None:
+    """Read the gate of the context, as declared: what a module gives, or a parameter; before its
+    activation function, (b, n, h) or (b, n, width).
+    """
     if contract.gate is None:
         return None
     part = part_of(layer, contract.gate, "gate")
@@ -357,19 +352,6 @@ def _once_through(part: Callable[..., Any], contract: Contract, t: Tensor) -> Te
     "Return what a norm or an activation makes of a tensor, where the layer runs."
     out: Tensor = contract.here(part(contract.there(t)))
     return out
-
-
-def with_own(
-    stages: Mapping[str, Step],  # in their order
-    own: Mapping[str, Way],  # replaces a stage, or follows it: "route, its own"
-) -> dict[str, Step]:
-    "Insert the stages of a layer's own."
-    found: dict[str, Step] = {}
-    for name, step in stages.items():
-        found[name] = own.get(name, (step,))[0]
-        if (behind := f"{name}, its own") in own:
-            found[behind] = own[behind][0]
-    return found
 
 
 def _kept_in(module: nn.Module) -> list[Tensor]:

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.grouped_heads import AFTER_MERGE, BEFORE_SHARE, GATES, gating
+from attention_checks.catalogue.grouped_heads import GATES, gating
 from attention_checks.catalogue.layers import (
     FUSED,
     NEVER,
@@ -23,9 +23,8 @@ from attention_checks.catalogue.layers import (
     splitting,
     untransposed,
 )
-from attention_checks.pipeline import STAGES, Bug, Step, unchanged, work_of
+from attention_checks.pipeline import STAGES, Bug, Step, after, unchanged, with_own, work_of
 from attention_checks.search import Case
-from attention_checks.trace.own_stages import AFTER_PROJECT, with_own
 from attention_checks.trace.recording import as_float
 from attention_checks.trace.tracing import Trace
 
@@ -172,8 +171,7 @@ def starts_of(
     "Yield every way to read the projections as h heads."
     for own in trace.owns:
         for ungated in _ungated(trace._replace(owns=[own]), h):
-            for gated in _gated(ungated):
-                yield from _starts_read(gated, h, mask, bugs)
+            yield from _starts_read(ungated, h, mask, bugs)
 
 
 def _starts_read(
@@ -186,14 +184,14 @@ def _starts_read(
         fused = fused_orders(trace.names["qkv"][0], _told(trace))
     share = SHARES[trace.contract.group_order or "blocks"]
     split = {"split": splitting(share_k=share, share_v=share)}
-    own = {stage: way for stage, way in trace.own.items() if stage != AFTER_PROJECT}
+    own = {stage: way for stage, way in trace.own.items() if stage != after("project")}
     own = own if trace.context is not None else trace.own
     for seen, project, ends in _ends(trace):
         for reading in _readings(trace, h):
             if mask is not None and mask.shape[-1] != reading.k.shape[-2]:
                 continue
             last = {"merge": ORDERS[reading.order][1], "project": project}
-            stages = with_own({BEFORE_SHARE: unchanged, **split, **STAGES, **last}, own)
+            stages = with_own({"norm_all_heads": unchanged, **split, **STAGES, **last}, own)
             scale = trace.contract.scale_of(reading.q.shape[-1])
             work = work_of(reading.q, reading.k, reading.v, mask, scale, trace.x.shape[-1])
             case = Case(work, seen, stages=stages)
@@ -206,21 +204,11 @@ def _ungated(trace: Trace, h: int) -> Iterator[Trace]:
     twice = trace.context is not None and trace.width("q") == 2 * trace.inner
     if twice and "latent" not in trace.projections and len(queries) == 1 and not trace.inner % h:
         q, gate = (part.flatten(-2) for part in queries[0].unflatten(-1, (h, -1)).chunk(2, -1))
-        yield trace._replace(
-            projections={**trace.projections, "q": [q]},
-            gate=gate,
-        )
+        projections = {**trace.projections, "q": [q]}
+        for function in GATES:
+            own = {**trace.own, after("merge"): gating(gate, function)}
+            yield trace._replace(projections=projections, owns=[own])
     yield trace
-
-
-def _gated(trace: Trace) -> Iterator[Trace]:
-    "Yield the trace, with each function of its gate that is a choice."
-    gate = trace.gate
-    if gate is None:
-        yield trace
-        return
-    for function in GATES:
-        yield trace._replace(owns=[{**trace.own, AFTER_MERGE: gating(gate, function)}])
 
 
 def _ends(trace: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:

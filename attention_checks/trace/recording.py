@@ -33,7 +33,7 @@ def recorded_call(
 
     with ExitStack() as hooks, torch.no_grad():
         for name, m in modules.items():
-            hooks.callback(m.register_forward_hook(partial(write_down, name)).remove)
+            hooks.enter_context(m.register_forward_hook(partial(write_down, name)))
         out = call()
     for name in outs:
         ins[name], outs[name] = _joined(ins[name], out), _joined(outs[name], out)
@@ -118,7 +118,7 @@ def handing(
 
     with ExitStack() as hooks:
         for m in layer.modules():
-            hooks.callback(m.register_forward_hook(keep, with_kwargs=True).remove)
+            hooks.enter_context(m.register_forward_hook(keep, with_kwargs=True))
         yield seen
 
 
@@ -133,11 +133,10 @@ def used_between(
     contexts: list[Tensor] = []
     with ExitStack() as hooks, torch.enable_grad():
         for m in projections:
-            hook = m.register_forward_hook(lambda _, args, given: given.detach())
-            hooks.callback(hook.remove)
+            hooks.enter_context(m.register_forward_hook(lambda _, args, given: given.detach()))
         if end is not None:
             note = end.register_forward_pre_hook(lambda _, args: contexts.append(args[0]))
-            hooks.callback(note.remove)
+            hooks.enter_context(note)
         contexts.append(call(layer, x))
     asked = {name: p for name, p in layer.named_parameters() if p.requires_grad}
     if not contexts[0].requires_grad:

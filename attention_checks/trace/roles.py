@@ -209,6 +209,6 @@ def what_is_read(
                         found.append((name, role, well))
 
             if role in ("q", "k", "v", "kv"):
-                hooks.callback(leaves[name].register_forward_pre_hook(note).remove)
+                hooks.enter_context(leaves[name].register_forward_pre_hook(note))
         call(layer, x)
     return found

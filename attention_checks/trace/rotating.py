@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION
-from attention_checks.catalogue.grouped_heads import AFTER_SPLIT, GROUPS
+from attention_checks.catalogue.grouped_heads import GROUPS
 from attention_checks.catalogue.layers import LAYER, rotating
 from attention_checks.catalogue.self_attention import SCALE
 from attention_checks.fitting import fitted_cap
-from attention_checks.pipeline import Bug, Step, Way, adding, unchanged
+from attention_checks.pipeline import Bug, Step, Way, adding, after, unchanged
 from attention_checks.search import explain
 from attention_checks.trace.tracing import Trace
 from attention_checks.trace.comparing import fitted_scale, more_fits, with_fill
@@ -76,31 +76,22 @@ def _normed_last(start: Start) -> Iterator[Start]:
     "Yield the start, and the same with norms of each head after the rotation, not before."
     yield start
     case = start.case
-    norm, rotate = case.stages.get(AFTER_SPLIT), case.stages["rotate"]
+    norm, rotate = case.stages.get(after("split")), case.stages["rotate"]
     if norm is not None:
         both: Step = lambda work: norm(rotate(work))
-        stages = {**case.stages, AFTER_SPLIT: unchanged, "rotate": both}
+        stages = {**case.stages, after("split"): unchanged, "rotate": both}
         yield start._replace(case=case._replace(stages=stages))
-
-
-def agreeing_rotated(
-    trace: Trace,
-    signs: tuple[int, ...] = (1, -1),  # the directions that count: 1 as usual, -1 backwards
-    window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
-) -> Iterator[Start]:
-    "Return the readings that agree with queries and keys rotated by positions (RoPE)."
-    starts = _rotated_starts(trace, trace.heads, trace.past(window), 4, signs)
-    both = (each for _, start in starts for each in _normed_last(start))
-    return (start for start in both if explain([start.case], [], 0) is not None)
 
 
 def agrees_with_rotation(
     trace: Trace,
-    signs: tuple[int, ...] = (1, -1),  # as in `agreeing_rotated`
-    window: int | None = None,  # the same
+    signs: tuple[int, ...] = (1, -1),  # the directions that count: 1 as usual, -1 backwards
+    window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
 ) -> bool:
-    "Say whether a layer is attention with rotated queries and keys, as in `agreeing_rotated`."
-    return next(agreeing_rotated(trace, signs, window), None) is not None
+    "Say whether a layer is attention with queries and keys rotated by positions (RoPE)."
+    starts = _rotated_starts(trace, trace.heads, trace.past(window), 4, signs)
+    both = (each for _, start in starts for each in _normed_last(start))
+    return any(explain([start.case], [], 0) is not None for start in both)
 
 
 def name_rotation_bug(

@@ -18,7 +18,7 @@ from attention_checks.catalogue.local_attention import Reach
 from attention_checks.conventions import biased_role, heads_of
 from attention_checks.pipeline import Bug, Way
 from attention_checks.spec import Contract
-from attention_checks.trace.own_stages import kept_by, own_gate, own_stages, rotations_in, tables_of
+from attention_checks.trace.own_stages import kept_by, own_stages, rotations_in, tables_of
 from attention_checks.trace.roles import ASKED, Parts, find_projections, sources, unrecognised_in
 from attention_checks.trace.recording import (
     OneCall,
@@ -51,7 +51,6 @@ class Trace(NamedTuple):
     tables: list[Tensor]  # vectors that it keeps, perhaps frequencies of a rotation, (d,)
     owns: list[dict[str, Way]] = [{}]  # its own stages, such as a soft cap; all that may be meant
     rotations: list[Tensor] = []  # complex numbers that may rotate pairs of features, (n, pairs)
-    gate: Tensor | None = None  # of the context, before its activation, (b, n, h | width)
     contract: Contract = Contract()  # what was declared of it
     n_heads: int | None = None  # as declared, or as an attribute of the layer tells
     memory: Tensor | None = None  # what keys and values are made of; None: the input
@@ -165,7 +164,6 @@ def trace_layer(
         tables=tables_of(layer),
         owns=own_stages(layer, x, call, contract),
         rotations=rotations_in(handed) or rotations_in(kept_by(layer, x.shape[1])),
-        gate=own_gate(layer, x, call, contract),
         contract=contract,
         n_heads=contract.n_heads or heads_of(layer),
         memory=memory,
@@ -183,7 +181,7 @@ def _beginning(seen: _Seen) -> dict[str, Any]:
     ran = {*seen.outs, *parts.bare} - {name for name, _, options in given if options}
     told = _told(seen) - {name for name, *_ in given if name in ran}
     return {
-        "projections": ways[0][1] if contract.projects else _as_they_are(seen.of),
+        "projections": ways[0][1] if contract.projects else {r: [seen.of[r]] for r in "qkv"},
         "others": ways[1:],
         "calls": _calls(parts, seen.outs, used) | dict.fromkeys(read, 1),
         "unrecognised": unrecognised_in(seen.layer, told | contract.parts, read),
@@ -205,11 +203,6 @@ def _parts_of(
     if memory is None:
         return parts
     return parts._replace(names={n: role for n, role in parts.names.items() if role != "qkv"})
-
-
-def _as_they_are(of: Mapping[str, Tensor]) -> _Rows:
-    "Return what goes in, as queries, keys and values."
-    return {role: [of[role]] for role in "qkv"}
 
 
 def _end(seen: _Seen) -> dict[str, Any]:
@@ -289,7 +282,7 @@ def _inside(seen: _Seen) -> dict[str, dict[str, Tensor]]:
         for name, m in seen.layer.named_modules():
             if name in owners:
                 hook = m.register_forward_pre_hook(partial(note, name), with_kwargs=True)
-                hooks.callback(hook.remove)
+                hooks.enter_context(hook)
         if owners:
             seen.again()
     return given

@@ -28,11 +28,16 @@ def holds():
     "A property that holds."
 
 
+def examined(properties, recognise=None, strict=True, skip=()):
+    "The report of some properties."
+    return report_of(examine, "check", properties, recognise, strict, skip, ["empty"])
+
+
 def found(*errors, recognise=None, **settings):
     "The report of a first property that holds and others that raise."
-    properties = [("it runs", holds)]
-    properties += [(f"property {i}", raising(e)) for i, e in enumerate(errors)]
-    return report_of(examine, "check", properties, recognise, **settings)
+    properties = [Property("it runs", holds)]
+    properties += [Property(f"property {i}", raising(e)) for i, e in enumerate(errors)]
+    return examined(properties, recognise, **settings)
 
 
 GUESS = Broken("y", Bug("", "the order matters"), symptom=True)
@@ -78,8 +83,8 @@ def test_an_error_of_the_code_is_a_failure_unless_it_cannot_run_here(error, code
 
 
 def test_a_first_property_that_fails_ends_the_check():
-    later = [("it runs", raising(NotImplementedError())), ("it is right", holds)]
-    report = report_of(examine, "check", later)
+    never = Property("it runs", raising(NotImplementedError()))
+    report = examined([never, Property("it is right", holds)])
     assert report.codes == ["code.not_implemented"] and not report.passed
 
 
@@ -124,17 +129,17 @@ def test_a_skipped_code_hides_that_finding_alone(errors, recognised, codes):
 @pytest.mark.parametrize("explains, verdict", [(True, "sound"), (False, "not compared")])
 def test_what_is_skipped_compares_only_if_it_explains_the_numbers(explains, verdict):
     wrong = Property("it agrees", raising(Broken("x", TWICE, explains=explains)), "the definition")
-    report = report_of(examine, "check", [("it runs", holds), wrong], skip=["softmax.twice"])
+    report = examined([Property("it runs", holds), wrong], skip=["softmax.twice"])
     assert report.verdict == verdict
 
 
 def test_what_was_not_compared_is_no_verdict_of_soundness():
-    compared = [("it runs", holds), Property("it agrees", holds, "the definition")]
-    alone = [("it runs", holds), Property("it agrees", raising(NotChecked("?")), "the definition")]
-    assert report_of(examine, "check", compared).verdict == "sound"
-    assert report_of(examine, "check", alone).verdict == "not compared"
-    assert not report_of(examine, "check", alone).ok
-    assert report_of(examine, "check", alone, strict=False).ok
+    runs, unknown = Property("it runs", holds), raising(NotChecked("?"))
+    alone = [runs, Property("it agrees", unknown, "the definition")]
+    assert examined([runs, Property("it agrees", holds, "the definition")]).verdict == "sound"
+    assert examined(alone).verdict == "not compared"
+    assert not examined(alone).ok
+    assert examined(alone, strict=False).ok
 
 
 def test_a_notebook_shows_the_report_alone():

@@ -11,8 +11,9 @@ from attention_checks.conventions import POSITIONS
 from attention_checks.diagnosis import fewest_bugs, ignores_order, trace_of
 from attention_checks.examine import Broken, Misused, NotChecked, attempt
 from attention_checks.numbers import first_difference, leaves_of, nearly
-from attention_checks.pipeline import Bug, work_of
+from attention_checks.pipeline import Bug, after, work_of
 from attention_checks.properties import Relation
+from attention_checks.spec import PARTS
 from attention_checks.subjects.layer import SEQUENCES, Layer, no_module
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, named_end
@@ -136,7 +137,7 @@ def _beside_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bu
     contract = layer.contract
     said = contract.scale or not layer.diagnosis.guessed and contract.parts_or_numbers
     scales = [bug for bug in bugs if bug.code.startswith("scale.")]
-    if not trace.own or said or not scales:
+    if not trace.own.keys() - {after("merge")} or said or not scales:
         return bugs
     if others := tuple(bug for bug in bugs if bug not in scales):
         return others
@@ -214,11 +215,8 @@ def _more_than_projections(layer: Layer, trace: Trace) -> str:
 def _also_has(trace: Trace) -> str:
     "Name the first parts that a reference lacks; what they do is not guessed from their shapes."
     names = [n for n in trace.unrecognised if n.rpartition(".")[0] not in trace.unrecognised]
-    return (
-        f"it also has {', '.join(names[:3])}: declare what it is, with norms=…, scale=…, sinks=…,"
-        " gate=…, bias=…, rotate=…, mixing=…, prefix=…, shortened=…, residual=…, activation=… or"
-        " attend=…"
-    )
+    choices = ", ".join(f"{name}=…" for name in (*PARTS, "rotate"))
+    return f"it also has {', '.join(names[:3])}: declare what it is, with {choices} or attend=…"
 
 
 def _tells_positions(layer: Layer, name: str) -> bool:

@@ -87,7 +87,7 @@ def _changed(layer: Layer, which: int = -1, by: float = 0.0) -> tuple[Tensor, _C
     with _Changes(which, by) as changes, ExitStack() as hooks:
         hook = lambda _, __, out: changes.changed(out)
         for m in filter(_own_dropout, layer.parts[1:]):
-            hooks.callback(m.register_forward_hook(hook).remove)
+            hooks.enter_context(m.register_forward_hook(hook))
         return layer.in_mode(layer.draw(), True, False), changes
 
 

@@ -19,7 +19,7 @@ REGISTRY = Registry()
 
 
 def right(check: str, name: str = "", build: Callable[[Any], Any] = lambda target: target, **args: Any):
-    "Registry what follows; `build` makes of it what the check is given, `args` are the check's other arguments."
+    "Register what follows; `build` makes of it what the check is given, `args` are the check's other arguments."
     def decorate(target):
         REGISTRY.add(Entry(name or target.__name__.replace("_", " "), check, target, build, args))
         return target
