@@ -8,6 +8,7 @@ The way of one check, from file to file:
     diagnosis.py  of a layer: which of those ways, and which bugs, give its own numbers
     properties/   what must hold; an idea that functions and layers share is written once
     examine.py    tries the properties one by one, and settles what fails into bugs
+    outcomes.py   how a trial ends: it holds, or raises Broken, NotChecked or Misused
     catalogue/    each bug: its code, its sentence, and the stage of pipeline.py that it replaces
     search.py     the simplest bugs of the catalogue that give the numbers that were seen
     report.py     what was found, as text and as data
@@ -30,7 +31,7 @@ from attention_checks.api import (
     check_softmax,
 )
 from attention_checks.auditing import AuditReport, Expected, audit
-from attention_checks.examine import Misused
+from attention_checks.outcomes import Misused
 from attention_checks.report import CheckFailed, NotCompared, Report
 from attention_checks.spec import Contract
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line, tell_own
 from attention_checks.numbers import nearly
+from attention_checks.outcomes import Broken, Misused, NotChecked, attempt, first_line, tell_own
 from attention_checks.pipeline import Bug
 from attention_checks.spec import Contract
 from attention_checks.subjects.layer import SEQUENCES, Diagnosis, Layer, Observed, no_module

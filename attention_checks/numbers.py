@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, Misused, NotChecked, first_line
+from attention_checks.outcomes import Broken, Misused, NotChecked, first_line
 from attention_checks.pipeline import Bug, tolerance_factor
 
 

@@ -18,7 +18,7 @@ from attention_checks.auditing.padding import pad
 from attention_checks.auditing.preparing import prepared
 from attention_checks.auditing.audit_report import AuditReport, Fault, LayerFacts
 from attention_checks.auditing.session import Part, Session
-from attention_checks.examine import Misused, first_line
+from attention_checks.outcomes import Misused, first_line
 from attention_checks.signatures import name_of
 from attention_checks.spec import Contract
 from attention_nb.tools.guards import expect_sizes

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from attention_checks.cache_steps import diagnosed, first_calls
 from attention_checks.catalogue import known
-from attention_checks.examine import (
+from attention_checks.numbers import first_difference, must_be_tensor, nearly
+from attention_checks.outcomes import (
     Broken,
     Misused,
     NotChecked,
@@ -22,7 +23,6 @@ from attention_checks.examine import (
     outcome,
     tell_own,
 )
-from attention_checks.numbers import first_difference, must_be_tensor, nearly
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Properties, Relation, listed
 from attention_checks.spec import Contract

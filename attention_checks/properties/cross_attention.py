@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, NotChecked
 from attention_checks.numbers import first_difference, must_be_near, nearly
+from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.properties import Properties, Recognise, Relation
 from attention_checks.properties.gradients import gradients_of_mixture
 from attention_checks.properties.layers import in_phases

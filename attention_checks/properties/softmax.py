@@ -15,7 +15,6 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import APPLIED, UNASKED, WRONG
 from attention_checks.catalogue.softmax import WEIGHTS, name_added, name_rounded, softmax_bugs
-from attention_checks.examine import Broken, NotChecked, attempt, first_line, outcome
 from attention_checks.numbers import (
     first_difference,
     must_be_near,
@@ -25,6 +24,7 @@ from attention_checks.numbers import (
     numbers_of,
     some_mask,
 )
+from attention_checks.outcomes import Broken, NotChecked, attempt, first_line, outcome
 from attention_checks.pipeline import STAGES, Bug, Step, Work, tolerance_factor
 from attention_checks.properties import Properties, Recognise, Relation, listed, must_agree
 from attention_checks.properties.gradients import right_gradients

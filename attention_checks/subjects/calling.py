@@ -12,7 +12,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.conventions import CAUSAL, MASK, MEMORY, OUTPUT, POSITION_ARGUMENT, packing
-from attention_checks.examine import Misused, NeedsMore
+from attention_checks.outcomes import Misused, NeedsMore
 from attention_checks.signatures import parameters_of
 from attention_checks.spec import Contract
 

@@ -13,7 +13,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.conventions import role_of
-from attention_checks.examine import Misused, first_line
+from attention_checks.outcomes import Misused, first_line
 from attention_checks.spec import Contract
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from attention_checks.catalogue.local_attention import Reach
 from attention_checks.conventions import POSITIONS, heads_of, settings_of
-from attention_checks.examine import attempt
+from attention_checks.outcomes import attempt
 from attention_checks.pipeline import Bug
 from attention_checks.signatures import name_of
 from attention_checks.spec import Contract

@@ -33,8 +33,8 @@ from attention_checks.catalogue.grouped_heads import (
 from attention_checks.catalogue.layers import turning
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.catalogue.positions import each_once
-from attention_checks.examine import Misused
 from attention_checks.numbers import gradients_of
+from attention_checks.outcomes import Misused
 from attention_checks.pipeline import Step, Way, Work, adding
 from attention_checks.spec import Contract
 from attention_checks.trace.recording import OneCall, as_float, as_rows, part_of, recorded_call

@@ -6,7 +6,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from attention_checks.examine import Broken, Misused
 from attention_checks.numbers import (
     first_difference,
     fixed_chance,
@@ -14,6 +13,7 @@ from attention_checks.numbers import (
     nearly,
     some_mask,
 )
+from attention_checks.outcomes import Broken, Misused
 from attention_checks.properties.numerics import must_keep_dtype
 from attention_checks.properties.state import must_repeat
 

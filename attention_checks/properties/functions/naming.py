@@ -12,9 +12,9 @@ from attention_checks.catalogue import known
 from attention_checks.catalogue.flash_attention import blocks
 from attention_checks.catalogue.local_attention import name_band
 from attention_checks.catalogue.softmax import name_added, name_rounded
-from attention_checks.examine import attempt, bugs_in
 from attention_checks.fitting import fitted_cap
 from attention_checks.numbers import nearly
+from attention_checks.outcomes import attempt, bugs_in
 from attention_checks.pipeline import Bug, rightly
 from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.facts import Subject

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line, told_by
 from attention_checks.numbers import first_difference, nearly, sizes_of
+from attention_checks.outcomes import Broken, Misused, NotChecked, attempt, first_line, told_by
 from attention_checks.pipeline import Bug, tolerance_factor
 from attention_checks.properties import Relation, must_agree
 from attention_checks.properties.functions.naming import used_weights

@@ -16,8 +16,8 @@ from attention_checks.catalogue.local_attention import Reach, name_band
 from attention_checks.catalogue.masks import AFTER, APPLIED
 from attention_checks.conventions import MASK, MEMORY_MASKS, hides_padding, is_mask, must_matter
 from attention_checks.diagnosis import ignores_order, trace_of
-from attention_checks.examine import Broken, NotChecked, attempt, first_line
 from attention_checks.numbers import first_difference, nearly
+from attention_checks.outcomes import Broken, NotChecked, attempt, first_line
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
 from attention_checks.properties.equivariance import first_leak
