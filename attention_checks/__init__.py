@@ -11,7 +11,17 @@ The way of one check, from file to file:
     outcomes.py   how a trial ends: it holds, or raises Broken, NotChecked or Misused
     catalogue/    each bug: its code, its sentence, and the stage of pipeline.py that it replaces
     search.py     the simplest bugs of the catalogue that give the numbers that were seen
+    fitting.py    bugs with a number that is not known beforehand, such as a wrong scale
     report.py     what was found, as text and as data
+
+What several of these use:
+
+    conventions.py  what the names of parts and parameters tell
+    signatures.py   the parameters of functions and modules
+    arguments.py    guards of what a check is called with
+    numbers.py      compares tensors, and says where they differ
+    reach.py        which keys a query may attend to: windows, sinks, documents
+    cache_steps.py  of a step with a cache: what is wrong in it
 
 Beside it: auditing/ tries a whole model, distributed/ a sequence that is spread over processes,
 check_command.py is the command, and loading.py finds what the command names.

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import CATALOGUE
-from attention_checks.catalogue.local_attention import Reach
 from attention_checks.outcomes import Misused
 from attention_checks.pipeline import with_tolerance
+from attention_checks.reach import Reach
 from attention_checks.signatures import parameters_of
 from attention_nb.tools.guards import expect_flags, expect_scale, expect_sizes
 

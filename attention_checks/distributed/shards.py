@@ -11,8 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from attention_checks.catalogue.local_attention import Reach
 from attention_checks.pipeline import Work, rightly, work_of
+from attention_checks.reach import Reach
 from attention_checks.spec import TOLERANCES, Contract
 from attention_nb.many_machines import split_sequence
 from attention_nb.tools.guards import expect_flags, expect_groups, expect_sizes

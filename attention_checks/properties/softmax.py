@@ -14,7 +14,8 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import APPLIED, UNASKED, WRONG
-from attention_checks.catalogue.softmax import WEIGHTS, name_added, name_rounded, softmax_bugs
+from attention_checks.catalogue.softmax import WEIGHTS, softmax_bugs
+from attention_checks.fitting import fitted_dtype, fitted_epsilon
 from attention_checks.numbers import (
     first_difference,
     must_be_near,
@@ -379,5 +380,6 @@ def _likely_bugs(s: _Softmax) -> tuple[Bug, ...] | None:
             return bug
     scores, mask, _ = s.usual
     weights = s(scores, mask)
-    measured = name_added(weights, scores.masked_fill(~mask, -math.inf)) or name_rounded(weights)
+    hidden = scores.masked_fill(~mask, -math.inf)
+    measured = fitted_epsilon(weights, hidden) or fitted_dtype(weights)
     return (measured,) if measured else None

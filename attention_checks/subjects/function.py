@@ -14,12 +14,13 @@ from torch import Tensor
 from attention_checks.catalogue import ATTENTION
 from attention_checks.catalogue.families import attending
 from attention_checks.catalogue.grouped_heads import capping
-from attention_checks.catalogue.local_attention import Reach, reach_bugs
+from attention_checks.catalogue.local_attention import reach_bugs
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.catalogue.self_attention import NORMS
 from attention_checks.numbers import must_be_tensor, nearly, some_mask
 from attention_checks.outcomes import Misused, attempt, first_line
 from attention_checks.pipeline import STAGES, Bug, Work, rightly, work_of
+from attention_checks.reach import Reach
 from attention_checks.signatures import parameters_of
 from attention_checks.spec import Contract
 from attention_checks.subjects.calling import first_tensor

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.local_attention import Reach, name_band
 from attention_checks.catalogue.masks import AFTER, APPLIED
 from attention_checks.conventions import MASK, MEMORY_MASKS, hides_padding, is_mask, must_matter
 from attention_checks.diagnosis import ignores_order, trace_of
+from attention_checks.fitting import fitted_band
 from attention_checks.numbers import first_difference, nearly
 from attention_checks.outcomes import Broken, NotChecked, attempt, first_line
 from attention_checks.pipeline import Bug
@@ -23,6 +23,7 @@ from attention_checks.properties import Relation
 from attention_checks.properties.equivariance import first_leak
 from attention_checks.properties.layers.running import must_be_vectors, must_stand_sixteen_bits
 from attention_checks.properties.state import must_leave_alone
+from attention_checks.reach import Reach
 from attention_checks.search import explain
 from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import (
@@ -124,7 +125,7 @@ def _must_be_band(layer: Layer) -> None:
     reach = _reach_under(layer, right)
     if reach.equal(right):
         return
-    bug = name_band(reach, declared) or known("window.ignored" if reach.all() else "mask.narrow")
+    bug = fitted_band(reach, declared) or known("window.ignored" if reach.all() else "mask.narrow")
     i, j = (int(at) for at in (reach ^ right).nonzero()[0])
     moves = "moves" if reach[i, j] else "does not move"
     raise Broken(f"{n} tokens: changing token {j} {moves} output {i}", bug)
