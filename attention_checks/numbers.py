@@ -65,6 +65,13 @@ def must_be_near(
         raise Broken(f"{shown}: {first_difference(got, want, atol)}", found, **more)
 
 
+def rounding(
+    y: Tensor,  # an output
+) -> float:
+    "Return how far an output may move by rounding alone."
+    return 1e-4 * max(1.0, y.abs().nan_to_num().max().item())
+
+
 def must_run(
     call: Callable[[], Tensor],  # of the code under test
     shown: str,  # what was tried, in words
