@@ -2,7 +2,9 @@
 
 The way of one check, from file to file:
 
-    api.py        the checks that a user calls; spec.py: what is declared, one frozen value
+    api.py        the checks that a user calls
+    spec.py       what an author declares, one frozen value; choice_guards.py: its guards
+    placement.py  where the code runs, and in which type; brings tensors there, and back
     subjects/     what is checked, a function or a layer, becomes a value that is called in one way
     trace/        of a layer: its queries, keys and values in one call, and the ways to read them
     diagnosis.py  of a layer: which of those ways, and which bugs, give its own numbers

@@ -89,7 +89,7 @@ class Sharding:
     @property
     def dtype(self) -> torch.dtype:
         "Return the type that it runs in: float64, where every bit counts, unless declared."
-        return self.contract.as_dtype if self.contract.dtype else torch.float64
+        return self.contract.placement.dtype or torch.float64
 
     @property
     def tolerance(self) -> float:

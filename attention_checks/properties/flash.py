@@ -85,7 +85,7 @@ def _peak(call: Callable[..., Any], device: torch.device, n: int) -> int:
 def _must_stay_linear(flash: _Flash, call: Callable[..., Any], code: str) -> None:
     "Raise Broken if memory grows with the square of the length."
     few, many = flash.lengths
-    device = flash.subject.contract.as_device
+    device = flash.subject.contract.placement.device
     short, long = (_peak(call, device, n) for n in (few, many))
     if long > _GROWTH * short:
         growth = f"{long / short:.1f} times as many"

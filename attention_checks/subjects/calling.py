@@ -72,13 +72,14 @@ def as_declared(
     if not (contract.layout or contract.device or contract.dtype):
         return call
     to, back = _LAYOUTS[contract.layout or "bnd"]
+    place = contract.placement
 
     def declared(module: Any, *inputs: Tensor) -> Any:
-        with contract.lent(*map(to, inputs)) as given:
+        with place.inputs(*map(to, inputs)) as given:
             output, rest = first_tensor(call(module, *given))
-        rest = tuple(map(contract.here, rest))
+        rest = tuple(map(place.back, rest))
         if isinstance(output, Tensor) and output.ndim == to(inputs[0]).ndim:
-            output = back(contract.here(output))
+            output = back(place.back(output))
         return output, *rest
 
     return declared

@@ -77,9 +77,9 @@ def _by_functions(contract: Contract) -> _Ways:
     "Return the stages that are declared as functions of the heads."
     ways: _Ways = {}
     if contract.rotate:
-        ways["rotate"] = [turning(contract.on_device(contract.rotate))]
+        ways["rotate"] = [turning(contract.placement.wrap(contract.rotate))]
     if contract.attend:
-        ways["mix"] = [(attending(contract.on_device(contract.attend)), [])]
+        ways["mix"] = [(attending(contract.placement.wrap(contract.attend)), [])]
     return ways
 
 
@@ -355,7 +355,8 @@ def _over_each_head(norm: nn.Module, contract: Contract) -> Callable[[Tensor], T
 
 def _once_through(part: Callable[..., Any], contract: Contract, t: Tensor) -> Tensor:
     "Return what a norm or an activation makes of a tensor, where the layer runs."
-    out: Tensor = contract.here(part(contract.there(t)))
+    place = contract.placement
+    out: Tensor = place.back(part(place.to(t)))
     return out
 
 

@@ -286,8 +286,8 @@ def _masked(layer: Layer, name: str, mask: Tensor) -> Layer:
     "Return the layer, called with a mask; one of numbers gets the type of the hidden states."
 
     def call(m: Any, x: Tensor, y: Tensor | None = None) -> Any:
-        with layer.contract.lent(mask) as (there,):
-            of_type = there.to(x.dtype) if there.is_floating_point() else there
+        with layer.contract.placement.inputs(mask) as (placed,):
+            of_type = placed.to(x.dtype) if placed.is_floating_point() else placed
             return _called_with_mask(layer, m, {name: of_type}, x, y)
 
     return layer.calling(call)

@@ -99,7 +99,7 @@ def _read_by_functions(layer: Layer, trace: Trace) -> set[str]:
     h, n = layer.n_heads or 1, trace.x.shape[1]
     q, v = (torch.zeros(1, h, n, width // h) for width in (trace.across, trace.inner))
     contract = layer.contract
-    f = contract.attend and attending(contract.on_device(contract.attend))
+    f = contract.attend and attending(contract.placement.wrap(contract.attend))
     with torch.enable_grad():
         bias = contract.bias_of(q, q)
         made = attempt(lambda: f(work_of(q, q, v)).out) if f else None
