@@ -33,14 +33,12 @@ from attention_checks.choice_guards import (
     expect_size,
 )
 from attention_checks.outcomes import Misused
-from attention_checks.pipeline import with_tolerance
 from attention_checks.placement import Placement, dtype_of
 from attention_checks.reach import Reach
 from attention_checks.signatures import parameters_of
+from attention_checks.tolerance import TOLERANCES, USUAL_TOLERANCE, with_tolerance
 
 ROLES = ("q", "k", "v", "kv", "qk", "qkv", "latent", "out")
-USUAL_TOLERANCE = 2e-4
-TOLERANCES = {torch.float16: 1e-2, torch.bfloat16: 5e-2}  # of types with fewer bits
 
 _FUNCTIONS = ("check_attention", "check_flash")
 _SELF = ("check_self_attention", "check_multi_head")

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from attention_checks.pipeline import Work, rightly, work_of
 from attention_checks.reach import Reach
-from attention_checks.spec import TOLERANCES, Contract
+from attention_checks.spec import Contract
+from attention_checks.tolerance import TOLERANCES
 from attention_nb.many_machines import split_sequence
 from attention_nb.tools.guards import expect_flags, expect_groups, expect_sizes
 

@@ -12,8 +12,9 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
+from attention_checks.autograd import gradients_of
 from attention_checks.catalogue import known
-from attention_checks.numbers import first_difference, gradients_of, nearly
+from attention_checks.numbers import first_difference, nearly
 from attention_checks.outcomes import Broken, NotChecked, outcome
 from attention_checks.properties import Properties, Recognise, Relation, listed
 from attention_checks.properties.functions import attention_properties

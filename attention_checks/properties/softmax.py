@@ -26,13 +26,14 @@ from attention_checks.numbers import (
     some_mask,
 )
 from attention_checks.outcomes import Broken, NotChecked, attempt, first_line, outcome
-from attention_checks.pipeline import STAGES, Bug, Step, Work, tolerance_factor
+from attention_checks.pipeline import STAGES, Bug, Step, Work
 from attention_checks.properties import Properties, Recognise, Relation, listed, must_agree
 from attention_checks.properties.gradients import right_gradients
 from attention_checks.properties.numerics import must_be_finite, must_hold_in_half
 from attention_checks.properties.state import repeats, untouched_anyhow
 from attention_checks.search import Case, explain
 from attention_checks.signatures import parameters_of
+from attention_checks.tolerance import tolerance_factor
 from attention_nb.softmax import masked_softmax
 
 _STAGES: dict[str, Step] = {

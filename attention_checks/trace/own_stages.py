@@ -12,6 +12,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
+from attention_checks.autograd import gradients_of
 from attention_checks.catalogue.families import (
     attending,
     ending,
@@ -30,10 +31,9 @@ from attention_checks.catalogue.grouped_heads import (
     norming,
     sinking,
 )
-from attention_checks.catalogue.layers import turning
+from attention_checks.catalogue.layer_rotations import turning
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.catalogue.positions import each_once
-from attention_checks.numbers import gradients_of
 from attention_checks.outcomes import Misused
 from attention_checks.pipeline import Step, Way, Work, adding
 from attention_checks.spec import Contract

@@ -12,7 +12,7 @@ import torch.nn as nn
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
-from attention_checks.numbers import gradients_of
+from attention_checks.autograd import gradients_of
 from attention_checks.outcomes import Misused
 
 OneCall = Callable[[nn.Module, Tensor], Tensor]  # of a layer and x; gives the output alone

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION
 from attention_checks.catalogue.grouped_heads import AFTER_SPLIT, GROUPS
-from attention_checks.catalogue.layers import LAYER, rotating
+from attention_checks.catalogue.layer_rotations import rotating
+from attention_checks.catalogue.layers import LAYER
 from attention_checks.catalogue.self_attention import SCALE
 from attention_checks.fitting import fitted_cap, fitted_scale
 from attention_checks.pipeline import Bug, Step, Way, adding, unchanged

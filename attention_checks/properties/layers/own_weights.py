@@ -5,11 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from attention_checks.autograd import leaves_of
 from attention_checks.catalogue import known
 from attention_checks.catalogue.families import attending
 from attention_checks.conventions import POSITIONS
 from attention_checks.diagnosis import fewest_bugs, ignores_order, trace_of
-from attention_checks.numbers import first_difference, leaves_of, nearly
+from attention_checks.numbers import first_difference, nearly
 from attention_checks.outcomes import Broken, Misused, NotChecked, attempt
 from attention_checks.pipeline import Bug, work_of
 from attention_checks.properties import Relation

@@ -10,9 +10,10 @@ import torch.nn as nn
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from attention_checks.autograd import reenters
 from attention_checks.catalogue import known
 from attention_checks.conventions import INDEXER, is_dropout, role_of
-from attention_checks.numbers import first_difference, nearly, reenters
+from attention_checks.numbers import first_difference, nearly
 from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.properties import Relation
 from attention_checks.properties.gradients import gradients_of_mixture
