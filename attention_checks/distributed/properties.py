@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.distributed.naming import (
+from attention_checks.distributed.recognising import (
     RankResults,
     compared_gradients,
     contexts_of,

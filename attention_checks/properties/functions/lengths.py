@@ -14,7 +14,7 @@ from attention_checks.outcomes import Broken, NotChecked, attempt, first_line
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
 from attention_checks.properties.equivariance import must_give
-from attention_checks.properties.functions.naming import measured_band
+from attention_checks.properties.functions.recognising import measured_band
 from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.facts import MANY, Subject, draw_many
 from attention_checks.subjects.function import ONES, Sizes

@@ -18,7 +18,7 @@ from attention_checks.numbers import first_difference, nearly, rounding
 from attention_checks.outcomes import Broken, NotChecked, attempt, first_line
 from attention_checks.pipeline import Bug
 from attention_checks.properties.equivariance import first_leak
-from attention_checks.properties.layers.running import must_stand_sixteen_bits
+from attention_checks.properties.layers.basics import must_stand_sixteen_bits
 from attention_checks.properties.state import must_leave_alone
 from attention_checks.search import explain
 from attention_checks.signatures import parameters_of

@@ -17,8 +17,8 @@ from attention_checks.outcomes import Broken, NotChecked, attempt
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
 from attention_checks.properties.equivariance import first_leak
+from attention_checks.properties.layers.basics import must_be_vectors
 from attention_checks.properties.layers.given_masks import must_hide_padding
-from attention_checks.properties.layers.running import must_be_vectors
 from attention_checks.reach import Reach
 from attention_checks.subjects.copies import softened_copy
 from attention_checks.subjects.layer import Layer, no_module, normalises_batch
