@@ -2,15 +2,31 @@
 
 The way of one check, from file to file:
 
-    api.py        the checks that a user calls; spec.py: what is declared, one frozen value
+    api.py        the checks that a user calls
+    spec.py       what an author declares, one frozen value; choice_guards.py: its guards
+    placement.py  where the code runs, and in which type; brings tensors there, and back
     subjects/     what is checked, a function or a layer, becomes a value that is called in one way
     trace/        of a layer: its queries, keys and values in one call, and the ways to read them
     diagnosis.py  of a layer: which of those ways, and which bugs, give its own numbers
     properties/   what must hold; an idea that functions and layers share is written once
     examine.py    tries the properties one by one, and settles what fails into bugs
+    outcomes.py   how a trial ends: it holds, or raises Broken, NotChecked or Misused
     catalogue/    each bug: its code, its sentence, and the stage of pipeline.py that it replaces
     search.py     the simplest bugs of the catalogue that give the numbers that were seen
+    fitting.py    bugs with a number that is not known beforehand, such as a wrong scale
     report.py     what was found, as text and as data
+
+What several of these use:
+
+    conventions.py  what the names of parts and parameters tell
+    signatures.py   the parameters of functions and modules
+    arguments.py    guards of what a check is called with
+    tolerance.py    how far apart numbers may be that count as equal
+    numbers.py      compares tensors, and says where they differ
+    autograd.py     differentiates what code gives, and looks into its backward pass
+    controlled.py   fixes random numbers, threads, and how exactly a GPU multiplies
+    reach.py        which keys a query may attend to: windows, sinks, documents
+    cache_steps.py  of a step with a cache: what is wrong in it
 
 Beside it: auditing/ tries a whole model, distributed/ a sequence that is spread over processes,
 check_command.py is the command, and loading.py finds what the command names.
@@ -30,7 +46,7 @@ from attention_checks.api import (
     check_softmax,
 )
 from attention_checks.auditing import AuditReport, Expected, audit
-from attention_checks.examine import Misused
+from attention_checks.outcomes import Misused
 from attention_checks.report import CheckFailed, NotCompared, Report
 from attention_checks.spec import Contract
 

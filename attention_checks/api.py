@@ -15,11 +15,12 @@ from attention_checks.arguments import (
     expect_layer,
     expect_positions,
 )
+from attention_checks.controlled import fixed_chance, full_precision
 from attention_checks.distributed.properties import distributed_properties
 from attention_checks.distributed.running import nursery
 from attention_checks.distributed.shards import Order, Sharding
-from attention_checks.examine import Misused, examine
-from attention_checks.numbers import fixed_chance, full_precision
+from attention_checks.examine import examine
+from attention_checks.outcomes import Misused
 from attention_checks.properties import Properties, Recognise
 from attention_checks.properties.agreement import agreement_properties
 from attention_checks.properties.cache import CachedLayer, cache_properties

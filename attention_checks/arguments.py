@@ -8,8 +8,8 @@ from typing import Any
 
 import torch.nn as nn
 
-from attention_checks.catalogue.local_attention import Reach
-from attention_checks.examine import Misused
+from attention_checks.outcomes import Misused
+from attention_checks.reach import Reach
 from attention_checks.signatures import POSITIONAL, name_of, parameters_of, required_by
 from attention_checks.spec import Contract
 from attention_nb.tools.guards import expect_groups, expect_sizes

@@ -29,7 +29,6 @@ from attention_checks.api import (
     check_self_attention,
     check_softmax,
 )
-from attention_checks.examine import NeedsMore, first_line
 from attention_checks.loading import (
     Unusable,
     load,
@@ -38,6 +37,7 @@ from attention_checks.loading import (
     restored_path,
     written_at,
 )
+from attention_checks.outcomes import NeedsMore, first_line
 from attention_checks.report import CheckFailed, Report
 from attention_checks.signatures import name_of, parameters_of, required_by
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, Misused, NotChecked, attempt, first_line, tell_own
 from attention_checks.numbers import nearly
+from attention_checks.outcomes import Broken, Misused, NotChecked, attempt, first_line, tell_own
 from attention_checks.pipeline import Bug
 from attention_checks.spec import Contract
 from attention_checks.subjects.layer import SEQUENCES, Diagnosis, Layer, Observed, no_module
@@ -181,31 +180,35 @@ def _declaring(layer: Layer, **choices: Any) -> Layer:
 
 def _agreement(layer: Layer, usual: bool = True) -> Diagnosis:
     "Return whether its numbers are those of its own weights, rotated or not, in any window."
-    return _diagnosed(layer, partial(_rotated, usual=usual), most=0)
+    return _diagnosed(layer, lambda trace, bugs: _rotated(layer, trace, bugs, usual), most=0)
 
 
 def _named(layer: Layer, plain: Diagnosis) -> Diagnosis:
     "Return what is wrong with numbers that do not agree, which was found before."
 
-    def short(layer: Layer, trace: Trace, bugs: Bugs) -> Bugs:
-        if bugs or plain.short is not None or not _may_rotate(layer):
-            return bugs if plain.short is None else plain.short
+    def in_short(trace: Trace, bugs: Bugs) -> Bugs:
+        if plain.short is not None:
+            return plain.short
+        if bugs or not _may_rotate(layer):
+            return bugs
         return name_rotation_bug(trace, layer.short_window)
 
-    return _diagnosed(layer, short, most=2)
+    return _diagnosed(layer, in_short, most=2)
 
 
-def _diagnosed(layer: Layer, short: Callable[..., Bugs], most: int) -> Diagnosis:
-    "Return what its own weights tell, when at most so many bugs are named beside a wrong scale."
+def _diagnosed(layer: Layer, in_short: Callable[[Trace, Bugs], Bugs], most: int) -> Diagnosis:
+    """Return what its own weights tell, when at most so many bugs are named beside a wrong scale;
+    `in_short` says what is wrong in the usual call, if that is not right without a rotation.
+    """
     trace = layer.observed.trace
     if trace is None or not trace.projections:
         return Diagnosis(why=layer.observed.why)
     try:
         unrotated = _with_window(layer, trace, most)
-        bugs = in_short = () if unrotated == () else short(layer, trace, unrotated)
+        bugs = short = () if unrotated == () else in_short(trace, unrotated)
         if bugs == () and layer.long_n:
             bugs = _bugs_in_long(layer)
-        return Diagnosis(bugs, unrotated, in_short)
+        return Diagnosis(bugs, unrotated, short)
     except Exception as e:
         return Diagnosis(why=_reason(e))
 

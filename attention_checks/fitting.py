@@ -1,4 +1,4 @@
-"""Fit a number that explains what was seen: a scale, a soft cap, what is added to a sum."""
+"""Fit what explains the numbers that were seen: a scale, a soft cap, a type, a band of keys."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from attention_checks.catalogue import known
 from attention_checks.catalogue.families import ACTIVATIONS
 from attention_checks.catalogue.grouped_heads import CAPPED
 from attention_checks.catalogue.self_attention import mixing, routing
+from attention_checks.numbers import nearly
 from attention_checks.pipeline import Bug, Work
-from attention_checks.search import Case
+from attention_checks.reach import Reach
+from attention_checks.search import Case, alike
+from attention_nb.softmax import softmax
 
 
 def nearest_number(
@@ -101,3 +104,74 @@ def fitted_cosine(
     if not case.given_by(case.run(*scaled(number))):
         return None
     return known("scores.cosine", found=f"{number:.4g}")
+
+
+def fitted_epsilon(
+    weights: Tensor,  # what should be the softmax of the scores, (..., n)
+    scores: Tensor,  # -inf where nothing may be seen, (..., n)
+) -> Bug | None:  # if that explains the weights
+    "Find a number that is added to the sum of exponentials, such as an epsilon."
+    sums, largest = weights.sum(-1, keepdim=True), scores.amax(-1, keepdim=True)
+    if not alike(weights, softmax(scores) * sums):
+        return None
+    for shift in (largest, 0 * largest):
+        added = (scores - shift).exp().sum(-1, keepdim=True) * (1 / sums - 1)
+        if added.min() > 0 and added.max() < 1.2 * added.min():
+            return known("softmax.epsilon", number=f"{added.mean():.1g}")
+    return None
+
+
+def fitted_dtype(
+    weights: Tensor,  # random ones, in a type of 32 bits or more
+) -> Bug | None:  # if sixteen bits are enough to hold them all
+    "Find a type with fewer bits than the input's, by what it rounds away."
+    if len(weights.unique()) <= weights.shape[-1]:
+        return None
+    for dtype in (torch.bfloat16, torch.float16):
+        if torch.equal(weights, weights.to(dtype).to(weights)):
+            return known("dtype.narrow", dtype=dtype)
+    return None
+
+
+def fitted_band(
+    seen: Tensor,  # boolean, which keys each query attends to, (n_q, n_k); the last stands at last
+    declared: Reach | None,  # None: nothing
+) -> Bug | None:  # None: it is no band, or the declared one
+    "Name the band of keys that queries see, if it is a wrong one."
+    declared = declared or Reach(causal=False)
+    i, j = declared.places(*seen.shape)
+    inside = seen & ~declared.kept(i, j) if declared.window else seen
+    if not inside.any():
+        return None
+    back, ahead = int((i - j)[inside].max()), max(0, int((j - i)[inside].max()))
+    found = declared._replace(window=back + 1, ahead=ahead)
+    right = declared.mask(*seen.shape)
+    if not seen.equal(found.mask(*seen.shape)) or seen.equal(right) or _whole(seen):
+        return None
+    if declared.window and not ahead and not declared.ahead:
+        return known("window.size", name="window", size=declared.window, seen=back + 1)
+    limits = {"window": declared.window, "ahead": declared.ahead}
+    said = ", ".join(f"{name}={n}" for name, n in limits.items() if n)
+    said = f"{said} was declared" if said else "no window was declared"
+    return known("window.band", back=back, ahead=ahead, size=back + 1, said=said)
+
+
+def _whole(seen: Tensor) -> bool:
+    "Return whether every key is seen, or all of the past: then there is no band."
+    whole = torch.ones_like(seen)
+    return seen.equal(whole) or seen.equal(whole.tril(seen.shape[1] - seen.shape[0]))
+
+
+def fitted_scale(
+    case: Case,  # what was seen
+) -> Bug | None:  # None: no factor gives it
+    "Find the one wrong factor of the scores that gives the numbers that were seen."
+    right = float(case.work.scale)
+    scale = nearest_number(case, lambda s: (case.work._replace(scale=s), ()), 0.0, 4 * right)
+    made = case.run(case.work._replace(scale=scale))
+    wrong = not math.isclose(scale, right, rel_tol=1e-3)
+    if made is not None and wrong and nearly(made.out, case.seen, 1e-4):
+        usual = math.isclose(right, case.work.q.shape[-1] ** -0.5, rel_tol=1e-3)
+        why = "which is 1/√d_head" if usual else "as declared"
+        return known("scale.head_constant", found=f"{scale:.4g}", right=f"{right:.4g}, {why}")
+    return None

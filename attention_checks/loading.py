@@ -26,7 +26,7 @@ from attention_checks.conventions import (
     WIDTHS,
     is_dropout,
 )
-from attention_checks.examine import first_line
+from attention_checks.outcomes import first_line
 from attention_checks.signatures import name_of, parameters_of, required_by
 
 _TARGET = re.compile(r"(.+\.py|[^.:/\\][^:/\\]*):(.+)")

@@ -1,19 +1,17 @@
-"""Compare tensors, describe where they differ, and try what must hold of every function."""
+"""Compare tensors, describe where they differ, and expect a tensor of code under test."""
 
 from __future__ import annotations
 
-import random
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, Misused, NotChecked, first_line
-from attention_checks.pipeline import Bug, tolerance_factor
+from attention_checks.outcomes import Broken, Misused, NotChecked, first_line
+from attention_checks.pipeline import Bug
+from attention_checks.tolerance import tolerance_factor
 
 
 def nearly(
@@ -65,6 +63,13 @@ def must_be_near(
         raise Broken(f"{shown}: {first_difference(got, want, atol)}", found, **more)
 
 
+def rounding(
+    y: Tensor,  # an output
+) -> float:
+    "Return how far an output may move by rounding alone."
+    return 1e-4 * max(1.0, y.abs().nan_to_num().max().item())
+
+
 def must_run(
     call: Callable[[], Tensor],  # of the code under test
     shown: str,  # what was tried, in words
@@ -101,53 +106,6 @@ def numbers_of(
     return ", ".join(f"{name} = {[round(x, 2) for x in some]}" for name, some in lists.items())
 
 
-def gradients_of(
-    out: Tensor,  # what was computed
-    leaves: Sequence[Tensor],  # from what
-    up: Tensor | None = None,  # the gradient of `out`; None: of a single number
-) -> tuple[Tensor | None, ...]:  # one for each, None where nothing depends on it
-    "Differentiate, also through reentrant checkpoints, which only `backward()` can."
-    if up is not None:  # given to PyTorch as it is, `up` would make it import its compiler
-        out = (out * up).sum()
-    if not reenters(out):
-        return torch.autograd.grad(out, leaves, allow_unused=True)
-    kept = [t.grad for t in leaves]
-    try:
-        for t in leaves:
-            t.grad = None
-        out.backward()
-        return tuple(t.grad for t in leaves)
-    finally:
-        for t, grad in zip(leaves, kept):
-            t.grad = grad
-
-
-def reenters(
-    out: Tensor,  # what was computed
-) -> bool:  # True: only `backward()` reaches what lies inside
-    "Return whether a reentrant checkpoint lies in the backward pass."
-    return any(step.name() == "CheckpointFunctionBackward" for step in _backward(out))
-
-
-def leaves_of(
-    out: Tensor,  # what was computed
-) -> list[Tensor]:  # from which tensors that require a gradient
-    "List the leaves of a backward pass."
-    return [step.variable for step in _backward(out) if hasattr(step, "variable")]
-
-
-def _backward(out: Tensor) -> Iterator[Any]:
-    "Go through the steps of a backward pass, each once."
-    seen, steps = set(), [out.grad_fn]
-    while steps:
-        step = steps.pop()
-        if step is None or step in seen:
-            continue
-        yield step
-        seen.add(step)
-        steps += [before for before, _ in step.next_functions]
-
-
 def some_mask(
     n_q: int,  # queries
     n_k: int,  # keys
@@ -178,50 +136,3 @@ def must_be_tensor(result: Any) -> None:
         name = f"{kind.__module__}.{kind.__name__}"
         raise Misused(f"expected code that takes and returns torch tensors; got {name} from it")
     raise Broken(f"it returned {kind.__name__}", known("code.returns_no_tensor"))
-
-
-@contextmanager
-def own_chance() -> Iterator[None]:
-    "Let random numbers be drawn inside; the caller's go on afterwards as if none had been."
-    numpy = sys.modules.get("numpy")
-    python, torch_state = random.getstate(), torch.get_rng_state()
-    arrays = numpy.random.get_state() if numpy else None
-    devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-    try:
-        yield
-    finally:
-        random.setstate(python)
-        torch.set_rng_state(torch_state)
-        if numpy:
-            numpy.random.set_state(arrays)
-        if devices:
-            torch.cuda.set_rng_state_all(devices)
-
-
-@contextmanager
-def full_precision() -> Iterator[None]:
-    "Multiply float32 as float32 inside; a GPU may round it to TF32, with 10 bits after the point."
-    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
-    conv: Any = getattr(cudnn, "conv", None)  # from PyTorch 2.9 on
-    name, exact = ("fp32_precision", "ieee") if conv else ("allow_tf32", False)
-    kept = [(part, getattr(part, name)) for part in (matmul, conv or cudnn)]
-    for part, _ in kept:
-        setattr(part, name, exact)
-    try:
-        yield
-    finally:
-        for part, before in kept:
-            setattr(part, name, before)
-
-
-@contextmanager
-def fixed_chance() -> Iterator[None]:
-    "Seed the random numbers and use one thread inside; the caller's come back afterwards."
-    threads = torch.get_num_threads()
-    with own_chance():
-        torch.manual_seed(0)
-        torch.set_num_threads(1)  # the tensors are small
-        try:
-            yield
-        finally:
-            torch.set_num_threads(threads)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -139,24 +137,6 @@ def with_own(
         if after(name) in own:
             found[after(name)] = own[after(name)][0]
     return found
-
-
-_TOLERANCE_FACTOR: ContextVar[float] = ContextVar("tolerance_factor", default=1.0)
-
-
-def tolerance_factor() -> float:  # 1: the usual tolerances
-    "Return the factor by which tolerances are multiplied."
-    return _TOLERANCE_FACTOR.get()
-
-
-@contextmanager
-def with_tolerance(times: float) -> Iterator[None]:
-    "Multiply tolerances inside, as for sixteen bits."
-    token = _TOLERANCE_FACTOR.set(times)
-    try:
-        yield
-    finally:
-        _TOLERANCE_FACTOR.reset(token)
 
 
 class Bug(NamedTuple):

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from attention_checks.pipeline import STAGES, Bug, Memo, Step, Work, run, tolerance_factor
+from attention_checks.pipeline import STAGES, Bug, Memo, Step, Work, run
+from attention_checks.tolerance import tolerance_factor
 
 
 class Case(NamedTuple):

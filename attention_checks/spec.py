@@ -2,177 +2,43 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
-from functools import wraps
 from inspect import Parameter
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from attention_checks.catalogue import CATALOGUE
-from attention_checks.catalogue.local_attention import Reach
-from attention_checks.examine import Misused
-from attention_checks.pipeline import with_tolerance
+from attention_checks.choice_guards import (
+    Expect,
+    expect_attribute,
+    expect_bias,
+    expect_causal,
+    expect_codes,
+    expect_device,
+    expect_dtype,
+    expect_factor,
+    expect_flag,
+    expect_function,
+    expect_lengths,
+    expect_mask_meaning,
+    expect_one_of,
+    expect_parts,
+    expect_positive,
+    expect_returns,
+    expect_scale_or_attribute,
+    expect_sinks,
+    expect_size,
+)
+from attention_checks.outcomes import Misused
+from attention_checks.placement import Placement, dtype_of
+from attention_checks.reach import Reach
 from attention_checks.signatures import parameters_of
-from attention_nb.tools.guards import expect_flags, expect_scale, expect_sizes
-
-Expect = Callable[[str, Any], None]  # of a name and a value; raises TypeError or ValueError
+from attention_checks.tolerance import TOLERANCES, USUAL_TOLERANCE, with_tolerance
 
 ROLES = ("q", "k", "v", "kv", "qk", "qkv", "latent", "out")
-USUAL_TOLERANCE = 2e-4
-_CORNERS = ("lower-right", "upper-left")
-TOLERANCES = {torch.float16: 1e-2, torch.bfloat16: 5e-2}  # of types with fewer bits
-
-
-def _one_of(*choices: str) -> Expect:
-    "Expect one of some strings."
-
-    def expect(name: str, value: Any) -> None:
-        if value not in choices:
-            wanted = " or ".join(map(repr, choices))
-            raise ValueError(f"{name}: expected {wanted}; got {value!r}")
-
-    return expect
-
-
-def _causal(name: str, value: Any) -> None:
-    "Expect True, False, or the corner at which queries and keys are lined up."
-    if not isinstance(value, (bool, str)) or value not in (True, False, *_CORNERS):
-        corners = " or ".join(f'"{corner}"' for corner in _CORNERS)
-        raise ValueError(f"{name}: expected True, False, {corners}; got {value!r}")
-
-
-def _positive(name: str, value: Any) -> None:
-    "Expect a number above 0."
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not 0 < value < math.inf:
-        raise ValueError(f"{name}: expected a number above 0; got {value!r}")
-
-
-def _number(name: str, value: Any) -> None:
-    "Expect a number other than 0."
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value:
-        raise ValueError(f"{name}: expected a number other than 0; got {value!r}")
-
-
-_size: Expect = lambda name, value: expect_sizes(**{name: value})  # a whole number, at least 1
-_flag: Expect = lambda name, value: expect_flags(**{name: value})
-
-
-def _lengths(name: str, value: Any) -> None:
-    "Expect a size, or several."
-    several = [value]
-    if isinstance(value, Collection) and not isinstance(value, str):
-        several = list(value)
-    if not several:
-        raise ValueError(f"{name}: expected at least one; got none")
-    for n in several:
-        expect_sizes(**{name: n})
-
-
-def _codes(name: str, value: Any) -> None:
-    "Expect codes of the catalogue, in a list or the like."
-    if isinstance(value, str) or not isinstance(value, Collection):
-        raise TypeError(f"{name}: expected a list of codes; got {value!r}")
-    for code in value:
-        if code not in CATALOGUE:
-            raise ValueError(
-                f"{name}: expected codes of the catalogue, such as 'scale.missing'; got {code!r}"
-            )
-
-
-def _device(name: str, value: Any) -> None:
-    "Expect what torch.device takes."
-    try:
-        torch.device(value)
-    except (RuntimeError, TypeError):
-        raise ValueError(f"{name}: expected a device, such as 'cuda'; got {value!r}") from None
-
-
-def _dtype(name: str, value: Any) -> None:
-    "Expect a floating type, or its name."
-    if not getattr(dtype_of(value), "is_floating_point", False):
-        raise ValueError(
-            f"{name}: expected a floating type, such as torch.bfloat16 or 'bfloat16'; got {value!r}"
-        )
-
-
-def _attribute(name: str, value: Any) -> None:
-    "Expect the name of a module or a parameter of the layer, such as 'attn.q_norm'."
-    if not isinstance(value, str) or not value:
-        raise TypeError(f"{name}: expected the name of a part of the layer; got {value!r}")
-
-
-def _function(name: str, value: Any) -> None:
-    "Expect a function."
-    if not callable(value):
-        raise TypeError(f"{name}: expected a function; got {value!r}")
-
-
-def _or_attribute(
-    expect: Expect,  # of what is no name
-) -> Expect:
-    "Expect the name of a part of the layer, or something else."
-    return lambda name, value: (_attribute if isinstance(value, str) else expect)(name, value)
-
-
-_scale = _or_attribute(
-    lambda name, value: expect_scale(value(16) if callable(value) else value)
-)  # a number, a function of the width of a head that gives one, or a parameter's name
-_factor = _or_attribute(_number)
-_sinks = _or_attribute(lambda name, value: _size(name, value) if value else None)
-
-
-def _bias(name: str, value: Any) -> None:
-    "Expect the name of a part of the layer, or a function that gives what is added."
-    if not callable(value):
-        _attribute(name, value)
-
-
-def _mask(name: str, value: Any) -> None:
-    "Expect what a mask means, whether there is one, or its parameter and its meaning."
-    meanings = ("allowed", "blocked", "bias")
-    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):
-        value = value[1]
-    if not isinstance(value, bool) and value not in meanings:
-        raise ValueError(
-            f"{name}: expected 'allowed', 'blocked', 'bias', True, False, or a parameter"
-            f" and one of these, such as ('src_mask', 'blocked'); got {value!r}"
-        )
-
-
-def _named(*keys: str) -> Expect:
-    "Expect a mapping from some of these keys to names of parts of the layer."
-
-    def expect(name: str, value: Any) -> None:
-        if not isinstance(value, Mapping) or not value:
-            raise TypeError(f"{name}: expected a mapping such as {{'q': 'name'}}; got {value!r}")
-        for key, part in value.items():
-            if key not in keys:
-                raise ValueError(f"{name}: expected keys among {', '.join(keys)}; got {key!r}")
-            _attribute(f"{name}[{key!r}]", part)
-
-    return expect
-
-
-def _returns(name: str, value: Any) -> None:
-    "Expect an index, a name, or a function that picks the output."
-    if isinstance(value, bool) or not (isinstance(value, (int, str)) or callable(value)):
-        raise TypeError(f"{name}: expected an index, a name or a function; got {value!r}")
-
-
-def dtype_of(
-    value: Any,  # a type of PyTorch, or its name
-) -> Any:  # the type; None if there is none of that name
-    "Return the type of PyTorch that a name stands for."
-    if isinstance(value, str):
-        return getattr(torch, value.removeprefix("torch."), None)
-    return value
-
 
 _FUNCTIONS = ("check_attention", "check_flash")
 _SELF = ("check_self_attention", "check_multi_head")
@@ -195,118 +61,113 @@ def _choice(
     return field(default=default, metadata=named | {"part": part})
 
 
-def _version_of(t: Any) -> int:
-    "Return how often a tensor was written into; 0 of what is no tensor, or does not count."
-    return t._version if isinstance(t, Tensor) and not t.is_inference() else 0
-
-
 @dataclass(frozen=True)
 class Contract:
     "Hold what a design may choose, as its author declares it; each field is a keyword of a check."
 
     causal: bool | str = _choice(
         _FUNCTIONS + _SELF + _RANKS,
-        _causal,
+        expect_causal,
         'does it hide the future? Of a function, if n_q ≠ n_k: "lower-right", "upper-left"',
         default=False,
         of_functions=lambda value: isinstance(value, str) or None,
     )
     n_heads: int | None = _choice(
-        _LAYERS, _size, "number of heads; default: what an attribute of the layer says"
+        _LAYERS, expect_size, "number of heads; default: what an attribute of the layer says"
     )
     n_kv_heads: int | None = _choice(
-        _LAYERS, _size, "number of heads of keys and values; default: what their widths tell"
+        _LAYERS, expect_size, "number of heads of keys and values; default: what their widths tell"
     )
     positions: bool | None = _choice(
-        _SELF, _flag, "does it know positions (RoPE, …)? None: find out"
+        _SELF, expect_flag, "does it know positions (RoPE, …)? None: find out"
     )
     call: Callable[..., Any] | None = _choice(
         _LAYERS,
-        _function,
+        expect_function,
         "call(module, x), or call(module, x, memory); default: as its parameters demand",
     )
     only_attention: bool = _choice(
         ("check_self_attention",),
-        _flag,
+        expect_flag,
         "may it do nothing else, as a residual? So `check_multi_head` asks",
         default=False,
     )
     scale: float | str | Callable[[int], float] | None = _choice(
         _ATTENTION + _RANKS,
-        _scale,
+        expect_scale_or_attribute,
         "factor of the scores (default: 1/√d_k); of a layer also the parameter that gives it",
         of_functions=lambda value: False if isinstance(value, str) else None,
         part=True,
     )
     softcap: float | None = _choice(
-        _ATTENTION + _RANKS, _positive, "scores become softcap · tanh(scores / softcap)"
+        _ATTENTION + _RANKS, expect_positive, "scores become softcap · tanh(scores / softcap)"
     )
     roles: Mapping[str, str] | None = _choice(
-        _LAYERS, _named(*ROLES), "the layer's part in each role: q=W_query"
+        _LAYERS, expect_parts(*ROLES), "the layer's part in each role: q=W_query"
     )
     projects: bool = _choice(
         _LAYERS,
-        _flag,
+        expect_flag,
         "it projects what goes in to queries, keys and values (default: it does)",
         default=True,
     )
     norms: Mapping[str, str] | None = _choice(
         _LAYERS,
-        _named("q", "k", "out"),
+        expect_parts("q", "k", "out"),
         "the norms of queries, keys and the context: q=q_norm, out=norm; rms: F.rms_norm without"
         " weights; l2: to length 1, as a parameter, which multiplies that",
         part=True,
     )
     mixing: Mapping[str, str] | None = _choice(
         _LAYERS,
-        _named("scores", "weights"),
+        expect_parts("scores", "weights"),
         "what mixes heads before or after the softmax: scores=mix",
         part=True,
     )
     prefix: Mapping[str, str] | None = _choice(
         _LAYERS,
-        _named("k", "v", "kv"),
+        expect_parts("k", "v", "kv"),
         "learned keys and values beside those of tokens: kv=mem_kv",
         part=True,
     )
     shortened: Mapping[str, str] | None = _choice(
         _LAYERS,
-        _named("k", "v", "kv"),
+        expect_parts("k", "v", "kv"),
         "what makes fewer keys and values along the sequence (Linformer): k=E, v=F",
         part=True,
     )
     rotate: Callable[[Tensor, Tensor], Tensor] | None = _choice(
         _LAYERS + _RANKS,
-        _function,
+        expect_function,
         "how it rotates queries and keys: rotate(x, positions), over x (b, h, n, d)",
     )
     residual: str | None = _choice(
         _LAYERS,
-        _attribute,
+        expect_attribute,
         "without an output projection: the module whose output is added, before the activation",
         part=True,
     )
     value_scale: float | str | None = _choice(
         _LAYERS,
-        _factor,
+        expect_factor,
         "factor of the values, or of the context (default: 1); also the parameter that gives it",
         part=True,
     )
     attend: Callable[..., Tensor] | None = _choice(
         ("check_attention", *_LAYERS),
-        _function,
+        expect_function,
         "what it makes of its heads where that is not softmax(q kᵀ) v: attend(q, k, v) →"
         " (b, h, n_q, d_v); or attend(q, k, v, allowed)",
     )
     activation: str | None = _choice(
         _LAYERS,
-        _attribute,
+        expect_attribute,
         "what is applied to the context before its projection: a module, or gelu, silu, …",
         part=True,
     )
     sinks: int | str = _choice(
         _ATTENTION + _RANKS,
-        _sinks,
+        expect_sinks,
         "of a function: keys at the start that all see; of a layer: the parameter of one sink"
         " logit per head",
         default=0,
@@ -315,13 +176,13 @@ class Contract:
     )
     gate: str | None = _choice(
         _LAYERS,
-        _attribute,
+        expect_attribute,
         "the module or parameter that gates the context",
         part=True,
     )
     bias: str | Callable[..., Tensor] | None = _choice(
         _ATTENTION,
-        _bias,
+        expect_bias,
         "what is added to the scores: of a layer the part that gives it; or a function"
         " bias(n_heads, n_q, n_k) → (h, n_q, n_k), or bias(q, k) → (b, h, n_q, n_k)",
         of_functions=lambda value: None if callable(value) else False,
@@ -329,76 +190,78 @@ class Contract:
     )
     mask: str | bool | tuple[str, str] | None = _choice(
         _ATTENTION,
-        _mask,
+        expect_mask_meaning,
         "what its mask means: allowed (True = may attend), blocked, bias;"
         " with its name: src_mask=blocked; False: it takes none",
     )
     window: int | None = _choice(
         _FUNCTIONS + _SELF + _RANKS + _CACHE,
-        _size,
+        expect_size,
         "keys that a query sees, itself included: it and those before it",
     )
     ahead: int | None = _choice(
-        _FUNCTIONS + _SELF + _RANKS, _size, "keys after the query that it sees besides"
+        _FUNCTIONS + _SELF + _RANKS, expect_size, "keys after the query that it sees besides"
     )
     documents: int | None = _choice(
-        ("check_attention",) + _RANKS, _size, "of a function: tokens of each packed document"
+        ("check_attention",) + _RANKS, expect_size, "of a function: tokens of each packed document"
     )
     lengths: int | Collection[int] | None = _choice(
-        _ATTENTION + _CACHE, _lengths, "a sequence length that it takes, or several (default: any)"
+        _ATTENTION + _CACHE,
+        expect_lengths,
+        "a sequence length that it takes, or several (default: any)",
     )
     max_batch: int | None = _choice(
-        _LAYERS + _CACHE, _size, "the largest batch that it takes (default: any)"
+        _LAYERS + _CACHE, expect_size, "the largest batch that it takes (default: any)"
     )
     group_order: str | None = _choice(
         _LAYERS,
-        _one_of("blocks", "tiled"),
+        expect_one_of("blocks", "tiled"),
         "query heads share keys as 0 0 1 1 (blocks, the default) or 0 1 0 1 (tiled)",
     )
     dropout: str | None = _choice(
         _LAYERS,
-        _one_of("weights", "scores", "none"),
+        expect_one_of("weights", "scores", "none"),
         "what dropout drops: weights or outputs (weights, the default), scores, or none",
     )
     empty: str = _choice(
         _FUNCTIONS,
-        _one_of("zero", "nan", "any"),
+        expect_one_of("zero", "nan", "any"),
         "the context of a fully masked query: zero (the default), nan or any",
         default="zero",
     )
     layout: str | None = _choice(
         _ATTENTION,
-        _one_of("bnhd", "nbd", "bhwd", "bdhw"),
+        expect_one_of("bnhd", "nbd", "bhwd", "bdhw"),
         "the order of its axes: of a function bnhd for bhnd; of a layer nbd, bhwd or bdhw for bnd",
         of_functions=lambda value: value == "bnhd",
     )
     returns: int | str | Callable[[Any], Tensor] | None = _choice(
         _LAYERS + _CACHE,
-        _returns,
+        expect_returns,
         "the output in what a layer returns: an index or a name (default: the first tensor)",
     )
     gradients: bool = _choice(
         _ATTENTION + _SOFTMAX + _RANKS,
-        _flag,
+        expect_flag,
         "it is differentiable (default: it is, and gradients are tried)",
         default=True,
     )
     device: str | torch.device | None = _choice(
-        _ATTENTION + _CACHE, _device, "where it runs (default: cpu)"
+        _ATTENTION + _CACHE, expect_device, "where it runs (default: cpu)"
     )
     dtype: str | torch.dtype | None = _choice(
         _ATTENTION + _RANKS + _CACHE,
-        _dtype,
+        expect_dtype,
         "the only type it is tried in (default: float32, and 16 bits)",
     )
     tolerance: float | None = _choice(
         _ATTENTION + _SOFTMAX + _RANKS + _CACHE,
-        _positive,
+        expect_positive,
         "how far apart equal numbers may be (default: 0.0002)",
     )
     skip: Collection[str] = _choice(
         _ATTENTION + _SOFTMAX + _RANKS + _CACHE,
-        _codes,
+        expect_codes,
         "codes of bugs that are no failure here",
         default=(),
     )
@@ -428,23 +291,8 @@ class Contract:
         if not callable(self.bias):
             return None
         of_vectors = len(parameters_of(self.bias) or ()) == 2
-        bias = self.on_device(self.bias)
+        bias = self.placement.wrap(self.bias)
         return bias(q, k) if of_vectors else bias(*q.shape[-3:-1], k.shape[-2])
-
-    def on_device(
-        self,
-        f: Callable[..., Tensor],  # a declared function
-    ) -> Callable[..., Tensor]:  # takes tensors on the CPU, and gives one
-        "Wrap a function, so that it runs where the code under test does."
-        if self.device is None:
-            return f
-
-        @wraps(f)
-        def called(*given: Any) -> Tensor:
-            there = (t.to(self.as_device) if isinstance(t, Tensor) else t for t in given)
-            return f(*there).cpu()
-
-        return called
 
     @property
     def hides_future(self) -> bool:
@@ -514,53 +362,14 @@ class Contract:
         return b if self.max_batch is None else min(b, self.max_batch)
 
     @property
-    def as_dtype(self) -> torch.dtype:
-        "Return the type that it runs in."
-        dtype: torch.dtype = dtype_of(self.dtype) or torch.float32
-        return dtype
-
-    @property
-    def as_device(self) -> torch.device:
-        "Return the device that it runs on."
-        return torch.device(self.device or "cpu")
-
-    def there(
-        self,
-        t: Any,  # a tensor; anything else stays as it is
-    ) -> Any:
-        "Bring a tensor to the device and type that the code runs in."
-        if not isinstance(t, Tensor):
-            return t
-        real = self.dtype is not None and t.is_floating_point()
-        return t.to(self.as_device, self.as_dtype if real else t.dtype)
-
-    @contextmanager
-    def lent(
-        self,
-        *tensors: Any,  # what the code is given; what is no tensor stays as it is
-    ) -> Iterator[list[Any]]:
-        "Bring tensors there; what the code writes into them inside stands in the caller's, too."
-        copies = [self.there(t) for t in tensors]
-        versions = [_version_of(t) for t in copies]
-        yield copies
-        with torch.no_grad():
-            for t, copied, version in zip(tensors, copies, versions):
-                if copied is not t and _version_of(copied) != version:
-                    t.copy_(copied)
-
-    def here(
-        self,
-        t: Any,  # a tensor; anything else stays as it is
-    ) -> Any:
-        "Bring a tensor back to the CPU and float32."
-        if not isinstance(t, Tensor):
-            return t
-        t = t.cpu() if t.device.type != "cpu" else t
-        return t.float() if self.dtype and t.dtype == self.as_dtype else t
+    def placement(self) -> Placement:
+        "Return where it runs, and in which type."
+        return Placement(torch.device(self.device or "cpu"), dtype_of(self.dtype))
 
     def applied(self) -> AbstractContextManager[None]:
         "Let numbers inside count as equal if they are as near as was declared."
-        tolerance = self.tolerance or TOLERANCES.get(self.as_dtype, USUAL_TOLERANCE)
+        dtype = self.placement.dtype or torch.float32
+        tolerance = self.tolerance or TOLERANCES.get(dtype, USUAL_TOLERANCE)
         return with_tolerance(tolerance / USUAL_TOLERANCE)
 
 

@@ -256,7 +256,7 @@ def loud(request, monkeypatch):
     and never a finding or a note.
     """
     if "checks" in request.path.parts:
-        monkeypatch.setattr("attention_checks.examine.LOUD", True)
+        monkeypatch.setattr("attention_checks.outcomes.RAISE_OWN_ERRORS", True)
 
 
 @pytest.fixture(scope="session", name="modules")

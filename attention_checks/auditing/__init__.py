@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.nn as nn
 
+from attention_checks.auditing.audit_report import AuditReport, Fault, LayerFacts
 from attention_checks.auditing.borrowing import borrowed
 from attention_checks.auditing.caching import Cached, decode
 from attention_checks.auditing.causality import batch, future, pack
@@ -16,9 +17,8 @@ from attention_checks.auditing.expected import Expected
 from attention_checks.auditing.layer_facts import described, promised, watched
 from attention_checks.auditing.padding import pad
 from attention_checks.auditing.preparing import prepared
-from attention_checks.auditing.audit_report import AuditReport, Fault, LayerFacts
 from attention_checks.auditing.session import Part, Session
-from attention_checks.examine import Misused, first_line
+from attention_checks.outcomes import Misused, first_line
 from attention_checks.signatures import name_of
 from attention_checks.spec import Contract
 from attention_nb.tools.guards import expect_sizes

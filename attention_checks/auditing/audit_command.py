@@ -11,8 +11,8 @@ import torch.nn as nn
 
 from attention_checks.auditing import Expected, audit
 from attention_checks.check_command import unusable, write
-from attention_checks.examine import Misused, first_line
 from attention_checks.loading import Unusable, load, restored_path
+from attention_checks.outcomes import Misused, first_line
 
 _ABOUT = (
     "Audit a whole model: what may see what, in each layer; each fault is named with its layer."

@@ -12,7 +12,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.numbers import own_chance
+from attention_checks.controlled import own_chance
 from attention_checks.subjects.copies import plain_attributes, without_faint_weights
 
 _HELD = (list, dict, set)

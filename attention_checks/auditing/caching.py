@@ -11,8 +11,8 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.auditing.model_call import ModelCall, dtype_of, parameters_of_call
-from attention_checks.auditing.session import Session
 from attention_checks.auditing.passes import Axis, Change, compare
+from attention_checks.auditing.session import Session
 from attention_checks.cache_steps import diagnosed, first_calls
 from attention_checks.subjects.copies import held_in
 from attention_nb.tools.watching import watch

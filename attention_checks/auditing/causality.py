@@ -10,9 +10,9 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.auditing.audit_report import MeasuredReach
-from attention_checks.auditing.session import Session
 from attention_checks.auditing.passes import Change, Passed
-from attention_checks.examine import first_line
+from attention_checks.auditing.session import Session
+from attention_checks.outcomes import first_line
 from attention_checks.subjects.copies import in_training
 
 _EARLY = 5  # a token near the beginning: a window behind it ends within the sequence

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from attention_checks.auditing.audit_report import LayerFacts
 from attention_checks.auditing.causality import early_token
 from attention_checks.auditing.config import config_of, is_local, window_of
-from attention_checks.auditing.audit_report import LayerFacts
+from attention_checks.auditing.passes import compare
 from attention_checks.auditing.scales import compare_scales, promised_scale, scale_of
 from attention_checks.auditing.session import Session
-from attention_checks.auditing.passes import compare
 from attention_checks.cache_steps import first_calls
 from attention_nb.tools.watching import watch
 

@@ -11,7 +11,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.examine import Misused
+from attention_checks.outcomes import Misused
 
 # Sequences that a model takes, the last ones first of all: a decoder's stands before its encoder's.
 SEQUENCES = tuple(

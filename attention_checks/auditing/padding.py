@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from attention_checks.auditing.model_call import ModelCall
-from attention_checks.auditing.session import Session
 from attention_checks.auditing.passes import Axis, Passed
+from attention_checks.auditing.session import Session
 
 _LENGTHS = (0, 3, 5)  # of the padding of the sequences in turn
 

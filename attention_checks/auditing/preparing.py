@@ -10,6 +10,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.auditing.borrowing import cast
+from attention_checks.auditing.config import windows_in
 from attention_checks.auditing.model_call import (
     ModelCall,
     dtype_of,
@@ -17,7 +18,6 @@ from attention_checks.auditing.model_call import (
     parameters_of_call,
     sequence_in,
 )
-from attention_checks.auditing.config import windows_in
 from attention_checks.auditing.passes import record
 
 B = 3  # sequences

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_checks.auditing.borrowing import seed
-from attention_checks.auditing.model_call import ModelCall, dtype_of
-from attention_checks.auditing.expected import Expected
 from attention_checks.auditing.audit_report import Fault, MeasuredReach
+from attention_checks.auditing.borrowing import seed
+from attention_checks.auditing.expected import Expected
+from attention_checks.auditing.model_call import ModelCall, dtype_of
 from attention_checks.auditing.passes import Axis, Change, Passed, compare, record
 from attention_checks.catalogue import known
 from attention_checks.report import Note

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from attention_checks.catalogue.whole_models import MODEL_SIGNS
 from attention_checks.catalogue.any_code import ANY_CODE_SIGNS
 from attention_checks.catalogue.distributed import DISTRIBUTED_SIGNS
 from attention_checks.catalogue.families import FAMILIES
@@ -10,7 +9,7 @@ from attention_checks.catalogue.flash_attention import BLOCK_SIGNS, FLASH_SIGNS,
 from attention_checks.catalogue.grouped_heads import GROUPED_ALL
 from attention_checks.catalogue.kv_cache import CACHE_SIGNS
 from attention_checks.catalogue.layers import LAYER_ALL
-from attention_checks.catalogue.local_attention import BAND, SIZE, Reach, reach_bugs
+from attention_checks.catalogue.local_attention import BAND, SIZE, reach_bugs
 from attention_checks.catalogue.masks import APPLIED, BIAS, MASK_SIGNS, UNASKED, WINDOW, WRONG
 from attention_checks.catalogue.multi_head_attention import HEADS
 from attention_checks.catalogue.positions import ALIBI, BIAS_SIGNS, ROTARY_SIGNS, rotary_bugs
@@ -23,7 +22,9 @@ from attention_checks.catalogue.softmax import (
     SOFTMAX_SIGNS,
     WEIGHTS,
 )
+from attention_checks.catalogue.whole_models import MODEL_SIGNS
 from attention_checks.pipeline import Bug
+from attention_checks.reach import Reach
 
 # The bugs that any attention may have, in the order of trying.
 ATTENTION: list[Bug] = [*SCALE, *WEIGHTS, *UNASKED, *WRONG, *APPLIED, *ROUTES, *MIXES, *HEADS]

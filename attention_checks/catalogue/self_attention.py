@@ -65,6 +65,19 @@ def routing(
     return route
 
 
+def changing(
+    roles: str,  # some of the letters of "qkv"
+    change: Callable[[Tensor], Tensor],
+) -> _Route:
+    "Change some of queries, keys and values."
+
+    def changed(*heads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        q, k, v = (change(t) if role in roles else t for role, t in zip("qkv", heads))
+        return q, k, v
+
+    return changed
+
+
 ROUTES: list[Bug] = bugs_of(
     "route",
     routing,

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 
 from attention_checks.pipeline import Bug, Step, bugs_of, signs
-from attention_checks.search import alike
 from attention_nb.softmax import masked_softmax, softmax
 
 _Weigh = Callable[[Tensor, Tensor], Tensor]  # scores, allowed → weights
@@ -223,33 +221,6 @@ EPSILON = Bug(
 ROUNDED = Bug(
     "dtype.narrow", "it computes in {dtype}, whatever type it is given: weights are rounded"
 )
-
-
-def name_added(
-    weights: Tensor,  # what should be the softmax of the scores, (..., n)
-    scores: Tensor,  # -inf where nothing may be seen, (..., n)
-) -> Bug | None:  # if that explains the weights
-    "Find a number that is added to the sum of exponentials, such as an epsilon."
-    sums, largest = weights.sum(-1, keepdim=True), scores.amax(-1, keepdim=True)
-    if not alike(weights, softmax(scores) * sums):
-        return None
-    for shift in (largest, 0 * largest):
-        added = (scores - shift).exp().sum(-1, keepdim=True) * (1 / sums - 1)
-        if added.min() > 0 and added.max() < 1.2 * added.min():
-            return EPSILON.about(number=f"{added.mean():.1g}")
-    return None
-
-
-def name_rounded(
-    weights: Tensor,  # random ones, in a type of 32 bits or more
-) -> Bug | None:  # if sixteen bits are enough to hold them all
-    "Find a type with fewer bits than the input's, by what it rounds away."
-    if len(weights.unique()) <= weights.shape[-1]:
-        return None
-    for dtype in (torch.bfloat16, torch.float16):
-        if torch.equal(weights, weights.to(dtype).to(weights)):
-            return ROUNDED.about(dtype=dtype)
-    return None
 
 
 SOFTMAX_SIGNS: list[Bug] = signs(

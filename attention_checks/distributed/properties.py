@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.distributed.naming import (
+from attention_checks.distributed.recognising import (
     RankResults,
     compared_gradients,
     contexts_of,
@@ -22,8 +22,8 @@ from attention_checks.distributed.naming import (
 )
 from attention_checks.distributed.running import Fault, Given, Job, Seen, run_trials, takes_group
 from attention_checks.distributed.shards import Sharding, Trial, trial_of, trials_of
-from attention_checks.examine import Broken, NotChecked
 from attention_checks.numbers import first_difference, must_be_tensor
+from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Properties, Relation, listed
 from attention_nb.tools.ranks import Ranks

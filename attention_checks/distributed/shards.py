@@ -11,9 +11,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from attention_checks.catalogue.local_attention import Reach
 from attention_checks.pipeline import Work, rightly, work_of
-from attention_checks.spec import TOLERANCES, Contract
+from attention_checks.reach import Reach
+from attention_checks.spec import Contract
+from attention_checks.tolerance import TOLERANCES
 from attention_nb.many_machines import split_sequence
 from attention_nb.tools.guards import expect_flags, expect_groups, expect_sizes
 
@@ -89,7 +90,7 @@ class Sharding:
     @property
     def dtype(self) -> torch.dtype:
         "Return the type that it runs in: float64, where every bit counts, unless declared."
-        return self.contract.as_dtype if self.contract.dtype else torch.float64
+        return self.contract.placement.dtype or torch.float64
 
     @property
     def tolerance(self) -> float:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from attention_checks.catalogue.local_attention import Reach
 from attention_checks.distributed.shards import Trial
+from attention_checks.reach import Reach
 from attention_nb.grouped_heads import soft_cap
 
 

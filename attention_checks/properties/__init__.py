@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from attention_checks.examine import Broken, NotChecked, Property
+from attention_checks.examine import Property
+from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.pipeline import Bug
 
 Properties = Iterable[Property]

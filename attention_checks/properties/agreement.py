@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, NotChecked, Property
+from attention_checks.examine import Property
 from attention_checks.numbers import first_difference, must_return, nearly
+from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.properties import Properties
 from attention_checks.signatures import name_of, parameters_of
 

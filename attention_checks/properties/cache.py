@@ -13,7 +13,8 @@ from torch import Tensor
 
 from attention_checks.cache_steps import diagnosed, first_calls
 from attention_checks.catalogue import known
-from attention_checks.examine import (
+from attention_checks.numbers import first_difference, must_be_tensor, nearly
+from attention_checks.outcomes import (
     Broken,
     Misused,
     NotChecked,
@@ -22,7 +23,6 @@ from attention_checks.examine import (
     outcome,
     tell_own,
 )
-from attention_checks.numbers import first_difference, must_be_tensor, nearly
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Properties, Recognise, Relation, listed
 from attention_checks.signatures import module_in, name_of, parameters_of
@@ -105,11 +105,11 @@ class CachedLayer:
 
     def full_pass(self, x: Tensor) -> Tensor:
         "Run all tokens at once."
-        return self._outputs(self.full(self.contract.there(x)), x)
+        return self._outputs(self.full(self.contract.placement.to(x)), x)
 
     def advance(self, x: Tensor, cache: Any) -> Tensor:
         "Run the next tokens; the cache holds those before, and is filled."
-        return self._outputs(self.step(self.contract.there(x), cache), x)
+        return self._outputs(self.step(self.contract.placement.to(x), cache), x)
 
     def decode(self, x: Tensor, sizes: Sequence[int], cache: Any = None) -> Tensor:
         "Run sequences in chunks of these sizes, in a new cache unless one is given."
@@ -131,7 +131,7 @@ class CachedLayer:
         if out.shape != x.shape:
             shown = f"x {tuple(x.shape)}: it gives shape {tuple(out.shape)}"
             raise Broken(shown, known("result.shape"))
-        given: Tensor = self.contract.here(out.detach())
+        given: Tensor = self.contract.placement.back(out.detach())
         return given
 
 

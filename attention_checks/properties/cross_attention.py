@@ -10,19 +10,12 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, NotChecked
 from attention_checks.numbers import first_difference, must_be_near, nearly
+from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.properties import Properties, Recognise, Relation
 from attention_checks.properties.gradients import gradients_of_mixture
 from attention_checks.properties.layers import in_phases
-from attention_checks.properties.layers.masking import (
-    LONG,
-    measured_reach,
-    moved_by,
-    must_hide_padding,
-)
-from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
-from attention_checks.properties.layers.running import (
+from attention_checks.properties.layers.basics import (
     CALLS,
     EDGES,
     misrouted,
@@ -30,6 +23,9 @@ from attention_checks.properties.layers.running import (
     must_not_mix,
     reads_of,
 )
+from attention_checks.properties.layers.given_masks import must_hide_padding
+from attention_checks.properties.layers.masking import LONG, measured_reach, moved_by
+from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.properties.layers.training import TRAINING
 from attention_checks.properties.state import untouched_anyhow
 from attention_checks.spec import Contract

@@ -12,9 +12,10 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
+from attention_checks.autograd import gradients_of
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, NotChecked, outcome
-from attention_checks.numbers import first_difference, gradients_of, nearly
+from attention_checks.numbers import first_difference, nearly
+from attention_checks.outcomes import Broken, NotChecked, outcome
 from attention_checks.properties import Properties, Recognise, Relation, listed
 from attention_checks.properties.functions import attention_properties
 from attention_checks.subjects.calling import first_tensor
@@ -86,7 +87,7 @@ def _peak(call: Callable[..., Any], device: torch.device, n: int) -> int:
 def _must_stay_linear(flash: _Flash, call: Callable[..., Any], code: str) -> None:
     "Raise Broken if memory grows with the square of the length."
     few, many = flash.lengths
-    device = flash.subject.contract.as_device
+    device = flash.subject.contract.placement.device
     short, long = (_peak(call, device, n) for n in (few, many))
     if long > _GROWTH * short:
         growth = f"{long / short:.1f} times as many"

@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attention_checks.autograd import gradients_of
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken
-from attention_checks.numbers import gradients_of, must_be_near
-from attention_checks.subjects import WithReference, TensorFunction
+from attention_checks.numbers import must_be_near
+from attention_checks.outcomes import Broken
+from attention_checks.subjects import TensorFunction, WithReference
 
 
 def right_gradients(atol: float = 1e-3) -> Callable[[WithReference], None]:

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.positions import ALIBI, WAYS, rotary_bugs, turn_pairs
-from attention_checks.examine import Broken, NotChecked, first_line, outcome
 from attention_checks.numbers import first_difference, must_be_near, must_be_tensor
+from attention_checks.outcomes import Broken, NotChecked, first_line, outcome
 from attention_checks.pipeline import Bug, Step, Work, run
 from attention_checks.properties import Properties, Recognise, Relation, listed, must_agree
 from attention_checks.properties.gradients import right_gradients

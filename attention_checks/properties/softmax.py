@@ -13,8 +13,8 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import APPLIED, UNASKED, WRONG
-from attention_checks.catalogue.softmax import WEIGHTS, name_added, name_rounded, softmax_bugs
-from attention_checks.examine import Broken, NotChecked, attempt, first_line, outcome
+from attention_checks.catalogue.softmax import WEIGHTS, softmax_bugs
+from attention_checks.fitting import fitted_dtype, fitted_epsilon
 from attention_checks.numbers import (
     first_difference,
     must_be_near,
@@ -24,13 +24,15 @@ from attention_checks.numbers import (
     numbers_of,
     some_mask,
 )
-from attention_checks.pipeline import STAGES, Bug, Step, Work, tolerance_factor
+from attention_checks.outcomes import Broken, NotChecked, attempt, first_line, outcome
+from attention_checks.pipeline import STAGES, Bug, Step, Work
 from attention_checks.properties import Properties, Recognise, Relation, listed, must_agree
 from attention_checks.properties.gradients import right_gradients
 from attention_checks.properties.numerics import must_be_finite, must_hold_in_half
 from attention_checks.properties.state import repeats, untouched_anyhow
 from attention_checks.search import Case, explain
 from attention_checks.signatures import POSITIONAL, parameters_of
+from attention_checks.tolerance import tolerance_factor
 from attention_nb.softmax import masked_softmax
 
 _STAGES: dict[str, Step] = {
@@ -377,5 +379,6 @@ def _likely_bugs(s: _Softmax) -> tuple[Bug, ...] | None:
             return bug
     scores, mask, _ = s.usual
     weights = s(scores, mask)
-    measured = name_added(weights, scores.masked_fill(~mask, -math.inf)) or name_rounded(weights)
+    hidden = scores.masked_fill(~mask, -math.inf)
+    measured = fitted_epsilon(weights, hidden) or fitted_dtype(weights)
     return (measured,) if measured else None

@@ -12,7 +12,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.conventions import CAUSAL, MASK, MEMORY, OUTPUT, POSITION_ARGUMENT, packing
-from attention_checks.examine import Misused, NeedsMore
+from attention_checks.outcomes import Misused, NeedsMore
 from attention_checks.signatures import BY_NAME_TOO, POSITIONAL, parameters_of, required_by
 from attention_checks.spec import Contract
 
@@ -72,13 +72,14 @@ def as_declared(
     if not (contract.layout or contract.device or contract.dtype):
         return call
     to, back = _LAYOUTS[contract.layout or "bnd"]
+    place = contract.placement
 
     def declared(module: Any, *inputs: Tensor) -> Any:
-        with contract.lent(*map(to, inputs)) as given:
+        with place.inputs(*map(to, inputs)) as given:
             output, rest = first_tensor(call(module, *given))
-        rest = tuple(map(contract.here, rest))
+        rest = tuple(map(place.back, rest))
         if isinstance(output, Tensor) and output.ndim == to(inputs[0]).ndim:
-            output = back(contract.here(output))
+            output = back(place.back(output))
         return output, *rest
 
     return declared

@@ -13,7 +13,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.conventions import role_of
-from attention_checks.examine import Misused, first_line
+from attention_checks.outcomes import Misused, first_line
 from attention_checks.spec import Contract
 
 
@@ -26,7 +26,7 @@ def copy_of(
         return module
     copied = without_faint_weights(_dequantized(deep_copy(module)).float().cpu())
     if contract.dtype or contract.device:
-        copied.to(device=contract.as_device, dtype=contract.as_dtype)
+        copied.to(device=contract.placement.device, dtype=contract.placement.dtype)
     copied.eval()  # some layers' eval returns nothing
     return copied
 

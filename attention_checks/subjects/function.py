@@ -14,12 +14,13 @@ from torch import Tensor
 from attention_checks.catalogue import ATTENTION
 from attention_checks.catalogue.families import attending
 from attention_checks.catalogue.grouped_heads import capping
-from attention_checks.catalogue.local_attention import Reach, reach_bugs
+from attention_checks.catalogue.local_attention import reach_bugs
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.catalogue.self_attention import NORMS
-from attention_checks.examine import Misused, attempt, first_line
 from attention_checks.numbers import must_be_tensor, nearly, some_mask
+from attention_checks.outcomes import Misused, attempt, first_line
 from attention_checks.pipeline import STAGES, Bug, Work, rightly, work_of
+from attention_checks.reach import Reach
 from attention_checks.signatures import parameters_of
 from attention_checks.spec import Contract
 from attention_checks.subjects.calling import first_tensor
@@ -141,9 +142,9 @@ class Attention:
 
     def bare(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[Any, Any]:
         "Call it on these very tensors, the mask in the form that it takes; give all as `raw` does."
-        style, here = self.style, self.contract.here
+        style, place = self.style, self.contract.placement
         flat = [t.flatten(0, 1) if style.flat else t for t in (q, k, v)]
-        with self.contract.lent(*map(self._transposed, flat), mask) as (*args, mask):
+        with place.inputs(*map(self._transposed, flat), mask) as (*args, mask):
             if mask is None:
                 out = self.fn(*args)
             elif style.parameter:
@@ -151,7 +152,7 @@ class Attention:
             else:
                 out = self.fn(*args, mask)
         context, rest = first_tensor(out)
-        return self._transposed(here(context)), tuple(map(here, rest))
+        return self._transposed(place.back(context)), tuple(map(place.back, rest))
 
     def _transposed(self, t: Any) -> Any:
         "Exchange heads and tokens, if it wants (b, n, h, d) and gives it."
@@ -235,7 +236,7 @@ class Attention:
         exact_q, exact_k, exact_v = (at_least_float32(t) for t in (q, k, v))
         work = self.work(exact_q, exact_k, exact_v, mask)
         if f := self.contract.attend:
-            return attending(self.contract.on_device(f))(work).out.to(q.dtype)
+            return attending(self.contract.placement.wrap(f))(work).out.to(q.dtype)
         return rightly(work).to(q.dtype)
 
     def right_scale(self, q: Tensor) -> float:

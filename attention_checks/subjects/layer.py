@@ -12,10 +12,10 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.catalogue.local_attention import Reach
 from attention_checks.conventions import POSITIONS, heads_of, settings_of
-from attention_checks.examine import attempt
+from attention_checks.outcomes import attempt
 from attention_checks.pipeline import Bug
+from attention_checks.reach import Reach
 from attention_checks.signatures import name_of
 from attention_checks.spec import Contract
 from attention_checks.subjects.calling import (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
@@ -19,13 +18,13 @@ from attention_checks.fitting import (
     fitted_cap,
     fitted_cosine,
     fitted_factor,
-    nearest_number,
+    fitted_scale,
 )
 from attention_checks.numbers import nearly
 from attention_checks.pipeline import Bug, Step, after, with_own
 from attention_checks.search import Case, explain
-from attention_checks.trace.tracing import Trace
 from attention_checks.trace.readings import Start, starts_of
+from attention_checks.trace.tracing import Trace
 from attention_nb.multi_head_attention import merge_heads
 
 _FREQUENT = [
@@ -196,19 +195,4 @@ def name_other_scale(
         for start in starts:
             if bug := fitted_scale(start.case):
                 return (bug,)
-    return None
-
-
-def fitted_scale(
-    case: Case,  # what was seen
-) -> Bug | None:  # None: no factor gives it
-    "Find the one wrong factor of the scores that gives the numbers that were seen."
-    right = float(case.work.scale)
-    scale = nearest_number(case, lambda s: (case.work._replace(scale=s), ()), 0.0, 4 * right)
-    made = case.run(case.work._replace(scale=scale))
-    wrong = not math.isclose(scale, right, rel_tol=1e-3)
-    if made is not None and wrong and nearly(made.out, case.seen, 1e-4):
-        usual = math.isclose(right, case.work.q.shape[-1] ** -0.5, rel_tol=1e-3)
-        why = "which is 1/√d_head" if usual else "as declared"
-        return known("scale.head_constant", found=f"{scale:.4g}", right=f"{right:.4g}, {why}")
     return None

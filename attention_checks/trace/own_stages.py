@@ -12,6 +12,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
+from attention_checks.autograd import gradients_of
 from attention_checks.catalogue.families import (
     attending,
     ending,
@@ -29,11 +30,10 @@ from attention_checks.catalogue.grouped_heads import (
     norming,
     sinking,
 )
-from attention_checks.catalogue.layers import turning
+from attention_checks.catalogue.layer_rotations import turning
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.catalogue.positions import each_once
-from attention_checks.examine import Misused
-from attention_checks.numbers import gradients_of
+from attention_checks.outcomes import Misused
 from attention_checks.pipeline import Step, Way, Work, adding, after
 from attention_checks.spec import Contract
 from attention_checks.trace.recording import OneCall, as_float, as_rows, part_of, recorded_call
@@ -75,9 +75,9 @@ def _by_functions(contract: Contract) -> _Ways:
     "Return the stages that are declared as functions of the heads."
     ways: _Ways = {}
     if contract.rotate:
-        ways["rotate"] = [turning(contract.on_device(contract.rotate))]
+        ways["rotate"] = [turning(contract.placement.wrap(contract.rotate))]
     if contract.attend:
-        ways["mix"] = [(attending(contract.on_device(contract.attend)), [])]
+        ways["mix"] = [(attending(contract.placement.wrap(contract.attend)), [])]
     return ways
 
 
@@ -350,7 +350,8 @@ def _over_each_head(norm: nn.Module, contract: Contract) -> Callable[[Tensor], T
 
 def _once_through(part: Callable[..., Any], contract: Contract, t: Tensor) -> Tensor:
     "Return what a norm or an activation makes of a tensor, where the layer runs."
-    out: Tensor = contract.here(part(contract.there(t)))
+    place = contract.placement
+    out: Tensor = place.back(part(place.to(t)))
     return out
 
 

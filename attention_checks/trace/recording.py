@@ -12,8 +12,8 @@ import torch.nn as nn
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
-from attention_checks.examine import Misused
-from attention_checks.numbers import gradients_of
+from attention_checks.autograd import gradients_of
+from attention_checks.outcomes import Misused
 
 OneCall = Callable[[nn.Module, Tensor], Tensor]  # of a layer and x; gives the output alone
 _Kept = dict[str, list[Any]]  # name → inputs or outputs of a module, one per call

@@ -10,14 +10,15 @@ from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION
 from attention_checks.catalogue.grouped_heads import GROUPS
-from attention_checks.catalogue.layers import LAYER, rotating
+from attention_checks.catalogue.layer_rotations import rotating
+from attention_checks.catalogue.layers import LAYER
 from attention_checks.catalogue.self_attention import SCALE
-from attention_checks.fitting import fitted_cap
+from attention_checks.fitting import fitted_cap, fitted_scale
 from attention_checks.pipeline import Bug, Step, Way, adding, after, unchanged
 from attention_checks.search import explain
-from attention_checks.trace.tracing import Trace
-from attention_checks.trace.comparing import fitted_scale, more_fits, with_fill
+from attention_checks.trace.comparing import more_fits, with_fill
 from attention_checks.trace.readings import Start, starts_of
+from attention_checks.trace.tracing import Trace
 from attention_nb.positions import alibi_slopes
 
 

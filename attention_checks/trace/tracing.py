@@ -14,20 +14,20 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue.layers import untransposed
-from attention_checks.catalogue.local_attention import Reach
 from attention_checks.conventions import biased_role, heads_of
 from attention_checks.pipeline import Bug, Way
+from attention_checks.reach import Reach
 from attention_checks.spec import Contract
 from attention_checks.trace.own_stages import kept_by, own_stages, rotations_in, tables_of
-from attention_checks.trace.roles import ASKED, Parts, find_projections, sources, unrecognised_in
 from attention_checks.trace.recording import (
     OneCall,
     as_float,
     as_rows,
     handing,
-    used_of,
     recorded_call,
+    used_of,
 )
+from attention_checks.trace.roles import ASKED, Parts, find_projections, sources, unrecognised_in
 
 _Rows = dict[str, list[Tensor]]  # role → what each projection of that role gave, (b, n, width)
 

@@ -11,7 +11,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.diagnosis import examined
-from attention_checks.examine import Broken, NotChecked
+from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.properties import Relation, listed
 from attention_checks.spec import Contract
 from attention_checks.subjects.layer import adapt

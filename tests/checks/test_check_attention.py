@@ -12,7 +12,7 @@ from tests.checks.finding import codes_of, report_of
 from tests.checks.variants import attention, causal, filled, masked, raising, scores_of, with_mask
 
 from attention_checks import check_attention
-from attention_checks.examine import Misused
+from attention_checks.outcomes import Misused
 from attention_checks.spec import Contract
 from attention_checks.subjects.facts import Subject
 from attention_checks.subjects.function import Attention, CallStyle, Sizes, settle

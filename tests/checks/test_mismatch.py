@@ -6,7 +6,7 @@ import torch.nn as nn
 
 from attention_checks import check_self_attention
 from attention_checks.diagnosis import examined
-from attention_checks.examine import Broken, NotChecked
+from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.spec import Contract
 from attention_checks.subjects.layer import adapt

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, NotChecked, outcome
+from attention_checks.outcomes import Broken, NotChecked, outcome
 from attention_checks.properties import Relation, listed
 from attention_checks.properties.equivariance import must_give, must_not_mix_along
 from attention_checks.properties.gradients import must_have_gradients

@@ -8,9 +8,10 @@ import pytest
 import torch
 from tests.checks.finding import report_of
 
-from attention_checks import examine as own
+from attention_checks import outcomes as own
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, Misused, NotChecked, Property, examine, first_line
+from attention_checks.examine import Property, examine
+from attention_checks.outcomes import Broken, Misused, NotChecked, first_line
 from attention_checks.pipeline import Bug
 from attention_checks.report import CheckFailed
 
@@ -174,5 +175,5 @@ def test_an_error_of_the_checks_is_no_finding(error, monkeypatch):
     with pytest.raises(own.Crash, match=error.__name__):
         own.attempt(lambda: ours(error()))
     assert own.attempt(lambda: {}[error]) is None  # a line of the tests
-    monkeypatch.setattr(own, "LOUD", False)
+    monkeypatch.setattr(own, "RAISE_OWN_ERRORS", False)
     assert own.attempt(lambda: ours(error())) is None

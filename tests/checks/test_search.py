@@ -8,11 +8,12 @@ from tests.checks.variants import attention, in_blocks, scores_of
 
 from attention_checks.catalogue import ATTENTION
 from attention_checks.catalogue.flash_attention import blocks
-from attention_checks.catalogue.local_attention import Reach, reach_bugs
+from attention_checks.catalogue.local_attention import reach_bugs
 from attention_checks.catalogue.positions import WAYS, rotary_bugs, turn_pairs
 from attention_checks.catalogue.self_attention import NORMS
-from attention_checks.catalogue.softmax import name_added, name_rounded
+from attention_checks.fitting import fitted_dtype, fitted_epsilon
 from attention_checks.pipeline import Work, run, work_of
+from attention_checks.reach import Reach
 from attention_checks.search import Case, alike, explain
 from attention_nb.local_attention import document_mask, sink_mask, window_mask
 from attention_nb.masks import causal_mask
@@ -160,7 +161,7 @@ def test_what_is_added_to_the_sum_and_what_is_rounded_is_measured():
     x = torch.randn(3, 5, generator=torch.Generator().manual_seed(2))
     e = (x - x.amax(-1, keepdim=True)).exp()
     for weights in (e / (e.sum(-1, True) + 0.01), x.exp() / (x.exp().sum(-1, True) + 1e-4)):
-        assert name_added(weights, x).code == "softmax.epsilon"
-    assert name_added(x.softmax(-1), x) is None
-    assert name_rounded(x.softmax(-1)) is None
-    assert name_rounded(x.bfloat16().softmax(-1).float()).code == "dtype.narrow"
+        assert fitted_epsilon(weights, x).code == "softmax.epsilon"
+    assert fitted_epsilon(x.softmax(-1), x) is None
+    assert fitted_dtype(x.softmax(-1)) is None
+    assert fitted_dtype(x.bfloat16().softmax(-1).float()).code == "dtype.narrow"

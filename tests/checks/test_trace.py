@@ -5,12 +5,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from attention_checks.catalogue.layers import (
-    LAYER_ALL,
-    merge_features_first,
-    rotate_pairs,
-    split_features_first,
-)
+from attention_checks.catalogue.layer_rotations import rotate_pairs
+from attention_checks.catalogue.layers import LAYER_ALL, merge_features_first, split_features_first
 from attention_checks.diagnosis import examined
 from attention_checks.spec import Contract
 from attention_checks.subjects.layer import adapt

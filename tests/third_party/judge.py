@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 import attention_checks as checks
-from attention_checks.examine import Misused
+from attention_checks.outcomes import Misused
 from attention_checks.report import CheckFailed, Report
 from tests.third_party.subjects import Subject, packages
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from attention_checks.properties import Properties, Recognise, listed
 from attention_checks.properties.functions.lengths import LENGTHS
 from attention_checks.properties.functions.masking import HIDING, INFLUENCE
-from attention_checks.properties.functions.naming import recognise
 from attention_checks.properties.functions.numerics import NUMBERS
+from attention_checks.properties.functions.recognising import recognise
 from attention_checks.properties.functions.values import VALUES
 from attention_checks.subjects.facts import Subject
 

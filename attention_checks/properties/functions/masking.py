@@ -7,9 +7,10 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from attention_checks.autograd import gradients_of
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, NotChecked, attempt, first_line
-from attention_checks.numbers import first_difference, gradients_of, must_be_near, nearly, sizes_of
+from attention_checks.numbers import first_difference, must_be_near, nearly, sizes_of
+from attention_checks.outcomes import Broken, NotChecked, attempt, first_line
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
 from attention_checks.properties.equivariance import first_leak

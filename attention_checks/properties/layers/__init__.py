@@ -7,10 +7,10 @@ from typing import Any
 
 from attention_checks.diagnosis import examined
 from attention_checks.properties import Properties, Recognise, Relation, listed
+from attention_checks.properties.layers.basics import CALLS, EDGES, RUNS
 from attention_checks.properties.layers.masking import MASKING
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.properties.layers.packing import PACKED
-from attention_checks.properties.layers.running import CALLS, EDGES, RUNS
 from attention_checks.properties.layers.training import TRAINING
 from attention_checks.spec import Contract
 from attention_checks.subjects.layer import Layer, adapt

@@ -5,20 +5,21 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from attention_checks.autograd import leaves_of
 from attention_checks.catalogue import known
 from attention_checks.catalogue.families import attending
 from attention_checks.conventions import POSITIONS
 from attention_checks.diagnosis import fewest_bugs, ignores_order, trace_of
-from attention_checks.examine import Broken, Misused, NotChecked, attempt
-from attention_checks.numbers import first_difference, leaves_of, nearly
+from attention_checks.numbers import first_difference, nearly
+from attention_checks.outcomes import Broken, Misused, NotChecked, attempt
 from attention_checks.pipeline import Bug, after, work_of
 from attention_checks.properties import Relation
 from attention_checks.spec import PARTS
 from attention_checks.subjects.layer import SEQUENCES, Layer, no_module
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, named_end
-from attention_checks.trace.rotating import agrees_with_rotation
 from attention_checks.trace.recording import as_float, used_between
+from attention_checks.trace.rotating import agrees_with_rotation
 
 
 def _trace_of_usual(layer: Layer) -> Trace:
@@ -100,7 +101,7 @@ def _read_by_functions(layer: Layer, trace: Trace) -> set[str]:
     h, n = layer.n_heads or 1, trace.x.shape[1]
     q, v = (torch.zeros(1, h, n, width // h) for width in (trace.across, trace.inner))
     contract = layer.contract
-    f = contract.attend and attending(contract.on_device(contract.attend))
+    f = contract.attend and attending(contract.placement.wrap(contract.attend))
     with torch.enable_grad():
         bias = contract.bias_of(q, q)
         made = attempt(lambda: f(work_of(q, q, v)).out) if f else None

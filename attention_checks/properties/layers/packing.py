@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Broken, NotChecked, first_line
 from attention_checks.numbers import first_difference, nearly
+from attention_checks.outcomes import Broken, NotChecked, first_line
 from attention_checks.properties import Relation
 from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import (

@@ -10,11 +10,9 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.flash_attention import blocks
-from attention_checks.catalogue.local_attention import name_band
-from attention_checks.catalogue.softmax import name_added, name_rounded
-from attention_checks.examine import attempt, bugs_in
-from attention_checks.fitting import fitted_cap
+from attention_checks.fitting import fitted_band, fitted_cap, fitted_dtype, fitted_epsilon
 from attention_checks.numbers import nearly
+from attention_checks.outcomes import attempt, bugs_in
 from attention_checks.pipeline import Bug, rightly
 from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.facts import Subject
@@ -87,7 +85,7 @@ def measured_band(
     "Name the keys that each query sees, if they are a band other than the declared one."
     weights = used_weights(subject, q, k)
     seen = (weights.abs() > 1e-9).flatten(0, -3).any(0)
-    bug = name_band(seen, subject.sees)
+    bug = fitted_band(seen, subject.sees)
     scores = subject.scores(q, k).masked_fill(~seen, -math.inf)
     return bug if bug and nearly(weights, scores.softmax(-1), 1e-4) else None
 
@@ -106,10 +104,10 @@ def _added(subject: Subject) -> tuple[Bug, ...] | Bug | None:
         allowed, weights = subject.allowed(q, k, mask), used_weights(subject, q, k, mask)
         if allowed is None:
             allowed = torch.tensor(True)
-        if bug := name_added(weights, scores.masked_fill(~allowed, -math.inf)):
+        if bug := fitted_epsilon(weights, scores.masked_fill(~allowed, -math.inf)):
             return bug
         after = scores.log_softmax(-1).masked_fill(~allowed, -math.inf)
-        if mask is not None and (bug := name_added(weights, after)):
+        if mask is not None and (bug := fitted_epsilon(weights, after)):
             return known("mask.after_normalised"), bug
     return None
 
@@ -117,7 +115,7 @@ def _added(subject: Subject) -> tuple[Bug, ...] | Bug | None:
 def _rounded(subject: Subject) -> Bug | None:
     "Find a type of fewer bits that it computes in."
     q, k, _ = subject.usual.draw()
-    return None if subject.contract.dtype else name_rounded(used_weights(subject, q, k))
+    return None if subject.contract.dtype else fitted_dtype(used_weights(subject, q, k))
 
 
 def _biased(subject: Subject) -> Bug | None:

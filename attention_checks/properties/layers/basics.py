@@ -10,7 +10,14 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.conventions import MASK
-from attention_checks.examine import (
+from attention_checks.numbers import (
+    first_difference,
+    must_be_near,
+    must_be_tensor,
+    must_run,
+    nearly,
+)
+from attention_checks.outcomes import (
     Broken,
     Misused,
     NotChecked,
@@ -18,13 +25,6 @@ from attention_checks.examine import (
     first_line,
     outcome,
     told_by,
-)
-from attention_checks.numbers import (
-    first_difference,
-    must_be_near,
-    must_be_tensor,
-    must_run,
-    nearly,
 )
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation

@@ -1,0 +1,153 @@
+"""Bugs of layers that rotate their queries and keys by positions (RoPE)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from attention_checks.catalogue.positions import (
+    HALVES,
+    NEIGHBOURS,
+    WAYS,
+    Turn,
+    mixed,
+    turned,
+    without_minus,
+)
+from attention_checks.catalogue.self_attention import changing, routing
+from attention_checks.pipeline import Bug, Step, Way, Work, bugs_of
+
+_Heads = tuple[Tensor, Tensor, Tensor]
+
+
+def rotate_pairs(
+    x: Tensor,  # (..., n, d)
+    angles: Tensor,  # of each pair at each position, (n, pairs)
+    halves: bool,  # True: feature i pairs with feature i + pairs; False: neighbours
+    turn: Turn = turned,  # how one pair is rotated
+) -> Tensor:  # as x; features beyond the pairs stay
+    "Rotate pairs of features."
+    size = 2 * angles.shape[-1]
+    split, join = WAYS[HALVES if halves else NEIGHBOURS]
+    rotated = join(*turn(*split(x[..., :size]), angles.cos(), angles.sin()))
+    return torch.cat([rotated, x[..., size:]], -1)
+
+
+def _by_other_pairs(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
+    "Rotate with cosines and sines that stand for other pairs of features."
+    size = 2 * angles.shape[-1]
+    rotate = mixed(NEIGHBOURS if halves else HALVES)
+    rotated = rotate(Work(x[..., :size], scores=angles)).out
+    return torch.cat([rotated, x[..., size:]], -1)
+
+
+_Turned = Callable[[Tensor, Tensor, bool], Tensor]  # vectors, angles, halves → rotated vectors
+_Rotation = tuple[_Turned, _Turned, _Turned]  # of queries, keys and values
+
+
+def _still(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
+    "Rotate nothing."
+    return x
+
+
+def _without_sign(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
+    "Rotate without the minus sign."
+    return rotate_pairs(x, angles, halves, without_minus)
+
+
+_RIGHTLY: _Rotation = (rotate_pairs, rotate_pairs, _still)
+_ROTATIONS: dict[str, tuple[str, _Rotation]] = {
+    "rotation.queries_only": (
+        "only the queries are rotated (RoPE): rotate the keys too",
+        (rotate_pairs, _still, _still),
+    ),
+    "rotation.keys_only": (
+        "only the keys are rotated (RoPE): rotate the queries too",
+        (_still, rotate_pairs, _still),
+    ),
+    "rotation.sign": (
+        "the rotation lacks its minus sign (RoPE): (a, b) must become"
+        " (a cos - b sin, a sin + b cos)",
+        (_without_sign, _without_sign, _still),
+    ),
+    "rotation.opposite": (
+        "queries and keys are rotated in opposite directions (RoPE): use the same angles for both",
+        (rotate_pairs, lambda x, angles, halves: rotate_pairs(x, -angles, halves), _still),
+    ),
+    "rotation.pairs": (
+        "queries and keys are rotated in other pairs of features (RoPE), halves or neighbours: use"
+        " the same pairs for both",
+        (rotate_pairs, lambda x, angles, halves: rotate_pairs(x, angles, not halves), _still),
+    ),
+    "rotation.table": (
+        "queries and keys are rotated in other pairs of features than their cosines and sines stand"
+        " for (RoPE): repeat those as (1 2 1 2) for halves, as (1 1 2 2) for neighbours",
+        (_by_other_pairs, _by_other_pairs, _still),
+    ),
+    "rotation.table_of_keys": (
+        "keys, not queries, are rotated in other pairs of features than their cosines and sines"
+        " stand for (RoPE): rotate both alike",
+        (rotate_pairs, _by_other_pairs, _still),
+    ),
+    "rotation.values": (
+        "values are rotated too (RoPE): rotate queries and keys only",
+        (rotate_pairs, rotate_pairs, rotate_pairs),
+    ),
+}
+
+
+OFFSET = Bug(
+    "rotation.offset",
+    "keys are rotated by positions {which} (RoPE): rotate queries and keys by the same positions",
+)
+_OFFSETS: dict[str, Callable[[Tensor], Tensor]] = {  # in words → the angles of the keys
+    "one after their own": lambda a: a + a[1:2] - a[:1],
+    "one before their own": lambda a: a - a[1:2] + a[:1],
+    "one before their own, the first by the last": lambda a: a.roll(1, 0),
+    "one after their own, the last by the first": lambda a: a.roll(-1, 0),
+}
+
+
+def _keys_by(other: Callable[[Tensor], Tensor]) -> _Rotation:
+    "Rotate keys by other angles than queries."
+    return rotate_pairs, lambda x, angles, halves: rotate_pairs(x, other(angles), halves), _still
+
+
+def rotating(
+    angles: Tensor,  # of each pair at each position, (n, pairs)
+    halves: bool,  # as in `rotate_pairs`
+    factor: float = 1.0,  # by how much rotated pairs are scaled (YaRN)
+) -> Way:  # for the stage `rotate`
+    "Make the steps of one table of angles."
+
+    def scaled(x: Tensor) -> Tensor:
+        size = 2 * angles.shape[-1]
+        return x if factor == 1 else torch.cat([factor * x[..., :size], x[..., size:]], -1)
+
+    def step(rotation: _Rotation) -> Step:
+        def rotated(*heads: Tensor) -> _Heads:
+            q, k, v = (turn(t, angles, halves) for turn, t in zip(rotation, heads))
+            return q, k, v
+
+        return routing(lambda q, k, v: rotated(scaled(q), scaled(k), v))
+
+    offsets = [
+        OFFSET.about(which=which)._replace(steps={"rotate": step(_keys_by(other))})
+        for which, other in _OFFSETS.items()
+    ]
+    return step(_RIGHTLY), [*bugs_of("rotate", step, _ROTATIONS), *offsets]
+
+
+def turning(
+    rotate: Callable[[Tensor, Tensor], Tensor],  # of x, (b, h, n, d), and positions, (n,)
+) -> Way:  # for the stage `rotate`
+    "Make the steps of a rotation that was declared."
+
+    def step(roles: str) -> Step:
+        return routing(changing(roles, lambda t: rotate(t, torch.arange(t.shape[-2]))))
+
+    wrong = {"rotation.queries_only": "q", "rotation.keys_only": "k", "rotation.values": "qkv"}
+    bugs = [Bug(code, _ROTATIONS[code][0], {"rotate": step(on)}) for code, on in wrong.items()]
+    return step("qk"), bugs

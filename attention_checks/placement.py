@@ -1,0 +1,83 @@
+"""Where code under test runs, and in which type; tensors are brought there, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Placement:
+    "Hold the device and the type that code runs in; the checks compute on the CPU, in float32."
+
+    device: torch.device
+    dtype: torch.dtype | None  # None: float32, and the checks may try others
+
+    def wrap(
+        self,
+        f: Callable[..., Tensor],  # a declared function
+    ) -> Callable[..., Tensor]:  # takes tensors on the CPU, and gives one
+        "Wrap a function, so that it runs where the code under test does."
+        if self.device.type == "cpu":
+            return f
+
+        @wraps(f)
+        def called(*given: Any) -> Tensor:
+            moved = (t.to(self.device) if isinstance(t, Tensor) else t for t in given)
+            return f(*moved).cpu()
+
+        return called
+
+    def to(
+        self,
+        t: Any,  # a tensor; anything else stays as it is
+    ) -> Any:
+        "Bring a tensor to the device and type that the code runs in."
+        if not isinstance(t, Tensor):
+            return t
+        real = self.dtype is not None and t.is_floating_point()
+        return t.to(self.device, self.dtype if real else t.dtype)
+
+    @contextmanager
+    def inputs(
+        self,
+        *tensors: Any,  # what the code is given; what is no tensor stays as it is
+    ) -> Iterator[list[Any]]:
+        "Bring tensors there; what the code writes into them inside stands in the caller's, too."
+        copies = [self.to(t) for t in tensors]
+        versions = [_version_of(t) for t in copies]
+        yield copies
+        with torch.no_grad():
+            for t, copied, version in zip(tensors, copies, versions):
+                if copied is not t and _version_of(copied) != version:
+                    t.copy_(copied)
+
+    def back(
+        self,
+        t: Any,  # a tensor; anything else stays as it is
+    ) -> Any:
+        "Bring a tensor back to the CPU and float32."
+        if not isinstance(t, Tensor):
+            return t
+        t = t.cpu() if t.device.type != "cpu" else t
+        return t.float() if t.dtype == self.dtype else t
+
+
+def dtype_of(
+    value: Any,  # a type of PyTorch, or its name
+) -> Any:  # the type; None if there is none of that name
+    "Return the type of PyTorch that a name stands for."
+    if isinstance(value, str):
+        return getattr(torch, value.removeprefix("torch."), None)
+    return value
+
+
+def _version_of(t: Any) -> int:
+    "Return how often a tensor was written into; 0 of what is no tensor, or does not count."
+    return t._version if isinstance(t, Tensor) and not t.is_inference() else 0

@@ -1,0 +1,53 @@
+"""Which keys a query may attend to: a window, sinks, packed documents, and no future."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Reach(NamedTuple):
+    "Which keys a query may attend to, as it was declared."
+
+    window: int = 0  # the query's own position and those before it; 0: all
+    sinks: int = 0  # keys at the beginning that every query may attend to besides
+    documents: int = 0  # tokens of each packed document; 0: one document
+    causal: bool = True  # is the future hidden?
+    upper_left: bool = False  # True: the first query stands at the first key; else last at last
+    ahead: int = 0  # keys after the query that it sees besides; 0: as `causal` says
+
+    def past(self, i: Tensor, j: Tensor) -> Tensor:
+        "Return the keys that are not in the future, or all."
+        if self.ahead:
+            return j - i <= self.ahead
+        return (j <= i) | (not self.causal)
+
+    def near(self, i: Tensor, j: Tensor) -> Tensor:
+        "Return the keys in the window."
+        if not self.window:
+            return self.past(i, j)
+        return (j - i <= self.ahead) & (i - j < self.window)
+
+    def kept(self, i: Tensor, j: Tensor) -> Tensor:
+        "Return the sinks."
+        return self.past(i, j) & (j < self.sinks)
+
+    def own(self, i: Tensor, j: Tensor) -> Tensor:
+        "Return the keys of the query's own document."
+        return i // self.documents == j // self.documents if self.documents else j <= j
+
+    def places(
+        self,
+        n_q: int,  # queries
+        n_k: int,  # keys
+    ) -> tuple[Tensor, Tensor]:  # (n_q, 1) and (1, n_k)
+        "Return the positions of queries and of keys."
+        start = 0 if self.upper_left else n_k - n_q
+        return torch.arange(start, start + n_q)[:, None], torch.arange(n_k)[None]
+
+    def mask(self, n_q: int, n_k: int) -> Tensor:
+        "Return the whole mask."
+        i, j = self.places(n_q, n_k)
+        return (self.near(i, j) | self.kept(i, j)) & self.own(i, j)
