@@ -17,7 +17,7 @@ from attention_checks.arguments import (
 )
 from attention_checks.controlled import fixed_chance, full_precision
 from attention_checks.distributed.properties import distributed_properties
-from attention_checks.distributed.running import nursery
+from attention_checks.distributed.running import rank_starter
 from attention_checks.distributed.shards import Order, Sharding
 from attention_checks.examine import examine
 from attention_checks.outcomes import Misused
@@ -32,9 +32,9 @@ from attention_checks.properties.positions import bias_properties, rotation_prop
 from attention_checks.properties.softmax import masked_softmax_properties, softmax_properties
 from attention_checks.report import CheckFailed, Report
 from attention_checks.signatures import name_of
-from attention_checks.spec import MEANINGS, Contract, declared, keywords_of
+from attention_checks.spec import HELP, Contract, declared, keywords_of
 from attention_checks.subjects.copies import in_mode
-from attention_checks.subjects.facts import Subject
+from attention_checks.subjects.facts import AttentionFunction
 from attention_nb.positions import RotaryEmbedding
 from attention_nb.tools.guards import expect_flags, expect_sizes
 from attention_nb.tools.ranks import Ranks
@@ -42,7 +42,7 @@ from attention_nb.tools.ranks import Ranks
 _SAID = {  # arguments of several checks → what they mean
     "d_model": "width of x",
     "strict": "raise NotCompared if its numbers could be compared with nothing?",
-    **MEANINGS,
+    **HELP,
 }
 _RAISES = """
 
@@ -85,7 +85,7 @@ def check_attention(
     """
     contract = declared("check_attention", causal=causal, mask=mask, **design)
     expect_attention(fn, contract)
-    subject = Subject(fn, contract)
+    subject = AttentionFunction(fn, contract)
     return _run(check_attention, fn, lambda: attention_properties(subject), contract, strict)
 
 
@@ -103,7 +103,7 @@ def check_flash(
     """
     contract = declared("check_flash", causal=causal, mask=mask, **design)
     expect_attention(fn, contract, named_mask=True)
-    subject = Subject(fn, contract)
+    subject = AttentionFunction(fn, contract)
     return _run(check_flash, fn, lambda: flash_properties(subject), contract)
 
 
@@ -310,7 +310,7 @@ def check_distributed(
     sharding = Sharding(
         order, n_heads, n_kv_heads, worlds, even, empty_ranks, sink_logits, timeout, contract
     )
-    with nursery() as ranks:
+    with rank_starter() as ranks:
         return check_sharding(fn, sharding, ranks, strict)
 
 

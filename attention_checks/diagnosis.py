@@ -14,7 +14,7 @@ from attention_checks.numbers import nearly
 from attention_checks.outcomes import Broken, Misused, NotChecked, attempt, first_line, tell_own
 from attention_checks.pipeline import Bug
 from attention_checks.spec import Contract
-from attention_checks.subjects.layer import SEQUENCES, Diagnosis, Layer, Observed, no_module
+from attention_checks.subjects.layer import BATCH, Diagnosis, Layer, Observed, no_module
 from attention_checks.trace import Trace, trace_layer
 from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
 from attention_checks.trace.guesses import (
@@ -40,8 +40,8 @@ def observe(layer: Layer) -> Layer:
     try:
         trace = _traced_once(layer)
     except Exception as e:
-        return replace(layer, observed=Observed(why=_reason(e), free=free))
-    return replace(layer, observed=Observed(trace, free=free))
+        return replace(layer, observed=Observed(why=_reason(e), order_free=free))
+    return replace(layer, observed=Observed(trace, order_free=free))
 
 
 def diagnose(layer: Layer) -> Layer:
@@ -67,9 +67,9 @@ def diagnose(layer: Layer) -> Layer:
 def trace_of(layer: Layer, x: Tensor, n_k: int = 0) -> Trace:
     "Return what its projections do in a call, with a memory of n_k tokens if it has one."
     if layer.other is None:
-        return trace_layer(layer.module, x, layer.first, layer.contract)
+        return trace_layer(layer.module, x, layer.output_of, layer.contract)
     memory = layer.over_memory.draw(len(x), n_k or layer.n_k, seed=8)
-    return trace_layer(layer.module, x, layer.beside(memory).first, layer.contract, memory)
+    return trace_layer(layer.module, x, layer.beside(memory).output_of, layer.contract, memory)
 
 
 def _reason(e: Exception) -> Exception:
@@ -93,7 +93,7 @@ def _traced_once(layer: Layer) -> Trace:
         raise NotChecked(why)
     if isinstance(layer.module, torch.jit.ScriptModule):
         raise NotChecked("no reference could be built: PyTorch has no hooks for a ScriptModule")
-    x = layer.draw(layer.contract.batch(SEQUENCES), _traced_tokens(layer))
+    x = layer.draw(layer.contract.batch(BATCH), _traced_tokens(layer))
     cap = layer.contract.softcap or 0.0  # scores should be about as large
     return trace_of(layer, x * max(1.0, 1.5 * cap) ** 0.5)
 
@@ -102,7 +102,7 @@ def _traced_tokens(layer: Layer) -> int:
     "Return a number of tokens, not that of heads or features of one: √n is told from √d_head."
     h = layer.n_heads or 1
     for n in (layer.n, layer.n - 1, layer.n + 1):
-        if n not in (h, layer.d_model // h) and layer.fits(SEQUENCES, n):
+        if n not in (h, layer.d_model // h) and layer.fits(BATCH, n):
             return n
     return layer.n
 
@@ -122,15 +122,15 @@ def _guesses(layer: Layer) -> Iterator[_Guess]:
     trace = layer.observed.trace
     if trace is not None and not trace.projections and set(trace.names) <= {"out"}:
         as_it_is = _declaring(layer, projects=False)
-        yield _Guess(_told({"projects": False}), as_it_is, names_bugs=True)
+        yield _Guess(_remark_on({"projects": False}), as_it_is, names_bugs=True)
     parts = _declaring(layer, **choices) if choices else layer
     if choices:
-        yield _Guess(_told(choices), parts, names_bugs=True)
+        yield _Guess(_remark_on(choices), parts, names_bugs=True)
         if "norms" in choices and layer.contract.scale is None:
-            told = f"{_told(choices)}; its norms scale: scores are not scaled again"
+            told = f"{_remark_on(choices)}; its norms scale: scores are not scaled again"
             yield _Guess(told, _declaring(parts, scale=1.0))
     for more, alone in _of_parts(layer, choices):
-        yield _Guess(_told(more), _declaring(layer, **more), names_bugs=alone, usual=alone)
+        yield _Guess(_remark_on(more), _declaring(layer, **more), names_bugs=alone, usual=alone)
 
 
 def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:
@@ -139,12 +139,12 @@ def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str,
     if trace is None:
         return
     named = Contract(**choices).parts
-    h, told = layer.n_heads or 0, [name for names in trace.names.values() for name in names]
-    owners = owners_of(trace.unrecognised, told)
+    h, width = layer.n_heads or 0, trace.context_width
+    told = [name for names in trace.names.values() for name in names]
+    owners = [name for name in owners_of(trace.unrecognised, told) if name not in named]
     found = [
-        [_undeclared(said, each) for each in possible_choices(layer.module, name, h, trace.inner)]
+        [_undeclared(said, each) for each in possible_choices(layer.module, name, h, width)]
         for name in owners
-        if name not in named
     ]
     only = all(len(each) == 1 for each in found)
     for i, more in enumerate(joined_choices([[choices], *found] if choices else found)):
@@ -168,7 +168,7 @@ def fewest_bugs(
     return name_other_scale(trace, layer.short_window) or bugs
 
 
-def _told(choices: dict[str, Any]) -> str:
+def _remark_on(choices: dict[str, Any]) -> str:
     "Say what was found out, as it may be declared."
     return f"not declared, and found by trying: {as_keywords(choices)}"
 
@@ -187,8 +187,8 @@ def _named(layer: Layer, plain: Diagnosis) -> Diagnosis:
     "Return what is wrong with numbers that do not agree, which was found before."
 
     def in_short(trace: Trace, bugs: Bugs) -> Bugs:
-        if plain.short is not None:
-            return plain.short
+        if plain.at_usual_length is not None:
+            return plain.at_usual_length
         if bugs or not _may_rotate(layer):
             return bugs
         return name_rotation_bug(trace, layer.short_window)
@@ -251,7 +251,7 @@ def _bugs_of_window(layer: Layer, agrees: Callable[[int | None], bool], long: bo
 
 def ignores_order(layer: Layer) -> bool:
     "Return whether the order of tokens was found to have no influence, and none was declared."
-    return bool(layer.observed.free) and not layer.positions
+    return bool(layer.observed.order_free) and not layer.positions
 
 
 def _may_rotate(layer: Layer) -> bool:
@@ -262,7 +262,7 @@ def _may_rotate(layer: Layer) -> bool:
 
 def _rotated(layer: Layer, trace: Trace, bugs: Bugs, usual: bool) -> Bugs:
     "Return what is wrong in the usual call if it rotates; else what was found before."
-    seen = usual or trace.rotations or trace.tables  # else no usual rotation is tried
+    seen = usual or trace.rotations or trace.frequencies  # else no usual rotation is tried
     if not seen or not _may_rotate(layer):
         return bugs
     for sign in (1, -1):

@@ -165,7 +165,7 @@ class Bug(NamedTuple):
 Way = tuple[Step, list[Bug]]  # a step that may be the right one, and the bugs in its place
 
 
-def signs(table: str) -> list[Bug]:
+def codes_of_table(table: str) -> list[Bug]:
     """Make bugs that replace no stage: a line is `code: sentence`, or `code: sentence | declare`,
     and goes on where it is indented; `~` marks a symptom.
     """
@@ -185,7 +185,9 @@ def _row(code: str, text: str) -> Bug:
 def bugs_of(
     stage: str,  # which stage they replace
     form: Callable[[Any], Step],  # makes a step of what stands in the table
-    table: Mapping[str, tuple[str, Any]],  # code → sentence, as in `signs`, and what the stage does
+    table: Mapping[
+        str, tuple[str, Any]
+    ],  # code → sentence, as in `codes_of_table`, and what the stage does
     needs: str = "",  # as in `Bug`
 ) -> list[Bug]:  # in the order of the table
     "Make bugs that replace one stage of a table."

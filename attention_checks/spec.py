@@ -375,7 +375,7 @@ class Contract:
 
 _ROWS = {row.name: row for row in fields(Contract)}
 PARTS = [name for name, row in _ROWS.items() if row.metadata["part"]]  # those that name parts
-MEANINGS = {name: row.metadata["help"] for name, row in _ROWS.items()}  # choice → what it says
+HELP = {name: row.metadata["help"] for name, row in _ROWS.items()}  # choice → what it says
 _CHECKS = dict.fromkeys(check for row in _ROWS.values() for check in row.metadata["checks"])
 READ_BY: dict[str, tuple[str, ...]] = {  # check → the choices that it reads
     check: tuple(name for name, row in _ROWS.items() if check in row.metadata["checks"])
@@ -414,7 +414,7 @@ def declared(
         raise Misused(str(e)) from None
     for name, value in choices.items():
         if value != _ROWS[name].default and check not in (readers := readers_of(name, value)):
-            meant = f"; {name}: {MEANINGS[name]}" if name in READ_BY[check] else ""
+            meant = f"; {name}: {HELP[name]}" if name in READ_BY[check] else ""
             raise Misused(f"{name}: expected for {', '.join(readers)} only; got {value!r}{meant}")
     return contract
 

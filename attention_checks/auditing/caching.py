@@ -10,7 +10,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.auditing.model_call import ModelCall, dtype_of, parameters_of_call
+from attention_checks.auditing.model_call import ModelCall, parameters_of_call, weights_dtype
 from attention_checks.auditing.passes import Axis, Change, compare
 from attention_checks.auditing.session import Session
 from attention_checks.cache_steps import diagnosed, first_calls
@@ -91,7 +91,7 @@ def _name(s: Session, step: CachedStep, change: Change) -> None:
 def _rounded(s: Session, cache: Any) -> bool:
     "Return whether a cache holds fewer bits than the model."
     bits = [t.dtype.itemsize for t in held_in(cache) if t.is_floating_point()]
-    return bool(bits) and min(bits) < dtype_of(s.call.model).itemsize
+    return bool(bits) and min(bits) < weights_dtype(s.call.model).itemsize
 
 
 def _step_of(call: ModelCall) -> Cached | None:

@@ -25,7 +25,7 @@ def early_token(
     return min(_EARLY, s.n // 2)
 
 
-class Leak(NamedTuple):
+class ModuleLeak(NamedTuple):
     "Hold what reaches tokens of a module that may not depend on it."
 
     changed: list[int]  # tokens that were changed
@@ -80,20 +80,20 @@ def _may_change(s: Session, changed: Tensor) -> Tensor:
     return changed.double() @ s.expected.allowed(s.n).double().T > 0
 
 
-def _leaks(s: Session, pairs: list[tuple[Tensor, Change]]) -> dict[str, Leak]:
+def _leaks(s: Session, pairs: list[tuple[Tensor, Change]]) -> dict[str, ModuleLeak]:
     "Return the leak of each module that has one: that which reaches most tokens."
-    found: dict[str, Leak] = {}
+    found: dict[str, ModuleLeak] = {}
     for changed, change in pairs:
         wrong = change.where.cpu() & ~_may_change(s, changed)
         row = int(wrong.sum(1).argmax())
         tokens, reached = (mask[row].nonzero().flatten().tolist() for mask in (changed, wrong))
         before = found.get(change.path)
         if len(reached) > (len(before.reached) if before else 0):
-            found[change.path] = Leak(tokens, reached, change.size, change.kind)
+            found[change.path] = ModuleLeak(tokens, reached, change.size, change.kind)
     return found
 
 
-def _in_training(s: Session) -> dict[str, Leak]:
+def _in_training(s: Session) -> dict[str, ModuleLeak]:
     "Return the leaks in training mode, with gradients."
     buffers = [(buffer, buffer.clone()) for buffer in s.call.model.buffers()]
     changed = _from(s, (s.n // 2, 3, s.n - 2))
@@ -113,7 +113,7 @@ def _in_training(s: Session) -> dict[str, Leak]:
     return _leaks(s, pairs)
 
 
-def _name(s: Session, path: str, leak: Leak | None, trained: Leak | None) -> None:
+def _name(s: Session, path: str, leak: ModuleLeak | None, trained: ModuleLeak | None) -> None:
     "Note a leak, by the mode that it appears in and by how far it reaches."
     if leak is None:
         assert trained is not None

@@ -131,7 +131,7 @@ def _settings_of(model: nn.Module) -> Mapping[str, Any]:
     return vars(getattr(model, "config", None) or object)
 
 
-def dtype_of(model: nn.Module) -> torch.dtype:
+def weights_dtype(model: nn.Module) -> torch.dtype:
     "Return the floating type of a model's weights."
     floats = (p.dtype for p in model.parameters() if p.is_floating_point())
     return next(floats, torch.float32)

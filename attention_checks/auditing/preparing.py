@@ -13,10 +13,10 @@ from attention_checks.auditing.borrowing import cast
 from attention_checks.auditing.config import windows_in
 from attention_checks.auditing.model_call import (
     ModelCall,
-    dtype_of,
     named,
     parameters_of_call,
     sequence_in,
+    weights_dtype,
 )
 from attention_checks.auditing.passes import record
 
@@ -50,7 +50,7 @@ def _plain(given: dict[str, Any]) -> dict[str, Any]:
 
 def _cast(model: nn.Module, given: dict[str, Any]) -> dict[str, Any]:
     "Cast vectors to the type of the model's weights, without gradients."
-    made = {name: cast(value, dtype_of(model)) for name, value in given.items()}
+    made = {name: cast(value, weights_dtype(model)) for name, value in given.items()}
     return made | ({"use_cache": False} if "use_cache" in parameters_of_call(model) else {})
 
 

@@ -18,7 +18,7 @@ def compare_scales(s: Session) -> None:
         said, firm = promised_scale(s, path)
         if scale is None or said is None or _near(scale, said):
             continue
-        kin = Counter(round(v, 9) for p in s.kin(path) if (v := found.get(p)))
+        kin = Counter(round(v, 9) for p in s.same_class(path) if (v := found.get(p)))
         odd = len(kin) > 1 and any(_near(v, said) for v in kin)
         code = _code(s, path, scale)
         if firm or odd or code == "scale.d_model_root":
@@ -36,7 +36,7 @@ def scale_of(
     if isinstance(scale, Tensor):
         same = bool((scale == scale.flatten()[0]).all())
         scale = scale.flatten()[0].item() if same else None
-    if scale is not None and all(_is_one(s.calls[p].scale) for p in s.kin(path)):
+    if scale is not None and all(_is_one(s.calls[p].scale) for p in s.same_class(path)):
         return scale_said_by(s.call.model.get_submodule(path))
     return scale
 

@@ -12,12 +12,12 @@ from torch import Tensor
 from attention_checks.auditing.audit_report import Fault, MeasuredReach
 from attention_checks.auditing.borrowing import seed
 from attention_checks.auditing.expected import Expected
-from attention_checks.auditing.model_call import ModelCall, dtype_of
+from attention_checks.auditing.model_call import ModelCall, weights_dtype
 from attention_checks.auditing.passes import Axis, Change, Passed, compare, record
 from attention_checks.catalogue import known
 from attention_checks.report import Note
 
-TOLERANCES = {torch.float64: 1e-5, torch.float32: 1e-4}  # as a part of the largest number
+RELATIVE_TOLERANCES = {torch.float64: 1e-5, torch.float32: 1e-4}  # as a part of the largest number
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Session:
         "Mark all tokens, (b, n)."
         return torch.ones(self.size, dtype=torch.bool)
 
-    def kin(
+    def same_class(
         self,
         path: str,  # of a layer with a call
     ) -> list[str]:
@@ -62,7 +62,7 @@ class Session:
     @property
     def tolerance(self) -> float:
         "Return how far apart two numbers may be, as a part of the largest."
-        return TOLERANCES.get(dtype_of(self.call.model), 5e-2)
+        return RELATIVE_TOLERANCES.get(weights_dtype(self.call.model), 5e-2)
 
     def recorded(self, call: ModelCall, **changed: Any) -> Passed:
         "Record one pass."

@@ -2,58 +2,80 @@
 
 from __future__ import annotations
 
-from attention_checks.catalogue.any_code import ANY_CODE_SIGNS
-from attention_checks.catalogue.distributed import DISTRIBUTED_SIGNS
+from attention_checks.catalogue.any_code import ANY_CODE_CODES
+from attention_checks.catalogue.distributed import DISTRIBUTED_CODES
 from attention_checks.catalogue.families import FAMILIES
-from attention_checks.catalogue.flash_attention import BLOCK_SIGNS, FLASH_SIGNS, blocks
+from attention_checks.catalogue.flash_attention import BLOCK_CODES, FLASH_CODES, blocks
 from attention_checks.catalogue.grouped_heads import GROUPED_ALL
-from attention_checks.catalogue.kv_cache import CACHE_SIGNS
-from attention_checks.catalogue.layers import LAYER_ALL
+from attention_checks.catalogue.kv_cache import CACHE_CODES
+from attention_checks.catalogue.layers import LAYER_CATALOGUE
 from attention_checks.catalogue.local_attention import BAND, SIZE, reach_bugs
-from attention_checks.catalogue.masks import APPLIED, BIAS, MASK_SIGNS, UNASKED, WINDOW, WRONG
-from attention_checks.catalogue.multi_head_attention import HEADS
-from attention_checks.catalogue.positions import ALIBI, BIAS_SIGNS, ROTARY_SIGNS, rotary_bugs
-from attention_checks.catalogue.self_attention import ATTENTION_SIGNS, MIXES, NORMS, ROUTES, SCALE
+from attention_checks.catalogue.masks import (
+    BIAS,
+    MASK_APPLICATIONS,
+    MASK_CODES,
+    UNREQUESTED_MASKS,
+    WINDOW,
+    WRONG_MASKS,
+)
+from attention_checks.catalogue.multi_head_attention import HEAD_BUGS
+from attention_checks.catalogue.positions import ALIBI, BIAS_CODES, ROTARY_CODES, rotary_bugs
+from attention_checks.catalogue.self_attention import (
+    ATTENTION_CODES,
+    CONTEXT_BUGS,
+    QKV_BUGS,
+    SCALE,
+    UNDECLARED_NORMS,
+)
 from attention_checks.catalogue.softmax import (
     EPSILON,
     OTHER_DIM,
-    PLAIN,
     ROUNDED,
-    SOFTMAX_SIGNS,
+    SOFTMAX_CODES,
+    UNMASKED_SOFTMAX_BUGS,
     WEIGHTS,
 )
-from attention_checks.catalogue.whole_models import MODEL_SIGNS
+from attention_checks.catalogue.whole_models import MODEL_CODES
 from attention_checks.pipeline import Bug
 from attention_checks.reach import Reach
 
 # The bugs that any attention may have, in the order of trying.
-ATTENTION: list[Bug] = [*SCALE, *WEIGHTS, *UNASKED, *WRONG, *APPLIED, *ROUTES, *MIXES, *HEADS]
+ATTENTION: list[Bug] = [
+    *SCALE,
+    *WEIGHTS,
+    *UNREQUESTED_MASKS,
+    *WRONG_MASKS,
+    *MASK_APPLICATIONS,
+    *QKV_BUGS,
+    *CONTEXT_BUGS,
+    *HEAD_BUGS,
+]
 _ALL: list[Bug] = [
     *ATTENTION,
-    *NORMS,
+    *UNDECLARED_NORMS,
     *BIAS,
-    *PLAIN,
+    *UNMASKED_SOFTMAX_BUGS,
     OTHER_DIM,
     EPSILON,
     ROUNDED,
     *blocks(2),
     *reach_bugs(Reach(3, 2, 4)),
-    *SOFTMAX_SIGNS,
-    *MASK_SIGNS,
-    *BLOCK_SIGNS,
-    *FLASH_SIGNS,
-    *ATTENTION_SIGNS,
-    *ANY_CODE_SIGNS,
-    *LAYER_ALL,
+    *SOFTMAX_CODES,
+    *MASK_CODES,
+    *BLOCK_CODES,
+    *FLASH_CODES,
+    *ATTENTION_CODES,
+    *ANY_CODE_CODES,
+    *LAYER_CATALOGUE,
     *GROUPED_ALL,
     *FAMILIES,
-    *CACHE_SIGNS,
-    *MODEL_SIGNS,
-    *DISTRIBUTED_SIGNS,
+    *CACHE_CODES,
+    *MODEL_CODES,
+    *DISTRIBUTED_CODES,
     *rotary_bugs(8),
-    *ROTARY_SIGNS,
+    *ROTARY_CODES,
     *ALIBI,
-    *BIAS_SIGNS,
+    *BIAS_CODES,
     *(BAND, SIZE, WINDOW),  # with the braces of what is found out
 ]
 CATALOGUE: dict[str, Bug] = {bug.code: bug for bug in _ALL}

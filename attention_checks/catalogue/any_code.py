@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from attention_checks.pipeline import Bug, signs
+from attention_checks.pipeline import Bug, codes_of_table
 
-ANY_CODE_SIGNS: list[Bug] = signs(
+ANY_CODE_CODES: list[Bug] = codes_of_table(
     """
 code.not_implemented: it is not implemented: is the body still to be written?
 code.returns_nothing: it returns nothing: is a return missing?

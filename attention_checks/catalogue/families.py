@@ -12,14 +12,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attention_checks.pipeline import Bug, Step, Way, Work, signs, unchanged
+from attention_checks.pipeline import Bug, Step, Way, Work, codes_of_table, unchanged
 from attention_checks.signatures import parameters_of
 from attention_nb.multi_head_attention import merge_heads, split_heads
 
 MISSING = Bug("choice.missing", "{what} is declared, and not applied: apply it")
 FAMILIES: list[Bug] = [
     MISSING,
-    *signs(
+    *codes_of_table(
         """
 values.scaled: the context is {found} times what the weights and the values give: leave it as it is
     | value_scale={value}
@@ -62,7 +62,7 @@ def then(
     return joined
 
 
-def warming(
+def temperature_steps(
     temperature: Tensor,  # a parameter: one number, or one for each head
     name: str,  # of it: a logarithm says so, and a temperature, which may divide
 ) -> list[Step]:  # times it, through it, times its exponential; also beside 1/√d_k
@@ -131,7 +131,7 @@ def prefixing(
     return step
 
 
-def shortening(
+def linformer_step(
     by: Mapping[str, tuple[Tensor, Tensor | None]],  # k, v → a matrix (r, n) or (n, r), and a bias
 ) -> Step:
     "Make a step that joins keys, and values, along the sequence."
@@ -162,7 +162,7 @@ def attending(
     return step
 
 
-def ending(
+def context_step(
     f: Callable[[Tensor], Tensor],  # of the context, (..., n, d)
     merged: bool = False,  # is it applied to all heads together?
 ) -> Step:

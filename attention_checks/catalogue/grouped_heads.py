@@ -30,7 +30,7 @@ def _averaged(kv: Tensor, n_heads: int) -> Tensor:
 
 
 _READS = "query head i reads key and value head {}: read head i // (n_heads // n_kv_heads)"
-GROUPS: list[Bug] = bugs_of(
+GROUP_BUGS: list[Bug] = bugs_of(
     "split",
     lambda share: splitting(share_k=share, share_v=share),
     {
@@ -181,7 +181,7 @@ def gating(
 
 _SAME: Any = torch.nn.Identity()
 GROUPED_ALL: list[Bug] = [
-    *GROUPS,
+    *GROUP_BUGS,
     CAPPED,
     *norming(_SAME, _SAME)[1],
     *capping(1.0)[1],

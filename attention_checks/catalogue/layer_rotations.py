@@ -10,7 +10,7 @@ from torch import Tensor
 from attention_checks.catalogue.positions import (
     HALVES,
     NEIGHBOURS,
-    WAYS,
+    PAIRINGS,
     Turn,
     mixed,
     turned,
@@ -30,7 +30,7 @@ def rotate_pairs(
 ) -> Tensor:  # as x; features beyond the pairs stay
     "Rotate pairs of features."
     size = 2 * angles.shape[-1]
-    split, join = WAYS[HALVES if halves else NEIGHBOURS]
+    split, join = PAIRINGS[HALVES if halves else NEIGHBOURS]
     rotated = join(*turn(*split(x[..., :size]), angles.cos(), angles.sin()))
     return torch.cat([rotated, x[..., size:]], -1)
 
@@ -140,7 +140,7 @@ def rotating(
     return step(_RIGHTLY), [*bugs_of("rotate", step, _ROTATIONS), *offsets]
 
 
-def turning(
+def declared_rotation(
     rotate: Callable[[Tensor, Tensor], Tensor],  # of x, (b, h, n, d), and positions, (n,)
 ) -> Way:  # for the stage `rotate`
     "Make the steps of a rotation that was declared."

@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue.layer_rotations import OFFSET, rotating
-from attention_checks.catalogue.multi_head_attention import HEADS
+from attention_checks.catalogue.multi_head_attention import HEAD_BUGS
 from attention_checks.catalogue.self_attention import changing, routing
-from attention_checks.pipeline import Bug, Step, Work, bugs_of, scoring, signs
+from attention_checks.pipeline import Bug, Step, Work, bugs_of, codes_of_table, scoring
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from attention_nb.softmax import softmax
 
@@ -255,7 +255,7 @@ _ADDED_MASK = (
     "the mask is added to the scores as 0 and 1, with 1 where forbidden, so the future leaks:"
     " use masked_fill(~mask, -inf)"
 )
-ON_THE_WAY: list[Bug] = [
+OTHER_LAYER_BUGS: list[Bug] = [
     *bugs_of(
         "route",
         routing,
@@ -279,7 +279,7 @@ ON_THE_WAY: list[Bug] = [
     Bug(
         "heads.among",
         "each token attends over its own heads, not over tokens: call transpose(1, 2)",
-        next(bug.steps for bug in HEADS if bug.code == "heads.layout"),
+        next(bug.steps for bug in HEAD_BUGS if bug.code == "heads.layout"),
     ),
 ]
 
@@ -301,7 +301,7 @@ def untransposed(
     return UNTRANSPOSED.about(which=which, name=names[0])._replace(steps=steps)
 
 
-LAYER_SIGNS: list[Bug] = signs(
+LAYER_CODES: list[Bug] = codes_of_table(
     """
 shape.weights_and_output: it returns (weights, output): return (output, weights)
 rotation.backwards: queries and keys are rotated backwards (RoPE): negate the sines, or exchange
@@ -415,13 +415,13 @@ parameter.tied: {one} and {other} share their memory, so they can never differ: 
     after dropout): return the weights that it used
 """
 )
-LAYER: list[Bug] = [*SPLITS, *MERGES, *ON_THE_WAY]
-LAYER_ALL: list[Bug] = [
-    *LAYER,
+LAYER_BUGS: list[Bug] = [*SPLITS, *MERGES, *OTHER_LAYER_BUGS]
+LAYER_CATALOGUE: list[Bug] = [
+    *LAYER_BUGS,
     *{bug.code: bug for bug in [*rotating(torch.zeros(2, 1), True)[1], OFFSET]}.values(),
     FUSED,
     REPEATED,
     NEVER,
     UNTRANSPOSED,
-    *LAYER_SIGNS,
+    *LAYER_CODES,
 ]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue.softmax import weighing
-from attention_checks.pipeline import Bug, Step, bugs_of, scoring, signs
+from attention_checks.pipeline import Bug, Step, bugs_of, codes_of_table, scoring
 from attention_nb.softmax import masked_softmax, softmax
 
 _Change = Callable[[Tensor], Tensor]  # the right mask → the wrong one, boolean (b, h, n_q, n_k)
@@ -42,7 +42,7 @@ def _window(n: int) -> _Change:
     return lambda allowed: allowed & _all(allowed).tril().triu(1 - n)
 
 
-UNASKED: list[Bug] = bugs_of(
+UNREQUESTED_MASKS: list[Bug] = bugs_of(
     "mask",
     allowing,
     {
@@ -66,7 +66,7 @@ UNASKED: list[Bug] = bugs_of(
 )
 
 
-WRONG: list[Bug] = bugs_of(
+WRONG_MASKS: list[Bug] = bugs_of(
     "mask",
     allowing,
     {
@@ -114,7 +114,7 @@ WINDOW = Bug(
     needs="mask",
     declare="window={seen}",
 )
-WRONG += [WINDOW.about(seen=n)._replace(steps={"mask": allowing(_window(n))}) for n in (2, 3)]
+WRONG_MASKS += [WINDOW.about(seen=n)._replace(steps={"mask": allowing(_window(n))}) for n in (2, 3)]
 
 
 def _off_diagonal(fill: float) -> Callable[[Tensor, Tensor], Tensor]:
@@ -130,7 +130,7 @@ def _off_diagonal_but_first(scores: Tensor, allowed: Tensor) -> Tensor:
 
 
 _NOT_ITSELF = "the mask is off by one: a query does not attend to its own position"
-APPLIED: list[Bug] = bugs_of(
+MASK_APPLICATIONS: list[Bug] = bugs_of(
     "weigh",
     weighing,
     {
@@ -169,8 +169,10 @@ def _added_late(fill: float) -> Callable[[Tensor, Tensor], Tensor]:
     return lambda scores, allowed: softmax(scores) + torch.zeros(()).where(allowed, fill)
 
 
-AFTER: list[Bug] = [bug for bug in APPLIED if bug.code == "mask.after_softmax"]
-AFTER += [
+MASKS_AFTER_SOFTMAX: list[Bug] = [
+    bug for bug in MASK_APPLICATIONS if bug.code == "mask.after_softmax"
+]
+MASKS_AFTER_SOFTMAX += [
     Bug(
         "mask.after_softmax",
         f"the mask is added as {fill:.4g} to the weights, after the softmax: add it to the scores",
@@ -187,7 +189,7 @@ def _filled(fill: float) -> Step:
 
 
 _FILLED = Bug("mask.filled", "masked scores are set to {number:g}: set them to -inf", {}, "mask")
-APPLIED += [
+MASK_APPLICATIONS += [
     _FILLED.about(number=fill)._replace(steps={"weigh": _filled(fill)})
     for fill in (1e-9, 1.0, -1.0, -10.0, 1e9)
 ]
@@ -231,7 +233,7 @@ BIAS: list[Bug] = [
 ]
 
 
-MASK_SIGNS: list[Bug] = signs(
+MASK_CODES: list[Bug] = codes_of_table(
     """
 mask.meaning: the mask is {how}, where {expected} is expected | mask="{found}"
 mask.leaks_if_low: minus infinity is a number such as -1e4: where scores are lower, the mask

@@ -28,7 +28,7 @@ _TRANSPOSED = Bug(
     },
     declare='layout="bnhd"',
 )
-HEADS: list[Bug] = [
+HEAD_BUGS: list[Bug] = [
     *bugs_of(
         "route",
         routing,

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_checks.pipeline import Bug, Step, Work, bugs_of, signs
+from attention_checks.pipeline import Bug, Step, Work, bugs_of, codes_of_table
 from attention_nb.positions import alibi_slopes, rotary_angles
 
 _Right = Callable[[Tensor], Tensor]  # positions → the right angles
@@ -145,7 +145,7 @@ def _joined(a: Tensor, b: Tensor) -> Tensor:
 
 
 HALVES, NEIGHBOURS = "number i of either half, as in Llama", "neighbours, as in the paper"
-WAYS: dict[str, tuple[Callable[[Tensor], Pair], Callable[[Tensor, Tensor], Tensor]]] = {
+PAIRINGS: dict[str, tuple[Callable[[Tensor], Pair], Callable[[Tensor, Tensor], Tensor]]] = {
     HALVES: (halves, _joined),
     NEIGHBOURS: (neighbours, _interleaved),
     "neighbours, laid out as halves": (neighbours, _joined),
@@ -153,11 +153,11 @@ WAYS: dict[str, tuple[Callable[[Tensor], Pair], Callable[[Tensor, Tensor], Tenso
 
 
 def turn_pairs(
-    way: str,  # one of WAYS
+    way: str,  # one of PAIRINGS
     f: Turn = turned,  # how one pair is rotated
 ) -> Step:  # for the stage `pair`
     "Make a step that rotates pairs."
-    split, join = WAYS[way]
+    split, join = PAIRINGS[way]
     return lambda work: work._replace(
         out=join(*f(*split(work.q), work.scores.cos(), work.scores.sin()))
     )
@@ -165,7 +165,7 @@ def turn_pairs(
 
 def mixed(way: str) -> Step:
     "Split pairs one way, and repeat angles for the other."
-    split, join = WAYS[way]
+    split, join = PAIRINGS[way]
     repeat = _interleaved if split is halves else _joined
 
     def step(work: Work) -> Work:
@@ -218,7 +218,7 @@ def _wrong_bases(d_head: int, base: float, measured: Iterable[float]) -> Iterato
             yield wrong._replace(steps={"angles": _with_base(d_head, other)})
 
 
-ROTARY_SIGNS: list[Bug] = [UNSCALED] + signs(
+ROTARY_CODES: list[Bug] = [UNSCALED] + codes_of_table(
     """
 rotary.pairing: its pairs are {found}, and you said otherwise: permute projections or change
     pairing
@@ -272,7 +272,7 @@ ALIBI: list[Bug] = [
         _PRODUCTS,
     ),
 ]
-BIAS_SIGNS: list[Bug] = signs(
+BIAS_CODES: list[Bug] = codes_of_table(
     """
 alibi.shape: it gives another shape than (h, n_q, n_k)
 ~alibi.absolute: the bias differs between equal distances: it depends on positions

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from attention_checks.pipeline import Bug, Step, bugs_of, signs
+from attention_checks.pipeline import Bug, Step, bugs_of, codes_of_table
 from attention_nb.softmax import masked_softmax, softmax
 
 _Weigh = Callable[[Tensor, Tensor], Tensor]  # scores, allowed → weights
@@ -164,7 +164,7 @@ def _without_keepdim(exponentials: Tensor) -> Tensor:
     return exponentials.sum(-1).unsqueeze(-2)
 
 
-PLAIN: list[Bug] = bugs_of(
+UNMASKED_SOFTMAX_BUGS: list[Bug] = bugs_of(
     "weigh",
     weighing,
     {
@@ -211,7 +211,7 @@ def softmax_bugs(
     over_all = [
         bug._replace(steps={"weigh": whole}) for bug in WEIGHTS if bug.code == "softmax.over_all"
     ]
-    return wrong_dims + over_all + PLAIN + WEIGHTS
+    return wrong_dims + over_all + UNMASKED_SOFTMAX_BUGS + WEIGHTS
 
 
 EPSILON = Bug(
@@ -223,7 +223,7 @@ ROUNDED = Bug(
 )
 
 
-SOFTMAX_SIGNS: list[Bug] = signs(
+SOFTMAX_CODES: list[Bug] = codes_of_table(
     """
 softmax.overflows: the softmax overflows: subtract the largest score before exp
 softmax.underflows: the softmax underflows to 0 / 0: subtract each query's own largest score

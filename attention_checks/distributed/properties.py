@@ -20,7 +20,7 @@ from attention_checks.distributed.recognising import (
     name_context,
     name_gradients,
 )
-from attention_checks.distributed.running import Fault, Given, Job, Seen, run_trials, takes_group
+from attention_checks.distributed.running import Given, Job, RunFault, Seen, run_trials, takes_group
 from attention_checks.distributed.shards import Sharding, Trial, trial_of, trials_of
 from attention_checks.numbers import first_difference, must_be_tensor
 from attention_checks.outcomes import Broken, NotChecked
@@ -67,7 +67,7 @@ class Study:
         return [pair for seen in self.seen for pair in seen.pairs()]
 
     @property
-    def fault(self) -> Fault | None:
+    def fault(self) -> RunFault | None:
         "Return what ended the runs early."
         return self.seen[-1].fault
 
@@ -168,12 +168,12 @@ def _must_have_shape(trial: Trial, rank: int, context: Any) -> None:
         raise Broken(trial.shown, bug, last=True)
 
 
-def _said(fault: Fault) -> str:
+def _said(fault: RunFault) -> str:
     "Describe what ended the run."
     return f"{fault.trial.shown}, {fault.stage}:\n{fault.message}"
 
 
-def _bug_of(fault: Fault) -> Bug:
+def _bug_of(fault: RunFault) -> Bug:
     "Name what ended the run."
     first = fault.message.splitlines()[0].partition(": ")[2]
     if fault.kind == "died":

@@ -30,7 +30,7 @@ class Given(NamedTuple):
     changed: str = ""  # the name of an input that was modified
 
 
-class Fault(NamedTuple):
+class RunFault(NamedTuple):
     "Why the ranks did not finish."
 
     trial: Trial  # the trial in which it happened
@@ -46,7 +46,7 @@ class Seen(NamedTuple):
 
     trials: tuple[Trial, ...]
     given: tuple[tuple[Given, ...], ...]  # for each finished trial, what each rank gave
-    fault: Fault | None = None  # what ended the run early
+    fault: RunFault | None = None  # what ended the run early
 
     def pairs(self) -> Iterator[tuple[Trial, tuple[Given, ...]]]:
         "List the finished trials with what the ranks gave."
@@ -133,7 +133,7 @@ def takes_group(fn: Fn) -> bool:
     return "group" in (parameters_of(fn) or {})
 
 
-def nursery() -> Ranks:
+def rank_starter() -> Ranks:
     "Hold a process from which ranks start at once; none is left at the end."
     return Ranks("attention_checks.distributed.running")
 
@@ -166,7 +166,7 @@ _RAISED = re.compile(r"^\(?rank \d+(?: of \d+)?: (?!it (?:died|did not|waits|ret
 _STUCK = re.compile("it (did not|waits|returned)|.*([Tt]imed out|closed by peer)", re.S)
 
 
-def _fault(e: RankError, job: Job, folder: Path) -> Fault:
+def _fault(e: RankError, job: Job, folder: Path) -> RunFault:
     "Describe what ended the run."
     at = folder / f"at-{e.rank}"  # none if the function did not arrive
     number, stage = (at.read_text() if at.exists() else "").split() or ["0", "forward"]
@@ -175,4 +175,4 @@ def _fault(e: RankError, job: Job, folder: Path) -> Fault:
     lines = [line for line in str(e).splitlines() if re.match(r"\(?rank \d+", line)]
     message = "\n".join(line[1:-1] if line.startswith("(") else line for line in lines)
     raised = len(_RAISED.findall(str(e)))
-    return Fault(job.trials[int(number)], stage, kind, e.rank, message, raised)
+    return RunFault(job.trials[int(number)], stage, kind, e.rank, message, raised)

@@ -22,13 +22,13 @@ class Relation(NamedTuple):
     # raises Broken or NotChecked; may return a remark on how it was tried
     holds: Callable[[Any], str | None]
     # why it does not apply to a subject; empty if it does
-    needs: Callable[[Any], str] = lambda subject: ""
+    why_not: Callable[[Any], str] = lambda subject: ""
     # facts of the subject; where one is not true, a failure is only a symptom
-    after: tuple[str, ...] = ()
+    symptom_unless: tuple[str, ...] = ()
     # what the subject's numbers are compared with, if they are
     compares: str = ""
     # False: its author did not promise it, so it is not listed
-    asked: Callable[[Any], bool] = lambda subject: True
+    applies: Callable[[Any], bool] = lambda subject: True
     # is it of gradients alone, which gradients=False does not promise?
     differentiates: bool = False
 
@@ -44,12 +44,12 @@ def listed(relations: Sequence[Relation], subject: Callable[[], Any]) -> list[Pr
 def _tried(relation: Relation, subject_of: Callable[[], Any]) -> str | None:
     "Try one relation."
     subject = subject_of()
-    if why := relation.needs(subject):
+    if why := relation.why_not(subject):
         raise NotChecked(why)
     try:
         return relation.holds(subject)
     except Broken as e:
-        if all(getattr(subject, fact) for fact in relation.after):
+        if all(getattr(subject, fact) for fact in relation.symptom_unless):
             raise
         raise Broken(e.example, e.bugs, symptom=True, last=e.last) from None
 

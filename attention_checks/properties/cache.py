@@ -455,8 +455,8 @@ _RELATIONS = [
     Relation("it runs, and gives an output for each token", _runs),
     Relation("a new cache is empty", _new_is_empty),
     Relation("one token at a time gives the full pass", _steps, compares="the full pass"),
-    Relation("chunks give the full pass", _chunks, after=_STEPS),
-    Relation("reset() empties the cache", _reset, _has("reset"), after=_STEPS),
+    Relation("chunks give the full pass", _chunks, symptom_unless=_STEPS),
+    Relation("reset() empties the cache", _reset, _has("reset"), symptom_unless=_STEPS),
     Relation("truncate() leaves no trace of later tokens", _truncate, _has("truncate"), _STEPS),
     Relation(
         "sequences of different lengths continue as if each were alone",

@@ -45,8 +45,8 @@ def _other_memory(layer: Layer) -> None:
     "Nothing is kept of an earlier memory."
     over = layer.over_memory
     over(over.draw())
-    other, fresh = over.draw(seed=1), deep_copy(over.fresh)
-    got, want = over(other), over.first(fresh, other)
+    other, fresh = over.draw(seed=1), deep_copy(over.uncalled)
+    got, want = over(other), over.output_of(fresh, other)
     must_be_near(got, want, "right after another memory", known("state.kept"), last=True)
 
 

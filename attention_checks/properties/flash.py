@@ -19,7 +19,7 @@ from attention_checks.outcomes import Broken, NotChecked, outcome
 from attention_checks.properties import Properties, Recognise, Relation, listed
 from attention_checks.properties.functions import attention_properties
 from attention_checks.subjects.calling import first_tensor
-from attention_checks.subjects.facts import Subject
+from attention_checks.subjects.facts import AttentionFunction
 from attention_nb.tools.testing import allocated, operations, random_qkv
 
 _GROWTH = 3.3  # from 600 to 1200 tokens a tile of 1024 × 1024 grows by 2.9, a matrix by 4
@@ -30,7 +30,7 @@ _FEW = 7  # tokens of a short sequence
 class _Flash:
     "The function under test, and what was declared of it."
 
-    subject: Subject
+    subject: AttentionFunction
 
     def __call__(self, *qkv: Tensor) -> tuple[Tensor, ...]:
         "Context and whatever else is returned."
@@ -168,7 +168,7 @@ _RELATIONS = (
 
 
 def flash_properties(
-    subject: Subject,  # over q, k, v (b, h, n, d), mask → context, or (context, lse)
+    subject: AttentionFunction,  # over q, k, v (b, h, n, d), mask → context, or (context, lse)
 ) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
     "List what flash attention must do: what every attention must, and its own."
     flash = _Flash(subject)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.positions import ALIBI, WAYS, rotary_bugs, turn_pairs
+from attention_checks.catalogue.positions import ALIBI, PAIRINGS, rotary_bugs, turn_pairs
 from attention_checks.numbers import first_difference, must_be_near, must_be_tensor
 from attention_checks.outcomes import Broken, NotChecked, first_line, outcome
 from attention_checks.pipeline import Bug, Step, Work, run
@@ -86,8 +86,8 @@ class _Rotation:
     @cached_property
     def explained(self) -> tuple[str, tuple[Bug, ...] | None]:
         "The way its pairs lie and what is wrong with it: the way that needs the fewest bugs."
-        best: tuple[str, tuple[Bug, ...] | None] = (next(iter(WAYS)), None)
-        for way in WAYS:
+        best: tuple[str, tuple[Bug, ...] | None] = (next(iter(PAIRINGS)), None)
+        for way in PAIRINGS:
             wrong = rotary_bugs(self.d_head, self.base, self.scaling, way, self._bases(way))
             bugs = explain(self.cases(way), wrong)
             if bugs is not None and (best[1] is None or len(bugs) < len(best[1])):
@@ -96,7 +96,7 @@ class _Rotation:
 
     def _bases(self, way: str) -> list[float]:
         "Return the base that the angle of the second pair tells, at position 1."
-        split, x = WAYS[way][0], self.vectors(1)
+        split, x = PAIRINGS[way][0], self.vectors(1)
         given, got = (torch.complex(*split(t.float())) for t in (x, self(x, torch.ones(1).long())))
         angles = (got / given).detach()[..., 1:2].angle()
         angle = float(angles.median()) if angles.numel() else 0.0
@@ -167,8 +167,10 @@ _OF_ROTATION = (
     ),
     Relation("its pairs are the declared ones", _paired),
     Relation("gradients are those of a rotation", right_gradients(), differentiates=True),
-    Relation("far positions are rotated by their angles", _far, after=("sound",)),
-    Relation("float16 and bfloat16 are nearly equal at far positions", _half, after=("sound",)),
+    Relation("far positions are rotated by their angles", _far, symptom_unless=("sound",)),
+    Relation(
+        "float16 and bfloat16 are nearly equal at far positions", _half, symptom_unless=("sound",)
+    ),
     Relation("x and positions are not modified", untouched),
 )
 

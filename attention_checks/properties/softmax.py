@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.masks import APPLIED, UNASKED, WRONG
+from attention_checks.catalogue.masks import MASK_APPLICATIONS, UNREQUESTED_MASKS, WRONG_MASKS
 from attention_checks.catalogue.softmax import WEIGHTS, softmax_bugs
 from attention_checks.fitting import fitted_dtype, fitted_epsilon
 from attention_checks.numbers import (
@@ -371,7 +371,7 @@ def _likely_bugs(s: _Softmax) -> tuple[Bug, ...] | None:
         scores, mask, dim = inputs
         bugs = softmax_bugs(scores.ndim, dim)
         if s.masked:
-            bugs = [*WRONG, *APPLIED, *WEIGHTS, *UNASKED]
+            bugs = [*WRONG_MASKS, *MASK_APPLICATIONS, *WEIGHTS, *UNREQUESTED_MASKS]
         work = Work(scores=scores.movedim(dim, -1), allowed=mask.movedim(dim, -1), masked=s.masked)
         weights = s(*inputs).detach().movedim(dim, -1)
         bug = explain([Case(work, weights, 1e-5, _STAGES)], bugs, 1)

@@ -21,11 +21,11 @@ from attention_nb.tools.testing import operations
 
 
 @dataclass(frozen=True)
-class Subject(Attention):
+class AttentionFunction(Attention):
     "An attention function with what is found out about it."
 
     @cached_property
-    def settled(self) -> Subject:
+    def settled(self) -> AttentionFunction:
         "The function with its style of calling found out."
         return settle(self)
 
@@ -96,7 +96,7 @@ _SMALL = [
 
 
 def draw_many(
-    subject: Subject,  # the function under test
+    subject: AttentionFunction,  # the function under test
     n_k: int = MANY,  # how many
 ) -> tuple[Tensor, Tensor, Tensor]:  # q, k and v, of one head
     "Draw many keys, which grow: the last ones matter, and a running maximum changes often."
@@ -104,19 +104,21 @@ def draw_many(
     return q, k * torch.linspace(1, 3, n_k)[:, None], v
 
 
-def right_for(subject: Subject, n_k: int) -> bool:
+def right_for(subject: AttentionFunction, n_k: int) -> bool:
     "Return whether that many keys give right numbers."
     return _right(subject, draw_many(subject, n_k), 1e-3)
 
 
-def _right(subject: Subject, qkv: tuple[Tensor, Tensor, Tensor], atol: float = 2e-4) -> bool:
+def _right(
+    subject: AttentionFunction, qkv: tuple[Tensor, Tensor, Tensor], atol: float = 2e-4
+) -> bool:
     "Return whether it gives right numbers for these."
     return nearly(subject(*qkv), subject.oracle(*qkv), atol)
 
 
-def _must_be_right(subject: Subject) -> None:
+def _must_be_right(subject: AttentionFunction) -> None:
     "Raise Broken unless its numbers are those of the oracle."
-    for sizes, seed in ((subject.usual, 0), (subject.usual, 1), (subject.loud, 0)):
+    for sizes, seed in ((subject.usual, 0), (subject.usual, 1), (subject.near_cap, 0)):
         q, k, v = sizes.draw(seed)
         got, want = subject(q, k, v), subject.oracle(q, k, v)
         if nearly(got, want):
@@ -129,9 +131,9 @@ def _must_be_right(subject: Subject) -> None:
         raise Broken(_smallest(subject), known(code))
 
 
-def _smallest(subject: Subject, masked: bool = False) -> str:
+def _smallest(subject: AttentionFunction, masked: bool = False) -> str:
     "Return the smallest sizes at which it disagrees with the oracle, with the numbers."
-    for sizes in [*map(subject.at, _SMALL), subject.usual, subject.loud]:
+    for sizes in [*map(subject.at, _SMALL), subject.usual, subject.near_cap]:
         if subject.causal is True and sizes.n_q != sizes.n_k:
             continue
         q, k, v = sizes.draw()
@@ -148,7 +150,7 @@ def _smallest(subject: Subject, masked: bool = False) -> str:
     return "at the usual sizes"
 
 
-def _must_be_right_masked(subject: Subject) -> None:
+def _must_be_right_masked(subject: AttentionFunction) -> None:
     "Raise Broken unless a mask means what was said, a bias is added, and the numbers are right."
     _must_mean(subject)
     if subject.said == "bias" and subject.sound:
@@ -167,7 +169,7 @@ def _must_be_right_masked(subject: Subject) -> None:
         raise Broken(_smallest(subject, masked=True), bug, symptom)
 
 
-def _masked_code(subject: Subject, got: Tensor) -> str:
+def _masked_code(subject: AttentionFunction, got: Tensor) -> str:
     "Guess what is wrong with a mask."
     q, k, v = subject.usual.draw()
     if nearly(got, subject.oracle(q, k, v)):
@@ -178,7 +180,7 @@ def _masked_code(subject: Subject, got: Tensor) -> str:
     return "mask.replaces_causal" if subject.causal and nearly(got, alone) else "mask.wrong"
 
 
-def _must_mean(subject: Subject) -> None:
+def _must_mean(subject: AttentionFunction) -> None:
     "Raise Broken if a mask means something else than was said."
     meaning = subject.style.meaning
     either = subject.contract.mask_meaning is None and "padding" in (subject.style.parameter or "")
@@ -189,7 +191,7 @@ def _must_mean(subject: Subject) -> None:
     raise Broken(f'{shown}; with mask="{meaning}" it agrees with the oracle', bug)
 
 
-def _must_add_bias(subject: Subject) -> None:
+def _must_add_bias(subject: AttentionFunction) -> None:
     "Raise Broken unless a bias of finite numbers is added to the scaled scores."
     for sizes in (subject.at(Sizes(1, 1, 2, 2, 2, 1)), subject.usual):
         q, k, v = sizes.draw()
@@ -210,7 +212,7 @@ def _must_add_bias(subject: Subject) -> None:
         raise Broken(f"{shown}: {difference}", bugs or known("bias.wrong"))
 
 
-def _must_hide(subject: Subject) -> None:
+def _must_hide(subject: AttentionFunction) -> None:
     "Raise Broken if a forbidden key has influence, with large numbers or among low scores."
     q, k, v = subject.usual.draw()
     mask = torch.ones(subject.usual.n_q, subject.usual.n_k, dtype=torch.bool)

@@ -16,7 +16,7 @@ from attention_checks.catalogue.families import attending
 from attention_checks.catalogue.grouped_heads import capping
 from attention_checks.catalogue.local_attention import reach_bugs
 from attention_checks.catalogue.masks import BIAS
-from attention_checks.catalogue.self_attention import NORMS
+from attention_checks.catalogue.self_attention import UNDECLARED_NORMS
 from attention_checks.numbers import must_be_tensor, nearly, some_mask
 from attention_checks.outcomes import Misused, attempt, first_line
 from attention_checks.pipeline import STAGES, Bug, Work, rightly, work_of
@@ -38,7 +38,7 @@ class Sizes(NamedTuple):
     n_k: int = 7
     d_k: int = 17
     d_v: int = 13
-    loud: float = 1.0  # what queries are multiplied by
+    query_factor: float = 1.0  # what queries are multiplied by
 
     def longer(
         self,
@@ -50,7 +50,7 @@ class Sizes(NamedTuple):
     def draw(self, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
         "Draw queries, keys and values."
         q, k, v = random_qkv(*self[:6], seed=seed)
-        return q * self.loud, k, v
+        return q * self.query_factor, k, v
 
 
 SQUARE, CUBE, EQUAL = Sizes(n_k=5), Sizes(n_k=5, d_v=17), Sizes(5, 5, 5, 5, 5, 5)
@@ -213,7 +213,7 @@ class Attention:
         "Return whether it adds its declared bias to scores that are capped, which is its choice."
         if self.contract.softcap is None or self.contract.bias is None:
             return False
-        inputs = self.loud.draw()
+        inputs = self.near_cap.draw()
         want = rightly(self._work(*inputs)._replace(bias_last=True))
         return attempt(lambda: nearly(self(*inputs), want)) is True
 
@@ -272,10 +272,10 @@ class Attention:
         return SQUARE if self.causal is True else Sizes()
 
     @property
-    def loud(self) -> Sizes:
+    def near_cap(self) -> Sizes:
         "The usual sizes, with scores about as large as a declared soft cap, if there is one."
         cap = self.contract.softcap or 0.0
-        return self.usual._replace(loud=max(1.0, cap / 3))
+        return self.usual._replace(query_factor=max(1.0, cap / 3))
 
     @property
     def usual_mask(self) -> Tensor:
@@ -289,9 +289,9 @@ class Attention:
         declared = [] if cap is None else capping(cap)[1]
         declared += BIAS if self.contract.bias else []
         if self.reach is None or self.sees is None:
-            return [*declared, *ATTENTION, *NORMS]
+            return [*declared, *ATTENTION, *UNDECLARED_NORMS]
         undeclared = [bug for bug in ATTENTION if not bug.code.startswith("mask.window")]
-        return [*reach_bugs(self.sees), *declared, *undeclared, *NORMS]
+        return [*reach_bugs(self.sees), *declared, *undeclared, *UNDECLARED_NORMS]
 
     @property
     def said(self) -> str:

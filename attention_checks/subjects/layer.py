@@ -30,7 +30,7 @@ from attention_checks.subjects.calling import (
 from attention_checks.subjects.copies import copy_of, in_training
 from attention_checks.trace import Trace
 
-SEQUENCES, TOKENS = 3, 5  # of the usual trial; few, for layers with a small maximum
+BATCH, TOKENS = 3, 5  # of the usual trial; few, for layers with a small maximum
 LONGEST = 160  # tokens of the longest sequence that shows where a window ends
 
 
@@ -40,7 +40,9 @@ class Observed:
 
     trace: Trace | None = None  # what its projections did
     why: Exception | None = None  # why there is no trace
-    free: bool | None = None  # does another order of tokens only reorder outputs? None: unknown
+    order_free: bool | None = (
+        None  # does another order of tokens only reorder outputs? None: unknown
+    )
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Diagnosis:
 
     bugs: tuple[Bug, ...] | None = None  # what is wrong; () for nothing, None if nothing known fits
     unrotated: tuple[Bug, ...] | None = None  # the same without rotation
-    short: tuple[Bug, ...] | None = None  # the same in a call of the usual length
+    at_usual_length: tuple[Bug, ...] | None = None  # the same in a call of the usual length
     why: Exception | None = None  # why there is none
     guessed: bool = False  # do the bugs stand beside choices that were not declared?
     remarks: tuple[str, ...] = ()  # what was not declared, and leaves no doubt
@@ -59,11 +61,11 @@ class Diagnosis:
 class Layer:
     "A layer as it is tried: a copy, in evaluation mode, called in one way whatever it returns."
 
-    given: Any
+    original: Any
     d_model: int
     contract: Contract  # what was declared of it
     module: Any  # the copy
-    fresh: Any  # a copy that was never called
+    uncalled: Any  # a copy that was never called
     call_both: LayerCall  # of a module and all its inputs
     n: int  # tokens of the usual trial
     n_heads: int | None = None  # as declared, or as an attribute tells
@@ -87,10 +89,10 @@ class Layer:
         memory = "" if self.other is None else f", memory of {tuple(self.other.shape[1:])}"
         bugs = self.diagnosis.bugs
         found = "" if bugs is None else f", {'+'.join(b.code for b in bugs) or 'no bug'}"
-        name, heads = name_of(self.given), self.n_heads or "?"
+        name, heads = name_of(self.original), self.n_heads or "?"
         return f"Layer({name}: {self.n} × {self.d_model}, {heads} heads{memory}{found})"
 
-    def draw(self, b: int = SEQUENCES, n: int = 0, seed: int = 0) -> Tensor:
+    def draw(self, b: int = BATCH, n: int = 0, seed: int = 0) -> Tensor:
         "Draw hidden states, (b, n, d_model), by default as many tokens as it is tried with."
         generator = torch.Generator().manual_seed(seed)
         return torch.randn(b, n or self.n, self.d_model, generator=generator)
@@ -103,28 +105,28 @@ class Layer:
 
     def on_these(self, x: Tensor) -> Tensor:
         "Return the output of this very tensor."
-        return self.first(self.module, x)
+        return self.output_of(self.module, x)
 
     def __call__(self, x: Tensor) -> Tensor:
         "The output, (b, n, d_out)."
-        return self.all(x)[0]
+        return self.output_and_rest(x)[0]
 
-    def all(self, x: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
+    def output_and_rest(self, x: Tensor) -> tuple[Tensor, tuple[Any, ...]]:
         "Return the output and whatever else is returned."
         return self.call(self.module, x.clone(memory_format=torch.contiguous_format))
 
-    def first(self, module: Any, x: Tensor) -> Tensor:
+    def output_of(self, module: Any, x: Tensor) -> Tensor:
         "Return the output alone, of any module of its kind."
         return self.call(module, x)[0]
 
-    def many(self, module: Any, x: Tensor) -> Tensor:
+    def output_of_batch(self, module: Any, x: Tensor) -> Tensor:
         "Return the output of a large batch: at once, or in parts if it takes no batch as large."
         try:
-            return self.first(module, x)
+            return self.output_of(module, x)
         except Exception:
-            if len(x) <= SEQUENCES:
+            if len(x) <= BATCH:
                 raise
-            return first_tensor(in_batches(self.call, SEQUENCES)(module, x))[0]
+            return first_tensor(in_batches(self.call, BATCH)(module, x))[0]
 
     def call(self, module: Any, x: Tensor) -> tuple[Any, tuple[Any, ...]]:
         "Call it with x, and with the other input if it has one; the output comes first."
@@ -146,7 +148,7 @@ class Layer:
     def declaring(self, **choices: Any) -> Layer:
         "Return the layer, with other choices in its contract."
         contract = replace(self.contract, **choices)
-        call = _how(self.given, contract, self.other is not None)
+        call = _how(self.original, contract, self.other is not None)
         usual = _tokens(contract, self.window)
         return replace(self, contract=contract, call_both=whole_call(call, contract), n=usual)
 
@@ -255,11 +257,11 @@ def adapt(
     must_be_whole(given)
     copied, window = copy_of(given, contract), _window(given, contract)
     layer = Layer(
-        given=given,
+        original=given,
         d_model=d_model,
         contract=contract,
         module=copied,
-        fresh=copied,
+        uncalled=copied,
         call_both=whole_call(_how(given, contract, bool(d_memory)), contract),
         n=_tokens(contract, window),
         n_heads=contract.n_heads or heads_of(copied),
@@ -269,7 +271,7 @@ def adapt(
         layer = layer.beside(_memory(layer, d_memory))
     if any(nn.parameter.is_lazy(p) for m in layer.parts for p in m.parameters()):
         attempt(torch.no_grad()(lambda: layer.call(copied, layer.draw())))
-    return replace(layer, fresh=copy_of(copied, contract))
+    return replace(layer, uncalled=copy_of(copied, contract))
 
 
 def _how(given: Any, contract: Contract, both: bool) -> LayerCall:
@@ -303,7 +305,7 @@ def _memory(layer: Layer, width: int) -> Tensor:
 
 def no_module(layer: Layer) -> str:
     "Say why it has no weights; empty if it may have some."
-    return "" if isinstance(layer.given, nn.Module) else "it is a function, not a module"
+    return "" if isinstance(layer.original, nn.Module) else "it is a function, not a module"
 
 
 def normalises_batch(layer: Layer) -> bool:

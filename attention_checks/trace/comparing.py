@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION, known
-from attention_checks.catalogue.grouped_heads import GROUPS
-from attention_checks.catalogue.layers import LAYER, NEVER, REPEATED, merging
+from attention_checks.catalogue.grouped_heads import GROUP_BUGS
+from attention_checks.catalogue.layers import LAYER_BUGS, NEVER, REPEATED, merging
 from attention_checks.catalogue.self_attention import SCALE
 from attention_checks.fitting import (
     fitted_activation,
@@ -29,7 +29,7 @@ from attention_nb.multi_head_attention import merge_heads
 
 _FREQUENT = [
     bug
-    for bug in LAYER
+    for bug in LAYER_BUGS
     if bug.code in ("split.viewed", "merge.viewed", "merge.features_first", "merge.heads_first")
 ]
 
@@ -42,7 +42,7 @@ def compare_with_own_weights(
     "Compare a layer with attention computed from its own projections, and name the bugs."
     if not trace.out.isfinite().any():
         return None  # any bug may explain it
-    heads, mask = trace.heads, trace.past(window)
+    heads, mask = trace.heads, trace.allowed(window)
     starts = _starts(trace, heads, mask)
     if most:
         starts += _other_numbers(trace, heads, mask)
@@ -58,7 +58,7 @@ def _starts(trace: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:
     "Every way to read the projections, transposed as they should be or not; correct ones first."
     found = [
         start
-        for bugs, rows in [((), trace.projections), *trace.others]
+        for bugs, rows in [((), trace.projections), *trace.untransposed]
         for h in heads
         for start in starts_of(trace._replace(projections=rows), h, mask, bugs)
     ]
@@ -101,7 +101,8 @@ def more_fits(trace: Trace) -> list[Callable[[Case], Bug | None]]:
 
 def _end_of(trace: Trace, case: Case) -> Bug | None:
     "Return what is wrong with the end, if the output projection is used without a call."
-    made = case.run() if trace.unfired or trace.matrices else None
+    end = trace.output_projection
+    made = case.run() if end.uncalled or end.matrices else None
     return named_end(trace, case.seen, made.out) if made and trace.context is None else None
 
 
@@ -118,7 +119,7 @@ def named_end(
         return None
     if nearly(out, given.mean(1, keepdim=True).expand_as(given)):
         return known("project.pooled")
-    if times := _multiple(out - given, trace.end_bias):
+    if times := _multiple(out - given, trace.output_projection.last_bias):
         return known("project.bias", name=name, times=f"{1 + times:.3g}")
     others = [part for part in trace.unrecognised if ", whose weight is read" not in part]
     factor = None if others else _multiple(out, given)
@@ -147,7 +148,7 @@ def _fewest(starts: Iterable[Start]) -> tuple[Bug, ...] | None:
     "Return the fewest bugs that explain the output from some start: one and a scale at most."
     found = []
     for start in starts:
-        bugs = explain([start.case], [*start.more, *LAYER, *GROUPS, *ATTENTION], 1)
+        bugs = explain([start.case], [*start.more, *LAYER_BUGS, *GROUP_BUGS, *ATTENTION], 1)
         if bugs is not None:
             found.append((*bugs, *start.bugs))
     return min(found, key=len, default=None)
@@ -171,7 +172,7 @@ def _other_numbers(trace: Trace, heads: list[int], mask: Tensor | None) -> Itera
     "Starts with another number of heads, or one repeated head, if the number of heads is known."
     if len(heads) != 1:
         return
-    width, h = trace.across, heads[0]
+    width, h = trace.query_width, heads[0]
     for other in trace._replace(n_heads=None).heads:
         if other == h:
             continue
@@ -189,7 +190,7 @@ def name_other_scale(
     window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
 ) -> tuple[Bug, ...] | None:  # the bug; None if no constant fits
     "Find the factor of the scores, if all else is correct."
-    mask = trace.past(window)
+    mask = trace.allowed(window)
     starts = [s for h in trace.heads[:8] for s in islice(starts_of(trace, h, mask), 2)]
     with torch.no_grad():
         for start in starts:

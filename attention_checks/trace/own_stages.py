@@ -15,12 +15,12 @@ from torch import Tensor
 from attention_checks.autograd import gradients_of
 from attention_checks.catalogue.families import (
     attending,
-    ending,
+    context_step,
+    linformer_step,
     mixing_heads,
     prefixing,
-    shortening,
+    temperature_steps,
     then,
-    warming,
     ways_of,
 )
 from attention_checks.catalogue.grouped_heads import (
@@ -30,7 +30,7 @@ from attention_checks.catalogue.grouped_heads import (
     norming,
     sinking,
 )
-from attention_checks.catalogue.layer_rotations import turning
+from attention_checks.catalogue.layer_rotations import declared_rotation
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.catalogue.positions import each_once
 from attention_checks.outcomes import Misused
@@ -75,7 +75,7 @@ def _by_functions(contract: Contract) -> _Ways:
     "Return the stages that are declared as functions of the heads."
     ways: _Ways = {}
     if contract.rotate:
-        ways["rotate"] = [turning(contract.placement.wrap(contract.rotate))]
+        ways["rotate"] = [declared_rotation(contract.placement.wrap(contract.rotate))]
     if contract.attend:
         ways["mix"] = [(attending(contract.placement.wrap(contract.attend)), [])]
     return ways
@@ -146,7 +146,7 @@ def _beside_keys(layer: nn.Module, norms: Mapping[str, nn.Module], contract: Con
     "Of each other choice of queries and keys its stage, what declares it, and its steps."
     if isinstance(contract.scale, str):
         temperature = as_float(part_of(layer, contract.scale, "scale"))
-        steps = warming(temperature, contract.scale)
+        steps = temperature_steps(temperature, contract.scale)
         yield after("rotate"), f"scale={contract.scale!r}", steps
     if contract.prefix:
         parts = {r: part_of(layer, name, "prefix") for r, name in contract.prefix.items()}
@@ -157,7 +157,7 @@ def _beside_keys(layer: nn.Module, norms: Mapping[str, nn.Module], contract: Con
     if contract.shortened:
         by = {r: part_of(layer, name, "shortened") for r, name in contract.shortened.items()}
         both = {each: _matrix_of(part) for roles, part in by.items() for each in roles}
-        yield after("rotate"), f"shortened={dict(contract.shortened)}", [shortening(both)]
+        yield after("rotate"), f"shortened={dict(contract.shortened)}", [linformer_step(both)]
 
 
 def _beside_context(
@@ -169,7 +169,7 @@ def _beside_context(
     "Of each other choice of the context its stage, what declares it, and its steps."
     if said := contract.value_scale:
         part = as_float(part_of(layer, said, "value_scale")) if isinstance(said, str) else said
-        yield after("mix"), f"value_scale={said!r}", [ending(lambda out: part * out)]
+        yield after("mix"), f"value_scale={said!r}", [context_step(lambda out: part * out)]
     if name := contract.residual:
         added = _given_once(part_of(layer, name, "residual"), call)
         add: Step = lambda work: work._replace(out=work.out + added)
@@ -178,11 +178,12 @@ def _beside_context(
         given = getattr(nn.functional, name, None) or part_of(layer, name, "activation")
         f = partial(_once_through, given, contract)
         last: Step = lambda work: work._replace(out=f(work.out))
-        stage, step = (after("project"), last) if contract.residual else (after("mix"), ending(f))
-        yield stage, f"activation={name!r}", [step]
+        place = (after("project"), last) if contract.residual else (after("mix"), context_step(f))
+        yield place[0], f"activation={name!r}", [place[1]]
     if "out" in norms:
         normed = partial(_once_through, norms["out"], contract)
-        yield after("mix"), "norms['out']", [ending(normed, merged) for merged in (True, False)]
+        steps = [context_step(normed, merged) for merged in (True, False)]
+        yield after("mix"), "norms['out']", steps
 
 
 def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> list[Way]:

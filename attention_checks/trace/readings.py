@@ -47,8 +47,8 @@ def _readings(trace: Trace, h: int) -> Iterator[_Reading]:
     "Every correct way to split the projections into h heads, and some wrong ones with their bugs."
     rows = {role: torch.cat(found, -1) for role, found in trace.projections.items()}
     apart = {"q", "k", "v"} <= rows.keys() or {"q", "kv"} <= rows.keys()
-    if not apart and "qkv" in rows and trace.even:
-        yield from _fused(rows["qkv"], h, _told(trace))
+    if not apart and "qkv" in rows and trace.fused_in_thirds:
+        yield from _fused(rows["qkv"], h, _fused_order(trace))
         return
     for bugs, q, k, v in _triples(trace, rows, h):
         h_kv = _key_heads(q, k, v, h)
@@ -69,7 +69,7 @@ def _key_heads(q: Tensor, k: Tensor, v: Tensor, h: int) -> int:
 def _triples(trace: Trace, rows: dict[str, Tensor], h: int) -> Iterator[_Triple]:
     "Bugs; queries, keys and values, from one projection each or from a fused one."
     if "latent" in rows:
-        yield from _from_latent(rows, h, trace.inner // h)
+        yield from _from_latent(rows, h, trace.context_width // h)
     elif {"q", "k", "v"} <= rows.keys():
         yield (), rows["q"], rows["k"], rows["v"]
     elif {"q", "kv"} <= rows.keys() and rows["kv"].shape[-1] % 2 == 0:
@@ -80,7 +80,7 @@ def _triples(trace: Trace, rows: dict[str, Tensor], h: int) -> Iterator[_Triple]
         first, second = rows["qk"].chunk(2, -1)
         yield (), first, second, rows["v"]
     elif "qkv" in rows:
-        yield from _fused_groups(rows["qkv"], h, trace.inner // h, trace.names["qkv"][0])
+        yield from _fused_groups(rows["qkv"], h, trace.context_width // h, trace.names["qkv"][0])
 
 
 def _halves(rows: Tensor, h: int) -> Iterator[tuple[Tensor, ...]]:
@@ -105,7 +105,7 @@ def _from_latent(rows: dict[str, Tensor], h: int, d_v: int) -> Iterator[_Triple]
         yield (), q, k, v
 
 
-def _told(trace: Trace) -> str:
+def _fused_order(trace: Trace) -> str:
     "Return the order of a fused projection, by its name, unless its role was declared."
     name = "" if trace.contract.roles else trace.names["qkv"][0]
     said = re.sub(r"[^qkv]", "", name.split(".")[-1].lower())
@@ -169,8 +169,8 @@ def starts_of(
     bugs: tuple[Bug, ...] = (),  # of its projections
 ) -> Iterator[Start]:
     "Yield every way to read the projections as h heads."
-    for own in trace.owns:
-        for ungated in _ungated(trace._replace(owns=[own]), h):
+    for own in trace.stage_choices:
+        for ungated in _ungated(trace._replace(stage_choices=[own]), h):
             yield from _starts_read(ungated, h, mask, bugs)
 
 
@@ -178,14 +178,14 @@ def _starts_read(
     trace: Trace, h: int, mask: Tensor | None, bugs: tuple[Bug, ...]
 ) -> Iterator[Start]:
     "Yield every way to read the projections, once a fused gate is split off."
-    mine = [bug for _, wrong in trace.own.values() for bug in wrong]
+    mine = [bug for _, wrong in trace.stages.values() for bug in wrong]
     fused: list[Bug] = []
-    if "qkv" in trace.projections and trace.even:
-        fused = fused_orders(trace.names["qkv"][0], _told(trace))
+    if "qkv" in trace.projections and trace.fused_in_thirds:
+        fused = fused_orders(trace.names["qkv"][0], _fused_order(trace))
     share = SHARES[trace.contract.group_order or "blocks"]
     split = {"split": splitting(share_k=share, share_v=share)}
-    own = {stage: way for stage, way in trace.own.items() if stage != after("project")}
-    own = own if trace.context is not None else trace.own
+    own = {stage: way for stage, way in trace.stages.items() if stage != after("project")}
+    own = own if trace.context is not None else trace.stages
     for seen, project, ends in _ends(trace):
         for reading in _readings(trace, h):
             if mask is not None and mask.shape[-1] != reading.k.shape[-2]:
@@ -201,27 +201,29 @@ def _starts_read(
 def _ungated(trace: Trace, h: int) -> Iterator[Trace]:
     "Yield the trace; first without the gate in queries of double width (as in Qwen3-Next)."
     queries = trace.projections.get("q", [])
-    twice = trace.context is not None and trace.width("q") == 2 * trace.inner
-    if twice and "latent" not in trace.projections and len(queries) == 1 and not trace.inner % h:
+    width = 0 if trace.context is None else trace.context_width
+    twice = len(queries) == 1 and width and trace.width("q") == 2 * width
+    if twice and "latent" not in trace.projections and width % h == 0:
         q, gate = (part.flatten(-2) for part in queries[0].unflatten(-1, (h, -1)).chunk(2, -1))
         projections = {**trace.projections, "q": [q]}
         for function in GATES:
-            own = {**trace.own, after("merge"): gating(gate, function)}
-            yield trace._replace(projections=projections, owns=[own])
+            own = {**trace.stages, after("merge"): gating(gate, function)}
+            yield trace._replace(projections=projections, stage_choices=[own])
     yield trace
 
 
 def _ends(trace: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:
     "Return what merged heads are compared with: the tensor, the step before it, and its bugs."
-    if trace.context is not None or not trace.unfired and not trace.matrices:
+    end = trace.output_projection
+    if trace.context is not None or not end.uncalled and not end.matrices:
         yield trace.out if trace.context is None else trace.context, unchanged, ()
         return
-    for name, m in trace.unfired.items():
+    for name, m in end.uncalled.items():
         w, b, never = as_float(m.weight), as_float(getattr(m, "bias", None)), _never(name, 0)
         turned = untransposed([name], {"project": _projecting(w.T, b)})
         yield trace.out, _projecting(w, b), (never, turned) if len(w) == w.shape[1] else (never,)
-    for name, matrix in trace.matrices.items():
-        bias, flat = 0 if trace.bias is None else trace.bias, matrix.flatten(0, -2)
+    for name, matrix in end.matrices.items():
+        bias, flat = 0 if end.matrix_bias is None else end.matrix_bias, matrix.flatten(0, -2)
         for way in (flat.T, flat):
             yield trace.out - bias, _projecting(way, None), (_never(name, bias),)
 

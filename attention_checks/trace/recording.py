@@ -104,7 +104,7 @@ def as_rows(
 
 
 @contextmanager
-def handing(
+def tables_handed_on(
     layer: nn.Module,  # to be called inside
     n: int,  # sequence length
 ) -> Iterator[list[list[Tensor]]]:  # a list for each call of a module

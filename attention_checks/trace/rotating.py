@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION
-from attention_checks.catalogue.grouped_heads import GROUPS
+from attention_checks.catalogue.grouped_heads import GROUP_BUGS
 from attention_checks.catalogue.layer_rotations import rotating
-from attention_checks.catalogue.layers import LAYER
+from attention_checks.catalogue.layers import LAYER_BUGS
 from attention_checks.catalogue.self_attention import SCALE
 from attention_checks.fitting import fitted_cap, fitted_scale
 from attention_checks.pipeline import Bug, Step, Way, adding, after, unchanged
@@ -30,7 +30,7 @@ def _angles(trace: Trace, d: int) -> Iterator[tuple[Tensor, float]]:
         yield from seen
         return
     positions = torch.arange(trace.x.shape[1])[:, None]
-    yield from ((positions * table, 1.0) for table in trace.tables if 2 * len(table) <= d)
+    yield from ((positions * table, 1.0) for table in trace.frequencies if 2 * len(table) <= d)
     sizes: Iterable[int] = range(2, d, 2)
     if "latent" not in trace.projections:
         sizes = (size for size in dict.fromkeys((d, d // 2, d // 4)) if size > 1 and size % 2 == 0)
@@ -90,7 +90,7 @@ def agrees_with_rotation(
     window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
 ) -> bool:
     "Say whether a layer is attention with queries and keys rotated by positions (RoPE)."
-    starts = _rotated_starts(trace, trace.heads, trace.past(window), 4, signs)
+    starts = _rotated_starts(trace, trace.heads, trace.allowed(window), 4, signs)
     both = (each for _, start in starts for each in _normed_last(start))
     return any(explain([start.case], [], 0) is not None for start in both)
 
@@ -100,11 +100,11 @@ def name_rotation_bug(
     window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
 ) -> tuple[Bug, ...] | None:  # None: no known bug gives its numbers
     "Find the bug of a layer that rotates queries and keys by positions."
-    heads, mask, found = trace.heads[:1], trace.past(window), []
+    heads, mask, found = trace.heads[:1], trace.allowed(window), []
     starts = list(_rotated_starts(trace, heads, mask, 2))
     late = [(i, with_fill(start)) for i, start in starts if trace.contract.hides_future and i < 4]
     for i, start in starts + late:
-        known_ones = [*LAYER, *GROUPS, *ATTENTION] if i < 4 else []
+        known_ones = [*LAYER_BUGS, *GROUP_BUGS, *ATTENTION] if i < 4 else []
         bugs = explain([start.case], [*start.more, *SCALE, *known_ones], 1)
         if bugs and len(bugs) == 1:
             return bugs

@@ -23,13 +23,34 @@ from attention_checks.trace.recording import (
     OneCall,
     as_float,
     as_rows,
-    handing,
     recorded_call,
+    tables_handed_on,
     used_of,
 )
 from attention_checks.trace.roles import ASKED, Parts, find_projections, sources, unrecognised_in
 
+_Bugs = tuple[Bug, ...]
 _Rows = dict[str, list[Tensor]]  # role → what each projection of that role gave, (b, n, width)
+
+
+class OutputProjection(NamedTuple):
+    "What happened to the output projection of a layer in one call; with several, to the last."
+
+    received: Tensor | None  # what went in; None: none was called
+    gave: Tensor | None  # what came out; None: none was called
+    uncalled: dict[str, nn.Module]  # those that were never called, by name
+    matrices: dict[str, Tensor]  # those that are bare parameters, by name
+    matrix_bias: Tensor | None  # what is added to those
+    last_bias: Tensor | None  # what the last one adds; None: nothing
+
+
+class _InputProjections(NamedTuple):
+    "What happened to the projections of queries, keys and values."
+
+    rows: _Rows
+    untransposed: list[tuple[_Bugs, _Rows]]
+    calls: dict[str, int]
+    unrecognised: list[str]
 
 
 class Trace(NamedTuple):
@@ -38,27 +59,27 @@ class Trace(NamedTuple):
     x: Tensor  # the input, (b, n, d_model)
     out: Tensor  # the output, (b, n, d_out)
     projections: _Rows
-    others: list[tuple[tuple[Bug, ...], _Rows]]  # the same for weights used untransposed, with bugs
-    context: Tensor | None  # what went into the output projection; None: none was called
-    projected: Tensor | None  # what the output projection gave; None: none was called
-    unfired: dict[str, nn.Module]  # output projections that were never called, by name
-    matrices: dict[str, Tensor]  # output projections that are bare parameters, by name
-    bias: Tensor | None  # what is added to those
-    end_bias: Tensor | None  # what the last output projection adds; None: nothing
+    untransposed: list[tuple[_Bugs, _Rows]]  # the same for weights used untransposed, with bugs
+    output_projection: OutputProjection
     calls: dict[str, int]  # how often each recognised projection was called
     names: dict[str, list[str]]  # role → names
     unrecognised: list[str]  # modules and parameters that are none of them
-    tables: list[Tensor]  # vectors that it keeps, perhaps frequencies of a rotation, (d,)
-    owns: list[dict[str, Way]] = [{}]  # its own stages, such as a soft cap; all that may be meant
+    frequencies: list[Tensor]  # vectors that it keeps, perhaps frequencies of a rotation, (d,)
+    stage_choices: list[dict[str, Way]] = [{}]  # its own stages, such as a cap: all that may be
     rotations: list[Tensor] = []  # complex numbers that may rotate pairs of features, (n, pairs)
     contract: Contract = Contract()  # what was declared of it
     n_heads: int | None = None  # as declared, or as an attribute of the layer tells
     memory: Tensor | None = None  # what keys and values are made of; None: the input
 
     @property
-    def own(self) -> dict[str, Way]:
+    def context(self) -> Tensor | None:
+        "Return what went into the output projection; None: none was called."
+        return self.output_projection.received
+
+    @property
+    def stages(self) -> dict[str, Way]:
         "Return its own stages in the way that is tried first."
-        return self.owns[0]
+        return self.stage_choices[0]
 
     def __repr__(self) -> str:
         widths = {role: [r.shape[-1] for r in rows] for role, rows in self.projections.items()}
@@ -69,24 +90,27 @@ class Trace(NamedTuple):
         return sum(r.shape[-1] for role in roles for r in self.projections.get(role, []))
 
     @property
-    def even(self) -> bool:  # False: fewer heads for keys and values, or a way not known here
+    def fused_in_thirds(
+        self,
+    ) -> bool:  # False: fewer heads for keys and values, or a way not known here
         "Return whether a fused projection, if there is one, is three times as wide as the context."
-        return self.width("qkv") in (0, 3 * self.inner)
+        return self.width("qkv") in (0, 3 * self.context_width)
 
     @property
-    def inner(self) -> int:
+    def context_width(self) -> int:
         "Return the width of the context, all heads together."
         if self.context is not None:
             return self.context.shape[-1]
-        widths = [m.weight.shape[-1] for m in self.unfired.values() if isinstance(m, nn.Linear)]
-        widths += [m.numel() // self.out.shape[-1] for m in self.matrices.values()]
+        end = self.output_projection
+        widths = [m.weight.shape[-1] for m in end.uncalled.values() if isinstance(m, nn.Linear)]
+        widths += [m.numel() // self.out.shape[-1] for m in end.matrices.values()]
         return (widths or [self.out.shape[-1]])[0]
 
     @property
-    def across(self) -> int:  # 0 if there are none
+    def query_width(self) -> int:  # 0 if there are none
         "Return the width of all queries together."
-        if "qkv" in self.projections and not self.even:
-            return self.inner
+        if "qkv" in self.projections and not self.fused_in_thirds:
+            return self.context_width
         return self.width("q") or self.width("qk") // 2 or self.width("qkv") // 3
 
     @property
@@ -96,10 +120,10 @@ class Trace(NamedTuple):
         said = stack if stack > 1 else self.n_heads
         if said:
             return [said]
-        return [h for h in range(1, min(self.across, 64) + 1) if self.across % h == 0]
+        return [h for h in range(1, min(self.query_width, 64) + 1) if self.query_width % h == 0]
 
     @property
-    def fewer(self) -> str:
+    def why_fewer_keys(self) -> str:
         "Say that keys and values are fewer than tokens; empty if they are not."
         n, rows = len(self.x[0]), [*self.projections.get("kv", []), *self.projections.get("k", [])]
         m = rows[0].shape[1] if rows else n
@@ -107,7 +131,7 @@ class Trace(NamedTuple):
         said = f"keys and values are made of {m} vectors, not of {of} tokens: what makes them"
         return "" if m == of else f"{said} was not compared"
 
-    def past(
+    def allowed(
         self,
         window: int | None = None,  # tokens that a token may attend to, itself included; None: all
     ) -> Tensor | None:  # boolean, True = may attend, (n, n); None: everything
@@ -151,18 +175,23 @@ def trace_layer(
 ) -> Trace:
     "Call a layer once and write down what goes in and out of its projections."
     parts = _parts_of(layer, lambda: call(layer, x), contract, memory)
-    with handing(layer, x.shape[1]) as handed:
+    with tables_handed_on(layer, x.shape[1]) as handed:
         out, ins, outs = recorded_call(
             {n: parts.leaves[n] for n in parts.names}, lambda: call(layer, x)
         )
     seen = _Seen(layer, x, call, contract, memory, parts, ins, outs)
+    inputs, names = _input_projections(seen), _named(parts)
     return Trace(
-        x,
-        out,
-        **_beginning(seen),
-        **_end(seen),
-        tables=tables_of(layer),
-        owns=own_stages(layer, x, call, contract),
+        x=x,
+        out=out,
+        projections=inputs.rows,
+        untransposed=inputs.untransposed,
+        output_projection=_output_projection(seen, names),
+        calls=inputs.calls,
+        names=names,
+        unrecognised=inputs.unrecognised,
+        frequencies=tables_of(layer),
+        stage_choices=own_stages(layer, x, call, contract),
         rotations=rotations_in(handed) or rotations_in(kept_by(layer, x.shape[1])),
         contract=contract,
         n_heads=contract.n_heads or heads_of(layer),
@@ -170,7 +199,7 @@ def trace_layer(
     )
 
 
-def _beginning(seen: _Seen) -> dict[str, Any]:
+def _input_projections(seen: _Seen) -> _InputProjections:
     "Return what the input projections gave, how often they were called, and what is none of them."
     parts, contract, silent = seen.parts, seen.contract, _silent(seen.parts, seen.outs)
     weights = silent | {n: p for n, (_, p) in parts.bare.items()}
@@ -179,16 +208,16 @@ def _beginning(seen: _Seen) -> dict[str, Any]:
     given = _given(seen, read)
     ways = _ways([(role, options) for _, role, options in given if options])
     ran = {*seen.outs, *parts.bare} - {name for name, _, options in given if options}
-    told = _told(seen) - {name for name, *_ in given if name in ran}
-    return {
-        "projections": ways[0][1] if contract.projects else {r: [seen.of[r]] for r in "qkv"},
-        "others": ways[1:],
-        "calls": _calls(parts, seen.outs, used) | dict.fromkeys(read, 1),
-        "unrecognised": unrecognised_in(seen.layer, told | contract.parts, read),
-    }
+    told = _names_with_role(seen) - {name for name, *_ in given if name in ran}
+    return _InputProjections(
+        rows=ways[0][1] if contract.projects else {role: [seen.of[role]] for role in "qkv"},
+        untransposed=ways[1:],
+        calls=_calls(parts, seen.outs, used) | dict.fromkeys(read, 1),
+        unrecognised=unrecognised_in(seen.layer, told | contract.parts, read),
+    )
 
 
-def _told(seen: _Seen) -> set[str]:
+def _names_with_role(seen: _Seen) -> set[str]:
     "Names of what has a role; beside a declared gate, activation functions are its own."
     own = [] if seen.contract.gate is None else list(seen.layer.named_modules())
     gating = {name for name, m in own if type(m).__module__ == "torch.nn.modules.activation"}
@@ -205,22 +234,21 @@ def _parts_of(
     return parts._replace(names={n: role for n, role in parts.names.items() if role != "qkv"})
 
 
-def _end(seen: _Seen) -> dict[str, Any]:
+def _output_projection(seen: _Seen, named: dict[str, list[str]]) -> OutputProjection:
     "Return what went into the output projection, came out of it and is added; those not called."
-    parts, named = seen.parts, _named(seen.parts)
+    parts = seen.parts
     silent = [n for n in named.get("out", []) if n in parts.names and n not in seen.ins]
-    return {
-        "names": named,
-        "context": _at_the_end(named, seen.ins, seen.x),
-        "projected": _at_the_end(named, seen.outs, seen.x),
-        "unfired": {name: parts.leaves[name] for name in silent},
-        "matrices": {n: as_float(p) for n, (role, p) in parts.bare.items() if role == "out"},
-        "bias": _bias(seen.layer, "out"),
-        "end_bias": _end_bias(seen.layer, named),
-    }
+    return OutputProjection(
+        received=_at_the_end(named, seen.ins, seen.x),
+        gave=_at_the_end(named, seen.outs, seen.x),
+        uncalled={name: parts.leaves[name] for name in silent},
+        matrices={n: as_float(p) for n, (role, p) in parts.bare.items() if role == "out"},
+        matrix_bias=_bias(seen.layer, "out"),
+        last_bias=_last_bias(seen.layer, named),
+    )
 
 
-def _end_bias(layer: nn.Module, named: dict[str, list[str]]) -> Tensor | None:
+def _last_bias(layer: nn.Module, named: dict[str, list[str]]) -> Tensor | None:
     "Return the bias of the last output projection, a module or bare."
     last = dict(layer.named_modules()).get(next(reversed(named.get("out", [])), ""))
     bias = as_float(getattr(last, "bias", None)) if last else _bias(layer, "out")

@@ -80,7 +80,7 @@ def verdict(
     "The code of the bug that a property finds, its name beginning so; or holds, or not tried."
     d_model = declared.pop("d_model", 12)
     subject = adapt(layer, d_model, Contract(causal=causal, **declared))
-    asked = [row for row in relations if row.name.startswith(name) and row.asked(subject)]
+    asked = [row for row in relations if row.name.startswith(name) and row.applies(subject)]
     seen = subject if name == "it runs" else examined(subject)
     tried = [p.tried for p in listed(asked, lambda: seen)]
     assert len(tried) == 1, f"{len(tried)} properties begin with {name!r}"

@@ -14,7 +14,7 @@ from tests.checks.variants import attention, causal, filled, masked, raising, sc
 from attention_checks import check_attention
 from attention_checks.outcomes import Misused
 from attention_checks.spec import Contract
-from attention_checks.subjects.facts import Subject
+from attention_checks.subjects.facts import AttentionFunction
 from attention_checks.subjects.function import Attention, CallStyle, Sizes, settle
 from attention_checks.subjects.masks import PLAIN, SHAPES
 from attention_nb.naive_attention import naive_attention
@@ -275,7 +275,7 @@ FACTS = [
 
 @pytest.mark.parametrize("fn, true", [row[1:] for row in FACTS], ids=[row[0] for row in FACTS])
 def test_facts_are_found_out(fn, true):
-    subject = Subject(fn).settled
+    subject = AttentionFunction(fn).settled
     assert {
         name for name in ("finite", "sound", "lengths", "long") if getattr(subject, name)
     } == true

@@ -16,7 +16,7 @@ from tests.checks.finding import report_of
 from attention_checks import check_distributed
 from attention_checks.api import check_sharding
 from attention_checks.check_command import main
-from attention_checks.distributed.running import nursery
+from attention_checks.distributed.running import rank_starter
 from attention_checks.distributed.shards import Sharding
 from attention_checks.spec import declared
 
@@ -25,7 +25,7 @@ OWN = {row.name for row in fields(Sharding)}
 
 @pytest.fixture(scope="module")
 def ranks():
-    with nursery() as started:
+    with rank_starter() as started:
         yield started
 
 

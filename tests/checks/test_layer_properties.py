@@ -387,7 +387,7 @@ def test_right_layers_fail_nothing(make):
 
 def _asked(row):
     "Whether a causal layer promises it."
-    return row.asked(adapt(Head(), 12, Contract(causal=True)))
+    return row.applies(adapt(Head(), 12, Contract(causal=True)))
 
 
 def drops(way, **more):

@@ -101,7 +101,7 @@ def fails(subject):
 def test_a_failure_after_another_is_a_symptom(sound):
     relations = [
         Relation("plain", fails),
-        Relation("later", fails, after=("sound",)),
+        Relation("later", fails, symptom_unless=("sound",)),
         Relation("masked", fails, lambda subject: "it takes no mask"),
     ]
     plain, later, masked = listed(relations, lambda: SimpleNamespace(sound=sound))

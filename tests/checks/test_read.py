@@ -14,8 +14,8 @@ import torch.nn as nn
 import attention_checks
 from attention_checks import Contract, check_attention, check_flash
 from attention_checks.catalogue import CATALOGUE
-from attention_checks.catalogue.whole_models import MODEL_SIGNS
-from attention_checks.distributed.running import nursery
+from attention_checks.catalogue.whole_models import MODEL_CODES
+from attention_checks.distributed.running import rank_starter
 from attention_checks.distributed.shards import Sharding, trial_of
 from attention_checks.spec import READ_BY, declared
 from attention_nb.multi_head_attention import merge_heads, split_heads
@@ -199,7 +199,7 @@ PAIRS = [
 
 @pytest.fixture(scope="module")
 def ranks():
-    with nursery() as started:
+    with rank_starter() as started:
         yield started
 
 
@@ -211,7 +211,7 @@ def test_each_choice_is_read(check, name, request, monkeypatch):
     """
     if check == "check_distributed":
         started = nullcontext(request.getfixturevalue("ranks"))
-        monkeypatch.setattr("attention_checks.api.nursery", lambda: started)
+        monkeypatch.setattr("attention_checks.api.rank_starter", lambda: started)
     beside = {"window": 3} if name == "sinks" and "window" in READ_BY[check] else {}
     before = told_and_seen(check, **beside)
     chosen = {name: value_of(check, name)}
@@ -256,7 +256,7 @@ ANY = ["attention", "self_attention", "multi_head", "cross_attention"]
 
 def test_what_declares_a_bug_is_taken_by_a_check_that_names_it():
     "A row of the catalogue names no keyword that its checks do not take."
-    rows = [bug for bug in CATALOGUE.values() if bug.declare and bug not in MODEL_SIGNS]
+    rows = [bug for bug in CATALOGUE.values() if bug.declare and bug not in MODEL_CODES]
     assert len(rows) > 20
     for bug in rows:
         names = set(re.findall(r"(\w+)=", bug.declare))

@@ -9,8 +9,8 @@ from tests.checks.variants import attention, in_blocks, scores_of
 from attention_checks.catalogue import ATTENTION
 from attention_checks.catalogue.flash_attention import blocks
 from attention_checks.catalogue.local_attention import reach_bugs
-from attention_checks.catalogue.positions import WAYS, rotary_bugs, turn_pairs
-from attention_checks.catalogue.self_attention import NORMS
+from attention_checks.catalogue.positions import PAIRINGS, rotary_bugs, turn_pairs
+from attention_checks.catalogue.self_attention import UNDECLARED_NORMS
 from attention_checks.fitting import fitted_dtype, fitted_epsilon
 from attention_checks.pipeline import Work, run, work_of
 from attention_checks.reach import Reach
@@ -20,7 +20,7 @@ from attention_nb.masks import causal_mask
 from attention_nb.positions import rotary_angles
 from attention_nb.tools.testing import random_qkv
 
-BUGS = [*ATTENTION, *NORMS, *blocks(5)]
+BUGS = [*ATTENTION, *UNDECLARED_NORMS, *blocks(5)]
 SIZES = {"b": 2, "h": 3, "n_q": 5, "n_k": 5, "d_k": 8, "d_v": 8}  # all may be exchanged
 
 
@@ -142,7 +142,7 @@ def test_each_wrong_reach_is_another_mask(reach):
     assert len(masks) == len(wrong) + 1
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", PAIRINGS)
 def test_each_wrong_rotation_is_named(way):
     x = torch.randn(2, 3, 5, 8, generator=torch.Generator().manual_seed(0))
 

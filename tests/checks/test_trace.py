@@ -6,7 +6,11 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from attention_checks.catalogue.layer_rotations import rotate_pairs
-from attention_checks.catalogue.layers import LAYER_ALL, merge_features_first, split_features_first
+from attention_checks.catalogue.layers import (
+    LAYER_CATALOGUE,
+    merge_features_first,
+    split_features_first,
+)
 from attention_checks.diagnosis import examined
 from attention_checks.spec import Contract
 from attention_checks.subjects.layer import adapt
@@ -193,4 +197,4 @@ def test_a_layer_and_its_trace_are_readable():
 
 
 def test_codes_of_layers_are_unique():
-    assert len({bug.code for bug in LAYER_ALL}) == len(LAYER_ALL)
+    assert len({bug.code for bug in LAYER_CATALOGUE}) == len(LAYER_CATALOGUE)

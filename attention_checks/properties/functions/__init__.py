@@ -8,12 +8,12 @@ from attention_checks.properties.functions.masking import HIDING, INFLUENCE
 from attention_checks.properties.functions.numerics import NUMBERS
 from attention_checks.properties.functions.recognising import recognise
 from attention_checks.properties.functions.values import VALUES
-from attention_checks.subjects.facts import Subject
+from attention_checks.subjects.facts import AttentionFunction
 
 _RELATIONS = [*VALUES, *INFLUENCE, *LENGTHS, *NUMBERS, *HIDING]
 
 
-def attention_properties(subject: Subject) -> tuple[Properties, Recognise]:
+def attention_properties(subject: AttentionFunction) -> tuple[Properties, Recognise]:
     "List what every attention function must do, and what names the bug if one property fails."
-    asked = [relation for relation in _RELATIONS if relation.asked(subject)]
+    asked = [relation for relation in _RELATIONS if relation.applies(subject)]
     return listed(asked, lambda: subject.settled), lambda: recognise(subject.settled)

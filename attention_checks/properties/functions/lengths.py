@@ -16,11 +16,11 @@ from attention_checks.properties import Relation
 from attention_checks.properties.equivariance import must_give
 from attention_checks.properties.functions.recognising import measured_band
 from attention_checks.search import Case, alike, explain
-from attention_checks.subjects.facts import MANY, Subject, draw_many
+from attention_checks.subjects.facts import MANY, AttentionFunction, draw_many
 from attention_checks.subjects.function import ONES, Sizes
 
 
-def _single(subject: Subject) -> None:
+def _single(subject: AttentionFunction) -> None:
     "Try sizes of 1: shapes must stay, and a single key must give its value."
     ranks = [t.ndim for t in _weights_at(subject, subject.usual)]
     one_of_many = () if subject.causal is True else (Sizes(n_q=1),)
@@ -39,7 +39,7 @@ def _single(subject: Subject) -> None:
             must_be_near(got, want, shown, _size_bug(sizes), symptom=True)
 
 
-def _weights_at(subject: Subject, sizes: Sizes) -> list[Tensor]:
+def _weights_at(subject: AttentionFunction, sizes: Sizes) -> list[Tensor]:
     "Return the tensors that it returns beside the context."
     return [t for t in subject.raw(*sizes.draw())[1] if isinstance(t, Tensor)]
 
@@ -51,7 +51,7 @@ def _size_bug(sizes: Sizes) -> Bug:
     return known("length.size", what=" and ".join(ones) or "width 1")
 
 
-def _lengths(subject: Subject) -> None:
+def _lengths(subject: AttentionFunction) -> None:
     "Try a shorter and a longer input, or the declared lengths."
     usual, differences = subject.usual, [-2, 2]
     if subject.contract.lengths is not None:
@@ -67,7 +67,7 @@ def _lengths(subject: Subject) -> None:
             raise Broken(f"{shown}: {first_difference(got, want)}", bugs or known("length.one"))
 
 
-def _long(subject: Subject) -> None:
+def _long(subject: AttentionFunction) -> None:
     "Try many keys, and for quick code very many."
     if not subject.lengths:
         raise NotChecked("shorter inputs give wrong numbers")
@@ -75,7 +75,7 @@ def _long(subject: Subject) -> None:
         _must_take(subject, right, n)
 
 
-def _must_take(subject: Subject, right: int, n: int) -> None:
+def _must_take(subject: AttentionFunction, right: int, n: int) -> None:
     "Raise Broken if `n` keys give wrong numbers."
     q, k, v = draw_many(subject, n)
     shown = sizes_of(q=q, k=k, v=v)
@@ -92,7 +92,9 @@ def _must_take(subject: Subject, right: int, n: int) -> None:
     raise Broken(f"{shown}: {first_difference(got, want, 1e-3)}", bugs)
 
 
-def _long_bug(subject: Subject, got: Tensor, q: Tensor, k: Tensor, v: Tensor) -> tuple[Bug, ...]:
+def _long_bug(
+    subject: AttentionFunction, got: Tensor, q: Tensor, k: Tensor, v: Tensor
+) -> tuple[Bug, ...]:
     "Name what goes wrong with many keys."
     got, n = got.detach(), k.shape[-2]
     if band := attempt(lambda: measured_band(subject, *draw_many(subject)[:2])):
@@ -120,15 +122,17 @@ def name_empty(
     return known("mask.empty_mean" if nearly(context, v.mean(-2)) else "mask.empty_something")
 
 
-def any_length(subject: Subject) -> bool:
+def any_length(subject: AttentionFunction) -> bool:
     "Return whether it was promised to take any number of tokens."
     return subject.contract.lengths is None
 
 
 LENGTHS = (
-    Relation("one query and one key: the context is the value", _single, after=("finite",)),
-    Relation("shorter and longer inputs work", _lengths, after=("finite",)),
     Relation(
-        "so do many keys: blocks fit together, and nothing is cut off", _long, asked=any_length
+        "one query and one key: the context is the value", _single, symptom_unless=("finite",)
+    ),
+    Relation("shorter and longer inputs work", _lengths, symptom_unless=("finite",)),
+    Relation(
+        "so do many keys: blocks fit together, and nothing is cut off", _long, applies=any_length
     ),
 )

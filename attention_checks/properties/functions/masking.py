@@ -16,13 +16,13 @@ from attention_checks.properties import Relation
 from attention_checks.properties.equivariance import first_leak
 from attention_checks.properties.functions.lengths import any_length, name_empty
 from attention_checks.properties.gradients import right_gradients
-from attention_checks.subjects.facts import MANY, Subject, draw_many
+from attention_checks.subjects.facts import MANY, AttentionFunction, draw_many
 from attention_checks.subjects.function import SQUARE, Sizes
 from attention_checks.subjects.masks import PLAIN
 from attention_nb.masks import causal_mask
 
 
-def _no_future(subject: Subject) -> None:
+def _no_future(subject: AttentionFunction) -> None:
     "Change one key and value, with and without gradients: no earlier context may change."
     lengths_declared = subject.contract.lengths is not None
     sizes = subject.usual if subject.causal is True or lengths_declared else subject.at(SQUARE)
@@ -37,13 +37,13 @@ def _no_future(subject: Subject) -> None:
                 raise Broken(f"n = {sizes.n_q}{mode}: {how}", known(code))
 
 
-def _context(subject: Subject, *qkv: Tensor) -> Tensor:
+def _context(subject: AttentionFunction, *qkv: Tensor) -> Tensor:
     "Return the context of tensors that want a gradient where gradients are on."
     wanted = torch.is_grad_enabled()
     return subject(*(t.clone().requires_grad_(wanted) for t in qkv)).detach()
 
 
-def _gradients(subject: Subject) -> None:
+def _gradients(subject: AttentionFunction) -> None:
     "Compare gradients with those of the oracle."
     reach = subject.reach
     if reach and reach.window == 1 and not reach.sinks:
@@ -55,8 +55,8 @@ INFLUENCE = (
     Relation(
         "the future cannot reach the past",
         _no_future,
-        after=("finite",),
-        asked=lambda subject: bool(subject.causal),
+        symptom_unless=("finite",),
+        applies=lambda subject: bool(subject.causal),
     ),
     Relation(
         "gradients are those of the oracle",
@@ -66,14 +66,14 @@ INFLUENCE = (
 )
 
 
-def _masked(subject: Subject) -> None:
+def _masked(subject: AttentionFunction) -> None:
     "Try a mask of the usual sizes, then one of many keys."
     if subject.hiding:
         raise subject.hiding.with_traceback(None)
     _must_hide_many(subject)
 
 
-def _must_hide_many(subject: Subject) -> None:
+def _must_hide_many(subject: AttentionFunction) -> None:
     "Raise Broken if a mask of many keys is wrong; the last query may not attend to the first ones."
     q, k, v = draw_many(subject)
     mask = subject.style.some_mask(q.shape[-2], MANY).clone()
@@ -89,7 +89,7 @@ def _must_hide_many(subject: Subject) -> None:
     raise Broken(shown, known("blocks.mask"))
 
 
-def _mask_shapes(subject: Subject) -> None:
+def _mask_shapes(subject: AttentionFunction) -> None:
     "Try masks that are one for all, or differ between sequences and heads."
     sizes = subject.usual
     b, h, n_q, n_k, *_ = sizes
@@ -114,7 +114,7 @@ def _mask_shapes(subject: Subject) -> None:
             must_be_near(got, want, f"a mask of shape {shape}", known("mask.axis"))
 
 
-def _fits(subject: Subject, shape: tuple[int, ...], sizes: Sizes) -> bool:
+def _fits(subject: AttentionFunction, shape: tuple[int, ...], sizes: Sizes) -> bool:
     "Return whether the style of calling has a mask of this shape."
     style = subject.style
     if style.flat and len(shape) == 4:
@@ -124,7 +124,7 @@ def _fits(subject: Subject, shape: tuple[int, ...], sizes: Sizes) -> bool:
     return not style.of_keys or shape[-2] == 1
 
 
-def _empty(subject: Subject) -> None:
+def _empty(subject: AttentionFunction) -> None:
     "Forbid everything to one query: its context must be zero, and gradients finite."
     if subject.style.of_keys:
         raise NotChecked("its mask is the same for all queries")
@@ -148,7 +148,7 @@ def _empty(subject: Subject) -> None:
             raise Broken(f"{shown}: the gradient of {name} is NaN", known("mask.empty_gradient"))
 
 
-def _empty_bugs(subject: Subject, context: Tensor) -> tuple[Bug, ...]:
+def _empty_bugs(subject: AttentionFunction, context: Tensor) -> tuple[Bug, ...]:
     "Say what a query that may attend to nothing gets, and whether another bug tells why."
     hiding = subject.hiding.bugs if subject.hiding else ()
     empty = name_empty(context, subject.usual.draw()[2])
@@ -157,7 +157,7 @@ def _empty_bugs(subject: Subject, context: Tensor) -> tuple[Bug, ...]:
     return hiding if told else (empty,)
 
 
-def _unclear(subject: Subject) -> str:
+def _unclear(subject: AttentionFunction) -> str:
     "Say why its masks tell nothing more; empty if they do."
     mismatch = subject.mask_mismatch
     if subject.no_mask or not mismatch:
@@ -175,12 +175,12 @@ HIDING = (
         "a mask may differ between sequences, and broadcast",
         _mask_shapes,
         _unclear,
-        asked=any_length,
+        applies=any_length,
     ),
     Relation(
         "a query that may attend to nothing gets zero, with finite gradients",
         _empty,
         _unclear,
-        asked=lambda subject: subject.contract.empty != "any",
+        applies=lambda subject: subject.contract.empty != "any",
     ),
 )

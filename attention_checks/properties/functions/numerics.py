@@ -13,12 +13,12 @@ from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
 from attention_checks.properties.numerics import must_be_finite, must_hold_in_half
 from attention_checks.properties.state import any_strides, untouched
-from attention_checks.subjects.facts import Subject, draw_many
+from attention_checks.subjects.facts import AttentionFunction, draw_many
 from attention_checks.subjects.function import Sizes
 from attention_nb.masks import causal_mask
 
 
-def _large(subject: Subject) -> None:
+def _large(subject: AttentionFunction) -> None:
     "Try scores of 10⁴: of all keys, all low, and of one among many."
     q, k, v = subject.usual.draw()
     scale = subject.right_scale(q)
@@ -37,7 +37,7 @@ def _large(subject: Subject) -> None:
         must_be_near(got, want, shown, partial(_cut, subject, got), 1e-2)
 
 
-def _must_take_low_scores(subject: Subject, scale: float) -> None:
+def _must_take_low_scores(subject: AttentionFunction, scale: float) -> None:
     "Raise Broken if scores that are all low give other numbers: softmax does not mind."
     q, k, v = subject.usual.draw()
     q[..., 0], k[..., 0] = 1, -2e4 / scale
@@ -46,7 +46,7 @@ def _must_take_low_scores(subject: Subject, scale: float) -> None:
     must_be_near(got, want, "all scores near -2 · 10⁴", bug, 3e-2)
 
 
-def _peaked(subject: Subject, at: int) -> tuple[Tensor, Tensor, Tensor]:
+def _peaked(subject: AttentionFunction, at: int) -> tuple[Tensor, Tensor, Tensor]:
     "Draw many keys, of which one has scores of 10⁴."
     q, k, v = draw_many(subject, subject.many[-1])
     q[..., 0], k[..., 0] = 1, 0
@@ -54,12 +54,12 @@ def _peaked(subject: Subject, at: int) -> tuple[Tensor, Tensor, Tensor]:
     return q, k, v
 
 
-def _cut(subject: Subject, got: Tensor) -> Bug:
+def _cut(subject: AttentionFunction, got: Tensor) -> Bug:
     "Say what large scores do: they are cut off, or give NaN."
     return known("softmax.cut") if got.isfinite().all() else _maximum_bug(subject)
 
 
-def _maximum_bug(subject: Subject) -> Bug:
+def _maximum_bug(subject: AttentionFunction) -> Bug:
     "Say why large scores give NaN: which largest number is it that is subtracted?"
     if subject.mismatch and subject.mismatch.bugs[0].code == "values.nan":
         return subject.mismatch.bugs[0]
@@ -76,12 +76,12 @@ def _maximum_bug(subject: Subject) -> Bug:
     return known("softmax.underflows" if alone.isfinite().all() else "softmax.overflows")
 
 
-def _last_is_finite(subject: Subject, at: int) -> bool:
+def _last_is_finite(subject: AttentionFunction, at: int) -> bool:
     "Return whether the last query's context is finite if one of many keys has scores of 10⁴."
     return bool(subject(*_peaked(subject, at))[..., -1, :].isfinite().all())
 
 
-def _half(subject: Subject) -> None:
+def _half(subject: AttentionFunction) -> None:
     "Run in sixteen bits, with a causal mask and without."
     atols = {torch.float16: 0.02, torch.bfloat16: 0.12}
     n_q, n_k = subject.usual.n_q, subject.usual.n_k
@@ -97,6 +97,6 @@ NUMBERS = (
     Relation(
         "float16 and bfloat16 give finite, nearly equal values of their type",
         _half,
-        asked=lambda subject: subject.contract.dtype is None,
+        applies=lambda subject: subject.contract.dtype is None,
     ),
 )

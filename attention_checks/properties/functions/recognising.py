@@ -15,17 +15,19 @@ from attention_checks.numbers import nearly
 from attention_checks.outcomes import attempt, bugs_in
 from attention_checks.pipeline import Bug, rightly
 from attention_checks.search import Case, alike, explain
-from attention_checks.subjects.facts import Subject
+from attention_checks.subjects.facts import AttentionFunction
 from attention_checks.subjects.function import CUBE, EQUAL, SQUARE, Sizes
 
 
-def used_weights(subject: Subject, q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
+def used_weights(
+    subject: AttentionFunction, q: Tensor, k: Tensor, mask: Tensor | None = None
+) -> Tensor:
     "Find the weights in force: with the identity as values, the context is the weights."
     eye = torch.eye(k.shape[-2]).expand(*k.shape[:-1], k.shape[-2])
     return subject(q, k, eye, mask)
 
 
-def recognise(subject: Subject) -> tuple[Bug, ...] | None:
+def recognise(subject: AttentionFunction) -> tuple[Bug, ...] | None:
     "Find the bugs that explain its numbers; an error in one search does not stop the next."
     for search in (_band, _added, _rounded, _one_bug, _wrong_scale, _capped, _two_bugs, _biased):
         if found := attempt(lambda: search(subject)):
@@ -33,9 +35,9 @@ def recognise(subject: Subject) -> tuple[Bug, ...] | None:
     return None if subject.finite else (known("values.nan"),)
 
 
-def _wrong_cases(subject: Subject) -> Iterator[list[Case]]:
+def _wrong_cases(subject: AttentionFunction) -> Iterator[list[Case]]:
     "Yield its outputs that are wrong: without and with a mask together, then each alone."
-    for sizes in dict.fromkeys([subject.usual, subject.loud, SQUARE, CUBE, EQUAL]):
+    for sizes in dict.fromkeys([subject.usual, subject.near_cap, SQUARE, CUBE, EQUAL]):
         masks: list[Tensor | None] = [None]
         if subject.style.takes_mask:
             masks.append(subject.style.some_mask(sizes.n_q, sizes.n_k))
@@ -47,7 +49,7 @@ def _wrong_cases(subject: Subject) -> Iterator[list[Case]]:
         yield from ([case] for case in wrong)
 
 
-def _case(subject: Subject, sizes: Sizes, mask: Tensor | None) -> Case:
+def _case(subject: AttentionFunction, sizes: Sizes, mask: Tensor | None) -> Case:
     "Return what it makes of one input."
     q, k, v = sizes.draw()
     got = subject(q, k, v, mask).detach()
@@ -56,7 +58,7 @@ def _case(subject: Subject, sizes: Sizes, mask: Tensor | None) -> Case:
     return Case(subject.work(q, k, v, mask), got)
 
 
-def _one_bug(subject: Subject) -> tuple[Bug, ...] | None:
+def _one_bug(subject: AttentionFunction) -> tuple[Bug, ...] | None:
     "Find one bug that gives its numbers, or one beside a wrong scale."
     for cases in _wrong_cases(subject):
         bugs = [*subject.bugs, *blocks(cases[0].work.k.shape[-2])]
@@ -65,20 +67,20 @@ def _one_bug(subject: Subject) -> tuple[Bug, ...] | None:
     return None
 
 
-def _capped(subject: Subject) -> Bug | None:
+def _capped(subject: AttentionFunction) -> Bug | None:
     "Find a soft cap that was not declared."
     case = next(_wrong_cases(subject), None)
     return fitted_cap(case[0]) if case else None
 
 
-def _band(subject: Subject) -> Bug | None:
+def _band(subject: AttentionFunction) -> Bug | None:
     "Measure the window of a function that declares one."
     q, k, _ = subject.usual.draw()
     return measured_band(subject, q, k) if subject.reach and not subject.reach.documents else None
 
 
 def measured_band(
-    subject: Subject,  # the function under test
+    subject: AttentionFunction,  # the function under test
     q: Tensor,  # (b, h, n_q, d_k)
     k: Tensor,  # (b, h, n_k, d_k)
 ) -> Bug | None:  # None: there is none, or it is the declared one
@@ -90,13 +92,13 @@ def measured_band(
     return bug if bug and nearly(weights, scores.softmax(-1), 1e-4) else None
 
 
-def _two_bugs(subject: Subject) -> tuple[Bug, ...] | None:
+def _two_bugs(subject: AttentionFunction) -> tuple[Bug, ...] | None:
     "Find two bugs that give its numbers together."
     cases = next(_wrong_cases(subject), None)
     return explain(cases, subject.bugs) if cases else None
 
 
-def _added(subject: Subject) -> tuple[Bug, ...] | Bug | None:
+def _added(subject: AttentionFunction) -> tuple[Bug, ...] | Bug | None:
     "Find a number that is added to the softmax's sum."
     q, k, _ = subject.usual.draw()
     scores = subject.scores(q, k)
@@ -112,13 +114,13 @@ def _added(subject: Subject) -> tuple[Bug, ...] | Bug | None:
     return None
 
 
-def _rounded(subject: Subject) -> Bug | None:
+def _rounded(subject: AttentionFunction) -> Bug | None:
     "Find a type of fewer bits that it computes in."
     q, k, _ = subject.usual.draw()
     return None if subject.contract.dtype else fitted_dtype(used_weights(subject, q, k))
 
 
-def _biased(subject: Subject) -> Bug | None:
+def _biased(subject: AttentionFunction) -> Bug | None:
     "Find out whether what is added to the scores is the same for other queries and keys."
     added = []
     for q, k, v in (subject.usual.draw(seed) for seed in (0, 1)):
@@ -132,7 +134,7 @@ def _biased(subject: Subject) -> Bug | None:
     return known("bias.undeclared") if found else None
 
 
-def _wrong_scale(subject: Subject) -> Bug | None:
+def _wrong_scale(subject: AttentionFunction) -> Bug | None:
     "Measure what it multiplies scores by: two weights of the last query tell."
     q, k, v = subject.usual.draw()
     got, right = subject(q, k, v), subject.right_scale(q)

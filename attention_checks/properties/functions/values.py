@@ -12,13 +12,13 @@ from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation, must_agree
 from attention_checks.properties.functions.recognising import used_weights
 from attention_checks.properties.state import repeats
-from attention_checks.subjects.facts import Subject
+from attention_checks.subjects.facts import AttentionFunction
 from attention_checks.subjects.function import CUBE, EQUAL, SQUARE, Sizes
 from attention_checks.subjects.masks import MEANINGS, PLAIN
 from attention_checks.tolerance import tolerance_factor
 
 
-def _runs(subject: Subject) -> str | None:
+def _runs(subject: AttentionFunction) -> str | None:
     "Call it once, and look at type and shape."
     q, k, v = subject.usual.draw()
     shown = sizes_of(q=q, k=k, v=v)
@@ -41,7 +41,7 @@ def _runs(subject: Subject) -> str | None:
     return _remark(subject)
 
 
-def _remark(subject: Subject) -> str | None:
+def _remark(subject: AttentionFunction) -> str | None:
     "Say how it is called, where that is not the plain way."
     style, remarks = subject.style, []
     if style.flat:
@@ -53,7 +53,7 @@ def _remark(subject: Subject) -> str | None:
     return "; ".join(remarks) or None
 
 
-def _shape_bug(subject: Subject, context: Tensor, want: tuple[int, ...]) -> Bug:
+def _shape_bug(subject: AttentionFunction, context: Tensor, want: tuple[int, ...]) -> Bug:
     "Say what an output of the wrong shape is."
     q, k, v = subject.usual.draw()
     rest = subject.raw(q, k, v)[1]
@@ -75,7 +75,7 @@ _ONLY_AT = (  # the sizes at which code works that silently needs an equality
 )
 
 
-def _why_it_raises(subject: Subject, e: Exception) -> Bug:
+def _why_it_raises(subject: AttentionFunction, e: Exception) -> Bug:
     "It raised where all sizes differ: find out which equality it silently needs."
     for code, sizes in _ONLY_AT:
         if subject.causal is True:
@@ -85,7 +85,7 @@ def _why_it_raises(subject: Subject, e: Exception) -> Bug:
     return known(told_by(e) or "shape.fails", error=type(e).__name__)
 
 
-def _weights(subject: Subject) -> None:
+def _weights(subject: AttentionFunction) -> None:
     "Find the weights with one-hot values."
     q, k, _ = subject.usual.draw()
     weights = attempt(lambda: used_weights(subject, q, k))
@@ -105,7 +105,7 @@ def _weights(subject: Subject) -> None:
         raise Broken(shown, known("weights.columns" if columns else "weights.sums"))
 
 
-def _returned(subject: Subject) -> None:
+def _returned(subject: AttentionFunction) -> None:
     "Multiply returned weights by v: they must give the context."
     q, k, v = subject.usual.draw()
     _, rest = subject.raw(q, k, v)
@@ -136,5 +136,7 @@ VALUES = (
         "it agrees with the oracle: softmax(q kᵀ · scale) v", must_agree, compares="the oracle"
     ),
     Relation("weights are not negative, and those of each query sum to 1", _weights),
-    Relation("the weights that it returns are those that it used", _returned, after=("finite",)),
+    Relation(
+        "the weights that it returns are those that it used", _returned, symptom_unless=("finite",)
+    ),
 )

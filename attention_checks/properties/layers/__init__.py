@@ -28,5 +28,5 @@ def in_phases(
 ) -> tuple[Properties, Recognise]:
     "Tie to a layer what it promised: that it runs, and, once it is observed, all else."
     seen = cache(lambda: examined(layer))
-    asked = [row for row in rows if row.asked(layer)]
+    asked = [row for row in rows if row.applies(layer)]
     return listed(RUNS, lambda: layer) + listed(asked, seen), lambda: seen().diagnosis.bugs

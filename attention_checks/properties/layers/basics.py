@@ -34,7 +34,7 @@ from attention_checks.properties.state import untouched_anyhow
 from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import for_memory, is_torch_mha, needed_by, packing_names
 from attention_checks.subjects.copies import deep_copy, softened_copy, zero_weights
-from attention_checks.subjects.layer import SEQUENCES, Layer, no_module
+from attention_checks.subjects.layer import BATCH, Layer, no_module
 from attention_checks.trace.roles import what_is_read
 
 _FIXED_LENGTHS = (  # likely ones
@@ -47,7 +47,7 @@ def _runs(layer: Layer) -> str | None:
     x = layer.draw()
     shape = f"x {tuple(x.shape)}"
     try:
-        y, rest = layer.all(x)
+        y, rest = layer.output_and_rest(x)
     except Exception as e:
         _must_fit(layer, e)
         raise Broken(f"{shape}: it raised {first_line(e)}", _why_it_raises(layer, e)) from None
@@ -57,7 +57,7 @@ def _runs(layer: Layer) -> str | None:
         shapes = f"{tuple(y.shape)} and {tuple(rest[0].shape)}"
         raise Broken(f"{shape}: it gives shapes {shapes}", known("shape.weights_and_output"))
     if y.ndim != 3 or y.shape[:2] != layer.output_shape(x):
-        expected = f"expected ({SEQUENCES}, {layer.n}, d_out)"
+        expected = f"expected ({BATCH}, {layer.n}, d_out)"
         _must_not_pool(y, expected)
         bug = misrouted(layer) or known("shape.rows")
         raise Broken(f"{shape}: it gives shape {tuple(y.shape)}, {expected}", bug)
@@ -67,7 +67,7 @@ def _runs(layer: Layer) -> str | None:
 
 def _must_not_pool(y: Tensor, expected: str) -> None:
     "Raise Misused if it gives one vector for each sequence."
-    if y.shape[:-1] in ((SEQUENCES,), (SEQUENCES, 1)):
+    if y.shape[:-1] in ((BATCH,), (BATCH, 1)):
         raise Misused(
             f"module: {expected}, one vector for each token; got {tuple(y.shape)}, one for each"
             " sequence: if it pools on purpose, check the attention inside it; if not, a mean or"
@@ -77,7 +77,7 @@ def _must_not_pool(y: Tensor, expected: str) -> None:
 
 def _how_called(layer: Layer) -> list[str]:
     "Return how it is called, where that is not the plain way."
-    given = layer.given
+    given = layer.original
     if layer.contract.call:
         return []
     if is_torch_mha(given) and not given.batch_first:
@@ -100,7 +100,7 @@ def _how_called(layer: Layer) -> list[str]:
 
 def _zeros(layer: Layer) -> list[str]:
     "Return what to say of a weight that is zero."
-    zeros = [] if no_module(layer) else zero_weights(layer.given)
+    zeros = [] if no_module(layer) else zero_weights(layer.original)
     return [
         f"{name} is all zero: the copy that was tried got small numbers" for name, _ in zeros[:1]
     ]
@@ -149,7 +149,7 @@ def _must_fit(layer: Layer, e: Exception) -> None:
     widths = [getattr(layer.module, "embed_dim", None)]
     widths += [m.in_features for m in layer.parts if isinstance(m, nn.Linear)]
     for width in dict.fromkeys(w for w in widths if isinstance(w, int) and w != layer.d_model):
-        if attempt(lambda: (layer(torch.randn(SEQUENCES, layer.n, width)),)):
+        if attempt(lambda: (layer(torch.randn(BATCH, layer.n, width)),)):
             name = "d_memory" if layer.of_memory else "d_model"
             raise Misused(
                 f"{name}: expected {width}, the width of the vectors that it takes; "
@@ -184,8 +184,8 @@ def _why_it_raises(layer: Layer, e: Exception) -> Bug:
 
 def _other_lengths(layer: Layer) -> list[int]:
     "Return the lengths at which it runs, of likely ones at which no axes can be mixed up."
-    mixed = (SEQUENCES, layer.n_heads, layer.d_model)
-    return [n for n in _FIXED_LENGTHS if n not in mixed and layer.fits(SEQUENCES, n)]
+    mixed = (BATCH, layer.n_heads, layer.d_model)
+    return [n for n in _FIXED_LENGTHS if n not in mixed and layer.fits(BATCH, n)]
 
 
 def misrouted(
@@ -211,16 +211,16 @@ def reads_of(layer: Layer) -> list[tuple[str, str, bool]]:
     "Projections that read x or the memory, with their roles, and whether rightly."
     # where lengths are equal, the numbers must not be
     x, memory = layer.draw(), layer.over_memory.draw(seed=9)
-    call = layer.beside(memory).first
+    call = layer.beside(memory).output_of
     return attempt(lambda: what_is_read(layer.module, x, memory, call)) or []
 
 
 def _why_not_together(layer: Layer) -> Bug | None:
     "Return whether it takes the sequence before the batch, or equal lengths of x and memory only."
-    if layer.declaring(layout=layer.contract.layout or "nbd").fits(SEQUENCES, layer.n):
+    if layer.declaring(layout=layer.contract.layout or "nbd").fits(BATCH, layer.n):
         return known("batch.axes")
     square = layer.beside(layer.over_memory.draw(1, layer.n))
-    return known("shape.only_square") if square.fits(SEQUENCES, layer.n) else None
+    return known("shape.only_square") if square.fits(BATCH, layer.n) else None
 
 
 def _repeats(layer: Layer) -> None:
@@ -256,7 +256,7 @@ def must_forget(layer: Layer) -> None:
     if layer.contract.lengths is not None:
         others = layer.contract.allowed[:4]
     for m in others:
-        b = SEQUENCES - 1 if m == n else SEQUENCES
+        b = BATCH - 1 if m == n else BATCH
         attempt(lambda: layer(layer.draw(b, m, seed=m)))  # a layer may have a maximum
     if not nearly(layer(x), first, 1e-5):
         shown = "called again after other inputs, it gives another answer"
@@ -265,13 +265,13 @@ def must_forget(layer: Layer) -> None:
 
 def _short_then_long(layer: Layer, x: Tensor, want: Tensor) -> None:
     "A layer that was called on a short sequence first must do as well on a longer one."
-    if not isinstance(layer.fresh, nn.Module):
+    if not isinstance(layer.uncalled, nn.Module):
         return
     short = next(iter(layer.lengths(layer.n - 3) or layer.contract.allowed), layer.n)
-    fresh, shown = deep_copy(layer.fresh), f"first n = {short}, then n = {layer.n}"
-    layer.call(fresh, layer.draw(SEQUENCES, short, seed=7))
+    fresh, shown = deep_copy(layer.uncalled), f"first n = {short}, then n = {layer.n}"
+    layer.call(fresh, layer.draw(BATCH, short, seed=7))
     kept = known("state.first_length")
-    got = must_run(lambda: layer.first(fresh, x), shown, lambda: kept)
+    got = must_run(lambda: layer.output_of(fresh, x), shown, lambda: kept)
     must_be_near(got, want, shown, kept)
 
 
@@ -299,8 +299,8 @@ _ONE_VALUE = "Expected more than 1 value per channel"  # so norms of PyTorch ref
 
 def must_take_one(layer: Layer) -> None:
     "Raise Broken if it cannot do with one token, or with one sequence."
-    sizes = [(1, layer.n, "one sequence"), (SEQUENCES, 1, "one token")]
-    sizes += [(1, 1, "one token"), (SEQUENCES, 2, "two tokens")]
+    sizes = [(1, layer.n, "one sequence"), (BATCH, 1, "one token")]
+    sizes += [(1, 1, "one token"), (BATCH, 2, "two tokens")]
     for b, n, what in sizes:
         if not layer.contract.takes(n):
             continue
@@ -358,7 +358,7 @@ def _in_sixteen_bits(layer: Layer, x: Tensor, dtype: torch.dtype) -> Tensor:
         for m in list(copied.modules())[1:]:
             if not list(m.children()) and all(p.ndim == 1 for p in m.parameters()):
                 m.to(of_norms)
-        return layer.first(copied, x.to(dtype)).detach()
+        return layer.output_of(copied, x.to(dtype)).detach()
 
     try:
         return run_in_half(call, dtype)
@@ -372,18 +372,20 @@ def _in_sixteen_bits(layer: Layer, x: Tensor, dtype: torch.dtype) -> Tensor:
 def _close_if_softened(layer: Layer, x: Tensor, dtype: torch.dtype, tolerance: float) -> bool:
     "Return whether 16 bits do with small weights: where scores are large, rounding decides."
     softened = softened_copy(layer.module)
-    want = layer.first(softened, x).detach()
-    got = layer.first(softened.to(dtype), x.to(dtype)).detach().float()
+    want = layer.output_of(softened, x).detach()
+    got = layer.output_of(softened.to(dtype), x.to(dtype)).detach().float()
     return bool((got - want).abs().max() <= tolerance * want.abs().max())
 
 
 def _returns_weights(layer: Layer) -> None:
     "Weights that come with the output are those that made it."
-    returned = [t.detach() for t in layer.all(layer.draw())[1] if _may_be_weights(layer, t)]
+    returned = [
+        t.detach() for t in layer.output_and_rest(layer.draw())[1] if _may_be_weights(layer, t)
+    ]
     if not returned:
         raise NotChecked("it returns no weights")
     trace = layer.observed.trace
-    if trace is not None and "weigh" in trace.own:
+    if trace is not None and "weigh" in trace.stages:
         raise NotChecked("a sink takes a part of each query's weights")
     shown, weights = "what it returns beside the output ", returned[0]
     sums = weights.sum(-1)
@@ -399,7 +401,7 @@ def _may_be_weights(layer: Layer, found: Any) -> bool:
     "Return whether something has the shape of weights, (b, n_q, n_k) or (b, h, n_q, n_k)."
     if not isinstance(found, Tensor) or not found.is_floating_point() or found.ndim not in (3, 4):
         return False
-    return len(found) == SEQUENCES and found.shape[-2:] == (layer.n, layer.n_k)
+    return len(found) == BATCH and found.shape[-2:] == (layer.n, layer.n_k)
 
 
 RUNS = (
@@ -418,7 +420,7 @@ EDGES = (
         "float16 and bfloat16 give finite, nearly equal values",
         must_stand_sixteen_bits,
         no_module,
-        asked=lambda layer: layer.contract.dtype is None,
+        applies=lambda layer: layer.contract.dtype is None,
     ),
     Relation("weights that it returns are weights", _returns_weights),
 )

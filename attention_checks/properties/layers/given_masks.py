@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.masks import AFTER, APPLIED
+from attention_checks.catalogue.masks import MASK_APPLICATIONS, MASKS_AFTER_SOFTMAX
 from attention_checks.conventions import MASK, MEMORY_MASKS, hides_padding, is_mask, must_matter
 from attention_checks.diagnosis import ignores_order, trace_of
 from attention_checks.numbers import first_difference, nearly, rounding
@@ -31,7 +31,7 @@ from attention_checks.subjects.calling import (
     is_torch_mha,
     needed_by,
 )
-from attention_checks.subjects.layer import SEQUENCES, Layer
+from attention_checks.subjects.layer import BATCH, Layer
 from attention_checks.subjects.masks import MEANINGS, SHAPES, TRANSPOSED, Form, other_meaning
 from attention_checks.trace import Trace, trace_layer
 from attention_checks.trace.readings import starts_of
@@ -43,7 +43,7 @@ def _declared_meaning(layer: Layer) -> str:
     return meaning if isinstance(meaning, str) else ""
 
 
-class _Way(NamedTuple):
+class _MaskForm(NamedTuple):
     "A way of giving a mask."
 
     how: str  # its shape and meaning in words
@@ -53,7 +53,7 @@ class _Way(NamedTuple):
 
     def padding(self, layer: Layer) -> list[Tensor]:
         "Mark what it should keep of some sequences, boolean (b, n), by the padding that is tried."
-        at, hidden = torch.arange(layer.n), torch.arange(SEQUENCES)[:, None]
+        at, hidden = torch.arange(layer.n), torch.arange(BATCH)[:, None]
         several = [at < layer.n - hidden]
         if layer.causal:  # later tokens are hidden anyway; the second leaves each query a token
             several = [at >= hidden, (at == 0) | (at > hidden)]
@@ -70,22 +70,22 @@ class _Way(NamedTuple):
 class _TriedMasks(NamedTuple):
     "What became of all the masks that were tried."
 
-    taken: list[_Way]  # those that it takes
-    hiding: list[_Way]  # those under which the hidden tokens have no influence
-    open: list[_Way]  # those under which the future has some, though it is to have none
+    taken: list[_MaskForm]  # those that it takes
+    hiding: list[_MaskForm]  # those under which the hidden tokens have no influence
+    open: list[_MaskForm]  # those under which the future has some, though it is to have none
     outputs: list[Tensor]  # of all masks that it takes
     error: str  # the first one; empty if there is none
 
 
 def _ways(
     layer: Layer, name: str, shapes: dict[str, Form], meanings: Collection[str]
-) -> Iterator[_Way]:
+) -> Iterator[_MaskForm]:
     "Every shape and every meaning of a mask."
     for (shape, form), meaning in product(shapes.items(), meanings):
         if shape.startswith("(b") or not layer.of_memory or "padding" not in name:
             # no padding is the same for all sequences
             for says, made in MEANINGS[meaning].made.items():
-                yield _Way(f"{shape}, {says}", meaning, form, made)
+                yield _MaskForm(f"{shape}, {says}", meaning, form, made)
 
 
 def must_hide_padding(layer: Layer) -> str | None:
@@ -171,7 +171,7 @@ def _try_masks(
     return tried
 
 
-def _influences(layer: Layer, name: str, way: _Way, size: float = 1.0) -> str:
+def _influences(layer: Layer, name: str, way: _MaskForm, size: float = 1.0) -> str:
     "Return what moves outputs under a mask that should not: the future, the hidden, or nothing."
     x, padding = size * layer.draw(), way.padding(layer)
     changed = 3 * size - 2 * x
@@ -207,7 +207,9 @@ def _must_hide_in_sixteen_bits(layer: Layer, name: str, mask: Tensor) -> None:
 
 def _not_hiding(layer: Layer, name: str, tried: _TriedMasks) -> Broken | NotChecked:
     "Return what to raise if no mask that was tried hides anything."
-    if found := _by_numbers(layer, name, tried, AFTER) or _misread(layer, name, tried):
+    if found := _by_numbers(layer, name, tried, MASKS_AFTER_SOFTMAX) or _misread(
+        layer, name, tried
+    ):
         return found
     declared = _declared_meaning(layer)
     if not tried.outputs:
@@ -222,7 +224,7 @@ def _not_hiding(layer: Layer, name: str, tried: _TriedMasks) -> Broken | NotChec
         return Broken(shown, bug if declared else bug._replace(declare="mask=False"))
     if declared and tried.open:
         return Broken(f"{name}: with it, the future is seen", known("mask.replaces_causal"))
-    if found := _by_numbers(layer, name, tried, APPLIED):
+    if found := _by_numbers(layer, name, tried, MASK_APPLICATIONS):
         return found
     if declared:
         shown = f"{name}: in no shape that was tried it hides tokens"
@@ -254,7 +256,7 @@ def _traced_under(layer: Layer, name: str, mask: Tensor) -> Trace:
     if layer.other is None or not layer.of_memory:
         return trace_of(masked, x)
     queries = layer.other.expand(len(x), -1, -1)
-    call = lambda module, q: masked.beside(q).first(module, x)
+    call = lambda module, q: masked.beside(q).output_of(module, x)
     return trace_layer(layer.module, queries, call, layer.contract, x)
 
 
@@ -262,7 +264,7 @@ def _misread(layer: Layer, name: str, tried: _TriedMasks) -> Broken | None:
     "Return what to raise for a mask as long as x (not the memory), transposed, or inverted."
     declared = _declared_meaning(layer)
     if not tried.outputs and layer.of_memory and hides_padding(name):
-        of_queries = torch.zeros(SEQUENCES, layer.output_length(layer.n), dtype=torch.bool)
+        of_queries = torch.zeros(BATCH, layer.output_length(layer.n), dtype=torch.bool)
         if attempt(lambda: (_under(layer, name, layer.draw(), of_queries),)):
             return Broken(f"{name}: it must be as long as x", known("mask.axis"))
     shown = f"{name}: only as {{}} it hides tokens"
@@ -279,7 +281,7 @@ def _under(layer: Layer, name: str, x: Tensor, mask: Tensor, copied: bool = True
     "Return the output under a mask."
     masked = _masked(layer, name, mask.clone() if copied else mask)
     with torch.no_grad():
-        return masked.first(layer.module, x.clone())
+        return masked.output_of(layer.module, x.clone())
 
 
 def _masked(layer: Layer, name: str, mask: Tensor) -> Layer:
@@ -307,7 +309,7 @@ def _called_with_mask(
     return m(x, **inputs_for(needed_by(m)[1:], x) | options | given)
 
 
-def _as_alone(layer: Layer, name: str, ways: list[_Way]) -> _Way:
+def _as_alone(layer: Layer, name: str, ways: list[_MaskForm]) -> _MaskForm:
     "Return the first way in which each padded sequence comes out as it does without its padding."
     if layer.causal and not ignores_order(layer):
         return ways[0]  # without padding at the left, positions are others
@@ -322,7 +324,7 @@ def _as_alone(layer: Layer, name: str, ways: list[_Way]) -> _Way:
     raise NotChecked(f"{why}: {_declare(name)}, or mask=False if it is no mask", undecided=True)
 
 
-def _unlike_alone(layer: Layer, name: str, way: _Way) -> str:
+def _unlike_alone(layer: Layer, name: str, way: _MaskForm) -> str:
     "Return how a sequence with hidden padding differs from that without; empty if it does not."
     if layer.of_memory and layer.position_setting:
         return ""  # positions may count from the memory's end

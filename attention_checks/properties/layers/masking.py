@@ -210,7 +210,9 @@ def _must_reach_all(layer: Layer, n: int, allowed: Tensor, reach: Tensor) -> Non
         for size, window in product((1.0, 0.1), windows):  # less is rounded for small numbers
             trace = trace_of(layer, size * layer.draw(2, n))
             bugs = compare_with_own_weights(trace, window, most=0)
-            if bugs == () and not (unseen and trace.fewer):  # keys that were left out weigh nothing
+            if bugs == () and not (
+                unseen and trace.why_fewer_keys
+            ):  # keys that were left out weigh nothing
                 return
         shown = f"{n} tokens: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
         raise Broken(shown, unseen or known("length.long", few=layer.n, many=n))
@@ -234,7 +236,7 @@ def moved_by(
         others = x.repeat(n, 1, 1)
         others[every, every] = size - factor * x[0]  # in sequence j, token j is another one
         with torch.no_grad():
-            y = layer.many(module, torch.cat([x, others]))
+            y = layer.output_of_batch(module, torch.cat([x, others]))
         difference = (y[1:] - y[:1]).abs().amax(-1).nan_to_num(nan=math.inf).T
         surely |= difference > rounding(y[0])
         at_all |= difference > 1e-6
@@ -258,7 +260,7 @@ def _ordered(layer: Layer) -> None:
     window = layer.contract.window
     if layer.contract.ahead or window and window < layer.n:
         raise NotChecked("what a token sees depends on order: it attends to a window")
-    free = bool(layer.observed.free)
+    free = bool(layer.observed.order_free)
     if layer.positions:
         _must_know_positions(layer, free)
     if not free:
@@ -300,24 +302,24 @@ MASKING = (
     Relation(
         "the future cannot reach the past, in evaluation and training, with and without gradients",
         _no_future,
-        asked=lambda layer: layer.causal,
+        applies=lambda layer: layer.causal,
     ),
     Relation(
         "every token reaches its own output and all after it",
         _reaches,
-        asked=lambda layer: layer.causal,
+        applies=lambda layer: layer.causal,
     ),
-    Relation("every token reaches every output", _reaches, asked=lambda layer: not layer.causal),
+    Relation("every token reaches every output", _reaches, applies=lambda layer: not layer.causal),
     Relation("longer sequences are treated as short ones", _longer),
     Relation("what its own masks hide has no influence", must_hide_padding, no_module),
     Relation(
         "the order of the past does not matter to the last token",
         _ordered,
-        asked=lambda layer: layer.causal,
+        applies=lambda layer: layer.causal,
     ),
     Relation(
         "reordering the tokens only reorders the outputs",
         _ordered,
-        asked=lambda layer: not layer.causal,
+        applies=lambda layer: not layer.causal,
     ),
 )

@@ -15,7 +15,7 @@ from attention_checks.outcomes import Broken, Misused, NotChecked, attempt
 from attention_checks.pipeline import Bug, after, work_of
 from attention_checks.properties import Relation
 from attention_checks.spec import PARTS
-from attention_checks.subjects.layer import SEQUENCES, Layer, no_module
+from attention_checks.subjects.layer import BATCH, Layer, no_module
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, named_end
 from attention_checks.trace.recording import as_float, used_between
@@ -38,7 +38,7 @@ def _own_weights(layer: Layer) -> str | None:
         raise layer.diagnosis.why
     bugs = layer.diagnosis.bugs
     if bugs == ():
-        return "; ".join(filter(None, (*layer.diagnosis.remarks, trace.fewer))) or None
+        return "; ".join(filter(None, (*layer.diagnosis.remarks, trace.why_fewer_keys))) or None
     if without := _without_residual(trace):
         if _agrees(layer, without):
             return _with_residual(layer, trace.out, without.out)
@@ -83,7 +83,7 @@ def _without_what_is_beside(layer: Layer, trace: Trace) -> Trace:
     inward = [modules[name] for names in named.values() for name in names]
     end = modules[ends[-1]] if ends else None
     one = layer if trace.memory is None else layer.beside(trace.memory)
-    used = attempt(lambda: used_between(layer.module, inward, end, trace.x, one.first))
+    used = attempt(lambda: used_between(layer.module, inward, end, trace.x, one.output_of))
     if used is None:
         return trace
     used -= _read_by_functions(layer, trace)
@@ -99,7 +99,7 @@ def _without_what_is_beside(layer: Layer, trace: Trace) -> Trace:
 def _read_by_functions(layer: Layer, trace: Trace) -> set[str]:
     "Return the names of the layer's parameters that declared functions of its heads read."
     h, n = layer.n_heads or 1, trace.x.shape[1]
-    q, v = (torch.zeros(1, h, n, width // h) for width in (trace.across, trace.inner))
+    q, v = (torch.zeros(1, h, n, width // h) for width in (trace.query_width, trace.context_width))
     contract = layer.contract
     f = contract.attend and attending(contract.placement.wrap(contract.attend))
     with torch.enable_grad():
@@ -138,7 +138,7 @@ def _beside_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bu
     contract = layer.contract
     said = contract.scale or not layer.diagnosis.guessed and contract.parts_or_numbers
     scales = [bug for bug in bugs if bug.code.startswith("scale.")]
-    if not trace.own.keys() - {after("merge")} or said or not scales:
+    if not trace.stages.keys() - {after("merge")} or said or not scales:
         return bugs
     if others := tuple(bug for bug in bugs if bug not in scales):
         return others
@@ -189,20 +189,20 @@ def _must_not_be_linear(layer: Layer) -> None:
 
 def _more_than_projections(layer: Layer, trace: Trace) -> str:
     "Return why its numbers need not be those of plain attention; empty if they must be."
-    if trace.fewer:
-        return trace.fewer
+    if trace.why_fewer_keys:
+        return trace.why_fewer_keys
     if not all(_tells_positions(layer, name) for name in trace.unrecognised):
         return _also_has(trace)
     q, v = trace.width("q"), trace.width("v")
-    one_wider = (q > trace.inner) != (v > trace.inner)
+    one_wider = (q > trace.context_width) != (v > trace.context_width)
     gated = trace.context is not None and "latent" not in trace.projections
-    if gated and one_wider and 2 * trace.inner in (q, v):
+    if gated and one_wider and 2 * trace.context_width in (q, v):
         return "queries or values are twice as wide as the context: is there a gate in them?"
     known_roles = ({"q", "k", "v"}, {"q", "kv"}, {"qkv"})
     complete = any(roles <= trace.projections.keys() for roles in known_roles)
     contract = layer.contract
     said = contract.bias or contract.rotate or contract.shortened or contract.attend
-    told = layer.observed.free or trace.rotations or said  # what order means to it
+    told = layer.observed.order_free or trace.rotations or said  # what order means to it
     if complete and (told or not _gives_its_value(layer)):
         return ""
     if trace.unrecognised:
@@ -229,11 +229,11 @@ def _tells_positions(layer: Layer, name: str) -> bool:
 
 def _gives_its_value(layer: Layer) -> bool:
     "Return whether one token alone gets its own value at any position; True if untried."
-    if not layer.lengths(1) or not layer.fits(SEQUENCES, 1):
+    if not layer.lengths(1) or not layer.fits(BATCH, 1):
         return True
 
     def agrees() -> bool:
-        trace = trace_of(layer, layer.draw(layer.contract.batch(SEQUENCES), 1), 1)
+        trace = trace_of(layer, layer.draw(layer.contract.batch(BATCH), 1), 1)
         if compare_with_own_weights(trace, most=0) == ():
             return True
         without = _without_residual(trace)
@@ -246,7 +246,7 @@ def _after_projection(layer: Layer) -> str | None:
     "The output is what the output projection gave, perhaps with x added; else it was not seen."
     trace, out = layer.observed.trace, None
     if trace is not None and trace.projections:
-        out = trace.out if trace.context is None else trace.projected
+        out = trace.out if trace.context is None else trace.output_projection.gave
     if trace is None or out is None or trace.context is None and layer.diagnosis.bugs != ():
         raise NotChecked("no call of an output projection was recognised")
     if nearly(trace.out, out):
@@ -283,9 +283,9 @@ def _shares_heads(layer: Layer) -> None:
         raise Misused(
             "n_kv_heads: expected n_heads beside it, which nothing tells here; got n_kv_heads alone"
         )
-    fused = (trace.width("qkv") - trace.inner) // 2
+    fused = (trace.width("qkv") - trace.context_width) // 2
     width = trace.width("k") or trace.width("kv") // 2 or fused
-    d_head = (trace.width("q") or trace.inner) // layer.n_heads
+    d_head = (trace.width("q") or trace.context_width) // layer.n_heads
     if width < 1 or not d_head:
         raise NotChecked("its keys were not recognised")
     if width != (layer.contract.n_kv_heads or 0) * d_head:
@@ -301,7 +301,7 @@ OWN_WEIGHTS = (
         "it has as many heads of keys and values as was declared",
         _shares_heads,
         no_module,
-        asked=lambda layer: bool(layer.contract.n_kv_heads),
+        applies=lambda layer: bool(layer.contract.n_kv_heads),
     ),
     Relation(
         "it agrees with attention computed from its own weights",
@@ -312,6 +312,6 @@ OWN_WEIGHTS = (
     Relation(
         "its output is what its output projection gave",
         _after_projection,
-        asked=lambda layer: bool(layer.parts),
+        applies=lambda layer: bool(layer.parts),
     ),
 )

@@ -70,12 +70,12 @@ def _packed(layer: Layer, x: Tensor, lengths: list[int], flat: bool) -> Tensor:
         return output[None] if flat else output
 
     with torch.no_grad():
-        return layer.calling(call).first(layer.module, x.clone())
+        return layer.calling(call).output_of(layer.module, x.clone())
 
 
 def _names(layer: Layer) -> list[str]:
     "Its arguments that say where documents end."
-    return packing_names(parameters_of(layer.given) or {})
+    return packing_names(parameters_of(layer.original) or {})
 
 
 PACKED = (
@@ -83,6 +83,6 @@ PACKED = (
         "documents that are packed into one sequence come out as each does alone",
         _apart,
         no_module,
-        asked=lambda layer: bool(_names(layer)),
+        applies=lambda layer: bool(_names(layer)),
     ),
 )

@@ -126,7 +126,7 @@ def _runs_of_training(layer: Layer, runs: int = 4096) -> tuple[Tensor, Tensor]:
     with torch.no_grad():
         want = layer(x)[0]
         with in_training(layer.module):
-            return want, layer.many(layer.module, x.expand(runs, -1, -1).contiguous())
+            return want, layer.output_of_batch(layer.module, x.expand(runs, -1, -1).contiguous())
 
 
 def _trained(layer: Layer) -> str | None:
@@ -209,8 +209,8 @@ def _zero_part(grad: Tensor, part: int = 8) -> str:
 
 def _plain_weights(layer: Layer) -> str | None:
     "Return the name of a projection that is neither parameter nor buffer."
-    registered = {id(t) for t in [*layer.fresh.parameters(), *layer.fresh.buffers()]}
-    for m in layer.fresh.modules():
+    registered = {id(t) for t in [*layer.uncalled.parameters(), *layer.uncalled.buffers()]}
+    for m in layer.uncalled.modules():
         for name, value in plain_attributes(m):
             for t in tensors_in(value) if role_of(name) else ():
                 wide = t.is_floating_point() and t.ndim > 1 and layer.d_model in t.shape
@@ -241,7 +241,7 @@ def _adds_no_state(layer: Layer) -> None:
     "Calls add nothing to the state dict."
     before, after = (
         {name: getattr(value, "shape", None) for name, value in m.state_dict().items()}
-        for m in (layer.fresh, layer.module)
+        for m in (layer.uncalled, layer.module)
     )
     for name, shape in after.items():
         if before.get(name) != shape:
