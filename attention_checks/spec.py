@@ -275,7 +275,7 @@ class Contract:
     residual: str | None = _choice(
         _LAYERS,
         _attribute,
-        "without an output projection: the module whose output is added, before the activation",
+        "what is added to the context, before the activation: what a module gives, or a matrix · x",
     )
     value_scale: float | str | None = _choice(
         _LAYERS,

@@ -52,7 +52,19 @@ def compare_with_own_weights(
         agreeing = next(_agreeing(starts if most else _right(starts)), None)
         if agreeing is not None:
             return agreeing.bugs
+        _must_run(trace, _right(starts))
         return _named(trace, starts, heads, most) if most else None
+
+
+def _must_run(trace: Trace, starts: Iterable[Start]) -> None:
+    "Raise what a declared function raises, if it takes heads of no width."
+    said = trace.contract
+    functions = said.attend or said.rotate or callable(said.bias)
+    cases = [start.case for start in starts] if functions else []
+    if cases and not any(case.run() for case in cases):
+        work = cases[0].work
+        for step in cases[0].stages.values():
+            work = step(work)
 
 
 def _agreeing(starts: Iterable[Start]) -> Iterator[Start]:

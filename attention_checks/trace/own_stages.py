@@ -13,8 +13,10 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.catalogue.families import (
+    MISSING,
     attending,
     ending,
+    joined_by,
     mixing_heads,
     prefixing,
     shortening,
@@ -33,7 +35,7 @@ from attention_checks.catalogue.grouped_heads import (
 from attention_checks.catalogue.layers import turning
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.catalogue.positions import each_once
-from attention_checks.examine import Misused
+from attention_checks.examine import Broken, Misused, NotChecked
 from attention_checks.numbers import gradients_of
 from attention_checks.pipeline import Step, Way, Work, adding
 from attention_checks.spec import Contract
@@ -52,6 +54,7 @@ def own_stages(
     x: Tensor,  # its input, (b, n, d_model)
     call: OneCall,  # how it is called
     contract: Contract = Contract(),  # what was declared of it
+    memory: Tensor | None = None,  # what keys and values are made of; None: x
 ) -> list[_Own]:  # stage → its step, and its bugs; several where what was declared leaves a choice
     "Make the stages that a layer adds on purpose, as declared."
     norms = {role: _norm_of(layer, role, name) for role, name in (contract.norms or {}).items()}
@@ -66,8 +69,10 @@ def own_stages(
     for field, name in (contract.mixing or {}).items():
         stage = AFTER_SCORES if field == "scores" else AFTER_WEIGHTS
         ways[stage] = ways_of(stage, f"mixing[{field!r}]", _own_mixing(layer, field, name))
-    of_context = _beside_context(layer, norms, contract, lambda: call(layer, x))
-    for stage, what, steps in (*_beside_keys(layer, norms, contract), *of_context):
+    of_context = _beside_context(layer, norms, contract, x, lambda: call(layer, x))
+    n = (x if memory is None else memory).shape[1]
+    of_keys = _beside_keys(layer, norms, contract, n, lambda: call(layer, x))
+    for stage, what, steps in (*of_keys, *of_context):
         more = ways_of(stage, what, steps)
         ways[stage] = then(stage, ways[stage], more) if stage in ways else more
     return [dict(zip(ways, chosen)) for chosen in islice(product(*ways.values()), 32)]
@@ -79,7 +84,8 @@ def _by_functions(contract: Contract) -> _Ways:
     if contract.rotate:
         ways["rotate"] = [turning(contract.on_device(contract.rotate))]
     if contract.attend:
-        ways["mix"] = [(attending(contract.on_device(contract.attend)), [])]
+        f = contract.on_device(contract.attend)
+        ways["mix"] = [(attending(f, contract.scale_of), [])]
     return ways
 
 
@@ -144,28 +150,50 @@ def _own_mixing(layer: nn.Module, field: str, name: str) -> list[Step]:
 _Choices = Iterator[tuple[str, str, list[Step]]]  # stage, what declares it, steps
 
 
-def _beside_keys(layer: nn.Module, norms: Mapping[str, nn.Module], contract: Contract) -> _Choices:
+def _beside_keys(
+    layer: nn.Module,
+    norms: Mapping[str, nn.Module],
+    contract: Contract,
+    n: int,
+    call: Callable[[], Tensor],
+) -> _Choices:
     "Of each other choice of queries and keys its stage, what declares it, and its steps."
     if isinstance(contract.scale, str):
         temperature = as_float(part_of(layer, contract.scale, "scale"))
         steps = warming(temperature, contract.scale)
         yield AFTER_ROTATE, f"scale={contract.scale!r}", steps
+    if contract.shortened:
+        by = {r: part_of(layer, name, "shortened") for r, name in contract.shortened.items()}
+        made = {roles: _shorter(part, contract, n, call) for roles, part in by.items()}
+        each = {role: f for roles, f in made.items() for role in roles}
+        yield AFTER_ROTATE, f"shortened={dict(contract.shortened)}", [shortening(each)]
     if contract.prefix:
         parts = {r: part_of(layer, name, "prefix") for r, name in contract.prefix.items()}
         k, v = map(as_float, parts["kv"] if "kv" in parts else (parts["k"], parts["v"]))
         over = _over_each_head(norms["k"], contract) if "k" in norms else _as_it_is
         steps = [prefixing(k, v, norm) for norm in dict.fromkeys((_as_it_is, over))]
         yield AFTER_ROTATE, f"prefix={dict(contract.prefix)}", steps
-    if contract.shortened:
-        by = {r: part_of(layer, name, "shortened") for r, name in contract.shortened.items()}
-        both = {each: _matrix_of(part) for roles, part in by.items() for each in roles}
-        yield AFTER_ROTATE, f"shortened={dict(contract.shortened)}", [shortening(both)]
+
+
+def _shorter(
+    part: Any, contract: Contract, n: int, call: Callable[[], Tensor]
+) -> Callable[[Tensor], Tensor]:
+    "Return what makes fewer of n vectors: a matrix, or a module over merged heads."
+    matrix, bias = _matrix_of(part)
+    if isinstance(matrix, Tensor) and matrix.ndim == 2:
+        return partial(joined_by, matrix, bias)
+    for given in recorded_call({"": part}, call)[1].get("", []):
+        if isinstance(given, Tensor) and given.shape[1] != n:
+            why = f"what shortens {n} vectors is given {given.shape[1]}: declare lengths=…"
+            raise NotChecked(f"no reference could be built: {why} that need no padding")
+    return lambda t: split_heads(_once_through(part, contract, merge_heads(t)), t.shape[-3])
 
 
 def _beside_context(
     layer: nn.Module,
     norms: Mapping[str, nn.Module],
     contract: Contract,
+    x: Tensor,
     call: Callable[[], Tensor],
 ) -> _Choices:
     "Of each other choice of the context its stage, what declares it, and its steps."
@@ -173,9 +201,9 @@ def _beside_context(
         part = as_float(part_of(layer, said, "value_scale")) if isinstance(said, str) else said
         yield AFTER_MIX, f"value_scale={said!r}", [ending(lambda out: part * out)]
     if name := contract.residual:
-        added = _given_once(part_of(layer, name, "residual"), call)
-        add: Step = lambda work: work._replace(out=work.out + added)
-        yield AFTER_PROJECT, f"residual={name!r}", [add]
+        added = _added_by(part_of(layer, name, "residual"), x, call)
+        steps = [partial(_with_added, each) for each in added]
+        yield AFTER_PROJECT, f"residual={name!r}", steps
     if name := contract.activation:
         given = getattr(nn.functional, name, None) or part_of(layer, name, "activation")
         f = partial(_once_through, given, contract)
@@ -185,6 +213,20 @@ def _beside_context(
     if "out" in norms:
         normed = partial(_once_through, norms["out"], contract)
         yield AFTER_MIX, "norms['out']", [ending(normed, merged) for merged in (True, False)]
+
+
+def _added_by(part: Any, x: Tensor, call: Callable[[], Tensor]) -> list[Tensor]:
+    "Return what a part may add to the context: x times a matrix, or what a module gives."
+    if isinstance(part, Tensor):
+        matrix = as_float(part)
+        return [x @ w for w in (matrix, matrix.mT) if len(w) == x.shape[-1]]
+    rows = as_rows(_given_once(part, call), x)
+    return [] if rows is None else [rows]
+
+
+def _with_added(added: Tensor, work: Work) -> Work:
+    "Add something to the merged context."
+    return work._replace(out=work.out + added)
 
 
 def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> list[Way]:
@@ -313,7 +355,11 @@ def own_gate(
     part = part_of(layer, contract.gate, "gate")
     if isinstance(part, Tensor):
         return as_float(part).flatten().expand(*x.shape[:2], -1)
-    gate = as_rows(_given_once(part, lambda: call(layer, x)), x)
+    given = recorded_call({"": part}, lambda: call(layer, x))[2].get("", [])
+    if not given:
+        bug = MISSING.about(what=f"gate={contract.gate!r}")
+        raise Broken(f"in one call {contract.gate} is never called", bug, explains=False)
+    gate = as_rows(given[0], x) if len(given) == 1 else None
     if gate is None:
         raise Misused(
             f"gate: expected a parameter, or a module that is called once; {contract.gate} is not"

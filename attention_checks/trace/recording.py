@@ -41,11 +41,13 @@ def recorded_call(
 
 
 def _joined(found: list[Any], out: Tensor) -> list[Any]:
-    "Join what was seen of one sequence at a time, (n, d), or of one token at a time, (b, 1, d)."
+    "Join what was seen of one sequence at a time, (n, d), or of one token, (b, 1, d) or (b, d)."
     shapes = {tuple(t.shape) if isinstance(t, Tensor) else () for t in found}
     shape = shapes.pop() if len(found) > 1 == len(shapes) else ()
     if len(shape) == 2 and len(out) == len(found):
         return [torch.stack(found)]
+    if len(shape) == 2 and (shape[0], len(found)) == out.shape[:2]:
+        return [torch.stack(found, 1)]
     token = len(shape) == 3 and shape[:2] == (len(out), 1) and out.shape[1] == len(found)
     return [torch.cat(found, 1)] if token else found
 
@@ -100,6 +102,8 @@ def as_rows(
         return t.transpose(0, 1).flatten(2)
     if t.ndim == 4 and len(t) == b and t.shape[1] * t.shape[2] == n:  # (b, height, width, d)
         return t.flatten(1, 2)
+    if t.ndim > 2 and t.shape[1] != n and t.flatten(2).shape[::2] == (b, n):  # (b, d, …)
+        return t.flatten(2).mT
     return t.reshape(b, n, -1) if t.ndim == 2 or t.shape[:2] == (b, n) else None
 
 

@@ -163,7 +163,7 @@ def trace_layer(
         **_beginning(seen),
         **_end(seen),
         tables=tables_of(layer),
-        owns=own_stages(layer, x, call, contract),
+        owns=own_stages(layer, x, call, contract, memory),
         rotations=rotations_in(handed) or rotations_in(kept_by(layer, x.shape[1])),
         gate=own_gate(layer, x, call, contract),
         contract=contract,
@@ -202,9 +202,9 @@ def _parts_of(
 ) -> Parts:
     "Return the projections; with a memory a fused one is called twice, and split in unknown ways."
     parts = find_projections(layer, call, contract.roles)
-    if memory is None:
-        return parts
-    return parts._replace(names={n: role for n, role in parts.names.items() if role != "qkv"})
+    fused = [n for n, role in parts.names.items() if role == "qkv" and memory is not None]
+    called = recorded_call({n: parts.leaves[n] for n in fused}, call)[1] if fused else {}
+    return parts._replace(names={n: role for n, role in parts.names.items() if n not in called})
 
 
 def _as_they_are(of: Mapping[str, Tensor]) -> _Rows:
@@ -267,8 +267,10 @@ def _given(seen: _Seen, read: list[str]) -> list[tuple[str, str, _Options]]:
         source = inside.get(name.rpartition(".")[0], of)
         found += [(name, r, given) for r, given in _by_matrix(source, role, p, seen.layer)]
     for name in read:
-        role = parts.names[name]
-        found.append((name, role, _uncalled(of[role], parts.leaves[name], name)))
+        m, role = parts.leaves[name], parts.names[name]
+        apart = role == "qkv" and of["q"] is not of["k"]
+        options = [(r, _third(of[r], m, i)) for i, r in enumerate("qkv")] if apart else []
+        found += [(name, *each) for each in options or [(role, _uncalled(of[role], m, name))]]
     return [row for row in found if row[1] != "out"]
 
 
@@ -328,6 +330,14 @@ def _uncalled(x: Tensor, m: nn.Module, name: str) -> _Options:
         if w.shape[0] == w.shape[1]:
             options += [(name, F.linear(x, w.T, bias)) for bias in dict.fromkeys((b, None))]
         return options
+
+
+def _third(x: Tensor, m: nn.Module, i: int) -> _Options:
+    "Return what queries, keys or values are, if they are read from one fused weight."
+    w, b = (as_float(getattr(m, name, None)) for name in ("weight", "bias"))
+    with torch.no_grad():
+        rows = F.linear(x, w.chunk(3)[i], None if b is None else b.chunk(3)[i])
+    return [("", rows)]
 
 
 def _times(x: Tensor, p: Tensor, bias: Tensor | None) -> _Options:

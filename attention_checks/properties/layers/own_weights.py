@@ -136,6 +136,8 @@ def _beside_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bu
     contract = layer.contract
     said = contract.scale or not layer.diagnosis.guessed and contract.parts_or_numbers
     scales = [bug for bug in bugs if bug.code.startswith("scale.")]
+    if contract.attend:  # its scale is in attend=
+        return tuple(bug._replace(declare="") if bug in scales else bug for bug in bugs)
     if not trace.own or said or not scales:
         return bugs
     if others := tuple(bug for bug in bugs if bug not in scales):

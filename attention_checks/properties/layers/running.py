@@ -212,7 +212,8 @@ def reads_of(layer: Layer) -> list[tuple[str, str, bool]]:
     # where lengths are equal, the numbers must not be
     x, memory = layer.draw(), layer.over_memory.draw(seed=9)
     call = layer.beside(memory).first
-    return attempt(lambda: what_is_read(layer.module, x, memory, call)) or []
+    roles = layer.contract.roles
+    return attempt(lambda: what_is_read(layer.module, x, memory, call, roles)) or []
 
 
 def _why_not_together(layer: Layer) -> Bug | None:
