@@ -12,6 +12,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
+from attention_checks.catalogue import known
 from attention_checks.catalogue.families import (
     MISSING,
     attending,
@@ -233,7 +234,10 @@ def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) ->
     "Return the bias of the scores, as its declared part or function gives it."
     if not isinstance(declared := contract.bias, str):
         steps: list[Step] = [partial(_with_made, contract), partial(_with_scaled, contract)]
-        return _in_either_order(steps, contract)
+        turned = known("bias.transposed")._replace(
+            steps={AFTER_ROUTE: partial(_with_turned, contract)}
+        )
+        return [(step, [*bugs, turned]) for step, bugs in _in_either_order(steps, contract)]
     part, n = part_of(layer, declared, "bias"), x.shape[1]
     read = part if isinstance(part, Tensor) else _given_once(part, lambda: call(layer, x))
     biases = (_per_head(each, n) for each in _read_as_bias(layer, x, call, part, read))
@@ -258,6 +262,12 @@ def _with_scaled(contract: Contract, work: Work) -> Work:
     factor = work.scale / contract.scale_of(work.q.shape[-1])
     made = _with_made(contract, work._replace(bias=torch.zeros(()))).bias
     return work._replace(bias=work.bias + factor * made)
+
+
+def _with_turned(contract: Contract, work: Work) -> Work:
+    "Add what a declared function gives if distances are counted the other way."
+    made = contract.bias_of(work.q.flip(-2), work.k.flip(-2))
+    return work if made is None else work._replace(bias=work.bias + made.flip(-1, -2))
 
 
 def _in_either_order(steps: list[Step], contract: Contract) -> list[Way]:

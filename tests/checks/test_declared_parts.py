@@ -255,3 +255,18 @@ def test_a_wrong_scale_is_named_beside_attention_of_another_kind(factor, codes):
     layer = Layer(lambda q, k, v: attend(factor * q, k, v))
     report = report_of(check_self_attention, layer, D, n_heads=H, positions=True, attend=attend)
     assert (report.codes or [report.compared]) == codes and not report.choices
+
+
+@pytest.mark.parametrize("sign, codes", [(1, OWN), (-1, ["bias.transposed"])])
+def test_distances_that_are_counted_the_other_way_are_named_in_a_bias_of_queries(sign, codes):
+    table = torch.randn(127, D // H)
+
+    def bias(q, k, sign=1):
+        at = torch.arange(q.shape[-2])
+        return torch.einsum("bhid,ijd->bhij", q, table[sign * (at[:, None] - at) + 63])
+
+    def core(q, k, v):
+        return (q @ k.mT * SCALE + bias(q, k, sign)).softmax(-1) @ v
+
+    of_vectors = lambda q, k: bias(q, k)
+    assert of_layer(Layer(core), positions=True, bias=of_vectors) == codes
