@@ -286,7 +286,8 @@ class Contract:
         ("check_attention", *_LAYERS),
         _function,
         "what it makes of its heads where that is not softmax(q kᵀ) v: attend(q, k, v) →"
-        " (b, h, n_q, d_v); or attend(q, k, v, allowed)",
+        " (b, h, n_q, d_v); or attend(q, k, v, allowed); it may be given what a part of the layer"
+        " gives, by its name: attend(q, k, v, decay)",
     )
     activation: str | None = _choice(
         _LAYERS,
@@ -308,7 +309,8 @@ class Contract:
         _ATTENTION,
         _bias,
         "what is added to the scores: of a layer the part that gives it; or a function"
-        " bias(n_heads, n_q, n_k) → (h, n_q, n_k), or bias(q, k) → (b, h, n_q, n_k)",
+        " bias(n_heads, n_q, n_k) → (h, n_q, n_k), or bias(q, k) → (b, h, n_q, n_k), which may be"
+        " given what a part of the layer gives, by its name: bias(q, k, decay)",
         of_functions=lambda value: None if callable(value) else False,
     )
     mask: str | bool | tuple[str, str] | None = _choice(
@@ -453,12 +455,19 @@ class Contract:
         return self.mask[1] if isinstance(self.mask, tuple) else self.mask
 
     @property
+    def functions(self) -> dict[str, Callable[..., Tensor]]:
+        "Return the declared functions of queries and keys."
+        found = {"attend": self.attend, "bias": self.bias}
+        return {field: f for field, f in found.items() if callable(f)}
+
+    @property
     def parts(self) -> set[str]:
         "Return the names of parts of the layer that are declared beside its projections."
         several = (self.norms, self.mixing, self.prefix, self.shortened)
         named: list[Any] = [name for some in several for name in (some or {}).values()]
         named += [self.gate, self.bias, self.sinks, self.scale, self.value_scale]
         named += [self.activation, self.residual]
+        named += [name for field, f in self.functions.items() for name in asked_of(field, f)]
         return {name for name in named if isinstance(name, str)}
 
     @property
@@ -547,6 +556,14 @@ class Contract:
         "Let numbers inside count as equal if they are as near as was declared."
         tolerance = self.tolerance or TOLERANCES.get(self.as_dtype, USUAL_TOLERANCE)
         return with_tolerance(tolerance / USUAL_TOLERANCE)
+
+
+def asked_of(
+    field: str,  # attend or bias
+    f: Callable[..., Tensor],  # what was declared
+) -> list[str]:
+    "Return the parameters of a declared function beside its heads: parts of the layer may be."
+    return list(parameters_of(f) or ())[3 if field == "attend" else 2 :]
 
 
 _ROWS = {row.name: row for row in fields(Contract)}

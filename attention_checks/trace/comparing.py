@@ -59,8 +59,7 @@ def compare_with_own_weights(
 def _must_run(trace: Trace, starts: Iterable[Start]) -> None:
     "Raise what a declared function raises, if it takes heads of no width."
     said = trace.contract
-    functions = said.attend or said.rotate or callable(said.bias)
-    cases = [start.case for start in starts] if functions else []
+    cases = [start.case for start in starts] if said.functions or said.rotate else []
     if cases and not any(case.run() for case in cases):
         work = cases[0].work
         for step in cases[0].stages.values():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
+from inspect import Signature
 from itertools import islice, product
 from typing import Any
 
@@ -39,7 +41,8 @@ from attention_checks.catalogue.positions import each_once
 from attention_checks.examine import Broken, Misused, NotChecked
 from attention_checks.numbers import gradients_of
 from attention_checks.pipeline import Step, Way, Work, adding
-from attention_checks.spec import Contract
+from attention_checks.signatures import parameters_of
+from attention_checks.spec import Contract, asked_of
 from attention_checks.trace.recording import OneCall, as_float, as_rows, part_of, recorded_call
 from attention_nb.multi_head_attention import merge_heads, split_heads
 
@@ -77,6 +80,31 @@ def own_stages(
         more = ways_of(stage, what, steps)
         ways[stage] = then(stage, ways[stage], more) if stage in ways else more
     return [dict(zip(ways, chosen)) for chosen in islice(product(*ways.values()), 32)]
+
+
+def given_parts(
+    layer: nn.Module,  # the layer, in evaluation mode
+    x: Tensor,  # its input, (b, n, d_model)
+    call: OneCall,  # how it is called
+    contract: Contract,  # what was declared of it
+) -> Contract:  # the same, once its functions know what the parts gave that they ask for by name
+    "Give declared functions the outputs of parts of the layer."
+    modules, bound = dict(layer.named_modules()), {}
+    for field, f in contract.functions.items():
+        names = [name for name in asked_of(field, f) if name in modules]
+        if names:
+            seen = recorded_call({n: modules[n] for n in names}, lambda: call(layer, x))[2]
+            rows = {n: as_rows(t[0], x) for n, t in seen.items()}
+            bound[field] = _knowing(f, {n: seen[n][0] if t is None else t for n, t in rows.items()})
+    return replace(contract, **bound)
+
+
+def _knowing(f: Callable[..., Tensor], parts: dict[str, Any]) -> Callable[..., Tensor]:
+    "Return a function that is given some of its arguments, and asks for the others."
+    rest = [p for name, p in (parameters_of(f) or {}).items() if name not in parts]
+    g = lambda *given: f(*given, **parts)
+    vars(g)["__signature__"] = Signature(rest)
+    return g
 
 
 def _by_functions(contract: Contract) -> _Ways:

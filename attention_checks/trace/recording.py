@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.nn as nn
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 
 from attention_checks.examine import Misused
 from attention_checks.numbers import gradients_of
@@ -126,6 +126,11 @@ def handing(
         yield seen
 
 
+def _cut(t: Any) -> Any:
+    "Return a tensor without its history; anything else as it is."
+    return t.detach() if isinstance(t, Tensor) else t
+
+
 def used_between(
     layer: nn.Module,  # the layer
     projections: Collection[nn.Module],  # of its input
@@ -137,7 +142,7 @@ def used_between(
     contexts: list[Tensor] = []
     with ExitStack() as hooks, torch.enable_grad():
         for m in projections:
-            hook = m.register_forward_hook(lambda _, args, given: given.detach())
+            hook = m.register_forward_hook(lambda _, args, given: tree_map(_cut, given))
             hooks.callback(hook.remove)
         if end is not None:
             note = end.register_forward_pre_hook(lambda _, args: contexts.append(args[0]))

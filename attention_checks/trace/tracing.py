@@ -18,7 +18,14 @@ from attention_checks.catalogue.local_attention import Reach
 from attention_checks.conventions import biased_role, heads_of
 from attention_checks.pipeline import Bug, Way
 from attention_checks.spec import Contract
-from attention_checks.trace.own_stages import kept_by, own_gate, own_stages, rotations_in, tables_of
+from attention_checks.trace.own_stages import (
+    given_parts,
+    kept_by,
+    own_gate,
+    own_stages,
+    rotations_in,
+    tables_of,
+)
 from attention_checks.trace.roles import ASKED, Parts, find_projections, sources, unrecognised_in
 from attention_checks.trace.recording import (
     OneCall,
@@ -157,16 +164,17 @@ def trace_layer(
             {n: parts.leaves[n] for n in parts.names}, lambda: call(layer, x)
         )
     seen = _Seen(layer, x, call, contract, memory, parts, ins, outs)
+    told = given_parts(layer, x, call, contract)
     return Trace(
         x,
         out,
         **_beginning(seen),
         **_end(seen),
         tables=tables_of(layer),
-        owns=own_stages(layer, x, call, contract, memory),
+        owns=own_stages(layer, x, call, told, memory),
         rotations=rotations_in(handed) or rotations_in(kept_by(layer, x.shape[1])),
         gate=own_gate(layer, x, call, contract),
-        contract=contract,
+        contract=told,
         n_heads=contract.n_heads or heads_of(layer),
         memory=memory,
     )

@@ -270,3 +270,63 @@ def test_distances_that_are_counted_the_other_way_are_named_in_a_bias_of_queries
 
     of_vectors = lambda q, k: bias(q, k)
     assert of_layer(Layer(core), positions=True, bias=of_vectors) == codes
+
+
+class Asks(Layer):
+    "A part that reads x decides how fast scores decay, and another what is added to the weights."
+
+    def decayed(self, q, k, decay):
+        at = torch.arange(q.shape[-2])
+        return q @ k.mT * SCALE - (at[:, None] - at).abs() * decay.mT[..., None].sigmoid()
+
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        weights = self.core(self.decayed(q, k, self.decay(x)))
+        return self.out_proj(merge_heads((weights + self.unary(x).softmax(1).mT[..., None, :]) @ v))
+
+
+def asking(core):
+    return Asks(core, decay=nn.Linear(D, H), unary=nn.Linear(D, H))
+
+
+@pytest.mark.parametrize("dim, codes", [(-1, OWN), (-2, ["layer.attend"])])
+def test_declared_functions_may_be_given_what_parts_give(dim, codes):
+    def attend(q, k, v, decay, unary):
+        scores = layer.decayed(q, k, decay)
+        return (scores.softmax(-1) + unary.softmax(1).mT[..., None, :]) @ v
+
+    layer = asking(lambda scores: scores.softmax(dim))
+    assert of_layer(layer, positions=True, attend=attend) == codes
+
+
+@pytest.mark.parametrize("factor, codes", [(SCALE, OWN), (1.0, ["scale.missing"])])
+def test_a_declared_bias_may_be_given_what_a_part_gives(factor, codes):
+    class Biased(Layer):
+        def forward(self, x):
+            q, k, v = self.heads(x)
+            scores = q @ k.mT * factor + self.decay(x).mT[:, :, None]
+            return self.out_proj(merge_heads(scores.softmax(-1) @ v))
+
+    def bias(q, k, decay):
+        return decay.mT[:, :, None].expand(*q.shape[:-1], -1)
+
+    assert of_layer(Biased(decay=nn.Linear(D, H)), bias=bias) == codes
+
+
+@pytest.mark.parametrize("sign, codes", [(1, OWN), (-1, ["layer.attend"])])
+def test_attend_may_start_from_a_part_where_nothing_makes_queries(sign, codes):
+    class Single(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.into, self.out_proj = nn.Linear(D, 2 * D + 1), nn.Linear(D, D)
+
+        def forward(self, x):
+            score, k, v = self.into(x).split([1, D, D], -1)
+            return self.out_proj(v.relu() * (k * (sign * score).softmax(1)).sum(1, keepdim=True))
+
+    def attend(q, k, v, into):
+        score, k, v = into.split([1, D, D], -1)
+        return (v.relu() * (k * score.softmax(1)).sum(1, keepdim=True))[:, None]
+
+    declared = {"projects": False, "roles": {"out": "out_proj"}, "attend": attend}
+    assert of_layer(Single(), n_heads=1, **declared) == codes

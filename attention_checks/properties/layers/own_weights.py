@@ -13,6 +13,7 @@ from attention_checks.examine import Broken, Misused, NotChecked, attempt
 from attention_checks.numbers import first_difference, leaves_of, nearly
 from attention_checks.pipeline import Bug, work_of
 from attention_checks.properties import Relation
+from attention_checks.spec import asked_of
 from attention_checks.subjects.layer import SEQUENCES, Layer, no_module
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, named_end
@@ -78,7 +79,9 @@ def _without_what_is_beside(layer: Layer, trace: Trace) -> Trace:
     modules = dict(layer.module.named_modules())
     named = {role: [n for n in names if n in modules] for role, names in trace.names.items()}
     ends = named.pop("out", []) if trace.context is not None else []
-    inward = [modules[name] for names in named.values() for name in names]
+    read = [name for field, f in layer.contract.functions.items() for name in asked_of(field, f)]
+    read += [name for names in named.values() for name in names]
+    inward = [modules[name] for name in read if name in modules]
     end = modules[ends[-1]] if ends else None
     one = layer if trace.memory is None else layer.beside(trace.memory)
     used = attempt(lambda: used_between(layer.module, inward, end, trace.x, one.first))
@@ -98,7 +101,7 @@ def _read_by_functions(layer: Layer, trace: Trace) -> set[str]:
     "Return the names of the layer's parameters that declared functions of its heads read."
     h, n = layer.n_heads or 1, trace.x.shape[1]
     q, v = (torch.zeros(1, h, n, width // h) for width in (trace.across, trace.inner))
-    contract = layer.contract
+    contract = trace.contract
     f = contract.attend and attending(contract.on_device(contract.attend))
     with torch.enable_grad():
         bias = contract.bias_of(q, q)
