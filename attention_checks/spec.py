@@ -455,10 +455,10 @@ class Contract:
         return self.mask[1] if isinstance(self.mask, tuple) else self.mask
 
     @property
-    def functions(self) -> dict[str, Callable[..., Tensor]]:
-        "Return the declared functions of queries and keys."
-        found = {"attend": self.attend, "bias": self.bias}
-        return {field: f for field, f in found.items() if callable(f)}
+    def asked(self) -> dict[str, list[str]]:
+        "Declared function of heads → what it asks for beside them: parts of the layer may be."
+        found = (("attend", self.attend, 3), ("bias", self.bias, 2))
+        return {key: [*(parameters_of(f) or ())][n:] for key, f, n in found if callable(f)}
 
     @property
     def parts(self) -> set[str]:
@@ -467,7 +467,7 @@ class Contract:
         named: list[Any] = [name for some in several for name in (some or {}).values()]
         named += [self.gate, self.bias, self.sinks, self.scale, self.value_scale]
         named += [self.activation, self.residual]
-        named += [name for field, f in self.functions.items() for name in asked_of(field, f)]
+        named += [name for names in self.asked.values() for name in names]
         return {name for name in named if isinstance(name, str)}
 
     @property
@@ -556,14 +556,6 @@ class Contract:
         "Let numbers inside count as equal if they are as near as was declared."
         tolerance = self.tolerance or TOLERANCES.get(self.as_dtype, USUAL_TOLERANCE)
         return with_tolerance(tolerance / USUAL_TOLERANCE)
-
-
-def asked_of(
-    field: str,  # attend or bias
-    f: Callable[..., Tensor],  # what was declared
-) -> list[str]:
-    "Return the parameters of a declared function beside its heads: parts of the layer may be."
-    return list(parameters_of(f) or ())[3 if field == "attend" else 2 :]
 
 
 _ROWS = {row.name: row for row in fields(Contract)}

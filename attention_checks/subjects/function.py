@@ -237,9 +237,8 @@ class Attention:
         exact_q, exact_k, exact_v = (at_least_float32(t) for t in (q, k, v))
         work = self.work(exact_q, exact_k, exact_v, mask)
         if f := self.contract.attend:
-            return attending(self.contract.on_device(f), self.contract.scale_of)(work).out.to(
-                q.dtype
-            )
+            work = attending(self.contract.on_device(f), self.contract.scale_of)(work)
+            return work.out.to(q.dtype)
         return rightly(work).to(q.dtype)
 
     def right_scale(self, q: Tensor) -> float:

@@ -59,7 +59,8 @@ def compare_with_own_weights(
 def _must_run(trace: Trace, starts: Iterable[Start]) -> None:
     "Raise what a declared function raises, if it takes heads of no width."
     said = trace.contract
-    cases = [start.case for start in starts] if said.functions or said.rotate else []
+    told = said.asked or said.rotate or said.shortened
+    cases = [start.case for start in starts] if told else []
     if cases and not any(case.run() for case in cases):
         work = cases[0].work
         for step in cases[0].stages.values():

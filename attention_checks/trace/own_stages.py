@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
-from inspect import Signature
 from itertools import islice, product
 from typing import Any
 
@@ -41,8 +39,7 @@ from attention_checks.catalogue.positions import each_once
 from attention_checks.examine import Broken, Misused, NotChecked
 from attention_checks.numbers import gradients_of
 from attention_checks.pipeline import Step, Way, Work, adding
-from attention_checks.signatures import parameters_of
-from attention_checks.spec import Contract, asked_of
+from attention_checks.spec import Contract
 from attention_checks.trace.recording import OneCall, as_float, as_rows, part_of, recorded_call
 from attention_nb.multi_head_attention import merge_heads, split_heads
 
@@ -58,7 +55,6 @@ def own_stages(
     x: Tensor,  # its input, (b, n, d_model)
     call: OneCall,  # how it is called
     contract: Contract = Contract(),  # what was declared of it
-    memory: Tensor | None = None,  # what keys and values are made of; None: x
 ) -> list[_Own]:  # stage → its step, and its bugs; several where what was declared leaves a choice
     "Make the stages that a layer adds on purpose, as declared."
     norms = {role: _norm_of(layer, role, name) for role, name in (contract.norms or {}).items()}
@@ -74,37 +70,11 @@ def own_stages(
         stage = AFTER_SCORES if field == "scores" else AFTER_WEIGHTS
         ways[stage] = ways_of(stage, f"mixing[{field!r}]", _own_mixing(layer, field, name))
     of_context = _beside_context(layer, norms, contract, x, lambda: call(layer, x))
-    n = (x if memory is None else memory).shape[1]
-    of_keys = _beside_keys(layer, norms, contract, n, lambda: call(layer, x))
+    of_keys = _beside_keys(layer, norms, contract, lambda: call(layer, x))
     for stage, what, steps in (*of_keys, *of_context):
         more = ways_of(stage, what, steps)
         ways[stage] = then(stage, ways[stage], more) if stage in ways else more
     return [dict(zip(ways, chosen)) for chosen in islice(product(*ways.values()), 32)]
-
-
-def given_parts(
-    layer: nn.Module,  # the layer, in evaluation mode
-    x: Tensor,  # its input, (b, n, d_model)
-    call: OneCall,  # how it is called
-    contract: Contract,  # what was declared of it
-) -> Contract:  # the same, once its functions know what the parts gave that they ask for by name
-    "Give declared functions the outputs of parts of the layer."
-    modules, bound = dict(layer.named_modules()), {}
-    for field, f in contract.functions.items():
-        names = [name for name in asked_of(field, f) if name in modules]
-        if names:
-            seen = recorded_call({n: modules[n] for n in names}, lambda: call(layer, x))[2]
-            rows = {n: as_rows(t[0], x) for n, t in seen.items()}
-            bound[field] = _knowing(f, {n: seen[n][0] if t is None else t for n, t in rows.items()})
-    return replace(contract, **bound)
-
-
-def _knowing(f: Callable[..., Tensor], parts: dict[str, Any]) -> Callable[..., Tensor]:
-    "Return a function that is given some of its arguments, and asks for the others."
-    rest = [p for name, p in (parameters_of(f) or {}).items() if name not in parts]
-    g = lambda *given: f(*given, **parts)
-    vars(g)["__signature__"] = Signature(rest)
-    return g
 
 
 def _by_functions(contract: Contract) -> _Ways:
@@ -183,7 +153,6 @@ def _beside_keys(
     layer: nn.Module,
     norms: Mapping[str, nn.Module],
     contract: Contract,
-    n: int,
     call: Callable[[], Tensor],
 ) -> _Choices:
     "Of each other choice of queries and keys its stage, what declares it, and its steps."
@@ -193,7 +162,7 @@ def _beside_keys(
         yield AFTER_ROTATE, f"scale={contract.scale!r}", steps
     if contract.shortened:
         by = {r: part_of(layer, name, "shortened") for r, name in contract.shortened.items()}
-        made = {roles: _shorter(part, contract, n, call) for roles, part in by.items()}
+        made = {roles: _shorter(part, contract, call) for roles, part in by.items()}
         each = {role: f for roles, f in made.items() for role in roles}
         yield AFTER_ROTATE, f"shortened={dict(contract.shortened)}", [shortening(each)]
     if contract.prefix:
@@ -205,17 +174,22 @@ def _beside_keys(
 
 
 def _shorter(
-    part: Any, contract: Contract, n: int, call: Callable[[], Tensor]
+    part: Any, contract: Contract, call: Callable[[], Tensor]
 ) -> Callable[[Tensor], Tensor]:
-    "Return what makes fewer of n vectors: a matrix, or a module over merged heads."
+    "Return what makes fewer vectors: a matrix along the sequence, or a module over merged heads."
     matrix, bias = _matrix_of(part)
     if isinstance(matrix, Tensor) and matrix.ndim == 2:
         return partial(joined_by, matrix, bias)
-    for given in recorded_call({"": part}, call)[1].get("", []):
-        if isinstance(given, Tensor) and given.shape[1] != n:
-            why = f"what shortens {n} vectors is given {given.shape[1]}: declare lengths=…"
+    given = recorded_call({"": part}, call)[1].get("", [])
+    seen = {t.shape[1] for t in given if isinstance(t, Tensor)}
+
+    def shorter(t: Tensor) -> Tensor:
+        if seen - {n := t.shape[-2]}:
+            why = f"what shortens {n} vectors is given {max(seen)}: declare lengths=…"
             raise NotChecked(f"no reference could be built: {why} that need no padding")
-    return lambda t: split_heads(_once_through(part, contract, merge_heads(t)), t.shape[-3])
+        return split_heads(_once_through(part, contract, merge_heads(t)), t.shape[-3])
+
+    return shorter
 
 
 def _beside_context(
@@ -231,8 +205,7 @@ def _beside_context(
         yield AFTER_MIX, f"value_scale={said!r}", [ending(lambda out: part * out)]
     if name := contract.residual:
         added = _added_by(part_of(layer, name, "residual"), x, call)
-        steps = [partial(_with_added, each) for each in added]
-        yield AFTER_PROJECT, f"residual={name!r}", steps
+        yield AFTER_PROJECT, f"residual={name!r}", [partial(_with_added, t) for t in added]
     if name := contract.activation:
         given = getattr(nn.functional, name, None) or part_of(layer, name, "activation")
         f = partial(_once_through, given, contract)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
+from inspect import Signature
 from typing import Any
 
 import torch
@@ -14,6 +16,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from attention_checks.examine import Misused
 from attention_checks.numbers import gradients_of
+from attention_checks.signatures import parameters_of
+from attention_checks.spec import Contract
 
 OneCall = Callable[[nn.Module, Tensor], Tensor]  # of a layer and x; gives the output alone
 _Kept = dict[str, list[Any]]  # name → inputs or outputs of a module, one per call
@@ -107,6 +111,31 @@ def as_rows(
     return t.reshape(b, n, -1) if t.ndim == 2 or t.shape[:2] == (b, n) else None
 
 
+def given_parts(
+    layer: nn.Module,  # the layer, in evaluation mode
+    x: Tensor,  # its input, (b, n, d_model)
+    call: OneCall,  # how it is called
+    contract: Contract,  # what was declared of it
+) -> Contract:  # the same, once its functions know what the parts gave that they ask for by name
+    "Give declared functions the outputs of parts of the layer."
+    modules, knowing = dict(layer.named_modules()), {}
+    for field, names in contract.asked.items():
+        asked = {name: modules[name] for name in names if name in modules}
+        if asked:
+            given = {n: t[0] for n, t in recorded_call(asked, lambda: call(layer, x))[2].items()}
+            rows = {n: t if (r := as_rows(t, x)) is None else r for n, t in given.items()}
+            knowing[field] = _knowing(getattr(contract, field), rows)
+    return replace(contract, **knowing)
+
+
+def _knowing(f: Callable[..., Tensor], parts: dict[str, Any]) -> Callable[..., Tensor]:
+    "Return a function that is given some of its arguments, and asks for the others."
+    rest = [p for name, p in (parameters_of(f) or {}).items() if name not in parts]
+    g = lambda *given: f(*given, **parts)
+    vars(g)["__signature__"] = Signature(rest)
+    return g
+
+
 @contextmanager
 def handing(
     layer: nn.Module,  # to be called inside
@@ -126,11 +155,6 @@ def handing(
         yield seen
 
 
-def _cut(t: Any) -> Any:
-    "Return a tensor without its history; anything else as it is."
-    return t.detach() if isinstance(t, Tensor) else t
-
-
 def used_between(
     layer: nn.Module,  # the layer
     projections: Collection[nn.Module],  # of its input
@@ -142,7 +166,8 @@ def used_between(
     contexts: list[Tensor] = []
     with ExitStack() as hooks, torch.enable_grad():
         for m in projections:
-            hook = m.register_forward_hook(lambda _, args, given: tree_map(_cut, given))
+            cut = lambda t: t.detach() if isinstance(t, Tensor) else t
+            hook = m.register_forward_hook(lambda _, args, given: tree_map(cut, given))
             hooks.callback(hook.remove)
         if end is not None:
             note = end.register_forward_pre_hook(lambda _, args: contexts.append(args[0]))

@@ -18,19 +18,13 @@ from attention_checks.catalogue.local_attention import Reach
 from attention_checks.conventions import biased_role, heads_of
 from attention_checks.pipeline import Bug, Way
 from attention_checks.spec import Contract
-from attention_checks.trace.own_stages import (
-    given_parts,
-    kept_by,
-    own_gate,
-    own_stages,
-    rotations_in,
-    tables_of,
-)
+from attention_checks.trace.own_stages import kept_by, own_gate, own_stages, rotations_in, tables_of
 from attention_checks.trace.roles import ASKED, Parts, find_projections, sources, unrecognised_in
 from attention_checks.trace.recording import (
     OneCall,
     as_float,
     as_rows,
+    given_parts,
     handing,
     used_of,
     recorded_call,
@@ -171,7 +165,7 @@ def trace_layer(
         **_beginning(seen),
         **_end(seen),
         tables=tables_of(layer),
-        owns=own_stages(layer, x, call, told, memory),
+        owns=own_stages(layer, x, call, told),
         rotations=rotations_in(handed) or rotations_in(kept_by(layer, x.shape[1])),
         gate=own_gate(layer, x, call, contract),
         contract=told,

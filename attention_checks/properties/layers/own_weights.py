@@ -13,7 +13,6 @@ from attention_checks.examine import Broken, Misused, NotChecked, attempt
 from attention_checks.numbers import first_difference, leaves_of, nearly
 from attention_checks.pipeline import Bug, work_of
 from attention_checks.properties import Relation
-from attention_checks.spec import asked_of
 from attention_checks.subjects.layer import SEQUENCES, Layer, no_module
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, named_end
@@ -79,8 +78,7 @@ def _without_what_is_beside(layer: Layer, trace: Trace) -> Trace:
     modules = dict(layer.module.named_modules())
     named = {role: [n for n in names if n in modules] for role, names in trace.names.items()}
     ends = named.pop("out", []) if trace.context is not None else []
-    read = [name for field, f in layer.contract.functions.items() for name in asked_of(field, f)]
-    read += [name for names in named.values() for name in names]
+    read = [n for names in (*named.values(), *layer.contract.asked.values()) for n in names]
     inward = [modules[name] for name in read if name in modules]
     end = modules[ends[-1]] if ends else None
     one = layer if trace.memory is None else layer.beside(trace.memory)

@@ -165,12 +165,10 @@ def _must_be_reached(layer: Layer, wanted: dict[str, nn.Parameter]) -> None:
 
 def _reached_in_training(layer: Layer, unused: dict[str, nn.Parameter]) -> dict[str, Tensor]:
     "Gradients of parameters that other outputs read, or whose part evaluation keeps."
-    widths = [layer.d_model, *([] if layer.other is None else layer.other.shape[-1:])]
     with in_training(layer.module):
         first, rest = layer.all(layer.draw())
         others = [t for t in rest if isinstance(t, Tensor) and t.ndim == 3 and t.requires_grad]
-        outputs = [first, *(t for t in others if t.shape[-1] in widths)]
-        mixed = torch.cat([t.flatten() for t in outputs])
+        mixed = torch.cat([t.flatten() for t in (first, *others)])
         grads = gradients_of_mixture(mixed, list(unused.values()))
     for name, grad in zip(unused, grads):
         if grad is None:
