@@ -144,7 +144,7 @@ class Contract:
     residual: str | None = _choice(
         _LAYERS,
         expect_attribute,
-        "without an output projection: the module whose output is added, before the activation",
+        "what is added to the context, before the activation: what a module gives, or a matrix · x",
         part=True,
     )
     value_scale: float | str | None = _choice(
@@ -157,7 +157,8 @@ class Contract:
         ("check_attention", *_LAYERS),
         expect_function,
         "what it makes of its heads where that is not softmax(q kᵀ) v: attend(q, k, v) →"
-        " (b, h, n_q, d_v); or attend(q, k, v, allowed)",
+        " (b, h, n_q, d_v); or attend(q, k, v, allowed); it may be given what a part of the layer"
+        " gives, by its name: attend(q, k, v, decay)",
     )
     activation: str | None = _choice(
         _LAYERS,
@@ -184,7 +185,8 @@ class Contract:
         _ATTENTION,
         expect_bias,
         "what is added to the scores: of a layer the part that gives it; or a function"
-        " bias(n_heads, n_q, n_k) → (h, n_q, n_k), or bias(q, k) → (b, h, n_q, n_k)",
+        " bias(n_heads, n_q, n_k) → (h, n_q, n_k), or bias(q, k) → (b, h, n_q, n_k), which may be"
+        " given what a part of the layer gives, by its name: bias(q, k, decay)",
         of_functions=lambda value: None if callable(value) else False,
         part=True,
     )
@@ -317,9 +319,15 @@ class Contract:
         return self.mask[1] if isinstance(self.mask, tuple) else self.mask
 
     @property
+    def asked(self) -> dict[str, list[str]]:
+        "Declared function of heads → what it asks for beside them: parts of the layer may be."
+        found = (("attend", self.attend, 3), ("bias", self.bias, 2))
+        return {key: [*(parameters_of(f) or ())][n:] for key, f, n in found if callable(f)}
+
+    @property
     def parts(self) -> set[str]:
         "Return the names of parts of the layer that are declared beside its projections."
-        named: list[Any] = []
+        named: list[Any] = [name for names in self.asked.values() for name in names]
         for value in (getattr(self, name) for name in PARTS):
             named += value.values() if isinstance(value, Mapping) else [value]
         return {name for name in named if isinstance(name, str)}

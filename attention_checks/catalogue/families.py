@@ -131,18 +131,24 @@ def prefixing(
     return step
 
 
-def linformer_step(
-    by: Mapping[str, tuple[Tensor, Tensor | None]],  # k, v → a matrix (r, n) or (n, r), and a bias
-) -> Step:
-    "Make a step that joins keys, and values, along the sequence."
+def joined_by(
+    matrix: Tensor,  # (r, n) or (n, r)
+    bias: Tensor | None,  # (r,)
+    t: Tensor,  # keys or values, (b, h, n, d)
+) -> Tensor:  # (b, h, r, d)
+    "Join vectors along the sequence."
+    wide = matrix.shape[-1] > matrix.shape[-2]
+    shorter = (matrix if wide else matrix.mT)[..., : t.shape[-2]] @ t
+    return shorter if bias is None else shorter + bias[:, None]
 
-    def along(t: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
-        wide = matrix.shape[-1] > matrix.shape[-2]
-        shorter = (matrix if wide else matrix.mT)[..., : t.shape[-2]] @ t
-        return shorter if bias is None else shorter + bias[:, None]
+
+def shortened_by(
+    by: Mapping[str, Callable[[Tensor], Tensor]],  # k, v → what makes fewer vectors of theirs
+) -> Step:
+    "Make a step that makes fewer keys, and values, along the sequence."
 
     def step(work: Work) -> Work:
-        k, v = (along(t, *by[r]) if r in by else t for r, t in (("k", work.k), ("v", work.v)))
+        k, v = (by[r](t) if r in by else t for r, t in (("k", work.k), ("v", work.v)))
         allowed = torch.ones(*work.q.shape[:-1], k.shape[-2], dtype=torch.bool)
         return work._replace(k=k, v=v, allowed=allowed)
 
@@ -151,13 +157,16 @@ def linformer_step(
 
 def attending(
     f: Callable[..., Tensor],  # heads (b, h, n, d) → contexts, as declared
+    right: Callable[[int], float] = lambda d: d**-0.5,  # width of a head → the right scale
 ) -> Step:  # for the stage `mix`
     "Make a step that attends in another way than by a softmax; it may be told what is allowed."
     told = len(parameters_of(f) or ()) == 4
 
     def step(work: Work) -> Work:
         more = (work.allowed,) if told else ()
-        return work._replace(out=f(work.q, work.k, work.v, *more))
+        wrong = torch.as_tensor(work.scale).flatten() / right(work.q.shape[-1])
+        outs = [f(q, work.k, work.v, *more) for q in (times * work.q for times in wrong)]
+        return work._replace(out=torch.stack(outs) if len(outs) > 1 else outs[0])
 
     return step
 

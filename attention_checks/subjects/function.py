@@ -236,7 +236,8 @@ class Attention:
         exact_q, exact_k, exact_v = (at_least_float32(t) for t in (q, k, v))
         work = self.work(exact_q, exact_k, exact_v, mask)
         if f := self.contract.attend:
-            return attending(self.contract.placement.wrap(f))(work).out.to(q.dtype)
+            attend = attending(self.contract.placement.wrap(f), self.contract.scale_of)
+            return attend(work).out.to(q.dtype)
         return rightly(work).to(q.dtype)
 
     def right_scale(self, q: Tensor) -> float:

@@ -51,7 +51,18 @@ def compare_with_own_weights(
         for start in tried:
             if explain([start.case], [], 0) is not None:  # it gives what was seen
                 return start.bugs
+        _must_run(trace, [start.case for start in starts if not start.bugs])
         return _named(trace, starts, heads, most) if most else None
+
+
+def _must_run(trace: Trace, cases: list[Case]) -> None:
+    "Raise what a declared function raises, if it takes heads of no width."
+    said = trace.contract
+    declared = said.asked or said.rotate or said.shortened
+    if declared and cases and not any(case.run() for case in cases):
+        work = cases[0].work
+        for step in cases[0].stages.values():
+            work = step(work)
 
 
 def _starts(trace: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:

@@ -13,12 +13,15 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.autograd import gradients_of
+from attention_checks.catalogue import known
 from attention_checks.catalogue.families import (
+    MISSING,
     attending,
     context_step,
-    linformer_step,
+    joined_by,
     mixing_heads,
     prefixing,
+    shortened_by,
     temperature_steps,
     then,
     ways_of,
@@ -33,7 +36,7 @@ from attention_checks.catalogue.grouped_heads import (
 from attention_checks.catalogue.layer_rotations import declared_rotation
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.catalogue.positions import each_once
-from attention_checks.outcomes import Misused
+from attention_checks.outcomes import Broken, Misused, NotChecked
 from attention_checks.pipeline import Step, Way, Work, adding, after
 from attention_checks.spec import Contract
 from attention_checks.trace.recording import OneCall, as_float, as_rows, part_of, recorded_call
@@ -62,8 +65,9 @@ def own_stages(
     for field, name in (contract.mixing or {}).items():
         stage = after("score") if field == "scores" else after("weigh")
         ways[stage] = ways_of(stage, f"mixing[{field!r}]", _own_mixing(layer, field, name))
-    of_context = _beside_context(layer, norms, contract, lambda: call(layer, x))
-    for stage, what, steps in (*_beside_keys(layer, norms, contract), *of_context):
+    of_context = _beside_context(layer, norms, contract, x, lambda: call(layer, x))
+    of_keys = _beside_keys(layer, norms, contract, lambda: call(layer, x))
+    for stage, what, steps in (*of_keys, *of_context):
         more = ways_of(stage, what, steps)
         ways[stage] = then(stage, ways[stage], more) if stage in ways else more
     if (gate := _own_gate(layer, x, call, contract)) is not None:
@@ -77,7 +81,8 @@ def _by_functions(contract: Contract) -> _Ways:
     if contract.rotate:
         ways["rotate"] = [declared_rotation(contract.placement.wrap(contract.rotate))]
     if contract.attend:
-        ways["mix"] = [(attending(contract.placement.wrap(contract.attend)), [])]
+        f = contract.placement.wrap(contract.attend)
+        ways["mix"] = [(attending(f, contract.scale_of), [])]
     return ways
 
 
@@ -142,28 +147,54 @@ def _own_mixing(layer: nn.Module, field: str, name: str) -> list[Step]:
 _Choices = Iterator[tuple[str, str, list[Step]]]  # stage, what declares it, steps
 
 
-def _beside_keys(layer: nn.Module, norms: Mapping[str, nn.Module], contract: Contract) -> _Choices:
+def _beside_keys(
+    layer: nn.Module,
+    norms: Mapping[str, nn.Module],
+    contract: Contract,
+    call: Callable[[], Tensor],
+) -> _Choices:
     "Of each other choice of queries and keys its stage, what declares it, and its steps."
     if isinstance(contract.scale, str):
         temperature = as_float(part_of(layer, contract.scale, "scale"))
         steps = temperature_steps(temperature, contract.scale)
         yield after("rotate"), f"scale={contract.scale!r}", steps
+    if contract.shortened:
+        by = {r: part_of(layer, name, "shortened") for r, name in contract.shortened.items()}
+        made = {roles: _shorter(part, contract, call) for roles, part in by.items()}
+        each = {role: f for roles, f in made.items() for role in roles}
+        yield after("rotate"), f"shortened={dict(contract.shortened)}", [shortened_by(each)]
     if contract.prefix:
         parts = {r: part_of(layer, name, "prefix") for r, name in contract.prefix.items()}
         k, v = map(as_float, parts["kv"] if "kv" in parts else (parts["k"], parts["v"]))
         over = _over_each_head(norms["k"], contract) if "k" in norms else _as_it_is
         steps = [prefixing(k, v, norm) for norm in dict.fromkeys((_as_it_is, over))]
         yield after("rotate"), f"prefix={dict(contract.prefix)}", steps
-    if contract.shortened:
-        by = {r: part_of(layer, name, "shortened") for r, name in contract.shortened.items()}
-        both = {each: _matrix_of(part) for roles, part in by.items() for each in roles}
-        yield after("rotate"), f"shortened={dict(contract.shortened)}", [linformer_step(both)]
+
+
+def _shorter(
+    part: Any, contract: Contract, call: Callable[[], Tensor]
+) -> Callable[[Tensor], Tensor]:
+    "Return what makes fewer vectors: a matrix along the sequence, or a module over merged heads."
+    matrix, bias = _matrix_of(part)
+    if isinstance(matrix, Tensor) and matrix.ndim == 2:
+        return partial(joined_by, matrix, bias)
+    given = recorded_call({"": part}, call)[1].get("", [])
+    seen = {t.shape[1] for t in given if isinstance(t, Tensor)}
+
+    def shorter(t: Tensor) -> Tensor:
+        if seen - {n := t.shape[-2]}:
+            why = f"what shortens {n} vectors is given {max(seen)}: declare lengths=…"
+            raise NotChecked(f"no reference could be built: {why} that need no padding")
+        return split_heads(_once_through(part, contract, merge_heads(t)), t.shape[-3])
+
+    return shorter
 
 
 def _beside_context(
     layer: nn.Module,
     norms: Mapping[str, nn.Module],
     contract: Contract,
+    x: Tensor,
     call: Callable[[], Tensor],
 ) -> _Choices:
     "Of each other choice of the context its stage, what declares it, and its steps."
@@ -171,9 +202,8 @@ def _beside_context(
         part = as_float(part_of(layer, said, "value_scale")) if isinstance(said, str) else said
         yield after("mix"), f"value_scale={said!r}", [context_step(lambda out: part * out)]
     if name := contract.residual:
-        added = _given_once(part_of(layer, name, "residual"), call)
-        add: Step = lambda work: work._replace(out=work.out + added)
-        yield after("project"), f"residual={name!r}", [add]
+        added = _added_by(part_of(layer, name, "residual"), x, call)
+        yield after("project"), f"residual={name!r}", [partial(_with_added, t) for t in added]
     if name := contract.activation:
         given = getattr(nn.functional, name, None) or part_of(layer, name, "activation")
         f = partial(_once_through, given, contract)
@@ -186,11 +216,28 @@ def _beside_context(
         yield after("mix"), "norms['out']", steps
 
 
+def _added_by(part: Any, x: Tensor, call: Callable[[], Tensor]) -> list[Tensor]:
+    "Return what a part may add to the context: x times a matrix, or what a module gives."
+    if isinstance(part, Tensor):
+        matrix = as_float(part)
+        return [x @ w for w in (matrix, matrix.mT) if len(w) == x.shape[-1]]
+    rows = as_rows(_given_once(part, call), x)
+    return [] if rows is None else [rows]
+
+
+def _with_added(added: Tensor, work: Work) -> Work:
+    "Add something to the merged context."
+    return work._replace(out=work.out + added)
+
+
 def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> list[Way]:
     "Return the bias of the scores, as its declared part or function gives it."
     if not isinstance(declared := contract.bias, str):
         steps: list[Step] = [partial(_with_made, contract), partial(_with_scaled, contract)]
-        return _in_either_order(steps, contract)
+        turned = known("bias.transposed")._replace(
+            steps={after("route"): partial(_with_turned, contract)}
+        )
+        return [(step, [*bugs, turned]) for step, bugs in _in_either_order(steps, contract)]
     part, n = part_of(layer, declared, "bias"), x.shape[1]
     read = part if isinstance(part, Tensor) else _given_once(part, lambda: call(layer, x))
     biases = (_per_head(each, n) for each in _read_as_bias(layer, x, call, part, read))
@@ -215,6 +262,12 @@ def _with_scaled(contract: Contract, work: Work) -> Work:
     factor = work.scale / contract.scale_of(work.q.shape[-1])
     made = _with_made(contract, work._replace(bias=torch.zeros(()))).bias
     return work._replace(bias=work.bias + factor * made)
+
+
+def _with_turned(contract: Contract, work: Work) -> Work:
+    "Add what a declared function gives if distances are counted the other way."
+    made = contract.bias_of(work.q.flip(-2), work.k.flip(-2))
+    return work if made is None else work._replace(bias=work.bias + made.flip(-1, -2))
 
 
 def _in_either_order(steps: list[Step], contract: Contract) -> list[Way]:
@@ -309,7 +362,11 @@ def _own_gate(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) ->
     part = part_of(layer, contract.gate, "gate")
     if isinstance(part, Tensor):
         return as_float(part).flatten().expand(*x.shape[:2], -1)
-    gate = as_rows(_given_once(part, lambda: call(layer, x)), x)
+    given = recorded_call({"": part}, lambda: call(layer, x))[2].get("", [])
+    if not given:
+        bug = MISSING.about(what=f"gate={contract.gate!r}")
+        raise Broken(f"in one call {contract.gate} is never called", bug, explains=False)
+    gate = as_rows(given[0], x) if len(given) == 1 else None
     if gate is None:
         raise Misused(
             f"gate: expected a parameter, or a module that is called once; {contract.gate} is not"

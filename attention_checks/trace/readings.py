@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import permutations
+from itertools import permutations, product
 from typing import NamedTuple
 
 import torch
@@ -79,6 +79,10 @@ def _triples(trace: Trace, rows: dict[str, Tensor], h: int) -> Iterator[_Triple]
     elif {"qk", "v"} <= rows.keys() and rows["qk"].shape[-1] % 2 == 0:
         first, second = rows["qk"].chunk(2, -1)
         yield (), first, second, rows["v"]
+    elif (
+        "qkv" in rows and trace.width("qkv") == trace.context_width
+    ):  # queries, keys and values are one
+        yield (), rows["qkv"], rows["qkv"], rows["qkv"]
     elif "qkv" in rows:
         yield from _fused_groups(rows["qkv"], h, trace.context_width // h, trace.names["qkv"][0])
 
@@ -184,9 +188,10 @@ def _starts_read(
         fused = fused_orders(trace.names["qkv"][0], _fused_order(trace))
     share = SHARES[trace.contract.group_order or "blocks"]
     split = {"split": splitting(share_k=share, share_v=share)}
-    own = {stage: way for stage, way in trace.stages.items() if stage != after("project")}
-    own = own if trace.context is not None else trace.stages
-    for seen, project, ends in _ends(trace):
+    inside = {stage: way for stage, way in trace.stages.items() if stage != after("project")}
+    with_last = trace.context is None or inside == trace.stages
+    owns = [trace.stages] if with_last else [inside, trace.stages]
+    for own, (seen, project, ends) in product(owns, _ends(trace)):
         for reading in _readings(trace, h):
             if mask is not None and mask.shape[-1] != reading.k.shape[-2]:
                 continue

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
+from inspect import Signature
 from typing import Any
 
 import torch
 import torch.nn as nn
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 
 from attention_checks.autograd import gradients_of
 from attention_checks.outcomes import Misused
+from attention_checks.signatures import parameters_of
+from attention_checks.spec import Contract
 
 OneCall = Callable[[nn.Module, Tensor], Tensor]  # of a layer and x; gives the output alone
 _Kept = dict[str, list[Any]]  # name → inputs or outputs of a module, one per call
@@ -41,11 +45,13 @@ def recorded_call(
 
 
 def _joined(found: list[Any], out: Tensor) -> list[Any]:
-    "Join what was seen of one sequence at a time, (n, d), or of one token at a time, (b, 1, d)."
+    "Join what was seen of one sequence at a time, (n, d), or of one token, (b, 1, d) or (b, d)."
     shapes = {tuple(t.shape) if isinstance(t, Tensor) else () for t in found}
     shape = shapes.pop() if len(found) > 1 == len(shapes) else ()
     if len(shape) == 2 and len(out) == len(found):
         return [torch.stack(found)]
+    if len(shape) == 2 and (shape[0], len(found)) == out.shape[:2]:
+        return [torch.stack(found, 1)]
     token = len(shape) == 3 and shape[:2] == (len(out), 1) and out.shape[1] == len(found)
     return [torch.cat(found, 1)] if token else found
 
@@ -100,7 +106,35 @@ def as_rows(
         return t.transpose(0, 1).flatten(2)
     if t.ndim == 4 and len(t) == b and t.shape[1] * t.shape[2] == n:  # (b, height, width, d)
         return t.flatten(1, 2)
+    if t.ndim > 2 and t.shape[1] != n and t.flatten(2).shape[::2] == (b, n):  # (b, d, …)
+        return t.flatten(2).mT
     return t.reshape(b, n, -1) if t.ndim == 2 or t.shape[:2] == (b, n) else None
+
+
+def given_parts(
+    layer: nn.Module,  # the layer, in evaluation mode
+    x: Tensor,  # its input, (b, n, d_model)
+    call: OneCall,  # how it is called
+    contract: Contract,  # what was declared of it
+) -> Contract:  # the same, once its functions know what the parts gave that they ask for by name
+    "Give declared functions the outputs of parts of the layer."
+    modules = dict(layer.named_modules())
+    knowing: dict[str, Any] = {}
+    for field, names in contract.asked.items():
+        asked = {name: modules[name] for name in names if name in modules}
+        if asked:
+            given = {n: t[0] for n, t in recorded_call(asked, lambda: call(layer, x))[2].items()}
+            rows = {n: t if (r := as_rows(t, x)) is None else r for n, t in given.items()}
+            knowing[field] = _knowing(getattr(contract, field), rows)
+    return replace(contract, **knowing)
+
+
+def _knowing(f: Callable[..., Tensor], parts: dict[str, Any]) -> Callable[..., Tensor]:
+    "Return a function that is given some of its arguments, and asks for the others."
+    rest = [p for name, p in (parameters_of(f) or {}).items() if name not in parts]
+    g = lambda *given: f(*given, **parts)
+    vars(g)["__signature__"] = Signature(rest)
+    return g
 
 
 @contextmanager
@@ -133,7 +167,9 @@ def used_between(
     contexts: list[Tensor] = []
     with ExitStack() as hooks, torch.enable_grad():
         for m in projections:
-            hooks.enter_context(m.register_forward_hook(lambda _, args, given: given.detach()))
+            cut = lambda t: t.detach() if isinstance(t, Tensor) else t
+            hook = m.register_forward_hook(lambda _, args, given: tree_map(cut, given))
+            hooks.enter_context(hook)
         if end is not None:
             note = end.register_forward_pre_hook(lambda _, args: contexts.append(args[0]))
             hooks.enter_context(note)

@@ -167,13 +167,19 @@ def unrecognised_in(
     read: list[str],  # names of those whose weight is read without a call
 ) -> list[str]:
     "List what is no projection: modules, parameters, buffers; and weights read without a call."
-    whole = [n for n, m in layer.named_modules() if n and not list(m.children())]
-    modules = [n for n in whole if not isinstance(layer.get_submodule(n), _QUIET)]
+    modules = [n for n, m in layer.named_modules() if n and not _quiet(m)]
     parameters = [n for n, _ in layer.named_parameters() if not _within(n, told)]
     kept = [(n, t) for n, t in layer.named_buffers() if t.numel() > 1 and not _within(n, told)]
     buffers = [n for n, t in kept if t.ndim < 2 or t.shape[-1] != t.shape[-2]]  # others are masks
     found = [n for n in modules + parameters if not _within(n, told) and not biased_role(n)]
     return found + buffers + [f"{name}, whose weight is read without a call" for name in read]
+
+
+def _quiet(m: nn.Module) -> bool:
+    "Return whether a module is not named beside its parts: a list, dropout, the attention itself."
+    learns = any(True for _ in m.parameters())
+    usual = not learns and re.search("attention|attend|drop", type(m).__name__, re.I)
+    return bool(list(m.children()) or isinstance(m, _QUIET) or usual)
 
 
 def sources(
@@ -193,12 +199,14 @@ def what_is_read(
     x: Tensor,  # source of the queries, (b, n_q, d_model)
     memory: Tensor,  # what is attended to, (b, n_k, d_memory)
     call: Callable[[nn.Module, Tensor], Tensor],  # how to call it with both
+    declared: Mapping[str, str] | None = None,  # role → name, as the caller declares it
 ) -> list[tuple[str, str, bool]]:  # name, role, and whether it reads the input of its role
     "Say which projections read which of two inputs, even if the layer fails."
-    leaves, right, wrong = _leaves(layer), sources(x, memory), sources(memory, x)
+    parts, right, wrong = dict(layer.named_modules()), sources(x, memory), sources(memory, x)
+    said = {name: role for role, name in (declared or {}).items() if name in parts}
     found: list[tuple[str, str, bool]] = []
     with ExitStack() as hooks, torch.no_grad(), suppress(Exception):
-        for name, role in _roles(leaves).items():
+        for name, role in (said or _roles(_leaves(layer))).items():
 
             def note(
                 _: nn.Module, args: tuple[Any, ...], name: str = name, role: str = role or ""
@@ -209,6 +217,6 @@ def what_is_read(
                         found.append((name, role, well))
 
             if role in ("q", "k", "v", "kv"):
-                hooks.enter_context(leaves[name].register_forward_pre_hook(note))
+                hooks.enter_context(parts[name].register_forward_pre_hook(note))
         call(layer, x)
     return found

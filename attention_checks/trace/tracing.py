@@ -23,6 +23,7 @@ from attention_checks.trace.recording import (
     OneCall,
     as_float,
     as_rows,
+    given_parts,
     recorded_call,
     tables_handed_on,
     used_of,
@@ -181,6 +182,7 @@ def trace_layer(
         )
     seen = _Seen(layer, x, call, contract, memory, parts, ins, outs)
     inputs, names = _input_projections(seen), _named(parts)
+    told = given_parts(layer, x, call, contract)
     return Trace(
         x=x,
         out=out,
@@ -191,9 +193,9 @@ def trace_layer(
         names=names,
         unrecognised=inputs.unrecognised,
         frequencies=tables_of(layer),
-        stage_choices=own_stages(layer, x, call, contract),
+        stage_choices=own_stages(layer, x, call, told),
         rotations=rotations_in(handed) or rotations_in(kept_by(layer, x.shape[1])),
-        contract=contract,
+        contract=told,
         n_heads=contract.n_heads or heads_of(layer),
         memory=memory,
     )
@@ -229,9 +231,9 @@ def _parts_of(
 ) -> Parts:
     "Return the projections; with a memory a fused one is called twice, and split in unknown ways."
     parts = find_projections(layer, call, contract.roles)
-    if memory is None:
-        return parts
-    return parts._replace(names={n: role for n, role in parts.names.items() if role != "qkv"})
+    fused = [n for n, role in parts.names.items() if role == "qkv" and memory is not None]
+    called = recorded_call({n: parts.leaves[n] for n in fused}, call)[1] if fused else {}
+    return parts._replace(names={n: role for n, role in parts.names.items() if n not in called})
 
 
 def _output_projection(seen: _Seen, named: dict[str, list[str]]) -> OutputProjection:
@@ -288,8 +290,10 @@ def _given(seen: _Seen, read: list[str]) -> list[tuple[str, str, _Options]]:
         source = inside.get(name.rpartition(".")[0], of)
         found += [(name, r, given) for r, given in _by_matrix(source, role, p, seen.layer)]
     for name in read:
-        role = parts.names[name]
-        found.append((name, role, _uncalled(of[role], parts.leaves[name], name)))
+        m, role = parts.leaves[name], parts.names[name]
+        apart = role == "qkv" and of["q"] is not of["k"]
+        options = [(r, _third(of[r], m, i)) for i, r in enumerate("qkv")] if apart else []
+        found += [(name, *each) for each in options or [(role, _uncalled(of[role], m, name))]]
     return [row for row in found if row[1] != "out"]
 
 
@@ -349,6 +353,14 @@ def _uncalled(x: Tensor, m: nn.Module, name: str) -> _Options:
         if w.shape[0] == w.shape[1]:
             options += [(name, F.linear(x, w.T, bias)) for bias in dict.fromkeys((b, None))]
         return options
+
+
+def _third(x: Tensor, m: nn.Module, i: int) -> _Options:
+    "Return what queries, keys or values are, if they are read from one fused weight."
+    w, b = (as_float(getattr(m, name, None)) for name in ("weight", "bias"))
+    with torch.no_grad():
+        rows = F.linear(x, w.chunk(3)[i], None if b is None else b.chunk(3)[i])
+    return [("", rows)]
 
 
 def _times(x: Tensor, p: Tensor, bias: Tensor | None) -> _Options:

@@ -211,8 +211,8 @@ def reads_of(layer: Layer) -> list[tuple[str, str, bool]]:
     "Projections that read x or the memory, with their roles, and whether rightly."
     # where lengths are equal, the numbers must not be
     x, memory = layer.draw(), layer.over_memory.draw(seed=9)
-    call = layer.beside(memory).output_of
-    return attempt(lambda: what_is_read(layer.module, x, memory, call)) or []
+    call, roles = layer.beside(memory).output_of, layer.contract.roles
+    return attempt(lambda: what_is_read(layer.module, x, memory, call, roles)) or []
 
 
 def _why_not_together(layer: Layer) -> Bug | None:

@@ -80,7 +80,8 @@ def _without_what_is_beside(layer: Layer, trace: Trace) -> Trace:
     modules = dict(layer.module.named_modules())
     named = {role: [n for n in names if n in modules] for role, names in trace.names.items()}
     ends = named.pop("out", []) if trace.context is not None else []
-    inward = [modules[name] for names in named.values() for name in names]
+    read = [n for names in (*named.values(), *layer.contract.asked.values()) for n in names]
+    inward = [modules[name] for name in read if name in modules]
     end = modules[ends[-1]] if ends else None
     one = layer if trace.memory is None else layer.beside(trace.memory)
     used = attempt(lambda: used_between(layer.module, inward, end, trace.x, one.output_of))
@@ -100,7 +101,7 @@ def _read_by_functions(layer: Layer, trace: Trace) -> set[str]:
     "Return the names of the layer's parameters that declared functions of its heads read."
     h, n = layer.n_heads or 1, trace.x.shape[1]
     q, v = (torch.zeros(1, h, n, width // h) for width in (trace.query_width, trace.context_width))
-    contract = layer.contract
+    contract = trace.contract
     f = contract.attend and attending(contract.placement.wrap(contract.attend))
     with torch.enable_grad():
         bias = contract.bias_of(q, q)
@@ -138,6 +139,8 @@ def _beside_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bu
     contract = layer.contract
     said = contract.scale or not layer.diagnosis.guessed and contract.parts_or_numbers
     scales = [bug for bug in bugs if bug.code.startswith("scale.")]
+    if contract.attend:  # its scale is in attend=
+        return tuple(bug._replace(declare="") if bug in scales else bug for bug in bugs)
     if not trace.stages.keys() - {after("merge")} or said or not scales:
         return bugs
     if others := tuple(bug for bug in bugs if bug not in scales):

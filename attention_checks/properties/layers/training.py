@@ -165,9 +165,12 @@ def _must_be_reached(layer: Layer, wanted: dict[str, nn.Parameter]) -> None:
 
 
 def _reached_in_training(layer: Layer, unused: dict[str, nn.Parameter]) -> dict[str, Tensor]:
-    "Gradients of parameters whose part in the output evaluation keeps from call to call."
+    "Gradients of parameters that other outputs read, or whose part evaluation keeps."
     with in_training(layer.module):
-        grads = gradients_of_mixture(layer(layer.draw()), list(unused.values()))
+        first, rest = layer.output_and_rest(layer.draw())
+        others = [t for t in rest if isinstance(t, Tensor) and t.ndim == 3 and t.requires_grad]
+        mixed = torch.cat([t.flatten() for t in (first, *others)])
+        grads = gradients_of_mixture(mixed, list(unused.values()))
     for name, grad in zip(unused, grads):
         if grad is None:
             raise Broken(f"{name} gets no gradient", known("parameter.unused", name=name))

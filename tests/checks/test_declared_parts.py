@@ -1,0 +1,332 @@
+"""Parts that a layer's author declares are found where they are: bare matrices, modules that give
+features before tokens, one weight for several roles, functions that take heads of one width only.
+"""
+
+import pytest
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+from attention_checks import check_cross_attention, check_self_attention
+from attention_nb.multi_head_attention import merge_heads, split_heads
+from tests.checks.finding import report_of
+from tests.checks.test_other_kinds import OWN, SCALE, D, H, Layer, of_layer, softmaxed
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    "The same weights each time."
+    torch.manual_seed(0)
+
+
+class BothWays(nn.Module):
+    "One matrix of scores serves x and the memory; each way has values and an end of its own."
+
+    def __init__(self, swapped=False):
+        super().__init__()
+        self.to_qk, self.to_v, self.to_out = (nn.Linear(D, D) for _ in range(3))
+        self.context_to_qk, self.context_to_v, self.context_to_out = (
+            nn.Linear(D, D) for _ in range(3)
+        )
+        self.swapped = swapped
+
+    def forward(self, x, memory):
+        told = x if self.swapped else memory
+        qk, v = split_heads(self.to_qk(x), H), split_heads(self.to_v(x), H)
+        k, of_memory = (
+            split_heads(p(t), H) for p, t in ((self.context_to_qk, told), (self.context_to_v, told))
+        )
+        scores = qk @ k.mT * SCALE
+        there, back = scores.softmax(-1) @ of_memory, scores.softmax(-2).mT @ v
+        return self.to_out(merge_heads(there)), self.context_to_out(merge_heads(back))
+
+
+@pytest.mark.parametrize("swapped, codes", [(False, OWN), (True, ["route.reads_x"])])
+def test_parts_of_another_output_are_neither_misrouted_nor_unused(swapped, codes):
+    roles = {"q": "to_qk", "k": "context_to_qk", "v": "context_to_v", "out": "to_out"}
+    assert of_layer(BothWays(swapped), check_cross_attention, roles=roles) == codes
+
+
+class Wrapped(nn.Module):
+    "A convolution of width 1 and its norm, called as one part."
+
+    def __init__(self, d_out):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(D, d_out, 1), nn.BatchNorm2d(d_out)
+
+    def forward(self, x):
+        return self.norm(self.conv(x))
+
+
+class Own(nn.Module):
+    "A convolution of width 1 that makes its weight itself."
+
+    def __init__(self, d_out):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_out, D, 1, 1))
+
+    def forward(self, x):
+        return F.conv2d(x, self.weight / D**0.5)
+
+
+class Picture(nn.Module):
+    "Attention between the pixels of a picture, (b, d, height, width)."
+
+    def __init__(self, part, factor=SCALE):
+        super().__init__()
+        self.inward, self.outward, self.factor = part(3 * D), part(D), factor
+
+    def forward(self, x):
+        q, k, v = (split_heads(t.mT, H) for t in self.inward(x).flatten(2).chunk(3, 1))
+        context = merge_heads((q @ k.mT * self.factor).softmax(-1) @ v)
+        return self.outward(context.mT.reshape(x.shape))
+
+
+@pytest.mark.parametrize("part", [Wrapped, Own])
+@pytest.mark.parametrize("factor, codes", [(SCALE, OWN), (1.0, ["scale.missing"])])
+def test_a_declared_part_may_give_features_before_pixels(part, factor, codes):
+    roles = {"qkv": "inward", "out": "outward"}
+    assert of_layer(Picture(part, factor), layout="bdhw", roles=roles) == codes
+
+
+class OneForAll(nn.Module):
+    "Queries, keys and values are one product; scores are a sum, as in a graph."
+
+    def __init__(self, dim=-1):
+        super().__init__()
+        self.theta, self.a = nn.Parameter(torch.randn(D, D)), nn.Parameter(torch.randn(2, D))
+        self.dim = dim
+
+    def attend(self, q, k, v):
+        scores = F.leaky_relu(q @ self.a[0][:, None] + (k @ self.a[1][:, None]).mT)
+        return scores.softmax(self.dim) @ v
+
+    def forward(self, x):
+        t = x @ self.theta
+        return self.attend(t, t, t)
+
+
+@pytest.mark.parametrize("dim, codes", [(-1, OWN), (-2, ["layer.attend"])])
+def test_one_bare_matrix_may_make_queries_keys_and_values(dim, codes):
+    layer, right = OneForAll(dim), OneForAll()
+    right.load_state_dict(layer.state_dict())
+    roles = dict.fromkeys("qkv", "theta")
+    assert of_layer(layer, n_heads=1, roles=roles, attend=right.attend) == codes
+
+
+class Adds(Layer):
+    "Something is added to the context before it is projected, or in the place of a projection."
+
+    def added(self, x):
+        return self.near(x.mT).mT
+
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        return self.out_proj(merge_heads(self.core(q, k, v)) + self.added(x))
+
+
+def flat(q, k, v):
+    return (q @ k.mT).softmax(-1) @ v
+
+
+@pytest.mark.parametrize("core, codes", [(softmaxed, OWN), (flat, ["scale.missing"])])
+def test_what_is_added_to_the_context_is_declared_beside_an_output_projection(core, codes):
+    layer = Adds(core, near=nn.Conv1d(D, D, 3, padding=1, groups=D))
+    assert of_layer(layer, positions=True, residual="near") == codes
+
+
+@pytest.mark.parametrize("core, codes", [(softmaxed, OWN), (flat, ["scale.missing"])])
+def test_what_is_added_may_be_a_bare_matrix_times_x(core, codes):
+    class Bare(Adds):
+        def added(self, x):
+            return x @ self.beside
+
+    layer = Bare(core, beside=nn.Parameter(torch.randn(D, D)), out_proj=nn.Identity())
+    assert of_layer(layer, residual="beside") == codes
+
+
+class DotProductAttention(nn.Module):
+    def __init__(self, more):
+        super().__init__()
+        self.more = more
+
+    def forward(self, q, k, v):
+        return softmaxed(q, k, v) + self.more * k
+
+
+class StableDropout(nn.Module):
+    def forward(self, t):
+        return t
+
+
+@pytest.mark.parametrize("more, codes", [(0, OWN), (1, ["layer.unknown"])])
+def test_neither_the_attention_itself_nor_dropout_of_one_s_own_is_another_part(more, codes):
+    def core(q, k, v):
+        return layer.drop(layer.inner(q, k, v))
+
+    layer = Layer(core, inner=DotProductAttention(more), drop=StableDropout())
+    assert of_layer(layer) == codes
+
+
+class Shortens(Layer):
+    "A part makes fewer keys and values before heads are split; it takes even lengths only."
+
+    def shorter(self, t):
+        return self.join(F.pad(t, (0, 0, t.shape[1] % 2, 0)))
+
+    def forward(self, x):
+        k, v = (split_heads(self.shorter(p(x)), H) for p in (self.k_proj, self.v_proj))
+        return self.out_proj(merge_heads(self.core(split_heads(self.q_proj(x), H), k, v)))
+
+
+class Strided(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv1d(D, D, 2, stride=2)
+
+    def forward(self, x):
+        return self.conv(x.mT).mT
+
+
+@pytest.mark.parametrize("core, codes", [(softmaxed, OWN), (flat, ["scale.missing"])])
+def test_keys_and_values_may_be_shortened_by_a_module(core, codes):
+    layer = Shortens(core, join=Strided())
+    declared = {"positions": True, "shortened": {"kv": "join"}}
+    assert of_layer(layer, lengths=[6, 8], **declared) == codes
+    report = report_of(check_self_attention, layer, D, n_heads=H, **declared)
+    assert report.verdict == "not compared" and "declare lengths=" in report.missing
+
+
+class ByParts(nn.Module):
+    "One weight makes queries of x, and keys and values of the memory, without a call."
+
+    def __init__(self, order="kv"):
+        super().__init__()
+        self.qkv_proj, self.out_proj, self.order = nn.Linear(D, 3 * D), nn.Linear(D, D), order
+
+    def forward(self, x, memory):
+        w, b = self.qkv_proj.weight, self.qkv_proj.bias
+        q, both = F.linear(x, w[:D], b[:D]), F.linear(memory, w[D:], b[D:])
+        kv = dict(zip(self.order, both.chunk(2, -1)))
+        q, k, v = (split_heads(t, H) for t in (q, kv["k"], kv["v"]))
+        return self.out_proj(merge_heads(softmaxed(q, k, v)))
+
+
+@pytest.mark.parametrize("order, codes", [("kv", OWN), ("vk", ["route.keys_values"])])
+def test_a_fused_weight_may_be_read_part_by_part_beside_a_memory(order, codes):
+    assert of_layer(ByParts(order), check_cross_attention) == codes
+
+
+@pytest.mark.parametrize("of_keys, codes", [(True, OWN), (False, ["rotation.queries_only"])])
+def test_a_declared_function_may_refuse_heads_of_another_width(of_keys, codes):
+    def rotate(x, positions):
+        assert x.shape[1] == H, "heads are not split yet"
+        return x + positions[:, None]
+
+    def core(q, k, v):
+        at = torch.arange(q.shape[-2])
+        return softmaxed(rotate(q, at), rotate(k, at) if of_keys else k, v)
+
+    assert of_layer(Layer(core), rotate=rotate) == codes
+
+
+def test_a_declared_function_that_never_runs_is_told():
+    def attend(q, k, v):
+        raise KeyError("no such table")
+
+    report = report_of(check_self_attention, Layer(), D, n_heads=H, attend=attend)
+    assert report.verdict == "not compared" and "no such table" in report.missing
+
+
+def test_a_declared_gate_that_is_never_called_is_named():
+    assert of_layer(Layer(gate=nn.Linear(D, D)), gate="gate") == ["choice.missing"]
+
+
+@pytest.mark.parametrize(
+    "factor, codes",
+    [(1, OWN), (SCALE**-1, ["scale.missing"]), (SCALE**-0.5, ["scale.one_side"])],
+)
+def test_a_wrong_scale_is_named_beside_attention_of_another_kind(factor, codes):
+    near = torch.randn(64, D // H)
+
+    def attend(q, k, v):
+        return ((q @ k.mT + q @ near[: k.shape[-2]].mT) * SCALE).softmax(-1) @ v
+
+    layer = Layer(lambda q, k, v: attend(factor * q, k, v))
+    report = report_of(check_self_attention, layer, D, n_heads=H, positions=True, attend=attend)
+    assert (report.codes or [report.compared]) == codes and not report.choices
+
+
+@pytest.mark.parametrize("sign, codes", [(1, OWN), (-1, ["bias.transposed"])])
+def test_distances_that_are_counted_the_other_way_are_named_in_a_bias_of_queries(sign, codes):
+    table = torch.randn(127, D // H)
+
+    def bias(q, k, sign=1):
+        at = torch.arange(q.shape[-2])
+        return torch.einsum("bhid,ijd->bhij", q, table[sign * (at[:, None] - at) + 63])
+
+    def core(q, k, v):
+        return (q @ k.mT * SCALE + bias(q, k, sign)).softmax(-1) @ v
+
+    of_vectors = lambda q, k: bias(q, k)
+    assert of_layer(Layer(core), positions=True, bias=of_vectors) == codes
+
+
+class Asks(Layer):
+    "A part that reads x decides how fast scores decay, and another what is added to the weights."
+
+    def decayed(self, q, k, decay):
+        at = torch.arange(q.shape[-2])
+        return q @ k.mT * SCALE - (at[:, None] - at).abs() * decay.mT[..., None].sigmoid()
+
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        weights = self.core(self.decayed(q, k, self.decay(x)))
+        return self.out_proj(merge_heads((weights + self.unary(x).softmax(1).mT[..., None, :]) @ v))
+
+
+def asking(core):
+    return Asks(core, decay=nn.Linear(D, H), unary=nn.Linear(D, H))
+
+
+@pytest.mark.parametrize("dim, codes", [(-1, OWN), (-2, ["layer.attend"])])
+def test_declared_functions_may_be_given_what_parts_give(dim, codes):
+    def attend(q, k, v, decay, unary):
+        scores = layer.decayed(q, k, decay)
+        return (scores.softmax(-1) + unary.softmax(1).mT[..., None, :]) @ v
+
+    layer = asking(lambda scores: scores.softmax(dim))
+    assert of_layer(layer, positions=True, attend=attend) == codes
+
+
+@pytest.mark.parametrize("factor, codes", [(SCALE, OWN), (1.0, ["scale.missing"])])
+def test_a_declared_bias_may_be_given_what_a_part_gives(factor, codes):
+    class Biased(Layer):
+        def forward(self, x):
+            q, k, v = self.heads(x)
+            scores = q @ k.mT * factor + self.decay(x).mT[:, :, None]
+            return self.out_proj(merge_heads(scores.softmax(-1) @ v))
+
+    def bias(q, k, decay):
+        return decay.mT[:, :, None].expand(*q.shape[:-1], -1)
+
+    assert of_layer(Biased(decay=nn.Linear(D, H)), bias=bias) == codes
+
+
+@pytest.mark.parametrize("sign, codes", [(1, OWN), (-1, ["layer.attend"])])
+def test_attend_may_start_from_a_part_where_nothing_makes_queries(sign, codes):
+    class Single(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.into, self.out_proj = nn.Linear(D, 2 * D + 1), nn.Linear(D, D)
+
+        def forward(self, x):
+            score, k, v = self.into(x).split([1, D, D], -1)
+            return self.out_proj(v.relu() * (k * (sign * score).softmax(1)).sum(1, keepdim=True))
+
+    def attend(q, k, v, into):
+        score, k, v = into.split([1, D, D], -1)
+        return (v.relu() * (k * score.softmax(1)).sum(1, keepdim=True))[:, None]
+
+    declared = {"projects": False, "roles": {"out": "out_proj"}, "attend": attend}
+    assert of_layer(Single(), n_heads=1, **declared) == codes
