@@ -79,9 +79,7 @@ def _triples(trace: Trace, rows: dict[str, Tensor], h: int) -> Iterator[_Triple]
     elif {"qk", "v"} <= rows.keys() and rows["qk"].shape[-1] % 2 == 0:
         first, second = rows["qk"].chunk(2, -1)
         yield (), first, second, rows["v"]
-    elif (
-        "qkv" in rows and trace.width("qkv") == trace.context_width
-    ):  # queries, keys and values are one
+    elif "qkv" in rows and trace.width("qkv") == trace.context_width:  # all three are one
         yield (), rows["qkv"], rows["qkv"], rows["qkv"]
     elif "qkv" in rows:
         yield from _fused_groups(rows["qkv"], h, trace.context_width // h, trace.names["qkv"][0])
