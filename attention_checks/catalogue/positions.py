@@ -1,4 +1,11 @@
-"""Rotations by wrong angles or of wrong pairs, and biases with wrong slopes or distances."""
+"""Rotations by wrong angles or of wrong pairs, and biases with wrong slopes or distances.
+
+Codes `rotary.*` are of a rotation by itself, `rotation.*` of one inside a layer. A `Work` holds, of
+
+- a rotation: in `k` the positions (n,), in `scores` the angles (n, d / 2), in `q` and `out` vectors
+- ALiBi: in `k` the distances (n_q, n_k), in `d_model` the number of heads, in `scores` their
+  slopes, in `weights` the distances that are multiplied by those, in `out` the bias
+"""
 
 from __future__ import annotations
 

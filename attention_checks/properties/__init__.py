@@ -15,7 +15,11 @@ Recognise = Callable[[], tuple[Bug, ...] | None]  # names the bugs by the number
 
 
 class Relation(NamedTuple):
-    "One thing that must hold, for a subject under test."
+    """One thing that must hold, for a subject under test.
+
+    It is not tried in three cases. What its author did not promise is not listed: `applies`. What
+    a subject lacks is listed with the reason: `why_not`. What only a trial shows raises NotChecked.
+    """
 
     # what must hold, in one sentence
     name: str

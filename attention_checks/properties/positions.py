@@ -122,39 +122,42 @@ class _Rotation:
         return (x if made is None else made.out) * self.factor
 
 
-def _runs(r: _Rotation) -> None:
+def _runs(rotation: _Rotation) -> None:
     "Raise Broken if it fails, or gives another shape."
     for n in (5, 1):
-        r(r.vectors(n), torch.arange(n))
+        rotation(rotation.vectors(n), torch.arange(n))
 
 
-def _paired(r: _Rotation) -> str:
+def _paired(rotation: _Rotation) -> str:
     "Raise Broken if its pairs are not the declared ones; else, a remark on which they are."
-    way, bugs = r.explained
+    way, bugs = rotation.explained
     if bugs is None:
         raise NotChecked("its numbers fit no pairing")
-    if r.interleaved is not None and way.startswith("neighbours") is not r.interleaved:
+    if (
+        rotation.interleaved is not None
+        and way.startswith("neighbours") is not rotation.interleaved
+    ):
         raise Broken(f"its pairs are {way}", known("rotary.pairing", found=way))
     return f"its pairs are {way}"
 
 
-def _far(r: _Rotation) -> None:
+def _far(rotation: _Rotation) -> None:
     "Raise Broken if angles of far positions are wrong: behind the ends of common tables."
     positions = torch.tensor([67, 131, 263, 521, 1031, 2053, 4099])
-    x = r.vectors(len(positions))
+    x = rotation.vectors(len(positions))
     try:
-        got = r(x, positions)
+        got = rotation(x, positions)
     except Exception as e:
         raise NotChecked(f"positions up to 4099: it raises {first_line(e)}") from None
     shown = f"vectors at positions {positions.tolist()}"
-    must_be_near(got, r.reference(x, positions), shown, known("rotary.far"), 1e-2)
+    must_be_near(got, rotation.reference(x, positions), shown, known("rotary.far"), 1e-2)
 
 
-def _half(r: _Rotation) -> None:
+def _half(rotation: _Rotation) -> None:
     "Raise Broken if 16 bits are inexact at far positions, or come back in another type."
     far, atols = torch.tensor([0, 701, 1021, 2043]), {torch.float16: 3e-2, torch.bfloat16: 8e-2}
     codes = ("rotary.half", "rotary.half")
-    must_hold_in_half(lambda x: r(x, far), [r.vectors(4)], "x", atols, codes)
+    must_hold_in_half(lambda x: rotation(x, far), [rotation.vectors(4)], "x", atols, codes)
 
 
 _OF_ROTATION = (
@@ -229,35 +232,36 @@ class _Bias:
         return explain(cases, ALIBI)
 
 
-def _fits(b: _Bias) -> None:
+def _fits(bias: _Bias) -> None:
     "Raise Broken if it fails, or gives another shape."
     for n_q, n_k in ((5, 5), (3, 7), (1, 4)):
-        b(n_q, n_k)
+        bias(n_q, n_k)
 
 
-def _is_alibi(b: _Bias) -> None:
+def _is_alibi(bias: _Bias) -> None:
     "Raise Broken unless it is slope times distance."
     for n_q, n_k in ((2, 2), (5, 5), (3, 7)):
-        got, want = b(n_q, n_k), alibi_bias(b.n_heads, n_q, n_k)
+        got, want = bias(n_q, n_k), alibi_bias(bias.n_heads, n_q, n_k)
         must_be_near(got, want, f"{n_q} queries, {n_k} keys", known("alibi.unknown"), 1e-5)
 
 
-def _by_distance(b: _Bias) -> None:
+def _by_distance(bias: _Bias) -> None:
     "Raise Broken if it depends on more than the distance."
-    now, before = b(7, 7)[:, 1:, 1:], b(7, 7)[:, :-1, :-1]
+    now, before = bias(7, 7)[:, 1:, 1:], bias(7, 7)[:, :-1, :-1]
     shown = "7 tokens, and each one further on"
     must_be_near(now, before, shown, known("alibi.absolute"), 1e-5)
 
 
-def _undeclared(b: _Bias) -> str:
+def _undeclared(bias: _Bias) -> str:
     "Return why properties of ALiBi do not apply."
-    return "" if b.alibi else "it is not declared to be ALiBi"
+    return "" if bias.alibi else "it is not declared to be ALiBi"
 
 
 _OF_BIAS = (
     Relation("it runs, and gives (h, n_q, n_k)", _fits),
     Relation(
-        "the same sizes give the same bias", lambda b: must_repeat(lambda: b(3, 7), lambda: b(5, 5))
+        "the same sizes give the same bias",
+        lambda bias: must_repeat(lambda: bias(3, 7), lambda: bias(5, 5)),
     ),
     Relation("it is -slope · |distance|", must_agree, _undeclared),
     Relation("it depends on the distance alone", _by_distance),

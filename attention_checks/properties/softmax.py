@@ -163,34 +163,36 @@ class _Softmax:
         must_be_near(self(*inputs), masked_softmax(*inputs), shown, known(code), atol)
 
 
-def _runs(s: _Softmax) -> None:
+def _runs(subject: _Softmax) -> None:
     "Raise Broken if it fails, or gives another shape."
-    for inputs in s.trials:
+    for inputs in subject.trials:
         try:
-            s(*inputs)
+            subject(*inputs)
         except RuntimeError as e:
-            only_square = "must match" in str(e) and attempt(lambda: s(_drawn(4, 4))) is not None
-            if s.masked or not only_square:
+            only_square = (
+                "must match" in str(e) and attempt(lambda: subject(_drawn(4, 4))) is not None
+            )
+            if subject.masked or not only_square:
                 raise
             shown = f"{inputs}: it raised {first_line(e)}"
             raise Broken(shown, known("softmax.only_square")) from None
 
 
-def _agrees(s: _Softmax) -> None:
+def _agrees(subject: _Softmax) -> None:
     "Raise Broken if ordinary scores give wrong weights."
-    for inputs in s.trials:
-        got, want = s(*inputs), masked_softmax(*inputs)
+    for inputs in subject.trials:
+        got, want = subject(*inputs), masked_softmax(*inputs)
         if not got.isfinite().all():  # all else would be a guess
             shown = f"{inputs}: {first_difference(got, want, 1e-5)}"
             raise Broken(shown, known("values.nan"), symptom=True, last=True)
-        unknown = known("mask.unknown" if s.masked else "softmax.unknown")
+        unknown = known("mask.unknown" if subject.masked else "softmax.unknown")
         must_be_near(got, want, f"{inputs}", unknown, 1e-5)
 
 
-def _sums(s: _Softmax) -> None:
+def _sums(subject: _Softmax) -> None:
     "Raise Broken unless weights are not negative, 0 where forbidden, and sum to 1."
-    for inputs in s.trials:
-        weights = s(*inputs)
+    for inputs in subject.trials:
+        weights = subject(*inputs)
         forbidden = weights[~inputs.mask]
         if (forbidden != 0).any():
             largest = f"{inputs}: the largest forbidden weight is {forbidden.abs().max():.4g}"
@@ -202,33 +204,35 @@ def _sums(s: _Softmax) -> None:
         # float32 gives 1e-6; an epsilon of 1e-5 shows
         if not (total - 1).abs().max() <= 5e-6 * tolerance_factor():
             shown = f"{inputs}: sums are {total.min():.6g} … {total.max():.6g}"
-            raise Broken(shown, known("mask.sums" if s.masked else "weights.sums"))
+            raise Broken(shown, known("mask.sums" if subject.masked else "weights.sums"))
 
 
-def _shifted(s: _Softmax) -> None:
+def _shifted(subject: _Softmax) -> None:
     "Raise Broken if scores around ±10⁴ are not finite, or wrong."
     overflows = known("softmax.overflows")
-    few, usual = torch.tensor([1e4, 0.0, -1e4]), s.usual
-    must_be_finite(s, {"x": few}, numbers_of(x=few), lambda: overflows)
+    few, usual = torch.tensor([1e4, 0.0, -1e4]), subject.usual
+    must_be_finite(subject, {"x": few}, numbers_of(x=few), lambda: overflows)
     for shift in (1e4, -1e4):
         inputs, shown = usual._replace(scores=usual.scores + shift), f"scores around {shift:g}"
         weights = must_be_finite(
-            lambda x: s(x, usual.mask), {"scores": inputs.scores}, shown, lambda: overflows
+            lambda x: subject(x, usual.mask), {"scores": inputs.scores}, shown, lambda: overflows
         )
         forbidden = weights[~usual.mask]
         if (forbidden != 0).any():
             shown = f"allowed {shown}: a forbidden weight is {forbidden.max():.4g}"
-            raise Broken(shown, known("mask.leaks_if_low"), symptom=not s.sound)
-        s.must_be_right(inputs, shown, "mask.cut" if s.masked else "softmax.cut_or_epsilon")
+            raise Broken(shown, known("mask.leaks_if_low"), symptom=not subject.sound)
+        subject.must_be_right(
+            inputs, shown, "mask.cut" if subject.masked else "softmax.cut_or_epsilon"
+        )
 
 
-def _large(s: _Softmax) -> None:
+def _large(subject: _Softmax) -> None:
     "Raise Broken if large scores overflow or are cut."
-    if s.overflow:
-        raise s.overflow.with_traceback(None)
+    if subject.overflow:
+        raise subject.overflow.with_traceback(None)
     for shown, scores in _peaks():
         allowed = torch.ones_like(scores, dtype=torch.bool)
-        s.must_be_right(_Inputs(scores, allowed), shown, "softmax.part_maximum")
+        subject.must_be_right(_Inputs(scores, allowed), shown, "softmax.part_maximum")
 
 
 def _peaks() -> Iterator[tuple[str, Tensor]]:
@@ -240,42 +244,42 @@ def _peaks() -> Iterator[tuple[str, Tensor]]:
             yield f"{n} numbers, all 0 but x[{i}] = 10000", scores
 
 
-def _rows(s: _Softmax) -> None:
+def _rows(subject: _Softmax) -> None:
     "Raise Broken if the maximum is not that of each row."
-    if s.overflow:
+    if subject.overflow:
         raise NotChecked("large scores already fail")
     rows = torch.tensor([[0.0, 1.0, 2.0], [-60.0, -59.0, -58.0], [60.0, 59.0, 58.0]])
     allowed = torch.ones_like(rows, dtype=torch.bool)
     trials = [_Inputs(rows, allowed)]
-    if s.takes_dim and not s.masked:
+    if subject.takes_dim and not subject.masked:
         trials.append(_Inputs(rows.T, allowed, 0))
     for inputs in trials:
-        s.must_be_right(
+        subject.must_be_right(
             inputs, f"rows around 0, -60 and 60, dim={inputs.dim}", "softmax.whole_maximum"
         )
 
 
-def _half(s: _Softmax) -> None:
+def _half(subject: _Softmax) -> None:
     "Raise Broken if 16 bits overflow, are inexact, or come back in another type."
     codes = ("softmax.loses", "softmax.loses")
     for scores in (torch.full((1, 3000), 3.0), _drawn(2, 5) + 9):
-        must_hold_in_half(s, [scores], "x", {torch.float16: 2e-2}, codes)
-    scores, mask, _ = s.usual
+        must_hold_in_half(subject, [scores], "x", {torch.float16: 2e-2}, codes)
+    scores, mask, _ = subject.usual
     atols = {torch.float16: 4e-3, torch.bfloat16: 2e-2}
-    must_hold_in_half(s, [scores, mask], "scores" if s.masked else "x", atols, codes)
+    must_hold_in_half(subject, [scores, mask], "scores" if subject.masked else "x", atols, codes)
 
 
-def _forbidden(s: _Softmax) -> None:
+def _forbidden(subject: _Softmax) -> None:
     "Raise Broken if masked scores make a difference."
-    scores, mask, _ = s.usual
-    before = s(scores, mask)
+    scores, mask, _ = subject.usual
+    before = subject(scores, mask)
     for number in (100.0, 1e4, -1e4):
-        got = s(scores.masked_fill(~mask, number), mask)
+        got = subject(scores.masked_fill(~mask, number), mask)
         shown, bug = f"masked scores of {number:g}", known("mask.influence")
-        must_be_near(got, before, shown, bug, 1e-5, symptom=not s.sound)
+        must_be_near(got, before, shown, bug, 1e-5, symptom=not subject.sound)
 
 
-def _broadcast(s: _Softmax) -> None:
+def _broadcast(subject: _Softmax) -> None:
     "Raise Broken if a mask of another shape is applied wrongly."
     rng = torch.Generator().manual_seed(6)
     for shape in ((7,), (5, 7), (2, 1, 1, 7), (2, 1, 5, 7), (3, 1, 7), (5, 5), (2, 3, 5, 5)):
@@ -283,16 +287,16 @@ def _broadcast(s: _Softmax) -> None:
         mask = torch.rand(shape, generator=rng) < 0.6
         mask[..., 0] = True
         shown = f"a mask of shape {shape} for scores {tuple(scores.shape)}"
-        must_run(lambda: s(scores, mask), shown, lambda: known("mask.broadcast"))
-        s.must_be_right(_Inputs(scores, mask), shown, "mask.axis", 1e-5)
+        must_run(lambda: subject(scores, mask), shown, lambda: known("mask.broadcast"))
+        subject.must_be_right(_Inputs(scores, mask), shown, "mask.axis", 1e-5)
 
 
-def _empty(s: _Softmax) -> None:
+def _empty(subject: _Softmax) -> None:
     "Raise Broken unless a row with nothing allowed is zero, with finite gradients."
-    scores, mask, _ = s.usual
+    scores, mask, _ = subject.usual
     mask[:, :, 1] = False
     scores.requires_grad_()
-    weights = s(scores, mask)
+    weights = subject(scores, mask)
     row = weights.detach()[:, :, 1]
     if not row.isfinite().all():
         raise Broken("a row with nothing allowed: NaN", known("mask.empty_nan"))
@@ -301,7 +305,7 @@ def _empty(s: _Softmax) -> None:
         bug = known("mask.equal_weights" if equal else "mask.empty_something")
         numbers = [round(x, 3) for x in row[0, 0].tolist()]
         shown = f"a row with nothing allowed: weights {numbers}, expected zeros"
-        raise Broken(shown, bug, symptom=not s.sound and not equal)
+        raise Broken(shown, bug, symptom=not subject.sound and not equal)
     if not weights.requires_grad:
         return
     if not torch.autograd.grad(weights.square().sum(), scores)[0].isfinite().all():
@@ -362,23 +366,25 @@ def masked_softmax_properties(
     return listed(_MASKED, lambda: softmax), lambda: _likely_bugs(softmax)
 
 
-def _likely_bugs(s: _Softmax) -> tuple[Bug, ...] | None:
+def _likely_bugs(subject: _Softmax) -> tuple[Bug, ...] | None:
     "Name the bug by its numbers, in large inputs first; most people count dimensions from the end."
-    large = [inputs for inputs in reversed(s.trials) if inputs.scores.numel() > 4]
-    if s.masked:
-        large = [s.usual]
+    large = [inputs for inputs in reversed(subject.trials) if inputs.scores.numel() > 4]
+    if subject.masked:
+        large = [subject.usual]
     for inputs in sorted(large, key=lambda inputs: inputs.dim >= 0):
         scores, mask, dim = inputs
         bugs = softmax_bugs(scores.ndim, dim)
-        if s.masked:
+        if subject.masked:
             bugs = [*WRONG_MASKS, *MASK_APPLICATIONS, *WEIGHTS, *UNREQUESTED_MASKS]
-        work = Work(scores=scores.movedim(dim, -1), allowed=mask.movedim(dim, -1), masked=s.masked)
-        weights = s(*inputs).detach().movedim(dim, -1)
+        work = Work(
+            scores=scores.movedim(dim, -1), allowed=mask.movedim(dim, -1), masked=subject.masked
+        )
+        weights = subject(*inputs).detach().movedim(dim, -1)
         bug = explain([Case(work, weights, 1e-5, _STAGES)], bugs, 1)
         if bug:
             return bug
-    scores, mask, _ = s.usual
-    weights = s(scores, mask)
+    scores, mask, _ = subject.usual
+    weights = subject(scores, mask)
     hidden = scores.masked_fill(~mask, -math.inf)
     measured = fitted_epsilon(weights, hidden) or fitted_dtype(weights)
     return (measured,) if measured else None

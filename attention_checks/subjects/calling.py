@@ -119,7 +119,9 @@ def whole_call(
 
 def _detach_kept(module: Any) -> None:
     "Cut what a layer keeps of its last call, in a buffer or an attribute, from that call's graph."
-    for m in module.modules() if isinstance(module, nn.Module) else ():
+    if not isinstance(module, nn.Module):
+        return
+    for m in module.modules():
         for kept in (vars(m), *(v for v in vars(m).values() if isinstance(v, dict))):
             for name, value in kept.items():
                 if isinstance(value, Tensor) and value.grad_fn is not None:
@@ -310,7 +312,9 @@ def for_memory(module: Any) -> list[str]:
 
 def must_be_whole(module: Any) -> None:
     "Raise Misused if its weights are sharded over several machines: a copy on one does not run."
-    for name, p in module.named_parameters() if isinstance(module, nn.Module) else ():
+    if not isinstance(module, nn.Module):
+        return
+    for name, p in module.named_parameters():
         if hasattr(p, "full_tensor"):
             raise Misused(
                 "module: expected a layer with whole weights, as it is before it is sharded; "

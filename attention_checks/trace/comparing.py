@@ -191,8 +191,10 @@ def _other_numbers(trace: Trace, heads: list[int], mask: Tensor | None) -> Itera
         bug = known("heads.number", found=found, said=f"{h} of width {width // h}")
         others = starts_of(trace, other, mask, (bug,))
         yield from (start for start in others if len(start.bugs) == 1)
+    if h == 1:
+        return
     repeat = merging(lambda c: merge_heads(c).repeat(*[1] * (c.ndim - 2), h))
-    for start in starts_of(trace, 1, mask, (REPEATED.about(times=h),)) if h > 1 else ():
+    for start in starts_of(trace, 1, mask, (REPEATED.about(times=h),)):
         yield _with_stages(start, {**start.case.stages, "merge": repeat})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import permutations, product
+from itertools import islice, permutations, product
 from typing import NamedTuple
 
 import torch
@@ -52,7 +52,9 @@ def _readings(trace: Trace, h: int) -> Iterator[_Reading]:
         return
     for bugs, q, k, v in _triples(trace, rows, h):
         h_kv = _key_heads(q, k, v, h)
-        for order in list(ORDERS)[: min(h, 2)] if h_kv else ():
+        if h_kv == 0:
+            continue
+        for order in islice(ORDERS, min(h, 2)):
             split = ORDERS[order][0]
             yield _Reading(split(q, h), split(k, h_kv), split(v, h_kv), order, bugs)
 
@@ -126,7 +128,7 @@ def _fused(rows: Tensor, h: int, told: str) -> Iterator[_Reading]:
             2 + layout.index("3"), 0, 2 + layout.index("h"), 1, 2 + layout.index("d")
         )
         q, k, v = (parts[told.index(role)] for role in "qkv")
-        for order in list(ORDERS)[: 1 if layout in usual or h == 1 else 2]:
+        for order in islice(ORDERS, 1 if layout in usual else min(h, 2)):
             yield _Reading(q, k, v, order)
     if h > 1:
         q, k, v = rows.reshape(b, h, n, -1).chunk(3, -1)

@@ -111,13 +111,16 @@ def _per_token(m: nn.Module) -> bool:
 def _roles(leaves: dict[str, nn.Module]) -> dict[str, str | None]:
     "Name → role; four or three unnamed projections in one list are q, k, v (and out), in order."
     roles = {name: role_of(name) if _per_token(m) else None for name, m in leaves.items()}
-    told = {"q", "k", "qkv"}
-    for name, m in leaves.items() if not told & set(roles.values()) else ():
+    if {"q", "k", "qkv"} & set(roles.values()):
+        return roles
+    for name, m in leaves.items():
         threefold = isinstance(m, nn.Linear) and m.out_features == 3 * m.in_features
         if threefold and roles[name] in (None, "out"):
             roles[name] = "qkv"  # its shape says more than its name
+    if "qkv" in roles.values():
+        return roles
     lists = Counter(name.rsplit(".", 1)[0] for name in leaves if name.rsplit(".", 1)[-1].isdigit())
-    for prefix, count in lists.items() if not told & set(roles.values()) else ():
+    for prefix, count in lists.items():
         numbered = [f"{prefix}.{i}" for i in range(count)]  # else others stand between them
         if count in (3, 4) and leaves.keys() >= {*numbered}:
             roles |= dict(zip(numbered, ("q", "k", "v", "out")))

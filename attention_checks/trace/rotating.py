@@ -49,8 +49,9 @@ def _rotations(trace: Trace, d: int, signs: tuple[int, ...]) -> Iterator[Way]:
 def _penalties(h: int, n: int, capped: bool) -> Iterator[Way]:
     "Penalties that grow with the distance (ALiBi), by the usual slopes of h heads."
     distance = torch.arange(n)[:, None] - torch.arange(n)
+    orders = (False, True) if capped else (False,)  # after a soft cap, too
     for slopes in (alibi_slopes(h), 0.5 ** torch.arange(1, h + 1)):
-        for far, last in product((distance.abs(), distance), (False, True)[: 1 + capped]):
+        for far, last in product((distance.abs(), distance), orders):
             yield adding(-slopes[:, None, None] * far, last), []
 
 

@@ -40,7 +40,9 @@ def _modes_agree(layer: Layer) -> None:
 
 def _must_not_set_dropout(layer: Layer) -> None:
     "Raise Broken if a layer without chance in training has a dropout probability above 0."
-    for m in layer.parts if layer.contract.dropout != "none" else ():
+    if layer.contract.dropout == "none":
+        return
+    for m in layer.parts:
         drops = isinstance(m, nn.modules.dropout._DropoutNd)
         for name, p in vars(m).items():
             if isinstance(p, float) and p > 0 and (drops or is_dropout(name)):
@@ -201,7 +203,9 @@ def _must_be_registered(layer: Layer) -> None:
 
 def _zero_part(grad: Tensor, part: int = 8) -> str:
     "Return where a matrix has a block of zeros, if one is an eighth of it or more."
-    for dim in range(grad.ndim) if grad.ndim > 1 else ():
+    if grad.ndim == 1:
+        return ""
+    for dim in range(grad.ndim):
         zeros = (grad == 0).movedim(dim, 0).flatten(1).all(1)
         if part * int(zeros.sum()) >= len(zeros):
             at = zeros.nonzero().flatten()
@@ -215,7 +219,9 @@ def _plain_weights(layer: Layer) -> str | None:
     registered = {id(t) for t in [*layer.uncalled.parameters(), *layer.uncalled.buffers()]}
     for m in layer.uncalled.modules():
         for name, value in plain_attributes(m):
-            for t in tensors_in(value) if role_of(name) else ():
+            if not role_of(name):
+                continue
+            for t in tensors_in(value):
                 wide = t.is_floating_point() and t.ndim > 1 and layer.d_model in t.shape
                 if wide and id(t) not in registered:
                     return name
