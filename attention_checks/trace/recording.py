@@ -118,7 +118,7 @@ def given_parts(
     contract: Contract,  # what was declared of it
 ) -> Contract:  # the same, once its functions know what the parts gave that they ask for by name
     "Give declared functions the outputs of parts of the layer."
-    modules, knowing = dict(layer.named_modules()), {}
+    modules, knowing = dict(layer.named_modules()), dict[str, Any]()
     for field, names in contract.asked.items():
         asked = {name: modules[name] for name in names if name in modules}
         if asked:
