@@ -330,3 +330,37 @@ def test_attend_may_start_from_a_part_where_nothing_makes_queries(sign, codes):
 
     declared = {"projects": False, "roles": {"out": "out_proj"}, "attend": attend}
     assert of_layer(Single(), n_heads=1, **declared) == codes
+
+
+@pytest.mark.parametrize("fill, codes", [(-torch.inf, OWN), (-10.0, ["mask.leaks_if_low"])])
+def test_a_faint_number_for_minus_infinity_is_found_beside_a_memory(fill, codes):
+    torch.manual_seed(2)
+
+    class Asked(Layer):
+        def forward(self, x, memory, mask=None):
+            q = split_heads(self.q_proj(x), H)
+            k, v = (split_heads(p(memory), H) for p in (self.k_proj, self.v_proj))
+            scores = q @ k.mT * SCALE
+            scores = scores if mask is None else scores.masked_fill(~mask[:, None, None], fill)
+            return self.out_proj(merge_heads(scores.softmax(-1) @ v))
+
+    mask = ("mask", "allowed")
+    assert of_layer(Asked(), check_cross_attention, mask=mask) == codes
+
+
+def test_a_layer_whose_queries_are_keys_as_well_may_be_meant():
+    class Resampler(Layer):
+        def forward(self, x, memory):
+            both = torch.cat([memory, x], 1)
+            q, k, v = (
+                split_heads(p(t), H)
+                for p, t in ((self.q_proj, x), (self.k_proj, both), (self.v_proj, both))
+            )
+            return self.out_proj(merge_heads(softmaxed(q, k, v)))
+
+    report = report_of(check_cross_attention, Resampler(), D, n_heads=H, strict=False)
+    assert report.choices == ['skip=["order.queries"]']
+    skipped = report_of(
+        check_cross_attention, Resampler(), D, n_heads=H, strict=False, skip=["order.queries"]
+    )
+    assert skipped.verdict == "not compared"

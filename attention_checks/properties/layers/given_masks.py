@@ -173,7 +173,8 @@ def _try_masks(
 
 def _influences(layer: Layer, name: str, way: _MaskForm, size: float = 1.0) -> str:
     "Return what moves outputs under a mask that should not: the future, the hidden, or nothing."
-    x, padding = size * layer.draw(), way.padding(layer)
+    alike = layer.draw(n=1).expand(-1, layer.n, -1)  # all scores of a query are low, or all high
+    x, padding = layer.draw() if size == 1 else size * alike, way.padding(layer)
     changed = 3 * size - 2 * x
     for kept in padding:
         run = partial(_under, layer, name, mask=way.mask(layer, kept))
