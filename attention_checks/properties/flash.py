@@ -73,26 +73,26 @@ def _drawn(n: int) -> tuple[Tensor, Tensor, Tensor]:
     return random_qkv(b=1, h=1, n_q=n, n_k=n, d_k=8, d_v=8, seed=0)
 
 
-def _peak(call: Callable[..., Any], device: torch.device, n: int) -> int:
-    "Return the bytes that n tokens take at once: as counted, or as a GPU measures if more."
+def _peaks(call: Callable[..., Any], device: torch.device, n: int) -> list[int]:
+    "List the bytes that n tokens take at once: as operations ask for them, and as a GPU measures."
     counted = allocated(call, *_drawn(n)).peak  # it does not see into a kernel
     if device.type != "cuda":
-        return counted
+        return [counted]
     torch.cuda.reset_peak_memory_stats(device)
     before = torch.cuda.memory_allocated(device)
     call(*_drawn(n))
-    return max(counted, torch.cuda.max_memory_allocated(device) - before)
+    return [counted, torch.cuda.max_memory_allocated(device) - before]
 
 
 def _must_stay_linear(flash: _Flash, call: Callable[..., Any], code: str) -> None:
     "Raise Broken if memory grows with the square of the length."
     few, many = flash.lengths
     device = flash.subject.contract.placement.device
-    short, long = (_peak(call, device, n) for n in (few, many))
-    if long > _GROWTH * short:
-        growth = f"{long / short:.1f} times as many"
-        shown = f"{few} tokens take {short} bytes, {many} tokens {long}: {growth}"
-        raise Broken(shown, known(code))
+    for short, long in zip(*(_peaks(call, device, n) for n in (few, many))):
+        if long > _GROWTH * short:
+            growth = f"{long / short:.1f} times as many"
+            shown = f"{few} tokens take {short} bytes, {many} tokens {long}: {growth}"
+            raise Broken(shown, known(code))
 
 
 def _linear(flash: _Flash) -> None:
