@@ -164,7 +164,7 @@ def _tiles(call: _Call) -> Iterator[tuple[slice, list[slice]]]:
             first = max(first, queries.start + call.n_k - call.n_q - call.window + 1)
         starts = range(first // call.block_size * call.block_size, last, call.block_size)
         blocks = [slice(j, min(j + call.block_size, last)) for j in starts]
-        if call.mask is not None:
+        if call.mask is not None and not call.mask.is_meta:  # without values nothing is skipped
             blocks = [keys for keys in blocks if _tile_of(call.mask, queries, keys).any()]
         yield queries, blocks
 

@@ -597,6 +597,15 @@ class StaticCache(nn.Module):
         for buffer in (self.keys, self.values, self.lengths):
             buffer.zero_()
 
+    def extra_repr(self) -> str:
+        "Name the arguments it was made with, and how full it is."
+        b, n_kv_heads, n_max, d_head = self.keys.shape
+        d_v = self.values.shape[-1]
+        longest = "?" if self.lengths.is_meta else int(self.lengths.max())
+        return (f"b={b}, n_kv_heads={n_kv_heads}, n_max={n_max}, d_head={d_head}, "
+                f"{'' if d_v == d_head else f'd_v={d_v}, '}dtype={self.keys.dtype}, "
+                f"device={str(self.keys.device)!r}, up to {longest} tokens")
+
 # %% ../nbs/10_kv_cache.ipynb #paged-class
 class PagedCache:
     """A KV cache in blocks of one pool, with a block table for each sequence. Kwon et al. 2023.

@@ -479,8 +479,18 @@ def _call_fused(
         return _one_query(q, k, v, mask, dropout_p, scale)
     if grouped and mask is not None and q.is_cuda:  # CUDA's kernels for groups take no mask
         grouped, k, v = False, _share(k, q), _share(v, q)
-    return F.scaled_dot_product_attention(
+    d_v, v = v.shape[-1], _as_wide_as_keys(q, k, v)
+    context = F.scaled_dot_product_attention(
         q, k, v, mask, dropout_p, is_causal=causal, scale=scale, enable_gqa=grouped)
+    return context if v.shape[-1] == d_v else context[..., :d_v]
+
+
+def _as_wide_as_keys(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    "Fill up narrow values with zeros: else PyTorch holds all scores on a CPU. Few queries need not."
+    narrower = v.shape[-1] < k.shape[-1] < q.shape[-2] and q.device.type == "cpu"
+    if not narrower or torch.compiler.is_compiling():
+        return v
+    return F.pad(v, (0, k.shape[-1] - v.shape[-1]))
 
 
 def _one_query(

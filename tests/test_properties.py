@@ -407,3 +407,23 @@ _QKV = dict.fromkeys("qkv", _X)
 def test_nothing_broadcasts_or_wraps_in_silence(name, a, wrong):
     "The bad arguments that are easily drawn too seldom."
     assert judge(name, a, [wrong]) is None
+
+
+@pytest.mark.parametrize("fewer", [1, 2])
+def test_long_prefills_with_narrow_values_hold_no_scores(fewer):
+    "As in latent attention: PyTorch's kernel in tiles takes keys and values of one width alone."
+    n, d_k, d_v = 96, 12, 7
+    rng = torch.Generator().manual_seed(0)
+    shapes = (2, 4, n, d_k), (2, 4 // fewer, n, d_k), (2, 4 // fewer, n, d_v)
+    q, k, v = (torch.randn(s, generator=rng, requires_grad=True) for s in shapes)
+    rows = k.repeat_interleave(fewer, 1), v.repeat_interleave(fewer, 1)
+    got = nb.fused_attention(q, k, v, causal=True)
+    want, _ = nb.scaled_dot_product_attention(q, *rows, causal=True)
+    assert_close(got, want, atol=1e-5, rtol=1e-5)
+    direction = torch.randn(got.shape, generator=rng)
+    grads = (torch.autograd.grad(out, (q, k, v), direction) for out in (got, want))
+    for one, other in zip(*grads):
+        assert_close(one, other, atol=1e-4, rtol=1e-4)
+    with torch.no_grad():
+        held = nb.allocated(lambda *qkv: nb.fused_attention(*qkv, causal=True), q, k, v)
+        assert held.largest < len(q) * q.shape[1] * n * n / 4
