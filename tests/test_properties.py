@@ -18,6 +18,7 @@ from typing import Any
 import attention_nb as nb
 import pytest
 import torch
+from attention_nb.tools.testing import allocated
 from hypothesis import given, note
 from hypothesis import strategies as st
 from torch import Tensor
@@ -425,5 +426,5 @@ def test_long_prefills_with_narrow_values_hold_no_scores(fewer):
     for one, other in zip(*grads):
         assert_close(one, other, atol=1e-4, rtol=1e-4)
     with torch.no_grad():
-        held = nb.allocated(lambda *qkv: nb.fused_attention(*qkv, causal=True), q, k, v)
+        held = allocated(lambda *qkv: nb.fused_attention(*qkv, causal=True), q, k, v)
         assert held.largest < len(q) * q.shape[1] * n * n / 4
