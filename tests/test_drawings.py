@@ -399,7 +399,7 @@ def test_a_lookup_is_a_product(visit):
         figure.get_by_role("radiogroup", name="Word of the sentence").get_by_text(
             word, exact=True
         ).hover()
-        lit = figure.locator("svg > rect").evaluate_all(framed)[: len(vocab_words)]
+        lit = figure.locator("svg > g > rect").evaluate_all(framed)[: len(vocab_words)]
         assert (
             lit[vocab_words.index(word)] == "visible"
             and state(figure)["word"] == given(figure)["tokens"][2]
@@ -432,9 +432,13 @@ def test_a_lookup_is_a_product(visit):
             assert_close(numbers(now["row"]), table[ids[0]], **EXACT)
             assert f"“{word}”" in figure.locator("output").inner_text()
             # below the table: the row, or the sum of all
-            below = figure.locator("svg > g").nth(8).locator("text").all_text_contents()
+            label = figure.locator("svg > text", has_text=re.compile("^sum$"))
+            row = label.locator("xpath=preceding-sibling::*[1]")
+            below = row.locator("text").all_text_contents()
             assert_close(numbers([float(x) for x in below]), table[ids[0]], **EXACT)
-            digits = figure.locator("svg > g").first.locator("text").all_text_contents()
+            digits = (
+                figure.locator("svg > g", has_text="one-hot").locator("text").all_text_contents()
+            )
             assert digits == [
                 "one-hot × the table",
                 *(t for x in now["hot"] for t in (str(int(x)), "×")),

@@ -37,10 +37,9 @@ def rotating_pairs(
     follow = ("Shift both tokens: all pairs rotate, and the score stays. "
               "Then drag the point along the curve: which pair makes its ripples?")
     scale = "Choose a scaling: the pairs rotate more slowly. Dashed: without it. What becomes of the curve in the grey part?"
-    part = ", and its part of the score" if trained is None else ""
-    notice = f"{follow if trained is None else scale} Beside each circle: its degrees per position{part}."
+    notice = follow if trained is None else scale
     data = {"token": token, "vector": vector, "trained": trained, "factor": factor, "position": 3, "distance": 5, "base": 10000}
-    height = (511, 496) if trained is None else (545, 553)
+    height = (511, 512) if trained is None else (545, 553)
     return Drawing("rotating", title, notice, data, _scores_by_distance(token, vector, trained, factor), height)
 
 
