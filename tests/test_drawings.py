@@ -1323,7 +1323,7 @@ def test_tiles_compute_what_online_softmax_computes(visit):
             assert highest.nth(at).text_content().split()[-1] == f"{m.item():.0f}"
             shown = sums.all_text_contents()[2 * at : 2 * at + 2]
             assert shown == [f"{l.item():.2f}", f"{acc:.2f}"]
-        held = figure.get_by_role("img", name="In fast memory").text_content()
+        held = figure.get_by_role("img", name="In fast memory").get_attribute("aria-label")
         assert f"{min(size, 8 - a) * min(size, 8 - b)} score" in held
         return now
 
