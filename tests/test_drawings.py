@@ -878,7 +878,7 @@ def test_a_latent_cache_counts_as_the_package_does(visit):
     assert state(figure)["form"] == "absorbed"
     assert "1 query and Wᵥ 1 mixture, instead of 65,536 rows" in output.inner_text()
     matrix = figure.get_by_role("img", name="absorbed").locator("g", has_text="Wk").last
-    expect(matrix).to_have_attribute("transform", "translate(263.0 40.0)")
+    expect(matrix).to_have_attribute("transform", "translate(236.0 40.0)")
     figure.get_by_role("radio", name="expanded").check()
     expect(
         figure.get_by_role("img", name="expanded").locator("g", has_text="Wk").last
