@@ -781,7 +781,7 @@ def test_the_state_gives_what_the_cache_gives(visit):
             figure.locator("output").inner_text().startswith(f"“{given(figure)['tokens'][t]}”: (")
         )
         board = figure.get_by_role("img", name="The state")
-        piles = board.locator("rect:not([visibility]):not([data-sym])")
+        piles = board.locator("rect:not([visibility], [data-sym], g > rect)")
         high = piles.evaluate_all("all => all.map(one => +one.getAttribute('height') + 1)")
         added = torch.einsum("ik,iv->ikv", k[: t + 1], ones[: t + 1]).flatten()
         shares = numbers(high) * (added > 0)  # a block is as high as its product is large
