@@ -3421,7 +3421,7 @@ def test_what_leaves_the_plane_keeps_its_direction(visit):
     x, y = figure.locator("g[data-sym=q] path").first.evaluate(
         "path => path.getAttribute('d').match(/M[^M]*M([-\\d.]+) ([-\\d.]+)/).slice(1).map(Number)"
     )
-    assert [(x - 128) / 64, (192 - y) / 64] == pytest.approx(q)
+    assert [(x - 136) / 68, (204 - y) / 68] == pytest.approx(q)
     label = figure.locator("svg text[data-sym=q]").bounding_box()
     box = figure.locator("svg[role=group]").bounding_box()
     assert (
