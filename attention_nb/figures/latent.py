@@ -74,4 +74,4 @@ def latent(
                           {form: torch.tensor([one[form] / 1e6 for one in work], dtype=torch.float64) for form in forms},
                           [f"{n:,}" for n in lengths], 1)
     notice = "A square: 128 cached numbers of a token. Press “expanded”, then “absorbed”: what moves?"
-    return Drawing("latent", "MLA: a latent cache, and how it is read", notice, data, table, (365, 502))
+    return Drawing("latent", "MLA: a latent cache, and how it is read", notice, data, table, (368, 510))

@@ -45,11 +45,10 @@ def tiles(
     data = {"tokens": list(tokens), "scores": scores, "values": values, "sizes": list(sizes),
             "chosen": 1, "query": query}
     return Drawing("tiles", "Online softmax, tile by tile", _NOTICE, data,
-                   _after_all_tiles(tokens, scores, values), (297, 538))
+                   _after_all_tiles(tokens, scores, values), (301, 520))
 
 
-_NOTICE = ("Press Play: only the framed tile is in fast memory. Grey: computed, not stored; "
-           "purple: the stronger, the larger. When do the bars shrink?")
+_NOTICE = "Press Play: only the framed tile is in fast memory. When do the bars shrink?"
 
 
 def _after_all_tiles(tokens: Sequence[str], scores: Tensor, values: Tensor) -> str:
