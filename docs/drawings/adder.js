@@ -6,13 +6,14 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   const wide = viewWidth >= 600;
   const roomy = wide ? "wide" : "narrow";
   const size = viewWidth >= 900 ? "poster" : roomy;
+  const inset = size === "poster" ? 112 : 0;
   const [named, entry] = {
-    poster: [[82, 62, 58, 66], 32],
+    poster: [[66, 50, 46, 52], 30],
     wide: [[52, 44, 40, 46], 20],
     narrow: [[56, 40, 36, 44], 16],
   }[size];
   const widths = [...named, ...Array(10).fill(entry)];
-  const lefts = widths.map((_, i) => widths.slice(0, i).reduce((a, b) => a + b, 0.5));
+  const lefts = widths.map((_, i) => widths.slice(0, i).reduce((a, b) => a + b, inset + 0.5));
   const width = lefts.at(-1) + widths.at(-1) + 0.5;
   let { a, b } = data;
   let attends = true;
@@ -52,10 +53,15 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
 
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
-  const [top, first, apart] = wide ? [46, 126, 42] : [34, 98, 35];
+  const top = wide ? 46 : 34;
+  const [first, apart] = { poster: [128, 36], wide: [120, 42], narrow: [101, 35] }[size];
   const table = wide ? 64 : 56;  // how high the line is in which the feed-forward layer looks up
   const thick = wide ? 22 : 17;  // a strip
-  const below = first + (wide ? 24 : 20) + 3 * apart + table + 5 + thick;  // all strips
+  const heads = inset ? first : first + (wide ? 18 : 16);
+  const topOf = (r) => heads + 6 + apart * r + (r > 1 ? table : 0);
+  const nameOf = (r) => (inset ? topOf(r) + 16  // its base line
+    : r ? topOf(r) - 5 - (r === 2 ? table : 0) : first);
+  const below = topOf(3) + thick;  // all strips
   const height = below + 20;
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const step = { poster: 96, wide: 72, narrow: 62 }[size];
@@ -87,30 +93,24 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   const titles = (y, from) => features.map((name, i) =>
     text(lefts[i] + widths[i] / 2, y, i < from ? "" : name, heading));
   const answers = titles(below + 15, 4);  // the digits once more, below the result
-  root.append(...titles(first, 0), ...answers);
-  const labels = [
-    "The hidden state of “=” begins with",
-    "+ what attention adds",
-    "+ what the feed-forward layer adds",
-    "= the hidden state at the end",
-  ];
+  root.append(...titles(heads, 0), ...answers);
+  const labels = ["begins with", "+ attention", "+ feed-forward", "= at the end"];
   const cellAt = (i, y) => ({
-    rect: svg("rect", { x: lefts[i], y: y + 5, width: widths[i], height: thick,
+    rect: svg("rect", { x: lefts[i], y, width: widths[i], height: thick,
       stroke: "var(--faint)", class: "moves" }),
-    word: text(lefts[i] + widths[i] / 2, y + (wide ? 21 : 18), ""),
+    word: text(lefts[i] + widths[i] / 2, y + (wide ? 16 : 13), ""),
   });
   const strips = labels.map((name, r) => {
-    const y = first + (wide ? 24 : 20) + apart * r + (r > 2 ? table : 0);
     const style = r === 3 ? "font-weight: 600" : "";
-    const label = text(0, y, name, { "text-anchor": "start", style });
-    const cells = features.map((_, i) => cellAt(i, r === 2 ? y + table : y));
+    const label = text(0, nameOf(r), name, { "text-anchor": "start", style });
+    const cells = features.map((_, i) => cellAt(i, topOf(r)));
     root.append(label, ...cells.flatMap((c) => [c.rect, c.word]));
     return { label, cells };
   });
 
-  const begins = first + (wide ? 24 : 20) + 2 * apart;  // its label; below, the line
+  const begins = topOf(2) - table - 5;
   const [meansAt, axis, digitsAt, under] = [20, 27, 45, 52].map((y) => begins + y);
-  const lead = wide ? 52 : 40;
+  const lead = inset || (wide ? 52 : 40);
   const pitch = (width - lead) / 19;
   const stopAt = (sum) => lead + pitch * (sum + 0.5);  // two digits have this sum
   const fine = { style: "font-size: 12px; fill: var(--soft)" };
@@ -123,10 +123,11 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     svg("rect", { x: -9, y: digitsAt - 15, width: 18, height: 20, rx: 4, fill: "none",
       stroke: "var(--rose)", "stroke-width": 2.5 }));
   const link = svg("path", { stroke: "var(--rose)", "stroke-width": 2, fill: "none" });
-  const strikes = svg("path", { d: `M0 ${axis + 5}H${width}`, stroke: "currentColor" });
+  const strikes = svg("path", { d: `M${inset} ${axis + 5}H${width}`, stroke: "currentColor" });
+  const lineName = (y, says) => text(inset ? lead - 8 : 0, y, says,
+    { ...fine, "text-anchor": inset ? "end" : "start" });
   const known = svg("g", {},
-    text(0, meansAt, "mean", { ...fine, "text-anchor": "start" }),
-    text(0, digitsAt, "digit", { ...fine, "text-anchor": "start" }),
+    lineName(meansAt, "mean"), lineName(digitsAt, "digit"),
     svg("path", { d: `M${lead} ${axis}H${width}`, stroke: "var(--faint)" }),
     ...stops.flatMap(({ mean, digit }) => [mean, digit]));
   root.append(link, known, marker, strikes);
@@ -137,7 +138,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     const x = stopAt(sum);
     const entry = 4 + Math.round(sum) % 10;
     const to = lefts[entry] + widths[entry] / 2;
-    const low = begins + table + 5;
+    const low = topOf(2);
     set(marker, { transform: `translate(${x.toFixed(1)} 0)` });
     set(link, { d: `M${x} ${under - 2}C${x} ${low},${to} ${under - 2},${to} ${low}` });
   }
@@ -200,8 +201,8 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   function showVectors(now) {
     now.vectors.forEach((vector, r) => {
       const off = r === 1 && !attends || r === 2 && !feeds;
-      set(strips[r].label, { opacity: off ? 0.65 : 1 });
-      strips[r].label.textContent = off ? `${labels[r]}: off` : labels[r];
+      set(strips[r].label, { opacity: off ? 0.65 : 1,
+        "text-decoration": off ? "line-through" : null });
       vector.forEach((n, i) => {
         set(strips[r].cells[i].rect, { height: off ? 4 : thick });
         showCell(strips[r].cells[i], short(n), r === 3 && i - 4 === now.answer);

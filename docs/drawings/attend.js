@@ -230,7 +230,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const FAR = 3.1;
   const longest = Math.max(...matmul(Object.values(table), data.W_v).flat());
   const NEAR = Math.min(FAR, 1.25 * longest);
-  const zoom = motion();
+  const fade = motion();
   let ink, names;  // pixels of the lines; boxes of the labels
   let reached = NEAR;
   function fresh(title, reach = NEAR) {
@@ -252,7 +252,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     for (const n of [unit, 2 * unit]) tick(p, write, n, SIZE - 8 * across.length);
     if (!long(work.x[chosen])) noteZeros(write);
     picture.replaceChildren(p.root);
-    comeNear(p.root, reach / reached);
+    if (reach !== reached) appear(p.root);
     reached = reach;
     return p;
   }
@@ -263,12 +263,8 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     write(x0 - 5, y + 5, n, "end");
     names.push([x - 6, y0 + 3, x + 6, y0 + 19], [x0 - 15, y - 8, x0 - 2, y + 8]);
   }
-  function comeNear(root, ratio) {  // from the old plane to the new one
-    if (ratio === 1) return;
-    zoom(500, (t) => {
-      const scale = (ratio + t * (1 - ratio)).toFixed(3);
-      set(root, { style: t < 1 && `transform: scale(${scale}); transform-origin: 9% 91%` });
-    });
+  function appear(root) {  // a plane of another scale
+    fade(400, (t) => set(root, { opacity: t < 1 ? t.toFixed(2) : null }));
   }
   function noteZeros(write) {  // of a token that points nowhere, in the plane itself
     const known = tokens[chosen] in table;
@@ -347,11 +343,21 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     }
     const pieces = drawProducts(p);
     if (!wide) return;
-    for (const { feature, middle, from: [x0, y0], to: [x, y] } of pieces) {
-      placeLabel(p, "", feature, p.at(middle), [y0 - y, x - x0]);
-    }
+    for (const piece of pieces) labelProduct(p, piece);
     placeLabel(p, "q", "q", p.at(q), outward(p, q));
     tween(900, (t) => wide.point(between(work.v[chosen], q, t)));
+  }
+  function labelProduct(p, { feature, middle, from: [x0, y0], to: [x, y] }) {
+    const half = 4.3 * feature.length;
+    const [mx, my] = p.at(middle);
+    if (Math.abs(y - y0) < 1 && x - x0 > half) {
+      const boxes = [0, -1, 1].map((i) => mx + (i * (x - x0)) / 3)
+        .map((cx) => [cx - half, y + 2, cx + half, y + 20]);
+      placeText(p, "", feature, boxes.find((box) => !names.some((one) => overlap(box, one)))
+        ?? boxes[0]);
+    } else if (Math.abs(x - x0) < 1 && y0 - y > 18) {
+      placeText(p, "", feature, [x + 8, my - 9, x + 8 + 2 * half, my + 9]);
+    } else placeLabel(p, "", feature, [mx, my], [y0 - y, x - x0]);
   }
   function drawProducts(p) {  // the rows of W_q, each as long as a number of x, tip to tail
     const sum = [0, 0], pieces = [];
@@ -375,7 +381,8 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     set(arrow(p, "q", q), { opacity: scaled ? 0.5 : 1 });
     const drops = shown.map(([k, i]) => dropKey(p, k, i, scaled));
     placeLabel(p, "q", "q", p.at(q), outward(p, q));
-    for (const drop of drops) labelDrop(p, drop, scaled);
+    const best = drops.reduce((a, b) => (work.dots[b.i] > work.dots[a.i] ? b : a), drops[0]);
+    for (const drop of drops) labelDrop(p, drop, scaled, drop === best);
     tween(900, (t) => {
       for (const drop of drops) moveDrop(p, drop, scaled, t);
     });
@@ -396,21 +403,26 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     const dot = svg("circle", { r: 5, fill: "var(--paper)", stroke: "var(--q)",
       "stroke-width": 2.5, "data-sym": "q", "aria-hidden": true });
     p.root.append(line, dot);
-    trace(p.at([0, 0]), p.at(k));
-    trace(p.at(k), p.at(projection));
+    if (!scaled) {  // else both are pale
+      trace(p.at([0, 0]), p.at(k));
+      trace(p.at(k), p.at(projection));
+    }
     const [x, y] = p.at(to);
     traceRing([x, y], 8);
     return { k, v: work.v[i], i, projection, to, key, line, dot };
   }
-  function labelDrop(p, { k, i, projection, to }, scaled) {
+  function labelDrop(p, { k, i, projection, to }, scaled, best) {
+    if (scaled) {
+      const text = `${tokens[i]} ${number(work.scores[i])}`;
+      return placeLabel(p, "", text, p.at(to), best ? [1, 0] : [0.5, 1]);
+    }
     const [fx, fy] = p.at(projection);
     const [kx, ky] = p.at(k);
     const along = outward(p, work.q[chosen]);
     const falls = Math.hypot(fx - kx, fy - ky) > 4;
     const away = falls ? [fx - kx, fy - ky] : [along[1], -along[0]];
-    const value = number(scaled ? work.scores[i] : work.dots[i]);
-    if (!scaled) placeLabel(p, "k", tokens[i], p.at(k), [-away[0], -away[1]]);
-    placeLabel(p, "", scaled ? `${name(i)} ${value}` : value, p.at(to), away);
+    placeLabel(p, "k", tokens[i], p.at(k), [-away[0], -away[1]]);
+    placeLabel(p, "", number(work.dots[i]), p.at(to), away);
   }
   function moveDrop(p, { k, v, projection, to, key, line, dot }, scaled, t) {
     const grown = Math.min(1, 2.5 * t);

@@ -104,16 +104,18 @@ function draw(stage) {
     const style = `font-size: 12px; ${kept ? "" : "fill: var(--soft)"}`;
     return set(label(x, y + r + 13, number(one.total), style), { class: "halo" });
   }
-  function nodeOf(t, one, rank, moved) {  // one hypothesis, and the line from its parent
-    const from = at(t - 1, one.from ?? 0);
+  function nodeOf(t, one, rank, shown) {
+    const from = at(t - 1, one.from ?? 0), to = at(t, rank);
     const how = standing(t, rank);
-    const to = at(t, rank).map((z, i) => from[i] + (z - from[i]) * moved);
-    const shape = shapeAt(to, ended(one) ? r + 5 : r, how);
-    const node = [shape, nameAt(to, one, how.kept)];
-    if (!t) return { how, paths: [], node };
-    return { how, paths: [pathOf(one, from, to, how)],
-      node: [...node, totalAt(to, one, how.kept)] };
+    const fading = shown < 1 && { opacity: shown.toFixed(2) };
+    const coming = { ...fading, transform: shown < 1 && `translate(${8 * (shown - 1)} 0)` };
+    const marks = [shapeAt(to, ended(one) ? r + 5 : r, how), nameAt(to, one, how.kept),
+      ...(t ? [totalAt(to, one, how.kept)] : [])];
+    return { how, node: svg("g", coming, ...marks),
+      path: t > 0 && svg("g", fading, pathOf(one, from, to, how)), band: t > 0 && bandAt(to) };
   }
+  const bandAt = ([x, y]) =>
+    svg("rect", { x: x - gap / 2, y: y + r + 2, width: gap, height: 14, fill: "var(--paper)" });
   function unitsOf() {  // below the start, or where it is narrow the last below all
     const y = top + r + 13;
     const lines = wide ? [["log p", y], ["thick =", y + 24], ["likely", y + 38]]
@@ -130,13 +132,17 @@ function draw(stage) {
       d: `M${at(i + 1, 0)[0]} 18V${high - foot - 18}` }));
     return [...lines, ...named, ...unitsOf()];
   }
-  function picture(moved) {
+  function picture(shown) {
     const column = ({ kept, dropped }, t) => [...kept, ...dropped].flatMap((one, rank) =>
-      nodeOf(t, one, rank, t === step ? moved : 1));
+      nodeOf(t, one, rank, t === step ? shown : 1));
     const nodes = steps().slice(0, step + 1).flatMap(column);
     const above = ({ how }) => how.kept + how.lives + how.top;  // of lines that share a way
-    const lines = [...nodes].sort((a, b) => above(a) - above(b)).flatMap(({ paths }) => paths);
-    root.replaceChildren(...heads(), ...lines, ...nodes.flatMap(({ node }) => node));
+    const grown = nodes.filter(({ path }) => path).sort((a, b) => above(a) - above(b));
+    const linesOf = (kept) =>
+      grown.filter(({ how }) => how.kept === kept).map(({ path }) => path);
+    root.replaceChildren(...heads(), ...linesOf(false),
+      ...(wide ? [] : grown.map(({ band }) => band)), ...linesOf(true),
+      ...nodes.map(({ node }) => node));
   }
 
   function written({ ids }) {

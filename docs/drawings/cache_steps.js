@@ -62,21 +62,22 @@ function draw(stage) {
       + (looks[state] ?? "border: 2px solid transparent");
   }
 
-  const pitch = 12, stair = 50 + pitch * n;  // where the stair stands
+  const pitch = 12, stair = 42 + pitch * n;  // where the stair stands
   const across = (viewWidth - 50) / n;
   const brick = (i, y) => svg("rect", { x: 52 + across * i, y, width: across - 4, height: 10,
     rx: 2, fill: "var(--k)", "data-sym": "k", class: "moves" });
-  const text = (y, says = "") => svg("text", { x: 0, y, "aria-hidden": true }, says);
-  function counted(name, base, above, says, high) {  // `high(i)` bricks in step i
+  function counted(name, base, y, says, high) {  // `high(i)` bricks in step i
     const piled = (i) => Array.from({ length: high(i) }, (_, j) => brick(i, base - 10 - pitch * j));
-    return { name, bricks: all.map(piled), title: text(above, says), many: text(base) };
+    const many = svg("tspan", { style: "font-size: 20px; font-weight: 700" });
+    const title = svg("text", { x: 0, y, "aria-hidden": true }, many, ` ${says}`);
+    return { name, bricks: all.map(piled), title, many };
   }
   const tally = [
-    counted("with", 38, 13, "with a cache: keys computed so far", () => 1),
-    counted("without", stair, stair - 30, "without a cache", (i) => i + 1)];
+    counted("with", 36, 16, "keys computed with a cache", () => 1),
+    counted("without", stair, stair - 44, "without", (i) => i + 1)];
   const total = svg("svg", { width: viewWidth, height: stair + 4, role: "img",
     viewBox: `0 0 ${viewWidth} ${stair + 4}`, style: "height: auto; margin-top: 16px" },
-  ...tally.flatMap(({ bricks, title, many }) => [...bricks.flat(), title, many]));
+  ...tally.flatMap(({ bricks, title }) => [...bricks.flat(), title]));
 
   function nameLook(i) {
     if (i === t) return "font-weight: 700; box-shadow: inset 0 -3px 0 var(--q)";
@@ -102,10 +103,9 @@ function draw(stage) {
   function slide(weights, before) {
     const from = bars.map(({ at }) => at);
     const news = before < t ? [boxes[1][t], boxes[2][t]] : [];
-    const above = (r, f) => `translateY(${((f - 1) * 30 * (r + 1)).toFixed(1)}px)`;
     glide(450, (f) => {
       for (const i of all) rise(i, from[i] + ((weights[i] ?? 0) - from[i]) * f);
-      for (const [r, box] of news.entries()) box.style.transform = f < 1 ? above(r, f) : "";
+      for (const box of news) box.style.opacity = f < 1 ? f.toFixed(2) : "";
     });
   }
   function showTally(computed) {
@@ -113,7 +113,7 @@ function draw(stage) {
       bricks.forEach((of, i) => of.forEach((one) => set(one, { opacity: i <= t ? 1 : 0 })));
       const weight = cached === (name === "with") ? 600 : 400;
       set(title, { style: `font-size: 13px; font-weight: ${weight}` });
-      set(many, { style: "font-size: 20px; font-weight: 700" }, String(computed[name]));
+      many.textContent = String(computed[name]);
     }
     set(total, { "aria-label": "Keys computed so far: "
       + tally.map(({ name }) => `${computed[name]} ${name} a cache`).join(", ") });

@@ -46,7 +46,13 @@ function stage(figure) {
   const between = (a, b, t) =>
     (Array.isArray(a) ? a.map((x, i) => between(x, b[i], t)) : a + (b - a) * t);
   const mix = (weights, values) => values[0].map((_, j) => dot(weights, column(values, j)));
-  const grouped = (x, form) => x.toLocaleString("en", form).replace("-", "−");
+  const grouped = (x, form) => formatOf(form).format(x).replace("-", "−");
+  function formatOf(form) {  // made once for each form: to make one takes longer than to draw
+    const formats = stage.formats ??= new Map();
+    const key = JSON.stringify(form ?? {});
+    if (!formats.has(key)) formats.set(key, new Intl.NumberFormat("en", form));
+    return formats.get(key);
+  }
   function number(x, digits = 2) {
     const shown = Math.abs(x) < 0.5 * 10 ** -digits ? 0 : x;  // no −0.00
     return grouped(shown, { minimumFractionDigits: digits, maximumFractionDigits: digits });

@@ -27,8 +27,8 @@ function draw(stage) {
   const unit = (width - gap * (blocks.length - 1)) / n, span = block * unit;
   const left = (j) => j * unit + gap * Math.floor(j / block);
   const middle = (j) => left(j) + unit / 2;
-  const row = { top: wide ? 62 : 74, deep: wide ? 122 : 104 };
-  const cells = row.top + row.deep + 20, tall = 28;
+  const row = { top: 58, deep: wide ? 122 : 104 };
+  const cells = row.top + row.deep + (wide ? 20 : 34), tall = 28;
   const under = cells + tall + 38, high = wide ? 70 : 60, base = under + high;
   const end = base + 2, bar = 36;
   const reach = data.reach, room = row.deep / (reach[1] - reach[0]);
@@ -52,12 +52,13 @@ function draw(stage) {
     level: rect({ x: left(j), width: span, height: 5, rx: 2.5, fill: "var(--neutral)" }),
   }));
   const ends = blocks.map((j) => text(left(j) + span / 2, cells - 6, "", { class: "halo",
-    style: "font-size: 13px; font-weight: 600" }));
+    style: "font-size: 13px" }));
   const dots = all.map((j) => svg("circle", { cx: middle(j), r: wide ? 4 : 3, class: "moves",
     stroke: "currentColor", "stroke-width": 1.5 }));
   const ring = svg("circle", {
     r: wide ? 9 : 8, fill: "none", "stroke-width": 2.5, class: "moves" });
-  const best = text(0, row.top - 6, "", { ...start, style: "font-size: 13px; font-weight: 600" });
+  const best = text(0, row.top - 8, "", { style: "font-size: 13px" });
+  const other = text(0, 0, "", { ...soft, class: "halo" });
   const boxes = all.map((j) =>
     rect({ x: left(j) + 0.5, y: cells, width: unit - 1, height: tall, rx: 3, ...second }));
   const letters = all.map((j) => text(middle(j), cells + 19, tokens[j], {}));
@@ -82,17 +83,14 @@ function draw(stage) {
       says: text(center, 22, "", { style: "font-size: 12px" }),
     };
   });
-  const title = text(0, wide ? 14 : 46, "", { ...soft, ...start });
-  const result = text(wide ? width : 0, 24, "", { ...soft, "text-anchor": wide ? "end" : "start" });
-  const cost = text(wide ? 0 : width, wide ? 32 : 24, "",
-    { ...soft, "text-anchor": wide ? "start" : "end" });
   const large = svg("tspan", { "data-sym": "w",
     style: "font-size: 24px; font-weight: 700; fill: var(--ink-w)" });
-  set(result, {}, large, wide ? " of its weight kept" : " weight kept");
+  const result = text(0, 24, "", { ...soft, ...start });
+  set(result, {}, large, " of its weight kept");
   const hitsOf = (y, height) => scores.map((_, i) => svg("rect", { x: left(first + i), y, height,
     width: unit, fill: "transparent", style: "cursor: pointer", onclick: () => pick(i) }));
   root.append(...bands, zero, ...ofBlocks.flatMap(({ fill, level }) => [fill, level]), ...dots,
-    ring, ...ends, best, title, result, cost, ...boxes, ...letters, floor,
+    ring, ...ends, best, other, result, ...boxes, ...letters, floor,
     ...bars.flatMap(({ kept, lost, says }) => [kept, lost, says]),
     text(0, cells + tall + 17, "weights", { style: "font-size: 13px", ...start, class: "halo",
       "data-sym": "w" }),
@@ -108,20 +106,34 @@ function draw(stage) {
   function upright(node, from, to, more = {}) {  // a bar between two heights
     set(node, { y: Math.min(from, to), height: Math.max(0.5, Math.abs(to - from)), ...more });
   }
-  function showBlock(b, estimates) {
-    const shown = perBlock() && b < own();
-    const score = shown ? estimates[b] : 0;
-    const seen = { visibility: shown ? "visible" : "hidden" };
+  const estimates = () => (perBlock() ? ways[way].estimates[query].slice(0, own()) : []);
+  function showBlock(b) {
+    const score = estimates()[b] ?? 0;
+    const seen = { visibility: b < estimates().length ? "visible" : "hidden" };
     upright(ofBlocks[b].fill, at(0), at(score), seen);
     set(ofBlocks[b].level, { y: at(score) - 2.5, ...seen });
-    const mine = b === own() && perBlock();
-    ends[b].textContent = shown ? number(score, 1) : mine ? "own" : "";
   }
-  function showScore(j, { seen, kept, full }) {
+  function showEnds({ kept }, needed) {
+    const scores = estimates();
+    const best = Math.max(...scores);
+    const bold = { style: "font-weight: 600" };
+    ends.forEach((node, b) => {
+      const x = Math.max(left(blocks[b]) + span / 2, wide ? 44 : 24);
+      const score = (more) => svg("tspan", { ...bold, ...more }, number(scores[b], 1));
+      const named = () => (wide ? [`${ways[way].title} `, score()]
+        : [svg("tspan", { x, dy: -14 }, ways[way].title), score({ x, dy: 14 })]);
+      const told = b < scores.length && (kept[blocks[b]] || b === Math.floor(needed / block));
+      set(node, { x }, ...(!told ? [""] : scores[b] === best ? named() : [score()]));
+    });
+  }
+  const computed = (j, { kept }) => kept[j] || ways[way].per === "key";
+  const called = (j, now) => (computed(j, now) ? "computed" : "not computed");
+  function showScore(j, now) {
+    const { seen, kept, full } = now;
     const there = j < seen.length;
-    const computed = kept[j] || ways[way].per === "key";
+    const is = computed(j, now);
     set(dots[j], { cy: at(there ? seen[j] : 0), visibility: there ? "visible" : "hidden",
-      fill: computed ? "currentColor" : "var(--paper)", opacity: computed ? 1 : 0.65 });
+      fill: is ? "currentColor" : "var(--paper)", opacity: is ? 1 : 0.65 });
     const lost = there && !kept[j] && full[j] > 0.3;
     set(bands[j], { opacity: kept[j] || lost ? 1 : 0, "fill-opacity": 0.11,
       fill: `var(--${lost ? "rose" : j === first + query ? "q" : "k"})` });
@@ -140,21 +152,54 @@ function draw(stage) {
   function showWeight(j, { seen, kept, full, weights }) {
     const lost = j < seen.length && !kept[j] && full[j] > 0.005;
     const weight = kept[j] ? weights[j] : 0;
-    const shown = lost ? full[j] : weight;
     upright(bars[j].kept, base, base - high * weight, { opacity: kept[j] ? 1 : 0 });
     upright(bars[j].lost, base, base - high * (lost ? full[j] : 0), { opacity: lost ? 1 : 0 });
-    const room = lost ? 36 : 16;  // of half the words
-    const style = `font-size: ${lost ? 13 : 12}px; font-weight: ${lost ? 600 : 400}`;
-    const x = clamp(middle(j), room, width - room);
-    set(bars[j].says, { style, x, y: base - high * shown - 4 });
-    bars[j].says.textContent = shown > 0.14 ? `${percent(shown)}${lost ? " lost" : ""}` : "";
   }
-  function showBest({ seen, full, kept }) {  // the key that the query needs
-    const j = full.indexOf(Math.max(...full));
+  function showPercents({ kept, full, weights }, needed) {
+    const most = weights.indexOf(Math.max(...weights));
+    const lost = kept[needed] ? null : needed;
+    const close = Math.abs(middle(most) - middle(needed)) < 64;
+    const covered = lost !== null && close && weights[most] > full[lost] - 0.25;
+    bars.forEach(({ says }, j) => {
+      const [mine, room] = j === lost ? [full[j], 44] : [weights[j] ?? 0, 20];
+      set(says, { x: clamp(middle(j), room, width - room), y: base - high * mine - 4,
+        style: `font-size: 13px; font-weight: ${j === lost ? 600 : 400}` });
+      const told = j === lost || (j === most && !covered);
+      says.textContent = told ? `${percent(mine)}${j === lost ? " lost" : ""}` : "";
+    });
+  }
+  function showBest(now, j) {  // the key that the query needs
+    const { seen, kept } = now;
     set(ring, { cx: middle(j), cy: at(seen[j]), stroke: `var(--${kept[j] ? "w" : "rose"})` });
-    const how = kept[j] || ways[way].per === "key" ? "computed" : "not computed";
-    set(best, { x: Math.min(left(j), width - 226) }, `needed: ${number(seen[j], 1)}, ${how}`);
-    return j;
+    const needed = svg("tspan", { style: "font-weight: 600" }, `needed: ${number(seen[j], 1)}`);
+    set(best, { x: Math.min(left(j), width - 214), ...start }, needed,
+      svg("tspan", { fill: "var(--soft)" }, ` ${called(j, now)}`));
+  }
+  const meet = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
+  function marks(seen) {  // what a name may not cover: [left, top, right, bottom]
+    const dots = seen.map((s, j) => [middle(j) - 6, at(s) - 6, middle(j) + 6, at(s) + 6]);
+    const plates = estimates().map((s, b) => [left(blocks[b]), Math.min(at(0), at(s)) - 4,
+      left(blocks[b]) + span, Math.max(at(0), at(s)) + 4]);
+    return [...dots, ...plates, [0, at(0) - 1, width, at(0) + 1]];
+  }
+  function places(j, score, long) {  // beside a dot, below and above it
+    const [x, y] = [middle(j), at(score)];
+    const corners = [[x + 9, y - 8], [x - 9 - long, y - 8], [x - long / 2, y + 8],
+      [x - long / 2, y - 23]];
+    return corners.map(([x, y]) => [x, y, x + long, y + 15]);
+  }
+  function showOther(now, needed) {
+    const { seen } = now;
+    const kind = [...seen.keys()].filter((j) => computed(j, now) !== computed(needed, now))
+      .reverse();
+    const name = kind.length ? called(kind[0], now) : "";
+    const taken = marks(seen);
+    const fits = ([x, y, end, foot]) => x >= 0 && end <= width && y > row.top && foot < cells - 18;
+    const found = kind.flatMap((j) => places(j, seen[j], 8.2 * name.length)).filter(fits);
+    const crowd = (box) => taken.filter((mark) => meet(box, mark)).length;
+    const [x, y, end] = found.sort((a, b) => crowd(a) - crowd(b))[0] ?? [0, 0, 0];
+    set(other, { x: (x + end) / 2, y: y + 12 });
+    other.textContent = found.length ? name : "";
   }
   function showShare({ track, fill, mark, name, says }, i, { share }) {
     const chosen = i === query;
@@ -167,20 +212,19 @@ function draw(stage) {
   }
   function explain({ seen, kept, full, share }, j) {
     const many = kept.filter(Boolean).length;
-    const computed = { block: own() + many, key: seen.length, none: many }[ways[way].per];
+    const scored = { block: own() + many, key: seen.length, none: many }[ways[way].per];
     large.textContent = percent(share);
-    const others = computed < seen.length ? ", ○ not" : "";
-    cost.textContent = `● ${computed} of ${seen.length} scores${wide ? " computed" : ""}${others}`;
-    const holds = `${quoted(first + query)} keeps ${many} of ${seen.length} keys, with `
-      + `${percent(share)} of its full weight`;
-    const missed = kept[j] ? `, most of it on ${quoted(j)}.`
-      : `: ${quoted(j)} has ${percent(full[j])}, and is left out.`;
-    say(`${holds}${missed}`);
+    const missed = kept[j] ? `${quoted(j)} with ${percent(full[j])} of the weight among them.`
+      : `${quoted(j)} has ${percent(full[j])}, and is left out.`;
+    say(`${quoted(first + query)} computes ${scored} scores for ${seen.length} keys and keeps `
+      + `${many}${kept[j] ? ", " : ": "}${missed}`);
   }
   function show() {
     const every = scores.map((_, i) => worked(i));
     const now = every[query];
-    blocks.forEach((_, b) => showBlock(b, ways[way].estimates?.[query]));
+    const needed = now.full.indexOf(Math.max(...now.full));
+    blocks.forEach((_, b) => showBlock(b));
+    showEnds(now, needed);
     for (const j of all) {
       showScore(j, now);
       showToken(j, now);
@@ -189,10 +233,11 @@ function draw(stage) {
     shares.forEach((share, i) => showShare(share, i, every[i]));
     const mean = sum(every.map(({ share }) => share)) / queries;
     average.textContent = `on average ${percent(mean)}`;
-    set(title, {}, ...(perBlock() ? [svg("tspan", { fill: "var(--neutral)" }, "▬ ")] : []),
-      ways[way].title);
-    explain(now, showBest(now));
-    set(root, { "aria-label": `${ways[way].title}; the keys of ${quoted(first + query)}` });
+    showBest(now, needed);
+    showOther(now, needed);
+    showPercents(now, needed);
+    explain(now, needed);
+    set(root, { "aria-label": `Keys of ${quoted(first + query)}, chosen by ${ways[way].title}` });
     state = { query, way: ways[way].name, size: sizes[size], average: mean, ...now };
   }
 

@@ -1,6 +1,6 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, number, clamp, legendOf } = stage;
+  const { view, viewWidth, data, el, svg, set, number, clamp } = stage;
   const { said, say, choices, onkeys, expose, keep } = stage;
   const { x, heads } = data;
   const n = x.length;
@@ -34,7 +34,7 @@ function draw(stage) {
 
   const phone = viewWidth < 600;
   const [wide, high, margin, between] = phone ? [36, 24, 62, 12] : [42, 28, 62, 14];
-  const title = phone ? 22 : 27;  // of a head, above its tokens
+  const title = phone ? 22 : 30;  // of a head, above its tokens
   const tall = title + n * high;
   const tokenOf = (m) => Math.floor(m / width);
   const headOf = (m) => Math.floor((m % width) / part);  // to which it belongs
@@ -68,14 +68,15 @@ function draw(stage) {
       onkeydown: onkeys(arrows, (by) => cells[m + by]?.focus()) }, number(x, 0)));
     return cells;
   }
-  const label = () => el("span", {
-    "aria-hidden": true,
-    style: "position: absolute; left: 0; font-size: 13px; line-height: 28px; "
-      + "white-space: nowrap" });
+  const ofLabel = "position: absolute; left: 0; font-size: 13px; white-space: nowrap";
+  const label = () =>
+    el("span", { "aria-hidden": true, style: `${ofLabel}; line-height: 28px` });
   const pictures = Object.entries(kinds).map(([kind, title]) => {
     const cells = numbers();
     const names = times(n * heads, label);
-    const signs = times(heads, label);
+    const signs = times(heads, (h) => set(label(), { class: "moves", style: `${ofLabel}; `
+      + "--pace: 0.4s; transition-property: left, top; line-height: 18px; padding: 0 6px; "
+      + `border-radius: 4px 4px 0 0; background: ${paint(h)}` }));
     const shape = el("span", { style: "font-size: 13px; color: var(--soft)" });
     const across = margin + width * wide + between * (heads - 1);
     const says = `${title}; arrow keys go from number to number`;
@@ -84,14 +85,14 @@ function draw(stage) {
     const traces = flat.map(() => el("div", { class: "moves" }));
     const way = svg("path", { fill: "none", stroke: "currentColor", "stroke-width": 1.5 });
     const ways = svg("svg", { width: across, height: all, style: "position: absolute" }, way);
-    const past = el("span", { "aria-hidden": true, style: `position: absolute; left: ${aside}px; `
-      + `top: ${rowOf(0) + (long - high) / 2 - 22}px; font-size: 13px; color: var(--soft)` });
+    const past = set(label(), { style: `${ofLabel}; left: ${aside}px; color: var(--soft); `
+      + `top: ${rowOf(0) + (long - high) / 2 - 22}px` }, "before");
     const trail = el("div", { "aria-hidden": true }, ...traces, ways);
     const box = el("div", { style: size }, trail, past, list, ...names, ...signs);
-    const caption = el("div", { style: "margin-bottom: 0.5rem" },
+    const caption = el("div", { style: "margin-bottom: 4px" },
       el("b", { style: "font-weight: 600" }, title), " ", shape);
     const node = el("div", {}, caption, box);
-    return { kind, cells, names, signs, shape, traces, past, way, node };
+    return { kind, cells, names, signs, shape, traces, past, way, trail, node };
   });
 
   function showNumber(kind, cell, m) {
@@ -111,26 +112,25 @@ function draw(stage) {
   }
   function placeBefore(kind, m) {
     const [x, y, deep] = place(kind, m, before(kind));
-    if (!stacked(kind)) return [x, y, wide, deep];
     const apart = before(kind) ? headOf(m) * 6 : 0;
     const left = aside + (m % width) * narrow + apart;
-    return [left, y + (deep - high) / 2, narrow, high];
+    return [left, y + (deep - high) / 2];
   }
   function showTrace(kind, trace, m) {
-    const [x, y, across, deep] = placeBefore(kind, m);
+    const [x, y] = placeBefore(kind, m);
     const ring = m === lit ? "1.5px solid currentColor" : "1px solid var(--faint)";
-    trace.textContent = stacked(kind) ? number(flat[m], 0) : "";
-    set(trace, { style: `position: absolute; left: ${x}px; top: ${y}px; width: ${across}px; `
-      + `height: ${deep}px; box-sizing: border-box; border: ${ring}; display: grid; `
+    trace.textContent = number(flat[m], 0);
+    set(trace, { style: `position: absolute; left: ${x}px; top: ${y}px; width: ${narrow}px; `
+      + `height: ${high}px; box-sizing: border-box; border: ${ring}; display: grid; `
       + "place-items: center; font-size: 13px; color: var(--soft); --pace: 0.4s; "
       + `background: ${paint(headOf(m), 14)}` });
   }
-  function showPast({ kind, traces, past, way }) {
+  function showPast({ kind, traces, past, way, trail }) {
+    for (const node of [past, trail]) node.style.visibility = step < 2 ? "hidden" : "visible";
+    if (step < 2) return;
     traces.forEach((trace, m) => showTrace(kind, trace, m));
     const [from, to] = [placeBefore(kind, lit)[1], place(kind, lit)[1]].map((y) => y + high / 2);
-    past.textContent = stacked(kind) ? "before" : "";
-    const ends = `M${aside - 4} ${from}L${margin + part * wide + 4} ${to}`;
-    set(way, { d: stacked(kind) ? ends : "" });
+    set(way, { d: `M${aside - 4} ${from}L${margin + part * wide + 4} ${to}` });
   }
   function showPicture(picture) {
     const { kind, cells, names, signs, shape } = picture;
@@ -145,10 +145,11 @@ function draw(stage) {
     });
     signs.forEach((sign, h) => {
       const whole = found[kind][h].flat().every((m) => headOf(m) === h);
-      sign.textContent = step ? `head ${h} ${whole ? "✓" : "✗"}` : "";
-      const [left, top] = apart ? [0, h * tall + title - 25]
-        : [h * (part * wide + between), rowOf(0) - high];
-      Object.assign(sign.style, { left: `${margin + left}px`, top: `${top}px` });
+      sign.textContent = `head ${h} ${whole ? "✓" : "✗"}`;
+      const [left, top] = apart ? [0, h * tall + title - 18]
+        : [h * (part * wide + between), rowOf(0) - 18];
+      Object.assign(sign.style, { left: `${margin + left}px`, top: `${top}px`,
+        visibility: step ? "visible" : "hidden" });
     });
     const size = step === 0 ? [n, width] : apart ? [heads, n, part] : [n, heads, part];
     shape.textContent = `shape (${size.join(", ")})`;
@@ -178,15 +179,12 @@ function draw(stage) {
     pictures.forEach(showPicture);
     say(sentence());
   }
-  set(said, { style: `max-width: none; margin-top: 0.8rem; min-height: ${phone ? 2.8 : 1.4}em` });
+  set(said, { style: `max-width: none; margin-top: 12px; min-height: ${phone ? 2.8 : 1.4}em` });
   const steps = choices("step", ["the vectors", "view", "transpose"], step,
     (i) => { step = i; show(); });
-  const belongs = times(heads, (h) => [paint(h), `head ${h}`]);
-  const legend = legendOf([el("span", {}, "belongs to"), ""], ...belongs);
   view.append(
-    el("div", { class: "beside", style: "margin: 0; gap: 4px 24px" },
-      set(steps, { style: "margin: 0" }), legend),
-    el("div", { style: "display: flex; flex-wrap: wrap; gap: 1rem 1.2rem; margin-top: 0.8rem; "
+    set(steps, { style: "margin: 0" }),
+    el("div", { style: "display: flex; flex-wrap: wrap; gap: 12px 1.2rem; margin-top: 12px; "
       + "justify-content: space-between" }, ...pictures.map((p) => p.node)),
     said);
   show();

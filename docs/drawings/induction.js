@@ -68,8 +68,9 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     share: text(0, 0, "", "font-size: 13px; font-weight: 600"),
     mark: frame(i, ground + 2, 23, { fill: "none" }),
     box: frame(i, line + 1, 27),
-    area: svg("rect", { x: i * cell, y: 0, width: cell, height, fill: "transparent",
-      style: "cursor: pointer", onclick: () => choose(i), onpointerenter: pointed(i) }),
+    areas: [[line, 36], [ground - tall, tall + 26]].map(([y, height]) =>
+      svg("rect", { x: i * cell, y, width: cell, height, fill: "transparent",
+        style: "cursor: pointer", onclick: () => choose(i), onpointerenter: pointed(i) })),
   }));
   root.append(
     text(0, ground - tall - 20, "Most probable next letter", "fill: var(--soft); font-size: 13px",
@@ -78,7 +79,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     ...columns.flatMap(({ bar, mark, next, box, letter }) => [bar, mark, next, box, letter]),
     ...columns.map(({ share }) => share),
     arcs,
-    ...columns.map(({ area }) => area));
+    ...columns.flatMap(({ areas }) => areas));
   function bow(from, to, way) {  // way −1: above the letters, 1: below
     const y = way < 0 ? line : low;
     const most = way < 0 ? (line - 32) / 0.75 : 42;  // it stays below the name of the head
@@ -115,9 +116,18 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     arcs.replaceChildren(...arcsOf(inducing, now.reads, chosen, -1),
       ...arcsOf(previous, now.before, found, 1), ...copyOf(found));
     const told = matchOf(found);
+    nameArcs(found);
     columns.forEach((column, i) => {
       showLetter(column, i, found, told);
       showNext(column, i);
+    });
+  }
+  function nameArcs(found) {
+    const ends = [[chosen, found], [found, top(now.before[found])]];
+    both.forEach((node, i) => {
+      const half = 4.6 * node.textContent.length + 10;
+      const x = (middle(ends[i][0]) + middle(ends[i][1])) / 2;
+      node.style.left = `${Math.max(half, Math.min(width - half, x)).toFixed(1)}px`;
     });
   }
   function matchOf(found) {
@@ -230,9 +240,11 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
       set(node, { style: looks + (on ? "" : "text-decoration: line-through") });
       show();
     });
-    return set(node, { style: looks, "aria-label": `Layer ${layer + 1}, head ${head + 1}${name}` });
+    const says = `Layer ${layer + 1}, head ${head + 1}${name}`;
+    return set(node, { style: looks, class: "moves", "aria-label": says });
   }
-  const small = "position: absolute; left: 0; font-size: 13px; ";
+  const small = "position: absolute; font-size: 13px; white-space: nowrap; "
+    + "transform: translateX(-50%); ";
   const named = (head, name, y) => switchOf(head, name, `: ${name}`, `${small}top: ${y}px; `);
   const both = [named(inducing, "Induction head", 0),
     named(previous, "Previous-token head", bend + 8)];

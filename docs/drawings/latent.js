@@ -69,8 +69,11 @@ function draw(stage) {
     beside(3, wideLatent + d_rope * perNumber,
       wide ? `latent ${d_latent} + rotated part ${d_rope}` : "latent + rotated part"));
 
-  const way = fig(340, 250);
-  const at = { v: 37, k: 125, q: 263, mix: 193 };
+  const apart = viewWidth >= 714;  // the counts stand beside the way, or below
+  const zoom = apart ? 1.2 : 1;
+  const way = set(fig(340 * zoom, 240 * zoom), { viewBox: "0 0 340 240" });
+  const fine = { style: `font-size: ${13 / zoom}px; fill: var(--soft)` };
+  const at = { v: 37, k: 125, q: 236, mix: 193 };
   const cache = (at.v + at.k) / 2;
   const scale = 72 / d_latent;
   const [latent, head, rope] = [d_latent, d_head, d_rope].map((n) => n * scale);
@@ -78,7 +81,7 @@ function draw(stage) {
     svg("rect", { x: x - width / 2, y: y + 6 * i, width, height: rows > 1 ? 5 : 8,
       fill: `var(--${hue})`, ...more }));
   const sym = (name) => ({ "data-sym": name });
-  const centred = { ...small, ...middle };
+  const centred = { ...fine, ...middle };
   const wire = (hue, d) => svg("path", { d, fill: "none", stroke: `var(--${hue})`,
     "stroke-width": 2, "stroke-linejoin": "round" });
   const tip = (hue, x, y) => svg("path", { d: `M${x} ${y}l-5 -8h10z`, fill: `var(--${hue})` });
@@ -94,41 +97,43 @@ function draw(stage) {
   const boxes = { k: box("k"), v: box("v") };
   function ghost([x, y], index) {
     const frame = { x: x - latent / 2, y, width: latent, height: head + 4, rx: 3, fill: "none" };
-    const lowered = svg("tspan", { dy: 4, style: "font-size: 12px" }, index);
+    const lowered = svg("tspan", { dy: 3, style: `font-size: ${12 / zoom}px` }, index);
     return svg("g", {}, svg("rect", { ...frame, stroke: "var(--soft)", "stroke-dasharray": "4 3" }),
-      set(text(x - 20, y + head - 4, "", centred), {}, "W", lowered));
+      set(text(x, y + head - 3, "", centred), {}, "W", lowered));
   }
-  const ends = { k: [[at.k, 64], [at.q, 40]], v: [[at.v, 64], [at.mix, 200]] };
+  const ends = { k: [[at.k, 64], [at.q, 40]], v: [[at.v, 64], [at.mix, 190]] };
   const ghosts = Object.entries(ends).map(([index, both]) => both.map((at) => ghost(at, index)));
   const group = (...parts) => svg("g", {}, ...parts.flat());
   const rotated = { ...sym("k"), "fill-opacity": 0.5 };
-  const toScores = `M${at.k} 58V142H${at.mix - 30}`, toMixture = `M${at.v} 58V168H${at.mix - 10}`;
+  const begin = (x) => `M${x} 58V64M${x} 86`;
+  const toScores = `${begin(at.k)}V136H${at.mix - 30}`;
+  const toMixture = `${begin(at.v)}V162H${at.mix - 10}`;
   const made = group(
-    wire("k", toScores), wire("v", toMixture), wire("v", `M${at.mix} 178V232`),
-    tip("v", at.mix, 234), block(at.k, 96, head, 5, "k", sym("k")),
-    block(at.v, 96, head, 5, "v", sym("v")),
-    block(at.k + head / 2 + rope / 2 + 2, 96, rope, 5, "k", rotated),
-    text(at.k + 28, 115, "keys", small), text(at.v + 16, 115, "values", small));
+    wire("k", toScores), wire("v", toMixture), wire("v", `M${at.mix} 172V190M${at.mix} 212V222`),
+    tip("v", at.mix, 224), block(at.k, 92, head, 5, "k", sym("k")),
+    block(at.v, 92, head, 5, "v", sym("v")),
+    block(at.k + head / 2 + rope / 2 + 2, 92, rope, 5, "k", rotated),
+    text(at.k + 28, 111, "keys", fine), text(at.v + 16, 111, "values", fine));
   const absorbed = group(
-    wire("neutral", toScores), wire("neutral", toMixture), wire("neutral", `M${at.mix} 178V204`),
-    wire("v", `M${at.mix} 216V232`), tip("v", at.mix, 234),
+    wire("neutral", toScores), wire("neutral", toMixture), wire("neutral", `M${at.mix} 172V190`),
+    wire("v", `M${at.mix} 212V222`), tip("v", at.mix, 224),
     block(at.q, 76, latent, 1, "q", sym("q")),
-    text(at.q - 10, 101, "absorbed query", { ...small, "text-anchor": "end" }),
-    block(at.mix, 186, latent, 1, "neutral"), text(at.mix + 44, 195, "mixed latents", small));
-  const cells = Array.from({ length: 5 }, (_, i) => svg("rect", { x: at.mix - 30 + 12 * i, y: 136,
+    text(at.q + 42, 77, "absorbed", fine), text(at.q + 42, 92, "query", fine),
+    block(at.mix, 176, latent, 1, "neutral"), text(at.mix + 42, 184, "mixed latents", fine));
+  const cells = Array.from({ length: 5 }, (_, i) => svg("rect", { x: at.mix - 30 + 12 * i, y: 130,
     width: 11, height: 12, fill: "var(--w)", "fill-opacity": 0.3 + 0.12 * i, ...sym("w") }));
   way.append(
     wire("neutral", `M${cache} 50V58M${at.v} 62V58H${at.k}V62`), made, absorbed,
-    wire("q", `M${at.q} 30V142H${at.mix + 29}`),
-    wire("w", `M${at.mix} 148V152`), tip("w", at.mix, 159),
-    svg("circle", { cx: at.mix, cy: 168, r: 9, fill: "var(--paper)", stroke: "var(--soft)" }),
-    text(at.mix, 173, "Σ", middle), ...cells, text(at.mix + 24, 166, "scores, weights", small),
+    wire("q", `M${at.q} 30V40M${at.q} 62V136H${at.mix + 29}`),
+    wire("w", `M${at.mix} 142V146`), tip("w", at.mix, 153),
+    svg("circle", { cx: at.mix, cy: 162, r: 9, fill: "var(--paper)", stroke: "var(--soft)" }),
+    text(at.mix, 167, "Σ", middle), ...cells, text(at.mix + 42, 158, "scores, weights", fine),
     ...block(cache, 20, latent, 5, "neutral"),
     ...block(cache + latent / 2 + rope / 2 + 1, 20, rope, 5, "k", sym("k")),
-    text(0, 12, "cache: a row for each token", small),
+    text(0, 12, "cache: a row per token", fine),
     ...block(at.q, 22, head, 1, "q", sym("q")), text(at.q, 12, "query of a head", centred),
-    ...block(at.mix, 236, head, 1, "v", sym("v")),
-    text(at.mix + 16, 245, "context of a head", small), ...ghosts.flat(), boxes.k, boxes.v);
+    ...block(at.mix, 226, head, 1, "v", sym("v")),
+    text(at.mix + 16, 235, "context of a head", fine), ...ghosts.flat(), boxes.k, boxes.v);
   function place(share) {  // 0: expanded, 1: absorbed
     for (const [name, [[x0, y0], [x1, y1]]] of Object.entries(ends)) {
       const [x, y] = [x0 + (x1 - x0) * share, y0 + (y1 - y0) * share];
@@ -142,21 +147,21 @@ function draw(stage) {
     set(absorbed, { opacity: share.toFixed(2) });
   }
 
-  const room = 342;
-  const [thick, below, far] = viewWidth >= 714 ? [28, 58, 32] : [10, 32, 22];  // beside, or below
-  const under = 30 + below + 12 + thick + far;  // below both bars: their ratio
+  const room = apart ? viewWidth - 340 * zoom - 32 : 342;
+  const [thick, below] = apart ? [56, 104] : [16, 44];
+  const under = 42 + below + thick + 24;
   const sums = fig(room, under);
   const bars = forms.map((name, i) => {
-    const y = 30 + below * i;
-    const label = text(0, y + 4, name);
-    const value = text(92, y + 4, "");
-    const bar = svg("rect", { y: y + 12, height: thick, fill: "var(--neutral)",
+    const y = 36 + below * i;
+    const label = text(0, y, name);
+    const value = text(92, y, "");
+    const bar = svg("rect", { y: y + 6, height: thick, fill: "var(--neutral)",
       class: "moves" });
     sums.append(label, value, bar);
     return { bar, label, value };
   });
-  const ratio = text(0, under - 4, "", { style: "font-size: 17px; font-weight: 600" });
-  const counted = text(0, 12, "", small);
+  const ratio = text(0, 0, "", { style: "font-size: 17px; font-weight: 600" });
+  const counted = text(0, 12, "multiplications for one new token", small);
   sums.append(counted, ratio);
   function amount(x) {
     const units = [[1e12, "trillion"], [1e9, "billion"], [1e6, "million"]];
@@ -182,9 +187,12 @@ function draw(stage) {
       for (const node of [label, value]) set(node, { style: `font-weight: ${on ? 600 : 400}` });
       value.textContent = amount(amounts);
     });
-    counted.textContent = `multiplications for one new token, all ${heads} heads`;
+    if (!apart) counted.textContent = `multiplications for one new token, all ${heads} heads`;
     const times = more / less;
-    ratio.textContent = times < 1.05 ? "about the same" : `${number(times, 0)} times fewer`;
+    const alike = times < 1.05;  // then there is no room at the end of the bar, but below it
+    ratio.textContent = alike ? "about the same" : `${number(times, 0)} times fewer`;
+    set(ratio, { x: alike ? 0 : room / times + 8,
+      y: 42 + below + (alike ? thick + 20 : thick / 2 + 6) });
     const both = forms.map((name) => `${name} ${amount(work[name])}`).join(", ");
     set(sums, { "aria-label": `Multiplications: ${both}` });
   }
@@ -225,10 +233,12 @@ function draw(stage) {
   const spoken = `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 16px`;
   const parts = choices("What is shown", ["what is cached", ...forms], 0, change);
   set(parts, { style: "margin: 0" });
-  const apart = "align-items: flex-start; gap: 8px 32px; margin: 0";
   view.append(
     el("div", { class: "row", style: "gap: 8px 32px; margin: 0 0 12px" }, parts, many, long),
-    board, el("div", { class: "beside", style: apart }, way, sums), said);
+    board,
+    el("div", { class: "beside", style: "align-items: flex-start; gap: 8px 32px; margin: 0" },
+      way, sums),
+    said);
   place(form);
   show();
   expose(() => state);

@@ -9,7 +9,7 @@ function draw(stage) {
   const [ofId, ofName, begin, thin, moved] = roomy ? [15, 33, 103, 26, 42] : [8, 17, 80, 18, 22];
   const from = () => begin + (way ? moved : 0);
   const to = whole - wide * cell - 1;
-  const line = (i) => 30 + i * (high + gap);
+  const line = (i) => 30 + i * (high + gap);  // of a row, while another stands below all of them
   let chosen = Math.min(2, tokens.length - 1);
   let way = 0;
   const filled = tokens.map((_, i) => i < chosen);  // it begins in the middle of the sentence
@@ -38,6 +38,8 @@ function draw(stage) {
   }
   const foot = line(known.length) + 11;  // where the row stands that is picked, or added up
   const tall = foot + high + 3;
+  const apart = (foot - line(known.length - 1)) / (known.length - 1);
+  const rowAt = (i) => line(i) + (way ? 0 : i * apart);
   const root = svg("svg", {
     width: whole, height: tall, viewBox: `0 0 ${whole} ${tall}`, role: "img",
     "aria-label": "The table, and the sentence that is made of its rows",
@@ -77,16 +79,23 @@ function draw(stage) {
   const oneHot = svg("g", {}, hotName,
     ...cells.flatMap(({ box, digit, times }) => [box, digit, times]));
   const trail = svg("path", { fill: "none", stroke: "var(--rose)", "stroke-width": 2 });
-  const slides = svg("g", { class: "moves" }, head[1], ...left.map((row) => row.node));
-  const rows = [...right, picked].map((row) => row.node);
-  root.append(head[0], head[2], ...frames, ...marks, ...names, ...spoken, oneHot, slides, ...rows,
-    whose, under, frame,
+  const spreads = [];  // what moves with a row, and which
+  function spread(node, i) {
+    const group = svg("g", { class: "moves" }, node);
+    spreads.push([group, i]);
+    return group;
+  }
+  const slides = svg("g", { class: "moves" }, head[1],
+    ...left.map((row) => row.node).map(spread));
+  const rows = right.map((row) => row.node);
+  root.append(head[0], head[2], ...frames.map(spread), ...marks.map(spread), ...names.map(spread),
+    ...spoken.map(spread), oneHot, slides, ...rows.map(spread), picked.node, whose, under, frame,
     ...(roomy ? [trail] : []), flying);
-  const start = () => (way ? foot : line(ids[chosen]));  // of what moves
+  const start = () => (way ? foot : rowAt(ids[chosen]));  // of what moves
   function lead() {  // from the row to its position in the sentence
     const [x0, y0] = [from() + wide * cell + 6, start() + high / 2];
     const word = spoken[chosen].getComputedTextLength();
-    const [x, y] = [to - 8 - word - 8, line(chosen) + high / 2];
+    const [x, y] = [to - 8 - word - 8, rowAt(chosen) + high / 2];
     const middle = (x0 + x) / 2;
     set(trail, { d: `M${x0} ${y0}C${middle} ${y0},${middle} ${y},${x} ${y}m-8 -5l8 5l-8 5` });
   }
@@ -133,6 +142,9 @@ function draw(stage) {
     }
     set(head[1], { opacity: way ? 0 : 1 });
     set(slides, { style: `transform: translate(${from() - begin}px)` });
+    for (const [group, i] of spreads) {
+      set(group, { style: `transform: translate(0, ${(rowAt(i) - line(i)).toFixed(1)}px)` });
+    }
     known.forEach((_, i) => {
       cells[i].digit.textContent = hot[i];
       set(cells[i].box, { style: `fill: ${hot[i] ? paint(top) : "none"}` });
@@ -144,7 +156,7 @@ function draw(stage) {
       if (filled[i]) right[i].write(table[ids[i]]);
       else right[i].clear();
     });
-    set(frame, { x: to - 2, y: line(chosen) - 2 });
+    set(frame, { x: to - 2, y: rowAt(chosen) - 2 });
   }
   function tell(id, word, row) {
     const list = `(${row.map((x) => number(x, 1)).join(", ")})`;
@@ -164,7 +176,7 @@ function draw(stage) {
     set(trail, { visibility: "hidden" });
     set(flying, { visibility: "visible" });
     const arrived = await fly(650, (t) => {
-      const x = between(from(), to, t), y = between(start(), line(position), t);
+      const x = between(from(), to, t), y = between(start(), rowAt(position), t);
       set(flying, { transform: `translate(${x} ${y})` });
     });
     filled[position] = true;

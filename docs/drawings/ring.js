@@ -113,19 +113,31 @@ function draw(stage) {
   const chips = ranks.map(chipOf);
   circle.append(...arrows, ...nodes.map(({ node }) => node), ...chips);
   const moved = motion(), dock = 18;
-  function carry(from, to) {  // the keys travel from where they were
-    moved(900, (t) => chips.forEach((chip, o) => {
-      const at = from + (to - from) * t;
-      const [x, y] = onRing(angle(o + at));
-      const low = dock * (2 * (at % 1) - 1) ** 2;  // halfway it is on the arrow
-      set(chip, { transform: `translate(${x.toFixed(1)} ${(y + low).toFixed(1)})` });
+  const docked = (rank) => onRing(angle(rank)).map((z, i) => z + (i ? dock : 0));
+  function passing(rank) {
+    const a = angle(rank);
+    return [Math.cos(a), Math.sin(a)].map((z) => middle + 1.25 * far * z);
+  }
+  function placeOf(from, to, t) {  // of keys: where they are, and how much one sees of them
+    if (t < 0.12) return [docked(from), 1 - t / 0.12];
+    if (t > 0.88) return [docked(to), 1 - (1 - t) / 0.12];
+    const along = (t - 0.12) / 0.76;  // 0 → 1
+    const rank = (from + to) / 2 + Math.sign(to - from) * 0.16 * (along - 0.5);
+    return [passing(rank), Math.min(1, 6 * along, 6 - 6 * along)];
+  }
+  function carry(from, to) {
+    moved(from === to ? 0 : 1000, (t) => chips.forEach((chip, o) => {
+      const [[x, y], seen] = placeOf(o + from, o + to, t);
+      set(chip, { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`,
+        opacity: t < 1 ? seen.toFixed(2) : null });
     }));
   }
 
   const room = phone ? viewWidth - size - 8 : broad ? 196 : size;
-  const tall = broad ? 60 : 44, thick = broad ? 24 : 15, full = room - 44;
-  const work = svg("svg", { width: room, height: tall * world + 36,
-    viewBox: `0 0 ${room} ${tall * world + 36}`, "aria-hidden": true });
+  const tall = broad ? 60 : 41, thick = broad ? 24 : 15, full = Math.min(150, room - 28);
+  const foot = 36 + tall * world;
+  const work = svg("svg", { width: room, height: foot + 12,
+    viewBox: `0 0 ${room} ${foot + 12}`, "aria-hidden": true });
   const write = (x, y, text, style = "") =>
     svg("text", { x, y, style: `${small}; ${style}` }, text);
   const bars = ranks.map((r) => {
@@ -134,14 +146,27 @@ function draw(stage) {
     const done = svg("rect", { ...bar, x: 0, fill: "var(--faint)" });
     const now = svg("rect", { ...bar, fill: "var(--neutral)", "fill-opacity": 0.55,
       stroke: "var(--rose)", "stroke-width": 2 });
-    const count = write(0, y + 22 + thick / 2, "");
-    work.append(write(0, y + 13, `rank ${r}`, "font-weight: 600"), done, now, count);
+    const count = set(write(0, y + 22 + thick / 2, ""), { class: "halo" });
+    work.append(write(0, y + 13, `rank ${r}`, "font-weight: 600"), done, now);
     return { done, now, count };
   });
   ["pairs so far;", "framed: in this step"].forEach((text, i) =>
     work.append(write(0, 12 + 16 * i, text, "fill: var(--soft)")));
+  const goal = svg("path", { stroke: "var(--soft)", "stroke-width": 1.5,
+    "stroke-dasharray": "4 3" });
+  const fair = write(0, foot + 8, "", "fill: var(--soft)");
+  work.append(goal, fair, ...bars.map(({ count }) => count));
+  function showFair(long) {  // what each computes in all, if all compute the same
+    const equal = sum(all.map((i) => all.filter((j) => allowed(i, j)).length)) / world;
+    set(goal, { d: `M${1 + long(equal)} 40V${foot - 6}` });
+    fair.textContent = `equal work: ${grouped(equal)}`;
+    const half = 3.7 * fair.textContent.length;
+    set(fair, { x: Math.max(half, Math.min(room - half, 1 + long(equal))),
+      "text-anchor": "middle" });
+  }
   function showWork() {
-    const most = Math.max((n * n) / world, ...ranks.map(upTo));
+    const most = (n * n) / world;
+    showFair((x) => (full * x) / most);
     ranks.forEach((r) => {
       const { done, now, count } = bars[r];
       const fresh = pairs(r, step);
@@ -198,15 +223,15 @@ function draw(stage) {
       keys.filter(([first]) => allowed(own[1], first)).map((theirs) => framed(own, theirs)));
   }
   const look = { fill: "none", stroke: "var(--rose)", "stroke-width": 2.5, rx: 2 };
-  const slid = motion();
-  function slide(before, after) {  // where there are as many as before each moves to its new place
-    const nodes = after.map(() => svg("rect", look));
-    const moves = before.length === after.length;
-    frames.replaceChildren(...nodes);
-    const between = (a, b, t) => Object.fromEntries(Object.entries(b).map(([name, end]) =>
-      [name, (a[name] + (end - a[name]) * t).toFixed(1)]));
-    slid(moves ? 900 : 1, (t) => nodes.forEach((node, i) =>
-      set(node, between(moves ? before[i] : after[i], after[i], t))));
+  const fade = motion();
+  function change(before, after) {  // the old frames fade out, then the new ones in
+    const [old, now] = [before, after].map((places) =>
+      svg("g", {}, ...places.map((place) => svg("rect", { ...look, ...place }))));
+    frames.replaceChildren(old, now);
+    fade(700, (t) => {
+      set(old, { opacity: Math.max(0, 1 - 1.6 * t).toFixed(2) });
+      set(now, { opacity: Math.max(0, 1.6 * t - 0.6).toFixed(2) });
+    }).then((done) => { if (done) old.remove(); });
   }
   function tell() {
     const now = ranks.map((r) => pairs(r, step)), done = ranks.map(upTo);
@@ -225,7 +250,7 @@ function draw(stage) {
     showOwners();
     const before = shown;
     shown = ranks.flatMap(framesOf);
-    slide(before, shown);
+    change(before, shown);
     const opacity = step < world - 1 ? 1 : 0.3;  // in the last step nothing is sent
     arrows.forEach((arrow) => set(arrow, { opacity }));
     nodes.forEach(showNode);

@@ -103,7 +103,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
       label(left - 6, y(1e9 * billions) + 5, billions, "end")]),
     label(x(ridge) + 6, high - 10, "compute-bound", "start", bound),
     label(x(ridge) - 6, high - 10, "memory-bound", "end", bound));
-  const [lines, names, marks, others] = [0, 1, 2, 3].map(() => svg("g"));  // no line over a dot
+  const [lines, names, marks] = [0, 1, 2].map(() => svg("g"));  // no line over a dot
   const dots = ways.map((way) => {
     const circle = svg("circle", { stroke: "var(--paper)", "stroke-width": 1.5 });
     const stem = svg("path", { stroke: "var(--soft)", "stroke-width": 1.2, fill: "none" });
@@ -113,7 +113,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     names.append(text);
     return { circle, stem, text, at: null };
   });
-  chart.append(lines, marks, names, others);
+  chart.append(lines, marks, names);
   function measured(queries) {
     const cost = oneHead(queries);
     const intensity = cost.operations / cost.moved;
@@ -232,30 +232,6 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     });
   }
 
-  function nameOthers(now) {
-    const groups = [];
-    const dark = ways.map((_, i) => i).filter((i) => now[i] && i !== chosen && phase);
-    for (const i of dark.sort((a, b) => now[a].intensity - now[b].intensity)) {
-      const group = groups.at(-1);
-      if (group && x(now[i].intensity) - x(now[group[0]].intensity) < 8) group.push(i);
-      else groups.push([i]);
-    }
-    const boxes = [];
-    others.replaceChildren(...groups.map((group) => nameGroup(now[group[0]], group, boxes)));
-  }
-  function nameGroup({ intensity, rate }, group, boxes) {  // below the names that are there
-    const text = group.sort((a, b) => a - b).map((i) => ways[i].word()).join(", ");
-    const long = 7 * text.length;
-    const flat = intensity > ridge;
-    const from = Math.min(x(intensity) + (flat ? -long / 2 : 10), end - long);
-    let base = y(rate) + (flat ? 20 : 15);
-    const to = from + long;
-    const covers = (box) => from < box.to && to > box.from && Math.abs(base - box.base) < 14;
-    while (boxes.some(covers)) base += 14;
-    boxes.push({ from, to, base });
-    return label(from, base, text, "start", "font-size: 12px; fill: var(--soft)");
-  }
-
   const glide = motion();
   function move(now) {  // dots and names, from where they are
     const from = dots.map((dot) => dot.at);
@@ -266,7 +242,6 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
       set(circle, { r: lit(i) ? 7 : 4.5, opacity: lit(i) ? 1 : 0.5 });
       stem.style.opacity = lit(i) ? 1 : 0;
     });
-    others.replaceChildren();
     glide(350, (f) => dots.forEach((dot, i) => {
       const visibility = now[i] ? "visible" : "hidden";
       for (const part of [dot.circle, dot.stem, dot.text]) set(part, { visibility });
@@ -278,7 +253,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
       const start = from[i] ?? to;
       const at = to.map((end, k) => start[k] + (end - start[k]) * f);
       place(dot, at, ways[i], now[i].intensity > ridge);
-    })).then((done) => { if (done) nameOthers(now); });
+    }));
   }
   function show() {
     const now = found();

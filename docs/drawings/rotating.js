@@ -39,8 +39,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
   const roomy = trained ? 48 : 54;
   const tall = phone ? 44 : roomy;  // of a row
   const radius = tall / 2 - 3;  // of a dial
-  const begin = trained ? 22 : 2;
-  const centre = phone ? 68 : 84;  // of the dials
+  const begin = trained ? 22 : phone ? 18 : 2;
+  const centre = phone ? 68 : 158;  // of the dials
   const [left, right] = [centre + radius + 16, wide - 10];
   const x = (d) => left + ((right - left) * d) / longest;
   const high = begin + tall * half + 12;  // where the score begins, and where it ends
@@ -104,7 +104,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
       if (trained) set(unscaled, { d: through((d) => at(d, trainedAt)) });
       set(mark, { cx: x(distance), cy: at(distance, f) });
       const degrees = (f * 180) / Math.PI;
-      speed.textContent = `${number(degrees, digitsOf(degrees))}°`;
+      const unit = phone ? "°" : "° per position";  // on a phone above the column
+      speed.textContent = `${number(degrees, digitsOf(degrees))}${unit}`;
     }
     return { node, show };
   }
@@ -126,7 +127,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
   const deep = low + 24;
   const frame = { width: wide, height: deep, viewBox: `0 0 ${wide} ${deep}` };
   const chart = svg("svg", { ...frame, role: "group", "aria-label": "The score at each distance" },
-    ...beyond, drop, ...rows.map(({ node }) => node),
+    ...beyond, ...(phone ? [text(0, 13, "° per position", `${small}; fill: var(--soft)`)] : []),
+    drop, ...rows.map(({ node }) => node),
     text(0, high + 26, "score", "font-size: 14px"), value, zero, area, axis, before, curve, mark,
     text(x(0), low + 20, "distance 0", small), text(right, low + 20, `${longest}`, small, "end"));
   function goTo(to) {

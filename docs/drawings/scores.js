@@ -106,8 +106,9 @@ function draw(stage) {
     const right = clear ? end : Math.max(knob + 14, end);
     set(value, { x: way > 0 ? right : Math.max(zero + 6, 14 - knob),
       style: temperature === 1 ? null : "font-weight: 600" });
-    set(raw, { x: way * knob });
     raw.textContent = temperature === 1 ? "" : number(scores[i] + shift, 1);
+    const half = 4.5 * raw.textContent.length;  // it stands on one side of the zero line
+    set(raw, { x: way * Math.max(knob, way * zero + half + 4) });
   }
   function showRow(part, i, broken) {
     const x = showScore(part, i);

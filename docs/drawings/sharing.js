@@ -1,6 +1,6 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, svg, set, clamp, el, grouped } = stage;
+  const { view, viewWidth, data, svg, set, clamp, between, el, grouped } = stage;
   const { said, say, choices, toggle, motion, onkeys, expose, keep } = stage;
   const { heads, options, bytes: perHead, full: most, what } = data;
   const wide = viewWidth >= 600;
@@ -50,7 +50,7 @@ function draw(stage) {
     const choose = () => { chosen = i; show(); };
     const beside = (by) => queries[clamp(i + by, 0, heads - 1)];
     const node = svg("g", {
-      "data-sym": "q", style: "cursor: pointer; color: inherit", tabindex: 0, role: "button",
+      style: "cursor: pointer", tabindex: 0, role: "button",
       "aria-label": `query head ${i}`, ...keep,
       onclick: choose, onfocus: choose, onpointerenter: choose,
       onkeydown: onkeys(arrows, (by) => beside(by).node.focus()) },
@@ -65,14 +65,16 @@ function draw(stage) {
     box: svg("rect", { y: bottom, ...square, fill: "var(--k)", stroke: "var(--k)" }),
     name: text(0, bottom + side / 2 + 5, "", plain),
   }));
-  const keyNode = ({ value, paper, box, name }) => svg("g", {}, value, paper,
-    svg("g", { "data-sym": "k", style: "color: inherit" }, box, name));
+  for (const k of keys) {
+    k.node = svg("g", {}, k.value, k.paper,
+      svg("g", { "data-sym": "k", style: "color: inherit" }, k.box, k.name));
+  }
   const both = [["k", "key"], [null, " / "], ["v", "value"], [null, " heads"]];
   root.append(svg("text", { y: bottom + side + 28, "aria-hidden": true, style: bold.style },
     ...both.map(([sym, says]) => svg("tspan", { "data-sym": sym, fill: "currentColor" }, says))));
   root.append(
     ...queries.map((q) => q.line),
-    ...keys.map(keyNode),
+    ...keys.map((k) => k.node),
     ...queries.map((q) => q.node));
   const amount = svg("text", { x: 0, y: bottom + side + 56, "aria-hidden": true,
     style: "font-size: 17px; font-weight: 600" });
@@ -108,14 +110,14 @@ function draw(stage) {
     set(q.cross, { visibility: off ? "visible" : "hidden" });
   }
   function showKey(k, j, lit) {
-    const visibility = j < n ? "visible" : "hidden";
-    const look = { visibility, "fill-opacity": lit ? 0.6 : 0.2, "stroke-width": lit ? 3 : 1 };
-    const x = keyAt(j) - side / 2;
-    set(k.value, { x: x + behind, ...look });
-    set(k.paper, { x, visibility });
-    set(k.box, { x, ...look });
-    set(k.name, { x: keyAt(j), visibility });
+    const look = { "fill-opacity": lit ? 0.6 : 0.2, "stroke-width": lit ? 3 : 1 };
+    for (const part of [k.value, k.box]) set(part, look);
     k.name.textContent = j;
+  }
+  function placeKey({ value, paper, box, name }, x) {
+    set(value, { x: x - side / 2 + behind });
+    for (const part of [paper, box]) set(part, { x: x - side / 2 });
+    set(name, { x });
   }
   function tell(off) {
     const count = off.filter(Boolean).length;
@@ -130,19 +132,28 @@ function draw(stage) {
     const mine = now[chosen];
     queries.forEach((q, i) => showQuery(q, i, now[i], now[i] === mine, off[i]));
     keys.forEach((k, j) => showKey(k, j, j === mine));
-    for (const half of used) set(half, { width: (width * n) / heads });
     amount.textContent = `cache: ${size(n * perHead)}`;
     tell(off);
   }
   const glide = motion();
-  function move() {
-    const from = queries.map((q) => q.at);
-    const to = reads().map((j) => keyAt(j));
-    show();
-    glide(400, (t) => {
-      queries.forEach((q, i) => { q.at = from[i] + (to[i] - from[i]) * t; });
-      lines();
+  function place(t, from, before) {
+    const many = t < 1 ? Math.max(before, n) : n;
+    const joined = (j, of) => keyAt(wrong ? j % of : Math.floor(j / (many / of)), of);
+    keys.forEach((k, j) => {
+      set(k.node, { visibility: j < many ? "visible" : "hidden" });
+      set(k.name, { opacity: t < 1 && before !== n ? 0 : 1 });
+      if (j < many) placeKey(k, between(joined(j, Math.min(before, many)), joined(j, n), t));
     });
+    queries.forEach((q, i) => { q.at = between(from[i], keyAt(reads()[i]), t); });
+    lines();
+    for (const half of used) set(half, { width: (width * between(before, n, t)) / heads });
+  }
+  let placed = n;
+  function move() {
+    const [from, before] = [queries.map((q) => q.at), placed];
+    placed = n;
+    show();
+    glide(450, (t) => place(t, from, before));
   }
 
   const offered = [...options].reverse();  // from a key head for each query head to one for all
@@ -157,8 +168,7 @@ function draw(stage) {
     el("div", { class: "row", style: `margin-top: 0; gap: ${wide ? "1.5rem" : "0.4rem"}` },
       el("div", { class: "row", style: wide ? "" : "gap: 0.4rem" }, label, pick), order),
     root, said);
-  queries.forEach((q, i) => { q.at = keyAt(reads()[i]); });
-  lines();
+  place(1, queries.map((q) => q.at), n);
   show();
   expose(() => ({
     n_kv_heads: n, wrong, chosen, reads: reads(), lost: lost(), bytes: n * perHead }));

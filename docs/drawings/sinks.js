@@ -30,7 +30,7 @@ function draw(stage) {
   const column = beside ? tight : width / (n + 1), thick = Math.min(104, Math.round(column - 16));
   const across = column * (n + 1);
   const unit = 10, zero = 40 + reach * unit, low = zero + reach * unit;
-  const height = low + (beside ? 114 : 180);
+  const height = low + (beside ? 130 : 196);
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group",
     "aria-label": "Scores to drag, their weights, and the context" });
   const text = (x, y, says, more = {}) =>
@@ -48,7 +48,7 @@ function draw(stage) {
   const ofValue = { style: `font-size: ${wide ? 13 : 12}px` };
   const upright = (x, more) => svg("rect", { x: x - thick / 2, width: thick, rx: 3, ...more });
   function gripAt(x) {  // it can be drawn up and down
-    const broad = thick + 6, half = 8;
+    const broad = Math.min(44, thick + 6), half = 7;
     const [up, down] = [`M${x - 5} -1.5l5 -4l5 4`, `M${x - 5} 1.5l5 4l5 -4`];
     const ring = svg("rect", { x: x - broad / 2 - 4, y: -half - 4, width: broad + 8,
       height: 2 * half + 8, rx: half + 4, fill: "none", stroke: "var(--accent)",
@@ -95,32 +95,33 @@ function draw(stage) {
   });
   const below = low + 28;
 
-  const share = below + 34;
-  const bottom = share + 64;
+  const share = below + 34, tall = 44;
+  const bottom = share + tall + 36;
   const most = Math.max(...v.flat().map(Math.abs));
   root.append(text(0, share - 7, "weights: 1 in all", { ...small, ...left }));
   const parts = names.map((_, i) => {
     const token = i < n;
     const colour = token ? "w" : "rose";
-    const rect = svg("rect", { y: share, height: 28, rx: 2, class: "moves",
+    const rect = svg("rect", { y: share, height: tall, rx: 2, class: "moves",
       fill: `var(--${colour})`, "fill-opacity": token ? 0.4 : 0.15,
       stroke: `var(--${colour})`,
       ...(token ? { "data-sym": "w" } : { "stroke-dasharray": "4 3" }) });
-    const word = text(0, share + 19, "", { "pointer-events": "none" });
+    const words = [18, 35].map((by) => text(0, share + by, "", { "pointer-events": "none" }));
     root.append(rect);
-    return { rect, word };
+    return { rect, words };
   });
-  root.append(...parts.map(({ word }) => word));
+  const rest = text(0, height - 4, "", { ...small, ...left });  // parts too narrow for names
+  root.append(...parts.flatMap(({ words }) => words), ...(beside ? [rest] : []));
 
   const signed = v.flat().some((x) => x < 0);
-  const long = share - 12;  // from 40 to where the weights end
+  const long = share + tall - 40;  // from where the scores begin to where the weights end
   const end = beside ? 40 + long : width - 46;  // of a bar for the largest number, at most
   const start = beside ? 40 : 76;
   const half = beside ? (signed ? long / 2 : long) - 24 : (end - start) / (signed ? 2 : 1);
   const middle = beside ? end - (signed ? long / 2 : 0) : end - half;
   const centre = beside ? across + apart + column * v[0].length / 2 : 76;
   const anchor = beside ? { "text-anchor": "middle" } : left;
-  const without = text(beside ? Math.min(width, centre + 90) : centre,
+  const without = text(beside ? Math.min(width - 8, centre + 90) : centre,
     beside ? height - 4 : bottom - 14, `dashed: without ${window ? "a window" : "a sink"}`,
     { ...small, "text-anchor": beside ? "end" : "start" });
   const axis = beside ? `M${across + apart} ${middle}H${across + apart + column * v[0].length}`
@@ -158,15 +159,20 @@ function draw(stage) {
   }
   function showWeights({ weights }) {
     let x = 0;
-    parts.forEach(({ rect, word }, i) => {
+    const narrow = [];
+    parts.forEach(({ rect, words }, i) => {
       const long = weights[i] * across;
       set(rect, { x, width: Math.max(0, long - 1), opacity: long > 1 ? 1 : 0 });
-      set(word, { x: x + long / 2 });
-      const name = i < n ? quoted(names[i]) : names[i];
-      const full = `${name} ${percent(weights[i])}`;
-      word.textContent = long > 8.4 * full.length ? full : long > 44 ? percent(weights[i]) : "";
+      const fits = long > 8.2 * Math.max(names[i].length, 4);
+      [names[i], percent(weights[i])].forEach((says, j) => {  // its name above its weight
+        set(words[j], { x: x + long / 2 });
+        words[j].textContent = fits ? says : "";
+      });
+      if (weights[i] && !fits) narrow.push(i);
       x += long;
     });
+    const part = percent(sum(narrow.map((i) => weights[i])));
+    rest.textContent = narrow.length ? `${listed(narrow, (i) => names[i])}: ${part}` : "";
   }
   function stretch(bar, x) {  // from 0 to x; gives where it ends, seen from 0
     const long = half * Math.abs(x) / most;

@@ -127,19 +127,24 @@ function draw(stage) {
   }, ...bars.map(columnOf));
   const fill = el("div", {});
   const left = el("span", { style: "min-width: 2.6rem; text-align: right; font-weight: 600" });
-  const inRow = "display: flex; gap: 8px; align-items: center; font-size: 13px; margin-top: 2px";
+  const inRow = "display: flex; gap: 8px; align-items: center; font-size: 13px; "
+    + "margin: 4px 0 16px";
   const framed = "box-sizing: border-box; border: 1px solid var(--soft); border-radius: 3px";
+  const whole = Math.max(...Object.values(gradient).flat());
+  const mark = el("span", { style: `position: absolute; left: ${100 / whole}%; top: -4px; `
+    + "height: 20px; border-left: 2px solid currentColor; margin-left: -1px" },
+  el("span", { style: `${small}; position: absolute; top: 18px; transform: translateX(-50%)` },
+    "1"));
   const gauge = el("div", { style: inRow },
-    el("div", { style: `flex: 1; height: 14px; ${framed}` }, fill),
+    el("div", { style: `flex: 1; height: 14px; position: relative; ${framed}` }, fill, mark),
     left);
   const meaning = el("div", { style: "font-size: 13px; line-height: 18px; margin-top: 8px" },
-    el("b", {}, "gradient"), ": how much a score still moves the weights, on average; d = 1 is 1");
+    el("b", {}, "gradient"), ": how much a score still moves the weights");
   const weights = () => softmax(scores[at][query].map((x) => x / (scaled ? root() : 1)));
   const edge = "border-radius: 2px 2px 0 0; box-shadow: 0 1px 0 var(--soft)";
   function showWeights() {
     const now = weights();
     const part = gradient[kind()][at];
-    const whole = Math.max(...Object.values(gradient).flat());
     const share = ((100 * part) / whole).toFixed(1);
     bars.forEach(({ bar, text }, i) => {
       set(bar, { style: `height: ${(tall * now[i]).toFixed(1)}px; background: var(--w); ${edge}` });

@@ -34,7 +34,7 @@ function draw(stage) {
   const small = { style: "font-size: 13px; fill: var(--soft)" };
   const picture = (high, label) => svg("svg", { width: room, height: high, role: "img",
     viewBox: `0 0 ${room} ${high}`, style: "height: auto", "aria-label": label });
-  const name = wide ? 62 : 50, below = wide ? 48 : 62;  // `below` each picture are its sums
+  const name = wide ? 62 : 53, below = wide ? 48 : 62;  // `below` each picture are its sums
   const high = wide ? 84 : 68, head = 22, gap = 24;  // of a pile of the state
   const tallest = head + (high + gap) * width;  // both pictures end at one line
   const under = 54, tall = (tallest - under - 4) / n, thick = Math.min(tall - 6, 34);
@@ -56,7 +56,7 @@ function draw(stage) {
     ...query.flatMap(({ box, node }) => [box, node]),
     text(leftOf(0) + cell * width / 2, 46, "key", { "data-sym": "k", ...small }),
     text(leftOf(width) + cell * (own - width) / 2, 46, "value", { "data-sym": "v", ...small }),
-    text(scoreAt, 46, "q · k", { "data-sym": "w", ...small }));
+    text(scoreAt, 46, wide ? "q · k" : "q·k", { "data-sym": "w", ...small }));
   function stored(x, c, i) {  // a number of a key or of a value
     const [sym, y] = [c < width ? "k" : "v", under + tall * i];
     return [svg("rect", { x: leftOf(c), y: y + (tall - thick) / 2,
@@ -124,28 +124,33 @@ function draw(stage) {
     { style: `font-size: ${wide ? 20 : 17}px; font-weight: 600` }));
   const fromState = sumsOf(board, tallest, columns.map(middleOf), Math.min(42, step - 4));
 
-  const factor = (sym) => svg("text", { "text-anchor": "middle", class: "halo", "font-weight": 600,
-    "aria-hidden": true, opacity: 0 }, sym);
-  const [ofKey, point, ofValue] = ["k", "·", "v"].map(factor);
-  ofKey.style.fill = "var(--ink-k)";
-  ofValue.style.fill = "var(--ink-v)";
-  board.append(ofKey, point, ofValue);
+  const factors = svg("text", { "text-anchor": "middle", "font-weight": 600, y: 5 });
+  const ground = svg("rect", { y: -12, height: 24, rx: 12, fill: "var(--paper)",
+    stroke: "var(--soft)" });
+  const pill = svg("g", { "aria-hidden": true, visibility: "hidden" }, ground, factors);
+  board.append(pill);
   function largest() {  // row and column of what the newest token adds
     const flat = products[t].map((row) => row.slice(0, -1)).flat();
     const i = flat.indexOf(Math.max(...flat));
     return [Math.floor(i / v[0].length), i % v[0].length];
   }
-  function carry(part) {  // `part` of the way from the cache
+  function load() {  // the pill with its two factors
     const [r, c] = largest();
-    const off = viewWidth - room, y = under + tall * (t + 0.5) + 5;
+    const [of, by] = [[k[t][r], "k"], [v[t][c], "v"]].map(([x, hue]) =>
+      svg("tspan", { style: `fill: var(--ink-${hue})` }, short(x)));
+    set(factors, {}, of, " · ", by);
+    const long = 30 + 8 * (short(k[t][r]).length + short(v[t][c]).length);
+    set(ground, { x: -long / 2, width: long });
+  }
+  function carry(part, grown) {  // `part` of the way from the cache
+    const [r, c] = largest();
     const block = blocks[t][r][c];
-    const end = +block.getAttribute("y") + block.getAttribute("height") / 2 + 5;
-    const from = [leftOf(r), leftOf(width + c)].map((x) => x + cell / 2 - 1 - off);
-    const opacity = part < 0.75 ? 1 : 4 * (1 - part);
-    const way = (x, to) => ({ x: x + (to - x) * part, y: y + (end - y) * part });
-    set(ofKey, { ...way(from[0], middleOf(c) - 10), opacity }, short(k[t][r]));
-    set(ofValue, { ...way(from[1], middleOf(c) + 10), opacity }, short(v[t][c]));
-    set(point, { ...way(sum(from) / 2, middleOf(c)), opacity });
+    const from = [leftOf(width) - apart / 2 - viewWidth + room, under + tall * (t + 0.5)];
+    const to = [middleOf(c), +block.getAttribute("y") + block.getAttribute("height") / 2];
+    if (part === 1 && grown < 1) totals[r][c].textContent = "";  // the pill stands there
+    const [x, y] = from.map((start, i) => (start + (to[i] - start) * part).toFixed(1));
+    set(pill, { transform: `translate(${x} ${y}) scale(${1 - grown})`,
+      visibility: part > 0 && grown < 1 ? "visible" : "hidden" });
   }
 
   const edge = wide ? 14 : 12, pitch = edge + 1.5;
@@ -177,26 +182,44 @@ function draw(stage) {
   const panel = (...parts) => el("div", { style: `flex: 0 1 ${room}px; min-width: 0` }, ...parts);
 
   const move = motion();
-  function showTotal(r, c, S) {
-    const pile = piles[r * columns.length + c].slice(0, t + 1);
-    set(totals[r][c], { y: baseOf(r) - unit * heap(pile, 1) - 5 }, whole(S[r][c]));
+  const written = (pile, grown) => whole(sum(pile.slice(0, grown < 1 ? t : t + 1)));
+  function showTotal(r, c, grown) {
+    const pile = piles[r * columns.length + c];
+    const [was, is] = [t, t + 1].map((to) => heap(pile.slice(0, to), 1));
+    set(totals[r][c], { y: baseOf(r) - unit * (was + (is - was) * grown) - 5 },
+      t || grown === 1 ? written(pile, grown) : "");
   }
-  function place(now, part) {  // `part` of the way of what is new
-    carry(part);
+  function grow(block, x, share) {  // from where it stands on its pile
+    const [y, high] = ["y", "height"].map((name) => +block.getAttribute(name));
+    const foot = x < 0 ? y : y + high;
+    set(block, { transform: `translate(0 ${(foot * (1 - share)).toFixed(2)}) scale(1 ${share})` });
+  }
+  function place(come, carried, grown) {  // how far is what is new: its row, the pill, its blocks
     all.forEach((i) => {
-      const [here, late] = [i <= t, i === t ? 1 - part : 0];
+      const [here, late] = [i <= t, i === t ? 1 - come : 0];
       set(rows[i].row, { visibility: here ? null : "hidden",
         transform: `translate(${(24 * late).toFixed(1)} 0)`, opacity: 1 - late });
-      for (const block of blocks[i].flat()) {
-        set(block, { visibility: here ? null : "hidden", opacity: 1 - late,
-          transform: `translate(0 ${(-30 * late).toFixed(1)})` });
-      }
+      blocks[i].forEach((row, r) => row.forEach((block, c) => {
+        set(block, { visibility: here ? null : "hidden" });
+        grow(block, products[i][r][c], i === t ? grown : 1);
+      }));
     });
+    totals.forEach((row, r) => row.forEach((_, c) => showTotal(r, c, grown)));
+    carry(carried, grown);
+    for (const { terms, total } of [...fromCache, ...fromState]) {  // not before the piles
+      for (const node of [terms, total]) set(node, { opacity: grown < 1 ? 0.3 : 1 });
+    }
+  }
+  function come(now) {  // one after the other, unless another step is chosen meanwhile
+    move(200, (part) => place(part, 0, 0))
+      .then((on) => on && move(300, (part) => place(1, part, 0)))
+      .then((on) => on && move(200, (part) => place(1, 1, part)))
+      .then((on) => on && showSums(now));
   }
   function paint(now) {
     all.forEach((i) => {
       const style = i === t ? "font-weight: 600" : i > t ? "opacity: 0.55" : "";
-      set(rows[i].token, { style: `font-size: ${wide ? 14 : 13}px; ${style}` });
+      set(rows[i].token, { style: `font-size: ${wide ? 14 : 12.5}px; ${style}` });
       rows[i].score.textContent = i > t ? "" : whole(now.scores[i]);
       for (const block of blocks[i].flat()) {
         set(block, { fill: "var(--neutral)", "fill-opacity": i === t ? 0.95 : 0.35 });
@@ -205,7 +228,6 @@ function draw(stage) {
     for (const cells of [query, asked]) {
       cells.forEach(({ node }, r) => { node.textContent = short(q[t][r]); });
     }
-    totals.forEach((row, r) => row.forEach((_, c) => showTotal(r, c, now.S)));
   }
   const times = (x, y) => [svg("tspan", { "data-sym": "q", style: "fill: var(--ink-q); "
     + "font-weight: 600" }, short(x)), `·${whole(y)}`];
@@ -231,9 +253,11 @@ function draw(stage) {
   function show(moves) {
     const now = compute();
     paint(now);
-    showSums(now);
+    load();
     tell(now);
-    move(moves ? 900 : 0, (part) => place(now, part));
+    if (moves) return come(now);
+    showSums(now);
+    move(0, () => place(1, 1, 1));
   }
   function go(i) {
     const further = i > t;

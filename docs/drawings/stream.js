@@ -42,13 +42,11 @@ function draw(stage) {
   const scaleOf = (x, y, anchor, words) =>
     svg("text", { x, y, "text-anchor": anchor, style: quiet }, words);
   function scales(run) {
-    if (!isFirst(run)) return { length: svg("g"), gradient: svg("g") };
     const [most, steepest] = [number(tops.lengths, 1), number(tops.gradients, 3)];
-    return {
-      length: scaleOf(left, base - up - 6, "start", `↑ length of a hidden state, to ${most}`),
-      gradient: scaleOf(full - left - 2, under + down - 5, "end",
-        `↓ length of a gradient, to ${steepest}`),
-    };
+    return isFirst(run) ? { length: svg("g"), gradient: scaleOf(full - left - 2, under + down - 5,
+      "end", `↓ length of a gradient, to ${steepest}`) }
+      : { length: scaleOf(left, base - up + 16, "start", `↑ length of a hidden state, to ${most}`),
+        gradient: svg("g") };
   }
   const lastOf = ({ gradients }) => gradients[n - 1];
   const isFirst = (run) => run === runs[0];
@@ -108,11 +106,13 @@ function draw(stage) {
     }
     showNumbers(panel, i, seen);
   }
+  const offLine = (y, line, by) => (y > line - 3 && y < line + 14 ? line + by : y);
   function showNumbers({ run, texts }, i, seen) {
     const halo = { class: "halo" };
     const [x, end] = [within(centre(i)), within(centre(n - 1))];
-    const above = base - beyond(run, x, "lengths", high) - 6;
-    const below = (at) => under + beyond(run, at, "gradients", low) + 13;
+    const above = offLine(base - beyond(run, x, "lengths", high) - 6, base - up, -4);
+    const below = (at) =>
+      offLine(under + beyond(run, at, "gradients", low) + 13, under + down, 15);
     const free = back() && end - x > 44;
     set(texts.length, { x, y: above, ...halo }, number(run.lengths[i], 1));
     set(texts.gradient, { x, y: below(x), ...halo, visibility: free ? "visible" : "hidden" },

@@ -11,7 +11,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const wide = viewWidth >= 600;
 
   const low = -2, high = 3;
-  const across = wide ? 320 : 220;
+  const across = wide ? 340 : Math.min(250, viewWidth - 108);
   const { root, at, arrow } = plane(across, high, low);
   set(root, { style: "flex: none", "aria-label": "The query and the keys as arrows" });
   root.style.overflow = "hidden";
@@ -52,15 +52,16 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const last = el("th", { scope: "col", style: "text-align: left" }, hue("w", "weight"));
   const inLine = "display: flex; align-items: center; gap: 0.3rem; "
     + `width: ${wide ? "min(11rem, 30vw)" : "8.2rem"}`;
+  const tall = `height: ${wide ? 34 : 27}px`;
   function rowOf({ key, score, bar, weight }, i) {
     const weighed = el("td", { style: "text-align: left" },
       el("div", { style: inLine }, bar, weight));
-    return el("tr", {}, heads[i], key, score, weighed);
+    return el("tr", { style: tall }, heads[i], key, score, weighed);
   }
   const context = el("td", { "data-sym": "v", colspan: 2 });
-  const sum = { style: "border-top: 1px solid var(--soft); font-weight: 600" };
-  const table = el("table", { class: "tight", style: "white-space: nowrap" },
-    el("thead", {}, el("tr", {}, el("td"), ...columns, last)),
+  const sum = { style: `${tall}; border-top: 1px solid var(--soft); font-weight: 600` };
+  const table = el("table", { class: "tight", style: "white-space: nowrap; margin-block: 0" },
+    el("thead", {}, el("tr", { style: tall }, el("td"), ...columns, last)),
     el("tbody", {}, ...cells.map(rowOf)),
     el("tfoot", {}, el("tr", sum,
       el("th", { scope: "row", style: "font-weight: 600" }, hue("v", "context")), context,
@@ -105,9 +106,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     el("span", {}, "= ", hue("q", "query"))];
   const sets = [factors.x, factors.W.flat(), factors.q].map((cells) => gridOf(...cells));
   const working = el("div", { style: "display: grid; align-items: center; justify-content: start; "
-    + (wide ? "grid: auto 46px / 88px 104px auto; gap: 4px 8px; margin-top: 6px"
-      : "gap: 4px; justify-items: start") },
-  ...(wide ? [...terms, ...sets] : terms.flatMap((term, i) => [term, sets[i]])));
+    + "grid: auto 46px / 88px 104px auto; gap: 4px 8px; margin-block: 12px" }, ...terms, ...sets);
 
   const puts = [];  // of each matrix: a function that sets its numbers
   const named = (name) => hue(name[2], "W", el("sub", {}, name[2]));
@@ -261,17 +260,20 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     + `grid-template-columns: repeat(${tokens.length}, minmax(0, 1fr))`;
   for (const choice of picker.children) choice.style.paddingInline = "0";
   const sentence = el("div", { style: `max-width: ${breadth}px` }, arcs, picker);
-  const rest = "flex: 1 1 17rem; min-width: 0";
+  const rest = `flex: 1 1 17rem; min-width: 0; min-height: ${across}px; display: flex; `
+    + "flex-direction: column; justify-content: space-between";  // the table ends with the plane
   const parts = wide
-    ? [around("1.5rem", root, el("div", { style: rest }, sentence, said, table, working))]
-    : [sentence, said, around("1rem", root, working), table];
+    ? [around("1rem", root, el("div", { style: rest }, sentence, said, table))]
+    : [sentence, around("0.5rem", root, said), table];
   const controls = el("div", { class: "row steered", style: "margin-top: 0" }, turning);
   view.append(controls, ...parts,
     el("details", { class: "more" },
       el("summary", {}, "The eight numbers"),
       picked,
-      around("0.5rem 3rem", matrix("W_q", "looks for"), matrix("W_k", "is found as"))));
-  set(said, { style: `margin-block: 4px; min-height: ${wide ? 1.4 : 2.8}em` });
+      around("0.5rem 3rem", matrix("W_q", "looks for"), matrix("W_k", "is found as")),
+      working));
+  set(said, { style: wide ? "margin-block: 4px"
+    : `width: ${viewWidth - across - 8}px; flex: none` });
   show();
   expose(() => ({ chosen, turned, ...W, ...now }));
 }

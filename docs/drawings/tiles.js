@@ -1,6 +1,6 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed, said, say,
-  choices, toggle, slider, player, motion, legendOf, hatch, wash, expose }) {
+  choices, toggle, slider, player, motion, hatch, expose }) {
   const { tokens, scores, values, sizes } = data;
   const n = tokens.length;
   const all = [...tokens.keys()];
@@ -52,8 +52,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   begin();
 
   const phone = viewWidth < 600;
-  const unit = phone ? 18 : 20, left = phone ? 57 : 58, high = 54;
-  const wide = left + n * unit + (phone ? 39 : 44), low = high + n * unit + 2;
+  const unit = phone ? 18 : 20, left = phone ? 57 : 58, high = 58;
+  const wide = left + n * unit + (phone ? 53 : 60), low = high + n * unit + 2;
   const x = (j) => left + j * unit;
   const y = (i) => high + i * unit;
   const small = "font-size: 13px", soft = `${small}; fill: var(--soft)`;
@@ -74,18 +74,20 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   const cellAt = (i, j) => svg("rect", { x: x(j), y: y(i), width: unit, height: unit,
     stroke: "var(--faint)", fill: "none" });
   const cells = all.map((i) => all.map((j) => cellAt(i, j)));
-  const written = all.map((i) => text(wide, y(i) + unit / 2 + 5, "", { ...end, style: bold }));
+  const beside = left + n * unit + (phone ? 27 : 31);  // the matrix: the context of each query
+  const written = all.map((i) =>
+    text(beside, y(i) + unit / 2 + 5, "", { ...middle, style: bold }));
   const frame = svg("rect", { fill: "none", stroke: "var(--rose)", "stroke-width": 4, rx: 2 });
   const forbidden = hatch("tiles-forbidden");
   root.append(forbidden.node, ...names, ...tops, ...cells.flat(), ...written,
-    upright(wide - 10, "context", { style: bold }), frame);
+    text(beside, high - 6, "context", middle), frame);
 
   const broad = phone ? viewWidth : viewWidth - wide - 16;
   const [row, field] = phone ? [32, 60] : [38, 72];
   const most = Math.max(...sizes);
   const roof = 48, floor = roof + most * row;
-  const first = phone ? 75 : 78, column = first + field + (phone ? 41 : 52);
-  const bars = column + (phone ? 88 : 96), room = broad - bars - 48;
+  const first = phone ? 75 : 78, column = first + field + (phone ? 36 : 52);
+  const bars = column + (phone ? 83 : 86), room = broad - bars - 48;
   const box = svg("svg", { width: broad, height: floor + 32, role: "img",
     viewBox: `0 0 ${broad} ${floor + 32}` });
   box.append(svg("rect", { x: 1.5, y: 1.5, width: broad - 3, height: floor + 29, rx: 6,
@@ -94,9 +96,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   text(first - 24, roof - 9, "keys", { ...end, "data-sym": "k" }),
   text(first - 24, floor + 20, "values", { ...end, "data-sym": "v" }),
   text(column, roof - 9, "max m", { ...middle, style: soft }));
-  const held = text(broad - 12, 20, "", { ...end, style: soft });
   const inside = svg("g", {});
-  box.append(held, inside);
+  box.append(inside);
   const block = (x, y, width, height, hue, more = {}) => svg("rect", { x: x + 1, y: y + 1,
     width: width - 2, height: height - 2, fill: `var(--${hue})`, "data-sym": hue, ...more });
   function tint(i, j, m) {  // the exponential of a score, as a shade
@@ -125,7 +126,6 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
         text(across(j)[0] + across(j)[1] / 2, floor + 20, plain(values[j]), {
           ...middle, "data-sym": "v", style: bold })]));
     const count = rows().length * keys.length;
-    held.textContent = `${plural(count, "score")} of ${n * n}`;
     set(box, { "aria-label": `In fast memory: ${plural(count, "score")} of ${n * n}, and the `
       + "maximum, sum and accumulator of each query" });
   }
@@ -143,10 +143,9 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     const m = text(column, 0, "", { ...middle, class: "max" });
     const rescale = text(column, 0, "", middle);
     const pair = [barOf("l", "w", "sum ℓ"), barOf("acc", "v", "acc a")];
-    const both = svg("path", { fill: "none", stroke: "currentColor" });  // are multiplied
-    const node = svg("g", {}, m, rescale, both,
+    const node = svg("g", {}, m, rescale,
       ...pair.flatMap(({ parts, ghost, title, says }) => [title, ...parts, ghost, says]));
-    return { node, m, rescale, both, pair };
+    return { node, m, rescale, pair };
   });
   box.append(...lanes.map(({ node }) => node));
   function longest(name) {  // of all queries, at all tiles
@@ -165,7 +164,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     set(title, { y: top + tall / 2 + 5 });
     set(says, { x: at, y: top + tall / 2 + 5 }, number(one[name]));
   }
-  function showLane({ node, m, rescale, both, pair }, i, k, f) {
+  function showLane({ node, m, rescale, pair }, i, k, f) {
     set(node, { visibility: i == null ? "hidden" : "visible" });
     if (i == null) return pair.forEach(({ ghost }) => set(ghost, { visibility: "hidden" }));
     const one = last(i), high = (most * row) / size;
@@ -176,12 +175,40 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     set(m, { y: top + high / 2 + 5 - (grown(one) ? apart : 0) });
     set(rescale, { y: top + high / 2 + 6 + apart,
       style: `font-size: ${high < 56 ? 14 : 17}px; font-weight: 600` });
-    const brace = `M${bars - 48} ${top + high / 2 - tall}h-3v${2 * tall}h3`;
-    set(both, { d: grown(one) ? brace : "" });
     pair.forEach((bar, at) => {
       const most = longest(bar.name);
       paint(bar, one, [top + high / 2 + (at ? 1 : -1 - tall), tall],
         (part) => (room * Math.abs(part)) / most, f);
+    });
+  }
+  const parts = ["rescaled", "added", "before"].map((says) => ({
+    word: text(0, 0, says, { style: `font-size: ${phone ? 12 : 13}px; fill: var(--soft)` }),
+    leader: svg("path", { stroke: "var(--soft)", fill: "none" }) }));
+  box.append(...parts.flatMap(({ word, leader }) => [word, leader]));
+  const breadths = phone ? [52, 38, 42] : [58, 42, 46];
+  function spread(middles, there) {  // side by side, each as near to its part as there is room
+    let free = broad - 10;
+    const from = middles.map(() => 0);
+    for (const i of [2, 1, 0].filter((i) => there[i])) {
+      const before = sum(breadths.filter((_, at) => at < i && there[at]).map((b) => b + 6));
+      const low = broad - 10 - sum(breadths) - 12 + before;
+      from[i] = Math.min(free - breadths[i], Math.max(low, bars + middles[i] - breadths[i] / 2));
+      free = from[i] - 6;
+    }
+    return from;
+  }
+  function showParts() {
+    const one = last(rows()[0]), high = (most * row) / size;
+    const top = roof + high / 2 - 1 - Math.min(30, high / 2 - 4), line = Math.max(roof, top - 7);
+    const [was, kept, all] = [one.was.l, one.kept.l, one.l].map((l) => (room * l) / longest("l"));
+    const middles = [kept / 2, (kept + all) / 2, (all + was) / 2];
+    const there = [kept > 0, true, grown(one) && was > all + 3];
+    const from = spread(middles, there);
+    parts.forEach(({ word, leader }, i) => {
+      if (!i) word.textContent = grown(one) ? "rescaled" : "before";
+      set(word, { x: from[i], y: line - 9, visibility: there[i] ? "visible" : "hidden" });
+      const [x, to] = [from[i] + breadths[i] / 2, bars + middles[i]];
+      set(leader, { d: there[i] ? `M${x} ${line - 5}L${to} ${top - 1}` : "" });
     });
   }
   const shrink = motion();
@@ -264,6 +291,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     slide(now);
     showBox(now);
     showLanes();
+    showParts();
     say(told({ tiles, skipped }));
   }
 
@@ -272,24 +300,19 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   const sizing = choices("Tile size", sizes.map(String), data.chosen, (i) =>
     again(() => { size = sizes[i]; }));
   const masking = toggle("causal mask", false, (on) => again(() => { causal = on; }));
-  const dashed = svg("svg", { width: 16, height: 14 }, svg("rect", { x: 0.5, y: 0.5, width: 15,
-    height: 13, fill: "none", stroke: "var(--soft)", "stroke-dasharray": "3 2" }));
-  const key = set(legendOf([dashed, "before"], [wash("v", 35), "rescaled"],
-    [wash("v", 85), "added"]), { style: "font-size: 13px; gap: 0 12px; "
-    + (phone ? "margin: 4px 0 0" : "margin: 0; position: absolute; right: 12px; bottom: 7px") });
   for (const one of phone ? [masking, ...sizing.querySelectorAll("label")] : []) {
-    one.style.paddingInline = "8px";
+    one.style.paddingInline = "7px";
   }
   set(said, { style: `min-height: ${phone ? 4.2 : 1.4}em; margin-top: 4px` });
   const inRow = (...parts) => el("div", { class: "row" }, ...parts);
   const options = phone
-    ? el("div", { class: "row", style: `flex: none; width: ${broad - wide - 12}px; margin: 0` },
+    ? el("div", { class: "row", style: `flex: none; width: ${broad - wide}px; margin: 0; `
+      + "justify-content: flex-end" },
       el("span", {}, "Tile size"), sizing, masking)
     : inRow(el("span", {}, "Tile size"), sizing, masking);
-  const panel = el("div", { style: `flex: none; width: ${broad}px; max-width: 100%; `
-    + "position: relative" }, box, key);
+  const panel = el("div", { style: `flex: none; width: ${broad}px; max-width: 100%` }, box);
   const picture = el("div", { class: "beside", style: "margin: 0; align-items: flex-start; "
-    + `gap: 8px ${phone ? 12 : 16}px` }, root, ...(phone ? [options] : []), panel);
+    + `gap: 8px ${phone ? 0 : 16}px` }, root, ...(phone ? [options] : []), panel);
   const steering = phone ? el("div", { class: "row steered" }, play.node, steps)
     : inRow(play.node, steps, options);
   view.append(picture, steering, said);

@@ -158,7 +158,8 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   }
 
   const wide = viewWidth >= 600;
-  const [width, height, left, right] = wide ? [540, 352, 112, 400] : [352, 256, 122, 256];
+  const [width, height, left, right] = wide ? [540, 352, 112, 400] : [352, 256, 98, 256];
+  const above = 18;  // of the rows: a line for the heading
   const most = Math.max(atMost, longest);
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const lines = svg("g");
@@ -166,7 +167,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     "aria-hidden": true, "pointer-events": "none" });
   const rows = Array.from({ length: most }, (_, i) => ({
     key: text(left - 10, "end", "k"),
-    share: text(wide ? left + 8 : 42, wide ? "start" : "end", "w"),
+    share: text(left + 8, "start", "w"),
     query: text(right + 10, "start"),
     frame: svg("rect", { x: right + 5, rx: 4, fill: "none", stroke: "none" }),  // seen if it is lit
     sure: text(width - 6, "end"),
@@ -180,10 +181,10 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   function asked({ frame, query }) {
     return svg("g", { "data-sym": "q", "pointer-events": "none" }, frame, query);
   }
-  const gapOf = (n) => Math.min(88, height / n);
+  const gapOf = (n) => Math.min(88, (height - above) / n);
   const large = (gap, size) => `font-size: ${gap < 26 ? 14 : size}px`;
   const heights = (n) =>
-    Array.from({ length: n }, (_, i) => height / 2 + (i - (n - 1) / 2) * gapOf(n));
+    Array.from({ length: n }, (_, i) => (height + above) / 2 + (i - (n - 1) / 2) * gapOf(n));
   const middle = (left + right) / 2;
   const curve = (y, z) => `M${left} ${y}C${middle} ${y},${middle} ${z},${right} ${z}`;
   function opacityOf(w, i) {
@@ -199,7 +200,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
       row.flatMap((w, j) => (w > 0.02 ? [lineOf(w, i, j)] : [])));
     lines.replaceChildren(...drawn);
     const named = layers[layer].queries === "out" && gapOf(queries.length) > 32;
-    set(heading, { y: to[0] - 12, visibility: named ? "visible" : "hidden" });
+    set(heading, { y: to[0] - 24, visibility: named ? "visible" : "hidden" });
     rows.forEach((row, i) => {
       set(row.key, { style: large(gapOf(keys.length), wide ? 17 : 14) });
       showKey(row, keys[i], from[i] ?? 0, i < keys.length && chosen ? weights[chosen - 1][i] : 0);
@@ -210,7 +211,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     key.textContent = token ?? "";
     share.textContent = weight >= 0.005 ? `${number(100 * weight, 0)} %` : "";
     set(key, { y: y + 5 });
-    set(share, { y: wide ? y - 8 : y + 5, class: "halo" });
+    set(share, { y: y - 8, class: "halo" });
   }
   function showQuery({ query, frame, area, sure }, token, y, i, count) {
     const gap = Math.min(40, gapOf(count));
