@@ -28,11 +28,11 @@ NEEDED = {  # a file is left out of pages that do not contain this
     "sphinx_highlight.js": None,  # it marks what Sphinx's own search has found
 }
 LOADERS = {".html", ".css", ".js"}
-# What no browser needs: comments of styles, and lines of scripts that are nothing else. A licence
-# begins with "!".
+# What no browser needs: comments of styles, and of scripts, alone in a line or after two spaces. A
+# licence begins with "!".
 COMMENTS = {
     ".css": re.compile(r"/\*(?!!).*?\*/[ ]*\n?", re.S),
-    ".js": re.compile(r"(?m)^[ ]*//(?!!).*\n"),
+    ".js": re.compile(r"(?m)^[ ]*//(?!!).*\n|[ ]{2,}// .*$"),
 }
 # Of a style or a script, and what Sphinx says of its content.
 ADDRESS = re.compile(r"(_static/([\w./-]+)\?v=)\w+")

@@ -22,12 +22,12 @@ class Way(NamedTuple):
     """A way to choose keys: what it scores, and which keys it keeps.
 
     Args:
-        title: what its scores are
+        title: what one of its scores is, in a word
         scores: of blocks, (n_q, m), or of keys, (n_q, n); None: it computes none
         kept: boolean, for each of `sizes`, (s, n_q, n)
     """
 
-    title: str  # what its scores are
+    title: str  # what one of its scores is, in a word
     scores: Tensor | None  # of blocks, (n_q, m), or of keys, (n_q, n); None: it computes none
     kept: Tensor  # boolean, for each of `sizes`, (s, n_q, n)
 

@@ -276,7 +276,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
   set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em; margin-top: 4px` });
   view.append(
     steered(play.node, at),
-    el("div", { style: "position: relative; margin-top: 12px" }, root, ...both),
+    el("div", { style: "position: relative; margin-top: 12px; overflow-x: clip" }, root, ...both),
     steered(position, button("Other letters", shuffle)),
     said,
     more(el("div", rows, el("span", {}, "The other heads:"), ...layers.map(rowOf))));

@@ -239,8 +239,8 @@ function draw(stage) {
     + "font-weight: 600" });
   const memory = el("div", { style: "grid-column: -2; line-height: 20px; padding: 10px 0 0" },
     el("span", {}, `memory: ${grouped(room)} slots`), over);
-  const tally = el("div", { style: "position: relative; display: grid; font-size: 13px; "
-    + `grid-template-columns: ${phone ? "" : `${begins}px `}1fr` },
+  const tally = el("div", { style: "position: relative; overflow-x: clip; display: grid; "
+    + `font-size: 13px; grid-template-columns: ${phone ? "" : `${begins}px `}1fr` },
     scale, memory, ...bars.flatMap(({ parts }) => parts));
   function showBar({ name, size, count, held, boxes, whole, empty }) {
     const { taken, reserved } = count();

@@ -81,7 +81,7 @@
       else chosen.push(name);
       const wrong = right.findIndex((one, i) => one !== chosen[i]);
       const all = chosen.length === right.length;
-      if (all && wrong >= 0) chosen.splice(wrong);  // what is right so far keeps its numbers
+      if (all && wrong >= 0) chosen.splice(wrong);
       show();
       const verdict = wrong < 0 ? RIGHT : `✗ Not yet. Number ${wrong + 1} is another one.`;
       tell(question, said, all ? verdict : `${chosen.length} of ${right.length}`);
@@ -139,7 +139,7 @@
   }
   unfold(location.hash);
   addEventListener("hashchange", () => unfold(location.hash));
-  document.addEventListener("click", ({ target }) => {  // again, to where one has been
+  document.addEventListener("click", ({ target }) => {
     const link = target.closest("a[href^='#']");
     if (link) unfold(link.hash);
   });
@@ -152,7 +152,7 @@
   document.body.append(about);
   let shownFor;
   let leaving;
-  function stand(box) {  // below a link, or above it where there is no room
+  function stand(box) {
     const room = document.documentElement.clientWidth - about.offsetWidth - 16;
     about.style.left = `${Math.max(16, Math.min(box.left, room)) + scrollX}px`;
     const below = box.bottom + about.offsetHeight + 8 < innerHeight;
@@ -190,7 +190,7 @@
     link.addEventListener("focus", () => {
       if (link.matches(":focus-visible")) explain(link);
     });
-    link.addEventListener("blur", hide);  // at once: it must not cover what has the focus now
+    link.addEventListener("blur", hide);
     link.addEventListener("pointerdown", ({ pointerType }) => {
       touched = pointerType === "touch" && shownFor !== link;
     });
@@ -248,7 +248,7 @@
   const address = new URL("vega/vega.min.js", here);
   const library = () => (loading ??= new Promise((resolve, reject) => {
     const script = document.createElement("script");
-    script.src = address;  // a script, not a module: those do not load from file://
+    script.src = address;
     script.onload = resolve;
     script.onerror = () => reject(new Error("vega.min.js did not load; the tables remain"));
     document.head.append(script);
@@ -282,7 +282,7 @@
       place.after(folded(data));
       const tell = form && respond(figure, form, view);
       figure.classList.add("drawn");
-      await view.runAsync();  // only now it is as wide as it will be
+      await view.runAsync();
       reach(place);
       await tell?.();
     } catch (error) {
@@ -331,7 +331,7 @@
     const said = document.createElement("output");
     form.append(said);
     const choices = form.querySelectorAll(".vega-bind:has([type=radio])");
-    form.prepend(...choices);  // which sentence, then which word of it
+    form.prepend(...choices);
     for (const group of choices) {
       group.role = "radiogroup";
       group.ariaLabel = group.querySelector(".vega-bind-name").textContent;
@@ -372,7 +372,7 @@
     contents.classList.toggle("aside", beside.size > 0);
   }, { rootMargin: "0px 0px -10% 0px" });
   for (const figure of document.querySelectorAll("article figure.drawing")) {
-    const { offsetWidth } = figure.querySelector(".view");  // without its frame
+    const { offsetWidth } = figure.querySelector(".view");
     if (offsetWidth > figure.parentElement.clientWidth + 1) passing.observe(figure);
   }
 
@@ -428,7 +428,7 @@
       buttons.find(shown).focus();
       open(false);
     });
-    box.addEventListener("change", () => open(box.checked));  // a click beside the menu
+    box.addEventListener("change", () => open(box.checked));
     open(false);
   }
   const drawers = [["__navigation", ".sidebar-drawer"], ["__toc", ".toc-drawer"]];

@@ -145,7 +145,7 @@ function escapeRegExp(string) {
  * @returns {DOMString} Text from `target` with text removed.
  */
 function filterText(target, exclude) {
-    const clone = target.cloneNode(true);  // clone as to not modify the live DOM
+    const clone = target.cloneNode(true);
     if (exclude) {
         clone.querySelectorAll(exclude).forEach(node => node.remove());
     }

@@ -20,7 +20,7 @@
     const spelled = text.toLowerCase().replace(/√(\w+)/g, " √d sqrt ");
     return spelled.replace(/q k[ᵀt]/g, "qk").replace(/[“”"‘’]/g, "");
   }
-  const WORD = /[\p{L}\p{N}_√]+(\.[\p{L}_][\p{L}\p{N}_]*)*/gu;  // also nn.Embedding, scale.missing
+  const WORD = /[\p{L}\p{N}_√]+(\.[\p{L}_][\p{L}\p{N}_]*)*/gu;
   const tokens = (text) => clean(text).match(WORD) ?? [];
   const parts = (word) => (/[_.]/.test(word) ? word.split(/[_.]/).filter(Boolean) : []);
   const apart = (text) => tokens(text).flatMap((word) => [word, ...parts(word)]);
@@ -46,7 +46,7 @@
     for (const word of new Set(words)) spread.set(word, (spread.get(word) ?? 0) + 1);
   }
   const rarity = (n) => Math.log(1 + records.length / n);
-  const kin = new Map();  // of a root: the words that have it
+  const kin = new Map();
   for (const word of spread.keys()) kin.set(root(word), [...kin.get(root(word)) ?? [], word]);
   const isKnown = (word) => kin.has(root(word));
   const ofTerm = (term) => Math.max(0.15, rarity(spread.get(term)) / rarity(20));
@@ -67,7 +67,7 @@
   engine.addAll(records.map((record, id) => ({ id, ...record })));
 
 
-  function edits(a, b) {  // letters to add, drop, change or swap
+  function edits(a, b) {
     let before;
     let last = [...Array(b.length + 1).keys()];
     for (let i = 1; i <= a.length; i++) {
@@ -127,7 +127,7 @@
   const DEFINING = /^(defin\w+|meanings?|means?|stands?)$/;
   const aliases = (text) => text.match(/Also: ([^.]*)/)?.[1].split(", ") ?? [];
   const forms = ({ title, text }) => [title, ...aliases(text)];
-  function defines(query, words) {  // "what is a key?" asks for the glossary's word
+  function defines(query, words) {
     const told = words.filter((word) => !DEFINING.test(word));
     const term = DEFINE.test(query) && String(heard(told));
     const names = (record) =>
@@ -149,7 +149,7 @@
   }
 
   const understood = (query) => tokens(query).map(spelled);
-  function others(words) {  // words that say as much as these
+  function others(words) {
     const each = words.flatMap((word) => [...inflected(word).slice(1), ...explained(word)]);
     return [...each, ...joined(words)];
   }
@@ -178,7 +178,7 @@
 
   const escaped = (term) => term.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   const startOf = (term) => new RegExp(`(?<![\\p{L}\\p{N}])${escaped(term)}`, "gu");
-  function bestPlace(low, terms) {  // where most of the words stand, the rare ones first
+  function bestPlace(low, terms) {
     const found = (term) => [...low.matchAll(startOf(term))];
     const places = terms.flatMap((term) => found(term).map(({ index }) => [index, term]));
     function worth(from) {
@@ -198,7 +198,7 @@
     return (from ? "… " : "") + text.slice(from, end) + (end < text.length ? " …" : "");
   }
 
-  function marked(text, terms) {  // the words that were found, in bold
+  function marked(text, terms) {
     const bold = (part) => Object.assign(document.createElement("b"), { textContent: part });
     const found = new RegExp(`(${terms.map(escaped).join("|")})`, "iu");
     return text.split(found).map((part, i) => (i % 2 ? bold(part) : part));
@@ -241,5 +241,5 @@
   for (const box of document.querySelectorAll("input[name=q]")) box.value = query;
   show(query);
   const findSections = (asked) => find(asked);
-  Object.assign(window, { findSections, sections: records, placeOf: place });  // for the tests
+  Object.assign(window, { findSections, sections: records, placeOf: place });
 })();

@@ -26,7 +26,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     const best = probabilities.flatMap((p, i) => (p > top - 1e-6 ? [i] : []));
     return { probabilities, answer: best.length === 1 ? best[0] : null };
   }
-  function attended(x) {  // by the last token
+  function attended(x) {
     const last = x.at(-1);
     const [[q], k, v] = [matmul([last], data.W_q), matmul(x, data.W_k), matmul(x, data.W_v)];
     const weights = softmax(k.map((key) => dot(q, key) / Math.sqrt(q.length)));
@@ -55,13 +55,13 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
   const top = wide ? 46 : 34;
   const [first, apart] = { poster: [128, 36], wide: [120, 42], narrow: [101, 35] }[size];
-  const table = wide ? 64 : 56;  // how high the line is in which the feed-forward layer looks up
-  const thick = wide ? 22 : 17;  // a strip
+  const table = wide ? 64 : 56;
+  const thick = wide ? 22 : 17;
   const heads = inset ? first : first + (wide ? 18 : 16);
   const topOf = (r) => heads + 6 + apart * r + (r > 1 ? table : 0);
-  const nameOf = (r) => (inset ? topOf(r) + 16  // its base line
+  const nameOf = (r) => (inset ? topOf(r) + 16
     : r ? topOf(r) - 5 - (r === 2 ? table : 0) : first);
-  const below = topOf(3) + thick;  // all strips
+  const below = topOf(3) + thick;
   const height = below + 20;
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const step = { poster: 96, wide: 72, narrow: 62 }[size];
@@ -92,7 +92,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   const heading = { style: `font-size: ${wide ? 13 : 12}px; fill: var(--soft)` };
   const titles = (y, from) => features.map((name, i) =>
     text(lefts[i] + widths[i] / 2, y, i < from ? "" : name, heading));
-  const answers = titles(below + 15, 4);  // the digits once more, below the result
+  const answers = titles(below + 15, 4);
   root.append(...titles(heads, 0), ...answers);
   const labels = ["begins with", "+ attention", "+ feed-forward", "= at the end"];
   const cellAt = (i, y) => ({
@@ -112,7 +112,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   const [meansAt, axis, digitsAt, under] = [20, 27, 45, 52].map((y) => begins + y);
   const lead = inset || (wide ? 52 : 40);
   const pitch = (width - lead) / 19;
-  const stopAt = (sum) => lead + pitch * (sum + 0.5);  // two digits have this sum
+  const stopAt = (sum) => lead + pitch * (sum + 0.5);
   const fine = { style: "font-size: 12px; fill: var(--soft)" };
   const strong = "font-weight: 700; fill: currentColor";
   const stops = Array.from({ length: 19 }, (_, sum) => ({
@@ -133,7 +133,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   root.append(link, known, marker, strikes);
   const slide = motion();
   let stands = a + b;
-  function point(sum) {  // to a place in the line, and from its digit to the entry of the digit
+  function point(sum) {
     stands = sum;
     const x = stopAt(sum);
     const entry = 4 + Math.round(sum) % 10;
@@ -218,7 +218,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     set(rect, { fill: says ? "var(--neutral)" : "none", "fill-opacity": 0.28,
       stroke: isAnswer ? "var(--rose)" : "var(--faint)", "stroke-width": isAnswer ? 3 : 1 });
   }
-  function place(i, j, filled, flip) {  // a square becomes small while it changes
+  function place(i, j, filled, flip) {
     const gap = 2 + side / 4 * Math.sin(Math.PI * flip);
     const long = side - 2 * gap;
     const chosen = i === a && j === b;
@@ -227,9 +227,9 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
       stroke: chosen ? "var(--rose)" : "var(--neutral)", "stroke-width": chosen ? 3.5 : 1 });
   }
   const wave = motion();
-  const far = 13;  // cells: how far the farthest is from the chosen one, and a little more
+  const far = 13;
   let before = null;
-  function showSums(found) {  // what changes does so in a wave, which begins at the chosen sum
+  function showSums(found) {
     const from = before ?? found;
     const changes = from.flat().some((was, n) => was !== found.flat()[n]);
     before = found;
@@ -291,7 +291,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   const ways = [[one, "first digit", "↓"], [other, "second digit", "→"]];
   for (const [{ children }, name, way] of ways) {
     const [which] = name.split(" ");
-    children[0].textContent = `${wide ? name : which} ${way}`;  // its way through all sums
+    children[0].textContent = `${wide ? name : which} ${way}`;
     Object.assign(children[1].style,
       wide ? { width: "7rem" } : { flex: "0 0 100%", width: "100%", order: 1 });
   }
@@ -303,7 +303,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     const apart = "align-items: flex-start; gap: 8px 24px; justify-content: space-between; "
       + "margin: 0";
     view.append(el("div", { class: "beside", style: apart }, left, aside));
-  } else {  // on a phone all hundred sums come first, and what chooses one stands beside them
+  } else {
     set(said, { style: "min-height: 2.8em; margin-top: 4px" });
     for (const slider of [one, other]) set(slider, { style: "gap: 0 0.4rem; margin: 0" });
     const aside = el("div", { style: "flex: 1; display: grid; gap: 12px; align-content: end; "

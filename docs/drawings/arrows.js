@@ -17,7 +17,7 @@ function draw({ view, data, el, svg, set, dot, number, said, say, plane, wash, e
   root.append(svg("svg", { width: size, height: size, style: "overflow: hidden",
     "aria-hidden": true }, ...halves, edge, shadow, drop));
   root.append(...words);
-  const far = 9;  // outside of the plane
+  const far = 9;
   function divide() {
     const long = Math.hypot(...b);
     const [x, y] = b.map((n) => n / long);
@@ -33,11 +33,11 @@ function draw({ view, data, el, svg, set, dot, number, said, say, plane, wash, e
     });
   }
 
-  let taken;  // points that a text stays away from, in pixels
+  let taken;
   const trace = (from, to) => Array.from({ length: 41 }, (_, i) =>
     at(from.map((x, axis) => x + (to[axis] - x) * i / 40)));
   const boxAt = ([x, y], half) => Array.from({ length: 7 }, (_, i) => [x + half * (i - 3) / 3, y]);
-  function placeText(node, half, places) {  // at the first place that has room; else at the best
+  function placeText(node, half, places) {
     const inside = ([x, y]) => [Math.max(half + 4, Math.min(size - half - 4, x)),
       Math.max(11, Math.min(size - 11, y))];
     const room = (place) => Math.min(18, ...boxAt(inside(place), half).flatMap(([x, y]) =>
@@ -57,7 +57,7 @@ function draw({ view, data, el, svg, set, dot, number, said, say, plane, wash, e
     });
     [1, -1].forEach((way, i) => placeText(words[i], [18, 30][i], onLine(way)));
   }
-  function around(to) {  // a tip: first beyond it, then ever more to its sides, then behind it
+  function around(to) {
     const [x, y] = at(to);
     const way = Math.atan2(-to[1], to[0]);
     const place = ([turned, far]) =>
@@ -66,11 +66,11 @@ function draw({ view, data, el, svg, set, dot, number, said, say, plane, wash, e
     return [[0, 18], ...[...sides, [2.5, 30]].flatMap(([turned, far]) =>
       [[turned, far], [-turned, far]])].map(place);
   }
-  function onLine(way) {  // of b, 40 pixels inside; or beside the line
+  function onLine(way) {
     const long = Math.hypot(...b) || 1;
     const [x, y] = b.map((n) => way * n / long);
     const far = reach / Math.max(Math.abs(x), Math.abs(y)) - 40 * 2 * reach / size;
-    const side = way * (b[0] * a[1] - b[1] * a[0]) > 0 ? -1 : 1;  // where a is not
+    const side = way * (b[0] * a[1] - b[1] * a[0]) > 0 ? -1 : 1;
     return [0, 0.5, 0.7, 0.9, -0.5, -0.7, -0.9].map((off) => off * side).map((off) =>
       at([x * far - y * off, y * far + x * off]));
   }
@@ -81,7 +81,7 @@ function draw({ view, data, el, svg, set, dot, number, said, say, plane, wash, e
   const sum = el("div", { style: line17 });
   const lengths = el("div", { style: `margin-top: 4px; ${line17}` });
   const total = el("div", { style: "margin: 0.2rem 0 0.4rem; font-size: 32px; font-weight: 600" });
-  const most = 18;  // two arrows into the same corner
+  const most = 18;
   const bar = el("div");
   const track = "position: relative; height: 14px; margin-bottom: 0.8rem; "
     + `background: linear-gradient(90deg, var(--rest) 50%, ${wash("neutral", 22)} 50%)`;

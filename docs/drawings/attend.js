@@ -3,7 +3,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   between, number, listed, said, say, choices, button, player, byItself, tween, motion, plane,
   expose, keep }) {
   const { table, axes, features, sentences, at_most: atMost } = data;
-  const SIZE = viewWidth < 600 ? 212 : 344;  // of the plane
+  const SIZE = viewWidth < 600 ? 212 : 344;
   const d = data.W_q[0].length;
   const steps = [
     ["tokens", "vectors x"],
@@ -18,7 +18,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   let tokens = sentences[0].split(" ");
   let chosen = data.chosen;
   let step = LAST;
-  let work;  // all numbers of the sentence
+  let work;
 
   const covering = "position: absolute; inset: 0; width: 100%; height: 100%; pointer-events: none";
   const arcs = svg("svg", { style: covering, "aria-hidden": true });
@@ -128,7 +128,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
       fit();
     }
   }
-  function mostTelling() {  // a token whose sense is open; else one that has a subject
+  function mostTelling() {
     const rank = (row) => 2 * (row[2] > 0) + row.some((n) => n > 0);
     const ranks = tokens.map((token) => rank(vectorOf(token)));
     return ranks.indexOf(Math.max(...ranks));
@@ -165,7 +165,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   }
 
   const grow = motion();
-  function tops() {  // where the tokens end above
+  function tops() {
     const box = sky.getBoundingClientRect();
     if (!box.width) return [];
     return chips.slice(0, tokens.length).map((chip) => {
@@ -181,7 +181,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
       for (const path of made) set(path, { "stroke-dashoffset": 1 - t });
     });
   }
-  function arcTo([x, y], i, all) {  // from the chosen token, as wide as its weight
+  function arcTo([x, y], i, all) {
     const [x0, y0] = all[chosen];
     const top = heightTo(i, all);
     const w = work.weights[i];
@@ -194,7 +194,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   function heightTo(i, all) {
     const [[x0, y0], [x, y]] = [all[chosen], all[i]];
     const up = Math.min(76, 30 + Math.abs(x - x0) * 0.2);
-    return 1.3 * Math.max(26 - Math.min(y, y0), -up);  // room for a number above
+    return 1.3 * Math.max(26 - Math.min(y, y0), -up);
   }
   function shares() {
     const made = [];
@@ -231,7 +231,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const longest = Math.max(...matmul(Object.values(table), data.W_v).flat());
   const NEAR = Math.min(FAR, 1.25 * longest);
   const fade = motion();
-  let ink, names;  // pixels of the lines; boxes of the labels
+  let ink, names;
   let reached = NEAR;
   function fresh(title, reach = NEAR) {
     const low = -reach / 10;
@@ -256,17 +256,17 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     reached = reach;
     return p;
   }
-  function tick({ at }, write, n, free) {  // not where the name of the axis stands
+  function tick({ at }, write, n, free) {
     const [x0, y0] = at([0, 0]);
     const [x, y] = at([n, n]);
     if (x + 6 < free) write(x, y0 + 16, n);
     write(x0 - 5, y + 5, n, "end");
     names.push([x - 6, y0 + 3, x + 6, y0 + 19], [x0 - 15, y - 8, x0 - 2, y + 8]);
   }
-  function appear(root) {  // a plane of another scale
+  function appear(root) {
     fade(400, (t) => set(root, { opacity: t < 1 ? t.toFixed(2) : null }));
   }
-  function noteZeros(write) {  // of a token that points nowhere, in the plane itself
+  function noteZeros(write) {
     const known = tokens[chosen] in table;
     const lines = known ? [`${name(chosen)} has a vector of zeros:`, "it points nowhere"]
       : [`${name(chosen)} has no vector here:`, "zeros stand in for it"];
@@ -294,7 +294,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     const outside = Math.max(0, -box[0], -box[1], box[2] - SIZE - 2, box[3] - SIZE);
     return 8 * lines + 60 * labels + 8 * outside;
   }
-  const TURNS = [0, 30, -30, 60, -60, 90, -90, 125, -125, 180];  // degrees
+  const TURNS = [0, 30, -30, 60, -60, 90, -90, 125, -125, 180];
   const placesAround = ([x, y], [ax, ay], wide) => [9, 15, 24, 36, 52].flatMap((r) =>
     TURNS.map((turned) => {
       const a = Math.atan2(ay, ax) + turned * Math.PI / 180;
@@ -359,7 +359,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
       placeText(p, "", feature, [x + 8, my - 9, x + 8 + 2 * half, my + 9]);
     } else placeLabel(p, "", feature, [mx, my], [y0 - y, x - x0]);
   }
-  function drawProducts(p) {  // the rows of W_q, each as long as a number of x, tip to tail
+  function drawProducts(p) {
     const sum = [0, 0], pieces = [];
     work.x[chosen].forEach((n, i) => {
       const from = [...sum];
@@ -403,7 +403,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     const dot = svg("circle", { r: 5, fill: "var(--paper)", stroke: "var(--q)",
       "stroke-width": 2.5, "data-sym": "q", "aria-hidden": true });
     p.root.append(line, dot);
-    if (!scaled) {  // else both are pale
+    if (!scaled) {
       trace(p.at([0, 0]), p.at(k));
       trace(p.at(k), p.at(projection));
     }
@@ -432,7 +432,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     set(dot, { cx, cy, visibility: fallen ? "visible" : "hidden" });
     set(line, { d: `M${p.at(k)}L${scaled ? p.at(projection) : [cx, cy]}` });
   }
-  function drawWeights() {  // each score is a disc on q whose area is the weight
+  function drawWeights() {
     const q = work.q[chosen];
     const shares = long(q) ? "The discs are shares: 100 % in all"
       : "Equal scores become equal shares";
@@ -460,7 +460,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     const each = group.length > 1 ? " each" : "";
     placeLabel(p, "w", `${some} ${percent(share)}${each}`, [x + 0.8 * r, y], [1, 0.15]);
   }
-  function equalScores() {  // tokens whose scores are equal stand at one place
+  function equalScores() {
     const groups = new Map();
     work.scores.forEach((score, i) => {
       const others = groups.get(number(score)) ?? [];
@@ -468,7 +468,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     });
     return [...groups.values()];
   }
-  function drawSum() {  // the values, each times its weight, tip to tail
+  function drawSum() {
     const p = fresh("Values times their weights, tip to tail");
     heavy(set(arrow(p, "", work.context, [0, 0], "currentColor"), { opacity: 0.35 }));
     const pieces = drawPieces(p);
@@ -496,7 +496,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     }
     return pieces;
   }
-  function labelPieces(p, pieces) {  // on the side where the sum is not
+  function labelPieces(p, pieces) {
     const [mx, my] = outward(p, work.context);
     const [ox, oy] = p.at([0, 0]);
     for (const { i, from, to } of pieces) {
@@ -507,7 +507,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
       placeLabel(p, "v", tokens[i], middle, left ? [y - y0, x0 - x] : [y0 - y, x - x0]);
     }
   }
-  function bendTo(p, old, now) {  // how far it has come
+  function bendTo(p, old, now) {
     const [[x0, y0], [x, y]] = [p.at(old), p.at(now)];
     const [cx, cy] = [Math.max(x0, x) + 12, Math.min(y0, y)];
     const d = `M${x0} ${y0}Q${cx} ${cy} ${x} ${y}`;
@@ -540,7 +540,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     const near = Math.hypot(x - x0, y - y0) < SIZE / 10;
     if (!near) placeLabel(p, "v", tokens[i], [x0, y0], outward(p, v));
   }
-  const heavy = (arrow) => set(arrow.firstChild, { "stroke-width": 7 });  // the result
+  const heavy = (arrow) => set(arrow.firstChild, { "stroke-width": 7 });
   function drawOutput() {
     const p = fresh(`Where ${name(chosen)} was, and where it is now`);
     const old = work.v[chosen];
@@ -596,7 +596,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     return column.until < step ? "past" : null;
   }
   const inWords = (vector, and) => vector.map((n, i) => `${number(n)} ${axes[i]}`).join(and);
-  const tellings = [  // what is said of each step
+  const tellings = [
     () => `${name(chosen)} is ${inWords(work.v[chosen], " and ")}. Choose a token, or a step.`,
     () => `What ${name(chosen)} looks for: q = ${product()} = ${row(work.q[chosen])}.`,
     () => (long(work.q[chosen])
@@ -629,7 +629,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     const parts = work.x[chosen].map((n, i) => `${number(n)} · (${whole(data.W_q[i])})`);
     return parts.join(" + ");
   }
-  function underTokens() {  // the table is as wide as the tokens above it
+  function underTokens() {
     const boxes = chips.slice(0, tokens.length).map((chip) => chip.getBoundingClientRect());
     const left = Math.min(...boxes.map((box) => box.left));
     const right = Math.max(...boxes.map((box) => box.right));
@@ -640,9 +640,9 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     for (const node of [asks, grid]) node.style.marginLeft = `${before}px`;
   }
   function fit() {
-    if (!view.getBoundingClientRect().width) return;  // nothing is laid out
+    if (!view.getBoundingClientRect().width) return;
     underTokens();
-    list.style.maxHeight = "";  // first: the page may scroll with it
+    list.style.maxHeight = "";
     asks.style.display = "";
     const beyond = () => scene.getBoundingClientRect().height
       - parseFloat(getComputedStyle(scene).minHeight);
@@ -664,7 +664,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     drawOutput,
   ];
   function go(to) {
-    const kept = to > WEIGHTS && step >= WEIGHTS && to !== step;  // arcs that are there stay
+    const kept = to > WEIGHTS && step >= WEIGHTS && to !== step;
     step = to;
     marks.forEach((mark, i) =>
       set(mark, { "aria-pressed": String(i === step), class: i < step ? "done" : null }));

@@ -15,7 +15,7 @@ function draw(stage) {
     return log_p.map((x, token) =>
       ({ ids: [...one.ids, token], from, p: Math.exp(x), total: one.total + x }));
   }
-  function search(width) {  // the steps: kept, best first, and the best of those that are dropped
+  function search(width) {
     const steps = [{ kept: [{ ids: [], total: 0, p: 1 }], dropped: [], of: 1 }];
     while (!steps.at(-1).kept.every(ended)) {
       const found = steps.at(-1).kept.flatMap(continuations);
@@ -34,7 +34,7 @@ function draw(stage) {
   const r = wide ? 15 : 12;
   const deep = 3 + spare;
   const top = 42;
-  const foot = wide ? 0 : 26;  // of a line of text
+  const foot = wide ? 0 : 26;
   const high = top + deep * line - 18 + foot;
   const apart = () => ((deep - 1) * line) / (width + spare - 1);
   const at = (t, rank) => [17 + t * gap, top + rank * apart()];
@@ -47,17 +47,17 @@ function draw(stage) {
     "aria-label":
       "A tree of hypotheses: each column is a step, and the best hypothesis stands on top",
   });
-  function alive(t, rank) {  // does a hypothesis that is kept now come from here?
+  function alive(t, rank) {
     let ranks = steps()[step].kept.map((_, i) => i);
     for (let i = step; i > t; i--) ranks = ranks.map((j) => steps()[i].kept[j].from);
     return ranks.includes(rank);
   }
-  function best(t, rank) {  // is it the beginning of what is best in the end?
+  function best(t, rank) {
     let j = 0;
     for (let i = steps().length - 1; i > t; i--) j = steps()[i].kept[j].from;
     return j === rank;
   }
-  function standing(t, rank) {  // is it kept, does it live on, and is it the best?
+  function standing(t, rank) {
     const kept = rank < steps()[t].kept.length;
     const lives = kept && alive(t, rank);
     const top = lives && best(t, rank);
@@ -116,14 +116,14 @@ function draw(stage) {
   }
   const bandAt = ([x, y]) =>
     svg("rect", { x: x - gap / 2, y: y + r + 2, width: gap, height: 14, fill: "var(--paper)" });
-  function unitsOf() {  // below the start, or where it is narrow the last below all
+  function unitsOf() {
     const y = top + r + 13;
     const lines = wide ? [["log p", y], ["thick =", y + 24], ["likely", y + 38]]
       : [["log p", y], ["a thick line: a likely token", high - 8]];
     return lines.map(([says, y]) =>
       svg("text", { x: 0, y, style: "font-size: 12px; fill: var(--soft)" }, says));
   }
-  function heads() {  // the steps, those to come, too, and what numbers and lines mean
+  function heads() {
     const named = Array.from({ length: columns }, (_, t) => {
       const look = t === step ? "font-weight: 600" : "fill: var(--soft)";
       return label(at(t, 0)[0], 12, t ? `${t}` : "step", `font-size: 13px; ${look}`);
@@ -136,7 +136,7 @@ function draw(stage) {
     const column = ({ kept, dropped }, t) => [...kept, ...dropped].flatMap((one, rank) =>
       nodeOf(t, one, rank, t === step ? shown : 1));
     const nodes = steps().slice(0, step + 1).flatMap(column);
-    const above = ({ how }) => how.kept + how.lives + how.top;  // of lines that share a way
+    const above = ({ how }) => how.kept + how.lives + how.top;
     const grown = nodes.filter(({ path }) => path).sort((a, b) => above(a) - above(b));
     const linesOf = (kept) =>
       grown.filter(({ how }) => how.kept === kept).map(({ path }) => path);
@@ -147,7 +147,7 @@ function draw(stage) {
 
   function written({ ids }) {
     const words = ids.filter((id) => id !== end).map((id) => tokens[id]);
-    return `“${words.join("\u00a0")}”`;  // a line never breaks inside of it
+    return `“${words.join("\u00a0")}”`;
   }
   const scored = (one) => `${written(one)}\u00a0(${number(one.total)})`;
   function tellStep({ kept, of }) {

@@ -62,11 +62,11 @@ function draw(stage) {
       + (looks[state] ?? "border: 2px solid transparent");
   }
 
-  const pitch = 12, stair = 42 + pitch * n;  // where the stair stands
+  const pitch = 12, stair = 42 + pitch * n;
   const across = (viewWidth - 50) / n;
   const brick = (i, y) => svg("rect", { x: 52 + across * i, y, width: across - 4, height: 10,
     rx: 2, fill: "var(--k)", "data-sym": "k", class: "moves" });
-  function counted(name, base, y, says, high) {  // `high(i)` bricks in step i
+  function counted(name, base, y, says, high) {
     const piled = (i) => Array.from({ length: high(i) }, (_, j) => brick(i, base - 10 - pitch * j));
     const many = svg("tspan", { style: "font-size: 20px; font-weight: 700" });
     const title = svg("text", { x: 0, y, "aria-hidden": true }, many, ` ${says}`);

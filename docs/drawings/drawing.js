@@ -36,7 +36,7 @@ function stage(figure) {
   const column = (matrix, j) => matrix.map((row) => row[j]);
   const matmul = (rows, matrix) =>
     rows.map((row) => matrix[0].map((_, j) => dot(row, column(matrix, j))));
-  function softmax(scores) {  // -Infinity is forbidden; a row of nothing else is all zero
+  function softmax(scores) {
     const top = Math.max(...scores);
     if (top === -Infinity) return scores.map(() => 0);
     const powers = scores.map((x) => Math.exp(x - top));
@@ -47,14 +47,14 @@ function stage(figure) {
     (Array.isArray(a) ? a.map((x, i) => between(x, b[i], t)) : a + (b - a) * t);
   const mix = (weights, values) => values[0].map((_, j) => dot(weights, column(values, j)));
   const grouped = (x, form) => formatOf(form).format(x).replace("-", "−");
-  function formatOf(form) {  // made once for each form: to make one takes longer than to draw
+  function formatOf(form) {
     const formats = stage.formats ??= new Map();
     const key = JSON.stringify(form ?? {});
     if (!formats.has(key)) formats.set(key, new Intl.NumberFormat("en", form));
     return formats.get(key);
   }
   function number(x, digits = 2) {
-    const shown = Math.abs(x) < 0.5 * 10 ** -digits ? 0 : x;  // no −0.00
+    const shown = Math.abs(x) < 0.5 * 10 ** -digits ? 0 : x;
     return grouped(shown, { minimumFractionDigits: digits, maximumFractionDigits: digits });
   }
   const quoted = (word) => `“${word}”`;
@@ -78,7 +78,7 @@ function stage(figure) {
       set(range, { "aria-valuetext": text(at) });
       range.style.setProperty("--part", (at - range.min) / (range.max - range.min || 1));
     }
-    node.move = (to, last = max) => {  // `last`: where it ends now, if that changes
+    node.move = (to, last = max) => {
       set(range, { max: last });
       range.value = to;
       tell(to);
@@ -86,7 +86,7 @@ function stage(figure) {
     tell(value);
     return node;
   }
-  function choices(name, options, chosen, input) {  // radio buttons that look like buttons
+  function choices(name, options, chosen, input) {
     const group = `${name}-${Math.random()}`;
     const radio = (i) => el("input", { type: "radio", name: group, value: i, checked: i === chosen,
       onchange: () => input(i), ...keep });
@@ -155,7 +155,7 @@ function stage(figure) {
     const watch = new IntersectionObserver(seen, { threshold: 0.5 });
     function end(e) {
       watch.disconnect();
-      if (!play.node.contains(e?.target ?? null)) play.stop();  // that button stops by itself
+      if (!play.node.contains(e?.target ?? null)) play.stop();
       set(said, { "aria-live": "polite" });
     }
     for (const kind of ["pointerdown", "keydown", "input"]) {
@@ -243,7 +243,7 @@ function stage(figure) {
       const [x, y] = at(to);
       const length = Math.hypot(x - x0, y - y0) || 1e-9;
       const [ux, uy] = [(x - x0) / length, (y - y0) / length];
-      const h = Math.min(11, length);  // of its head
+      const h = Math.min(11, length);
       const [bx, by] = [x - ux * h, y - uy * h];
       const left = `${bx - uy * h / 2} ${by + ux * h / 2}`;
       const right = `${bx + uy * h / 2} ${by - ux * h / 2}`;
@@ -308,7 +308,7 @@ function nearing(view, act) {
     watch = new IntersectionObserver(seen, { rootMargin });
     watch.observe(view);
   }
-  function wait() {  // what the page itself needs comes first
+  function wait() {
     look("0px");
     addEventListener("scroll", () => look("500px"), { once: true, passive: true });
   }

@@ -1,11 +1,11 @@
 function engine(figure, { data, sum, softmax }) {
   const { parts, steps, heads, rotary } = data.model;
-  function dot(a, b) {  // a plain loop, since it is called a hundred thousand times
+  function dot(a, b) {
     let total = 0;
     for (let i = 0; i < a.length; i++) total += a[i] * b[i];
     return total;
   }
-  function mix(weights, values) {  // the sum of the values, each times its weight
+  function mix(weights, values) {
     const total = values[0].map(() => 0);
     values.forEach((value, j) => value.forEach((n, i) => { total[i] += weights[j] * n; }));
     return total;
@@ -26,7 +26,7 @@ function engine(figure, { data, sum, softmax }) {
     function nextRow(width) {
       const scale = scales[row++];
       const numbers = whole.subarray(at, at += width);
-      return Array.from(numbers, (n) => Math.fround(n * scale));  // rounded as Python does
+      return Array.from(numbers, (n) => Math.fround(n * scale));
     }
     return Object.fromEntries(parts.map(([name, shape]) => {
       const matrix = Array.from({ length: rowsOf(shape) }, () => nextRow(shape.at(-1)));
@@ -40,7 +40,7 @@ function engine(figure, { data, sum, softmax }) {
     const bias = w[`${name}.bias`];
     return x.map((vector) => matrix.map((row, i) => dot(row, vector) + (bias ? bias[i] : 0)));
   }
-  function norm({ w }, name, x) {  // a layer norm; where a model has none, nothing happens
+  function norm({ w }, name, x) {
     const gain = w[`${name}.weight`];
     const shift = w[`${name}.bias`];
     if (!gain) return x;
@@ -51,12 +51,12 @@ function engine(figure, { data, sum, softmax }) {
       return around.map((n, i) => n / deviation * gain[i] + shift[i]);
     });
   }
-  function split(x) {  // (n, d_model) → (h, n, d_head)
+  function split(x) {
     const width = x[0].length / heads;
     const part = (vector, h) => vector.slice(h * width, (h + 1) * width);
     return Array.from({ length: heads }, (_, h) => x.map((vector) => part(vector, h)));
   }
-  const turns = new Map();  // position → cosine and sine of the angle of each pair
+  const turns = new Map();
   function turnsAt(position, pairs) {
     const turn = (_, i) => {
       const angle = position * rotary ** (-i / pairs);
@@ -120,7 +120,7 @@ function engine(figure, { data, sum, softmax }) {
     return positions ? plus(x, positions) : x;
   }
 
-  const known = new Map();  // steps whose weights were read already
+  const known = new Map();
   function start(step, off = new Map()) {
     if (!known.has(step)) known.set(step, weightsAt(step));
     return { w: known.get(step), seen: {}, passed: {}, off };

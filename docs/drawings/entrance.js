@@ -3,10 +3,10 @@ function draw({ figure, view, data, el, set, said, say, button, expose, keep }) 
   const { bugs } = data;
   const count = bugs.length;
   let shown = 0;
-  let ways = [];  // where the bug stands in the page, and how many tables its picture has
+  let ways = [];
 
   const after = (a, b) => Boolean(a.compareDocumentPosition(b) & 4);
-  function found(i) {  // looked up anew each time: JupyterLab shows cells only when they come near
+  function found(i) {
     const headings = [...document.querySelectorAll?.("h2, h3") ?? []];
     const heading = headings.find((h) => h.textContent.trim().startsWith(`${i + 1}. `));
     if (!heading) return {};
@@ -36,7 +36,7 @@ function draw({ figure, view, data, el, set, said, say, button, expose, keep }) 
     const some = swapped.flat().some(Boolean);
     frame(pairs, some ? swapped : by((a, b) => a.textContent !== b.textContent));
   }
-  function frame(pairs, marked) {  // around all cells that touch
+  function frame(pairs, marked) {
     const edges = [[0, -1, "2px 0"], [0, 1, "-2px 0"], [-1, 0, "0 2px"], [1, 0, "0 -2px"]];
     pairs.forEach((row, i) => row.forEach(([cell], j) => {
       if (!marked[i][j]) return;

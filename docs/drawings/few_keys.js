@@ -103,7 +103,7 @@ function draw(stage) {
   ...shares.flatMap(({ track, fill, mark, name, says }) => [track, fill, mark, name, says]),
   ...hitsOf(0, bar + 24));
 
-  function upright(node, from, to, more = {}) {  // a bar between two heights
+  function upright(node, from, to, more = {}) {
     set(node, { y: Math.min(from, to), height: Math.max(0.5, Math.abs(to - from)), ...more });
   }
   const estimates = () => (perBlock() ? ways[way].estimates[query].slice(0, own()) : []);
@@ -168,7 +168,7 @@ function draw(stage) {
       says.textContent = told ? `${percent(mine)}${j === lost ? " lost" : ""}` : "";
     });
   }
-  function showBest(now, j) {  // the key that the query needs
+  function showBest(now, j) {
     const { seen, kept } = now;
     set(ring, { cx: middle(j), cy: at(seen[j]), stroke: `var(--${kept[j] ? "w" : "rose"})` });
     const needed = svg("tspan", { style: "font-weight: 600" }, `needed: ${number(seen[j], 1)}`);
@@ -176,13 +176,13 @@ function draw(stage) {
       svg("tspan", { fill: "var(--soft)" }, ` ${called(j, now)}`));
   }
   const meet = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
-  function marks(seen) {  // what a name may not cover: [left, top, right, bottom]
+  function marks(seen) {
     const dots = seen.map((s, j) => [middle(j) - 6, at(s) - 6, middle(j) + 6, at(s) + 6]);
     const plates = estimates().map((s, b) => [left(blocks[b]), Math.min(at(0), at(s)) - 4,
       left(blocks[b]) + span, Math.max(at(0), at(s)) + 4]);
     return [...dots, ...plates, [0, at(0) - 1, width, at(0) + 1]];
   }
-  function places(j, score, long) {  // beside a dot, below and above it
+  function places(j, score, long) {
     const [x, y] = [middle(j), at(score)];
     const corners = [[x + 9, y - 8], [x - 9 - long, y - 8], [x - long / 2, y + 8],
       [x - long / 2, y - 23]];

@@ -34,16 +34,16 @@ function draw(stage) {
 
   const phone = viewWidth < 600;
   const [wide, high, margin, between] = phone ? [36, 24, 62, 12] : [42, 28, 62, 14];
-  const title = phone ? 22 : 30;  // of a head, above its tokens
+  const title = phone ? 22 : 30;
   const tall = title + n * high;
   const tokenOf = (m) => Math.floor(m / width);
-  const headOf = (m) => Math.floor((m % width) / part);  // to which it belongs
+  const headOf = (m) => Math.floor((m % width) / part);
   let step = 2;
   let lit = Math.floor(width / heads) + width * (n - 1);
   const kinds = { right: "Split, then transpose", wrong: "The final shape at once" };
   const stackedAt = { right: 2, wrong: 1 };
   const stacked = (kind, at = step) => at >= stackedAt[kind];
-  function place(kind, m, at = step) {  // left, top and height of a number
+  function place(kind, m, at = step) {
     if (stacked(kind, at)) {
       const [h, token, j] = where(found[kind], m);
       return [margin + j * wide, h * tall + title + token * high, high];
@@ -52,7 +52,7 @@ function draw(stage) {
     return [margin + (m % width) * wide + moved, rowOf(tokenOf(m)), long];
   }
   const before = (kind) => Math.max(0, Math.min(step, stackedAt[kind]) - 1);
-  const all = heads * tall;  // vectors that are not yet stacked share the height
+  const all = heads * tall;
   const pitch = Math.min((all - 8) / n, 80);
   const long = clamp(pitch - high, high, 52);
   const rowOf = (i) => Math.round(all / 2 + 8 + (i - (n - 1) / 2) * pitch - long / 2);

@@ -4,10 +4,10 @@ function draw(stage) {
   const { said, say, slider, player, byItself, motion, expose } = stage;
   const { weights, steps, losses } = data;
   const n = weights[0][0].length;
-  let frame = Math.floor((steps.length - 1) / 2);  // in the middle of what happens
+  let frame = Math.floor((steps.length - 1) / 2);
   let shows = weights[frame];
   const mean = (list) => sum(list) / list.length;
-  const shown = (w) => {  // the mean weights of the first token, and of the previous one
+  const shown = (w) => {
     const rows = w.slice(2);
     return [mean(rows.map((row) => row[0])), mean(rows.map((row, i) => row[i + 1]))];
   };
@@ -21,8 +21,8 @@ function draw(stage) {
   const query = (i) => el("th", {
     scope: "row", "data-sym": "q", style: "padding: 0 6px 0 0; font-size: 13px; min-width: 0" },
   wide ? `token ${i}` : `${i}`);
-  const named = wide ? 106 : 64;  // room of a name before its bar
-  const long = (wide ? 56 : 20) + n * side - named - 40;  // of a bar of 1
+  const named = wide ? 106 : 64;
+  const long = (wide ? 56 : 20) + n * side - named - 40;
   function meanOf(name) {
     const bar = el("span", { class: "moves", "data-sym": "w" });
     const value = el("span", { "data-sym": "w" });
@@ -65,13 +65,13 @@ function draw(stage) {
       value.textContent = number(mean);
     });
     cells.forEach((row, i) => row.forEach((cell, j) => {
-      const large = wide && now[i][j] > 0.095;  // where there is room it has its digits always
+      const large = wide && now[i][j] > 0.095;
       set(cell.firstChild, { style: large ? "opacity: 1" : null });
       cell.firstChild.textContent = number(100 * now[i][j], 0);
     }));
   }
   function look(weight) {
-    const share = `${(60 * weight).toFixed(1)}%`;  // digits stay legible on it
+    const share = `${(60 * weight).toFixed(1)}%`;
     return `${box}; border: 1px solid var(--faint); color: inherit; `
       + `background: color-mix(in srgb, var(--w) ${share}, transparent)`;
   }
@@ -119,8 +119,8 @@ function draw(stage) {
     input: (i) => { play.stop(); frame = i; show(); } });
   const play = player({ at: () => frame, last: () => steps.length - 1, ms: () => 900, go });
   const [title, range] = time.children;
-  title.hidden = true;  // the words on the right say what it is
-  const inset = `max(0px, ${50 / steps.length}% - 8px)`;  // its ends are the middles of two bars
+  title.hidden = true;
+  const inset = `max(0px, ${50 / steps.length}% - 8px)`;
   Object.assign(range.style, { marginInline: inset, width: `calc(100% - 2 * ${inset})` });
   set(time, { style: "display: contents" });
   const bars = el("div", { "aria-hidden": true, style: "display: flex; gap: 3px; height: 28px; "

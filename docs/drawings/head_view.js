@@ -4,8 +4,8 @@ function draw(stage) {
   const { said, say, slider, choices, onkeys, expose, keep } = stage;
   const holder = figure.querySelector("script.weights");
   const packed = holder.textContent || globalThis.weights[holder.getAttribute("data-name")];
-  const SMALL = 64, SHOWN = 20;  // squares of a small picture; tokens beside lines
-  const LEAST = 12, SIDE = 22;  // pixels of a square with a name beside it; of any, at most
+  const SMALL = 64, SHOWN = 20;
+  const LEAST = 12, SIDE = 22;
 
   async function unpack() {
     const text = atob(packed);
@@ -17,7 +17,7 @@ function draw(stage) {
     const about = JSON.parse(new TextDecoder().decode(all.subarray(0, end)));
     return { ...about, bytes: all.subarray(end + 1) };
   }
-  function placed(about) {  // where the numbers of each head begin
+  function placed(about) {
     let at = 0;
     for (const layer of about.layers) {
       const { n_q, n_k, square } = layer;
@@ -39,7 +39,7 @@ function draw(stage) {
   const begin = (l, h) => layers[l].at + h * layers[l].one;
   const inPicture = (l) => layers[l].rows * layers[l].columns;
   const picture = (l, h) => about.bytes.subarray(begin(l, h), begin(l, h) + inPicture(l));
-  function keptPairs(l, h, i) {  // [key, weight] of the largest weights, where not all are kept
+  function keptPairs(l, h, i) {
     const k = about.kept;
     const b = about.bytes;
     const from = begin(l, h) + inPicture(l) + k * i;
@@ -52,11 +52,11 @@ function draw(stage) {
     const from = begin(l, h) + i * n_k;
     return times(n_k, (j) => [j, share(about.bytes[from + j])]);
   }
-  function row(l, h, i) {  // [key, weight], the largest first; of a thinned view those it keeps
+  function row(l, h, i) {
     const pairs = about.kept ? keptPairs(l, h, i) : allPairs(l, h, i);
     return pairs.filter(([, w]) => w > 0).sort((x, y) => y[1] - x[1]);
   }
-  function small(l, h) {  // at most 64 × 64 squares: the largest byte of each
+  function small(l, h) {
     const { rows, columns } = layers[l];
     const data = picture(l, h);
     const [high, wide] = [rows, columns].map((n) => Math.min(n, SMALL));
@@ -100,7 +100,7 @@ function draw(stage) {
     const known = Object.entries(layers[l].scores).filter(([, s]) => s[h] !== null);
     return known.map(([name, s]) => `${name} ${number(s[h])}`).join(", ");
   }
-  const DOES = 0.5;  // from this score on a head has the name of what it attends to
+  const DOES = 0.5;
   function topOf(l, h) {
     const known = Object.entries(layers[l].scores).map(([name, s]) => [name, s[h] ?? 0]);
     return known.reduce((a, b) => (b[1] > a[1] ? b : a), ["", 0]);
@@ -109,7 +109,7 @@ function draw(stage) {
     const [name, score] = topOf(l, h);
     return score >= DOES ? name.replace(/ token$/, "") : "";
   }
-  const namesFit = () => mostHeads() <= 4;  // so many leave room for names
+  const namesFit = () => mostHeads() <= 4;
   function cell(l, h) {
     const canvas = el("canvas", { "aria-hidden": true,
       style: "display: block; width: 100%; aspect-ratio: 1; image-rendering: pixelated; "
@@ -135,7 +135,7 @@ function draw(stage) {
     return name ? [...cells].sort((a, b) => scoreOf(b) - scoreOf(a)) : cells;
   }
   const mostHeads = () => Math.max(...layers.map((layer) => layer.heads));
-  function below(l, h, down) {  // the head in another layer; the last one there, where it has fewer
+  function below(l, h, down) {
     const last = () => layers[l + down].heads - 1;
     return cells.find((one) => one.l === l + down && one.h === Math.min(h, last()));
   }
@@ -148,7 +148,7 @@ function draw(stage) {
     choose({ l: to.l, h: to.h });
     to.node.focus();
   }
-  function layerRow(layer, l, most) {  // the number of the layer, its heads, and room for more
+  function layerRow(layer, l, most) {
     const label = el("span", {
       style: "font-size: 12px; align-self: center; white-space: nowrap; color: var(--soft); "
         + "padding-right: 4px; text-align: right" }, `${l}`);
@@ -181,7 +181,7 @@ function draw(stage) {
   }
   function arrange() {
     const own = grid.getAttribute("style").split("; display")[0];
-    const named = inOneRow() && cells.length > 4 ? "none" : "block";  // there names are too wide
+    const named = inOneRow() && cells.length > 4 ? "none" : "block";
     for (const { node } of namesFit() ? cells : []) node.lastChild.style.display = named;
     if (inOneRow()) arrangeRow(own);
     else arrangeRows(own);
@@ -196,7 +196,7 @@ function draw(stage) {
     const nodes = sorted ? ordered().map((one) => one.node)
       : layers.flatMap((layer, l) => layerRow(layer, l, most));
     grid.replaceChildren(...nodes);
-    for (const { l, h, node } of cells) {  // heads that share keys stand together
+    for (const { l, h, node } of cells) {
       const group = layers[l].heads / layers[l].kv_heads;
       node.style.marginLeft = !sorted && group > 1 && h % group === 0 && h ? "3px" : "";
     }
@@ -260,7 +260,7 @@ function draw(stage) {
   function axis(node, words, way, hue, chosen) {
     const upright = way === "columns" && words.some((word) => word.length > 2);
     const turned = upright ? "writing-mode: vertical-rl; transform: rotate(180deg);" : "";
-    const bold = (i) => (i === chosen ? "-webkit-text-stroke: 0.5px;" : "");  // as wide as before
+    const bold = (i) => (i === chosen ? "-webkit-text-stroke: 0.5px;" : "");
     const [place, line] = way === "rows" ? ["text-align: right; padding-right: 6px", "center"]
       : ["justify-self: center; padding-block: 2px", "end"];
     node.style.cssText = `display: grid; grid-template-${way}: repeat(${words.length || 1}, `
@@ -272,8 +272,8 @@ function draw(stage) {
   }
   const brief = (token) => (token.length > 9 ? `${token.slice(0, 8)}…` : token);
 
-  const WIDTH = 400;  // of the picture
-  const fromLine = () => (inOneRow() ? 19 : 22);  // to line
+  const WIDTH = 400;
+  const fromLine = () => (inOneRow() ? 19 : 22);
   const lineAt = (at) => 14 + fromLine() * at;
   function around(n) {
     const first = clamp(now.i - SHOWN / 2, 0, Math.max(0, n - SHOWN));
@@ -319,7 +319,7 @@ function draw(stage) {
         ...right.map((j, at) => rightText(keys[j], j, at))));
   }
 
-  function alike() {  // the layers whose queries and keys are those of the layer that is shown
+  function alike() {
     const mine = layers[now.l];
     const fits = (layer) => layer.kind === mine.kind
       && layer.queries.length === mine.queries.length && layer.keys.length === mine.keys.length;
@@ -334,11 +334,11 @@ function draw(stage) {
   const headsOf = (l) => times(layers[l].heads, (h) => h);
   const headIn = (l) => Math.min(now.h, layers[l].heads - 1);
   const rowsOf = (l) => (now.way === EVERY ? headsOf(l).map((h) => through(l, [h])) : [through(l)]);
-  function highOf(l) {  // pixels of a layer: together they are about as high as the matrix
+  function highOf(l) {
     const all = Math.min(sizeOfMatrix(), view.clientWidth - 16) - 50;
     return clamp(Math.floor(all / alike().length) - 6, 16, 40 * layers[l].heads);
   }
-  const roomy = (l) => highOf(l) / layers[l].heads >= 14;  // for a line beside each head
+  const roomy = (l) => highOf(l) / layers[l].heads >= 14;
   const which = choices("heads", ["every head", "their mean", "this head"], 0,
     (way) => choose({ way }));
   const strips = [];
@@ -346,7 +346,7 @@ function draw(stage) {
   const stack = el("div", {
     style: "display: grid; gap: 6px 8px; max-height: 27rem; overflow: auto; padding: 2px; "
       + "font-size: 12px" });
-  function strip(l) {  // made once for each layer: what is pressed stays
+  function strip(l) {
     const canvas = el("canvas", { "aria-hidden": true,
       style: "display: block; width: 100%; height: 100%; image-rendering: pixelated" });
     const press = el("button", {
@@ -490,7 +490,7 @@ function draw(stage) {
     view.replaceChildren(el("div", { style: two }, ...parts),
       ...(about.kept ? [el("p", small, thinned())] : []));
   }
-  function keepLaidOut(...controls) {  // also when a phone is turned
+  function keepLaidOut(...controls) {
     layOut(...controls);
     if (typeof ResizeObserver === "undefined") return;
     const again = () => {

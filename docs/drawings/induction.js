@@ -11,8 +11,8 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
   let { ids } = data;
   let step = steps.length - 1;
   let chosen = period + 3;
-  let now;  // what the model makes of the letters
-  const off = new Set();  // names of heads
+  let now;
+  const off = new Set();
 
   const means = new Map();
   function passedBy(ids) {
@@ -44,10 +44,10 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
   const n = ids.length;
   const width = Math.min(720, viewWidth || 352);
   const cell = width / n;
-  const line = wide ? 112 : 100, low = line + 30;  // above and below the letters
-  const bend = low + 36;  // of the way from a letter that is copied
-  const tall = 40;  // a bar of 100 %
-  const ground = bend + 120;  // on which the bars of the predictions stand
+  const line = wide ? 112 : 100, low = line + 30;
+  const bend = low + 36;
+  const tall = 40;
+  const ground = bend + 120;
   const height = ground + 26;
   const middle = (i) => (i + 0.5) * cell;
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
@@ -80,9 +80,9 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     ...columns.map(({ share }) => share),
     arcs,
     ...columns.flatMap(({ areas }) => areas));
-  function bow(from, to, way) {  // way −1: above the letters, 1: below
+  function bow(from, to, way) {
     const y = way < 0 ? line : low;
-    const most = way < 0 ? (line - 32) / 0.75 : 42;  // it stays below the name of the head
+    const most = way < 0 ? (line - 32) / 0.75 : 42;
     const far = Math.min(16 + 0.42 * cell * Math.abs(from - to), most);
     const top = y + way * (from === to ? 22 : far);
     const apart = from === to ? 6 : 0;
@@ -139,7 +139,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     ({ stroke: there ? "var(--rose)" : "none", "stroke-width": width });
   const written = (large, bold = large) =>
     `font-size: ${large ? 17 : 14}px; font-weight: ${bold ? 700 : 400}`;
-  function showNext({ bar, share, mark, next }, i) {  // how probable the letter below it is
+  function showNext({ bar, share, mark, next }, i) {
     const p = Math.max(...now.shares[i]);
     const at = Math.max(24, Math.min(width - 24, middle(i)));
     const pale = now.right[i] ? 0.5 : 0.2;
@@ -183,7 +183,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     say(`After ${plural(steps[step], "step")}${switched()}, the model predicts `
       + `${right} of ${period - 1} repeated letters; ${verdict()}.${greek()}`);
   }
-  function greek() {  // the vocabulary has more than the letters that are shown
+  function greek() {
     return now.best.some((id) => id >= 26) ? " The Greek letters are tokens, too." : "";
   }
   function switched() {
@@ -212,7 +212,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     order.sort(([a], [b]) => a - b);
     const letters = order.slice(0, period).map(([, id]) => id);
     ids = [...letters, ...letters];
-    position.move(chosen);  // another letter stands there
+    position.move(chosen);
     show();
   }
   const position = slider("Letter", { min: 0, max: n - 1, step: 1, value: chosen,
@@ -261,7 +261,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
   set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em; margin-top: 4px` });
   view.append(
     steered(play.node, at),
-    el("div", { style: "position: relative; margin-top: 12px" }, root, ...both),
+    el("div", { style: "position: relative; margin-top: 12px; overflow-x: clip" }, root, ...both),
     steered(position, button("Other letters", shuffle)),
     said,
     more(el("div", rows, el("span", {}, "The other heads:"), ...layers.map(rowOf))));

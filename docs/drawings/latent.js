@@ -9,13 +9,13 @@ function draw(stage) {
   let heads = data.heads;
   let tokens = data.tokens;
   let form = 0;
-  let reads = false;  // or what is cached
+  let reads = false;
   let state;
 
   const kinds = () => ({ MHA: heads, GQA: Math.min(shared, heads), MQA: 1 });
   function count(n = tokens) {
     const cached = Object.entries(kinds()).map(([kind, h]) => [kind, 2 * h * d_head]);
-    const make = 2 * d_latent * d_head;  // between a latent vector and a key, and a value
+    const make = 2 * d_latent * d_head;
     const wider = { expanded: 2 * d_head + d_rope, absorbed: 2 * d_latent + d_rope };
     const made = { expanded: n * make, absorbed: make };
     const read = (form) => n * wider[form];
@@ -38,7 +38,7 @@ function draw(stage) {
   const tops = [0, first, first + lower, first + 2 * lower];
   const board = fig(left + columns * step + (wide ? 0 : 52), tops[3] + step + 2);
   const names = ["MHA", "GQA", "MQA", "MLA"];
-  const middleOf = (i) => tops[i] + (i < 3 ? step : step / 2) + 5;  // a latent vector is one row
+  const middleOf = (i) => tops[i] + (i < 3 ? step : step / 2) + 5;
   const totals = names.map((name, i) => {
     const y = middleOf(i);
     const node = text(left - 16, y, "", { "text-anchor": "end" });
@@ -69,7 +69,7 @@ function draw(stage) {
     beside(3, wideLatent + d_rope * perNumber,
       wide ? `latent ${d_latent} + rotated part ${d_rope}` : "latent + rotated part"));
 
-  const apart = viewWidth >= 714;  // the counts stand beside the way, or below
+  const apart = viewWidth >= 714;
   const zoom = apart ? 1.2 : 1;
   const way = set(fig(340 * zoom, 240 * zoom), { viewBox: "0 0 340 240" });
   const fine = { style: `font-size: ${13 / zoom}px; fill: var(--soft)` };
@@ -85,7 +85,7 @@ function draw(stage) {
   const wire = (hue, d) => svg("path", { d, fill: "none", stroke: `var(--${hue})`,
     "stroke-width": 2, "stroke-linejoin": "round" });
   const tip = (hue, x, y) => svg("path", { d: `M${x} ${y}l-5 -8h10z`, fill: `var(--${hue})` });
-  function box(index) {  // W with an index, as the chapter writes it
+  function box(index) {
     const [width, high] = [latent, head + 4];
     const frame = { x: -width / 2, y: 0, width, height: high, rx: 3, fill: "var(--paper)" };
     const lowered = svg("tspan", { dy: 4, style: "font-size: 12px" }, index);
@@ -134,7 +134,7 @@ function draw(stage) {
     ...block(at.q, 22, head, 1, "q", sym("q")), text(at.q, 12, "query of a head", centred),
     ...block(at.mix, 226, head, 1, "v", sym("v")),
     text(at.mix + 16, 235, "context of a head", fine), ...ghosts.flat(), boxes.k, boxes.v);
-  function place(share) {  // 0: expanded, 1: absorbed
+  function place(share) {
     for (const [name, [[x0, y0], [x1, y1]]] of Object.entries(ends)) {
       const [x, y] = [x0 + (x1 - x0) * share, y0 + (y1 - y0) * share];
       set(boxes[name], { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` });
@@ -189,7 +189,7 @@ function draw(stage) {
     });
     if (!apart) counted.textContent = `multiplications for one new token, all ${heads} heads`;
     const times = more / less;
-    const alike = times < 1.05;  // then there is no room at the end of the bar, but below it
+    const alike = times < 1.05;
     ratio.textContent = alike ? "about the same" : `${number(times, 0)} times fewer`;
     set(ratio, { x: alike ? 0 : room / times + 8,
       y: 42 + below + (alike ? thick + 20 : thick / 2 + 6) });
@@ -214,7 +214,7 @@ function draw(stage) {
     for (const node of [long, way, sums]) node.style.display = reads ? "" : "none";
     state = { heads, tokens, form: forms[form], ...now };
   }
-  function change(to) {  // 0: what is cached; 1, 2: each way to read it
+  function change(to) {
     reads = to > 0;
     const from = form;
     form = reads ? to - 1 : from;

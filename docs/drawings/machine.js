@@ -97,7 +97,7 @@ function draw(stage) {
     const cell = (room - left - 2) / rows[0].length;
     const most = largest(rows);
     const barred = (value, x, y) => [svg("rect", { x, y: y + high - 4 - 12 * value / most,
-      width: cell - 1, height: 12 * value / most, fill: "var(--neutral)" })];  // after ReLU
+      width: cell - 1, height: 12 * value / most, fill: "var(--neutral)" })];
     const entry = (value, x, y) => (cell < 10 ? barred(value, x, y)
       : shaded(value, most, { x, y, width: cell - 1, height: high - 2 }, wide));
     return [text(0, top + 13, title, heading), ...rows.flatMap((row, i) => {
@@ -109,7 +109,7 @@ function draw(stage) {
     })];
   }
   const [side, broad, ground] = wide ? [29, 168, 34] : [13, 75, 32];
-  function heads(weights, now) {  // the attention of each head, as a matrix
+  function heads(weights, now) {
     const size = { width: side - 1, height: side - 1 };
     const look = (w) => ({ fill: "var(--w)", "fill-opacity": 0.08 + 0.6 * w, "data-sym": "w" });
     const percent = (w, x, y) => text(x + side / 2, y + 19, Math.round(100 * w), small);
@@ -132,7 +132,7 @@ function draw(stage) {
       text(26, 49 + 42 * i, names[id], large), text(94, 48 + 42 * i, `id ${id}`),
       line(`M54 ${43 + 42 * i}H84`, { stroke: "var(--soft)" })]);
   }
-  function outcomes({ bars, percent, next }) {  // one bar for each token of the vocabulary
+  function outcomes({ bars, percent, next }) {
     const most = largest(bars);
     const [zero, reach] = wide ? [percent ? 34 : 150, percent ? 220 : 105]
       : [percent ? 22 : 84, percent ? 68 : 28];
@@ -157,14 +157,14 @@ function draw(stage) {
   }
   const strip = picture(356, 24,
     `max-width: 100%; margin-top: 4px; ${wide ? "display: none" : ""}`);
-  function last(out) {  // the vector of "=", with its digits
+  function last(out) {
     if (out?.[0].length !== 8) return [];
     const most = largest(out);
     const box = { y: 1, width: 39, height: 22 };
     return [text(2, 17, names[equals], bold), ...out.at(-1).flatMap((value, j) =>
       shaded(value, most, { ...box, x: 30 + 40 * j }, true))];
   }
-  const below = (weights) => (weights ? ground + 4 * side + 14 : 0);  // where the vectors begin
+  const below = (weights) => (weights ? ground + 4 * side + 14 : 0);
   function highOf({ ids, weights, sheets, bars }) {
     if (!wide) return 290;
     if (ids) return 190;
@@ -191,7 +191,7 @@ function draw(stage) {
   const besides = [2, 3, 4, 6, 7];
   const places = heights.map((y, part) => [besides.includes(part) ? arm : stream, y, thick[part],
     besides.includes(part) ? half : part === 12 ? own : whole]);
-  if (!wide) Object.assign(places[2], { 0: arm + 6, 3: half + 12 });  // its name is long
+  if (!wide) Object.assign(places[2], { 0: arm + 6, 3: half + 12 });
   function choose(part) {
     const click = () => { play.stop(); show(stepOf(part, steps[at][1])); };
     return { style: "cursor: pointer", onclick: click };
@@ -206,14 +206,14 @@ function draw(stage) {
   }
   const nodes = places.map(shape);
   const root = picture(width, height, "min-width: 0; max-width: 100%; height: auto");
-  function behind(x, y, width, height, by, look) {  // three sheets, one behind the other
+  function behind(x, y, width, height, by, look) {
     const size = { width, height, rx: 6, "stroke-width": 1, fill: "var(--paper)", ...look };
     return [2 * by, by, 0].map((far) => svg("rect", { x: x + far, y: y - far, ...size }));
   }
   const fine = `font-size: ${wide ? 14 : 12}px`;
   const labels = places.slice(1, 12).map(([x, y, tall], i) =>
     text(x, y + 5, tall ? parts[i + 1].label : "+", { ...middle, style: fine }));
-  const head = (x, y, way) => {  // of an arrow that ends here: down, left
+  const head = (x, y, way) => {
     const far = { down: [[-4, -8], [4, -8]], left: [[8, -4], [8, 4]] }[way];
     const points = far.map(([dx, dy]) => `${x + dx} ${y + dy}`);
     return svg("path", { d: `M${x} ${y}L${points.join("L")}Z`, fill: "currentColor" });

@@ -10,14 +10,14 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
   let [row, column] = [Math.floor(n / 2), 0];
   const named = (j) => (on.padding && j === n - 1 ? filler : tokens[j]);
 
-  const own = (i) => (on.first ? i - on.cached : i);  // the key at which the triangle ends in row i
+  const own = (i) => (on.first ? i - on.cached : i);
   const switched = (i, j) => (!on.causal || j <= own(i)) && (!on.padding || j < n - 1);
   const written = (i, j) => clicked[[i, j]] ?? switched(i, j);
   const allowed = (i) => all.map((j) => written(i, j) !== on.blocked);
   const weigh = (scores, may) => on.after
     ? softmax(scores).map((w, j) => (may[j] ? w : 0))
     : softmax(scores.map((s, j) => (may[j] ? s : -Infinity)));
-  function reached(i, weights) {  // change key or value j: does the context of i change?
+  function reached(i, weights) {
     return all.map((j) => {
       const other = weigh(scores[i].map((s, m) => (m === j ? s + 1 : s)), allowed(i));
       return weights[j] > 0 || other.some((w, m) => Math.abs(w - weights[m]) > 1e-9);
@@ -68,7 +68,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
     el("tbody", {}, ...all.map(boardRow)));
 
   const [gap, line, tall] = viewWidth < 600 ? [64, 84, 1] : [68, 150, 1.8];
-  const place = (j) => gap * (j + 0.5);  // arcs end at `line`, and are so `tall`
+  const place = (j) => gap * (j + 0.5);
   const room = { width: gap * n, height: line + 8, viewBox: `0 22 ${gap * n} ${line + 8}` };
   const arcs = svg("svg", { ...room, "aria-hidden": true });
 
@@ -119,13 +119,13 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
     return { says: leaks ? `${says}, but depends on it` : says, paint: hatched, leaks };
   }
 
-  function bow(from, to) {  // it ends on its side of the frame; from itself, in its middle
+  function bow(from, to) {
     if (from === to) return `M${to - 5} ${line}c-18 -34 28 -34 10 0`;
     const high = tall * (26 + 15 * Math.abs(from - to) / gap);
     const end = to + 18 * Math.sign(from - to);
     return `M${from} ${line}Q${(from + end) / 2} ${line - 1.35 * high} ${end} ${line}`;
   }
-  function arc(j, weight) {  // from a token to the chosen one; dashes if it leaks
+  function arc(j, weight) {
     const look = weight > 0
       ? { "data-sym": "w", stroke: "var(--w)", "stroke-width": 1.5 + 7 * weight }
       : { "data-sym": "k", stroke: "var(--k)", "stroke-width": 2.5, "stroke-dasharray": "3 4" };

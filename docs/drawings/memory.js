@@ -16,7 +16,7 @@ function draw(stage) {
   const plus = (a, b) => a.map((row, i) => row.map((x, j) => x + b[i][j]));
   const read = (key, S) => matmul([key], S)[0];
   const minus = (a, b) => a.map((x, i) => x - b[i]);
-  function write(S, i, by = rule) {  // what step i adds
+  function write(S, i, by = rule) {
     const known = rules[by] === "delta rule" ? read(k[i], S) : v[i].map(() => 0);
     return product(k[i], minus(v[i], known));
   }
@@ -42,7 +42,7 @@ function draw(stage) {
   const side = 44, high = wide ? 42 : 30;
   const top = 40, left = 52;
   const apart = e * side + 20, broad = left + apart + e * side + 2;
-  const foot = top + d * high + 8;  // below the state: what the newest key reads
+  const foot = top + d * high + 8;
   const tall = foot + 28;
   const fig = (width, height) =>
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
@@ -106,7 +106,7 @@ function draw(stage) {
   const [atKey, atValue, gap, ending] = [40, 92, 14, 40];
   const list = fig(room, top + row * n);
   const reads = rules.flatMap((_, by) => all.flatMap((i) => compute(i + 1, by).found));
-  const spans = v[0].map((_, j) => {  // from the least to the largest of a column
+  const spans = v[0].map((_, j) => {
     const reached = [0, ...[...v, ...reads].map((row) => row[j])];
     return [Math.min(...reached), Math.max(...reached)];
   });
@@ -200,7 +200,7 @@ function draw(stage) {
     set(plot, { "aria-label": `Mean error by pairs written: ${told}` });
   }
 
-  function slide(now) {  // what is added moves onto the state
+  function slide(now) {
     fill(held, now.before);
     fill(added, now.added);
     const put = (share) => set(added.node, {

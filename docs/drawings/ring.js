@@ -11,19 +11,19 @@ function draw(stage) {
   let order = 0;
   let causal = false;
   let step = 1;
-  let shown = [];  // the frames
+  let shown = [];
 
   const bound = (i, pieces) => Math.floor((n * i) / pieces);
-  function owner(i) {  // the rank that holds a token
+  function owner(i) {
     const pieces = order ? 2 * world : world;
     const at = [...Array(pieces).keys()].find((p) => i < bound(p + 1, pieces));
     return order ? Math.min(at, pieces - 1 - at) : at;
   }
   const owned = (rank) => all.filter((i) => owner(i) === rank);
-  const held = (rank, at = step) => (rank - at + world) % world;  // whose keys a rank holds
+  const held = (rank, at = step) => (rank - at + world) % world;
   const allowed = (i, j) => !causal || j <= i;
-  const stepOf = (i, j) => (owner(i) - owner(j) + world) % world;  // when a pair is computed
-  function runs(list) {  // neighbouring tokens, as [first, last]
+  const stepOf = (i, j) => (owner(i) - owner(j) + world) % world;
+  function runs(list) {
     const found = [];
     for (const i of list) {
       const last = found.at(-1);
@@ -37,7 +37,7 @@ function draw(stage) {
   const upTo = (rank) => sum(ranks.slice(0, step + 1).map((at) => pairs(rank, at)));
   const count = (rank) => owned(rank).length;
   const passed = (rank) => ranks.slice(0, step).map((at) => count(held(rank, at)));
-  const sent = (rank) => sum(passed(rank));  // tokens whose keys and values it sent on
+  const sent = (rank) => sum(passed(rank));
 
   const unit = phone ? 13 : 21;
   const small = "font-size: 12px", bold = "font-size: 13px; font-weight: 600";
@@ -78,7 +78,7 @@ function draw(stage) {
   const circle = svg("svg", {
     width: size, height: size, viewBox: `0 0 ${size} ${size}`, role: "img",
     "aria-label": "A ring of ranks. Each sends the keys and values that it holds to the next." });
-  const way = (r) => {  // an arrow from a rank to the next
+  const way = (r) => {
     const a = angle(r + 0.5);
     const turn = Math.PI / world - (near + 7) / far;
     const [x, y] = onRing(a - turn);
@@ -99,7 +99,7 @@ function draw(stage) {
       svg("text", { x, y: y - 14, "text-anchor": "middle", style: bold }, `rank ${r}`), queries);
     return { node, place, queries };
   });
-  function showNode({ place, queries }, r) {  // grey while it has nothing to compute
+  function showNode({ place, queries }, r) {
     const works = pairs(r, step) > 0;
     set(place, { fill: works ? "var(--paper)" : grey });
     set(queries, { "data-sym": works ? "q" : null, style: works ? small : bold });
@@ -118,10 +118,10 @@ function draw(stage) {
     const a = angle(rank);
     return [Math.cos(a), Math.sin(a)].map((z) => middle + 1.25 * far * z);
   }
-  function placeOf(from, to, t) {  // of keys: where they are, and how much one sees of them
+  function placeOf(from, to, t) {
     if (t < 0.12) return [docked(from), 1 - t / 0.12];
     if (t > 0.88) return [docked(to), 1 - (1 - t) / 0.12];
-    const along = (t - 0.12) / 0.76;  // 0 → 1
+    const along = (t - 0.12) / 0.76;
     const rank = (from + to) / 2 + Math.sign(to - from) * 0.16 * (along - 0.5);
     return [passing(rank), Math.min(1, 6 * along, 6 - 6 * along)];
   }
@@ -156,7 +156,7 @@ function draw(stage) {
     "stroke-dasharray": "4 3" });
   const fair = write(0, foot + 8, "", "fill: var(--soft)");
   work.append(goal, fair, ...bars.map(({ count }) => count));
-  function showFair(long) {  // what each computes in all, if all compute the same
+  function showFair(long) {
     const equal = sum(all.map((i) => all.filter((j) => allowed(i, j)).length)) / world;
     set(goal, { d: `M${1 + long(equal)} 40V${foot - 6}` });
     fair.textContent = `equal work: ${grouped(equal)}`;
@@ -224,7 +224,7 @@ function draw(stage) {
   }
   const look = { fill: "none", stroke: "var(--rose)", "stroke-width": 2.5, rx: 2 };
   const fade = motion();
-  function change(before, after) {  // the old frames fade out, then the new ones in
+  function change(before, after) {
     const [old, now] = [before, after].map((places) =>
       svg("g", {}, ...places.map((place) => svg("rect", { ...look, ...place }))));
     frames.replaceChildren(old, now);
@@ -251,7 +251,7 @@ function draw(stage) {
     const before = shown;
     shown = ranks.flatMap(framesOf);
     change(before, shown);
-    const opacity = step < world - 1 ? 1 : 0.3;  // in the last step nothing is sent
+    const opacity = step < world - 1 ? 1 : 0.3;
     arrows.forEach((arrow) => set(arrow, { opacity }));
     nodes.forEach(showNode);
     showWork();

@@ -4,8 +4,8 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   const { peak, bandwidth, heads, width, model, latent, window, bits, example } = data;
   let { n, kv } = data;
   let b = 1;
-  let phase = 0;  // 0: two dots; 1: a layer in prefill; 2: in decode
-  let chosen = 3;  // the part of a layer that is named: at first, attention with shared keys
+  let phase = 0;
+  let chosen = 3;
 
   function pairs(nq, nk, causal, near) {
     if (!causal && near == null) return nq * nk;
@@ -28,7 +28,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     const vectors = b * tokens * (4 * model + widths);
     return { operations: 2 * b * tokens * parameters, moved: ((parameters + vectors) * bits) / 8 };
   }
-  function oneHead(queries) {  // without a mask: each pair takes a score and a part of the context
+  function oneHead(queries) {
     const { n, d } = example;
     const numbers = 2 * queries * d + 2 * n * d;
     return { operations: queries * n * 4 * d, moved: (numbers * bits) / 8 };
@@ -39,8 +39,8 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     return attention({ dk, dv: latent[0], cached: dk });
   }
   const least = ({ operations, moved }) => Math.max(operations / peak, moved / bandwidth);
-  const shared = () => 2 * kv * width;  // numbers in the cache for each token
-  const ways = [  // `word` stands beside the dot, `name` in the list; `queries`: of the two dots
+  const shared = () => 2 * kv * width;
+  const ways = [
     { letter: "P", cost: projections, word: () => "projections", name: () => "projections" },
     { letter: "M", cost: () => attention({ causal: false, passes: 4 }),
       word: () => "naive", name: () => "naive attention" },
@@ -69,7 +69,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   const wide = beside ? 384 : viewWidth || 350;
   const high = beside ? 300 : 190, left = beside ? 36 : 33;
   const end = wide - 12;
-  const low = -4, top = 15;  // doublings of the intensity
+  const low = -4, top = 15;
   const ridge = peak / bandwidth;
   const sky = 64;
   const x = (intensity) => left + ((wide - left - 12) * (Math.log2(intensity) - low)) / (top - low);
@@ -103,7 +103,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
       label(left - 6, y(1e9 * billions) + 5, billions, "end")]),
     label(x(ridge) + 6, high - 10, "compute-bound", "start", bound),
     label(x(ridge) - 6, high - 10, "memory-bound", "end", bound));
-  const [lines, names, marks] = [0, 1, 2].map(() => svg("g"));  // no line over a dot
+  const [lines, names, marks] = [0, 1, 2].map(() => svg("g"));
   const dots = ways.map((way) => {
     const circle = svg("circle", { stroke: "var(--paper)", "stroke-width": 1.5 });
     const stem = svg("path", { stroke: "var(--soft)", "stroke-width": 1.2, fill: "none" });
@@ -138,7 +138,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   }
 
   const three = { minimumSignificantDigits: 3, maximumSignificantDigits: 3 };
-  function clock(s) {  // of the longest time: one unit for all
+  function clock(s) {
     if (s >= 1) return [1, "s"];
     return s >= 1e-3 ? [1e3, "ms"] : [1e6, "µs"];
   }
@@ -233,10 +233,10 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   }
 
   const glide = motion();
-  function move(now) {  // dots and names, from where they are
+  function move(now) {
     const from = dots.map((dot) => dot.at);
     const lit = (i) => !phase || i === chosen;
-    marks.append(dots[chosen].circle);  // over the others
+    marks.append(dots[chosen].circle);
     dots.forEach(({ text, circle, stem }, i) => {
       text.textContent = now[i] && lit(i) ? ways[i].word() : "";
       set(circle, { r: lit(i) ? 7 : 4.5, opacity: lit(i) ? 1 : 0.5 });
@@ -295,7 +295,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     phase = i;
     show();
   });
-  const slim = beside ? {} : { style: "padding-inline: 0.4rem" };  // all three in one line
+  const slim = beside ? {} : { style: "padding-inline: 0.4rem" };
   for (const one of picker.querySelectorAll("label")) set(one, slim);
   const panel = el("div", { style: `flex: none; width: ${side}px; max-width: 100%; `
     + `min-height: ${beside ? 300 : 246}px; font-variant-numeric: tabular-nums` },

@@ -37,13 +37,13 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
   const wide = Math.min(720, viewWidth || 350);
   const phone = wide < 600;
   const roomy = trained ? 48 : 54;
-  const tall = phone ? 44 : roomy;  // of a row
-  const radius = tall / 2 - 3;  // of a dial
+  const tall = phone ? 44 : roomy;
+  const radius = tall / 2 - 3;
   const begin = trained ? 22 : phone ? 18 : 2;
-  const centre = phone ? 68 : 158;  // of the dials
+  const centre = phone ? 68 : 158;
   const [left, right] = [centre + radius + 16, wide - 10];
   const x = (d) => left + ((right - left) * d) / longest;
-  const high = begin + tall * half + 12;  // where the score begins, and where it ends
+  const high = begin + tall * half + 12;
   const low = high + (phone ? 116 : 138);
   const y = (s) => high + ((low - high) * (top - s)) / (top - lowest);
   const through = (at) =>
@@ -61,7 +61,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
   const largest = Math.max(...pairs.map((pair) => dot(pair, pair)));
   const hand = (pair) => `M0 0L${pair.map((n, i) =>
     ((i ? -1 : 1) * n * (radius - 2)) / reach).join(" ")}`;
-  function arc(from, to) {  // from the key to the query, the short way round
+  function arc(from, to) {
     const gap = Math.atan2(Math.sin(to - from), Math.cos(to - from));
     const far = radius / 2;
     const at = (a) => `${far * Math.cos(a)} ${-far * Math.sin(a)}`;
@@ -104,14 +104,14 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
       if (trained) set(unscaled, { d: through((d) => at(d, trainedAt)) });
       set(mark, { cx: x(distance), cy: at(distance, f) });
       const degrees = (f * 180) / Math.PI;
-      const unit = phone ? "°" : "° per position";  // on a phone above the column
+      const unit = phone ? "°" : "° per position";
       speed.textContent = `${number(degrees, digitsOf(degrees))}${unit}`;
     }
     return { node, show };
   }
   const rows = all.map(rowOf);
 
-  let lowest;  // of the scores that are drawn
+  let lowest;
   const [area, axis] = [path("none", 0, { style: `fill: ${wash("neutral", 16)}` }),
     path("var(--soft)", 1)];
   const [curve, before] = [path("var(--neutral)", 3.5), path("var(--soft)", 1.5, dashes)];
@@ -173,8 +173,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
     showCurve(now, unscaled);
   }
   const appear = motion();
-  let shown;  // frequencies
-  function show(moved, ms = 0) {  // the waves become longer, or shorter
+  let shown;
+  function show(moved, ms = 0) {
     const [from, to] = [shown ?? chosen(), chosen()];
     appear(ms, (t) => picture(shown = between(from, to, t)));
     const s = score(distance, to);

@@ -33,7 +33,7 @@ function draw(stage) {
     return { x, label };
   });
 
-  function compute() {  // in float32, as the package does: each step is rounded
+  function compute() {
     const x = scores.map((s) => f32(f32(s + shift) / f32(temperature)));
     const most = repaired ? Math.max(...x) : 0;
     exps = x.map((s) => f32(Math.exp(f32(s - most))));
@@ -84,11 +84,11 @@ function draw(stage) {
     return { y, ...part };
   });
 
-  function showScore(part, i) {  // its knob; its bar is what softmax gets of it
+  function showScore(part, i) {
     const x = zero + scores[i] * unit;
     const score = scores[i] / temperature;
     const end = zero + clamp(score, -reach, reach) * unit;
-    const beyond = Math.abs(score) > reach + 1e-9;  // the bar goes on: an arrow
+    const beyond = Math.abs(score) > reach + 1e-9;
     const way = scores[i] < 0 ? -1 : 1;
     set(part.score, { x: Math.min(end, zero), width: Math.abs(end - zero) });
     set(part.on, { visibility: beyond ? "visible" : "hidden",
@@ -107,7 +107,7 @@ function draw(stage) {
     set(value, { x: way > 0 ? right : Math.max(zero + 6, 14 - knob),
       style: temperature === 1 ? null : "font-weight: 600" });
     raw.textContent = temperature === 1 ? "" : number(scores[i] + shift, 1);
-    const half = 4.5 * raw.textContent.length;  // it stands on one side of the zero line
+    const half = 4.5 * raw.textContent.length;
     set(raw, { x: way * Math.max(knob, way * zero + half + 4) });
   }
   function showRow(part, i, broken) {

@@ -18,8 +18,8 @@ function draw(stage) {
   function release(block) {
     if (!users(block).length) free.push(block);
   }
-  const begun = (seq) => seq.n % size !== 0;  // is the last block half full?
-  function copied(seq) {  // the first write to a shared block copies it: [from, to]
+  const begun = (seq) => seq.n % size !== 0;
+  function copied(seq) {
     const old = seq.table.at(-1);
     if (!begun(seq) || users(old).length < 2) return null;
     const copy = take();
@@ -27,7 +27,7 @@ function draw(stage) {
     return [old, copy];
   }
   const needs = (seq) => (begun(seq) ? +(users(seq.table.at(-1)).length > 1) : 1);
-  function append(seq) {  // one token; gives the copy that it took
+  function append(seq) {
     const copy = copied(seq);
     if (!begun(seq)) seq.table.push(take());
     fresh.add(`${seq.table.at(-1)} ${seq.n % size}`);
@@ -47,7 +47,7 @@ function draw(stage) {
 
   const phone = viewWidth < 600;
   const seat = 32, left = 24, line = phone ? 34 : 36, columns = 2;
-  const middle = Math.ceil(size / 2), aisle = 8;  // an aisle in the middle of each block
+  const middle = Math.ceil(size / 2), aisle = 8;
   const seatX = (slot) => left + slot * (seat + 2) + (slot < middle ? 0 : aisle);
   const across = seatX(size) + 16, deep = Math.ceil(n_blocks / columns);
   const whole = columns * across - 18;
@@ -84,7 +84,7 @@ function draw(stage) {
   };
   function wayOf(from, to) {
     const [[x, y], [u, v]] = [from, to].map(inAisle);
-    const turn = y + (v < y ? -line / 2 : line / 2);  // between two rows of blocks
+    const turn = y + (v < y ? -line / 2 : line / 2);
     return x === u ? `V${v}` : `V${turn}H${u}V${v}`;
   }
   const way = svg("path", { fill: "none", stroke: "var(--rose)", "stroke-width": 2 });
@@ -175,7 +175,7 @@ function draw(stage) {
     table.textContent = seq ? seq.table.join(" · ") : "";
     set(table, { style: `${small}; ${inLine}${r === chosen && seq ? "; font-weight: 700" : ""}` });
     set(pick, { disabled: !seq });
-    row.style.visibility = seq ? "" : "hidden";  // no name before it is used
+    row.style.visibility = seq ? "" : "hidden";
     pick.checked = r === chosen;
   }
 
@@ -186,7 +186,7 @@ function draw(stage) {
   const broad = phone ? 24 : 28;
   const from = (first, n) => ({ x: (first * slot + 0.5).toFixed(1),
     width: Math.max(0, n * slot - 1).toFixed(1) });
-  function boxOf() {  // what is used of it, and what is reserved and empty
+  function boxOf() {
     const shape = { y: 1, height: broad - 2, rx: 3, class: "moves" };
     const dashed = { fill: "none", "stroke-dasharray": "4 3", stroke: "var(--soft)" };
     const used = svg("rect", shape), waste = svg("rect", { ...shape, ...dashed });
@@ -229,8 +229,8 @@ function draw(stage) {
     + "font-weight: 600" });
   const memory = el("div", { style: "grid-column: -2; line-height: 20px; padding: 10px 0 0" },
     el("span", {}, `memory: ${grouped(room)} slots`), over);
-  const tally = el("div", { style: "position: relative; display: grid; font-size: 13px; "
-    + `grid-template-columns: ${phone ? "" : `${begins}px `}1fr` },
+  const tally = el("div", { style: "position: relative; overflow-x: clip; display: grid; "
+    + `font-size: 13px; grid-template-columns: ${phone ? "" : `${begins}px `}1fr` },
     scale, memory, ...bars.flatMap(({ parts }) => parts));
   function showBar({ name, size, count, held, boxes, whole, empty }) {
     const { taken, reserved } = count();

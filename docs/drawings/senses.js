@@ -11,7 +11,7 @@ function draw(stage) {
   const pair = (vector, text = number) => `(${vector.map((x) => text(x)).join(", ")})`;
   let step = 2;
   let tip = old;
-  const names = {};  // how far from its tip that of an arrow stands
+  const names = {};
 
   const side = viewWidth < 600 ? 188 : 300;
   const { root, at, arrow, drag } = plane(side, 3, 0);
@@ -36,7 +36,7 @@ function draw(stage) {
   }));
   const others = dots.filter((_, i) => i !== me);
   root.append(...strings, ...others.flatMap(({ mark, label }) => [mark, label]));
-  function placeDot({ mark, label }, i) {  // its name is outside of the plane, or beside it
+  function placeDot({ mark, label }, i) {
     const [x, y] = at(vectors[i]);
     const [right, up] = vectors[i];
     set(mark, { cx: x, cy: y });
@@ -55,7 +55,7 @@ function draw(stage) {
     const free = ([dx, dy]) => Math.min(...lines.map((line) => away([x + dx, y + dy], line)));
     return around.reduce((a, b) => (free(b) > free(a) + 1e-6 ? b : a));
   }
-  function away([x, y], [[x0, y0], [x1, y1]]) {  // of a point from a line
+  function away([x, y], [[x0, y0], [x1, y1]]) {
     const [dx, dy] = [x1 - x0, y1 - y0];
     const part = ((x - x0) * dx + (y - y0) * dy) / (dx * dx + dy * dy || 1);
     const t = Math.max(0, Math.min(1, part));
@@ -66,7 +66,7 @@ function draw(stage) {
   const own = (word) => el("b", {
     "data-sym": "q",
     style: "justify-self: start; margin-left: 0.7rem; border-bottom: 3px solid var(--q)" }, word);
-  function switched(word, i) {  // a button that says whether a neighbour is there
+  function switched(word, i) {
     const node = toggle(word, here[i], (on) => {
       play.stop();
       here[i] = on;
@@ -82,7 +82,7 @@ function draw(stage) {
     weight: hued("margin-right: -2.6rem; font-weight: 600"),
     bar: el("span", { class: "moves" }),
   }));
-  const mean = {  // the last row: what the weighted sum of the vectors is
+  const mean = {
     name: el("b", { style: "justify-self: start; margin-left: 0.7rem; "
       + "border-bottom: 3px solid var(--v)" }, "new"),
     vector: el("b", {
@@ -91,7 +91,7 @@ function draw(stage) {
   };
   const head = (text, style = "") =>
     el("span", { style: `font-size: 13px; line-height: 1.2; align-self: end; ${style}` }, text);
-  const weighed = ({ bar, weight }) =>  // the number stands at the end of its bar
+  const weighed = ({ bar, weight }) =>
     el("div", { style: "display: flex; align-items: center; gap: 6px; padding-right: 2.6rem" },
       bar, weight);
   const weightHead = head("weight");
@@ -145,7 +145,7 @@ function draw(stage) {
     showName(after, tip, names.after);
     set(after.node, { visibility: step === 2 ? "visible" : "hidden" });
   }
-  function placeNames(weights, to) {  // of the two arrows, for when they stand still
+  function placeNames(weights, to) {
     const [zero, first, second] = [[0, 0], old, to].map((point) => at(point));
     const strings = vectors.filter((_, i) => step && weights[i]).map((one) => [at(one), second]);
     const dots = vectors.map((one) => [at(one), at(one)]);
@@ -197,7 +197,7 @@ function draw(stage) {
       show();
     });
   }
-  function moveTo(i, to) {  // a neighbour is dragged, and the word follows at once
+  function moveTo(i, to) {
     vectors[i] = to;
     play.stop();
     const numbers = now();

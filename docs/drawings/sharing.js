@@ -19,7 +19,7 @@ function draw(stage) {
     "aria-label": "Query heads, the key heads that they read, and the size of the cache" });
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
-  const plain = { style: "stroke: none" };  // it never lights up: its square does
+  const plain = { style: "stroke: none" };
   const queryAt = (i) => gap * (i + 0.5);
   const keyAt = (j, of = n) => (width / of) * (j + 0.5);
   const right = (i) => Math.floor(i / (heads / n));
@@ -35,7 +35,7 @@ function draw(stage) {
     const x = queryAt(i);
     const start = x - side / 2;
     const look = { fill: "var(--q)", "fill-opacity": 0.25, stroke: "var(--q)" };
-    const [right, up] = [start + side - 2, top + 2];  // of the mark in its corner
+    const [right, up] = [start + side - 2, top + 2];
     const cross = { d: `M${right - 3} ${up - 3}l6 6m0 -6l-6 6`, stroke: "var(--paper)" };
     return {
       line: svg("path", { stroke: "var(--soft)", fill: "none" }),
@@ -88,7 +88,7 @@ function draw(stage) {
     svg("path", { d: parts, stroke: "var(--paper)", "stroke-width": 2 }),
     ...options.map(cutAt));
 
-  function cutAt(of) {  // where the bar ends with so many key heads
+  function cutAt(of) {
     const share = of * perHead / one;
     const says = { 0.5: "½", 0.25: "¼", 0.125: "⅛" }[share] ?? grouped(share);
     const last = of === heads;
@@ -156,7 +156,7 @@ function draw(stage) {
     glide(450, (t) => place(t, from, before));
   }
 
-  const offered = [...options].reverse();  // from a key head for each query head to one for all
+  const offered = [...options].reverse();
   const pick = choices("heads of keys and values", offered.map(String), offered.indexOf(n),
     (i) => { n = offered[i]; move(); });
   set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.4rem` });

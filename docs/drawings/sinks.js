@@ -47,7 +47,7 @@ function draw(stage) {
   const names = [...tokens, "sink"];
   const ofValue = { style: `font-size: ${wide ? 13 : 12}px` };
   const upright = (x, more) => svg("rect", { x: x - thick / 2, width: thick, rx: 3, ...more });
-  function gripAt(x) {  // it can be drawn up and down
+  function gripAt(x) {
     const broad = Math.min(44, thick + 6), half = 7;
     const [up, down] = [`M${x - 5} -1.5l5 -4l5 4`, `M${x - 5} 1.5l5 4l5 -4`];
     const ring = svg("rect", { x: x - broad / 2 - 4, y: -half - 4, width: broad + 8,
@@ -60,7 +60,7 @@ function draw(stage) {
         "stroke-linecap": "round", "stroke-linejoin": "round" }));
     return { node, ring };
   }
-  function knobOf(i, x) {  // a score is dragged, or moved by keys, in steps of a half
+  function knobOf(i, x) {
     const move = (to) => {
       scores[i] = Math.round(2 * clamp(to, -reach, reach)) / 2;
       show();
@@ -71,7 +71,7 @@ function draw(stage) {
     Object.assign(knob.style, { cursor: "ns-resize", outlineColor: "transparent" });
     return knob;
   }
-  function ringed(knob, ring) {  // the ring is seen while keys move the knob
+  function ringed(knob, ring) {
     const seen = (on) => () =>
       set(ring, { visibility: on && knob.matches(":focus-visible") ? "visible" : "hidden" });
     set(knob, { onfocus: seen(true), onblur: seen(false) });
@@ -110,12 +110,12 @@ function draw(stage) {
     root.append(rect);
     return { rect, words };
   });
-  const rest = text(0, height - 4, "", { ...small, ...left });  // parts too narrow for names
+  const rest = text(0, height - 4, "", { ...small, ...left });
   root.append(...parts.flatMap(({ words }) => words), ...(beside ? [rest] : []));
 
   const signed = v.flat().some((x) => x < 0);
-  const long = share + tall - 40;  // from where the scores begin to where the weights end
-  const end = beside ? 40 + long : width - 46;  // of a bar for the largest number, at most
+  const long = share + tall - 40;
+  const end = beside ? 40 + long : width - 46;
   const start = beside ? 40 : 76;
   const half = beside ? (signed ? long / 2 : long) - 24 : (end - start) / (signed ? 2 : 1);
   const middle = beside ? end - (signed ? long / 2 : 0) : end - half;
@@ -150,7 +150,7 @@ function draw(stage) {
     set(node, { opacity: shown });
     set(bar, { y: Math.min(y, zero), height: Math.abs(y - zero) });
     set(dot, { transform: `translate(0 ${y})` });
-    const [over, below] = [y - 22, y + 32];  // clear of the grip and its ring; inside the track
+    const [over, below] = [y - 22, y + 32];
     const free = s < 0 ? below < low : over > 48;
     set(value, { y: (s < 0) === free ? below : over });
     value.textContent = said;
@@ -164,7 +164,7 @@ function draw(stage) {
       const long = weights[i] * across;
       set(rect, { x, width: Math.max(0, long - 1), opacity: long > 1 ? 1 : 0 });
       const fits = long > 8.2 * Math.max(names[i].length, 4);
-      [names[i], percent(weights[i])].forEach((says, j) => {  // its name above its weight
+      [names[i], percent(weights[i])].forEach((says, j) => {
         set(words[j], { x: x + long / 2 });
         words[j].textContent = fits ? says : "";
       });
@@ -174,7 +174,7 @@ function draw(stage) {
     const part = percent(sum(narrow.map((i) => weights[i])));
     rest.textContent = narrow.length ? `${listed(narrow, (i) => names[i])}: ${part}` : "";
   }
-  function stretch(bar, x) {  // from 0 to x; gives where it ends, seen from 0
+  function stretch(bar, x) {
     const long = half * Math.abs(x) / most;
     const from = (x < 0) === beside ? middle : middle - long;
     set(bar, beside ? { y: from, height: Math.max(1, long) }
@@ -183,7 +183,7 @@ function draw(stage) {
   }
   function showContext({ context, full: all }) {
     const differs = all.some((x, j) => Math.abs(x - context[j]) > 0.005);
-    const visibility = differs ? "visible" : "hidden";  // what is dashed, and the words for it
+    const visibility = differs ? "visible" : "hidden";
     set(without, { visibility });
     sums.forEach(({ bar, full, value }, j) => {
       set(full, { visibility });

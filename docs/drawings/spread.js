@@ -7,15 +7,15 @@ function draw(stage) {
   let at = data.start;
   let query = data.query;
   let scaled = false;
-  let last, before;  // the counts that are shown, and those before them on this axis
+  let last, before;
   const kind = () => kinds[+scaled], root = () => widths[at] ** 0.5;
   const wide = viewWidth >= 600;
 
   const full = 350, deep = wide ? 150 : 130, low = deep + 6, high = low + 54;
   const middle = full / 2;
-  let limit = limits.plain;  // where the axis ends
-  let shape = kind();  // which scores are drawn
-  let stretch = 1;  // by which the drawn scores are multiplied while the curve becomes narrow
+  let limit = limits.plain;
+  let shape = kind();
+  let stretch = 1;
   const area = svg("path", {
     fill: "var(--neutral)",
     "fill-opacity": 0.55,
@@ -41,7 +41,7 @@ function draw(stage) {
     "aria-label": "A histogram of the scores of random queries and keys",
   }, area, ghost, axis, reach, name, ...ticks);
   const clip = (x) => Math.max(0, Math.min(full, x)).toFixed(1);
-  function areaOf(now, far, tall = deep) {  // counts of scores from −far to far
+  function areaOf(now, far, tall = deep) {
     const top = Math.max(...now);
     const half = now.length / 2;
     const unit = (middle / half) * far / limit;
@@ -58,7 +58,7 @@ function draw(stage) {
     if (shape === "scaled") return areaOf(counts.scaled[at], limits.scaled * root(), tall);
     return before ? areaOf(before, limits.plain) : null;
   }
-  function onAxis() {  // what moves with the curve and the axis
+  function onAxis() {
     set(area, { d: areaOf(counts[shape][at], limits[shape] * stretch) });
     set(reach, { d: reachOf((deviation[shape][at] * stretch / limit) * middle) });
     set(ghost, { d: dashed() });
@@ -84,7 +84,7 @@ function draw(stage) {
     [limit, shape, stretch] = [limits[kind()], kind(), 1];
     onAxis();
   }
-  async function divideScores() {  // or undo it, the way back
+  async function divideScores() {
     if (shape === "plain") [shape, stretch] = ["scaled", root()];
     if (scaled) {
       if (await stretchTo(1)) zoomTo(limits.scaled);

@@ -7,7 +7,7 @@ function draw(stage) {
   const all = [...tokens.keys()];
   const width = k[0].length;
   const columns = [...v[0].keys(), v[0].length];
-  const ones = v.map((row) => [...row, 1]);  // each value, and a 1 that adds up the weights
+  const ones = v.map((row) => [...row, 1]);
   let t = Math.min(1, n - 1);
 
   const product = (key, value) => key.map((a) => value.map((b) => a * b));
@@ -25,18 +25,18 @@ function draw(stage) {
   }
   const whole = (x) => number(x, 0);
   const isWhole = (x) => Math.abs(x - Math.round(x)) < 1e-9;
-  const short = (x) => number(x, isWhole(x) ? 0 : 2);  // 5 and 4.38, as the prose writes them
+  const short = (x) => number(x, isWhole(x) ? 0 : 2);
 
   const wide = viewWidth >= 600;
-  const room = wide ? 340 : Math.floor((viewWidth - 12) / 2);  // side by side, on a phone, too
+  const room = wide ? 340 : Math.floor((viewWidth - 12) / 2);
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "text-anchor": "middle", ...more }, says);
   const small = { style: "font-size: 13px; fill: var(--soft)" };
   const picture = (high, label) => svg("svg", { width: room, height: high, role: "img",
     viewBox: `0 0 ${room} ${high}`, style: "height: auto", "aria-label": label });
-  const name = wide ? 62 : 53, below = wide ? 48 : 62;  // `below` each picture are its sums
-  const high = wide ? 84 : 68, head = 22, gap = 24;  // of a pile of the state
-  const tallest = head + (high + gap) * width;  // both pictures end at one line
+  const name = wide ? 62 : 53, below = wide ? 48 : 62;
+  const high = wide ? 84 : 68, head = 22, gap = 24;
+  const tallest = head + (high + gap) * width;
   const under = 54, tall = (tallest - under - 4) / n, thick = Math.min(tall - 6, 34);
   const own = width + v[0].length, apart = wide ? 10 : 5;
   const cell = Math.min(44, (room - name - apart - (wide ? 70 : 30)) / own);
@@ -46,7 +46,7 @@ function draw(stage) {
   const scoreAt = leftOf(own) + (wide ? 34 : 16);
   const looksOf = (sym) =>
     ({ rx: 2, fill: `var(--${sym})`, "fill-opacity": 0.22, stroke: `var(--${sym})` });
-  function queryCell(x, y, broad) {  // a number of the query
+  function queryCell(x, y, broad) {
     const box = { x, y, width: broad, height: 26, ...looksOf("q"), "data-sym": "q" };
     const node = text(x + broad / 2, y + 18, "", { "data-sym": "q" });
     return { box: svg("rect", box), node };
@@ -57,7 +57,7 @@ function draw(stage) {
     text(leftOf(0) + cell * width / 2, 46, "key", { "data-sym": "k", ...small }),
     text(leftOf(width) + cell * (own - width) / 2, 46, "value", { "data-sym": "v", ...small }),
     text(scoreAt, 46, wide ? "q · k" : "q·k", { "data-sym": "w", ...small }));
-  function stored(x, c, i) {  // a number of a key or of a value
+  function stored(x, c, i) {
     const [sym, y] = [c < width ? "k" : "v", under + tall * i];
     return [svg("rect", { x: leftOf(c), y: y + (tall - thick) / 2,
       width: cell - 2, height: thick, ...looksOf(sym) }),
@@ -129,12 +129,12 @@ function draw(stage) {
     stroke: "var(--soft)" });
   const pill = svg("g", { "aria-hidden": true, visibility: "hidden" }, ground, factors);
   board.append(pill);
-  function largest() {  // row and column of what the newest token adds
+  function largest() {
     const flat = products[t].map((row) => row.slice(0, -1)).flat();
     const i = flat.indexOf(Math.max(...flat));
     return [Math.floor(i / v[0].length), i % v[0].length];
   }
-  function load() {  // the pill with its two factors
+  function load() {
     const [r, c] = largest();
     const [of, by] = [[k[t][r], "k"], [v[t][c], "v"]].map(([x, hue]) =>
       svg("tspan", { style: `fill: var(--ink-${hue})` }, short(x)));
@@ -142,12 +142,12 @@ function draw(stage) {
     const long = 30 + 8 * (short(k[t][r]).length + short(v[t][c]).length);
     set(ground, { x: -long / 2, width: long });
   }
-  function carry(part, grown) {  // `part` of the way from the cache
+  function carry(part, grown) {
     const [r, c] = largest();
     const block = blocks[t][r][c];
     const from = [leftOf(width) - apart / 2 - viewWidth + room, under + tall * (t + 0.5)];
     const to = [middleOf(c), +block.getAttribute("y") + block.getAttribute("height") / 2];
-    if (part === 1 && grown < 1) totals[r][c].textContent = "";  // the pill stands there
+    if (part === 1 && grown < 1) totals[r][c].textContent = "";
     const [x, y] = from.map((start, i) => (start + (to[i] - start) * part).toFixed(1));
     set(pill, { transform: `translate(${x} ${y}) scale(${1 - grown})`,
       visibility: part > 0 && grown < 1 ? "visible" : "hidden" });
@@ -159,7 +159,7 @@ function draw(stage) {
     + "flex-wrap: wrap; align-items: center; gap: 0 8px; font-size: 13px; line-height: 20px; "
     + "white-space: nowrap; font-variant-numeric: tabular-nums" });
   const count = { cache: line(), state: line() };
-  const inCache = (i) => {  // of a token: its key above, its value below
+  const inCache = (i) => {
     const [token, c] = [Math.floor(i / own), i % own];
     const [row, at] = c < width ? [0, c] : [1, c - width];
     return [pitch * (at + token * Math.max(width, own - width)) + 3 * token, row, "kv"[row]];
@@ -189,12 +189,12 @@ function draw(stage) {
     set(totals[r][c], { y: baseOf(r) - unit * (was + (is - was) * grown) - 5 },
       t || grown === 1 ? written(pile, grown) : "");
   }
-  function grow(block, x, share) {  // from where it stands on its pile
+  function grow(block, x, share) {
     const [y, high] = ["y", "height"].map((name) => +block.getAttribute(name));
     const foot = x < 0 ? y : y + high;
     set(block, { transform: `translate(0 ${(foot * (1 - share)).toFixed(2)}) scale(1 ${share})` });
   }
-  function place(come, carried, grown) {  // how far is what is new: its row, the pill, its blocks
+  function place(come, carried, grown) {
     all.forEach((i) => {
       const [here, late] = [i <= t, i === t ? 1 - come : 0];
       set(rows[i].row, { visibility: here ? null : "hidden",
@@ -206,11 +206,11 @@ function draw(stage) {
     });
     totals.forEach((row, r) => row.forEach((_, c) => showTotal(r, c, grown)));
     carry(carried, grown);
-    for (const { terms, total } of [...fromCache, ...fromState]) {  // not before the piles
+    for (const { terms, total } of [...fromCache, ...fromState]) {
       for (const node of [terms, total]) set(node, { opacity: grown < 1 ? 0.3 : 1 });
     }
   }
-  function come(now) {  // one after the other, unless another step is chosen meanwhile
+  function come(now) {
     move(200, (part) => place(part, 0, 0))
       .then((on) => on && move(300, (part) => place(1, part, 0)))
       .then((on) => on && move(200, (part) => place(1, 1, part)))
@@ -234,7 +234,7 @@ function draw(stage) {
   function showSums({ sums, S }) {
     fromCache.forEach(({ total }, c) => { total.textContent = whole(sums.cache[c]); });
     fromState.forEach(({ terms, total, x: middle }, c) => {
-      const next = wide ? " + " : svg("tspan", { x: middle, dy: 14 }, " + ");  // or a line below
+      const next = wide ? " + " : svg("tspan", { x: middle, dy: 14 }, " + ");
       const parts = q[t].flatMap((x, r) => [...(r ? [next] : []), ...times(x, S[r][c])]);
       set(terms, {}, ...parts);
       total.textContent = whole(sums.state[c]);

@@ -6,7 +6,7 @@ function draw(stage) {
   const tops = { lengths: most("lengths"), gradients: most("gradients") };
   let moment = data.moment;
   const back = () => moment >= n;
-  const block = () => (back() ? last - moment : moment);  // from 0
+  const block = () => (back() ? last - moment : moment);
   const shown = (i) => ({ length: !back() ? i <= moment : true, gradient: back() && i >= block() });
 
   const wide = viewWidth >= 600;
@@ -69,7 +69,7 @@ function draw(stage) {
     const numbers = [1, n / 2, n].map((i) => ({ i, node: numberOf(i) }));
     const both = bars.flatMap(({ length, gradient }) => [length, gradient]);
     const scale = scales(run), ratio = ratioOf(run);
-    const whole = deep + (isFirst(run) ? 0 : 28);  // what is seen has a line of its own
+    const whole = deep + (isFirst(run) ? 0 : 28);
     const root = pictureOf(run.name, whole, end(base - up), end(under + down), ...both,
       ...Object.values(scale), ...numbers.map(({ node }) => node), here, coming,
       ...Object.values(texts), ratio);
@@ -101,7 +101,7 @@ function draw(stage) {
     set(here, { x: inside(centre(i)) }).textContent = String(i + 1);
     set(coming, { visibility: back() ? "hidden" : "visible" });
     for (const node of [scale.gradient, ratio]) set(node, seen);
-    for (const one of numbers) {  // the number of the block that is shown takes its room
+    for (const one of numbers) {
       set(one.node, { visibility: Math.abs(one.i - i - 1) < 2 ? "hidden" : "visible" });
     }
     showNumbers(panel, i, seen);
@@ -151,7 +151,7 @@ function draw(stage) {
   if (!wide) {
     set(range, { style: "flex: 1; flex-wrap: nowrap; gap: 0.5rem" });
     Object.assign(input.style, { flex: "1 1 3.6rem", width: "3.6rem", minWidth: "0" });
-    range.firstChild.hidden = true;  // the words on the right say which pass
+    range.firstChild.hidden = true;
   }
   const play = player({ at: () => moment, last: () => last, ms: () => 160, go });
   const beside = "gap: 0.4rem 1.5rem; align-items: flex-start; margin: 0";

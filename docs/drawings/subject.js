@@ -4,8 +4,8 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const { tokens, x, kinds } = data;
   const eye = [[1, 0], [0, 1]];
   const W = { W_q: data.W_q.map((r) => [...r]), W_k: data.W_k.map((r) => [...r]) };
-  let upright = data.W_q;  // before it is turned
-  let turned = 0;  // degrees
+  let upright = data.W_q;
+  let turned = 0;
   let chosen = data.start;
   let now = {};
   const wide = viewWidth >= 600;
@@ -36,7 +36,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const names = tokens.map((token) => note({ "data-sym": "k" }, token));
 
   const exact = (n, digits) => Math.abs(n - +n.toFixed(digits)) < 1e-9;
-  const plain = (n) => number(n, [0, 1].find((digits) => exact(n, digits)) ?? 2);  // no last zeros
+  const plain = (n) => number(n, [0, 1].find((digits) => exact(n, digits)) ?? 2);
   const short = (row) => vector(row, plain);
   const hue = (which, ...text) => el("b", { "data-sym": which }, ...text);
   const cells = tokens.map(() => ({
@@ -67,7 +67,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
       el("th", { scope: "row", style: "font-weight: 600" }, hue("v", "context")), context,
       el("td", { style: "text-align: left" }, hue("w", "1.00")))));
 
-  const broad = 84;  // of a token in the row of choices
+  const broad = 84;
   const center = (i) => 2 + broad / 2 + i * (broad + 2);
   const breadth = 2 * center(0) + (tokens.length - 1) * (broad + 2);
   const arcs = svg("svg", { viewBox: `0 0 ${breadth} 52`, style: "width: 100%; height: auto",
@@ -85,7 +85,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
       d: i === chosen ? loop : `M${from} 50C${from} ${50 - high},${to} ${50 - high},${to} 50`,
       "stroke-width": 0.8 + 10 * weight, opacity: 0.25 + 0.65 * weight });
     const top = 50 - 0.75 * (i === chosen ? 32 : high);
-    set(shares[i], { x: (from + to) / 2, y: top - 5 * weight - 4 });  // above its arc
+    set(shares[i], { x: (from + to) / 2, y: top - 5 * weight - 4 });
   }
   function showShares(weights) {
     const far = chosen < tokens.length / 2 ? tokens.length - 1 : 0;
@@ -108,7 +108,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const working = el("div", { style: "display: grid; align-items: center; justify-content: start; "
     + "grid: auto 46px / 88px 104px auto; gap: 4px 8px; margin-block: 12px" }, ...terms, ...sets);
 
-  const puts = [];  // of each matrix: a function that sets its numbers
+  const puts = [];
   const named = (name) => hue(name[2], "W", el("sub", {}, name[2]));
   const room = wide ? "width: 3.8rem" : "width: 2.6rem; padding-inline: 0.1rem";
   const thin = "padding: 2px 3px";
@@ -145,7 +145,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     begin(W.W_q);
     show();
   });
-  function begin(rows) {  // no turn, from these numbers
+  function begin(rows) {
     upright = rows.map((row) => [...row]);
     turned = 0;
     turning.move(0);
@@ -169,7 +169,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     const weights = softmax(scores);
     now = { q, k, scores, weights, context: mix(weights, x) };
   }
-  function inside(v) {  // where it leaves the plane
+  function inside(v) {
     const most = Math.max(1, ...v.map((n) => n / (n < 0 ? low : high)));
     return v.map((n) => n / most);
   }
@@ -178,7 +178,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const side = (v) => (flat(v) ? [0, -9, "middle"] : [9, 5, "start"]);
   const glide = motion();
   let tip = [0, 0];
-  let drawn = tokens.map(() => 0);  // weights
+  let drawn = tokens.map(() => 0);
   function sideways([a, b]) {
     const long = Math.hypot(a, b) || 1;
     const way = flat([a, b]) ? Math.sign(a) : -Math.sign(b);
@@ -261,7 +261,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   for (const choice of picker.children) choice.style.paddingInline = "0";
   const sentence = el("div", { style: `max-width: ${breadth}px` }, arcs, picker);
   const rest = `flex: 1 1 17rem; min-width: 0; min-height: ${across}px; display: flex; `
-    + "flex-direction: column; justify-content: space-between";  // the table ends with the plane
+    + "flex-direction: column; justify-content: space-between";
   const parts = wide
     ? [around("1rem", root, el("div", { style: rest }, sentence, said, table))]
     : [sentence, around("0.5rem", root, said), table];

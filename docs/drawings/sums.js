@@ -6,13 +6,13 @@ function draw(stage) {
   const wide = viewWidth >= 600;
   const ways = [
     "dim=-1: along each row", "dim=0: down each column", "dim=-1, but keepdim forgotten"];
-  let chosen = matrices.length - 1;  // the mistake that is seen best
+  let chosen = matrices.length - 1;
   let way = 2;
   let now = {};
-  let shown = {};  // the weights, and where the sums by which one divides stand
+  let shown = {};
   const n = matrices[0].exps.length;
   const cell = wide ? 76 : 62, gap = wide ? 92 : 62;
-  const top = 28, foot = top + n * cell + 34;  // below the columns stand their sums
+  const top = 28, foot = top + n * cell + 34;
   const across = 2 * n * cell + gap;
   const [left, first, unit, pitch] = wide ? [across + 118, top + 19, 104, 38]
     : [76, foot + 27, 150, 24];
@@ -21,7 +21,7 @@ function draw(stage) {
   const root = svg("svg", {
     width, height: high, viewBox: `0 0 ${width} ${high}`, role: "img", style: "height: auto",
     "aria-label": "Left the exponentials and their sums, right each divided by a sum" });
-  const start = n * cell + gap;  // of the right matrix
+  const start = n * cell + gap;
   const at = (i, j, right) => [(right ? start : 0) + (j + 0.5) * cell, top + (i + 0.5) * cell];
   const text = (x, y, more = {}) => svg("text", { x, y: y + 5, "text-anchor": "middle", ...more });
   const each = (f) => Array.from({ length: n }, (_, i) => f(i));
@@ -59,7 +59,7 @@ function draw(stage) {
     const [x, y] = at(n - 1, j, right);
     return [x, y + cell / 2 + 23];
   };
-  const before = (i) => {  // a row of the weights
+  const before = (i) => {
     const [x, y] = at(i, 0, true);
     return [x - cell / 2 - 22, y + 5];
   };
@@ -94,9 +94,9 @@ function draw(stage) {
     const columns = each((j) => sum(weights.map((row) => row[j])));
     now = { exps, byRow, summed, total, divisor, weights, rows, columns };
   }
-  const one = (x) => number(x) === number(1);  // as it is shown, on the way, too
+  const one = (x) => number(x) === number(1);
 
-  function showBar({ parts, total }, weights, done) {  // one part after the other
+  function showBar({ parts, total }, weights, done) {
     const whole = sum(weights);
     let x = left, rest = whole * done;
     weights.forEach((weight, i) => {
@@ -123,7 +123,7 @@ function draw(stage) {
     const from = byRow ? beside(m) : below(m);
     const [x, y] = between(from, shown.places[m], moved);
     set(sums[m], { x, y });
-    const whole = Math.floor(counted + 1e-9);  // numbers that are added so far
+    const whole = Math.floor(counted + 1e-9);
     const soFar = whole ? `${number(sum(summed[m].slice(0, whole)), 0)} +` : "";
     const sign = moved < 1 ? "=" : "÷";
     sums[m].textContent = counted >= n ? `${sign} ${number(total[m], 0)}` : soFar;
@@ -164,13 +164,13 @@ function draw(stage) {
   }
   async function count() {
     settle();
-    say("Counting …");  // until there is a result, none is told
+    say("Counting …");
     if (!await go(1100, (t) => paint(t * n, 0, 0))) return;
     if (!await go(700, (t) => paint(n, t, 0))) return;
     if (!await go(700, (t) => paint(n, 1, t || 1e-3))) return;
     tell(now);
   }
-  function small({ name, exps }) {  // a button that shows its matrix
+  function small({ name, exps }) {
     const box = 16 * n;
     const words = exps.flatMap((row, i) => row.map((x, j) => svg("text", { x: 16 * j + 8,
       y: 16 * i + 12, "text-anchor": "middle",

@@ -18,7 +18,7 @@ function draw(stage) {
     const least = [...row].sort((a, b) => b - a)[k - 1];
     return row.map((x) => (x < least ? -Infinity : x));
   }
-  function topP(row) {  // as few of the most probable as sum to p
+  function topP(row) {
     if (p === 1) return row;
     let before = 0;
     const kept = ranked(row).filter((i, rank) => {
@@ -35,7 +35,7 @@ function draw(stage) {
     if (temperature === 0) return all.map((i) => +(i === highest(logits[at])));
     return topP(warmed(topK(logits[at])));
   }
-  function chance() {  // a number from 0 to 1, the same in every browser: mulberry32
+  function chance() {
     seed = (seed + 0x6d2b79f5) | 0;
     let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
     t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
@@ -57,7 +57,7 @@ function draw(stage) {
       plainly: el("div", { class: "moves" }), value: el("span", { class: "moves" }),
       share: el("div", { class: "moves" }) };
     const { name, bar, plainly, share, value } = row;
-    const room = `position: relative; height: ${high}px; margin-right: 2.8rem`;  // of its number
+    const room = `position: relative; height: ${high}px; margin-right: 2.8rem`;
     const bars = el("div", { style: room }, bar, plainly, share, value);
     return { ...row, node: el("div", { class: "moves" }, name, bars) };
   });
@@ -71,7 +71,7 @@ function draw(stage) {
     el("span", { style: "display: flex; align-items: start; gap: 8px; "
       + "color: var(--soft); overflow: clip" },
       el("span", {}, "probability"), atOne, ofDrawn));
-  const line = el("div", { class: "moves" });  // below it all tokens are cut
+  const line = el("div", { class: "moves" });
 
   const [across, down] = wide ? [20, 20] : [17, 19];
   const short = (token) => token.replace(/^<(.).*>$/, "‹$1›");
@@ -92,7 +92,7 @@ function draw(stage) {
   }, heading, ...rows.map(({ node }) => node), line, grid);
   const reaching = (x) => `width: ${(100 * x).toFixed(2)}%; box-sizing: border-box`;
   const rounded = "border-radius: 0 3px 3px 0";
-  const differs = (now, was) => Math.abs(now - was) > 1e-9;  // else one bar hides the other
+  const differs = (now, was) => Math.abs(now - was) > 1e-9;
   function showBars({ bar, plainly, share, value }, now, was, part) {
     const from = (top, high) => `position: absolute; left: 0; top: ${top}px; height: ${high}px`;
     const seen = was > 0.015 && differs(now, was) ? "visible" : "hidden";
@@ -108,7 +108,7 @@ function draw(stage) {
   function showToken(i, rank, now, was, part) {
     const { node, name, value } = rows[i];
     const cut = now === 0;
-    const small = !cut && now < 0.005;  // its bar is not to be seen
+    const small = !cut && now < 0.005;
     set(node, { style: `${columns}; position: absolute; inset: 0 0 auto; height: ${high}px; `
       + `transform: translateY(${head + high * rank}px)` });
     showBars(rows[i], now, was, part);
@@ -117,10 +117,10 @@ function draw(stage) {
       + `color: ${cut || small ? "var(--soft)" : "inherit"}; `
       + `text-decoration: ${cut ? "line-through" : "none"}` });
   }
-  function showLine(left) {  // above the first token that is cut
+  function showLine(left) {
     const y = head + high * left - 2;
     const seen = left < size ? "visible" : "hidden";
-    const end = left > 3 ? 10 * (across + 1) + 8 : 0;  // beside the hundred
+    const end = left > 3 ? 10 * (across + 1) + 8 : 0;
     set(line, { style: `position: absolute; inset: 0 ${end}px auto 0; `
       + `transform: translateY(${y}px); visibility: ${seen}; border-top: 1.5px solid` });
   }

@@ -23,7 +23,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   const current = () => order().tiles[step - 1];
   const stepsOf = (i) =>
     order().tiles.flatMap(([a], at) => (within(a, i) ? [at + 1] : []));
-  function history(i, until = step) {  // one entry for each tile of the query until then
+  function history(i, until = step) {
     let [m, l, acc] = [-Infinity, 0, 0];
     const mine = order().tiles.slice(0, until).filter(([a]) => within(a, i));
     return mine.map(([, b]) => {
@@ -74,7 +74,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   const cellAt = (i, j) => svg("rect", { x: x(j), y: y(i), width: unit, height: unit,
     stroke: "var(--faint)", fill: "none" });
   const cells = all.map((i) => all.map((j) => cellAt(i, j)));
-  const beside = left + n * unit + (phone ? 27 : 31);  // the matrix: the context of each query
+  const beside = left + n * unit + (phone ? 27 : 31);
   const written = all.map((i) =>
     text(beside, y(i) + unit / 2 + 5, "", { ...middle, style: bold }));
   const frame = svg("rect", { fill: "none", stroke: "var(--rose)", "stroke-width": 4, rx: 2 });
@@ -100,7 +100,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   box.append(inside);
   const block = (x, y, width, height, hue, more = {}) => svg("rect", { x: x + 1, y: y + 1,
     width: width - 2, height: height - 2, fill: `var(--${hue})`, "data-sym": hue, ...more });
-  function tint(i, j, m) {  // the exponential of a score, as a shade
+  function tint(i, j, m) {
     const e = hidden(i, j) ? 0 : Math.exp(scores[i][j] - m);
     return `color-mix(in srgb, var(--w) ${(55 * e).toFixed(1)}%, var(--paper))`;
   }
@@ -148,7 +148,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     return { node, m, rescale, pair };
   });
   box.append(...lanes.map(({ node }) => node));
-  function longest(name) {  // of all queries, at all tiles
+  function longest(name) {
     return Math.max(1e-9, ...all.flatMap((i) => history(i, many()).map((one) =>
       Math.abs(one[name]))));
   }
@@ -186,7 +186,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     leader: svg("path", { stroke: "var(--soft)", fill: "none" }) }));
   box.append(...parts.flatMap(({ word, leader }) => [word, leader]));
   const breadths = phone ? [52, 38, 42] : [58, 42, 46];
-  function spread(middles, there) {  // side by side, each as near to its part as there is room
+  function spread(middles, there) {
     let free = broad - 10;
     const from = middles.map(() => 0);
     for (const i of [2, 1, 0].filter((i) => there[i])) {
@@ -225,7 +225,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     } });
   function go(to) {
     step = to;
-    steps.move(step, many());  // the slider is as long as there are tiles
+    steps.move(step, many());
     show();
   }
   function again(change) {
@@ -296,7 +296,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   }
 
   if (!phone) steps.querySelector("input").style.width = "9rem";
-  steps.lastChild.style.minWidth = "4.6em";  // what stands beside it does not move
+  steps.lastChild.style.minWidth = "4.6em";
   const sizing = choices("Tile size", sizes.map(String), data.chosen, (i) =>
     again(() => { size = sizes[i]; }));
   const masking = toggle("causal mask", false, (on) => again(() => { causal = on; }));

@@ -7,10 +7,10 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   const [begin, end] = ["<start>", "<end>"].map((token) => target.indexOf(token));
   const bare = (token) => token.replace(/[<>]/g, "");
   let words = examples[0].split(" ");
-  let note = "";  // what became of the words that were typed
+  let note = "";
   let step = steps.length - 1;
-  let layer = 0, head = 0, chosen = 0;  // head 0: the mean of all; token 0: all of them
-  let shown, found;  // how many tokens of the answer, and the answer
+  let layer = 0, head = 0, chosen = 0;
+  let shown, found;
 
   const values = new Map(data.values);
   const named = [...values].filter(([, value]) => value < 100).reverse();
@@ -32,7 +32,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     return [...below1000(thousands), "thousand", ...and, ...(rest ? below1000(rest) : [])];
   }
   const without = (list) => list.filter((word) => word !== "and");
-  function meant(typed) {  // the number that these words stand for, or null
+  function meant(typed) {
     let thousands = 0, n = 0;
     for (const word of without(typed)) {
       if (word === "thousand") [thousands, n] = [1000 * n, 0];
@@ -45,7 +45,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
 
   const knows = (word) => source.indexOf(word) > source.indexOf("<pad>");
   const [atMost, longest] = data.most;
-  function edits(a, b) {  // letters to add, to drop or to change between two words
+  function edits(a, b) {
     let row = [...b, ""].map((_, j) => j);
     for (const [i, letter] of [...a].entries()) {
       const next = [i + 1];
@@ -115,7 +115,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     shown = found.out.length;
     show();
   }
-  let turn = 0;  // of what is shown step by step: a newer one ends it
+  let turn = 0;
   async function translate(slowly) {
     const mine = ++turn;
     found = written();
@@ -159,7 +159,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
 
   const wide = viewWidth >= 600;
   const [width, height, left, right] = wide ? [540, 352, 112, 400] : [352, 256, 98, 256];
-  const above = 18;  // of the rows: a line for the heading
+  const above = 18;
   const most = Math.max(atMost, longest);
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const lines = svg("g");
@@ -169,7 +169,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     key: text(left - 10, "end", "k"),
     share: text(left + 8, "start", "w"),
     query: text(right + 10, "start"),
-    frame: svg("rect", { x: right + 5, rx: 4, fill: "none", stroke: "none" }),  // seen if it is lit
+    frame: svg("rect", { x: right + 5, rx: 4, fill: "none", stroke: "none" }),
     sure: text(width - 6, "end"),
     area: svg("rect", { x: right, width: width - right, fill: "transparent",
       style: "cursor: pointer", onclick: () => choose(chosen === i + 1 ? 0 : i + 1) }),
@@ -245,7 +245,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     if (layers[layer].queries !== "out") return `At “${query}”`;
     return `For “${query}” (probability ${number(100 * found.shares[chosen - 1], 0)} %)`;
   }
-  function wanted() {  // the right answer, or null
+  function wanted() {
     const numbers = words.join(" ").split(" is ").map((one) => meant(one.split(" ")));
     if (numbers.includes(null)) return null;
     return numbers.flatMap((value, i) => [...(i ? ["la"] : []), ...String(value)]);
@@ -267,7 +267,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   }
   function show() {
     const now = attended();
-    chosen = Math.min(chosen, now.queries.length);  // at another step it may generate less
+    chosen = Math.min(chosen, now.queries.length);
     token.move(chosen, now.queries.length);
     drawLines(now);
     share.textContent = `${number(100 * exact[step], 1)} %`;
@@ -293,7 +293,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   const inLine = { class: "row", style: "align-items: stretch" };
   const form = el("form", { ...inLine, onsubmit: submitted }, own,
     el("button", { type: "submit", ...keep }, "Translate"));
-  const inDigits = (text) => {  // where it is one number
+  const inDigits = (text) => {
     const value = meant(text.split(" "));
     return value === null ? text : grouped(value);
   };
@@ -302,7 +302,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     step = i;
     translate(false);
   }
-  const long = (node) => {  // a slider that takes the room that there is
+  const long = (node) => {
     Object.assign(node.children[1].style, { flex: "1 1 4rem", width: "auto", minWidth: "4rem" });
     return set(node, { style: "flex-wrap: nowrap" });
   };

@@ -37,9 +37,9 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     const parts = [first, ...others().map((name) => written[name])];
     return parts.filter(Boolean).join(" & ") || "no mask";
   }
-  const hidden = () => on.window && !(on.sinks && either);  // the future, by the window itself
+  const hidden = () => on.window && !(on.sinks && either);
   const board = () => all.map((i) => all.map((j) => may(i, j)));
-  function levels(mask, i) {  // which tokens reach it, from the last layer down to the tokens
+  function levels(mask, i) {
     const found = [[i]];
     for (let l = 0; l < layers; l++) {
       found.push(all.filter((j) => found[l].some((m) => mask[m][j])));
@@ -60,10 +60,10 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   const phone = viewWidth < 600;
   const left = 62, broad = Math.min(720, viewWidth || 350);
   const longest = Math.max(...tokens.map((token) => token.length));
-  const slants = phone || 8 * longest * n > broad - left;  // the names of the keys
-  const side = (broad - left - (slants ? 18 : 2)) / n, tall = phone ? 19 : 20;  // of a cell
-  const high = phone ? 76 : 116;  // of the layers
-  const names = 24 + high;  // the names of the keys begin here, the board below them
+  const slants = phone || 8 * longest * n > broad - left;
+  const side = (broad - left - (slants ? 18 : 2)) / n, tall = phone ? 19 : 20;
+  const high = phone ? 76 : 116;
+  const names = 24 + high;
   const top = names + (slants ? 48 : 22);
   const x = (j) => left + side * (j + 0.5);
   const label = (x, y, text, style, anchor = "middle") =>
@@ -111,12 +111,12 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     return found.slice(0, -1).flatMap((level, down) =>
       level.flatMap((i) => seenBy(i).map((j) => line(i, j, layers - down))));
   }
-  function drawWay(way) {  // over all others, in one line
+  function drawWay(way) {
     const d = way.map((j, down) => `${down ? "L" : "M"}${x(j)} ${y(layers - down)}`).join("");
     return way.length ? [svg("path", { d, fill: "none", stroke: "var(--rose)",
       "stroke-width": 4, "stroke-linejoin": "round" })] : [];
   }
-  function drawLayer(level, down, way) {  // its number, and a dot for each token
+  function drawLayer(level, down, way) {
     const l = layers - down;
     const cy = y(l);
     const spots = all.map((j) => {
@@ -149,7 +149,7 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     });
     set(sides[i], { "font-weight": i === query ? 700 : 400 });
   }
-  function showCell({ box, ring }, allowed, reached, future, mine) {  // other rows are pale
+  function showCell({ box, ring }, allowed, reached, future, mine) {
     const fill = future ? ahead.fill : wash("neutral", mine ? 85 : 40);
     set(box, { fill: allowed ? fill : "transparent" });
     const shown = mine ? 1 : 0.5;
@@ -175,7 +175,7 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     set(row, { y: top + tall * query });
     code.textContent = formula();
     for (const line of breaks) set(line, { visibility: on.documents ? "visible" : "hidden" });
-    joined.style.visibility = on.window && on.sinks ? "" : "hidden";  // of no use before
+    joined.style.visibility = on.window && on.sinks ? "" : "hidden";
     needless.style.visibility = on.window && !on.sinks ? "" : "hidden";
     disable(buttons.causal, buttons.causal, hidden());
     disable(widths, widths.querySelector("input"), !on.window);
@@ -184,7 +184,7 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     tell(mask, found.at(-1), way.at(-1));
   }
 
-  function disable(node, control, disabled) {  // what would change nothing
+  function disable(node, control, disabled) {
     set(control, { disabled });
     node.style.opacity = disabled ? 0.45 : 1;
   }
@@ -204,7 +204,7 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   const whole = (i) => `${i}`;
   const joining = choices("A key in the window, in the sinks, or in both", ["either |", "both &"],
     0, after((i) => { either = !i; }));
-  const inPlace = "grid-area: 1 / 1; margin: 0; align-content: center";  // one or the other
+  const inPlace = "grid-area: 1 / 1; margin: 0; align-content: center";
   const joined = set(joining, { class: "row joined", style: inPlace });
   const needless = el("span", { style: `${inPlace}; font-size: 13px; color: var(--soft)` },
     "The window hides the future: causal adds nothing.");
@@ -213,7 +213,7 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   const depth = slider("Layers", { min: 1, max: 4, step: 1, value: layers,
     input: after((i) => { layers = i; }), text: whole });
 
-  const five = Object.values(buttons);  // in one line
+  const five = Object.values(buttons);
   for (const one of five) one.style.paddingInline = "5px";
   const switches = el("div", { class: "row", style: "gap: 4px" }, ...five);
   const below = el("div", { style: "display: grid; margin-block: 0.4rem" }, joined, needless);
