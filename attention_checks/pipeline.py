@@ -185,9 +185,7 @@ def _row(code: str, text: str) -> Bug:
 def bugs_of(
     stage: str,  # which stage they replace
     form: Callable[[Any], Step],  # makes a step of what stands in the table
-    table: Mapping[
-        str, tuple[str, Any]
-    ],  # code → sentence, as in `codes_of_table`, and what the stage does
+    table: Mapping[str, tuple[str, Any]],  # code → its sentence, and what the stage does
     needs: str = "",  # as in `Bug`
 ) -> list[Bug]:  # in the order of the table
     "Make bugs that replace one stage of a table."

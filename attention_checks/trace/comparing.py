@@ -56,7 +56,7 @@ def compare_with_own_weights(
 
 
 def _must_run(trace: Trace, cases: list[Case]) -> None:
-    "Raise what a declared function raises, if it takes heads of no width."
+    "Raise what a declared function raises, if no reading of the layer runs with it."
     said = trace.contract
     declared = said.asked or said.rotate or said.shortened
     if declared and cases and not any(case.run() for case in cases):

@@ -208,8 +208,10 @@ def _beside_context(
         given = getattr(nn.functional, name, None) or part_of(layer, name, "activation")
         f = partial(_once_through, given, contract)
         last: Step = lambda work: work._replace(out=f(work.out))
-        place = (after("project"), last) if contract.residual else (after("mix"), context_step(f))
-        yield place[0], f"activation={name!r}", [place[1]]
+        stage, step = after("mix"), context_step(f)
+        if contract.residual:
+            stage, step = after("project"), last
+        yield stage, f"activation={name!r}", [step]
     if "out" in norms:
         normed = partial(_once_through, norms["out"], contract)
         steps = [context_step(normed, merged) for merged in (True, False)]
