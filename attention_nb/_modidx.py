@@ -744,6 +744,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                        'attention_nb.kv_cache._needs_gradient': ( 'kv_cache.html#_needs_gradient',
                                                                                   'attention_nb/kv_cache.py'),
                                        'attention_nb.kv_cache._new_cache': ('kv_cache.html#_new_cache', 'attention_nb/kv_cache.py'),
+                                       'attention_nb.kv_cache._sizes_of': ('kv_cache.html#_sizes_of', 'attention_nb/kv_cache.py'),
                                        'attention_nb.kv_cache._visible': ('kv_cache.html#_visible', 'attention_nb/kv_cache.py'),
                                        'attention_nb.kv_cache.cache_bytes': ('kv_cache.html#cache_bytes', 'attention_nb/kv_cache.py'),
                                        'attention_nb.kv_cache.new_caches': ('kv_cache.html#new_caches', 'attention_nb/kv_cache.py')},

@@ -35,6 +35,15 @@ def _buffers(
     return keys, torch.zeros_like(keys) if d_v is None else keys.new_zeros((*shape[:-1], d_v))
 
 
+def _sizes_of(keys: Tensor, values: Tensor) -> str:
+    "Name the arguments that buffers were made with."
+    b, n_kv_heads, n_max, d_head = keys.shape
+    d_v = values.shape[-1]
+    return (f"b={b}, n_kv_heads={n_kv_heads}, n_max={n_max}, d_head={d_head}, "
+            f"{'' if d_v == d_head else f'd_v={d_v}, '}dtype={keys.dtype}, "
+            f"device={str(keys.device)!r}")
+
+
 def _expect_new(k: Tensor, v: Tensor, like: Tensor, widths: tuple[int, int], b: int, h: int) -> None:
     "Raise TypeError or ValueError unless keys and values fit each other and a cache."
     expect_floats(k=k, v=v)
@@ -191,12 +200,8 @@ class KVCache:
 
     def __repr__(self) -> str:
         "Name the arguments it was made with, and how full it is."
-        b, n_kv_heads, n_max, d_head = self.keys.shape
-        d_v = self.values.shape[-1]
-        return (f"{type(self).__name__}(b={b}, n_kv_heads={n_kv_heads}, n_max={n_max}, "
-                f"d_head={d_head}, {'' if d_v == d_head else f'd_v={d_v}, '}"
-                f"dtype={self.keys.dtype}, device={str(self.keys.device)!r}), "
-                f"up to {self.longest} tokens")
+        sizes = _sizes_of(self.keys, self.values)
+        return f"{type(self).__name__}({sizes}), up to {self.longest} tokens"
 
     def _clear_after(self, lengths: Tensor) -> None:
         "Fill the buffers with zeros after these lengths: a masked NaN would still spoil sums."
@@ -599,12 +604,8 @@ class StaticCache(nn.Module):
 
     def extra_repr(self) -> str:
         "Name the arguments it was made with, and how full it is."
-        b, n_kv_heads, n_max, d_head = self.keys.shape
-        d_v = self.values.shape[-1]
         longest = "?" if self.lengths.is_meta else int(self.lengths.max())
-        return (f"b={b}, n_kv_heads={n_kv_heads}, n_max={n_max}, d_head={d_head}, "
-                f"{'' if d_v == d_head else f'd_v={d_v}, '}dtype={self.keys.dtype}, "
-                f"device={str(self.keys.device)!r}, up to {longest} tokens")
+        return f"{_sizes_of(self.keys, self.values)}, up to {longest} tokens"
 
 # %% ../nbs/10_kv_cache.ipynb #paged-class
 class PagedCache:
