@@ -32,7 +32,7 @@ function draw(stage) {
   const columns = Math.max(...[...searched.values()].map((of) => of.length));
 
   // ---- The tree: a column for each step, the best on top ----
-  const full = wide ? 690 : 350, gap = (full - 34) / (columns - 1);
+  const full = wide ? 690 : 350, gap = (full - (wide ? 34 : 40)) / (columns - 1);
   const line = 50;
   const r = wide ? 15 : 12;
   const deep = 3 + spare;

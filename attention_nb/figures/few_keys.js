@@ -26,7 +26,7 @@ function draw(stage) {
 
   // ---- Columns of keys, in blocks: scores at the top, tokens, weights; then all queries ----
   const wide = viewWidth >= 600;
-  const width = Math.min(viewWidth, 720), gap = wide ? 10 : 5;
+  const width = Math.min(viewWidth, 720), gap = wide ? 10 : 4;
   const unit = (width - gap * (blocks.length - 1)) / n, span = block * unit;
   const left = (j) => j * unit + gap * Math.floor(j / block);
   const middle = (j) => left(j) + unit / 2;
@@ -64,7 +64,9 @@ function draw(stage) {
   const other = text(0, 0, "", { ...soft, class: "halo" });
   const boxes = all.map((j) =>
     rect({ x: left(j) + 0.5, y: cells, width: unit - 1, height: tall, rx: 3, ...second }));
-  const letters = all.map((j) => text(middle(j), cells + 19, tokens[j], {}));
+  const narrowed = (j) => (!wide && "MW".includes(tokens[j])  // a broad letter keeps in its box
+    ? { textLength: unit - 3, lengthAdjust: "spacingAndGlyphs" } : {});
+  const letters = all.map((j) => text(middle(j), cells + 19, tokens[j], narrowed(j)));
   const floor = svg("path", { d: `M0 ${base}H${width}`, stroke: "var(--soft)" });
   const missing = { rx: 2, fill: "none", stroke: "var(--rose)", "stroke-width": 1.5,
     "stroke-dasharray": "4 3" };
@@ -266,6 +268,7 @@ function draw(stage) {
     (i) => { way = i; show(); });
   const ofSize = choices("Blocks that are kept", sizes.map(String), size,
     (i) => { size = i; show(); });
+  if (viewWidth < 345) for (const label of ofWay.children) label.style.paddingInline = "7px";
   set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem` });
   const steered = el("div", { class: "row steered" }, play.node, range);
   view.append(el("div", { class: "row", style: "margin-top: 0" }, ofWay, steered), root, said,

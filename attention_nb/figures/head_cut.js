@@ -36,7 +36,7 @@ function draw(stage) {
 
   // ---- Two pictures of the same numbers: each says where a number stands, and where it lands ----
   const phone = viewWidth < 600;
-  const [wide, high, margin, between] = phone ? [36, 24, 62, 12] : [42, 28, 62, 14];
+  const [wide, high, margin, between] = phone ? [36, 22, 62, 12] : [42, 28, 62, 14];
   const title = phone ? 22 : 30;  // of a head, above its tokens
   const tall = title + n * high;
   const tokenOf = (m) => Math.floor(m / width);

@@ -14,7 +14,7 @@ function draw(stage) {
 
   // on a phone both heads stand beside each other, too
   const wide = viewWidth >= 600;
-  const side = wide ? 43 : 24;
+  const side = wide ? 43 : viewWidth < 345 ? 22 : 24;
   const across = `min-width: ${side}px; max-width: ${side}px; padding: 0; text-align: center; `
     + `font-size: ${wide ? 13 : 12}px; overflow: hidden`;
   const box = `${across}; height: ${side}px`;

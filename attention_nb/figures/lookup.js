@@ -199,6 +199,7 @@ function draw(stage) {
   }
   const picks = choices("Word of the sentence", tokens, chosen,
     (i) => choose(() => { chosen = i; }));
+  if (viewWidth < 345) for (const label of picks.children) label.style.paddingInline = "6px";
   const ways = choices("How", ["look up", "multiply"], way, (i) => choose(() => { way = i; }));
   function go(i) {  // from the first token
     if (!i) filled.fill(false);

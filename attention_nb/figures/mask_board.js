@@ -31,13 +31,14 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
   });
 
   // ---- The board ----
+  const tight = viewWidth < 345;
   const barred = "repeating-linear-gradient(90deg, var(--faint) 0 2px, transparent 2px 8px)";
   const plain = "padding: 0.1rem 0.35rem; font-size: 13px; height: 30px";
   const tops = all.map(() => el("th", { scope: "col", "data-sym": "k",
     style: "padding: 0.1rem; text-align: center; font-size: 13px" }));
   const sided = `${plain}; padding-left: 0.7rem`;
   const sides = all.map(() => el("th", { scope: "row", "data-sym": "q", style: sided }));
-  const sums = all.map(() => el("td", { style: `${plain}; min-width: 3.6rem` }));
+  const sums = all.map(() => el("td", { style: `${plain}; min-width: ${tight ? 3.2 : 3.6}rem` }));
   const arrows = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
   function cellAt(i, j) {
     const move = ([down, right]) =>
@@ -86,7 +87,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
     sums[i].textContent = r ? `${number(r.sum)} ${right ? "✓" : "✗"}` : "";
     cells[i].forEach((cell, j) => showCell(cell, i, j, r));
   }
-  const button = "display: block; width: 46px; height: 34px; padding: 0; "
+  const button = `display: block; width: ${tight ? 44 : 46}px; height: 34px; padding: 0; `
     + "border: 1px solid var(--faint); border-radius: 0; font-size: 13px; font-weight: 400; "
     + "box-shadow: none; color: inherit";
   const past = "display: block; font-size: 12px; line-height: 14px; color: var(--soft); "

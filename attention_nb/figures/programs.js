@@ -44,7 +44,7 @@ function draw(stage) {
 
   // ---- The grid ----
   const wide = viewWidth >= 600;
-  const unit = wide ? 30 : 26, left = 70, high = 58;
+  const unit = wide ? 30 : 25, left = 70, high = 58;
   const [w, h] = [left + n * unit + 4, high + n * unit + 4];
   const says = "A grid of queries and keys; each program owns a block of queries";
   const root = svg("svg", {
@@ -73,7 +73,7 @@ function draw(stage) {
   root.append(forbidden.node, ...heads, ...names, ...tops, ...cells.flat(), bands, ...framed);
 
   // ---- The time line: a row for each slot, a block for each tile ----
-  const begin = 48, end = wide ? 376 : 350, top = 24, deep = wide ? 132 : 120;
+  const begin = 48, end = wide ? 376 : 350, top = 24, deep = wide ? 132 : 110;
   const line = svg("svg", { width: end + 8, height: top + deep + 28, role: "img",
     viewBox: `0 0 ${end + 8} ${top + deep + 28}`, style: "height: auto; margin-top: 0.3rem" });
   const marks = svg("g");

@@ -42,7 +42,8 @@ function draw(stage) {
   const sent = (rank) => sum(passed(rank));  // tokens whose keys and values it sent on
 
   // ---- The matrix: a square for each pair ----
-  const unit = phone ? 13 : 21;
+  const tight = viewWidth < 345;
+  const unit = phone ? 12 : 21;
   const small = "font-size: 12px", bold = "font-size: 13px; font-weight: 600";
   const left = 78, high = 24;
   const wide = left + n * unit + 2, low = high + n * unit + 3;
@@ -76,7 +77,7 @@ function draw(stage) {
   }
 
   // ---- The ring: a circle for each rank, with its queries and the keys that it holds ----
-  const size = phone ? 212 : broad ? 300 : 250;
+  const size = tight ? 196 : phone ? 208 : broad ? 300 : 250;
   const middle = size / 2, near = phone ? 33 : broad ? 42 : 36, far = middle - near - 2;
   const onRing = (a) => [middle + far * Math.cos(a), middle + far * Math.sin(a)];
   const angle = (r) => (2 * Math.PI * r) / world - Math.PI / 2;
@@ -157,7 +158,7 @@ function draw(stage) {
     work.append(write(0, y + 13, `rank ${r}`, "font-weight: 600"), done, now);
     return { done, now, count };
   });
-  ["pairs so far;", "framed: in this step"].forEach((text, i) =>
+  ["pairs so far;", "framed: this step"].forEach((text, i) =>
     work.append(write(0, 12 + 16 * i, text, "fill: var(--soft)")));
   const goal = svg("path", { stroke: "var(--soft)", "stroke-width": 1.5,
     "stroke-dasharray": "4 3" });

@@ -309,7 +309,8 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     phase = i;
     show();
   });
-  const slim = beside ? {} : { style: "padding-inline: 0.4rem" };  // all three in one line
+  // On a phone all three stand in one line.
+  const slim = beside ? {} : { style: `padding-inline: ${wide < 345 ? 2 : 6}px` };
   for (const one of picker.querySelectorAll("label")) set(one, slim);
   const panel = el("div", { style: `flex: none; width: ${side}px; max-width: 100%; `
     + `min-height: ${beside ? 300 : 246}px; font-variant-numeric: tabular-nums` },

@@ -15,7 +15,8 @@ function draw(stage) {
   const names = {};  // how far from its tip that of an arrow stands
 
   // ---- The plane: only its quarter above zero ----
-  const side = viewWidth < 600 ? 188 : 300;
+  const tight = viewWidth < 345;
+  const side = viewWidth < 600 ? 172 : 300;
   const { root, at, arrow, drag } = plane(side, 3, 0);
   const [width, height] = [side + 92, side + 44];
   set(root, {
@@ -114,7 +115,7 @@ function draw(stage) {
   });
 
   // ---- The numbers ----
-  for (const label of steps.children) label.style.paddingInline = "0.5rem";
+  for (const label of steps.children) label.style.paddingInline = tight ? "5px" : "0.5rem";
   function now() {
     const scores = vectors.map((vector) => dot(old, vector));
     const weights = softmax(scores.map((s, i) => (here[i] ? s : -Infinity)));

@@ -34,7 +34,7 @@ function draw(stage) {
   const column = beside ? tight : width / (n + 1), thick = Math.min(104, Math.round(column - 16));
   const across = column * (n + 1);
   const unit = 10, zero = 40 + reach * unit, low = zero + reach * unit;
-  const height = low + (beside ? 130 : 196);
+  const height = low + (beside ? 130 : 146 + 20 * v[0].length);
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group",
     "aria-label": "Scores to drag, their weights, and the context" });
   const text = (x, y, says, more = {}) =>
@@ -89,7 +89,7 @@ function draw(stage) {
     const { node: dot, ring } = gripAt(x);
     const value = text(x, 0, "", { class: "halo" });
     const under = i < n ? text(x, low + 31, vector(v[i], whole), { ...ofValue, "data-sym": "v" })
-      : text(x, low + 31, "no value", small);
+      : text(Math.min(x, width - 29), low + 31, "no value", small);
     const node = svg("g", {}, label, track, bar, dot, value, under);
     root.append(node);
     const knob = knobOf(i, x);

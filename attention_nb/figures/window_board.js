@@ -65,8 +65,8 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   const left = 62, broad = Math.min(720, viewWidth || 350);
   const longest = Math.max(...tokens.map((token) => token.length));
   const slants = phone || 8 * longest * n > broad - left;  // the names of the keys
-  const side = (broad - left - (slants ? 18 : 2)) / n, tall = phone ? 19 : 20;  // of a cell
-  const high = phone ? 76 : 116;  // of the layers
+  const side = (broad - left - (slants ? 18 : 2)) / n, tall = phone ? 18 : 20;  // of a cell
+  const high = phone ? 68 : 116;  // of the layers
   const names = 24 + high;  // the names of the keys begin here, the board below them
   const top = names + (slants ? 48 : 22);
   const x = (j) => left + side * (j + 0.5);
