@@ -44,13 +44,16 @@ function draw(stage) {
     "aria-label": "A histogram of the scores of random queries and keys",
   }, area, ghost, axis, reach, name, ...ticks);
   const clip = (x) => Math.max(0, Math.min(full, x)).toFixed(1);
-  function areaOf(now, far, tall = deep) {  // counts of scores from −far to far
-    const top = Math.max(...now);
-    const half = now.length / 2;
+  // Counts of scores from −far to far. An outline that goes on beyond the axis is open there.
+  function areaOf(now, far, tall = deep, outline = false) {
+    const top = Math.max(...now), half = now.length / 2;
     const unit = (middle / half) * far / limit;
-    const end = (i) => clip(middle + (i - half) * unit);
-    const step = (n, i) => `V${(low - (tall * n) / top).toFixed(1)}H${end(i + 1)}`;
-    return `M${end(0)} ${low}${now.map(step).join("")}V${low}Z`;
+    const end = (i) => middle + (i - half) * unit;
+    const seen = [...now.keys()].filter((i) => end(i + 1) > 0 && end(i) < full);
+    const high = (i) => (low - (tall * now[i]) / top).toFixed(1);
+    const steps = seen.map((i) => `V${high(i)}H${clip(end(i + 1))}`).join("");
+    const open = outline && seen.length < now.length;
+    return open ? `M0 ${high(seen[0])}${steps}` : `M${clip(end(seen[0]))} ${low}${steps}V${low}Z`;
   }
   function reachOf(far) {
     const [from, to] = [middle - far, middle + far];
@@ -60,8 +63,8 @@ function draw(stage) {
   // before.
   function dashed() {
     const tall = deep * stretch / root();
-    if (shape === "scaled") return areaOf(counts.scaled[at], limits.scaled * root(), tall);
-    return before ? areaOf(before, limits.plain) : null;
+    if (shape === "scaled") return areaOf(counts.scaled[at], limits.scaled * root(), tall, true);
+    return before ? areaOf(before, limits.plain, deep, true) : null;
   }
   function onAxis() {  // what moves with the curve and the axis
     set(area, { d: areaOf(counts[shape][at], limits[shape] * stretch) });
