@@ -86,9 +86,8 @@ def memory(
     table = number_table("How far off the pairs are, by the number of pairs written", rows, [str(i + 1) for i in range(n)], 1)
     notice = _WITH_DELTA if delta else _NOTICE
     data = {"names": list(names), "k": k, "v": v, "rules": rules, "written": first}
-    return Drawing("memory", "The state of linear attention fills up", notice, data, table, (362, 646) if delta else (362, 606))
+    return Drawing("memory", "The state of linear attention fills up", notice, data, table, (364, 592) if delta else (364, 552))
 
 
-_NOTICE = "Each pair is added to the same numbers. The line from a value to its dot is an error: when is there none?"
-_WITH_DELTA = ("Choose “delta rule”, and press Play: what its key reads back is subtracted from a value "
-               "before it is added. Which names stay exact?")
+_NOTICE = "Each pair is added to the same numbers, then each key is read back. When is there no error?"
+_WITH_DELTA = "With “delta rule” only the difference is written. Press Play: which names stay exact?"

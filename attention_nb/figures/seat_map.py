@@ -20,7 +20,7 @@ def seat_map(
     n_max: int = 16,  # tokens of the longest sequence; a buffer reserves a slot for each
     prompt: int = 6,  # tokens of a new sequence
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    """Draw the blocks of a cache as a seat map, with a block table and a buffer for each sequence.
+    """Draw the blocks of a cache as a seat map, their block tables, and the same memory in buffers.
 
     Args:
         cache: a `PagedCache` of at most six sequences, as it stands
@@ -40,7 +40,7 @@ def seat_map(
     data = {"n_blocks": n_blocks, "size": block_size, "n_max": n_max, "prompt": prompt,
             "sequences": sequences, "free": cache.free_blocks}
     return Drawing("seat_map", "Paged KV cache: block tables", _NOTICE, data,
-                   _tables(sequences, block_size, n_max), (417, 658), "The block tables as a table")
+                   _tables(sequences, block_size, n_max), (336, 556), "The block tables as a table")
 
 
 _NOTICE = "Press “Next token”, then fork a sequence and end one. Dashed slots are reserved and empty."

@@ -46,7 +46,7 @@ def senses(
     notice = (f"Choose other neighbours, or drag their dots. Where does “{query}” go, "
               "and which weight is large?")
     data = {"tokens": list(tokens), "x": x, "query": query, "beside": list(beside), "axes": list(axes)}
-    return Drawing("senses", f"What “{query}” means beside its neighbours", notice, data, table, (346, 572, 364))
+    return Drawing("senses", f"What “{query}” means beside its neighbours", notice, data, table, (346, 556, 364))
 
 # %% ../../nbs/figures/senses.ipynb #senses-guards
 def _expect_senses(tokens: Sequence[str], x: Tensor, query: str, beside: Sequence[str]) -> None:
