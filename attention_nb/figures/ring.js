@@ -42,7 +42,6 @@ function draw(stage) {
   const sent = (rank) => sum(passed(rank));  // tokens whose keys and values it sent on
 
   // ---- The matrix: a square for each pair ----
-  const tight = viewWidth < 345;
   const unit = phone ? 12 : 21;
   const small = "font-size: 12px", bold = "font-size: 13px; font-weight: 600";
   const left = 78, high = 24;
@@ -65,19 +64,19 @@ function draw(stage) {
       const query = svg("text", { x: left - 8, y: rowAt(middle) + 5, "text-anchor": "end",
         "data-sym": "q", style: bold }, `queries ${rank}`);
       const key = svg("text", { x: columnAt(middle), y: high - 8, "text-anchor": "middle",
-        "data-sym": "k", style: bold }, order ? `${rank}` : `keys ${rank}`);
+        "data-sym": "k", style: bold }, order || phone ? `${rank}` : `keys ${rank}`);
       const edge = `M${left} ${rowAt(a)}H${columnAt(n)}M${columnAt(a)} ${high}V${rowAt(n)}`;
       return [query, key, svg("path", { d: edge, stroke: "var(--soft)", fill: "none" })];
     });
   }
   function showOwners() {
     const corner = svg("text", { x: left - 8, y: high - 8, "text-anchor": "end",
-      "data-sym": "k", style: bold }, order ? "keys" : "");
+      "data-sym": "k", style: bold }, order || phone ? "keys" : "");
     owners.replaceChildren(corner, ...ranks.flatMap(ownersOf));
   }
 
   // ---- The ring: a circle for each rank, with its queries and the keys that it holds ----
-  const size = tight ? 196 : phone ? 208 : broad ? 300 : 250;
+  const size = phone ? 204 : broad ? 300 : 250;
   const middle = size / 2, near = phone ? 33 : broad ? 42 : 36, far = middle - near - 2;
   const onRing = (a) => [middle + far * Math.cos(a), middle + far * Math.sin(a)];
   const angle = (r) => (2 * Math.PI * r) / world - Math.PI / 2;
@@ -142,7 +141,7 @@ function draw(stage) {
 
   // ---- The work: a bar for each rank, grey for the steps before, framed for this step ----
   const room = phone ? viewWidth - size - 8 : broad ? 196 : size;
-  const tall = broad ? 60 : 41, thick = broad ? 24 : 15, full = Math.min(150, room - 28);
+  const tall = broad ? 60 : phone ? 39 : 41, thick = broad ? 24 : 15, full = Math.min(150, room - 28);
   const foot = 36 + tall * world;
   const work = svg("svg", { width: room, height: foot + 12,
     viewBox: `0 0 ${room} ${foot + 12}`, "aria-hidden": true });

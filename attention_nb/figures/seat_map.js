@@ -66,7 +66,7 @@ function draw(stage) {
   const square = (block, slot) => ({ x: (block * pitch + 1).toFixed(1),
     y: head + slot * high + 1, width: (pitch - 2).toFixed(1), height: high - 2, rx: 4 });
   function cellOf(block, slot) {
-    const box = svg("rect", square(block, slot));
+    const box = svg("rect", { ...square(block, slot), class: "moves" });
     return { box, who: text(centre(block), head + slot * high + high / 2 + 5, "") };
   }
   function boardOf(label) {

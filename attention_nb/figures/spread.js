@@ -149,7 +149,7 @@ function draw(stage) {
     el("div", { style: `flex: 1; height: 14px; position: relative; ${framed}` }, fill, mark),
     left);
   const meaning = el("div", { style: "font-size: 13px; line-height: 18px; margin-top: 8px" },
-    el("b", {}, "gradient"), ": how much a score still moves the weights");
+    el("b", {}, "gradient"), ": how much a score moves the weights");
   const weights = () => softmax(scores[at][query].map((x) => x / (scaled ? root() : 1)));
   const edge = "border-radius: 2px 2px 0 0; box-shadow: 0 1px 0 var(--soft)";
   function showWeights() {
