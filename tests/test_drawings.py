@@ -1920,18 +1920,18 @@ def step(pool: PagedCache, rows: list, chosen: int, name: str) -> int:
     return chosen
 
 
-# Presses one button after the other, or chooses a sequence: what the figure holds, who finds no room
-# in buffers, and what it says.
+# Presses one button after the other, or chooses a sequence: what the figure holds,
+# who finds no room in buffers, and what it says.
 PRESSED = """(figure, names) => {
   const parts = (kind) => [...figure.querySelectorAll(kind)];
-  const texts = () => parts(".view text").map((node) => node.textContent).filter((text) =>
-    text.startsWith("no room for ")).join("; ");
+  const out = () => parts(".view text").map((node) => node.textContent)
+    .find((text) => text.startsWith("no room for ")) ?? "";
   return names.map((name) => {
     const pressed = parts(".view button").find((one) => one.textContent.startsWith(name))
       ?? figure.querySelector(`input[aria-label="${name}"]`);
     pressed.click();
     const said = figure.querySelector("output").textContent;
-    return [structuredClone(figure.state()), texts(), said];
+    return [structuredClone(figure.state()), out(), said];
   });
 }"""
 

@@ -141,7 +141,8 @@ function draw(stage) {
 
   // ---- The work: a bar for each rank, grey for the steps before, framed for this step ----
   const room = phone ? viewWidth - size - 8 : broad ? 196 : size;
-  const tall = broad ? 60 : phone ? 39 : 41, thick = broad ? 24 : 15, full = Math.min(150, room - 28);
+  const tall = broad ? 60 : phone ? 39 : 41, thick = broad ? 24 : 15;
+  const full = Math.min(150, room - 28);
   const foot = 36 + tall * world;
   const work = svg("svg", { width: room, height: foot + 12,
     viewBox: `0 0 ${room} ${foot + 12}`, "aria-hidden": true });

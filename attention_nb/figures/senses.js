@@ -27,7 +27,7 @@ function draw(stage) {
   const soft = "fill: var(--soft)";
   const write = (x, y, text, style, anchor = "start") =>
     svg("text", { x, y, style, "text-anchor": anchor }, text);
-  root.append(write(left + side / 3, base + 26, `${axes[0]} →`, soft, "middle"));
+  root.append(write(left + 0.3 * side, base + 26, `${axes[0]} →`, soft, "middle"));
   const upwards = `translate(${left - 12} ${base - side / 3}) rotate(-90)`;
   root.append(svg("text", { transform: upwards, "text-anchor": "middle", style: soft },
     `${axes[1]} →`));
