@@ -90,4 +90,4 @@ def memory(
 
 
 _NOTICE = "Each pair is added to the same numbers, then each key is read back. When is there no error?"
-_WITH_DELTA = "Choose “delta rule” and press Play: only the difference is added. Which stay exact?"
+_WITH_DELTA = "Choose “delta rule” and press Play: which names stay exact?"
