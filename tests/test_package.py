@@ -372,6 +372,10 @@ def test_checks_load_no_compiler():
     [
         ("--help", 0, "{check,audit,explain,translate,generate}", ""),
         ("translate --help", 0, "a number in words", ""),
+        ("check --help", 0, "--n-kv-heads NUMBER", ""),
+        ("check mine:layer --d-model wide", 2, "", "--d-model: expected a number; got 'wide'"),
+        ("audit --help", 0, "MODULE:FUNCTION", ""),
+        ("audit", 2, "", "arguments are required: MODULE:FUNCTION"),
         ("--version", 0, "attention-nb 0.", ""),
         ("explain scale.missing", 0, "scale.missing: the scores are not scaled", ""),
         (
@@ -384,9 +388,9 @@ def test_checks_load_no_compiler():
         ("explain", 2, "", "arguments are required: code"),
     ],
 )
-def test_explanations_need_no_pytorch(words, status, out, err, tmp_path):
+def test_help_and_explanations_need_no_pytorch(words, status, out, err, tmp_path):
     """And come at once: what a code means, where it stands in the book,
-    and which code may have been meant.
+    which code may have been meant, and what is wrong in the arguments.
     """
     code = f"""
 import sys
