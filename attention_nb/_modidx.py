@@ -1586,6 +1586,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                     'attention_nb/tools/guards.py'),
                                            'attention_nb.tools.guards._kind': ('tools/guards.html#_kind', 'attention_nb/tools/guards.py'),
                                            'attention_nb.tools.guards._short': ('tools/guards.html#_short', 'attention_nb/tools/guards.py'),
+                                           'attention_nb.tools.guards._traces_or_maps': ( 'tools/guards.html#_traces_or_maps',
+                                                                                          'attention_nb/tools/guards.py'),
                                            'attention_nb.tools.guards.expect_bias': ( 'tools/guards.html#expect_bias',
                                                                                       'attention_nb/tools/guards.py'),
                                            'attention_nb.tools.guards.expect_device': ( 'tools/guards.html#expect_device',

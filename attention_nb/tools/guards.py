@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 import torch
 import torch.nn as nn
 from torch import Tensor
+from torch._subclasses import FakeTensor
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 # %% auto #0
 __all__ = ['expect_sizes', 'expect_probability', 'expect_scale', 'expect_flags', 'expect_heads', 'expect_groups', 'whole_numbers',
@@ -251,12 +253,19 @@ def expect_tensors(
 def values_known(
     t: Tensor,  # any
 ) -> bool:
-    """Tell whether a guard can read the values of a tensor: not on the meta device, nor in a compiler.
+    """Tell whether a guard can read the values of a tensor: not if it has none, nor while PyTorch traces or maps.
 
     Args:
         t: any
     """
-    return not t.is_meta and not torch.compiler.is_compiling()
+    if torch.compiler.is_compiling() or t.is_meta or isinstance(t, FakeTensor):
+        return False
+    return not _traces_or_maps()
+
+
+def _traces_or_maps() -> bool:
+    "Tell whether PyTorch records operations, as make_fx does, or maps a function, as torch.vmap does."
+    return get_proxy_mode() is not None or torch._C._functorch.peek_interpreter_stack() is not None
 
 
 def under_autocast(
