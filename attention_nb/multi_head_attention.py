@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import torch
 import torch.nn as nn
@@ -17,7 +17,7 @@ from torch import Tensor
 from .tools.guards import (
     expect_flags, expect_floats, expect_groups, expect_heads, expect_inputs, expect_mask,
     expect_no_padding, expect_numbers, expect_probability, expect_qkv, expect_scale,
-    expect_score_bias, expect_sizes, expect_tensors, typed_as)
+    expect_score_bias, expect_sizes, expect_tensors, takes_other_names, typed_as)
 from .masks import causal_mask
 from .self_attention import _attend
 
@@ -246,26 +246,6 @@ def _cached_positions(cache: Any, k: Tensor, positions: Tensor | None) -> Tensor
     return torch.arange(k.shape[-2], device=k.device) if own is None else own
 
 # %% ../nbs/05_multi_head_attention.ipynb #layer-guards
-_INSTEAD = {  # arguments of other libraries, and what to write here
-    "key_padding_mask": "mask=~key_padding_mask[:, None]: here True = may attend",
-    "attn_mask": "mask=~attn_mask: here True = may attend",
-    "attention_mask": "mask=attention_mask.bool()[:, None]",
-    "is_causal": "causal=is_causal",
-    **dict.fromkeys(("key", "value", "context", "encoder_hidden_states"),
-                    "memory=, from which keys and values are made"),
-    **dict.fromkeys(("past_key_values", "past_key_value", "layer_past", "kv_cache"), "cache="),
-    **dict.fromkeys(("average_attn_weights", "output_attentions"), "need_weights=True"),
-    "position_ids": "positions=position_ids",
-}
-
-
-def _expect_known(unknown: Mapping[str, Any]) -> None:
-    "Raise TypeError for an argument that this layer does not have; name the one to use instead."
-    for name in unknown:
-        instead = f". Say {_INSTEAD[name]}" if name in _INSTEAD else ""
-        raise TypeError(f"{name}: expected an argument that this layer has; got another{instead}")
-
-
 def _expect_self(x: Tensor, memory: Tensor, mask: Tensor | None, **of_self: Any) -> None:
     "Refuse a mask of numbers, and a memory beside an argument of self-attention."
     if isinstance(mask, Tensor) and mask.is_floating_point() and mask.shape == memory.shape:
@@ -507,6 +487,7 @@ def _bias_dtype(q: Tensor) -> torch.dtype:
     return torch.float32 if q.device.type == "cpu" and q.dtype.itemsize == 2 else q.dtype
 
 # %% ../nbs/05_multi_head_attention.ipynb #layer-class
+@takes_other_names
 class MultiHeadAttention(nn.Module):
     """Multi-head attention, self or cross. Vaswani et al. 2017, section 3.2.2.
 
@@ -584,7 +565,6 @@ class MultiHeadAttention(nn.Module):
         need_weights: bool = False,  # return the weights? if not, PyTorch's fused kernels are used
         cache: Any = None,  # a KVCache of keys and values so far; it grows, and hides the future
         positions: Tensor | None = None,  # of `x`, (n,) or (b, n); default: after those of `cache`
-        **unknown: NoReturn,  # arguments of other libraries: the error names the one to use here
     ) -> tuple[Tensor, Tensor | None]:  # out (b, n_q, d_model); weights (b, h, n_q, n_k) or None
         """Attend from `x` to `memory` with every head.
 
@@ -596,12 +576,10 @@ class MultiHeadAttention(nn.Module):
             need_weights: return the weights? if not, PyTorch's fused kernels are used
             cache: a KVCache of keys and values so far; it grows, and hides the future
             positions: of `x`, (n,) or (b, n); default: after those of `cache`
-            unknown: arguments of other libraries: the error names the one to use here
 
         Returns:
             out (b, n_q, d_model); weights (b, h, n_q, n_k) or None
         """
-        _expect_known(unknown)
         memory = x if memory is None else memory
         self._expect(x, memory, mask, cache, positions)
         expect_flags(causal=causal, need_weights=need_weights)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import attention_nb
 import pytest
 from conftest import NBS, ROOT, fail_if, notebook_of, python
 from fastcore.docments import docments
@@ -200,6 +201,20 @@ def functions(name: str, value: object) -> list[tuple[str, object]]:
         and (k == "__init__" or not k.startswith("_"))
         and f.__code__.co_filename != "<string>"  # not what a dataclass makes for itself
     ]
+
+
+def test_classes_know_the_names_of_other_libraries():
+    """A public class says which of its arguments is meant by `num_heads=`, or which it has.
+
+    If it fails: A class with `**kwargs` looks at their names itself, or does without.
+    """
+    for name in attention_nb.__all__:
+        thing = getattr(attention_nb, name)
+        if inspect.isclass(thing) and thing.__module__.startswith("attention_nb."):
+            with pytest.raises(TypeError, match=f"no_such: expected an argument that {name} has"):
+                thing(no_such=1)
+    with pytest.raises(TypeError, match="Say blocks=, a list of TransformerBlock"):
+        attention_nb.TransformerStack(num_layers=3)
 
 
 def n_lines(f: object) -> int:
