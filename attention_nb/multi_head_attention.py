@@ -431,7 +431,8 @@ def fused_attention(
         expect_mask(mask, (*q.shape[:-1], k.shape[-2]))
     if bias is not None:
         expect_score_bias(bias, (*q.shape[:-1], k.shape[-2]))
-    return _call_fused(q, k, v, mask, causal, dropout_p, scale, bias)
+    given = dict(mask=mask, causal=causal, dropout_p=dropout_p, scale=scale, bias=bias)
+    return _by_rows(q, k, v, given)
 
 
 def _expect_grouped(q: Tensor, k: Tensor, v: Tensor) -> None:
@@ -441,6 +442,43 @@ def _expect_grouped(q: Tensor, k: Tensor, v: Tensor) -> None:
     if q.ndim == k.ndim > 2 and k.shape[-3] and q.shape[-3] % k.shape[-3] == 0:
         one_each = q[..., : k.shape[-3], :, :]  # one query head for each head of keys
     expect_qkv(one_each, k, v)
+
+
+_PAIRS, _ROWS = 2**21, 1024  # a mask of more pairs is not made; as many queries attend at a time
+
+
+def _by_rows(q: Tensor, k: Tensor, v: Tensor, given: dict[str, Any]) -> Tensor:
+    "Return the context; where the mask of all pairs would be large, some queries after others."
+    n_q, n_k = q.shape[-2], k.shape[-2]
+    if not _is_large(n_q, n_k, given):
+        q, k, v, given = _fold(_OF_FUSED, q, k, v, given, False)
+        return _call_fused(q, k, v, **given)
+    parts, hides = [], given.get("causal") or given.get("window")
+    for start in range(0, n_q, _ROWS):
+        rows = slice(start, min(start + _ROWS, n_q))
+        keys = slice(n_k - n_q + rows.stop if hides else n_k)  # the last query has the last key
+        own = given | {name: _block(given.get(name), rows, keys) for name in ("mask", "bias")}
+        parts.append(_by_rows(q[..., rows, :], k[..., keys, :], v[..., keys, :], own))
+    return torch.cat(parts, dim=-2)
+
+
+def _is_large(n_q: int, n_k: int, given: dict[str, Any]) -> bool:
+    "Tell whether attention needs a mask, and a large one. A program for all lengths has no such loop."
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return False
+    window = given.get("window") or n_k
+    masked = window < n_k or given.get("causal") and n_q != n_k
+    masked = masked or given.get("mask") is not None or given.get("bias") is not None
+    return bool(masked) and _ROWS < n_q <= n_k and n_q * n_k > _PAIRS
+
+
+def _block(mask: Tensor | None, rows: slice, keys: slice) -> Tensor | None:
+    "Return the part of a mask, or of a bias, that belongs to some queries and keys."
+    if mask is None:
+        return None
+    mask = torch.atleast_2d(mask)
+    mask = mask if mask.shape[-2] == 1 else mask[..., rows, :]
+    return mask if mask.shape[-1] == 1 else mask[..., keys]
 
 
 def _call_fused(
@@ -463,6 +501,9 @@ def _call_fused(
     context = F.scaled_dot_product_attention(
         q, k, v, mask, dropout_p, is_causal=causal, scale=scale, enable_gqa=grouped)
     return context if v.shape[-1] == d_v else context[..., :d_v]
+
+
+_OF_FUSED = _keywords(fused_attention)
 
 
 def _as_wide_as_keys(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -646,11 +687,11 @@ class MultiHeadAttention(nn.Module):
             given["scale"] = self.scale
         if self.training and self.dropout:
             given["dropout_p"] = self.dropout
+        if self.attend is fused_attention and not need_weights:
+            return _by_rows(q, k, v, given), None
         q, k, v, given = _fold(self._takes, q, k, v, given, need_weights)
         if self.attend is fused_attention:
-            if need_weights:
-                return _with_weights(q, k, v, **given)
-            return _call_fused(q, k, v, **given), None
+            return _with_weights(q, k, v, **given)
         _expect_takes(self.attend, self._takes, **given)
         return _call_part(self.attend, q, k, v, given, need_weights)
 
