@@ -65,8 +65,8 @@ export: $(READY)
 	$(BIN)/nbdev_export
 	@$(MAKE) --no-print-directory attention_nb/catalogue.json
 
-# What `attention-nb explain` says without PyTorch.
-attention_nb/catalogue.json: $(wildcard attention_checks/catalogue/*.py) nbs/lookup/codes.ipynb tools/catalogue.py settings.ini
+# What `attention-nb explain` and `attention-nb check --help` say without PyTorch.
+attention_nb/catalogue.json: $(wildcard attention_checks/catalogue/*.py) attention_checks/api.py attention_checks/spec.py nbs/lookup/codes.ipynb tools/catalogue.py settings.ini
 	$(BIN)/python tools/catalogue.py
 
 outputs: export

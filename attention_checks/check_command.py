@@ -7,17 +7,13 @@ import importlib
 import inspect
 import json
 import os
-import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
-from functools import partial
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch.nn as nn
 
-import attention_nb
 from attention_checks.api import (
     check_attention,
     check_cache,
@@ -40,8 +36,9 @@ from attention_checks.loading import (
 from attention_checks.outcomes import NeedsMore, first_line
 from attention_checks.report import CheckFailed, Report
 from attention_checks.signatures import name_of, parameters_of, required_by
+from attention_nb_command import options, parsed
 
-_CHECKS: dict[str, Callable[..., Report]] = {  # what a function or a layer is → its check
+CHECKS: dict[str, Callable[..., Report]] = {  # what a function or a layer is → its check
     "layer": check_self_attention,
     "cross": check_cross_attention,
     "attention": check_attention,
@@ -52,20 +49,9 @@ _CHECKS: dict[str, Callable[..., Report]] = {  # what a function or a layer is �
     "cache": check_cache,
     "distributed": check_distributed,
 }
-_TAKES = {  # kind → the arguments of its check, without what is checked
-    kind: dict([*inspect.signature(check).parameters.items()][1:])
-    for kind, check in _CHECKS.items()
+TAKES = {  # kind → the arguments of its check, without what is checked
+    kind: dict([*inspect.signature(check).parameters.items()][1:]) for kind, check in CHECKS.items()
 }
-_ABOUT = "Say what is wrong with an attention layer or function, and what the bug probably is."
-_STATUS = (
-    "Exit status: 0 all is sound, 1 there is a bug, 2 something was not compared or could not be"
-    " checked. Example: %(prog)s mylib.layers:CausalAttention --d-model 64 --n-heads 4 --causal"
-)
-_TARGET = (
-    "package.module:name or folder/file.py:name of a layer, its class, a function that makes one,"
-    " or a function of (q, k, v), (x, dim) or (scores, mask);"
-    " default: all that pyproject.toml lists"
-)
 
 
 class Finding(NamedTuple):
@@ -78,94 +64,8 @@ class Finding(NamedTuple):
 
 def _kinds_of(name: str) -> list[str]:
     "Return the kinds whose checks take an argument."
-    return [kind for kind, takes in _TAKES.items() if name in takes]
-
-
-def _meaning(name: str) -> str:
-    "Return what an argument of the checks means."
-    rows = (inspect.getdoc(_CHECKS[_kinds_of(name)[0]]) or "").replace("\n        ", " ")
-    return next(row for row in rows.splitlines() if row.startswith(f"    {name}: ")).strip()
-
-
-_SWITCHES = {"true": True, "false": False}
-
-
-def _value(annotation: str, text: str) -> Any:
-    "Read what an option is given as the annotation of its argument says."
-    if "bool" in annotation and text.lower() in _SWITCHES:
-        return _SWITCHES[text.lower()]
-    target = re.search("Callable|Order", annotation)
-    if target and (":" in text or target.start() == 0):
-        return load(text)
-    for kind, read in (("int", int), ("float", float)):
-        if kind in annotation:
-            with suppress(ValueError):
-                return read(text)
-    if not re.search("str|Mapping", annotation):
-        raise argparse.ArgumentTypeError(f"expected a number; got {text!r}")
-    name, equals, meaning = text.partition("=")
-    return (name, meaning) if equals and "tuple" in annotation else text
-
-
-_METAVARS = {
-    "Mapping": "NAME=VALUE",
-    "Callable": "TARGET",
-    "(int|float|Collection.(int|float))": "NUMBER",
-    "": "NAME",
-}
-
-
-def _annotation(name: str) -> str:
-    "Return the annotation of an argument: of those that it has in the checks, the longest."
-    return max((str(_TAKES[kind][name].annotation) for kind in _kinds_of(name)), key=len)
-
-
-def _option(name: str) -> dict[str, Any]:
-    "Return an argument of the checks as an option, as argparse takes it."
-    annotation = _annotation(name)
-    said = f"{_meaning(name).partition(': ')[2]} [{', '.join(_kinds_of(name))}]"
-    option: dict[str, Any] = {"default": None, "help": said.replace("%", "%%")}
-    if annotation in ("bool", "bool | None"):
-        return {**option, "action": argparse.BooleanOptionalAction}
-    option["metavar"] = next(m for of, m in _METAVARS.items() if re.match(of, annotation))
-    if re.search("Mapping|Collection", annotation):
-        option["action"] = "append"
-    if "bool" in annotation:
-        option["help"] += f"; or --no-{name}"
-    if annotation.startswith("bool"):
-        option |= {"nargs": "?", "const": True}
-    return {**option, "type": partial(_value, annotation)}
-
-
-_OF_CHECKS = {name: _option(name) for takes in _TAKES.values() for name in takes}
-_BARE = {  # an option without its value, or with no- before it → with its value
-    f"--{no}{name}": f"--{name}={not no}"
-    for name, option in _OF_CHECKS.items()
-    for no in ("", "no-")
-    if "nargs" in option or no and "| bool" in _annotation(name)
-}
-_SETTING = {"action": "append", "default": [], "metavar": "NAME=VALUE"}
-_OPTIONS: dict[str, dict[str, Any]] = {  # of `check`, as argparse takes them
-    **_OF_CHECKS,
-    "as": {"dest": "kind", "choices": list(_CHECKS), "help": "what it is (default: find out)"},
-    "set": {**_SETTING, "help": "an argument of the class; may be repeated"},
-    "format": {"choices": ["text", "json"], "default": "text", "help": "how to write it"},
-}
-
-
-def _parser(prog: str) -> argparse.ArgumentParser:
-    "Return the parser of the command line."
-    parser = argparse.ArgumentParser(prog=prog, description=_ABOUT)
-    version = f"attention-nb {attention_nb.__version__}"
-    parser.add_argument("--version", action="version", version=version)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="check")
-    check = commands.add_parser(
-        "check", help="check a layer or a function", description=_ABOUT, epilog=_STATUS
-    )
-    check.add_argument("target", nargs="?", help=_TARGET)
-    for name, option in _OPTIONS.items():
-        check.add_argument(f"--{name.replace('_', '-')}", **option)
-    return parser
+    kinds: list[str] = options()[name]["kinds"]
+    return kinds
 
 
 def _kind(thing: Any, args: argparse.Namespace) -> str:
@@ -190,15 +90,15 @@ def _kind(thing: Any, args: argparse.Namespace) -> str:
 
 def _given(kind: str, args: argparse.Namespace, used: Collection[str]) -> dict[str, Any]:
     "Return the arguments of a check that the command line gives; Unusable for one too many."
-    given = {name: value for name in _OF_CHECKS if (value := getattr(args, name)) is not None}
+    given = {name: value for name in options() if (value := getattr(args, name)) is not None}
     for name in given:
-        if name not in _TAKES[kind] and name not in used:
+        if name not in TAKES[kind] and name not in used:
             option, kinds = name.replace("_", "-"), ", ".join(_kinds_of(name))
             raise Unusable(f"--{option} is for {kinds}; {args.target} is taken for {kind}")
     for name in given:
-        if "Mapping" in _annotation(name):
+        if "Mapping" in options()[name]["type"]:
             given[name] = parsed_settings(given[name])
-    return {name: value for name, value in given.items() if name in _TAKES[kind]}
+    return {name: value for name, value in given.items() if name in TAKES[kind]}
 
 
 def _check(args: argparse.Namespace) -> Report:
@@ -206,11 +106,13 @@ def _check(args: argparse.Namespace) -> Report:
     thing, used = made(load(args.target), args)
     kind = _kind(thing, args)
     given = _given(kind, args, used)
-    for name, parameter in _TAKES[kind].items():
+    for name, parameter in TAKES[kind].items():
         if parameter.default is parameter.empty and name not in given:
-            raise Unusable(f"--as {kind} needs --{name.replace('_', '-')}: {_meaning(name)}")
+            raise Unusable(
+                f"--as {kind} needs --{name.replace('_', '-')}: {name}: {options()[name]['says']}"
+            )
     try:
-        return _CHECKS[kind](thing, **given)
+        return CHECKS[kind](thing, **given)
     except CheckFailed as e:
         if kind != "layer" or not {"shape.call", "shape.arguments"} & set(e.report.codes):
             raise
@@ -288,11 +190,6 @@ def _arguments(row: dict[str, Any]) -> Iterator[str]:
             yield f"--{option}={each}"
 
 
-def _parsed(parser: argparse.ArgumentParser, words: Iterable[str]) -> argparse.Namespace:
-    "Read a command line; what may go without a value gets the one that it then means."
-    return parser.parse_args([_BARE.get(word, word) for word in words])
-
-
 def _asked(args: argparse.Namespace, words: Sequence[str]) -> list[Sequence[str]]:
     "Return the command lines to go through: the one that was given, or those of the table."
     if args.target:
@@ -300,18 +197,16 @@ def _asked(args: argparse.Namespace, words: Sequence[str]) -> list[Sequence[str]
     return [["check", *_arguments(row)] for row in _listed(Path("pyproject.toml"))]
 
 
-def _tried(parser: argparse.ArgumentParser, words: Sequence[str]) -> Finding | int:
+def _tried(words: Sequence[str], prog: str) -> Finding | int:
     "Check what a command line names; return what was found, or the exit status of an error."
     try:
-        args = _parsed(parser, words)
+        return _find(parsed(words, prog, ["check"], load))
     except SystemExit:  # argparse has said why
         return 2
-    try:
-        return _find(args)
     except (Unusable, TypeError, ValueError) as e:
-        return unusable(parser.prog, str(e))
+        return unusable(prog, str(e))
     except Exception as e:
-        return unusable(parser.prog, f"{args.target}: {first_line(e)}")
+        return unusable(prog, f"{words[1]}: {first_line(e)}")
 
 
 def write(text: str) -> None:
@@ -329,13 +224,12 @@ def main(
 ) -> int:  # exit status: 0 all is sound, 1 there is a bug, 2 not compared or not checked
     "Run `attention-nb`."
     words = sys.argv[1:] if argv is None else argv
-    parser = _parser(prog)
-    args = _parsed(parser, words)
+    args = parsed(words, prog, ["check"])
     try:
         asked = _asked(args, words)
     except Unusable as e:
         return unusable(prog, str(e))
-    tried = [_tried(parser, each) for each in asked]
+    tried = [_tried(each, prog) for each in asked]
     findings = [each for each in tried if isinstance(each, Finding)]
     if findings:
         write(_written(findings, args.format))

@@ -111,6 +111,8 @@ _all_ = [
 ]
 
 # %% ../nbs/lookup/api.ipynb #late
+from .tools.guards import takes_other_names as _takes_other_names
+
 if not typing.TYPE_CHECKING:  # type checkers would take any name for one that this might find
     def __getattr__(name):
         "Import checks, a figure and what runs on many machines when one is asked for."
@@ -120,6 +122,11 @@ if not typing.TYPE_CHECKING:  # type checkers would take any name for one that t
 
     _homes = {"head_view": "attention_nb.figures.head_view"} | dict.fromkeys(
         ["join_sequence", "ring_attention", "split_sequence"], "attention_nb.many_machines")
+
+
+for _thing in [*globals().values()]:
+    if isinstance(_thing, type) and _thing.__name__ in _all_:
+        _takes_other_names(_thing)  # an error says what `embed_dim=` and the like are here
 
 
 def __dir__() -> list[str]:

@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch.nn as nn
 from torch import Tensor
 
-from .tools.guards import (
-    expect_device, expect_float_type, expect_floats, expect_sizes, under_autocast, whole_numbers)
+from attention_nb.tools.guards import (
+    expect_device, expect_float_type, expect_floats, expect_sizes, under_autocast, values_known,
+    whole_numbers)
 from .transformer import LanguageModel
 
 # %% auto #0
@@ -59,6 +60,33 @@ def _expect_new(k: Tensor, v: Tensor, like: Tensor, widths: tuple[int, int], b: 
                 f"({b}, {h}, n, {d}), as the cache was made; got {tuple(t.shape)}")
     if k.shape[2] != v.shape[2]:
         raise ValueError(f"v: expected as many tokens as k, n = {k.shape[2]}; got {v.shape[2]}")
+
+
+def _kept(n: Any, b: int, read: Callable[[Tensor], bool]) -> Tensor:
+    "Return how many tokens to keep, () or (b,); refuse other shapes, and numbers below 0 if `read`."
+    wanted = whole_numbers("n", n)
+    below = read(wanted) and wanted.numel() and wanted.min() < 0
+    if wanted.shape not in ((), (b,)) or below:
+        raise ValueError(f"n: expected a number of at least 0, or one for each of {b} sequences; "
+                         f"got {wanted.tolist()}")
+    return wanted
+
+
+def _chosen(indices: Any, b: int, read: Callable[[Tensor], bool]) -> Tensor:
+    "Return which sequences go on, (b_new,); refuse other shapes, and other numbers if `read`."
+    chosen = whole_numbers("indices", indices)
+    other = chosen.ndim != 1 or not len(chosen)
+    if other or read(chosen) and (chosen.min() < 0 or chosen.max() >= b):
+        raise ValueError(f"indices: expected numbers from 0 to {b - 1}, one for each new "
+                         f"sequence; got {chosen.tolist()}")
+    return chosen
+
+
+def _clear_after(lengths: Tensor, keys: Tensor, values: Tensor) -> None:
+    "Fill buffers with zeros after these lengths: a masked NaN would still spoil sums."
+    after = torch.arange(keys.shape[2], device=lengths.device) >= lengths[:, None]
+    for buffer in (keys, values):
+        buffer.masked_fill_(after[:, None, :, None], 0)
 
 
 def _needs_gradient(*tensors: Tensor) -> bool:
@@ -167,10 +195,7 @@ class KVCache:
         Args:
             n: tokens to keep: one number, or one per sequence, (b,)
         """
-        wanted, b = whole_numbers("n", n), len(self.lengths)  # type: ignore[arg-type]
-        if wanted.shape not in ((), (b,)) or wanted.numel() and wanted.min() < 0:
-            raise ValueError(f"n: expected a number of at least 0, or one for each of {b} "
-                             f"sequences; got {wanted.tolist()}")
+        wanted = _kept(n, len(self.lengths), values_known)
         lengths = torch.minimum(self.lengths, wanted.to(self.lengths.device))
         self._copy_for_gradient()
         self._clear_after(lengths)
@@ -185,11 +210,8 @@ class KVCache:
         Args:
             indices: for each new sequence, which old one, (b_new,)
         """
-        chosen = whole_numbers("indices", indices).to(self.lengths.device)
         b = len(self.lengths)
-        if chosen.ndim != 1 or not len(chosen) or chosen.min() < 0 or chosen.max() >= b:
-            raise ValueError(f"indices: expected numbers from 0 to {b - 1}, one for each new "
-                             f"sequence; got {chosen.tolist()}")
+        chosen = _chosen(indices, b, values_known).to(self.lengths.device)
         self._copy_for_gradient()
         if len(chosen) != b:
             self.keys, self.values = self.keys[chosen], self.values[chosen]
@@ -204,11 +226,9 @@ class KVCache:
         return f"{type(self).__name__}({sizes}), up to {self.longest} tokens"
 
     def _clear_after(self, lengths: Tensor) -> None:
-        "Fill the buffers with zeros after these lengths: a masked NaN would still spoil sums."
+        "Clear what stands in the buffers after these lengths."
         used = min(self.longest, self.keys.shape[2])
-        after = torch.arange(used, device=lengths.device) >= lengths[:, None]
-        for buffer in (self.keys, self.values):
-            buffer[:, :, :used].masked_fill_(after[:, None, :, None], 0)
+        _clear_after(lengths, self.keys[:, :, :used], self.values[:, :, :used])
 
     def _start(self) -> None:
         "Set all lengths to 0."
@@ -597,15 +617,48 @@ class StaticCache(nn.Module):
         expect_sizes(n_q=n_q)
         return _visible(self.lengths, n_q, self.keys.shape[2])
 
+    def truncate(
+        self,
+        n: int | Tensor | Sequence[int],  # tokens to keep: one number, or one per sequence, (b,)
+    ) -> None:
+        """Keep at most the first `n` tokens of each sequence, in place and without waiting for a GPU.
+
+        Args:
+            n: tokens to keep: one number, or one per sequence, (b,)
+        """
+        wanted = _kept(n, len(self.lengths), _read_at_once).to(self.lengths.device)
+        self.lengths.copy_(torch.minimum(self.lengths, wanted.clamp(min=0)))
+        _clear_after(self.lengths, self.keys, self.values)
+
+    def reorder(
+        self,
+        indices: Tensor | Sequence[int],  # for each new sequence, which old one, (b_new,)
+    ) -> None:
+        """Let sequence i continue the old sequence `indices[i]`; in place, unless b changes.
+
+        Args:
+            indices: for each new sequence, which old one, (b_new,)
+        """
+        b = len(self.lengths)
+        chosen = _chosen(indices, b, _read_at_once).to(self.lengths.device)
+        for name in ("keys", "values", "lengths"):
+            old = getattr(self, name)
+            setattr(self, name, old.copy_(old[chosen]) if len(chosen) == b else old[chosen])
+
     def reset(self) -> None:
         "Remove all tokens and keep the buffers."
-        for buffer in (self.keys, self.values, self.lengths):
-            buffer.zero_()
+        for name in ("keys", "values", "lengths"):
+            setattr(self, name, getattr(self, name).detach().zero_())  # the same memory
 
     def extra_repr(self) -> str:
         "Name the arguments it was made with, and how full it is."
         longest = "?" if self.lengths.is_meta else int(self.lengths.max())
         return f"{_sizes_of(self.keys, self.values)}, up to {longest} tokens"
+
+
+def _read_at_once(t: Tensor) -> bool:
+    "Tell whether the values of a tensor can be read, and no GPU has to finish for that."
+    return values_known(t) and t.device.type == "cpu"
 
 # %% ../nbs/10_kv_cache.ipynb #paged-class
 class PagedCache:

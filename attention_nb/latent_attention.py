@@ -6,18 +6,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
-from attention_nb.tools.guards import (
+from .tools.guards import (
     expect_flags, expect_heads, expect_inputs, expect_probability, expect_scale, expect_sizes,
-    typed_as)
+    takes_other_names, typed_as)
 from .multi_head_attention import (
-    _allowed, _expect_cache, _expect_known, _expect_self, _token_positions, _with_weights,
+    _allowed, _expect_cache, _expect_self, _token_positions, _with_weights,
     fused_attention, merge_heads, split_heads)
 from .naive_attention import at_least_float32
 from .positions import RotaryEmbedding
@@ -29,6 +29,7 @@ from .transformer import rms_norm
 __all__ = ['LatentAttention', 'unpack_latent']
 
 # %% ../nbs/12_latent_attention.ipynb #latent-class
+@takes_other_names
 class LatentAttention(nn.Module):
     """Multi-head latent attention, MLA: cache a latent vector for each token. DeepSeek-AI 2024.
 
@@ -110,7 +111,6 @@ class LatentAttention(nn.Module):
         cache: Any = None,  # a KVCache of widths `cache_shape`; it is filled, and hides the future
         absorbed: bool | None = None,  # attend to latent vectors? default: if that is cheaper
         positions: Tensor | None = None,  # of the tokens of x, (n,) or (b, n); default: they follow
-        **unknown: NoReturn,  # arguments of other libraries: an error says what to use here
     ) -> tuple[Tensor, Tensor | None]:  # out (b, n_q, d_model); weights (b, h, n_q, n_k) or None
         """Attend from `x` to `memory` with every head.
 
@@ -123,12 +123,10 @@ class LatentAttention(nn.Module):
             cache: a KVCache of widths `cache_shape`; it is filled, and hides the future
             absorbed: attend to latent vectors? default: if that is cheaper
             positions: of the tokens of x, (n,) or (b, n); default: they follow
-            unknown: arguments of other libraries: an error says what to use here
 
         Returns:
             out (b, n_q, d_model); weights (b, h, n_q, n_k) or None
         """
-        _expect_known(unknown)
         memory = x if memory is None else memory
         expect_inputs(x, memory, self.kv_down)
         _expect_self(x, memory, mask, cache=cache, positions=positions)

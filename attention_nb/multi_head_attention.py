@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import torch
 import torch.nn as nn
@@ -17,7 +17,7 @@ from torch import Tensor
 from .tools.guards import (
     expect_flags, expect_floats, expect_groups, expect_heads, expect_inputs, expect_mask,
     expect_no_padding, expect_numbers, expect_probability, expect_qkv, expect_scale,
-    expect_score_bias, expect_sizes, expect_tensors, typed_as)
+    expect_score_bias, expect_sizes, expect_tensors, takes_other_names, typed_as)
 from .masks import causal_mask
 from .self_attention import _attend
 
@@ -246,26 +246,6 @@ def _cached_positions(cache: Any, k: Tensor, positions: Tensor | None) -> Tensor
     return torch.arange(k.shape[-2], device=k.device) if own is None else own
 
 # %% ../nbs/05_multi_head_attention.ipynb #layer-guards
-_INSTEAD = {  # arguments of other libraries, and what to write here
-    "key_padding_mask": "mask=~key_padding_mask[:, None]: here True = may attend",
-    "attn_mask": "mask=~attn_mask: here True = may attend",
-    "attention_mask": "mask=attention_mask.bool()[:, None]",
-    "is_causal": "causal=is_causal",
-    **dict.fromkeys(("key", "value", "context", "encoder_hidden_states"),
-                    "memory=, from which keys and values are made"),
-    **dict.fromkeys(("past_key_values", "past_key_value", "layer_past", "kv_cache"), "cache="),
-    **dict.fromkeys(("average_attn_weights", "output_attentions"), "need_weights=True"),
-    "position_ids": "positions=position_ids",
-}
-
-
-def _expect_known(unknown: Mapping[str, Any]) -> None:
-    "Raise TypeError for an argument that this layer does not have; name the one to use instead."
-    for name in unknown:
-        instead = f". Say {_INSTEAD[name]}" if name in _INSTEAD else ""
-        raise TypeError(f"{name}: expected an argument that this layer has; got another{instead}")
-
-
 def _expect_self(x: Tensor, memory: Tensor, mask: Tensor | None, **of_self: Any) -> None:
     "Refuse a mask of numbers, and a memory beside an argument of self-attention."
     if isinstance(mask, Tensor) and mask.is_floating_point() and mask.shape == memory.shape:
@@ -451,7 +431,8 @@ def fused_attention(
         expect_mask(mask, (*q.shape[:-1], k.shape[-2]))
     if bias is not None:
         expect_score_bias(bias, (*q.shape[:-1], k.shape[-2]))
-    return _call_fused(q, k, v, mask, causal, dropout_p, scale, bias)
+    given = dict(mask=mask, causal=causal, dropout_p=dropout_p, scale=scale, bias=bias)
+    return _by_rows(q, k, v, given)
 
 
 def _expect_grouped(q: Tensor, k: Tensor, v: Tensor) -> None:
@@ -461,6 +442,43 @@ def _expect_grouped(q: Tensor, k: Tensor, v: Tensor) -> None:
     if q.ndim == k.ndim > 2 and k.shape[-3] and q.shape[-3] % k.shape[-3] == 0:
         one_each = q[..., : k.shape[-3], :, :]  # one query head for each head of keys
     expect_qkv(one_each, k, v)
+
+
+_PAIRS, _ROWS = 2**21, 1024  # a mask of more pairs is not made; as many queries attend at a time
+
+
+def _by_rows(q: Tensor, k: Tensor, v: Tensor, given: dict[str, Any]) -> Tensor:
+    "Return the context; where the mask of all pairs would be large, some queries after others."
+    n_q, n_k = q.shape[-2], k.shape[-2]
+    if not _is_large(n_q, n_k, given):
+        q, k, v, given = _fold(_OF_FUSED, q, k, v, given, False)
+        return _call_fused(q, k, v, **given)
+    parts, hides = [], given.get("causal") or given.get("window")
+    for start in range(0, n_q, _ROWS):
+        rows = slice(start, min(start + _ROWS, n_q))
+        keys = slice(n_k - n_q + rows.stop if hides else n_k)  # the last query has the last key
+        own = given | {name: _block(given.get(name), rows, keys) for name in ("mask", "bias")}
+        parts.append(_by_rows(q[..., rows, :], k[..., keys, :], v[..., keys, :], own))
+    return torch.cat(parts, dim=-2)
+
+
+def _is_large(n_q: int, n_k: int, given: dict[str, Any]) -> bool:
+    "Tell whether attention needs a mask, and a large one. A program for all lengths has no such loop."
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return False
+    window = given.get("window") or n_k
+    masked = window < n_k or given.get("causal") and n_q != n_k
+    masked = masked or given.get("mask") is not None or given.get("bias") is not None
+    return bool(masked) and _ROWS < n_q <= n_k and n_q * n_k > _PAIRS
+
+
+def _block(mask: Tensor | None, rows: slice, keys: slice) -> Tensor | None:
+    "Return the part of a mask, or of a bias, that belongs to some queries and keys."
+    if mask is None:
+        return None
+    mask = torch.atleast_2d(mask)
+    mask = mask if mask.shape[-2] == 1 else mask[..., rows, :]
+    return mask if mask.shape[-1] == 1 else mask[..., keys]
 
 
 def _call_fused(
@@ -485,6 +503,9 @@ def _call_fused(
     return context if v.shape[-1] == d_v else context[..., :d_v]
 
 
+_OF_FUSED = _keywords(fused_attention)
+
+
 def _as_wide_as_keys(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     "Fill up narrow values with zeros: else PyTorch holds all scores on a CPU. Few queries need not."
     narrower = v.shape[-1] < k.shape[-1] < q.shape[-2] and q.device.type == "cpu"
@@ -507,6 +528,7 @@ def _bias_dtype(q: Tensor) -> torch.dtype:
     return torch.float32 if q.device.type == "cpu" and q.dtype.itemsize == 2 else q.dtype
 
 # %% ../nbs/05_multi_head_attention.ipynb #layer-class
+@takes_other_names
 class MultiHeadAttention(nn.Module):
     """Multi-head attention, self or cross. Vaswani et al. 2017, section 3.2.2.
 
@@ -584,7 +606,6 @@ class MultiHeadAttention(nn.Module):
         need_weights: bool = False,  # return the weights? if not, PyTorch's fused kernels are used
         cache: Any = None,  # a KVCache of keys and values so far; it grows, and hides the future
         positions: Tensor | None = None,  # of `x`, (n,) or (b, n); default: after those of `cache`
-        **unknown: NoReturn,  # arguments of other libraries: the error names the one to use here
     ) -> tuple[Tensor, Tensor | None]:  # out (b, n_q, d_model); weights (b, h, n_q, n_k) or None
         """Attend from `x` to `memory` with every head.
 
@@ -596,12 +617,10 @@ class MultiHeadAttention(nn.Module):
             need_weights: return the weights? if not, PyTorch's fused kernels are used
             cache: a KVCache of keys and values so far; it grows, and hides the future
             positions: of `x`, (n,) or (b, n); default: after those of `cache`
-            unknown: arguments of other libraries: the error names the one to use here
 
         Returns:
             out (b, n_q, d_model); weights (b, h, n_q, n_k) or None
         """
-        _expect_known(unknown)
         memory = x if memory is None else memory
         self._expect(x, memory, mask, cache, positions)
         expect_flags(causal=causal, need_weights=need_weights)
@@ -668,11 +687,11 @@ class MultiHeadAttention(nn.Module):
             given["scale"] = self.scale
         if self.training and self.dropout:
             given["dropout_p"] = self.dropout
+        if self.attend is fused_attention and not need_weights:
+            return _by_rows(q, k, v, given), None
         q, k, v, given = _fold(self._takes, q, k, v, given, need_weights)
         if self.attend is fused_attention:
-            if need_weights:
-                return _with_weights(q, k, v, **given)
-            return _call_fused(q, k, v, **given), None
+            return _with_weights(q, k, v, **given)
         _expect_takes(self.attend, self._takes, **given)
         return _call_part(self.attend, q, k, v, given, need_weights)
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import attention_nb
 import pytest
 from conftest import NBS, ROOT, fail_if, notebook_of, python
 from fastcore.docments import docments
@@ -202,6 +203,20 @@ def functions(name: str, value: object) -> list[tuple[str, object]]:
     ]
 
 
+def test_classes_know_the_names_of_other_libraries():
+    """A public class says which of its arguments is meant by `num_heads=`, or which it has.
+
+    If it fails: A class with `**kwargs` looks at their names itself, or does without.
+    """
+    for name in attention_nb.__all__:
+        thing = getattr(attention_nb, name)
+        if inspect.isclass(thing) and thing.__module__.startswith("attention_nb."):
+            with pytest.raises(TypeError, match=f"no_such: expected an argument that {name} has"):
+                thing(no_such=1)
+    with pytest.raises(TypeError, match="Say blocks=, a list of TransformerBlock"):
+        attention_nb.TransformerStack(num_layers=3)
+
+
 def n_lines(f: object) -> int:
     "How many lines of code a function's body has: no signature, docstring, comment or blank."
     body = ast.parse(inspect.cleandoc(f"\n{inspect.getsource(f)}")).body[0].body
@@ -372,6 +387,10 @@ def test_checks_load_no_compiler():
     [
         ("--help", 0, "{check,audit,explain,translate,generate}", ""),
         ("translate --help", 0, "a number in words", ""),
+        ("check --help", 0, "--n-kv-heads NUMBER", ""),
+        ("check mine:layer --d-model wide", 2, "", "--d-model: expected a number; got 'wide'"),
+        ("audit --help", 0, "MODULE:FUNCTION", ""),
+        ("audit", 2, "", "arguments are required: MODULE:FUNCTION"),
         ("--version", 0, "attention-nb 0.", ""),
         ("explain scale.missing", 0, "scale.missing: the scores are not scaled", ""),
         (
@@ -384,9 +403,9 @@ def test_checks_load_no_compiler():
         ("explain", 2, "", "arguments are required: code"),
     ],
 )
-def test_explanations_need_no_pytorch(words, status, out, err, tmp_path):
+def test_help_and_explanations_need_no_pytorch(words, status, out, err, tmp_path):
     """And come at once: what a code means, where it stands in the book,
-    and which code may have been meant.
+    which code may have been meant, and what is wrong in the arguments.
     """
     code = f"""
 import sys

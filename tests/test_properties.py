@@ -18,6 +18,7 @@ from typing import Any
 import attention_nb as nb
 import pytest
 import torch
+from attention_nb import multi_head_attention
 from attention_nb.tools.testing import allocated
 from hypothesis import given, note
 from hypothesis import strategies as st
@@ -428,3 +429,55 @@ def test_long_prefills_with_narrow_values_hold_no_scores(fewer):
     with torch.no_grad():
         held = allocated(lambda *qkv: nb.fused_attention(*qkv, causal=True), q, k, v)
         assert held.largest < len(q) * q.shape[1] * n * n / 4
+
+
+def attends(n_q, n_k, **more):
+    "Queries, keys and values, and a call with a mask, a bias, a window or a causal mask of them."
+    rng = torch.Generator().manual_seed(0)
+    q = torch.randn(2, 4, n_q, 6, generator=rng, requires_grad=True)
+    k, v = (torch.randn(2, 2, n_k, 6, generator=rng, requires_grad=True) for _ in "kv")
+    made = {
+        "mask": lambda shape: torch.rand(shape, generator=rng) > 0.3,
+        "bias": lambda shape: torch.randn(shape, generator=rng),
+    }
+    given = {name: made[name](x) if name in made else x for name, x in more.items()}
+    return q, k, v, given
+
+
+@pytest.mark.parametrize(
+    "n_q, n_k, given",
+    [
+        (7, 12, {"causal": True}),
+        (7, 7, {"causal": True, "mask": (7,)}),
+        (7, 9, {"causal": True, "mask": (2, 1, 1, 9)}),
+        (7, 9, {"mask": (2, 4, 7, 9)}),
+        (7, 9, {"causal": True, "mask": (7, 1), "scale": 0.3}),
+        (7, 12, {"window": 3}),
+        (7, 7, {"window": 3, "causal": True, "mask": (7, 7)}),
+        (9, 9, {"causal": True, "bias": (4, 9, 9)}),
+        (9, 12, {"bias": (2, 1, 9, 1), "window": 4}),
+        (9, 5, {"causal": True}),
+    ],
+)
+def test_queries_one_block_after_another_give_the_same(n_q, n_k, given, monkeypatch):
+    "Where the mask of all pairs would be large, as of a long chunk after others, or of a window."
+    q, k, v, given = attends(n_q, n_k, **given)
+    whole = multi_head_attention._by_rows(q, k, v, given)
+    direction = torch.randn_like(whole)
+    right = torch.autograd.grad(whole, (q, k, v), direction)
+    monkeypatch.setattr(multi_head_attention, "_PAIRS", 4)
+    monkeypatch.setattr(multi_head_attention, "_ROWS", 3)
+    blocks = multi_head_attention._by_rows(q, k, v, given)
+    assert_close(blocks, whole, atol=1e-5, rtol=1e-5)
+    assert_close(torch.autograd.grad(blocks, (q, k, v), direction), right, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("window, before", [(None, 1500), (64, 0), (64, 1500)])
+def test_long_inputs_hold_no_mask_of_all_pairs(window, before):
+    n, layer = 1500, nb.MultiHeadAttention(8, 2, window=window)
+    x, cache = torch.randn(1, n, 8), nb.KVCache(1, 2, n + before, 4)
+    with torch.no_grad():
+        if before:
+            layer(torch.randn(1, before, 8), cache=cache)
+        held = allocated(lambda x: layer(x, cache=cache)[0], x)
+    assert held.largest < n * (n + before)  # bytes: a mask has one for each pair

@@ -31,7 +31,7 @@ def layers(one: SelfAttention, many: MultiHeadAttention, latent: LatentAttention
     assert_type(one(x), tuple[Tensor, Tensor])
     assert_type(many(x, causal=True), tuple[Tensor, Tensor | None])
     assert_type(latent(x), tuple[Tensor, Tensor | None])
-    many(x, masks=x)  # type: ignore[arg-type]
+    many(x, masks=x)  # type: ignore[call-arg]
 
 
 def positions(

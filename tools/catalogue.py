@@ -1,10 +1,11 @@
-"""Write attention_nb/catalogue.json: what `attention-nb explain` says,
-which must not wait for PyTorch.
+"""Write attention_nb/catalogue.json: what `attention-nb explain` and `attention-nb check --help`
+say, which must not wait for PyTorch.
 
 The bugs are those of attention_checks.catalogue; what kinds there are, and which chapter says how
 it should be, stands on the page that lists them, nbs/lookup/codes.ipynb.
 """
 
+import inspect
 import json
 import re
 from configparser import ConfigParser
@@ -39,6 +40,24 @@ def kinds() -> dict[str, dict[str, str]]:
     return found
 
 
+def options() -> dict[str, dict[str, Any]]:
+    """The arguments of the checks: what each means, its type, the longest of several,
+    and the kinds of subjects that it is for.
+    """
+    from attention_checks.check_command import CHECKS, TAKES
+
+    found: dict[str, dict[str, Any]] = {}
+    for kind, takes in TAKES.items():
+        rows = (inspect.getdoc(CHECKS[kind]) or "").replace("\n        ", " ").splitlines()
+        for name, parameter in takes.items():
+            row = next(row for row in rows if row.startswith(f"    {name}: "))
+            new = {"kinds": [], "type": "", "says": row.partition(": ")[2].strip()}
+            option = found.setdefault(name, new)
+            option["kinds"].append(kind)
+            option["type"] = max(option["type"], str(parameter.annotation), key=len)
+    return found
+
+
 def text() -> str:
     "The file."
     from attention_checks.catalogue import CATALOGUE as BUGS
@@ -49,6 +68,7 @@ def text() -> str:
     catalogue: dict[str, Any] = {
         "site": host + config["DEFAULT"]["doc_baseurl"] if host else "docs/",
         "kinds": kinds(),
+        "options": options(),
         "bugs": {code: {"says": bug.says, "declare": bug.declare} for code, bug in BUGS.items()},
     }
     return json.dumps(catalogue, indent=1, ensure_ascii=False) + "\n"

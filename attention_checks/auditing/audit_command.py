@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,34 +13,7 @@ from attention_checks.auditing import Expected, audit
 from attention_checks.check_command import unusable, write
 from attention_checks.loading import Unusable, load, restored_path
 from attention_checks.outcomes import Misused, first_line
-
-_ABOUT = (
-    "Audit a whole model: what may see what, in each layer; each fault is named with its layer."
-)
-_TARGET = (
-    "package.module:function or folder/file.py:function, which takes nothing and returns the model"
-    " and its inputs, such as (model, {'input_ids': ids}); a third part may say what is expected"
-)
-_STATUS = "Exit status: 0 nothing is wrong, 1 there is a fault, 2 it could not be audited."
-
-
-def _parser(prog: str) -> argparse.ArgumentParser:
-    "Return the parser of the command line."
-    parser = argparse.ArgumentParser(prog=f"{prog} audit", description=_ABOUT, epilog=_STATUS)
-    parser.add_argument("target", metavar="MODULE:FUNCTION", help=_TARGET)
-    parser.add_argument(
-        "--causal",
-        action=argparse.BooleanOptionalAction,
-        help="it hides the future (default: as the function says, else it does)",
-    )
-    parser.add_argument("--n", type=int, metavar="NUMBER", help="tokens to try it with")
-    parser.add_argument(
-        "--skip", action="append", default=[], metavar="CODE", help="no fault here; may be repeated"
-    )
-    parser.add_argument(
-        "--format", choices=["text", "json"], default="text", help="how to write it"
-    )
-    return parser
+from attention_nb_command import parsed
 
 
 def _made(target: str) -> tuple[nn.Module, Any, Expected]:
@@ -60,7 +33,7 @@ def main(
     prog: str = "attention-nb",  # how it was called, for its help and its errors
 ) -> int:  # exit status: 0 nothing is wrong, 1 there is a fault, 2 it could not be audited
     "Run `attention-nb audit`."
-    args = _parser(prog).parse_args(argv)
+    args = parsed(sys.argv[1:] if argv is None else argv, prog, ["audit"])
     try:
         model, inputs, expected = _made(args.target)
         if args.causal is not None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from functools import wraps
+from inspect import isfunction, signature
 from numbers import Integral, Real
 from reprlib import repr as shortened
 from typing import Any, TypeVar
@@ -15,12 +17,15 @@ from typing import Any, TypeVar
 import torch
 import torch.nn as nn
 from torch import Tensor
+from torch._subclasses import FakeTensor
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 # %% auto #0
 __all__ = ['expect_sizes', 'expect_probability', 'expect_scale', 'expect_flags', 'expect_heads', 'expect_groups', 'whole_numbers',
            'real_row', 'expect_text', 'token_list', 'expect_tensors', 'values_known', 'under_autocast',
            'expect_numbers', 'expect_floats', 'expect_float_type', 'expect_dim', 'expect_qkv', 'expect_inputs',
-           'expect_mask', 'expect_no_padding', 'expect_score_bias', 'expect_bias', 'expect_device', 'typed_as']
+           'expect_mask', 'expect_no_padding', 'expect_score_bias', 'expect_bias', 'expect_device', 'expect_known',
+           'takes_other_names', 'typed_as']
 
 # %% ../../nbs/tools/guards.ipynb #kind
 __tracebackhide__ = True  # pytest shows where a guard was called, not the guard
@@ -251,12 +256,19 @@ def expect_tensors(
 def values_known(
     t: Tensor,  # any
 ) -> bool:
-    """Tell whether a guard can read the values of a tensor: not on the meta device, nor in a compiler.
+    """Tell whether a guard can read the values of a tensor: not if it has none, nor while PyTorch traces or maps.
 
     Args:
         t: any
     """
-    return not t.is_meta and not torch.compiler.is_compiling()
+    if torch.compiler.is_compiling() or t.is_meta or isinstance(t, FakeTensor):
+        return False
+    return not _traces_or_maps()
+
+
+def _traces_or_maps() -> bool:
+    "Tell whether PyTorch records operations, as make_fx does, or maps a function, as torch.vmap does."
+    return get_proxy_mode() is not None or torch._C._functorch.peek_interpreter_stack() is not None
 
 
 def under_autocast(
@@ -481,6 +493,122 @@ def expect_device(
     except (AssertionError, RuntimeError, TypeError, ValueError) as error:
         message = f"device: expected one that PyTorch finds here, such as 'cpu'; got {_short(device)}"
         raise ValueError(message) from error
+
+# %% ../../nbs/tools/guards.ipynb #names-fns
+_MASKS = {
+    "key_padding_mask": "mask=~key_padding_mask[:, None]: here True = may attend",
+    "attn_mask": "mask=~attn_mask: here True = may attend",
+    "attention_mask": "mask=attention_mask.bool()[:, None], in a model [:, None, None]",
+    "encoder_attention_mask": "memory_mask=encoder_attention_mask.bool()[:, None]",
+}
+_ELSEWHERE = {  # how an argument is written here → its names in other libraries
+    "d_model= d_in=": "embed_dim hidden_size dim n_embd embedding_dim emb_dim model_dim in_features",
+    "n_heads=": "num_heads nhead heads n_head num_attention_heads",
+    "n_kv_heads=": "num_kv_heads kv_heads n_kv_head num_key_value_heads num_heads nhead heads",
+    "d_head= d_k=": "head_dim dim_head head_size dim kdim key_dim",
+    "d_v=": "vdim v_head_dim value_dim",
+    "d_latent=": "kv_lora_rank",
+    "d_latent_q=": "q_lora_rank",
+    "d_rope=": "qk_rope_head_dim",
+    "d_ff=": "dim_feedforward intermediate_size ffn_dim hidden_dim mlp_dim n_inner",
+    "dropout= dropout_p=": "attn_drop attn_dropout attention_dropout dropout_rate resid_pdrop",
+    "bias=": "qkv_bias attention_bias use_bias attn_bias",
+    "window=": "sliding_window window_size",
+    "base=": "rope_theta theta",
+    "scaling=": "rope_scaling",
+    "scale=": "softmax_scale sm_scale scaling",
+    "vocabulary=": "vocab_size num_embeddings n_vocab",
+    "n_max=": "max_len max_length max_seq_len max_cache_len max_position_embeddings n_positions",
+    "b=": "batch_size max_batch_size bsz",
+    "n_blocks=": "num_blocks",
+    "n_layers=": "num_layers num_hidden_layers",
+    "blocks=, a list of TransformerBlock": "num_layers n_layers num_hidden_layers n_layer depth layers",
+    "attention=": "self_attn attn self_attention",
+    "feed_forward=": "mlp ffn ff",
+    "cross=": "cross_attn cross_attention encoder_attn",
+    "norm=": "norm_layer",
+    "tied=": "tie_weights tie_word_embeddings",
+    "embed=, a TokenEmbedding": "vocab_size num_embeddings embedding d_model hidden_size",
+    "lm_head=": "head",
+    "q=": "query",
+    "k=": "key",
+    "v=": "value",
+    "ids= x=": "input_ids idx tokens hidden_states query inputs_embeds src",
+    "source_ids=": "input_ids src",
+    "target_ids=": "decoder_input_ids tgt",
+    "memory=, from which keys and values are made": "key value context encoder_hidden_states",
+    "cache= caches=, one for each block": "past_key_values past_key_value layer_past kv_cache",
+    "causal=": "is_causal",
+    "positions=": "position_ids",
+    "types=": "token_type_ids",
+    "need_weights=True": "average_attn_weights output_attentions",
+    "n=": "max_new_tokens max_length",
+    "stop=": "eos_token_id",
+}
+
+
+def _said_here(name: str, known: Iterable[str]) -> str:
+    "Return how a foreign argument is written with the arguments that are known here; '' if it is not."
+    ways = [_MASKS[name]] if name in _MASKS else []
+    for here, elsewhere in _ELSEWHERE.items():
+        ways += re.findall(r"\w+=.*?(?= \w+=|$)", here) if name in elsewhere.split() else []
+    return next((way for way in ways if way.partition("=")[0] in known), "")
+
+
+def expect_known(
+    what: str,  # what is made or called
+    unknown: Iterable[str],  # arguments that it does not have
+    known: Iterable[str],  # those that it has
+) -> None:
+    """Raise TypeError for the first unknown argument; say how it is written here, or what there is.
+
+    Args:
+        what: what is made or called
+        unknown: arguments that it does not have
+        known: those that it has
+    """
+    for name in unknown:
+        here, listed = _said_here(name, known), ", ".join(known)
+        raise TypeError(f"{name}: expected an argument that {what} has; got another. "
+                        + (f"Say {here}" if here else f"It has {listed}"))
+
+
+_Class = TypeVar("_Class", bound=type)
+
+
+def takes_other_names(
+    cls: _Class,  # a class
+) -> _Class:  # the same
+    """Let a class say in an error which of its arguments is meant by a name of another library.
+
+    Args:
+        cls: a class
+
+    Returns:
+        the same
+    """
+    for name in ("__init__", "forward", "generate"):
+        method = vars(cls).get(name)
+        if isfunction(method) and not hasattr(method, "takes_other_names"):
+            setattr(cls, name, _with_known_names(method, cls.__name__))
+    return cls
+
+
+def _with_known_names(method: Callable[..., Any], what: str) -> Callable[..., Any]:
+    "Return a method that refuses unknown arguments in words."
+    parameters = signature(method).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return method  # it looks at them itself
+    known = frozenset(parameters)
+
+    @wraps(method)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        if not known.issuperset(kwargs):
+            expect_known(what, [name for name in kwargs if name not in known], [*parameters][1:])
+        return method(*args, **kwargs)
+
+    checked.takes_other_names = True  # type: ignore[attr-defined]
+    return checked
 
 # %% ../../nbs/tools/guards.ipynb #typed-fn
 _Typed = TypeVar("_Typed")

@@ -184,5 +184,5 @@ def test_the_command(name, status, said, tmp_path, monkeypatch, capsys):
     "It prints the report, and its exit status tells whether there is a fault."
     (tmp_path / "made_models.py").write_text(MADE, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert command.main([f"made_models:{name}"]) == status
+    assert command.main(["audit", f"made_models:{name}"]) == status
     assert said in "".join(capsys.readouterr())

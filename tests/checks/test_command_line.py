@@ -200,6 +200,7 @@ UNUSABLE = [
     ("mine:hides --layout nbd", "layout: expected for check_self_attention"),
     (f"mine:layer {LAYER} --sinks 2", "sinks: expected for check_attention"),
     ("mine:layer --d-model 24 --roles q_proj", "expected name=value; got 'q_proj'"),
+    (f"mine:layer {LAYER} --rotate nowhere:f", "cannot import nowhere"),
 ]
 
 

@@ -452,6 +452,18 @@ CASES = {
         right_unused,
         fixed=("self",),
     ),
+    "StaticCache.truncate": Case(
+        lambda self, n: done(self, "truncate", n),
+        other_caches(nb.StaticCache, words=False, n=st.integers(0, 5)),
+        right_truncate,
+        fixed=("self",),
+    ),
+    "StaticCache.reorder": Case(
+        lambda self, indices: done(self, "reorder", indices),
+        other_caches(nb.StaticCache, words=False, indices=st.just([0]) | st.just([0, 0, 0, 0])),
+        right_reorder,
+        fixed=("self",),
+    ),
     "StaticCache.reset": Case(
         emptied,
         other_caches(nb.StaticCache, words=False),
