@@ -1,6 +1,4 @@
 (() => {
-// Beam search as a tree: at each step all continuations of the kept hypotheses compete, and the
-// best stay.
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, number, grouped, listed, said, say } = stage;
   const { choices, slider, player, motion, expose } = stage;
@@ -10,7 +8,6 @@ function draw(stage) {
   let width = data.width;
   let step = data.step;
 
-  // ---- The search: a hypothesis is its ids, its parent, the total of its log-probabilities ----
   const ended = ({ ids }) => ids.at(-1) === end;
   function continuations(one, from) {
     if (ended(one)) return [{ ...one, from, p: 1 }];
@@ -18,7 +15,7 @@ function draw(stage) {
     return log_p.map((x, token) =>
       ({ ids: [...one.ids, token], from, p: Math.exp(x), total: one.total + x }));
   }
-  function search(width) {  // the steps: kept, best first, and the best of those that are dropped
+  function search(width) {
     const steps = [{ kept: [{ ids: [], total: 0, p: 1 }], dropped: [], of: 1 }];
     while (!steps.at(-1).kept.every(ended)) {
       const found = steps.at(-1).kept.flatMap(continuations);
@@ -32,15 +29,13 @@ function draw(stage) {
   const steps = () => searched.get(width), last = () => steps().length - 1;
   const columns = Math.max(...[...searched.values()].map((of) => of.length));
 
-  // ---- The tree: a column for each step, the best on top ----
   const full = wide ? 690 : 350, gap = (full - (wide ? 34 : 40)) / (columns - 1);
   const line = 50;
   const r = wide ? 15 : 12;
   const deep = 3 + spare;
   const top = 42;
-  const foot = wide ? 0 : 26;  // of a line of text
+  const foot = wide ? 0 : 26;
   const high = top + deep * line - 18 + foot;
-  // Fewer beams stand further apart: the height is used, whatever the width.
   const apart = () => ((deep - 1) * line) / (width + spare - 1);
   const at = (t, rank) => [17 + t * gap, top + rank * apart()];
   const root = svg("svg", {
@@ -52,24 +47,23 @@ function draw(stage) {
     "aria-label":
       "A tree of hypotheses: each column is a step, and the best hypothesis stands on top",
   });
-  function alive(t, rank) {  // does a hypothesis that is kept now come from here?
+  function alive(t, rank) {
     let ranks = steps()[step].kept.map((_, i) => i);
     for (let i = step; i > t; i--) ranks = ranks.map((j) => steps()[i].kept[j].from);
     return ranks.includes(rank);
   }
-  function best(t, rank) {  // is it the beginning of what is best in the end?
+  function best(t, rank) {
     let j = 0;
     for (let i = steps().length - 1; i > t; i--) j = steps()[i].kept[j].from;
     return j === rank;
   }
-  function standing(t, rank) {  // is it kept, does it live on, and is it the best?
+  function standing(t, rank) {
     const kept = rank < steps()[t].kept.length;
     const lives = kept && alive(t, rank);
     const top = lives && best(t, rank);
     const ink = top ? "var(--rose)" : lives ? "var(--neutral)" : "var(--soft)";
     return { kept, lives, top, ink, dashes: kept ? null : "3 3" };
   }
-  // Where columns are close, a line goes straight down between their numbers.
   function wayOf([u, v], [x, y]) {
     const middle = (u + x) / 2;
     if (wide) return `M${u + r} ${v}C${middle} ${v} ${middle} ${y} ${x - r} ${y}`;
@@ -87,7 +81,6 @@ function draw(stage) {
       opacity: lives ? 1 : 0.75,
     });
   }
-  // A circle, which the word "end" makes longer.
   const shapeAt = ([x, y], half, { lives, top, ink, dashes }) => svg("rect", {
     x: x - half,
     y: y - r,
@@ -111,7 +104,6 @@ function draw(stage) {
     const style = `font-size: 12px; ${kept ? "" : "fill: var(--soft)"}`;
     return set(label(x, y + r + 13, number(one.total), style), { class: "halo" });
   }
-  // One hypothesis, and the line from its parent. A new one appears at its place.
   function nodeOf(t, one, rank, shown) {
     const from = at(t - 1, one.from ?? 0), to = at(t, rank);
     const how = standing(t, rank);
@@ -122,17 +114,16 @@ function draw(stage) {
     return { how, node: svg("g", coming, ...marks),
       path: t > 0 && svg("g", fading, pathOf(one, from, to, how)), band: t > 0 && bandAt(to) };
   }
-  // Where columns are close, a dashed line is cut where numbers stand.
   const bandAt = ([x, y]) =>
     svg("rect", { x: x - gap / 2, y: y + r + 2, width: gap, height: 14, fill: "var(--paper)" });
-  function unitsOf() {  // below the start, or where it is narrow the last below all
+  function unitsOf() {
     const y = top + r + 13;
     const lines = wide ? [["log p", y], ["thick =", y + 24], ["likely", y + 38]]
       : [["log p", y], ["a thick line: a likely token", high - 8]];
     return lines.map(([says, y]) =>
       svg("text", { x: 0, y, style: "font-size: 12px; fill: var(--soft)" }, says));
   }
-  function heads() {  // the steps, those to come, too, and what numbers and lines mean
+  function heads() {
     const named = Array.from({ length: columns }, (_, t) => {
       const look = t === step ? "font-weight: 600" : "fill: var(--soft)";
       return label(at(t, 0)[0], 12, t ? `${t}` : "step", `font-size: 13px; ${look}`);
@@ -145,7 +136,7 @@ function draw(stage) {
     const column = ({ kept, dropped }, t) => [...kept, ...dropped].flatMap((one, rank) =>
       nodeOf(t, one, rank, t === step ? shown : 1));
     const nodes = steps().slice(0, step + 1).flatMap(column);
-    const above = ({ how }) => how.kept + how.lives + how.top;  // of lines that share a way
+    const above = ({ how }) => how.kept + how.lives + how.top;
     const grown = nodes.filter(({ path }) => path).sort((a, b) => above(a) - above(b));
     const linesOf = (kept) =>
       grown.filter(({ how }) => how.kept === kept).map(({ path }) => path);
@@ -154,10 +145,9 @@ function draw(stage) {
       ...nodes.map(({ node }) => node));
   }
 
-  // ---- What is said ----
   function written({ ids }) {
     const words = ids.filter((id) => id !== end).map((id) => tokens[id]);
-    return `“${words.join("\u00a0")}”`;  // a line never breaks inside of it
+    return `“${words.join("\u00a0")}”`;
   }
   const scored = (one) => `${written(one)}\u00a0(${number(one.total)})`;
   function tellStep({ kept, of }) {
@@ -177,7 +167,6 @@ function draw(stage) {
     say(`Done: ${scored(one)} is the best, with probability ${p}. ${compared(one)}`);
   }
 
-  // ---- What changes ----
   const grow = motion();
   function show(moved) {
     tell();
@@ -227,6 +216,5 @@ function draw(stage) {
     done: step === last(),
   }));
 }
-
-for (const figure of document.querySelectorAll('figure[data-drawing=beams]')) begin(figure, draw);
+for (const figure of document.querySelectorAll("figure[data-drawing=beams]")) begin(figure, draw);
 })();

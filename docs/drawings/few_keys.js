@@ -1,6 +1,4 @@
 (() => {
-// A query and the keys before it: a cheap score of each block, the keys that are kept, and the
-// weights of these alone. Last, how much of the full weight each query keeps.
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, sum, clamp, softmax, number, percent } = stage;
   const { said, say, slider, choices, player, more, expose } = stage;
@@ -13,7 +11,6 @@ function draw(stage) {
   let size = 0;
   let state;
 
-  // ---- What is computed: the package chose the keys ----
   function worked(i) {
     const seen = scores[i].slice(0, first + i + 1);
     const kept = all.map((j) => j < seen.length && ways[way].kept[size][i][j] > 0);
@@ -25,7 +22,6 @@ function draw(stage) {
   const own = () => Math.floor((first + query) / block);
   const quoted = (j) => `“${tokens[j]}”`;
 
-  // ---- Columns of keys, in blocks: scores at the top, tokens, weights; then all queries ----
   const wide = viewWidth >= 600;
   const width = Math.min(viewWidth, 720), gap = wide ? 10 : 4;
   const unit = (width - gap * (blocks.length - 1)) / n, span = block * unit;
@@ -65,7 +61,7 @@ function draw(stage) {
   const other = text(0, 0, "", { ...soft, class: "halo" });
   const boxes = all.map((j) =>
     rect({ x: left(j) + 0.5, y: cells, width: unit - 1, height: tall, rx: 3, ...second }));
-  const narrowed = (j) => (!wide && "MW".includes(tokens[j])  // a broad letter keeps in its box
+  const narrowed = (j) => (!wide && "MW".includes(tokens[j])
     ? { textLength: unit - 3, lengthAdjust: "spacingAndGlyphs" } : {});
   const letters = all.map((j) => text(middle(j), cells + 19, tokens[j], narrowed(j)));
   const floor = svg("path", { d: `M0 ${base}H${width}`, stroke: "var(--soft)" });
@@ -89,7 +85,6 @@ function draw(stage) {
       says: text(center, 22, "", { style: "font-size: 12px" }),
     };
   });
-  // What the query keeps of its weight, large.
   const large = svg("tspan", { "data-sym": "w",
     style: "font-size: 24px; font-weight: 700; fill: var(--ink-w)" });
   const result = text(0, 24, "", { ...soft, ...start });
@@ -110,8 +105,7 @@ function draw(stage) {
   ...shares.flatMap(({ track, fill, mark, name, says }) => [track, fill, mark, name, says]),
   ...hitsOf(0, bar + 24));
 
-  // ---- What changes ----
-  function upright(node, from, to, more = {}) {  // a bar between two heights
+  function upright(node, from, to, more = {}) {
     set(node, { y: Math.min(from, to), height: Math.max(0.5, Math.abs(to - from)), ...more });
   }
   const estimates = () => (perBlock() ? ways[way].estimates[query].slice(0, own()) : []);
@@ -121,7 +115,6 @@ function draw(stage) {
     upright(ofBlocks[b].fill, at(0), at(score), seen);
     set(ofBlocks[b].level, { y: at(score) - 2.5, ...seen });
   }
-  // The scores of blocks that are kept, the best with its name, and that of the needed key's block.
   function showEnds({ kept }, needed) {
     const scores = estimates();
     const best = Math.max(...scores);
@@ -164,7 +157,6 @@ function draw(stage) {
     upright(bars[j].kept, base, base - high * weight, { opacity: kept[j] ? 1 : 0 });
     upright(bars[j].lost, base, base - high * (lost ? full[j] : 0), { opacity: lost ? 1 : 0 });
   }
-  // The largest bar of each kind says how long it is.
   function showPercents({ kept, full, weights }, needed) {
     const most = weights.indexOf(Math.max(...weights));
     const lost = kept[needed] ? null : needed;
@@ -178,22 +170,21 @@ function draw(stage) {
       says.textContent = told ? `${percent(mine)}${j === lost ? " lost" : ""}` : "";
     });
   }
-  function showBest(now, j) {  // the key that the query needs
+  function showBest(now, j) {
     const { seen, kept } = now;
     set(ring, { cx: middle(j), cy: at(seen[j]), stroke: `var(--${kept[j] ? "w" : "rose"})` });
     const needed = svg("tspan", { style: "font-weight: 600" }, `needed: ${number(seen[j], 1)}`);
     set(best, { x: Math.min(left(j), width - 214), ...start }, needed,
       svg("tspan", { fill: "var(--soft)" }, ` ${called(j, now)}`));
   }
-  // The dot of the needed key is named; so is one of the other kind, where its name has most room.
   const meet = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
-  function marks(seen) {  // what a name may not cover: [left, top, right, bottom]
+  function marks(seen) {
     const dots = seen.map((s, j) => [middle(j) - 6, at(s) - 6, middle(j) + 6, at(s) + 6]);
     const plates = estimates().map((s, b) => [left(blocks[b]), Math.min(at(0), at(s)) - 4,
       left(blocks[b]) + span, Math.max(at(0), at(s)) + 4]);
     return [...dots, ...plates, [0, at(0) - 1, width, at(0) + 1]];
   }
-  function places(j, score, long) {  // beside a dot, below and above it
+  function places(j, score, long) {
     const [x, y] = [middle(j), at(score)];
     const corners = [[x + 9, y - 8], [x - 9 - long, y - 8], [x - long / 2, y + 8],
       [x - long / 2, y - 23]];
@@ -252,7 +243,6 @@ function draw(stage) {
     state = { query, way: ways[way].name, size: sizes[size], average: mean, ...now };
   }
 
-  // ---- What a reader does ----
   function go(to) {
     query = to;
     range.move(to + 1);
@@ -278,6 +268,5 @@ function draw(stage) {
   show();
   expose(() => state);
 }
-
-for (const figure of document.querySelectorAll('figure[data-drawing=few_keys]')) begin(figure, draw);
+for (const figure of document.querySelectorAll("figure[data-drawing=few_keys]")) begin(figure, draw);
 })();

@@ -1,5 +1,4 @@
 (() => {
-// Vectors split into heads, the right way and by a shortcut that only has the right shape.
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, number, clamp } = stage;
   const { said, say, choices, onkeys, expose, keep } = stage;
@@ -11,7 +10,6 @@ function draw(stage) {
   const paint = (h, share = 34) =>
     `color-mix(in srgb, ${hues[h % hues.length]} ${share}%, var(--paper))`;
 
-  // ---- What is computed: shapes as PyTorch reads them. A list of heads, each of vectors ----
   const flat = x.flat();
   const times = (count, f) => Array.from({ length: count }, (_, i) => f(i));
   const shaped = (list, a, b, c) =>
@@ -20,7 +18,6 @@ function draw(stage) {
   const cut = shaped(flat, n, heads, part);
   const right = swapped(cut);
   const wrong = shaped(flat, heads, n, part);
-  // The head and the token under which number m (counted in reading order) is found.
   function where(split, m) {
     for (let h = 0; h < heads; h++) {
       for (let i = 0; i < n; i++) {
@@ -35,20 +32,18 @@ function draw(stage) {
     wrong: shaped(order, heads, n, part),
   };
 
-  // ---- Two pictures of the same numbers: each says where a number stands, and where it lands ----
   const phone = viewWidth < 600;
   const [wide, high, margin, between] = phone ? [36, 22, 62, 12] : [42, 28, 62, 14];
-  const title = phone ? 22 : 30;  // of a head, above its tokens
+  const title = phone ? 22 : 30;
   const tall = title + n * high;
   const tokenOf = (m) => Math.floor(m / width);
-  const headOf = (m) => Math.floor((m % width) / part);  // to which it belongs
+  const headOf = (m) => Math.floor((m % width) / part);
   let step = 2;
   let lit = Math.floor(width / heads) + width * (n - 1);
   const kinds = { right: "Split, then transpose", wrong: "The final shape at once" };
-  // The step from which the heads lie one below the other.
   const stackedAt = { right: 2, wrong: 1 };
   const stacked = (kind, at = step) => at >= stackedAt[kind];
-  function place(kind, m, at = step) {  // left, top and height of a number
+  function place(kind, m, at = step) {
     if (stacked(kind, at)) {
       const [h, token, j] = where(found[kind], m);
       return [margin + j * wide, h * tall + title + token * high, high];
@@ -56,18 +51,15 @@ function draw(stage) {
     const moved = at ? headOf(m) * between : 0;
     return [margin + (m % width) * wide + moved, rowOf(tokenOf(m)), long];
   }
-  // The step before the numbers came to where they are.
   const before = (kind) => Math.max(0, Math.min(step, stackedAt[kind]) - 1);
-  const all = heads * tall;  // vectors that are not yet stacked share the height
+  const all = heads * tall;
   const pitch = Math.min((all - 8) / n, 80);
   const long = clamp(pitch - high, high, 52);
   const rowOf = (i) => Math.round(all / 2 + 8 + (i - (n - 1) / 2) * pitch - long / 2);
 
-  // Small beside the heads stands the step before.
   const aside = margin + part * wide + (phone ? 20 : 36);
   const narrow = phone ? 22 : 24;
 
-  // ---- What is drawn once ----
   const arrows = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -width, ArrowDown: width };
   function numbers() {
     const cells = flat.map((x, m) => el("div", {
@@ -103,7 +95,6 @@ function draw(stage) {
     return { kind, cells, names, signs, shape, traces, past, way, trail, node };
   });
 
-  // ---- What changes ----
   function showNumber(kind, cell, m) {
     const [x, y, deep] = place(kind, m);
     const [h, token] = where(found[kind], m);
@@ -119,7 +110,6 @@ function draw(stage) {
         + `background: ${paint(headOf(m))}; border: 1px solid var(--faint); `
         + (m === lit ? ring : "") });
   }
-  // Where the numbers stood before, in the last step: small beside the heads.
   function placeBefore(kind, m) {
     const [x, y, deep] = place(kind, m, before(kind));
     const apart = before(kind) ? headOf(m) * 6 : 0;
@@ -205,6 +195,5 @@ function draw(stage) {
     lands: { right: where(found.right, lit), wrong: where(found.wrong, lit) },
   }));
 }
-
-for (const figure of document.querySelectorAll('figure[data-drawing=head_cut]')) begin(figure, draw);
+for (const figure of document.querySelectorAll("figure[data-drawing=head_cut]")) begin(figure, draw);
 })();

@@ -1,19 +1,17 @@
 (() => {
-// The weights of the heads of a layer, at some steps of its training.
 function draw(stage) {
   const { view, viewWidth, data, el, set, sum, between, number, listed } = stage;
   const { said, say, slider, player, byItself, motion, expose } = stage;
   const { weights, steps, losses } = data;
   const n = weights[0][0].length;
-  let frame = Math.floor((steps.length - 1) / 2);  // in the middle of what happens
+  let frame = Math.floor((steps.length - 1) / 2);
   let shows = weights[frame];
   const mean = (list) => sum(list) / list.length;
-  const shown = (w) => {  // the mean weights of the first token, and of the previous one
+  const shown = (w) => {
     const rows = w.slice(2);
     return [mean(rows.map((row) => row[0])), mean(rows.map((row, i) => row[i + 1]))];
   };
 
-  // on a phone both heads stand beside each other, too
   const wide = viewWidth >= 600;
   const side = wide ? 43 : viewWidth < 345 ? 22 : 24;
   const across = `min-width: ${side}px; max-width: ${side}px; padding: 0; text-align: center; `
@@ -23,8 +21,8 @@ function draw(stage) {
   const query = (i) => el("th", {
     scope: "row", "data-sym": "q", style: "padding: 0 6px 0 0; font-size: 13px; min-width: 0" },
   wide ? `token ${i}` : `${i}`);
-  const named = wide ? 106 : 64;  // room of a name before its bar
-  const long = (wide ? 56 : 20) + n * side - named - 40;  // of a bar of 1
+  const named = wide ? 106 : 64;
+  const long = (wide ? 56 : 20) + n * side - named - 40;
   function meanOf(name) {
     const bar = el("span", { class: "moves", "data-sym": "w" });
     const value = el("span", { "data-sym": "w" });
@@ -48,12 +46,10 @@ function draw(stage) {
     return { cells, means, node };
   });
 
-  // ---- The loss at each step: a bar above each stop of the slider ----
   const loss = el("span", { style: "font-variant-numeric: tabular-nums" });
   const most = Math.max(...losses);
   const lossBars = losses.map((one) => el("span", { class: "moves", style: "flex: 1; "
     + `height: ${(100 * one / most).toFixed(1)}%; background: var(--neutral)` }));
-  // From which step on do all heads attend to something else?
   const apart = steps.findLastIndex((_, i) =>
     new Set(weights[i].map((w) => favourite(w).to)).size < heads.length) + 1;
   const mark = el("span", { style: "position: absolute; padding-left: 4px; font-size: 13px; "
@@ -69,13 +65,13 @@ function draw(stage) {
       value.textContent = number(mean);
     });
     cells.forEach((row, i) => row.forEach((cell, j) => {
-      const large = wide && now[i][j] > 0.095;  // where there is room it has its digits always
+      const large = wide && now[i][j] > 0.095;
       set(cell.firstChild, { style: large ? "opacity: 1" : null });
       cell.firstChild.textContent = number(100 * now[i][j], 0);
     }));
   }
   function look(weight) {
-    const share = `${(60 * weight).toFixed(1)}%`;  // digits stay legible on it
+    const share = `${(60 * weight).toFixed(1)}%`;
     return `${box}; border: 1px solid var(--faint); color: inherit; `
       + `background: color-mix(in srgb, var(--w) ${share}, transparent)`;
   }
@@ -123,8 +119,8 @@ function draw(stage) {
     input: (i) => { play.stop(); frame = i; show(); } });
   const play = player({ at: () => frame, last: () => steps.length - 1, ms: () => 900, go });
   const [title, range] = time.children;
-  title.hidden = true;  // the words on the right say what it is
-  const inset = `max(0px, ${50 / steps.length}% - 8px)`;  // its ends are the middles of two bars
+  title.hidden = true;
+  const inset = `max(0px, ${50 / steps.length}% - 8px)`;
   Object.assign(range.style, { marginInline: inset, width: `calc(100% - 2 * ${inset})` });
   set(time, { style: "display: contents" });
   const bars = el("div", { "aria-hidden": true, style: "display: flex; gap: 3px; height: 28px; "
@@ -142,6 +138,5 @@ function draw(stage) {
     step: steps[frame], loss: losses[frame], weights: weights[frame],
     means: weights[frame].map(shown), playing: play.playing() }));
 }
-
-for (const figure of document.querySelectorAll('figure[data-drawing=head_film]')) begin(figure, draw);
+for (const figure of document.querySelectorAll("figure[data-drawing=head_film]")) begin(figure, draw);
 })();

@@ -1,6 +1,4 @@
 (() => {
-// A token is looked up: its id picks a row of the table. Or: its one-hot vector is multiplied with
-// the table.
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, mix, between, number } = stage;
   const { said, say, choices, player, byItself, motion, expose } = stage;
@@ -8,22 +6,20 @@ function draw(stage) {
   const roomy = viewWidth >= 600;
   const wide = table[0].length, [cell, high] = roomy ? [72, 34] : [30, 30];
   const gap = 4, whole = roomy ? 716 : 356;
-  // ids, names, and the table, which gives way to the one-hot vector: a column of cells
   const [ofId, ofName, begin, thin, moved] = roomy ? [15, 33, 103, 26, 42] : [8, 17, 80, 18, 22];
   const from = () => begin + (way ? moved : 0);
   const to = whole - wide * cell - 1;
-  const line = (i) => 30 + i * (high + gap);  // of a row, while another stands below all of them
+  const line = (i) => 30 + i * (high + gap);
   let chosen = Math.min(2, tokens.length - 1);
   let way = 0;
-  const filled = tokens.map((_, i) => i < chosen);  // it begins in the middle of the sentence
+  const filled = tokens.map((_, i) => i < chosen);
   const top = Math.max(...table.flat().map(Math.abs));
-  const shade = (x) => Math.round(75 * Math.abs(x) / top);  // zero has no colour
+  const shade = (x) => Math.round(75 * Math.abs(x) / top);
   const paint = (x) => `color-mix(in srgb, var(--neutral) ${shade(x)}%, transparent)`;
   const text = (x, y, says, style = "", anchor = "middle") =>
     svg("text", { x, y: y + high / 2 + 5, "text-anchor": anchor, style }, says);
 
-  // ---- What is drawn once ----
-  function block(x, y) {  // a row of cells
+  function block(x, y) {
     const size = { width: cell - 2, height: high, rx: 3 };
     const boxes = table[0].map((_, j) =>
       svg("rect", { x: x + j * cell, y, ...size, stroke: "var(--faint)" }));
@@ -36,13 +32,12 @@ function draw(stage) {
     return {
       node: svg("g", {}, ...boxes, ...texts),
       write: (numbers, were = numbers) => numbers.forEach((n, j) =>
-        put(j, paint(n || were[j] / 4), null, digits(n))),  // what was zeroed leaves a trace
+        put(j, paint(n || were[j] / 4), null, digits(n))),
       clear: () => boxes.forEach((_, j) => put(j, "none", "3 3", "")),
     };
   }
-  const foot = line(known.length) + 11;  // where the row stands that is picked, or added up
+  const foot = line(known.length) + 11;
   const tall = foot + high + 3;
-  // Without that row the others stand further apart.
   const apart = (foot - line(known.length - 1)) / (known.length - 1);
   const rowAt = (i) => line(i) + (way ? 0 : i * apart);
   const root = svg("svg", {
@@ -69,7 +64,7 @@ function draw(stage) {
   const copy = block(0, 0);
   const ground = svg("rect", { x: -3, y: -2, width: wide * cell + 4, height: high + 4, rx: 4,
     fill: "var(--paper)" });
-  const flying = svg("g", { visibility: "hidden" }, ground, copy.node);  // hides what is below it
+  const flying = svg("g", { visibility: "hidden" }, ground, copy.node);
   const picked = block(begin + moved, foot);
   const whose = text(begin + moved - 8, foot, "sum", bold, "end");
   const under = svg("path", { stroke: "var(--soft)",
@@ -84,7 +79,7 @@ function draw(stage) {
   const oneHot = svg("g", {}, hotName,
     ...cells.flatMap(({ box, digit, times }) => [box, digit, times]));
   const trail = svg("path", { fill: "none", stroke: "var(--rose)", "stroke-width": 2 });
-  const spreads = [];  // what moves with a row, and which
+  const spreads = [];
   function spread(node, i) {
     const group = svg("g", { class: "moves" }, node);
     spreads.push([group, i]);
@@ -96,8 +91,8 @@ function draw(stage) {
   root.append(head[0], head[2], ...frames.map(spread), ...marks.map(spread), ...names.map(spread),
     ...spoken.map(spread), oneHot, slides, ...rows.map(spread), picked.node, whose, under, frame,
     ...(roomy ? [trail] : []), flying);
-  const start = () => (way ? foot : rowAt(ids[chosen]));  // of what moves
-  function lead() {  // from the row to its position in the sentence
+  const start = () => (way ? foot : rowAt(ids[chosen]));
+  function lead() {
     const [x0, y0] = [from() + wide * cell + 6, start() + high / 2];
     const word = spoken[chosen].getComputedTextLength();
     const [x, y] = [to - 8 - word - 8, rowAt(chosen) + high / 2];
@@ -105,7 +100,6 @@ function draw(stage) {
     set(trail, { d: `M${x0} ${y0}C${middle} ${y0},${middle} ${y},${x} ${y}m-8 -5l8 5l-8 5` });
   }
 
-  // A token that is pointed at, on either side or among the buttons, lights its row of the table.
   let near = -1;
   function light() {
     const id = ids[chosen];
@@ -135,7 +129,6 @@ function draw(stage) {
     }
   }
 
-  // ---- What changes ----
   function now() {
     const hot = known.map((_, i) => +(i === ids[chosen]));
     const products = table.map((row, i) => row.map((x) => x * hot[i]));
@@ -144,7 +137,7 @@ function draw(stage) {
   function show() {
     const { hot, products, row } = now();
     picked.write(row);
-    for (const node of [picked.node, whose, under, oneHot]) {  // a sum has a row of its own
+    for (const node of [picked.node, whose, under, oneHot]) {
       set(node, { visibility: way ? "visible" : "hidden" });
     }
     set(head[1], { opacity: way ? 0 : 1 });
@@ -172,7 +165,7 @@ function draw(stage) {
       : `“${word}” has the id ${id}: row ${id}, ${list}, is copied to its position.`);
   }
   const fly = motion();
-  async function look() {  // the row moves from the table to its position in the sentence
+  async function look() {
     const { row } = now();
     const position = chosen;
     const id = ids[position];
@@ -202,14 +195,14 @@ function draw(stage) {
     (i) => choose(() => { chosen = i; }));
   if (viewWidth < 345) for (const label of picks.children) label.style.paddingInline = "6px";
   const ways = choices("How", ["look up", "multiply"], way, (i) => choose(() => { way = i; }));
-  function go(i) {  // from the first token
+  function go(i) {
     if (!i) filled.fill(false);
     if (i === tokens.length - 1) begun = false;
     chosen = i;
     picks.querySelectorAll("input")[i].checked = true;
     look();
   }
-  let begun = false;  // by itself, from the middle
+  let begun = false;
   const at = () => (begun || all.playing() ? chosen : tokens.length);
   const all = player({ at, last: () => tokens.length - 1, ms: () => 900, go });
   known.forEach((_, i) => lights(i, marks[i], names[i], left[i].node));
@@ -225,6 +218,5 @@ function draw(stage) {
   byItself(all, () => { begun = true; });
   expose(() => ({ near, word: tokens[chosen], filled: [...filled], ...now() }));
 }
-
-for (const figure of document.querySelectorAll('figure[data-drawing=lookup]')) begin(figure, draw);
+for (const figure of document.querySelectorAll("figure[data-drawing=lookup]")) begin(figure, draw);
 })();

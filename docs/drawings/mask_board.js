@@ -1,6 +1,4 @@
 (() => {
-// A mask to click: a grid of queries and keys whose cells allow or forbid, the weights, and what a
-// context depends on.
 function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number, said, say,
   choices, toggle, more, legendOf, wash, hatched, slider, onkeys, expose, keep }) {
   const { tokens, filler, scores } = data;
@@ -12,15 +10,14 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
   let [row, column] = [Math.floor(n / 2), 0];
   const named = (j) => (on.padding && j === n - 1 ? filler : tokens[j]);
 
-  // ---- What is computed: cached tokens are keys only, without a query ----
-  const own = (i) => (on.first ? i - on.cached : i);  // the key at which the triangle ends in row i
+  const own = (i) => (on.first ? i - on.cached : i);
   const switched = (i, j) => (!on.causal || j <= own(i)) && (!on.padding || j < n - 1);
   const written = (i, j) => clicked[[i, j]] ?? switched(i, j);
   const allowed = (i) => all.map((j) => written(i, j) !== on.blocked);
   const weigh = (scores, may) => on.after
     ? softmax(scores).map((w, j) => (may[j] ? w : 0))
     : softmax(scores.map((s, j) => (may[j] ? s : -Infinity)));
-  function reached(i, weights) {  // change key or value j: does the context of i change?
+  function reached(i, weights) {
     return all.map((j) => {
       const other = weigh(scores[i].map((s, m) => (m === j ? s + 1 : s)), allowed(i));
       return weights[j] > 0 || other.some((w, m) => Math.abs(w - weights[m]) > 1e-9);
@@ -31,7 +28,6 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
     return { i, may: allowed(i), weights, sum: sum(weights), reached: reached(i, weights) };
   });
 
-  // ---- The board ----
   const tight = viewWidth < 345;
   const barred = "repeating-linear-gradient(90deg, var(--faint) 0 2px, transparent 2px 8px)";
   const plain = "padding: 0.1rem 0.35rem; font-size: 13px; height: 30px";
@@ -49,7 +45,6 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
       onpointerenter: look, onkeydown: onkeys(arrows, move) },
     el("span", { "aria-hidden": true }), el("span"), el("span"));
   }
-  // A pair is forbidden or allowed: for a moment the rest of its row shows what it was before.
   let was = null;
   let passes;
   function flip(i, j) {
@@ -73,13 +68,11 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
       el("tr", {}, el("td", {}), ...tops, el("th", { scope: "col", style: plain }, "sum"))),
     el("tbody", {}, ...all.map(boardRow)));
 
-  // ---- Below it: what the chosen context depends on ----
   const [gap, line, tall] = viewWidth < 600 ? [64, 84, 1] : [68, 150, 1.8];
-  const place = (j) => gap * (j + 0.5);  // arcs end at `line`, and are so `tall`
+  const place = (j) => gap * (j + 0.5);
   const room = { width: gap * n, height: line + 8, viewBox: `0 22 ${gap * n} ${line + 8}` };
   const arcs = svg("svg", { ...room, "aria-hidden": true });
 
-  // ---- What changes. The row of a cached token, which has no query, is undefined ----
   function showRow(i, r) {
     sides[i].textContent = tops[i].textContent = named(i);
     const [stroke, edge] = i === row ? ["0.3px", "inset 4px 0 0 var(--q)"] : ["0", "none"];
@@ -127,13 +120,13 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
     return { says: leaks ? `${says}, but depends on it` : says, paint: hatched, leaks };
   }
 
-  function bow(from, to) {  // it ends on its side of the frame; from itself, in its middle
+  function bow(from, to) {
     if (from === to) return `M${to - 5} ${line}c-18 -34 28 -34 10 0`;
     const high = tall * (26 + 15 * Math.abs(from - to) / gap);
     const end = to + 18 * Math.sign(from - to);
     return `M${from} ${line}Q${(from + end) / 2} ${line - 1.35 * high} ${end} ${line}`;
   }
-  function arc(j, weight) {  // from a token to the chosen one; dashes if it leaks
+  function arc(j, weight) {
     const look = weight > 0
       ? { "data-sym": "w", stroke: "var(--w)", "stroke-width": 1.5 + 7 * weight }
       : { "data-sym": "k", stroke: "var(--k)", "stroke-width": 2.5, "stroke-dasharray": "3 4" };
@@ -153,7 +146,6 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
     const token = `“${named(row)}”`;
     if (!may.some(Boolean)) return `${token} may attend to nothing: its weights are all 0.`;
     const who = (test) => all.filter(test).map(named).join(", ");
-    // one weight alone is 1, whatever the query
     const asks = !may[row] && (on.after || may.filter(Boolean).length > 1);
     const itself = asks ? ", and through its query on itself" : "";
     const leaks = who((j) => reached[j] && !may[j]);
@@ -176,7 +168,6 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
     say(told(of(row)));
   }
 
-  // ---- Switches ----
   const change = (key) => (value) => {
     on[key] = value;
     clicked = {};
@@ -213,6 +204,5 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
       reached: each("reached") };
   });
 }
-
-for (const figure of document.querySelectorAll('figure[data-drawing=mask_board]')) begin(figure, draw);
+for (const figure of document.querySelectorAll("figure[data-drawing=mask_board]")) begin(figure, draw);
 })();

@@ -1,6 +1,6 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, matmul, sum, number, plural } = stage;
+  const { view, viewWidth, data, el, svg, set, matmul, sum, number, plural, between } = stage;
   const { said, say, slider, choices, player, motion, expose } = stage;
   const { names, k, v, rules } = data;
   const n = names.length;
@@ -39,11 +39,11 @@ function draw(stage) {
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "aria-hidden": true, "text-anchor": "middle", ...more }, says);
   const soft = "font-size: 13px; fill: var(--soft)";
-  const side = 44, high = wide ? 42 : 30;
+  const side = 44, high = wide ? 42 : 25;
   const top = 40, left = 52;
   const apart = e * side + 20, broad = left + apart + e * side + 2;
   const foot = top + d * high + 8;
-  const tall = foot + 28;
+  const tall = foot + 44;
   const fig = (width, height) =>
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const board = fig(broad, tall);
@@ -62,9 +62,8 @@ function draw(stage) {
     const node = svg("g", {}, paper, ...cells.flatMap(({ tint, word }) => [tint, word]));
     return { node, cells };
   }
-  const held = grid(left), added = grid(left + apart);
-  function fill({ cells }, numbers) {
-    const write = alike(numbers);
+  const held = grid(left), added = grid(left + apart), flying = grid(left + apart);
+  function fill({ cells }, numbers, write = alike(numbers)) {
     numbers.flat().forEach((x, i) => {
       const shade = Math.min(0.5, Math.abs(x) / 12);
       set(cells[i].tint, { fill: "var(--neutral)", "fill-opacity": shade });
@@ -86,113 +85,130 @@ function draw(stage) {
     const times = text(left - 8, top + high * i + high / 2 + 4, "×", { style: soft });
     return { word, parts: [svg("rect", { ...size, ...tint, "data-sym": "k" }), times, word] };
   });
-  const got = v[0].map((_, j) => text(right(j), foot + 16, "",
-    { "text-anchor": "end", style: "font-weight: 600" }));
+  const below = (y, more) => v[0].map((_, j) => text(right(j), y, "",
+    { "text-anchor": "end", style: "font-weight: 600", ...more }));
+  const got = below(foot + 16, { class: "moves" });
+  const stored = below(foot + 36, { "data-sym": "v" });
   const formula = text(left + apart + e * side / 2, foot + 16, "", { style: soft });
-  board.append(...titles, ...columns, held.node, added.node, who,
+  board.append(...titles, ...columns, held.node, added.node, flying.node, who,
     text(left - 17, 33, "key", { style: soft, "text-anchor": "end" }),
     ...asked.flatMap(({ parts }) => parts),
-    text(0, foot + 16, "read", heading), ...got, formula);
+    text(0, foot + 16, "read", heading), ...got, formula,
+    text(0, foot + 36, "value", { ...heading, "data-sym": "v" }), ...stored);
   function showReading({ found }) {
-    const write = alike(found), i = t - 1;
+    const write = alike([found[t - 1]]);
+    got.forEach((one, j) => {
+      set(one, { opacity: 1 }).textContent = write(found[t - 1][j]);
+    });
+  }
+  function showAsked() {
+    const i = t - 1;
     who.textContent = names[i];
     asked.forEach(({ word }, row) => { word.textContent = short(k[i][row]); });
-    got.forEach((one, j) => { one.textContent = write(found[i][j]); });
+    stored.forEach((one, j) => { one.textContent = short(v[i][j]); });
     formula.textContent = rules[rule] === "delta rule" ? "key × (value − read)" : "key × value";
   }
 
-  const row = wide ? 25 : 24;
+  const row = wide ? 25 : 22;
+  const above = 48;
   const room = Math.min(viewWidth, 358);
-  const [atKey, atValue, gap, ending] = [40, 92, 14, 40];
-  const list = fig(room, top + row * n);
-  const reads = rules.flatMap((_, by) => all.flatMap((i) => compute(i + 1, by).found));
+  const [atKey, atValue, atError, gap, longest] = [40, 80, room - 80, 12, 46];
+  const list = fig(room, above + row * n);
+  const every = rules.flatMap((_, by) => all.map((i) => compute(i + 1, by)));
+  const largest = Math.max(...every.flatMap(({ errors }) => errors));
+  const reads = every.flatMap(({ found }) => found);
   const spans = v[0].map((_, j) => {
     const reached = [0, ...[...v, ...reads].map((row) => row[j])];
     return [Math.min(...reached), Math.max(...reached)];
   });
-  const unit = (room - ending - atValue - gap * (e - 1)) / sum(spans.map(([a, b]) => b - a));
+  const unit = (atError - gap * e - atValue) / sum(spans.map(([a, b]) => b - a));
   let next = atValue;
-  const zeros = spans.map(([least, largest]) => {
+  const zeros = spans.map(([least, most]) => {
     const zero = next - least * unit;
-    next = zero + largest * unit + gap;
+    next = zero + most * unit + gap;
     return zero;
   });
   const end = { "text-anchor": "end" }, start = { "text-anchor": "start" };
   const looks = {
-    value: { height: 12, rx: 1.5, fill: "var(--v)", "fill-opacity": 0.55, "data-sym": "v" },
-    found: { r: 4, fill: "currentColor", stroke: "var(--paper)", "stroke-width": 1.5 },
-    off: { height: 3, fill: "currentColor" },
+    value: { height: 14, rx: 1.5, fill: "var(--v)", "fill-opacity": 0.55, "data-sym": "v" },
+    found: { r: 4.5, fill: "currentColor", stroke: "var(--paper)", "stroke-width": 1.5 },
   };
-  const ofValue = [svg("rect", { x: atValue, y: 3, width: 16, ...looks.value }),
-    text(atValue + 22, 14, "value", { ...start, style: "font-size: 13px", "data-sym": "v" })];
-  const ofFound = [svg("circle", { cx: atValue + 81, cy: 9, ...looks.found }),
-    text(atValue + 91, 14, "read back", { ...start, style: "font-size: 13px" })];
-  list.append(...ofValue, ...ofFound, text(atKey + 38, 33, "key", { style: soft, ...end }),
-    text(room - 4, 33, "error", { style: soft, ...end }));
-  v[0].forEach((_, j) => list.append(text(zeros[j], 33, `v${j}`, { style: soft }),
-    svg("path", { d: `M${zeros[j]} ${top}v${row * n}`, stroke: "var(--faint)" })));
+  const exactly = svg("tspan", { style: "font-size: 24px; font-weight: 600" });
+  const count = set(text(0, 20, "", start), {}, exactly, " exact");
+  const sign = room - 160;
+  const ofValue = [svg("rect", { x: sign, y: 7, width: 16, ...looks.value }),
+    text(sign + 22, 19, "value", { ...start, style: "font-size: 13px", "data-sym": "v" })];
+  const ofFound = [svg("circle", { cx: room - 80, cy: 14, ...looks.found }),
+    text(room, 19, "read back", { ...end, style: "font-size: 13px" })];
+  list.append(count, ...ofValue, ...ofFound, text(atKey + 15, 41, "key", { style: soft }),
+    text(atError, 41, "error", { style: soft, ...start }));
+  v[0].forEach((_, j) => list.append(text(zeros[j], 41, `v${j}`, { style: soft }),
+    svg("path", { d: `M${zeros[j]} ${above}v${row * n}`, stroke: "var(--faint)" })));
   function keyBars(key, middle) {
     return key.map((x, j) => svg("rect", {
-      x: atKey + 10 * j, width: 8, y: x > 0 ? middle - 12 * x : middle,
-      height: Math.max(1, 12 * Math.abs(x)), fill: "var(--k)", "data-sym": "k" }));
+      x: atKey + 8 * j, width: 6, y: x > 0 ? middle - 11 * x : middle,
+      height: Math.max(1, 11 * Math.abs(x)), fill: "var(--k)", "data-sym": "k" }));
   }
-  const from = (j, a, b) => ({ x: (zeros[j] + unit * Math.min(a, b)).toFixed(1),
-    width: (unit * Math.abs(a - b)).toFixed(1) });
+  const from = (j, x) => ({ x: (zeros[j] + unit * Math.min(0, x)).toFixed(1),
+    width: (unit * Math.abs(x)).toFixed(1) });
   const pairs = all.map((i) => {
-    const y = top + row * i, middle = y + row / 2;
+    const y = above + row * i, middle = y + row / 2;
     const bold = { style: "font-weight: 600", ...start };
-    const name = text(2, middle + 5, names[i], bold);
+    const name = text(4, middle + 5, names[i], bold);
     const error = text(room - 4, middle + 5, "", { style: "font-size: 13px", ...end });
     const values = v[i].map((x, j) =>
-      svg("rect", { ...from(j, 0, x), y: middle - 6, ...looks.value }));
-    const offs = v[i].map(() => svg("rect", { y: middle - 1.5, ...looks.off, class: "moves" }));
+      svg("rect", { ...from(j, x), y: middle - 7, ...looks.value }));
+    const off = svg("rect", { x: atError, y: middle - 5, height: 10, rx: 1.5, class: "moves" });
     const founds = v[i].map(() => svg("circle", { cy: middle, ...looks.found, class: "moves" }));
     const mark = svg("rect", { x: 1, y: y + 1, width: room - 2, height: row - 2, rx: 5,
       fill: "var(--rose)", "fill-opacity": 0.1, stroke: "var(--rose)", "stroke-width": 1.5 });
-    const parts = [mark, name, ...keyBars(k[i], middle), ...values, ...offs, ...founds, error];
+    const parts = [mark, name, ...keyBars(k[i], middle), ...values, ...founds, off, error];
     const node = svg("g", {}, ...parts);
     list.append(node);
-    return { node, founds, offs, error, mark };
+    return { node, founds, off, error, mark };
   });
-  function showPair({ node, founds, offs, error, mark }, i, now) {
+  const paint = (i) => ({ fill: `var(--${i === t - 1 ? "rose" : "neutral"})`,
+    "fill-opacity": i === t - 1 ? 0.75 : 0.6 });
+  function showPair({ node, founds, off, error }, i, now) {
     const here = i < t;
     const found = here ? now.found[i] : v[i];
     const wrong = here ? now.errors[i] : 0;
     set(node, { opacity: here ? 1 : 0.35 });
-    offs.forEach((off, j) => set(off, from(j, found[j], v[i][j])));
+    set(off, { width: (longest * wrong / largest).toFixed(1), ...paint(i) });
     founds.forEach((dot, j) =>
       set(dot, { cx: (zeros[j] + unit * found[j]).toFixed(1), opacity: here ? 1 : 0 }));
     const exact = wrong < 1e-6;
     error.textContent = here ? number(wrong, exact ? 0 : 1) : "";
     set(error, { style: exact ? soft : "font-size: 13px; font-weight: 600" });
-    set(mark, { visibility: i === t - 1 ? null : "hidden" });
   }
   function showPairs(now) {
     pairs.forEach((pair, i) => showPair(pair, i, now));
+    exactly.textContent = `${now.errors.filter((x) => x < 1e-6).length} of ${t}`;
     const told = now.errors.map((x, i) => `${names[i]} ${number(x, 1)}`).join(", ");
-    set(list, { "aria-label": `How far off each pair is when its key is read: ${told}` });
+    set(list, { "aria-label": `${exactly.textContent} are read back exactly. Errors: ${told}` });
   }
 
-  const reach = wide ? 40 : 28, floor = reach + 24, broadBar = (room - atValue - 4) / n;
+  const reach = wide ? 44 : 20, floor = reach + 18, atBars = 92;
+  const broadBar = (room - atBars - 4) / n;
   const plot = fig(room, floor + 18);
   const meansOf = () => all.map((i) => compute(i + 1).mean);
   const most = Math.max(...meansOf());
   const bars = all.map((i) => {
-    const x = atValue + broadBar * (i + 0.5), across = broadBar - 6;
+    const x = atBars + broadBar * (i + 0.5), across = broadBar - 6;
     const bar = svg("rect", { x: x - across / 2, width: across, rx: 1.5, class: "moves" });
     const word = text(x, 0, "", { style: "font-size: 13px; font-weight: 600", class: "halo" });
     return { bar, word, tick: text(x, floor + 16, i + 1, { style: soft }) };
   });
   plot.append(...["mean error", "by pairs"].map((says, i) =>
     text(0, floor - 1 + 17 * i, says, { style: soft, "text-anchor": "start" })),
-    svg("path", { d: `M${atValue} ${floor}H${room - 4}`, stroke: "var(--soft)" }),
+    svg("path", { d: `M${atBars} ${floor}H${room - 4}`, stroke: "var(--soft)" }),
     ...bars.flatMap(({ bar, word, tick }) => [bar, word, tick]));
   function showPlot() {
     const means = meansOf();
     bars.forEach(({ bar, word, tick }, i) => {
       const [height, now] = [Math.max(2, reach * means[i] / most), i === t - 1];
-      set(bar, { y: floor - height, height, fill: `var(--${now ? "rose" : "neutral"})`,
-        "fill-opacity": now ? 0.75 : i < t ? 0.6 : 0.2 });
+      const shade = i < t ? {} : { "fill-opacity": 0.2 };
+      set(bar, { y: floor - height, height, ...paint(i), ...shade });
       set(word, { y: floor - height - 5 }, now ? number(means[i], 1) : "");
       set(tick, { style: now ? "font-size: 13px; font-weight: 600" : soft });
     });
@@ -201,32 +217,36 @@ function draw(stage) {
   }
 
   function slide(now) {
+    const put = (share) => set(flying.node, {
+      transform: `translate(${(-apart * share).toFixed(1)} 0)`, visibility: null });
+    const write = alike([...now.before, ...now.S]);
+    const change = (share) => fill(held, between(now.before, now.S, share), write);
     fill(held, now.before);
-    fill(added, now.added);
-    const put = (share) => set(added.node, {
-      transform: `translate(${(-apart * share).toFixed(1)} 0)`,
-      opacity: (1 - 0.75 * share).toFixed(2) });
-    put(0);
-    move(700, put).then((came) => { if (came) { put(0); fill(held, now.S); } });
+    got.forEach((one) => set(one, { opacity: 0 }));
+    move(300, put).then((came) => came && set(flying.node, { visibility: "hidden" })
+      && move(300, change).then((came) => came && settle(now)));
+  }
+  function settle(now) {
+    fill(held, now.S);
+    showReading(now);
+    showPairs(now);
+    showPlot();
   }
   function explain(now) {
-    const exact = now.errors.filter((x) => x < 1e-6).length;
-    const count = `${exact} of ${t} ${t === 1 ? "is" : "are"} read back exactly`;
-    say(`${plural(t, "pair")} in ${d * e} numbers, ${rules[rule]}: ${count}; `
-      + `the mean error is ${number(now.mean, 1)}.`);
-    const after = `The state after ${plural(t, "pair")}, and what the last one added`;
+    say(`${plural(t, "pair")} in ${d * e} numbers: the mean error is ${number(now.mean, 1)}.`);
+    const after = `The state after ${plural(t, "pair")}, by the ${rules[rule]}, and what the last `
+      + "one added";
     set(board, { "aria-label": after });
   }
   function show(moves = false) {
     const now = compute(t);
-    showPairs(now);
-    showReading(now);
-    showPlot();
-    move(0, () => { });
-    set(added.node, { transform: "translate(0 0)", opacity: 1 });
-    fill(held, now.S);
+    showAsked();
+    pairs.forEach(({ mark }, i) => set(mark, { visibility: i === t - 1 ? null : "hidden" }));
+    move(0, () => set(flying.node, { visibility: "hidden" }));
     fill(added, now.added);
+    fill(flying, now.added, () => "");
     if (moves) slide(now);
+    else settle(now);
     explain(now);
     state = { t, rule: rules[rule], ...now };
   }
@@ -246,8 +266,8 @@ function draw(stage) {
   const steps = { at: () => t - 1, last: () => n - 1, go: (i) => go(i + 1, true) };
   const play = player({ ...steps, ms: () => 1500 });
   const ruled = choices("How a pair is written", rules, 0, (i) => { rule = i; show(); });
-  set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em` });
-  const beside = "display: flex; flex-wrap: wrap; gap: 12px 24px; margin: 0 0 12px";
+  set(said, { style: "min-height: 1.4em" });
+  const beside = "display: flex; flex-wrap: wrap; gap: 8px 24px; margin: 0 0 8px";
   const steered = set(el("div", { class: "row steered" }, play.node, range),
     { style: "flex: none; margin: 8px 0 0" });
   const written = el("div", { style: `width: ${broad}px; max-width: 100%` }, board, steered,

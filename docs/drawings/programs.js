@@ -1,6 +1,4 @@
 (() => {
-// The programs of a grid: each takes a block of queries through its tiles; the chip has slots for
-// so many at once. Beside the grid a time line: which slot runs which program when.
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, sum, number, plural } = stage;
   const { said, say, choices, toggle, more, slider, player, hatch, expose } = stage;
@@ -13,14 +11,13 @@ function draw(stage) {
   let longest = false;
   let step = 3;
 
-  // ---- What is computed ----
   const within = (start, k) => k >= start && k < start + size;
-  function programs() {  // the first key of each tile, for each block of queries
+  function programs() {
     const starts = all.filter((i) => i % size === 0);
     const needed = (i, j) => !(causal && j > Math.min(i + size, n) - 1);
     return starts.map((i) => starts.filter((j) => needed(i, j)));
   }
-  function plan(reversed = longest) {  // when each program starts: as soon as a slot is free
+  function plan(reversed = longest) {
     const tiles = programs();
     const free = Array(slots).fill(0);
     const starts = [], where = [];
@@ -34,16 +31,15 @@ function draw(stage) {
     }
     const count = sum(tiles.map((own) => own.length));
     const last = Math.max(...free);
-    const before = reversed ? plan(false).last : last;  // with the first block first
+    const before = reversed ? plan(false).last : last;
     return { tiles, starts, where, last, before, count };
   }
-  function doing(now, p) {  // which of its tiles, or -1
-    const since = step - now.starts[p];  // NaN: there is no such program
+  function doing(now, p) {
+    const since = step - now.starts[p];
     return since > 0 && since <= now.tiles[p].length ? since - 1 : -1;
   }
   const busy = (now) => [...now.tiles.keys()].filter((p) => doing(now, p) >= 0);
 
-  // ---- The grid ----
   const wide = viewWidth >= 600;
   const unit = wide ? 30 : 25, left = 70, high = 58;
   const [w, h] = [left + n * unit + 4, high + n * unit + 4];
@@ -59,7 +55,7 @@ function draw(stage) {
     transform: `translate(${columnAt(j) + unit / 2 + 5} ${high - 7}) rotate(-90)`,
     "data-sym": "k", style: small }, tokens[j]));
   const forbidden = hatch("programs-forbidden");
-  function cell(x, y) {  // a square, and a hatch for a forbidden pair
+  function cell(x, y) {
     const box = { x, y, width: unit, height: unit };
     return svg("g", {}, svg("rect", { ...box, stroke: "var(--faint)", fill: "none" }),
       svg("rect", { ...box, fill: forbidden.fill, visibility: "hidden" }));
@@ -73,7 +69,6 @@ function draw(stage) {
   "program")];
   root.append(forbidden.node, ...heads, ...names, ...tops, ...cells.flat(), bands, ...framed);
 
-  // ---- The time line: a row for each slot, a block for each tile ----
   const begin = 48, end = wide ? 376 : 350, top = 24, deep = wide ? 132 : 110;
   const line = svg("svg", { width: end + 8, height: top + deep + 28, role: "img",
     viewBox: `0 0 ${end + 8} ${top + deep + 28}`, style: "height: auto; margin-top: 0.3rem" });
@@ -83,11 +78,11 @@ function draw(stage) {
   line.append(marks, now);
   const faint = { "text-anchor": "end", style: "font-size: 12px; fill: var(--soft)" };
   const centred = { "text-anchor": "middle", "pointer-events": "none" };
-  function scale({ last, before }) {  // of a slot and of a time step, in either order
+  function scale({ last, before }) {
     const far = Math.min(82, (end - begin) / Math.max(last, before));
     return { tall: Math.min(66, deep / slots), far };
   }
-  function endBefore(plan) {  // when all would be done with the first block first
+  function endBefore(plan) {
     if (!longest) return [];
     const { tall, far } = scale(plan);
     const x = begin + far * plan.before, foot = top + tall * slots;
@@ -98,7 +93,7 @@ function draw(stage) {
     svg("text", { ...faint, x: Math.max(x, 264), y: foot + 22 },
       svg("tspan", { style: "font-size: 13px" }, `${plan.before}, first block first`), saved)];
   }
-  function runOf(plan, p) {  // the tiles of a program: until now, and outlines of the others
+  function runOf(plan, p) {
     const { tall, far } = scale(plan);
     const many = Math.min(Math.max(0, step - plan.starts[p]), plan.tiles[p].length);
     const [x, y] = [begin + far * plan.starts[p], top + tall * plan.where[p]];
@@ -111,13 +106,13 @@ function draw(stage) {
     const coming = "font-weight: 400; fill: var(--soft)";
     const name = (i) => svg("text", { x: x + far * i, y: y + tall / 2 + 5, ...centred,
       style: i < many ? style : `${style}; ${coming}` }, String(p));
-    const own = [...plan.tiles[p].keys()].map((i) => i + 0.5);  // the middles of its tiles
+    const own = [...plan.tiles[p].keys()].map((i) => i + 0.5);
     const names = (far > 14 ? own : [own.length / 2]).map(name);
     const later = plan.tiles[p].slice(many).map((_, i) => svg("rect", { ...size,
       x: x + far * (many + i), fill: "none", stroke: "var(--faint)" }));
     return [...Array.from({ length: many }, (_, i) => block(i)), ...later, ...names];
   }
-  function idleAt(plan, slot) {  // from when on nothing runs in it
+  function idleAt(plan, slot) {
     const mine = plan.tiles.map((own, p) => (plan.where[p] === slot ? own.length : 0));
     const { tall, far } = scale(plan);
     const long = far * (step - sum(mine));
@@ -149,14 +144,13 @@ function draw(stage) {
       + `at time step ${step} of ${plan.last}: running ${ran}` });
   }
 
-  // ---- Controls ----
   const last = () => plan().last;
   const time = slider("Time step", {
     min: 1, max: last(), step: 1, value: step, text: (x) => `${number(x, 0)} of ${last()}`,
     input: (to) => { play.stop(); step = to; show(); } });
   function go(to) {
     step = to;
-    time.move(to, last());  // the slider is as long as the work lasts
+    time.move(to, last());
     show();
   }
   function again(change) {
@@ -166,7 +160,6 @@ function draw(stage) {
   }
   const play = player({ at: () => step, last, ms: () => (last() > 12 ? 250 : 650), first: 1, go });
 
-  // ---- What changes: squares, the bands of the programs, the tiles at work, what is said ----
   function showCell(now, i, j) {
     const [square, hatched] = cells[i][j].children;
     const p = Math.floor(i / size);
@@ -191,7 +184,7 @@ function draw(stage) {
       svg("text", { x: left - 8, y: y + tall / 2 + 5, "text-anchor": "middle", style }, String(p)),
     ];
   }
-  function frame(node, now, p) {  // the tile that a program computes; it slides to the next
+  function frame(node, now, p) {
     const start = now.tiles[p]?.[doing(now, p)];
     set(node, { opacity: start == null ? 0 : 1 });
     if (start == null) return;
@@ -221,7 +214,7 @@ function draw(stage) {
     tell(now);
   }
 
-  function beside(range) {  // on a phone, too, it stands in the row of the button
+  function beside(range) {
     range.querySelector("input").style.width = wide ? "7.5rem" : "calc(0.24 * var(--window))";
     return range;
   }
@@ -244,6 +237,5 @@ function draw(stage) {
   show();
   expose(() => ({ ...plan(), size, slots, causal, longest, step, busy: busy(plan()) }));
 }
-
-for (const figure of document.querySelectorAll('figure[data-drawing=programs]')) begin(figure, draw);
+for (const figure of document.querySelectorAll("figure[data-drawing=programs]")) begin(figure, draw);
 })();

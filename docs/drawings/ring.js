@@ -1,6 +1,4 @@
 (() => {
-// A ring of ranks: queries stay, keys travel; the matrix shows which block each
-// rank works on, bars how many pairs it has computed.
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, sum, grouped, plural, listed } = stage;
   const { said, say, choices, toggle, slider, player, motion, hatch, expose } = stage;
@@ -13,20 +11,19 @@ function draw(stage) {
   let order = 0;
   let causal = false;
   let step = 1;
-  let shown = [];  // the frames
+  let shown = [];
 
-  // ---- What is computed ----
   const bound = (i, pieces) => Math.floor((n * i) / pieces);
-  function owner(i) {  // the rank that holds a token
+  function owner(i) {
     const pieces = order ? 2 * world : world;
     const at = [...Array(pieces).keys()].find((p) => i < bound(p + 1, pieces));
     return order ? Math.min(at, pieces - 1 - at) : at;
   }
   const owned = (rank) => all.filter((i) => owner(i) === rank);
-  const held = (rank, at = step) => (rank - at + world) % world;  // whose keys a rank holds
+  const held = (rank, at = step) => (rank - at + world) % world;
   const allowed = (i, j) => !causal || j <= i;
-  const stepOf = (i, j) => (owner(i) - owner(j) + world) % world;  // when a pair is computed
-  function runs(list) {  // neighbouring tokens, as [first, last]
+  const stepOf = (i, j) => (owner(i) - owner(j) + world) % world;
+  function runs(list) {
     const found = [];
     for (const i of list) {
       const last = found.at(-1);
@@ -40,10 +37,8 @@ function draw(stage) {
   const upTo = (rank) => sum(ranks.slice(0, step + 1).map((at) => pairs(rank, at)));
   const count = (rank) => owned(rank).length;
   const passed = (rank) => ranks.slice(0, step).map((at) => count(held(rank, at)));
-  const sent = (rank) => sum(passed(rank));  // tokens whose keys and values it sent on
+  const sent = (rank) => sum(passed(rank));
 
-  // ---- The matrix: a square for each pair ----
-  const tight = viewWidth < 345;
   const unit = phone ? 12 : 21;
   const small = "font-size: 12px", bold = "font-size: 13px; font-weight: 600";
   const left = 78, high = 24;
@@ -59,33 +54,31 @@ function draw(stage) {
   const forbidden = hatch("ring-forbidden");
   const owners = svg("g", {}), frames = svg("g", {});
   root.append(forbidden.node, ...cells.flat(), owners, frames);
-  // Whose queries and keys they are, and lines between those of one rank and the next.
   function ownersOf(rank) {
     return runs(owned(rank)).flatMap(([a, b]) => {
       const middle = (a + b + 1) / 2;
       const query = svg("text", { x: left - 8, y: rowAt(middle) + 5, "text-anchor": "end",
         "data-sym": "q", style: bold }, `queries ${rank}`);
       const key = svg("text", { x: columnAt(middle), y: high - 8, "text-anchor": "middle",
-        "data-sym": "k", style: bold }, order ? `${rank}` : `keys ${rank}`);
+        "data-sym": "k", style: bold }, order || phone ? `${rank}` : `keys ${rank}`);
       const edge = `M${left} ${rowAt(a)}H${columnAt(n)}M${columnAt(a)} ${high}V${rowAt(n)}`;
       return [query, key, svg("path", { d: edge, stroke: "var(--soft)", fill: "none" })];
     });
   }
   function showOwners() {
     const corner = svg("text", { x: left - 8, y: high - 8, "text-anchor": "end",
-      "data-sym": "k", style: bold }, order ? "keys" : "");
+      "data-sym": "k", style: bold }, order || phone ? "keys" : "");
     owners.replaceChildren(corner, ...ranks.flatMap(ownersOf));
   }
 
-  // ---- The ring: a circle for each rank, with its queries and the keys that it holds ----
-  const size = tight ? 196 : phone ? 208 : broad ? 300 : 250;
+  const size = phone ? 204 : broad ? 300 : 250;
   const middle = size / 2, near = phone ? 33 : broad ? 42 : 36, far = middle - near - 2;
   const onRing = (a) => [middle + far * Math.cos(a), middle + far * Math.sin(a)];
   const angle = (r) => (2 * Math.PI * r) / world - Math.PI / 2;
   const circle = svg("svg", {
     width: size, height: size, viewBox: `0 0 ${size} ${size}`, role: "img",
     "aria-label": "A ring of ranks. Each sends the keys and values that it holds to the next." });
-  const way = (r) => {  // an arrow from a rank to the next
+  const way = (r) => {
     const a = angle(r + 0.5);
     const turn = Math.PI / world - (near + 7) / far;
     const [x, y] = onRing(a - turn);
@@ -106,7 +99,7 @@ function draw(stage) {
       svg("text", { x, y: y - 14, "text-anchor": "middle", style: bold }, `rank ${r}`), queries);
     return { node, place, queries };
   });
-  function showNode({ place, queries }, r) {  // grey while it has nothing to compute
+  function showNode({ place, queries }, r) {
     const works = pairs(r, step) > 0;
     set(place, { fill: works ? "var(--paper)" : grey });
     set(queries, { "data-sym": works ? "q" : null, style: works ? small : bold });
@@ -119,17 +112,16 @@ function draw(stage) {
       `keys ${o}`));
   const chips = ranks.map(chipOf);
   circle.append(...arrows, ...nodes.map(({ node }) => node), ...chips);
-  // The keys leave a circle, pass outside of it along the arrow, and are in the next one.
   const moved = motion(), dock = 18;
   const docked = (rank) => onRing(angle(rank)).map((z, i) => z + (i ? dock : 0));
   function passing(rank) {
     const a = angle(rank);
     return [Math.cos(a), Math.sin(a)].map((z) => middle + 1.25 * far * z);
   }
-  function placeOf(from, to, t) {  // of keys: where they are, and how much one sees of them
+  function placeOf(from, to, t) {
     if (t < 0.12) return [docked(from), 1 - t / 0.12];
     if (t > 0.88) return [docked(to), 1 - (1 - t) / 0.12];
-    const along = (t - 0.12) / 0.76;  // 0 → 1
+    const along = (t - 0.12) / 0.76;
     const rank = (from + to) / 2 + Math.sign(to - from) * 0.16 * (along - 0.5);
     return [passing(rank), Math.min(1, 6 * along, 6 - 6 * along)];
   }
@@ -141,9 +133,9 @@ function draw(stage) {
     }));
   }
 
-  // ---- The work: a bar for each rank, grey for the steps before, framed for this step ----
   const room = phone ? viewWidth - size - 8 : broad ? 196 : size;
-  const tall = broad ? 60 : 41, thick = broad ? 24 : 15, full = Math.min(150, room - 28);
+  const tall = broad ? 60 : phone ? 39 : 41, thick = broad ? 24 : 15;
+  const full = Math.min(150, room - 28);
   const foot = 36 + tall * world;
   const work = svg("svg", { width: room, height: foot + 12,
     viewBox: `0 0 ${room} ${foot + 12}`, "aria-hidden": true });
@@ -165,7 +157,7 @@ function draw(stage) {
     "stroke-dasharray": "4 3" });
   const fair = write(0, foot + 8, "", "fill: var(--soft)");
   work.append(goal, fair, ...bars.map(({ count }) => count));
-  function showFair(long) {  // what each computes in all, if all compute the same
+  function showFair(long) {
     const equal = sum(all.map((i) => all.filter((j) => allowed(i, j)).length)) / world;
     set(goal, { d: `M${1 + long(equal)} 40V${foot - 6}` });
     fair.textContent = `equal work: ${grouped(equal)}`;
@@ -189,7 +181,6 @@ function draw(stage) {
     });
   }
 
-  // ---- In the middle of the ring: what each rank has sent ----
   const kib = (count) => grouped((count * bytes) / 1024);
   const inside = [-2, 14].map((by) => svg("text", { x: middle, y: middle + by,
     "text-anchor": "middle", style: small }));
@@ -201,7 +192,6 @@ function draw(stage) {
     inside[1].textContent = `${least < most ? `${kib(least)}–` : ""}${kib(most)} KiB`;
   }
 
-  // ---- Controls ----
   const steps = slider("Step", {
     min: 1, max: world, step: 1, value: step + 1, text: (x) => `${x} of ${world}`,
     input: (to) => { play.stop(); go(to - 1); } });
@@ -219,7 +209,6 @@ function draw(stage) {
     show();
   }
 
-  // ---- What changes ----
   function fillOf(i, j) {
     const at = stepOf(i, j);
     if (!allowed(i, j)) return forbidden.fill;
@@ -236,7 +225,7 @@ function draw(stage) {
   }
   const look = { fill: "none", stroke: "var(--rose)", "stroke-width": 2.5, rx: 2 };
   const fade = motion();
-  function change(before, after) {  // the old frames fade out, then the new ones in
+  function change(before, after) {
     const [old, now] = [before, after].map((places) =>
       svg("g", {}, ...places.map((place) => svg("rect", { ...look, ...place }))));
     frames.replaceChildren(old, now);
@@ -263,7 +252,7 @@ function draw(stage) {
     const before = shown;
     shown = ranks.flatMap(framesOf);
     change(before, shown);
-    const opacity = step < world - 1 ? 1 : 0.3;  // in the last step nothing is sent
+    const opacity = step < world - 1 ? 1 : 0.3;
     arrows.forEach((arrow) => set(arrow, { opacity }));
     nodes.forEach(showNode);
     showWork();
@@ -292,6 +281,5 @@ function draw(stage) {
     sent: ranks.map((r) => sent(r) * bytes),
   }));
 }
-
-for (const figure of document.querySelectorAll('figure[data-drawing=ring]')) begin(figure, draw);
+for (const figure of document.querySelectorAll("figure[data-drawing=ring]")) begin(figure, draw);
 })();

@@ -1,18 +1,12 @@
 (() => {
-// The roofline of a machine: first one head in prefill and in decode, two dots, then all parts of a
-// layer in either, of which one is chosen and named. Beside it what each takes: a bar for the
-// operations, a bar for the bytes; the longer one is the minimum time, and of a part of a layer that
-// is not chosen there is no other. The slope and the bars of bytes have one hue, the roof and the
-// bars of operations the other, and a dot has the hue of what limits it.
 function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, say, said,
   slider, choices, more, motion, expose }) {
   const { peak, bandwidth, heads, width, model, latent, window, bits, example } = data;
   let { n, kv } = data;
   let b = 1;
-  let phase = 0;  // 0: two dots; 1: a layer in prefill; 2: in decode
-  let chosen = 3;  // the part of a layer that is named: at first, attention with shared keys
+  let phase = 0;
+  let chosen = 3;
 
-  // ---- What is computed, as attention_nb.cost does ----
   function pairs(nq, nk, causal, near) {
     if (!causal && near == null) return nq * nk;
     const w = Math.min(near ?? nk, nk);
@@ -34,7 +28,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     const vectors = b * tokens * (4 * model + widths);
     return { operations: 2 * b * tokens * parameters, moved: ((parameters + vectors) * bits) / 8 };
   }
-  function oneHead(queries) {  // without a mask: each pair takes a score and a part of the context
+  function oneHead(queries) {
     const { n, d } = example;
     const numbers = 2 * queries * d + 2 * n * d;
     return { operations: queries * n * 4 * d, moved: (numbers * bits) / 8 };
@@ -45,8 +39,8 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     return attention({ dk, dv: latent[0], cached: dk });
   }
   const least = ({ operations, moved }) => Math.max(operations / peak, moved / bandwidth);
-  const shared = () => 2 * kv * width;  // numbers in the cache for each token
-  const ways = [  // `word` stands beside the dot, `name` in the list; `queries`: of the two dots
+  const shared = () => 2 * kv * width;
+  const ways = [
     { letter: "P", cost: projections, word: () => "projections", name: () => "projections" },
     { letter: "M", cost: () => attention({ causal: false, passes: 4 }),
       word: () => "naive", name: () => "naive attention" },
@@ -71,13 +65,11 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     return { ...cost, intensity: operations / moved, seconds, rate: operations / seconds };
   });
 
-  // ---- The roofline ----
-  // Both axes count doublings. Above its flat part is room for the names of its dots.
   const beside = viewWidth >= 600;
   const wide = beside ? 384 : viewWidth || 350;
   const high = beside ? 300 : 190, left = beside ? 36 : 33;
   const end = wide - 12;
-  const low = -4, top = 15;  // doublings of the intensity
+  const low = -4, top = 15;
   const ridge = peak / bandwidth;
   const sky = 64;
   const x = (intensity) => left + ((wide - left - 12) * (Math.log2(intensity) - low)) / (top - low);
@@ -111,7 +103,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
       label(left - 6, y(1e9 * billions) + 5, billions, "end")]),
     label(x(ridge) + 6, high - 10, "compute-bound", "start", bound),
     label(x(ridge) - 6, high - 10, "memory-bound", "end", bound));
-  const [lines, names, marks] = [0, 1, 2].map(() => svg("g"));  // no line over a dot
+  const [lines, names, marks] = [0, 1, 2].map(() => svg("g"));
   const dots = ways.map((way) => {
     const circle = svg("circle", { stroke: "var(--paper)", "stroke-width": 1.5 });
     const stem = svg("path", { stroke: "var(--soft)", "stroke-width": 1.2, fill: "none" });
@@ -122,7 +114,6 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     return { circle, stem, text, at: null };
   });
   chart.append(lines, marks, names);
-  // ---- Of the two dots: how far to the right they are, below their names ----
   function measured(queries) {
     const cost = oneHead(queries);
     const intensity = cost.operations / cost.moved;
@@ -133,8 +124,6 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   }
   const notes = [measured(example.n), measured(1)];
   chart.append(...notes);
-  // A name stands above the roof, on a line from its dot; of two dots, that of the lower one is
-  // beside it.
   function place(dot, [cx, cy], way, flat) {
     dot.at = [cx, cy];
     const aside = way.queries && !flat;
@@ -148,9 +137,8 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     set(dot.text, !way.queries ? above : flat ? before : after);
   }
 
-  // ---- The times, as bars ----
   const three = { minimumSignificantDigits: 3, maximumSignificantDigits: 3 };
-  function clock(s) {  // of the longest time: one unit for all
+  function clock(s) {
     if (s >= 1) return [1, "s"];
     return s >= 1e-3 ? [1e3, "ms"] : [1e6, "µs"];
   }
@@ -167,8 +155,6 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   }
   const [thick, thin] = beside ? [36, 11] : [30, 6];
   const pairOf = (high) => Object.values(hues).map((hue) => barOf(hue, high));
-  // Both bars of a way, or the longer one; `room` is for the longest of all. A time that is the
-  // minimum is bold (on a phone a part of a layer has no other).
   function showBars(bars, times, [longest, room], write, both = true) {
     const most = times.indexOf(Math.max(...times));
     bars.forEach(({ node, bar, text, look, high }, i) => {
@@ -183,7 +169,6 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   const side = beside ? viewWidth - wide - 20 : viewWidth || 350;
   const right = (text, style = "") => el("span", { style: `text-align: right; ${style}` }, text);
   const soft = "color: var(--soft); font-size: 13px; line-height: 1.25";
-  // A row that is pointed at or focused is chosen, and so is a dot.
   function choose(i) {
     if (i === chosen || !phase) return;
     chosen = i;
@@ -248,10 +233,10 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   }
 
   const glide = motion();
-  function move(now) {  // dots and names, from where they are
+  function move(now) {
     const from = dots.map((dot) => dot.at);
     const lit = (i) => !phase || i === chosen;
-    marks.append(dots[chosen].circle);  // over the others
+    marks.append(dots[chosen].circle);
     dots.forEach(({ text, circle, stem }, i) => {
       text.textContent = now[i] && lit(i) ? ways[i].word() : "";
       set(circle, { r: lit(i) ? 7 : 4.5, opacity: lit(i) ? 1 : 0.5 });
@@ -310,7 +295,6 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     phase = i;
     show();
   });
-  // On a phone all three stand in one line.
   const slim = beside ? {} : { style: `padding-inline: ${wide < 345 ? 2 : 6}px` };
   for (const one of picker.querySelectorAll("label")) set(one, slim);
   const panel = el("div", { style: `flex: none; width: ${side}px; max-width: 100%; `
@@ -329,6 +313,5 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   };
   expose(() => ({ n, kv, b, phase, peak, bandwidth, ridge, ways: byLetter() }));
 }
-
-for (const figure of document.querySelectorAll('figure[data-drawing=roofline]')) begin(figure, draw);
+for (const figure of document.querySelectorAll("figure[data-drawing=roofline]")) begin(figure, draw);
 })();

@@ -1,6 +1,6 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, sum, grouped, plural, said, say } = stage;
+  const { view, viewWidth, data, el, svg, set, sum, grouped, plural, listed, said, say } = stage;
   const { button, motion, expose, keep } = stage;
   const { n_blocks, size, n_max, prompt, sequences } = data;
   const letters = [..."ABCDEF"];
@@ -43,95 +43,106 @@ function draw(stage) {
     taken: sum(upTo(n_blocks).map(filled)),
     reserved: size * (n_blocks - free.length),
   });
-  const inBuffers = () => ({ taken: tokens(), reserved: n_max * live().length });
+  const placed = () => live().slice(0, Math.floor(room / n_max));
+  const inBuffers = () => ({
+    taken: sum(placed().map((r) => seqs[r].n)),
+    reserved: n_max * placed().length,
+  });
 
   const phone = viewWidth < 600;
-  const seat = 32, left = 24, line = phone ? 34 : 36, columns = 2;
-  const middle = Math.ceil(size / 2), aisle = 8;
-  const seatX = (slot) => left + slot * (seat + 2) + (slot < middle ? 0 : aisle);
-  const across = seatX(size) + 16, deep = Math.ceil(n_blocks / columns);
-  const whole = columns * across - 18;
-  const at = (block) => [Math.floor(block / deep) * across, (block % deep) * line];
-  const shape = { width: seat, height: seat, rx: 6 };
-  const root = svg("svg", {
-    width: whole,
-    height: deep * line - 4,
-    viewBox: `0 0 ${whole} ${deep * line - 4}`,
-    role: "img",
-    style: "height: auto; flex: none",
-    "aria-label":
-      "Blocks of the memory, each a row of slots; a letter says whose token is in a slot",
-  });
-  function seatOf(block, slot) {
-    const [x, y] = at(block);
-    const from = x + seatX(slot);
-    return {
-      box: svg("rect", { x: from, y: y + 2, ...shape }),
-      who: svg("g", {}, ...[0, 1].map(() =>
-        svg("text", { x: from + seat / 2, "text-anchor": "middle" }))),
-    };
+  const between = phone ? 0 : 24;
+  const pitch = Math.min(30, ((viewWidth + between) / (phone ? 1 : 2) - between) / n_blocks);
+  const high = phone ? 22 : 26, head = 20, foot = 26;
+  const across = n_blocks * pitch, base = head + size * high, tall = base + foot;
+  const centre = (block) => (block + 0.5) * pitch;
+  const text = (x, y, says, more = {}) =>
+    svg("text", { x, y, "text-anchor": "middle", style: "font-size: 13px", ...more }, says);
+  const soft = "font-size: 13px; fill: var(--soft)", bold = "font-size: 13px; font-weight: 700";
+  const square = (block, slot) => ({ x: (block * pitch + 1).toFixed(1),
+    y: head + slot * high + 1, width: (pitch - 2).toFixed(1), height: high - 2, rx: 4 });
+  function cellOf(block, slot) {
+    const box = svg("rect", { ...square(block, slot), class: "moves" });
+    return { box, who: text(centre(block), head + slot * high + high / 2 + 5, "") };
   }
-  function numberOf(block) {
-    const [x, y] = at(block);
-    return svg("text", { x: x + left - 7, y: y + 23, "text-anchor": "end" }, block);
+  function boardOf(label) {
+    const cells = upTo(n_blocks).map((b) => upTo(size).map((slot) => cellOf(b, slot)));
+    const root = svg("svg", { width: across, height: tall, viewBox: `0 0 ${across} ${tall}`,
+      role: "img", style: "height: auto", "aria-label": label },
+    ...cells.flat().flatMap(({ box, who }) => [box, who]));
+    const count = el("b", { style: "font-size: 24px; line-height: 28px" });
+    const of = el("span", { style: "font-size: 13px" });
+    return { cells, root, count, of, node: el("div", { style: "min-width: 0" },
+      el("div", { style: "white-space: nowrap" }, count, of), root) };
   }
-  const marked = { fill: "none", stroke: "currentColor", "stroke-width": 3 };
-  const outline = (slot) =>
-    svg("rect", { x: seatX(slot), y: 2, ...shape, ...marked });
-  const inAisle = (block) => {
-    const [x, y] = at(block);
-    return [x + seatX(middle) - aisle / 2 - 1, y + 2 + seat / 2];
-  };
-  function wayOf(from, to) {
-    const [[x, y], [u, v]] = [from, to].map(inAisle);
-    const turn = y + (v < y ? -line / 2 : line / 2);
-    return x === u ? `V${v}` : `V${turn}H${u}V${v}`;
-  }
-  const way = svg("path", { fill: "none", stroke: "var(--rose)", "stroke-width": 2 });
-  const stops = svg("g", { fill: "var(--rose)" });
-  function showWay(table) {
-    const [first] = table.map(inAisle);
-    const on = table.slice(1).map((block, i) => wayOf(table[i], block)).join("");
-    set(way, { d: first ? `M${first}${on}` : "" });
-    stops.replaceChildren(...table.map(inAisle).map(([cx, cy], i) =>
-      svg("circle", { cx, cy, r: i ? 3 : 5 })));
-  }
-  const seats = upTo(n_blocks).map((b) => upTo(size).map((s) => seatOf(b, s)));
-  const numbers = upTo(n_blocks).map(numberOf);
-  const ghost = svg("g", { visibility: "hidden" }, ...upTo(size).map(outline));
-  root.append(way, stops, ...numbers, ...seats.flat().flatMap(({ box, who }) => [box, who]), ghost);
-  function showSeat(block, slot) {
-    const { box, who } = seats[block][slot];
-    const of = users(block).filter((r) => within(r, block) > slot);
+  const paged = boardOf("The memory in blocks; a letter says whose token is in a slot");
+  const buffered = boardOf("The same memory with a buffer for each sequence");
+  function paint({ box, who }, of, { reserved, isNew = false }) {
     const mine = of.includes(chosen);
-    const isNew = fresh.has(`${block} ${slot}`);
-    const empty = !of.length && users(block).length;
+    const hue = `var(--${mine ? "rose" : "neutral"})`;
+    const empty = reserved && !of.length;
     set(box, {
-      fill: mine ? "var(--rose)" : of.length ? "var(--neutral)" : "none",
+      fill: of.length ? hue : "none",
       "fill-opacity": mine ? 0.4 : 0.25,
       "stroke-dasharray": empty ? "4 3" : null,
       "stroke-width": isNew ? 3 : 1,
-      stroke: isNew ? "currentColor" : mine ? "var(--rose)" : of.length ? "var(--neutral)"
-        : empty ? "var(--soft)" : "var(--faint)",
+      stroke: isNew ? "currentColor" : of.length ? hue : empty ? "var(--soft)" : "var(--faint)",
     });
-    name(who, of.map((r) => letters[r]).join(""), at(block)[1]);
+    who.textContent = of.length > 2 ? `×${of.length}` : of.map((r) => letters[r]).join("");
   }
-  function showNumber(block) {
-    const mine = users(block).includes(chosen);
-    set(numbers[block], { style: mine ? "font-size: 13px; font-weight: 700"
-      : "font-size: 13px; fill: var(--soft)" });
-  }
-  function name(who, names, y) {
-    const half = names.length > 3 ? Math.ceil(names.length / 2) : names.length;
-    const lines = [names.slice(0, half), names.slice(half)];
-    [...who.children].forEach((line, i) => {
-      line.textContent = lines[i];
-      const size = half < names.length ? 12 : 13;
-      set(line, { y: y + (lines[1] ? 16 + 12 * i : 23), style: `font-size: ${size}px` });
-    });
+  function showCount({ count, of }, { taken, reserved }, where) {
+    count.textContent = `${grouped(reserved - taken)} empty`;
+    of.textContent = ` of ${plural(reserved, "slot")} ${where}`;
   }
 
-  const small = "padding: 0 16px 0 0; font-size: 13px; text-align: left";
+  const numbers = upTo(n_blocks).map((b) => text(centre(b), 14, b));
+  const way = svg("path", { fill: "none", stroke: "var(--rose)", "stroke-width": 2 });
+  const stops = svg("g", { fill: "var(--rose)" });
+  const marked = { fill: "none", stroke: "currentColor", "stroke-width": 3 };
+  const ghost = svg("g", { visibility: "hidden" },
+    ...upTo(size).map((slot) => svg("rect", { ...square(0, slot), ...marked })));
+  paged.root.append(...numbers, way, stops, ghost);
+  function showWay(table) {
+    const y = base + 6, low = base + foot;
+    const hop = (to, i) => `M${centre(table[i])} ${y}C${centre(table[i])} ${low} `
+      + `${centre(to)} ${low} ${centre(to)} ${y + 4}`;
+    set(way, { d: table.slice(1).map(hop).join("") });
+    const tip = (b) => svg("path", { d: `M${centre(b) - 5} ${y + 5}h10l-5 -7z` });
+    stops.replaceChildren(...table.map((b, i) =>
+      (i ? tip(b) : svg("circle", { cx: centre(b), cy: y, r: 4 }))));
+  }
+  function showPaged() {
+    for (const b of upTo(n_blocks)) {
+      const of = users(b), mine = of.includes(chosen);
+      paged.cells[b].forEach((cell, slot) => paint(cell, of.filter((r) => within(r, b) > slot),
+        { reserved: of.length > 0, isNew: fresh.has(`${b} ${slot}`) }));
+      set(numbers[b], { style: mine ? bold : soft });
+    }
+    showWay(seqs[chosen]?.table ?? []);
+    showCount(paged, inBlocks(), "in blocks");
+  }
+
+  const most = Math.floor(room / n_max);
+  const heads = upTo(most).map((k) => text((k + 0.5) * n_max / size * pitch, 14, ""));
+  const lacking = text(across / 2, base + 20, "", { style: "font-size: 13px; font-weight: 600" });
+  const outside = svg("g", {}, svg("rect", { x: 1, y: base + 4, width: across - 2, height: foot - 5,
+    rx: 4, fill: "none", stroke: "var(--soft)", "stroke-dasharray": "4 3" }), lacking);
+  buffered.root.append(...heads, outside);
+  function showBuffered() {
+    const now = placed(), out = live().slice(now.length);
+    buffered.cells.flat().forEach((cell, i) => {
+      const r = now[Math.floor(i / n_max)];
+      const is = r !== undefined && i % n_max < seqs[r].n;
+      paint(cell, is ? [r] : [], { reserved: r !== undefined });
+    });
+    heads.forEach((one, k) => {
+      one.textContent = k < now.length ? `buffer of ${letters[now[k]]}` : "";
+      set(one, { style: now[k] === chosen ? bold : soft });
+    });
+    lacking.textContent = out.length ? `no room for ${listed(out, (r) => letters[r])}` : "";
+    set(outside, { visibility: out.length ? null : "hidden" });
+    showCount(buffered, inBuffers(), "in buffers");
+  }
+
   const group = `seat-${Math.random()}`;
   function choose(r) {
     chosen = r;
@@ -148,101 +159,27 @@ function draw(stage) {
     ...keep,
     onchange: () => choose(r),
   });
-  const ofCount = `${small}; text-align: right`;
-  const inLine = "white-space: nowrap; font-variant-numeric: tabular-nums; min-width: 6rem";
+  const inLine = "white-space: nowrap; font-variant-numeric: tabular-nums; font-size: 13px";
   function rowOf(r) {
     const pick = pickOf(r);
-    const count = el("td", { style: ofCount });
-    const table = el("td", { style: `${small}; ${inLine}` });
+    const table = el("span");
     const name = el("label", { class: "choice" }, pick, letters[r]);
-    const head = el("th", { scope: "row", style: small }, name);
-    return { pick, count, table, row: el("tr", {}, head, count, table) };
+    const row = el("div", { style: "display: flex; align-items: center; gap: 8px" }, name, table);
+    return { pick, table, row };
   }
   const parts = rows.map(rowOf);
-  const headings = ["sequence", "tokens", "block table"].map((text) =>
-    el("th", { scope: "col", style: `${text === "tokens" ? ofCount : small}; color: var(--soft)` },
-      text));
-  const list = el("table", {
-    style: "margin: 0; width: 100%; max-width: 360px",
-    "aria-label": "The sequences and their block tables",
-  },
-    el("thead", {}, el("tr", {}, ...headings)),
-    el("tbody", {}, ...parts.map((part) => part.row)));
+  const list = el("div", { role: "group", "aria-label": "The sequences and their block tables",
+    style: "display: grid; grid-template-columns: 1fr 1fr; gap: 2px 12px" },
+  el("span", { style: `grid-column: 1 / -1; ${inLine}; color: var(--soft)` }, "block tables"),
+  ...parts.map(({ row }) => row));
   function showRow(r) {
-    const { count, table, pick, row } = parts[r];
+    const { table, pick, row } = parts[r];
     const seq = seqs[r];
-    count.textContent = seq ? grouped(seq.n) : "";
     table.textContent = seq ? seq.table.join(" · ") : "";
-    set(table, { style: `${small}; ${inLine}${r === chosen && seq ? "; font-weight: 700" : ""}` });
+    set(table, { style: `${inLine}${r === chosen && seq ? "; font-weight: 700" : ""}` });
     set(pick, { disabled: !seq });
     row.style.visibility = seq ? "" : "hidden";
     pick.checked = r === chosen;
-  }
-
-  const most = Math.max(rows.length * n_max, room);
-  const begins = phone ? 0 : 140;
-  const long = Math.min(viewWidth, 720) - begins;
-  const slot = long / most;
-  const broad = phone ? 24 : 28;
-  const from = (first, n) => ({ x: (first * slot + 0.5).toFixed(1),
-    width: Math.max(0, n * slot - 1).toFixed(1) });
-  function boxOf() {
-    const shape = { y: 1, height: broad - 2, rx: 3, class: "moves" };
-    const dashed = { fill: "none", "stroke-dasharray": "4 3", stroke: "var(--soft)" };
-    const used = svg("rect", shape), waste = svg("rect", { ...shape, ...dashed });
-    const letter = svg("text", { y: broad / 2 + 5, style: "font-size: 13px" });
-    return { used, waste, letter, node: svg("g", {}, used, waste, letter) };
-  }
-  function showBox({ used, waste, letter }, k, size, box) {
-    const taken = box?.taken ?? 0;
-    const fill = `var(--${box?.mine ? "rose" : "neutral"})`;
-    set(used, { ...from(k * size, taken), fill, "fill-opacity": box?.out ? 0.25 : 0.5 });
-    set(waste, { ...from(k * size + taken, size - taken),
-      visibility: box && taken < size ? null : "hidden" });
-    set(letter, { x: (k * size * slot + (phone ? 2 : 7)).toFixed(1) }, box?.name ?? "");
-  }
-  const blocks = () => upTo(n_blocks).filter((block) => users(block).length).map((block) =>
-    ({ taken: filled(block), mine: users(block).includes(chosen), name: "" }));
-  const buffers = () => live().map((r, k) => ({ taken: seqs[r].n, mine: r === chosen,
-    name: letters[r], out: (k + 1) * n_max > room }));
-  function barOf(name, size, most, count, held) {
-    const boxes = upTo(most).map(boxOf);
-    const bar = svg("svg", { width: long, height: broad, viewBox: `0 0 ${long} ${broad}`,
-      "aria-hidden": true, style: phone ? "" : "margin: 8px 0" },
-      ...boxes.map(({ node }) => node));
-    const empty = el("b", { style: "font-size: 22px; line-height: 26px; white-space: nowrap"
-      + (phone ? `; position: absolute; left: ${+edge + 8}px; top: -7px` : "") });
-    const whole = el("span");
-    const placed = phone ? "position: relative; margin-top: 12px"
-      : "display: grid; margin-top: 4px";
-    const text = el("div", { style: `${placed}; line-height: 18px` }, whole, empty);
-    return { name, size, boxes, count, held, whole, empty, parts: [text, bar] };
-  }
-  const edge = (room * slot).toFixed(1);
-  const bars = [barOf("in blocks", size, n_blocks, inBlocks, blocks),
-    barOf("in buffers", n_max, rows.length, inBuffers, buffers)];
-  const extent = svg("path", { d: `M1 2v8M1 6H${edge}`, stroke: "currentColor" });
-  const limit = svg("path", { d: `M${edge} 0v200`, stroke: "currentColor", "stroke-width": 2 });
-  const scale = svg("svg", { width: long, height: "100%", "aria-hidden": true,
-    style: `position: absolute; top: 0; left: ${begins}px; overflow: hidden` }, extent, limit);
-  const over = el("span", { style: `position: absolute; left: ${begins + +edge + 8}px; `
-    + "font-weight: 600" });
-  const memory = el("div", { style: "grid-column: -2; line-height: 20px; padding: 10px 0 0" },
-    el("span", {}, `memory: ${grouped(room)} slots`), over);
-  const tally = el("div", { style: "position: relative; overflow-x: clip; display: grid; "
-    + `font-size: 13px; grid-template-columns: ${phone ? "" : `${begins}px `}1fr` },
-    scale, memory, ...bars.flatMap(({ parts }) => parts));
-  function showBar({ name, size, count, held, boxes, whole, empty }) {
-    const { taken, reserved } = count();
-    const now = held();
-    boxes.forEach((box, k) => showBox(box, k, size, now[k]));
-    whole.textContent = `${plural(reserved, "slot")} ${name}`;
-    empty.textContent = `${grouped(reserved - taken)} empty`;
-  }
-  function showBars() {
-    bars.forEach(showBar);
-    const excess = inBuffers().reserved - room;
-    over.textContent = excess > 0 ? `no room for ${plural(excess, "slot")}` : "";
   }
 
   const are = (n) => (n === 1 ? "is" : "are");
@@ -254,10 +191,10 @@ function draw(stage) {
   const fly = motion();
   function carry(copies) {
     if (!copies.length) return;
-    const [[x, y], [u, v]] = copies.at(-1).map(at);
+    const [from, to] = copies.at(-1);
     set(ghost, { visibility: "visible" });
-    fly(600, (t) => set(ghost, {
-      transform: `translate(${x + (u - x) * t} ${y + (v - y) * t})`,
+    fly(500, (t) => set(ghost, {
+      transform: `translate(${(pitch * (from + (to - from) * t)).toFixed(1)} 0)`,
       visibility: t < 1 ? "visible" : "hidden",
     }));
   }
@@ -328,11 +265,9 @@ function draw(stage) {
   }
 
   function show() {
-    seats.forEach((of, b) => of.forEach((_, s) => showSeat(b, s)));
-    numbers.forEach((_, b) => showNumber(b));
-    showWay(seqs[chosen]?.table ?? []);
+    showPaged();
+    showBuffered();
     rows.forEach(showRow);
-    showBars();
     const who = seqs[chosen] ? ` ${letters[chosen]}` : "";
     acts[2].textContent = `Fork${who}`;
     acts[3].textContent = `End${who}`;
@@ -343,18 +278,17 @@ function draw(stage) {
     button("Fork", () => act(fork)),
     button("End", () => act(end)),
   ];
-  const slim = "justify-content: center; padding-inline: 0.35rem";
-  const fixed = `${slim}; width: 64px; padding-inline: 0; white-space: nowrap`;
-  acts.forEach((one, i) => set(one, { style: i < 2 ? slim : fixed }));
-  const apart = "gap: 4px; margin: 0 0 12px";
-  const pressed = el("div", { class: "row", style: apart }, ...acts);
-  const beside = "gap: 12px 20px; align-items: flex-start; margin: 0";
-  set(said, { style: `min-height: ${phone ? 4.2 : 2.8}em; margin-top: 8px` });
-  const map = el("div", { style: "flex: 0 1 350px; min-width: 0" }, root);
-  const side = el("div", { style: "flex: 1 1 300px; min-width: 0" }, pressed, list);
-  view.append(phone ? el("div", { style: "display: grid; gap: 12px" }, map, tally, side)
-    : el("div", {}, el("div", { class: "beside", style: beside }, map, side),
-      el("div", { style: "margin: 16px 0 8px" }, tally)), said);
+  const slim = `justify-content: center; white-space: nowrap; font-size: ${phone ? 13 : 14}px; `
+    + `padding-inline: ${phone ? 4 : 11}px`;
+  acts.forEach((one, i) => set(one,
+    { style: i < 2 ? `${slim}; flex: 0 1 auto` : `${slim}; width: ${phone ? 56 : 72}px` }));
+  const pressed = el("div", { class: "row", style: "gap: 6px; margin: 0; flex-wrap: nowrap" },
+    ...acts);
+  set(said, { style: `min-height: ${phone ? 4.2 : 5.6}em; max-width: none` });
+  const columns = phone ? "minmax(0, 1fr)" : `${across}px minmax(0, 1fr)`;
+  const places = `display: grid; gap: 8px ${between}px; grid-template-columns: ${columns}`;
+  view.append(el("div", { style: "display: grid; gap: 12px" }, pressed,
+    el("div", { style: places }, paged.node, buffered.node, list, said)));
   show();
   tell("");
   expose(() => ({
@@ -362,7 +296,7 @@ function draw(stage) {
     tables: rows.map((r) => seqs[r]?.table ?? null),
     lengths: rows.map((r) => seqs[r]?.n ?? null),
     free: [...free],
-    counts: seats.map((_, b) => users(b).length),
+    counts: upTo(n_blocks).map((b) => users(b).length),
     blocks: inBlocks(),
     buffers: inBuffers(),
   }));

@@ -1,6 +1,4 @@
 (() => {
-// A word between two senses: scores with its neighbours become weights, and its vector moves to the
-// weighted mean. The vectors of the neighbours can be dragged.
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, dot, softmax, mix, number, listed } = stage;
   const { said, say, choices, toggle, player, byItself, motion, plane, expose } = stage;
@@ -13,9 +11,8 @@ function draw(stage) {
   const pair = (vector, text = number) => `(${vector.map((x) => text(x)).join(", ")})`;
   let step = 2;
   let tip = old;
-  const names = {};  // how far from its tip that of an arrow stands
+  const names = {};
 
-  // ---- The plane: only its quarter above zero ----
   const tight = viewWidth < 345;
   const side = viewWidth < 600 ? 172 : 300;
   const { root, at, arrow, drag } = plane(side, 3, 0);
@@ -28,7 +25,7 @@ function draw(stage) {
   const soft = "fill: var(--soft)";
   const write = (x, y, text, style, anchor = "start") =>
     svg("text", { x, y, style, "text-anchor": anchor }, text);
-  root.append(write(left + side / 3, base + 26, `${axes[0]} →`, soft, "middle"));
+  root.append(write(left + 0.3 * side, base + 26, `${axes[0]} →`, soft, "middle"));
   const upwards = `translate(${left - 12} ${base - side / 3}) rotate(-90)`;
   root.append(svg("text", { transform: upwards, "text-anchor": "middle", style: soft },
     `${axes[1]} →`));
@@ -40,7 +37,7 @@ function draw(stage) {
   }));
   const others = dots.filter((_, i) => i !== me);
   root.append(...strings, ...others.flatMap(({ mark, label }) => [mark, label]));
-  function placeDot({ mark, label }, i) {  // its name is outside of the plane, or beside it
+  function placeDot({ mark, label }, i) {
     const [x, y] = at(vectors[i]);
     const [right, up] = vectors[i];
     set(mark, { cx: x, cy: y });
@@ -53,26 +50,24 @@ function draw(stage) {
   before.point(old);
   set(before.node, { "data-sym": "q" });
   for (const { label } of [before, after]) set(label, { class: "halo", "text-anchor": "middle" });
-  // Beside a tip, where a name is farthest from these lines: how far from the tip.
   const around = [...Array(16).keys()].map((i) => (i * Math.PI) / 8)
     .map((angle) => [24 * Math.cos(angle), 17 * Math.sin(angle)]);
   function aside([x, y], lines) {
     const free = ([dx, dy]) => Math.min(...lines.map((line) => away([x + dx, y + dy], line)));
     return around.reduce((a, b) => (free(b) > free(a) + 1e-6 ? b : a));
   }
-  function away([x, y], [[x0, y0], [x1, y1]]) {  // of a point from a line
+  function away([x, y], [[x0, y0], [x1, y1]]) {
     const [dx, dy] = [x1 - x0, y1 - y0];
     const part = ((x - x0) * dx + (y - y0) * dy) / (dx * dx + dy * dy || 1);
     const t = Math.max(0, Math.min(1, part));
     return Math.hypot(x0 + t * dx - x, y0 + t * dy - y);
   }
 
-  // ---- The table: which tokens are there, scores, weights ----
   const cell = (style) => el("span", { style });
   const own = (word) => el("b", {
     "data-sym": "q",
     style: "justify-self: start; margin-left: 0.7rem; border-bottom: 3px solid var(--q)" }, word);
-  function switched(word, i) {  // a button that says whether a neighbour is there
+  function switched(word, i) {
     const node = toggle(word, here[i], (on) => {
       play.stop();
       here[i] = on;
@@ -88,7 +83,7 @@ function draw(stage) {
     weight: hued("margin-right: -2.6rem; font-weight: 600"),
     bar: el("span", { class: "moves" }),
   }));
-  const mean = {  // the last row: what the weighted sum of the vectors is
+  const mean = {
     name: el("b", { style: "justify-self: start; margin-left: 0.7rem; "
       + "border-bottom: 3px solid var(--v)" }, "new"),
     vector: el("b", {
@@ -97,7 +92,7 @@ function draw(stage) {
   };
   const head = (text, style = "") =>
     el("span", { style: `font-size: 13px; line-height: 1.2; align-self: end; ${style}` }, text);
-  const weighed = ({ bar, weight }) =>  // the number stands at the end of its bar
+  const weighed = ({ bar, weight }) =>
     el("div", { style: "display: flex; align-items: center; gap: 6px; padding-right: 2.6rem" },
       bar, weight);
   const weightHead = head("weight");
@@ -115,7 +110,6 @@ function draw(stage) {
     move();
   });
 
-  // ---- The numbers ----
   for (const label of steps.children) label.style.paddingInline = tight ? "5px" : "0.5rem";
   function now() {
     const scores = vectors.map((vector) => dot(old, vector));
@@ -139,7 +133,6 @@ function draw(stage) {
     set(strings[i], {
       d: `M${at(vectors[i])}L${at(tip)}`, "stroke-width": step > 0 ? 14 * weight : 0 });
   }
-  // A score is a bar as a part of 3, or of the largest, and then shrinks to its weight.
   function showBar(bar, share, weight) {
     const [part, ink] = step ? [weight, "w"] : [share, "neutral"];
     set(bar, { "data-sym": step ? "w" : null, style: "--pace: 0.4s; height: 14px; "
@@ -153,7 +146,7 @@ function draw(stage) {
     showName(after, tip, names.after);
     set(after.node, { visibility: step === 2 ? "visible" : "hidden" });
   }
-  function placeNames(weights, to) {  // of the two arrows, for when they stand still
+  function placeNames(weights, to) {
     const [zero, first, second] = [[0, 0], old, to].map((point) => at(point));
     const strings = vectors.filter((_, i) => step && weights[i]).map((one) => [at(one), second]);
     const dots = vectors.map((one) => [at(one), at(one)]);
@@ -205,7 +198,7 @@ function draw(stage) {
       show();
     });
   }
-  function moveTo(i, to) {  // a neighbour is dragged, and the word follows at once
+  function moveTo(i, to) {
     vectors[i] = to;
     play.stop();
     const numbers = now();
@@ -242,6 +235,5 @@ function draw(stage) {
   });
   expose(() => ({ here: tokens.filter((_, i) => here[i]), ...now(), step, tip, x: vectors }));
 }
-
-for (const figure of document.querySelectorAll('figure[data-drawing=senses]')) begin(figure, draw);
+for (const figure of document.querySelectorAll("figure[data-drawing=senses]")) begin(figure, draw);
 })();

@@ -1,6 +1,4 @@
 (() => {
-// One query: scores to drag, the weights as parts of one bar, and the context. A window may leave
-// the first token behind, and a sink may take the weight that no token needs.
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, clamp, mix, softmax, sum, number, listed } = stage;
   const { vector, percent, said, say, slider, choices, player, handle, expose } = stage;
@@ -13,7 +11,6 @@ function draw(stage) {
   let mode = data.mode;
   let state;
 
-  // ---- What is computed: the last score is that of the sink ----
   function compute() {
     const { first, sink } = modes[mode];
     const inside = (i) => i <= newest && (!window || i > newest - window);
@@ -27,8 +24,6 @@ function draw(stage) {
   const whole = (x) => number(x, 0);
   const quoted = (token) => `“${token}”`;
 
-  // ---- The scores: bars that go up and down, each with a handle ----
-  // The context stands beside them where there is room, a bar upright for each of its numbers.
   const width = Math.max(342, Math.min(viewWidth, 720)), apart = wide ? 40 : 24;
   const tight = Math.min(136, Math.floor((width - apart) / (n + 1 + v[0].length)));
   const beside = tight >= 56;
@@ -52,7 +47,7 @@ function draw(stage) {
   const names = [...tokens, "sink"];
   const ofValue = { style: `font-size: ${wide ? 13 : 12}px` };
   const upright = (x, more) => svg("rect", { x: x - thick / 2, width: thick, rx: 3, ...more });
-  function gripAt(x) {  // it can be drawn up and down
+  function gripAt(x) {
     const broad = Math.min(44, thick + 6), half = 7;
     const [up, down] = [`M${x - 5} -1.5l5 -4l5 4`, `M${x - 5} 1.5l5 4l5 -4`];
     const ring = svg("rect", { x: x - broad / 2 - 4, y: -half - 4, width: broad + 8,
@@ -65,7 +60,7 @@ function draw(stage) {
         "stroke-linecap": "round", "stroke-linejoin": "round" }));
     return { node, ring };
   }
-  function knobOf(i, x) {  // a score is dragged, or moved by keys, in steps of a half
+  function knobOf(i, x) {
     const move = (to) => {
       scores[i] = Math.round(2 * clamp(to, -reach, reach)) / 2;
       show();
@@ -76,7 +71,7 @@ function draw(stage) {
     Object.assign(knob.style, { cursor: "ns-resize", outlineColor: "transparent" });
     return knob;
   }
-  function ringed(knob, ring) {  // the ring is seen while keys move the knob
+  function ringed(knob, ring) {
     const seen = (on) => () =>
       set(ring, { visibility: on && knob.matches(":focus-visible") ? "visible" : "hidden" });
     set(knob, { onfocus: seen(true), onblur: seen(false) });
@@ -100,7 +95,6 @@ function draw(stage) {
   });
   const below = low + 28;
 
-  // ---- The weights: parts of one bar, which is 1 in all ----
   const share = below + 34, tall = 44;
   const bottom = share + tall + 36;
   const most = Math.max(...v.flat().map(Math.abs));
@@ -116,13 +110,12 @@ function draw(stage) {
     root.append(rect);
     return { rect, words };
   });
-  const rest = text(0, height - 4, "", { ...small, ...left });  // parts too narrow for names
+  const rest = text(0, height - 4, "", { ...small, ...left });
   root.append(...parts.flatMap(({ words }) => words), ...(beside ? [rest] : []));
 
-  // ---- The context: bars beside the scores and weights, or below them ----
   const signed = v.flat().some((x) => x < 0);
-  const long = share + tall - 40;  // from where the scores begin to where the weights end
-  const end = beside ? 40 + long : width - 46;  // of a bar for the largest number, at most
+  const long = share + tall - 40;
+  const end = beside ? 40 + long : width - 46;
   const start = beside ? 40 : 76;
   const half = beside ? (signed ? long / 2 : long) - 24 : (end - start) / (signed ? 2 : 1);
   const middle = beside ? end - (signed ? long / 2 : 0) : end - half;
@@ -149,7 +142,6 @@ function draw(stage) {
     return { bar, full, value };
   });
 
-  // ---- What changes ----
   function showScore({ node, bar, dot, value, knob }, i, open) {
     const s = scores[i];
     const y = zero - unit * s;
@@ -158,7 +150,7 @@ function draw(stage) {
     set(node, { opacity: shown });
     set(bar, { y: Math.min(y, zero), height: Math.abs(y - zero) });
     set(dot, { transform: `translate(0 ${y})` });
-    const [over, below] = [y - 22, y + 32];  // clear of the grip and its ring; inside the track
+    const [over, below] = [y - 22, y + 32];
     const free = s < 0 ? below < low : over > 48;
     set(value, { y: (s < 0) === free ? below : over });
     value.textContent = said;
@@ -172,7 +164,7 @@ function draw(stage) {
       const long = weights[i] * across;
       set(rect, { x, width: Math.max(0, long - 1), opacity: long > 1 ? 1 : 0 });
       const fits = long > 8.2 * Math.max(names[i].length, 4);
-      [names[i], percent(weights[i])].forEach((says, j) => {  // its name above its weight
+      [names[i], percent(weights[i])].forEach((says, j) => {
         set(words[j], { x: x + long / 2 });
         words[j].textContent = fits ? says : "";
       });
@@ -182,7 +174,7 @@ function draw(stage) {
     const part = percent(sum(narrow.map((i) => weights[i])));
     rest.textContent = narrow.length ? `${listed(narrow, (i) => names[i])}: ${part}` : "";
   }
-  function stretch(bar, x) {  // from 0 to x; gives where it ends, seen from 0
+  function stretch(bar, x) {
     const long = half * Math.abs(x) / most;
     const from = (x < 0) === beside ? middle : middle - long;
     set(bar, beside ? { y: from, height: Math.max(1, long) }
@@ -191,7 +183,7 @@ function draw(stage) {
   }
   function showContext({ context, full: all }) {
     const differs = all.some((x, j) => Math.abs(x - context[j]) > 0.005);
-    const visibility = differs ? "visible" : "hidden";  // what is dashed, and the words for it
+    const visibility = differs ? "visible" : "hidden";
     set(without, { visibility });
     sums.forEach(({ bar, full, value }, j) => {
       set(full, { visibility });
@@ -242,6 +234,5 @@ function draw(stage) {
   show();
   expose(() => state);
 }
-
-for (const figure of document.querySelectorAll('figure[data-drawing=sinks]')) begin(figure, draw);
+for (const figure of document.querySelectorAll("figure[data-drawing=sinks]")) begin(figure, draw);
 })();

@@ -41,13 +41,15 @@ function draw(stage) {
     "aria-label": "A histogram of the scores of random queries and keys",
   }, area, ghost, axis, reach, name, ...ticks);
   const clip = (x) => Math.max(0, Math.min(full, x)).toFixed(1);
-  function areaOf(now, far, tall = deep) {
-    const top = Math.max(...now);
-    const half = now.length / 2;
+  function areaOf(now, far, tall = deep, outline = false) {
+    const top = Math.max(...now), half = now.length / 2;
     const unit = (middle / half) * far / limit;
-    const end = (i) => clip(middle + (i - half) * unit);
-    const step = (n, i) => `V${(low - (tall * n) / top).toFixed(1)}H${end(i + 1)}`;
-    return `M${end(0)} ${low}${now.map(step).join("")}V${low}Z`;
+    const end = (i) => middle + (i - half) * unit;
+    const seen = [...now.keys()].filter((i) => end(i + 1) > 0 && end(i) < full);
+    const high = (i) => (low - (tall * now[i]) / top).toFixed(1);
+    const steps = seen.map((i) => `V${high(i)}H${clip(end(i + 1))}`).join("");
+    const open = outline && seen.length < now.length;
+    return open ? `M0 ${high(seen[0])}${steps}` : `M${clip(end(seen[0]))} ${low}${steps}V${low}Z`;
   }
   function reachOf(far) {
     const [from, to] = [middle - far, middle + far];
@@ -55,8 +57,8 @@ function draw(stage) {
   }
   function dashed() {
     const tall = deep * stretch / root();
-    if (shape === "scaled") return areaOf(counts.scaled[at], limits.scaled * root(), tall);
-    return before ? areaOf(before, limits.plain) : null;
+    if (shape === "scaled") return areaOf(counts.scaled[at], limits.scaled * root(), tall, true);
+    return before ? areaOf(before, limits.plain, deep, true) : null;
   }
   function onAxis() {
     set(area, { d: areaOf(counts[shape][at], limits[shape] * stretch) });
@@ -139,7 +141,7 @@ function draw(stage) {
     el("div", { style: `flex: 1; height: 14px; position: relative; ${framed}` }, fill, mark),
     left);
   const meaning = el("div", { style: "font-size: 13px; line-height: 18px; margin-top: 8px" },
-    el("b", {}, "gradient"), ": how much a score still moves the weights");
+    el("b", {}, "gradient"), ": how much a score moves the weights");
   const weights = () => softmax(scores[at][query].map((x) => x / (scaled ? root() : 1)));
   const edge = "border-radius: 2px 2px 0 0; box-shadow: 0 1px 0 var(--soft)";
   function showWeights() {

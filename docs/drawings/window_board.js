@@ -1,6 +1,4 @@
 (() => {
-// Masks combined with & and |: which pairs are allowed, how many scores that is, and which tokens
-// reach a query through layers.
 function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices, toggle, more,
   legendOf, hatch, wash, slider, motion, expose }) {
   const { tokens, documents, sinks, block } = data;
@@ -12,7 +10,6 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   let query = n - 1;
   let layers = 2;
 
-  // ---- What is computed ----
   const masks = {
     causal: (i, j) => j <= i,
     window: (i, j) => j <= i && j > i - width,
@@ -40,9 +37,9 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     const parts = [first, ...others().map((name) => written[name])];
     return parts.filter(Boolean).join(" & ") || "no mask";
   }
-  const hidden = () => on.window && !(on.sinks && either);  // the future, by the window itself
+  const hidden = () => on.window && !(on.sinks && either);
   const board = () => all.map((i) => all.map((j) => may(i, j)));
-  function levels(mask, i) {  // which tokens reach it, from the last layer down to the tokens
+  function levels(mask, i) {
     const found = [[i]];
     for (let l = 0; l < layers; l++) {
       found.push(all.filter((j) => found[l].some((m) => mask[m][j])));
@@ -50,7 +47,6 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     return found;
   }
 
-  // One way through the layers to the token that is farthest: a token of each level, or none.
   function wayOf(mask, found) {
     const far = found.at(-1).reduce((a, b) => (Math.abs(b - query) > Math.abs(a - query) ? b : a),
       query);
@@ -61,14 +57,13 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     return far === query ? [] : way;
   }
 
-  // ---- The board: rows are queries, columns are keys; the layers stand on its columns ----
   const phone = viewWidth < 600;
   const left = 62, broad = Math.min(720, viewWidth || 350);
   const longest = Math.max(...tokens.map((token) => token.length));
-  const slants = phone || 8 * longest * n > broad - left;  // the names of the keys
-  const side = (broad - left - (slants ? 18 : 2)) / n, tall = phone ? 18 : 20;  // of a cell
-  const high = phone ? 68 : 116;  // of the layers
-  const names = 24 + high;  // the names of the keys begin here, the board below them
+  const slants = phone || 8 * longest * n > broad - left;
+  const side = (broad - left - (slants ? 18 : 2)) / n, tall = phone ? 18 : 20;
+  const high = phone ? 68 : 116;
+  const names = 24 + high;
   const top = names + (slants ? 48 : 22);
   const x = (j) => left + side * (j + 0.5);
   const label = (x, y, text, style, anchor = "middle") =>
@@ -84,7 +79,6 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     return { node: svg("g", looks, box, ring), box, ring };
   }
   const cells = all.map((i) => all.map((j) => cellAt(i, j)));
-  // Allowed, and later than its query: hatched.
   const ahead = hatch("board-future", "var(--neutral)", 2.5, wash("neutral", 30));
   const ofFuture = svg("rect", { x: 1, y: 2, width: 16, height: 14, fill: ahead.fill });
   const sides = all.map((i) =>
@@ -103,16 +97,13 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     "aria-hidden": true }, ahead.node, ways, dots,
     ...cells.flat().map((c) => c.node), ...breaks, ...sides, ...tops, row);
 
-  // ---- The key to its marks, drawn as in the board ----
   const icon = (mark) => svg("svg", { width: 18, height: 18, viewBox: "0 0 18 18" }, mark);
   const circled = { cx: 9, cy: 9, r: 5, fill: "none", stroke: "var(--neutral)", "stroke-width": 2 };
   const legend = legendOf([wash("neutral", 40), el("span")],
     [icon(svg("circle", circled)), "via layers"], [icon(ofFuture), "future"]);
   const [count, , future] = legend.children;
 
-  // ---- The layers: what reaches a query ----
   const y = (l) => 12 + high - (high * l) / layers;
-  // A line to each token that is attended to, from each that matters one layer above.
   function drawPairs(mask, found) {
     const line = (i, j, l) => svg("path", { d: `M${x(i)} ${y(l)}L${x(j)} ${y(l - 1)}`,
       stroke: "var(--neutral)", "stroke-width": 1.25, opacity: 0.45 });
@@ -120,12 +111,12 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     return found.slice(0, -1).flatMap((level, down) =>
       level.flatMap((i) => seenBy(i).map((j) => line(i, j, layers - down))));
   }
-  function drawWay(way) {  // over all others, in one line
+  function drawWay(way) {
     const d = way.map((j, down) => `${down ? "L" : "M"}${x(j)} ${y(layers - down)}`).join("");
     return way.length ? [svg("path", { d, fill: "none", stroke: "var(--rose)",
       "stroke-width": 4, "stroke-linejoin": "round" })] : [];
   }
-  function drawLayer(level, down, way) {  // its number, and a dot for each token
+  function drawLayer(level, down, way) {
     const l = layers - down;
     const cy = y(l);
     const spots = all.map((j) => {
@@ -146,7 +137,6 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     appear(300, (t) => set(ways, { opacity: t }));
   }
 
-  // ---- Below: the formula, the line that is read out ----
   const code = el("code", { style: "font-size: 14px; background: none; border: none; padding: 0; "
     + "color: inherit" });
   function showRow(mask, i, end) {
@@ -159,7 +149,7 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     });
     set(sides[i], { "font-weight": i === query ? 700 : 400 });
   }
-  function showCell({ box, ring }, allowed, reached, future, mine) {  // other rows are pale
+  function showCell({ box, ring }, allowed, reached, future, mine) {
     const fill = future ? ahead.fill : wash("neutral", mine ? 85 : 40);
     set(box, { fill: allowed ? fill : "transparent" });
     const shown = mine ? 1 : 0.5;
@@ -185,7 +175,7 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     set(row, { y: top + tall * query });
     code.textContent = formula();
     for (const line of breaks) set(line, { visibility: on.documents ? "visible" : "hidden" });
-    joined.style.visibility = on.window && on.sinks ? "" : "hidden";  // of no use before
+    joined.style.visibility = on.window && on.sinks ? "" : "hidden";
     needless.style.visibility = on.window && !on.sinks ? "" : "hidden";
     disable(buttons.causal, buttons.causal, hidden());
     disable(widths, widths.querySelector("input"), !on.window);
@@ -194,8 +184,7 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     tell(mask, found.at(-1), way.at(-1));
   }
 
-  // ---- Controls ----
-  function disable(node, control, disabled) {  // what would change nothing
+  function disable(node, control, disabled) {
     set(control, { disabled });
     node.style.opacity = disabled ? 0.45 : 1;
   }
@@ -215,7 +204,7 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   const whole = (i) => `${i}`;
   const joining = choices("A key in the window, in the sinks, or in both", ["either |", "both &"],
     0, after((i) => { either = !i; }));
-  const inPlace = "grid-area: 1 / 1; margin: 0; align-content: center";  // one or the other
+  const inPlace = "grid-area: 1 / 1; margin: 0; align-content: center";
   const joined = set(joining, { class: "row joined", style: inPlace });
   const needless = el("span", { style: `${inPlace}; font-size: 13px; color: var(--soft)` },
     "The window hides the future: causal adds nothing.");
@@ -224,8 +213,7 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   const depth = slider("Layers", { min: 1, max: 4, step: 1, value: layers,
     input: after((i) => { layers = i; }), text: whole });
 
-  // ---- The controls of the picture stand above it, all others below ----
-  const five = Object.values(buttons);  // in one line
+  const five = Object.values(buttons);
   for (const one of five) one.style.paddingInline = "5px";
   const switches = el("div", { class: "row", style: "gap: 4px" }, ...five);
   const below = el("div", { style: "display: grid; margin-block: 0.4rem" }, joined, needless);
@@ -245,6 +233,5 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
       reached: all.map((i) => reachedBy(mask, i)) };
   });
 }
-
-for (const figure of document.querySelectorAll('figure[data-drawing=window_board]')) begin(figure, draw);
+for (const figure of document.querySelectorAll("figure[data-drawing=window_board]")) begin(figure, draw);
 })();
