@@ -10,13 +10,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.families import ACTIVATIONS
-from attention_checks.catalogue.grouped_heads import CAPPED
-from attention_checks.catalogue.self_attention import mixing, routing
-from attention_checks.numbers import nearly
+from attention_checks.catalogue.choices import ACTIVATIONS, CAPPED
+from attention_checks.catalogue.scales_and_routes import mixing, routing
 from attention_checks.pipeline import Bug, Work
 from attention_checks.reach import Reach
 from attention_checks.search import Case, alike
+from attention_checks.tensors import nearly
 from attention_nb.softmax import softmax
 
 

@@ -22,10 +22,10 @@ from attention_checks.distributed.recognising import (
 )
 from attention_checks.distributed.running import Given, Job, RunFault, Seen, run_trials, takes_group
 from attention_checks.distributed.shards import Sharding, Trial, trial_of, trials_of
-from attention_checks.numbers import first_difference, must_be_tensor
 from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Properties, Relation, listed
+from attention_checks.tensors import first_difference, must_be_tensor
 from attention_nb.tools.ranks import Ranks
 
 _LARGE = 400.0  # factor of the queries: scores of a thousand, whose exponentials overflow

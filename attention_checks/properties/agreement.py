@@ -13,10 +13,10 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.examine import Property
-from attention_checks.numbers import first_difference, must_return, nearly
 from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.properties import Properties
 from attention_checks.signatures import name_of, parameters_of
+from attention_checks.tensors import first_difference, must_return, nearly
 
 _Fn = Callable[..., Any]
 _Example = tuple[Any, ...]  # the arguments of one call

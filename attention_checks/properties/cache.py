@@ -13,7 +13,6 @@ from torch import Tensor
 
 from attention_checks.cache_steps import diagnosed, first_calls
 from attention_checks.catalogue import known
-from attention_checks.numbers import first_difference, must_be_tensor, nearly
 from attention_checks.outcomes import (
     Broken,
     Misused,
@@ -29,6 +28,7 @@ from attention_checks.signatures import module_in, name_of, parameters_of
 from attention_checks.spec import Contract
 from attention_checks.subjects.calling import declared_output, first_tensor
 from attention_checks.subjects.copies import held_in
+from attention_checks.tensors import first_difference, must_be_tensor, nearly
 from attention_nb.kv_cache import KVCache
 from attention_nb.multi_head_attention import MultiHeadAttention
 from attention_nb.tools.watching import watch

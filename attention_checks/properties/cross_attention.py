@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.numbers import first_difference, must_be_near, nearly
 from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.properties import Properties, Recognise, Relation
 from attention_checks.properties.gradients import gradients_of_mixture
@@ -31,6 +30,7 @@ from attention_checks.properties.state import untouched_anyhow
 from attention_checks.spec import Contract
 from attention_checks.subjects.copies import deep_copy
 from attention_checks.subjects.layer import Layer, adapt, no_module
+from attention_checks.tensors import first_difference, must_be_near, nearly
 
 
 def _reads_rightly(layer: Layer) -> None:

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.positions import ALIBI, PAIRINGS, rotary_bugs, turn_pairs
-from attention_checks.numbers import first_difference, must_be_near, must_be_tensor
 from attention_checks.outcomes import Broken, NotChecked, first_line, outcome
 from attention_checks.pipeline import Bug, Step, Work, run
 from attention_checks.properties import Properties, Recognise, Relation, listed, must_agree
@@ -20,6 +19,7 @@ from attention_checks.properties.gradients import right_gradients
 from attention_checks.properties.numerics import must_hold_in_half
 from attention_checks.properties.state import must_repeat, repeats, untouched
 from attention_checks.search import Case, explain
+from attention_checks.tensors import first_difference, must_be_near, must_be_tensor
 from attention_nb.positions import RotaryEmbedding, alibi_bias, alibi_slopes, rotary_angles
 
 _SHIFTED = torch.arange(5) + 3

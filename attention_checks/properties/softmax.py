@@ -15,15 +15,6 @@ from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import MASK_APPLICATIONS, UNREQUESTED_MASKS, WRONG_MASKS
 from attention_checks.catalogue.softmax import WEIGHTS, softmax_bugs
 from attention_checks.fitting import fitted_dtype, fitted_epsilon
-from attention_checks.numbers import (
-    first_difference,
-    must_be_near,
-    must_be_tensor,
-    must_run,
-    nearly,
-    numbers_of,
-    some_mask,
-)
 from attention_checks.outcomes import Broken, NotChecked, attempt, first_line, outcome
 from attention_checks.pipeline import STAGES, Bug, Step, Work
 from attention_checks.properties import Properties, Recognise, Relation, listed, must_agree
@@ -32,6 +23,15 @@ from attention_checks.properties.numerics import must_be_finite, must_hold_in_ha
 from attention_checks.properties.state import repeats, untouched_anyhow
 from attention_checks.search import Case, explain
 from attention_checks.signatures import POSITIONAL, parameters_of
+from attention_checks.tensors import (
+    first_difference,
+    must_be_near,
+    must_be_tensor,
+    must_run,
+    nearly,
+    numbers_of,
+    some_mask,
+)
 from attention_checks.tolerance import tolerance_factor
 from attention_nb.softmax import masked_softmax
 

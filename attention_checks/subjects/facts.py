@@ -10,12 +10,12 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import BIAS
-from attention_checks.numbers import first_difference, must_be_near, nearly, numbers_of, sizes_of
 from attention_checks.outcomes import Broken, attempt, first_line, outcome
 from attention_checks.pipeline import rightly
 from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.function import ONES, Attention, Sizes, settle
 from attention_checks.subjects.masks import other_meaning
+from attention_checks.tensors import first_difference, must_be_near, nearly, numbers_of, sizes_of
 from attention_nb.naive_attention import naive_attention
 from attention_nb.tools.testing import operations
 

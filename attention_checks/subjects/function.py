@@ -12,12 +12,10 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION
-from attention_checks.catalogue.families import attending
-from attention_checks.catalogue.grouped_heads import capping
-from attention_checks.catalogue.local_attention import reach_bugs
+from attention_checks.catalogue.choices import attending, capping
 from attention_checks.catalogue.masks import BIAS
-from attention_checks.catalogue.self_attention import UNDECLARED_NORMS
-from attention_checks.numbers import must_be_tensor, nearly, some_mask
+from attention_checks.catalogue.scales_and_routes import UNDECLARED_NORMS
+from attention_checks.catalogue.windows import reach_bugs
 from attention_checks.outcomes import Misused, attempt, first_line
 from attention_checks.pipeline import STAGES, Bug, Work, rightly, work_of
 from attention_checks.reach import Reach
@@ -25,6 +23,7 @@ from attention_checks.signatures import parameters_of
 from attention_checks.spec import Contract
 from attention_checks.subjects.calling import first_tensor
 from attention_checks.subjects.masks import MEANINGS, OF_KEYS, PLAIN, SHAPES
+from attention_checks.tensors import must_be_tensor, nearly, some_mask
 from attention_nb.naive_attention import at_least_float32
 from attention_nb.tools.testing import random_qkv
 

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION, known
-from attention_checks.catalogue.grouped_heads import GROUP_BUGS
-from attention_checks.catalogue.layers import LAYER_BUGS, NEVER, REPEATED, merging
-from attention_checks.catalogue.self_attention import SCALE
+from attention_checks.catalogue.layers import GROUP_BUGS, LAYER_BUGS, NEVER, REPEATED, merging
+from attention_checks.catalogue.scales_and_routes import SCALE
 from attention_checks.fitting import (
     fitted_activation,
     fitted_cap,
@@ -20,9 +19,9 @@ from attention_checks.fitting import (
     fitted_factor,
     fitted_scale,
 )
-from attention_checks.numbers import nearly
 from attention_checks.pipeline import Bug, Step, after, with_own
 from attention_checks.search import Case, explain
+from attention_checks.tensors import nearly
 from attention_checks.trace.readings import Start, starts_of
 from attention_checks.trace.tracing import Trace
 from attention_nb.multi_head_attention import merge_heads

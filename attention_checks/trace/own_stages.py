@@ -14,24 +14,22 @@ from torch import Tensor
 
 from attention_checks.autograd import gradients_of
 from attention_checks.catalogue import known
-from attention_checks.catalogue.families import (
+from attention_checks.catalogue.choices import (
+    GATES,
     MISSING,
     attending,
+    capping,
     context_step,
+    gating,
     joined_by,
     mixing_heads,
+    norming,
     prefixing,
     shortened_by,
+    sinking,
     temperature_steps,
     then,
     ways_of,
-)
-from attention_checks.catalogue.grouped_heads import (
-    GATES,
-    capping,
-    gating,
-    norming,
-    sinking,
 )
 from attention_checks.catalogue.layer_rotations import declared_rotation
 from attention_checks.catalogue.masks import BIAS

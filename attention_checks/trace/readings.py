@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.grouped_heads import GATES, gating
+from attention_checks.catalogue.choices import GATES, gating
 from attention_checks.catalogue.layers import (
     FUSED,
     NEVER,

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.flash_attention import blocks
-from attention_checks.numbers import first_difference, must_be_near, must_run, nearly, sizes_of
 from attention_checks.outcomes import Broken, NotChecked, attempt, first_line
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
@@ -18,6 +17,7 @@ from attention_checks.properties.functions.recognising import measured_band
 from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.facts import MANY, AttentionFunction, draw_many
 from attention_checks.subjects.function import ONES, Sizes
+from attention_checks.tensors import first_difference, must_be_near, must_run, nearly, sizes_of
 
 
 def _single(subject: AttentionFunction) -> None:

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from attention_checks.autograd import gradients_of
 from attention_checks.catalogue import known
-from attention_checks.numbers import first_difference, must_be_near, nearly, sizes_of
 from attention_checks.outcomes import Broken, NotChecked, attempt, first_line
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
@@ -19,6 +18,7 @@ from attention_checks.properties.gradients import right_gradients
 from attention_checks.subjects.facts import MANY, AttentionFunction, draw_many
 from attention_checks.subjects.function import SQUARE, Sizes
 from attention_checks.subjects.masks import PLAIN
+from attention_checks.tensors import first_difference, must_be_near, nearly, sizes_of
 from attention_nb.masks import causal_mask
 
 

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.numbers import must_be_near, sizes_of
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
 from attention_checks.properties.numerics import must_be_finite, must_hold_in_half
 from attention_checks.properties.state import any_strides, untouched
 from attention_checks.subjects.facts import AttentionFunction, draw_many
 from attention_checks.subjects.function import Sizes
+from attention_checks.tensors import must_be_near, sizes_of
 from attention_nb.masks import causal_mask
 
 

@@ -11,12 +11,12 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.catalogue.flash_attention import blocks
 from attention_checks.fitting import fitted_band, fitted_cap, fitted_dtype, fitted_epsilon
-from attention_checks.numbers import nearly
 from attention_checks.outcomes import attempt, bugs_in
 from attention_checks.pipeline import Bug, rightly
 from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.facts import AttentionFunction
 from attention_checks.subjects.function import CUBE, EQUAL, SQUARE, Sizes
+from attention_checks.tensors import nearly
 
 
 def used_weights(

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.numbers import first_difference, nearly, sizes_of
 from attention_checks.outcomes import Broken, Misused, NotChecked, attempt, first_line, told_by
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation, must_agree
@@ -15,6 +14,7 @@ from attention_checks.properties.state import repeats
 from attention_checks.subjects.facts import AttentionFunction
 from attention_checks.subjects.function import CUBE, EQUAL, SQUARE, Sizes
 from attention_checks.subjects.masks import MEANINGS, PLAIN
+from attention_checks.tensors import first_difference, nearly, sizes_of
 from attention_checks.tolerance import tolerance_factor
 
 

@@ -10,13 +10,6 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.conventions import MASK
-from attention_checks.numbers import (
-    first_difference,
-    must_be_near,
-    must_be_tensor,
-    must_run,
-    nearly,
-)
 from attention_checks.outcomes import (
     Broken,
     Misused,
@@ -35,6 +28,13 @@ from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import for_memory, is_torch_mha, needed_by, packing_names
 from attention_checks.subjects.copies import deep_copy, softened_copy, zero_weights
 from attention_checks.subjects.layer import BATCH, Layer, no_module
+from attention_checks.tensors import (
+    first_difference,
+    must_be_near,
+    must_be_tensor,
+    must_run,
+    nearly,
+)
 from attention_checks.trace.roles import what_is_read
 
 _FIXED_LENGTHS = (  # likely ones

@@ -14,7 +14,6 @@ from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import MASK_APPLICATIONS, MASKS_AFTER_SOFTMAX
 from attention_checks.conventions import MASK, MEMORY_MASKS, hides_padding, is_mask, must_matter
 from attention_checks.diagnosis import ignores_order, trace_of
-from attention_checks.numbers import first_difference, nearly, rounding
 from attention_checks.outcomes import Broken, NotChecked, attempt, first_line
 from attention_checks.pipeline import Bug
 from attention_checks.properties.equivariance import first_leak
@@ -33,6 +32,7 @@ from attention_checks.subjects.calling import (
 )
 from attention_checks.subjects.layer import BATCH, Layer
 from attention_checks.subjects.masks import MEANINGS, SHAPES, TRANSPOSED, Form, other_meaning
+from attention_checks.tensors import first_difference, nearly, rounding
 from attention_checks.trace import Trace, trace_layer
 from attention_checks.trace.readings import starts_of
 

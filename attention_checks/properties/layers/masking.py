@@ -12,7 +12,6 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.diagnosis import ignores_order, trace_of
 from attention_checks.fitting import fitted_band
-from attention_checks.numbers import rounding
 from attention_checks.outcomes import Broken, NotChecked, attempt
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Relation
@@ -22,6 +21,7 @@ from attention_checks.properties.layers.given_masks import must_hide_padding
 from attention_checks.reach import Reach
 from attention_checks.subjects.copies import softened_copy
 from attention_checks.subjects.layer import Layer, no_module, normalises_batch
+from attention_checks.tensors import rounding
 from attention_checks.trace.comparing import compare_with_own_weights
 
 

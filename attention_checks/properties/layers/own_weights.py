@@ -7,15 +7,15 @@ from torch import Tensor
 
 from attention_checks.autograd import leaves_of
 from attention_checks.catalogue import known
-from attention_checks.catalogue.families import attending
+from attention_checks.catalogue.choices import attending
 from attention_checks.conventions import POSITIONS
 from attention_checks.diagnosis import fewest_bugs, ignores_order, trace_of
-from attention_checks.numbers import first_difference, nearly
 from attention_checks.outcomes import Broken, Misused, NotChecked, attempt
 from attention_checks.pipeline import Bug, after, work_of
 from attention_checks.properties import Relation
 from attention_checks.spec import PARTS
 from attention_checks.subjects.layer import BATCH, Layer, no_module
+from attention_checks.tensors import first_difference, nearly
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, named_end
 from attention_checks.trace.recording import as_float, used_between

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.numbers import first_difference, nearly
 from attention_checks.outcomes import Broken, NotChecked, first_line
 from attention_checks.properties import Relation
 from attention_checks.signatures import parameters_of
@@ -19,6 +18,7 @@ from attention_checks.subjects.calling import (
     packing_names,
 )
 from attention_checks.subjects.layer import Layer, no_module
+from attention_checks.tensors import first_difference, nearly
 
 
 def _apart(layer: Layer) -> str:
