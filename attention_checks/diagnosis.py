@@ -262,7 +262,7 @@ def _may_rotate(layer: Layer) -> bool:
 
 def _rotated(layer: Layer, trace: Trace, bugs: Bugs, usual: bool) -> Bugs:
     "Return what is wrong in the usual call if it rotates; else what was found before."
-    seen = usual or trace.rotations or trace.frequencies  # else no usual rotation is tried
+    seen = usual or trace.rotations  # else no usual rotation is tried
     if not seen or not _may_rotate(layer):
         return bugs
     for sign in (1, -1):

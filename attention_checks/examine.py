@@ -22,7 +22,7 @@ from attention_checks.pipeline import Bug, sentence
 from attention_checks.report import CheckFailed, Failure, NotCompared, Note, Report
 
 
-class Property(NamedTuple):
+class BoundProperty(NamedTuple):
     "Hold something that must be true, tied to what is under test."
 
     name: str  # what must hold, in one sentence
@@ -33,7 +33,7 @@ class Property(NamedTuple):
 
 def examine(
     subject: str,  # the check and what it was called on
-    properties: Iterable[Property],
+    properties: Iterable[BoundProperty],
     recognise: Callable[[], Any] | None,  # names the bug by its numbers if one failed
     strict: bool,  # is it a failure if the numbers were compared with nothing?
     skip: Collection[str],  # codes of bugs that are no failure here
@@ -67,7 +67,7 @@ class _Result(NamedTuple):
     error: Broken | NotChecked | None = None
 
 
-def _each(properties: Iterable[Property], skip: Collection[str]) -> list[_Result]:
+def _each(properties: Iterable[BoundProperty], skip: Collection[str]) -> list[_Result]:
     "Try every property, none after a first that fails, or after one that makes more senseless."
     tried: list[_Result] = []
     for row in properties:

@@ -58,7 +58,7 @@ def must_hold_in_half(
         got = run_in_half(lambda: f(*converted(dtype)), dtype)
         must_keep_dtype(got, dtype, like)
         if not want.isfinite().all():
-            continue  # so it is with 32 bits: other relations tell
+            continue  # so it is with 32 bits: other properties tell
         if not got.isfinite().all():
             raise Broken(f"{dtype}: the output is NaN or infinite", known(codes[0], dtype=dtype))
         loses = known(codes[1], dtype=dtype)

@@ -45,7 +45,7 @@ class AttentionFunction(Attention):
         return attempt(lambda: bool(self(*self.usual.draw()).isfinite().all())) is not False
 
     @cached_property
-    def lengths(self) -> bool:
+    def right_at_near_lengths(self) -> bool:
         "Return whether its numbers are right for lengths a little above and below the usual ones."
         sizes = (*map(self.at, ONES), self.usual.longer(-2), self.usual.longer(2))
         right = (attempt(lambda: _right(self, s.draw())) is not False for s in sizes)
@@ -61,9 +61,12 @@ class AttentionFunction(Attention):
         return (MANY, MORE) if runs else (MANY,)
 
     @cached_property
-    def long(self) -> bool:
+    def right_for_many_keys(self) -> bool:
         "Return whether its numbers are right for many keys."
-        return self.lengths and attempt(lambda: all(right_for(self, n) for n in self.many)) is True
+        return (
+            self.right_at_near_lengths
+            and attempt(lambda: all(right_for(self, n) for n in self.many)) is True
+        )
 
     @cached_property
     def mask_mismatch(self) -> Broken | None:
@@ -187,7 +190,7 @@ def _must_mean(subject: AttentionFunction) -> None:
     if meaning == subject.said or either:  # of padding masks people mean either
         return
     bug = other_meaning(subject.said, meaning)
-    shown = _smallest(subject.called(meaning=subject.said), masked=True)
+    shown = _smallest(subject.with_style(meaning=subject.said), masked=True)
     raise Broken(f'{shown}; with mask="{meaning}" it agrees with the oracle', bug)
 
 

@@ -124,11 +124,13 @@ class Attention:
         reach = self.contract.reach
         return reach if reach.window or reach.ahead or reach.documents else None
 
-    def called(self: _Subject, **style: Any) -> _Subject:
+    def with_style(self: _Subject, **style: Any) -> _Subject:
         "Return the function with another style of calling."
         return replace(self, style=self.style._replace(**style))
 
-    def raw(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[Any, Any]:
+    def call_on_copies(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None
+    ) -> tuple[Any, Any]:
         """Call it on copies, so that code that changes its inputs breaks one property; the mask is
         boolean, True = may attend, or a bias. Give the context and whatever else is returned.
         """
@@ -137,9 +139,11 @@ class Attention:
         if mask is not None:
             mask = self.style.as_taken(mask, q)
         q, k, v = (t.clone(memory_format=torch.contiguous_format) for t in (q, k, v))
-        return self.bare(q, k, v, mask)
+        return self.call_in_place(q, k, v, mask)
 
-    def bare(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[Any, Any]:
+    def call_in_place(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None
+    ) -> tuple[Any, Any]:
         "Call it on these very tensors, the mask in the form that it takes; give all as `raw` does."
         style, place = self.style, self.contract.placement
         flat = [t.flatten(0, 1) if style.flat else t for t in (q, k, v)]
@@ -160,7 +164,7 @@ class Attention:
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         "Return the context, (b, h, n_q, d_v)."
-        context, _ = self.raw(q, k, v, mask)
+        context, _ = self.call_on_copies(q, k, v, mask)
         must_be_tensor(context)
         flat = self.style.flat and context.ndim == 3
         unflattened: Tensor = context.unflatten(0, q.shape[:2]) if flat else context
@@ -183,7 +187,7 @@ class Attention:
 
     def on_these(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         "Return the context of these very tensors."
-        context: Tensor = self.bare(q, k, v, mask)[0]
+        context: Tensor = self.call_in_place(q, k, v, mask)[0]
         return context
 
     @property
@@ -267,7 +271,7 @@ class Attention:
             n = 3 * max(reach.window, reach.ahead, reach.documents) + reach.sinks + 2
             return Sizes(n_q=n if self.causal is True else n - 2, n_k=n)
         if self.contract.lengths is not None:
-            n = self.contract.usual(5)
+            n = self.contract.nearest_length(5)
             return Sizes(n_q=n, n_k=n)
         return SQUARE if self.causal is True else Sizes()
 
@@ -316,10 +320,10 @@ def settle(
     takes = name is not None or isinstance(mask, str)
     style = CallStyle(name, takes, takes and _required(subject.fn, name))
     subject = replace(subject, style=style)
-    plain = _with_mask(subject.called(meaning=subject.said))
+    plain = _with_mask(subject.with_style(meaning=subject.said))
     if _works(plain):
         return plain
-    flat = _with_mask(subject.called(meaning=subject.said, flat=True))
+    flat = _with_mask(subject.with_style(meaning=subject.said, flat=True))
     return flat if _works(flat) else plain
 
 
@@ -351,7 +355,7 @@ def _with_mask(subject: _Subject) -> _Subject:
     for form, meaning in product(reversed(SHAPES), dict.fromkeys((subject.said, *MEANINGS))):
         if runs == PLAIN != form:
             break  # it takes (n_q, n_k), if wrongly
-        tried = subject.called(form=form, meaning=meaning)
+        tried = subject.with_style(form=form, meaning=meaning)
         inputs = (*tried.usual.draw(), tried.usual_mask)
         try:
             got = tried(*inputs)
@@ -361,7 +365,7 @@ def _with_mask(subject: _Subject) -> _Subject:
         if nearly(got, tried.oracle(*inputs)):
             return tried
         runs = runs or form
-    return subject.called(form=runs) if runs else _refusing(subject, error)
+    return subject.with_style(form=runs) if runs else _refusing(subject, error)
 
 
 def _refusing(subject: _Subject, error: str) -> _Subject:
@@ -371,4 +375,4 @@ def _refusing(subject: _Subject, error: str) -> _Subject:
     if not optional or attempt(lambda: subject(*square)) is not None:
         return subject
     how = "say mask=False, or wrap it in a function that takes none"
-    return subject.called(refuses=f"given one it raises {error}; {how}")
+    return subject.with_style(refuses=f"given one it raises {error}; {how}")

@@ -157,7 +157,7 @@ class Layer:
         "The layer as a function of its memory."
         assert self.other is not None
         n, width = self.other.shape[1:]
-        usual = self.contract.usual(n)
+        usual = self.contract.nearest_length(n)
         return replace(self, d_model=width, other=self.draw(1), of_memory=True, n=usual)
 
     @property
@@ -173,7 +173,7 @@ class Layer:
         "Return how many sequences of how many vectors come out."
         return len(x), self.output_length(x.shape[1])
 
-    def lengths(self, *several: int) -> list[int]:
+    def promised(self, *several: int) -> list[int]:
         "Of some numbers of tokens, list those that it promises to take."
         return [n for n in several if n > 0 and self.contract.takes(n)]
 
@@ -224,7 +224,7 @@ class Layer:
         if not (self.bounded and (size or ahead)) or self.short_window and ahead < self.n - 1:
             return 0
         size = max(size, ahead + 1)
-        for n in (size + 3, size + 2, size + 1, *self.contract.allowed):
+        for n in (size + 3, size + 2, size + 1, *self.contract.allowed_lengths):
             if size < n <= LONGEST and self.contract.takes(n) and self.fits(1, n):
                 return n
         return 0
@@ -283,9 +283,9 @@ def _how(given: Any, contract: Contract, both: bool) -> LayerCall:
 
 def _tokens(contract: Contract, window: tuple[str, int] | None) -> int:
     "Return how many tokens it is tried with: enough to tell a window from one that is longer by 1."
-    n = contract.usual(TOKENS)
+    n = contract.nearest_length(TOKENS)
     longer = contract.hides_future and window and window[1] == n - 1
-    return contract.usual(n + 1) if longer else n
+    return contract.nearest_length(n + 1) if longer else n
 
 
 def _window(given: Any, contract: Contract) -> tuple[str, int] | None:
@@ -300,7 +300,7 @@ def _memory(layer: Layer, width: int) -> Tensor:
     "Return a memory: not as many tokens as x has, or heads, or features of a head."
     h = layer.n_heads or 1
     n = next(n for n in (7, 8, 9) if n not in (h, layer.d_model // h))
-    return replace(layer, d_model=width).draw(1, layer.contract.usual(n), seed=9)
+    return replace(layer, d_model=width).draw(1, layer.contract.nearest_length(n), seed=9)
 
 
 def no_module(layer: Layer) -> str:

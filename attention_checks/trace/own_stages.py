@@ -419,17 +419,6 @@ def _kept_in(module: nn.Module) -> list[Tensor]:
     return [t.detach().cpu() for t in kept if isinstance(t, Tensor)]
 
 
-def tables_of(layer: nn.Module) -> list[Tensor]:
-    "List the vectors between 0 and 1 that a layer keeps."
-    kept = [
-        t.float()
-        for m in layer.modules()
-        for t in _kept_in(m)
-        if t.ndim == 1 and 0 < len(t) < 1000 and t.is_floating_point()
-    ]
-    return [t for t in kept if ((t >= 0) & (t <= 1)).all()]
-
-
 def kept_by(
     layer: nn.Module,  # any layer
     n: int,  # positions

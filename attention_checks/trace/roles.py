@@ -26,7 +26,7 @@ class Parts(NamedTuple):
     "The parts of a layer that compute, and what they are for."
 
     leaves: dict[str, nn.Module]  # by name
-    names: dict[str, str]  # name of a projection → its role
+    role_by_name: dict[str, str]  # name of a projection → its role
     bare: dict[str, tuple[str, nn.Parameter]]  # name of a matrix used as x @ W → role and matrix
 
 

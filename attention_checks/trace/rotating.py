@@ -29,7 +29,6 @@ def _angles(trace: Trace, d: int) -> Iterator[tuple[Tensor, float]]:
         yield from seen
         return
     positions = torch.arange(trace.x.shape[1])[:, None]
-    yield from ((positions * table, 1.0) for table in trace.frequencies if 2 * len(table) <= d)
     sizes: Iterable[int] = range(2, d, 2)
     if "latent" not in trace.projections:
         sizes = (size for size in dict.fromkeys((d, d // 2, d // 4)) if size > 1 and size % 2 == 0)

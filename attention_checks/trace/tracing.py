@@ -18,7 +18,7 @@ from attention_checks.conventions import biased_role, heads_of
 from attention_checks.pipeline import Bug, Way
 from attention_checks.reach import Reach
 from attention_checks.spec import Contract
-from attention_checks.trace.own_stages import kept_by, own_stages, rotations_in, tables_of
+from attention_checks.trace.own_stages import kept_by, own_stages, rotations_in
 from attention_checks.trace.recording import (
     OneCall,
     as_float,
@@ -65,7 +65,6 @@ class Trace(NamedTuple):
     calls: dict[str, int]  # how often each recognised projection was called
     names: dict[str, list[str]]  # role → names
     unrecognised: list[str]  # modules and parameters that are none of them
-    frequencies: list[Tensor]  # vectors that it keeps, perhaps frequencies of a rotation, (d,)
     stage_choices: list[dict[str, Way]] = [{}]  # its own stages, such as a cap: all that may be
     rotations: list[Tensor] = []  # complex numbers that may rotate pairs of features, (n, pairs)
     contract: Contract = Contract()  # what was declared of it
@@ -178,7 +177,7 @@ def trace_layer(
     parts = _parts_of(layer, lambda: call(layer, x), contract, memory)
     with tables_handed_on(layer, x.shape[1]) as handed:
         out, ins, outs = recorded_call(
-            {n: parts.leaves[n] for n in parts.names}, lambda: call(layer, x)
+            {n: parts.leaves[n] for n in parts.role_by_name}, lambda: call(layer, x)
         )
     seen = _Seen(layer, x, call, contract, memory, parts, ins, outs)
     inputs, names = _input_projections(seen), _named(parts)
@@ -192,7 +191,6 @@ def trace_layer(
         calls=inputs.calls,
         names=names,
         unrecognised=inputs.unrecognised,
-        frequencies=tables_of(layer),
         stage_choices=own_stages(layer, x, call, told),
         rotations=rotations_in(handed) or rotations_in(kept_by(layer, x.shape[1])),
         contract=told,
@@ -223,7 +221,7 @@ def _names_with_role(seen: _Seen) -> set[str]:
     "Names of what has a role; beside a declared gate, activation functions are its own."
     own = [] if seen.contract.gate is None else list(seen.layer.named_modules())
     gating = {name for name, m in own if type(m).__module__ == "torch.nn.modules.activation"}
-    return {*seen.parts.names, *seen.parts.bare, *gating}
+    return {*seen.parts.role_by_name, *seen.parts.bare, *gating}
 
 
 def _parts_of(
@@ -231,15 +229,17 @@ def _parts_of(
 ) -> Parts:
     "Return the projections; with a memory a fused one is called twice, and split in unknown ways."
     parts = find_projections(layer, call, contract.roles)
-    fused = [n for n, role in parts.names.items() if role == "qkv" and memory is not None]
+    fused = [n for n, role in parts.role_by_name.items() if role == "qkv" and memory is not None]
     called = recorded_call({n: parts.leaves[n] for n in fused}, call)[1] if fused else {}
-    return parts._replace(names={n: role for n, role in parts.names.items() if n not in called})
+    return parts._replace(
+        role_by_name={n: role for n, role in parts.role_by_name.items() if n not in called}
+    )
 
 
 def _output_projection(seen: _Seen, named: dict[str, list[str]]) -> OutputProjection:
     "Return what went into the output projection, came out of it and is added; those not called."
     parts = seen.parts
-    silent = [n for n in named.get("out", []) if n in parts.names and n not in seen.ins]
+    silent = [n for n in named.get("out", []) if n in parts.role_by_name and n not in seen.ins]
     return OutputProjection(
         received=_at_the_end(named, seen.ins, seen.x),
         gave=_at_the_end(named, seen.outs, seen.x),
@@ -259,14 +259,14 @@ def _last_bias(layer: nn.Module, named: dict[str, list[str]]) -> Tensor | None:
 
 def _named(parts: Parts) -> dict[str, list[str]]:
     "Role → names, of modules and then of bare parameters."
-    roles = [*parts.names.items(), *((n, role) for n, (role, _) in parts.bare.items())]
+    roles = [*parts.role_by_name.items(), *((n, role) for n, (role, _) in parts.bare.items())]
     named = {role: [n for n, r in roles if r == role] for role in (*ASKED, "latent", "out")}
     return {role: found for role, found in named.items() if found}
 
 
 def _calls(parts: Parts, outs: Mapping[str, Any], used: list[str]) -> dict[str, int]:
     "Return how often each projection was called, or each bare matrix used."
-    called = {name: len(outs.get(name, ())) for name in parts.names}
+    called = {name: len(outs.get(name, ())) for name in parts.role_by_name}
     return called | {name: int(name in used) for name in parts.bare}
 
 
@@ -274,7 +274,7 @@ def _silent(parts: Parts, outs: Mapping[str, Any]) -> dict[str, Any]:
     "Return the weights of input projections that were not called; they may be read all the same."
     return {
         name: parts.leaves[name].weight
-        for name, role in parts.names.items()
+        for name, role in parts.role_by_name.items()
         if role != "out" and name not in outs and hasattr(parts.leaves[name], "weight")
     }
 
@@ -282,7 +282,7 @@ def _silent(parts: Parts, outs: Mapping[str, Any]) -> dict[str, Any]:
 def _given(seen: _Seen, read: list[str]) -> list[tuple[str, str, _Options]]:
     "Return what each input projection gave, by name and role: called, a bare matrix, or only read."
     found, parts, of, inside = [], seen.parts, seen.of, _inside(seen)
-    for name, role in parts.names.items():
+    for name, role in parts.role_by_name.items():
         got = seen.outs.get(name)
         given = _called(of[role], parts.leaves[name], name, got) or _fewer(role, of[role], got)
         found.append((name, role, given))
@@ -290,7 +290,7 @@ def _given(seen: _Seen, read: list[str]) -> list[tuple[str, str, _Options]]:
         source = inside.get(name.rpartition(".")[0], of)
         found += [(name, r, given) for r, given in _by_matrix(source, role, p, seen.layer)]
     for name in read:
-        m, role = parts.leaves[name], parts.names[name]
+        m, role = parts.leaves[name], parts.role_by_name[name]
         apart = role == "qkv" and of["q"] is not of["k"]
         options = [(r, _third(of[r], m, i)) for i, r in enumerate("qkv")] if apart else []
         found += [(name, *each) for each in options or [(role, _uncalled(of[role], m, name))]]

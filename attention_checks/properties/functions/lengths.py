@@ -11,7 +11,7 @@ from attention_checks.catalogue import known
 from attention_checks.catalogue.flash_attention import blocks
 from attention_checks.outcomes import Broken, NotChecked, attempt, first_line
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Relation
+from attention_checks.properties import Property
 from attention_checks.properties.equivariance import must_give
 from attention_checks.properties.functions.recognising import measured_band
 from attention_checks.search import Case, alike, explain
@@ -41,7 +41,7 @@ def _single(subject: AttentionFunction) -> None:
 
 def _weights_at(subject: AttentionFunction, sizes: Sizes) -> list[Tensor]:
     "Return the tensors that it returns beside the context."
-    return [t for t in subject.raw(*sizes.draw())[1] if isinstance(t, Tensor)]
+    return [t for t in subject.call_on_copies(*sizes.draw())[1] if isinstance(t, Tensor)]
 
 
 def _size_bug(sizes: Sizes) -> Bug:
@@ -55,7 +55,9 @@ def _lengths(subject: AttentionFunction) -> None:
     "Try a shorter and a longer input, or the declared lengths."
     usual, differences = subject.usual, [-2, 2]
     if subject.contract.lengths is not None:
-        differences = [n - usual.n_q for n in subject.contract.allowed[:4] if n != usual.n_q]
+        differences = [
+            n - usual.n_q for n in subject.contract.allowed_lengths[:4] if n != usual.n_q
+        ]
         if not differences:
             raise NotChecked("one length was declared")
     for difference in differences:
@@ -69,7 +71,7 @@ def _lengths(subject: AttentionFunction) -> None:
 
 def _long(subject: AttentionFunction) -> None:
     "Try many keys, and for quick code very many."
-    if not subject.lengths:
+    if not subject.right_at_near_lengths:
         raise NotChecked("shorter inputs give wrong numbers")
     for right, n in pairwise((subject.usual.n_k + 2, *subject.many)):
         _must_take(subject, right, n)
@@ -128,11 +130,11 @@ def any_length(subject: AttentionFunction) -> bool:
 
 
 LENGTHS = (
-    Relation(
+    Property(
         "one query and one key: the context is the value", _single, symptom_unless=("finite",)
     ),
-    Relation("shorter and longer inputs work", _lengths, symptom_unless=("finite",)),
-    Relation(
+    Property("shorter and longer inputs work", _lengths, symptom_unless=("finite",)),
+    Property(
         "so do many keys: blocks fit together, and nothing is cut off", _long, applies=any_length
     ),
 )

@@ -11,7 +11,7 @@ from attention_checks.autograd import gradients_of
 from attention_checks.catalogue import known
 from attention_checks.outcomes import Broken, NotChecked, attempt, first_line
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Relation
+from attention_checks.properties import Property
 from attention_checks.properties.equivariance import first_leak
 from attention_checks.properties.functions.lengths import any_length, name_empty
 from attention_checks.properties.gradients import right_gradients
@@ -52,13 +52,13 @@ def _gradients(subject: AttentionFunction) -> None:
 
 
 INFLUENCE = (
-    Relation(
+    Property(
         "the future cannot reach the past",
         _no_future,
         symptom_unless=("finite",),
         applies=lambda subject: bool(subject.causal),
     ),
-    Relation(
+    Property(
         "gradients are those of the oracle",
         _gradients,
         differentiates=True,
@@ -81,7 +81,7 @@ def _must_hide_many(subject: AttentionFunction) -> None:
         mask[-1, :64] = False
     got = attempt(lambda: subject(q, k, v, mask).detach())
     want = subject.oracle(q, k, v, mask)
-    if got is None or not subject.long:
+    if got is None or not subject.right_for_many_keys:
         return  # None: its mask has a length of its own
     if got.shape != want.shape or nearly(got, want, 1e-3):
         return
@@ -166,18 +166,18 @@ def _unclear(subject: AttentionFunction) -> str:
 
 
 HIDING = (
-    Relation(
+    Property(
         "the mask decides: what is forbidden has no influence",
         _masked,
         lambda subject: subject.no_mask,
     ),
-    Relation(
+    Property(
         "a mask may differ between sequences, and broadcast",
         _mask_shapes,
         _unclear,
         applies=any_length,
     ),
-    Relation(
+    Property(
         "a query that may attend to nothing gets zero, with finite gradients",
         _empty,
         _unclear,

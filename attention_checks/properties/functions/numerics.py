@@ -9,7 +9,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Relation
+from attention_checks.properties import Property
 from attention_checks.properties.numerics import must_be_finite, must_hold_in_half
 from attention_checks.properties.state import any_strides, untouched
 from attention_checks.subjects.facts import AttentionFunction, draw_many
@@ -29,7 +29,7 @@ def _large(subject: AttentionFunction) -> None:
     if subject.sound:
         must_be_near(out, want, shown, known("softmax.cut"), 1e-2)
         _must_take_low_scores(subject, scale)
-    if not subject.long:
+    if not subject.right_for_many_keys:
         return
     n = subject.many[-1]
     for at in (n - 1, n // 2, 0):
@@ -65,7 +65,7 @@ def _maximum_bug(subject: AttentionFunction) -> Bug:
     "Say why large scores give NaN: which largest number is it that is subtracted?"
     if subject.mismatch and subject.mismatch.bugs[0].code == "values.nan":
         return subject.mismatch.bugs[0]
-    if subject.long:
+    if subject.right_for_many_keys:
         ends = (0, subject.many[-1] - 1)
         first, last = (_last_is_finite(subject, at) for at in ends)
         if first != last:
@@ -93,10 +93,10 @@ def _half(subject: AttentionFunction) -> None:
 
 
 NUMBERS = (
-    Relation("inputs need not be contiguous", any_strides),
-    Relation("inputs are not modified", untouched),
-    Relation("scores of ±10⁴ give finite values and gradients", _large),
-    Relation(
+    Property("inputs need not be contiguous", any_strides),
+    Property("inputs are not modified", untouched),
+    Property("scores of ±10⁴ give finite values and gradients", _large),
+    Property(
         "float16 and bfloat16 give finite, nearly equal values of their type",
         _half,
         applies=lambda subject: subject.contract.dtype is None,

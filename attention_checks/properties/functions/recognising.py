@@ -29,7 +29,7 @@ def used_weights(
 
 def recognise(subject: AttentionFunction) -> tuple[Bug, ...] | None:
     "Find the bugs that explain its numbers; an error in one search does not stop the next."
-    for search in (_band, _added, _rounded, _one_bug, _wrong_scale, _capped, _two_bugs, _biased):
+    for search in (_band, _added, _rounded, _one_bug, _wrong_scale, _capped, _biased):
         if found := attempt(lambda: search(subject)):
             return bugs_in(found)
     return None if subject.finite else (known("values.nan"),)
@@ -90,12 +90,6 @@ def measured_band(
     bug = fitted_band(seen, subject.sees)
     scores = subject.scores(q, k).masked_fill(~seen, -math.inf)
     return bug if bug and nearly(weights, scores.softmax(-1), 1e-4) else None
-
-
-def _two_bugs(subject: AttentionFunction) -> tuple[Bug, ...] | None:
-    "Find two bugs that give its numbers together."
-    cases = next(_wrong_cases(subject), None)
-    return explain(cases, subject.bugs) if cases else None
 
 
 def _added(subject: AttentionFunction) -> tuple[Bug, ...] | Bug | None:

@@ -8,7 +8,7 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.outcomes import Broken, Misused, NotChecked, attempt, first_line, told_by
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Relation, must_agree
+from attention_checks.properties import Property, must_agree
 from attention_checks.properties.functions.recognising import used_weights
 from attention_checks.properties.state import repeats
 from attention_checks.subjects.facts import AttentionFunction
@@ -56,7 +56,7 @@ def _remark(subject: AttentionFunction) -> str | None:
 def _shape_bug(subject: AttentionFunction, context: Tensor, want: tuple[int, ...]) -> Bug:
     "Say what an output of the wrong shape is."
     q, k, v = subject.usual.draw()
-    rest = subject.raw(q, k, v)[1]
+    rest = subject.call_on_copies(q, k, v)[1]
     if rest and isinstance(rest[0], Tensor) and tuple(rest[0].shape) == want:
         return known("shape.weights_first")
     if context.shape == q.shape:
@@ -108,7 +108,7 @@ def _weights(subject: AttentionFunction) -> None:
 def _returned(subject: AttentionFunction) -> None:
     "Multiply returned weights by v: they must give the context."
     q, k, v = subject.usual.draw()
-    _, rest = subject.raw(q, k, v)
+    _, rest = subject.call_on_copies(q, k, v)
     matrix = (q.shape[-2], k.shape[-2])
     returned = [t for t in rest if isinstance(t, Tensor) and t.shape[-2:] == matrix]
     if not returned:
@@ -130,13 +130,13 @@ def _returned(subject: AttentionFunction) -> None:
 
 
 VALUES = (
-    Relation("it runs, and the context has the shape (b, h, n_q, d_v)", _runs),
-    Relation("the same inputs give the same answer", repeats),
-    Relation(
+    Property("it runs, and the context has the shape (b, h, n_q, d_v)", _runs),
+    Property("the same inputs give the same answer", repeats),
+    Property(
         "it agrees with the oracle: softmax(q kᵀ · scale) v", must_agree, compares="the oracle"
     ),
-    Relation("weights are not negative, and those of each query sum to 1", _weights),
-    Relation(
+    Property("weights are not negative, and those of each query sum to 1", _weights),
+    Property(
         "the weights that it returns are those that it used", _returned, symptom_unless=("finite",)
     ),
 )

@@ -20,7 +20,7 @@ from attention_checks.outcomes import (
     told_by,
 )
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Relation
+from attention_checks.properties import Property
 from attention_checks.properties.equivariance import must_not_mix_along
 from attention_checks.properties.numerics import must_be_finite, must_keep_dtype, run_in_half
 from attention_checks.properties.state import untouched_anyhow
@@ -252,9 +252,9 @@ def must_forget(layer: Layer) -> None:
     first = layer(x)
     _short_then_long(layer, x, first)
     n = layer.n
-    others = layer.lengths(n - 2, n, n + 1, n - 1)
+    others = layer.promised(n - 2, n, n + 1, n - 1)
     if layer.contract.lengths is not None:
-        others = layer.contract.allowed[:4]
+        others = layer.contract.allowed_lengths[:4]
     for m in others:
         b = BATCH - 1 if m == n else BATCH
         attempt(lambda: layer(layer.draw(b, m, seed=m)))  # a layer may have a maximum
@@ -267,7 +267,7 @@ def _short_then_long(layer: Layer, x: Tensor, want: Tensor) -> None:
     "A layer that was called on a short sequence first must do as well on a longer one."
     if not isinstance(layer.uncalled, nn.Module):
         return
-    short = next(iter(layer.lengths(layer.n - 3) or layer.contract.allowed), layer.n)
+    short = next(iter(layer.promised(layer.n - 3) or layer.contract.allowed_lengths), layer.n)
     fresh, shown = deep_copy(layer.uncalled), f"first n = {short}, then n = {layer.n}"
     layer.call(fresh, layer.draw(BATCH, short, seed=7))
     kept = known("state.first_length")
@@ -405,22 +405,22 @@ def _may_be_weights(layer: Layer, found: Any) -> bool:
 
 
 RUNS = (
-    Relation("it runs, and gives one vector per token: (b, n, d_out)", _runs),
-    Relation("the same inputs give the same answer in evaluation", _repeats),
+    Property("it runs, and gives one vector per token: (b, n, d_out)", _runs),
+    Property("the same inputs give the same answer in evaluation", _repeats),
 )
 CALLS = (
-    Relation("nothing is kept from call to call", must_forget),
-    Relation("sequences of a batch do not mix", must_not_mix),
+    Property("nothing is kept from call to call", must_forget),
+    Property("sequences of a batch do not mix", must_not_mix),
 )
 EDGES = (
-    Relation("one token, one sequence", must_take_one),
-    Relation("inputs are not modified, and need not be contiguous", untouched_anyhow),
-    Relation("large inputs give finite values and gradients", must_stay_finite),
-    Relation(
+    Property("one token, one sequence", must_take_one),
+    Property("inputs are not modified, and need not be contiguous", untouched_anyhow),
+    Property("large inputs give finite values and gradients", must_stay_finite),
+    Property(
         "float16 and bfloat16 give finite, nearly equal values",
         must_stand_sixteen_bits,
         no_module,
         applies=lambda layer: layer.contract.dtype is None,
     ),
-    Relation("weights that it returns are weights", _returns_weights),
+    Property("weights that it returns are weights", _returns_weights),
 )

@@ -12,7 +12,7 @@ from attention_checks.conventions import POSITIONS
 from attention_checks.diagnosis import fewest_bugs, ignores_order, trace_of
 from attention_checks.outcomes import Broken, Misused, NotChecked, attempt
 from attention_checks.pipeline import Bug, after, work_of
-from attention_checks.properties import Relation
+from attention_checks.properties import Property
 from attention_checks.spec import PARTS
 from attention_checks.subjects.layer import BATCH, Layer, no_module
 from attention_checks.tensors import first_difference, nearly
@@ -232,7 +232,7 @@ def _tells_positions(layer: Layer, name: str) -> bool:
 
 def _gives_its_value(layer: Layer) -> bool:
     "Return whether one token alone gets its own value at any position; True if untried."
-    if not layer.lengths(1) or not layer.fits(BATCH, 1):
+    if not layer.promised(1) or not layer.fits(BATCH, 1):
         return True
 
     def agrees() -> bool:
@@ -300,19 +300,19 @@ def _shares_heads(layer: Layer) -> None:
 
 
 OWN_WEIGHTS = (
-    Relation(
+    Property(
         "it has as many heads of keys and values as was declared",
         _shares_heads,
         no_module,
         applies=lambda layer: bool(layer.contract.n_kv_heads),
     ),
-    Relation(
+    Property(
         "it agrees with attention computed from its own weights",
         _own_weights,
         no_module,
         compares="its own weights",
     ),
-    Relation(
+    Property(
         "its output is what its output projection gave",
         _after_projection,
         applies=lambda layer: bool(layer.parts),

@@ -14,7 +14,7 @@ from attention_checks.autograd import reenters
 from attention_checks.catalogue import known
 from attention_checks.conventions import INDEXER, is_dropout, role_of
 from attention_checks.outcomes import Broken, NotChecked
-from attention_checks.properties import Relation
+from attention_checks.properties import Property
 from attention_checks.properties.gradients import gradients_of_mixture
 from attention_checks.properties.layers.basics import must_be_vectors
 from attention_checks.subjects.copies import in_training, plain_attributes, tensors_in
@@ -259,13 +259,13 @@ def _adds_no_state(layer: Layer) -> None:
 
 
 TRAINING = (
-    Relation("training gives what evaluation gives, on average", _modes_agree, no_module),
-    Relation(
+    Property("training gives what evaluation gives, on average", _modes_agree, no_module),
+    Property(
         "every parameter is registered and receives a gradient",
         _trained,
         no_module,
         differentiates=True,
     ),
-    Relation("no two parameters are one", _untied, no_module),
-    Relation("calls add nothing to the state dict", _adds_no_state, no_module),
+    Property("no two parameters are one", _untied, no_module),
+    Property("calls add nothing to the state dict", _adds_no_state, no_module),
 )
