@@ -61,11 +61,11 @@ def _with_choices(check: _Check) -> _Check:
     signature, name = inspect.signature(check), check.__name__
     own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     more = [p for p in keywords_of(name) if p.name not in signature.parameters]
-    said = (check.__doc__ or "").rstrip()
-    missing = [p.name for p in (*own, *more) if f"        {p.name}: " not in said]
+    doc = (check.__doc__ or "").rstrip()
+    missing = [p.name for p in (*own, *more) if f"        {p.name}: " not in doc]
     lines = "".join(f"\n        {each}: {_SAID[each]}" for each in missing)
     strict = ", or nothing was compared" if "strict" in signature.parameters else ""
-    check.__doc__ = said + lines + _RAISES.format(strict)
+    check.__doc__ = doc + lines + _RAISES.format(strict)
     vars(check)["__signature__"] = signature.replace(parameters=[*own, *more])
     return check
 

@@ -123,8 +123,8 @@ def _annotation(name: str) -> str:
 def _option(name: str) -> dict[str, Any]:
     "Return an argument of the checks as an option, as argparse takes it."
     annotation = _annotation(name)
-    said = f"{_meaning(name).partition(': ')[2]} [{', '.join(_kinds_of(name))}]"
-    option: dict[str, Any] = {"default": None, "help": said.replace("%", "%%")}
+    text = f"{_meaning(name).partition(': ')[2]} [{', '.join(_kinds_of(name))}]"
+    option: dict[str, Any] = {"default": None, "help": text.replace("%", "%%")}
     if annotation in ("bool", "bool | None"):
         return {**option, "action": argparse.BooleanOptionalAction}
     option["metavar"] = next(m for of, m in _METAVARS.items() if re.match(of, annotation))

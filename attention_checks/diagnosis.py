@@ -53,7 +53,7 @@ def diagnose(layer: Layer) -> Layer:
     for guess in _guesses(layer):
         found = _agreement(guess.layer, usual=guess.usual)
         if found.bugs == ():
-            return replace(guess.layer, diagnosis=replace(found, remarks=(guess.told,)))
+            return replace(guess.layer, diagnosis=replace(found, remarks=(guess.remark,)))
         to_name = (guess.layer, found) if guess.names_bugs else to_name
     named = _named(layer, plain)
     if named.bugs is None and to_name is not None:
@@ -110,7 +110,7 @@ def _traced_tokens(layer: Layer) -> int:
 class _Guess(NamedTuple):
     "What was not declared, as if it were."
 
-    told: str  # what is said of it
+    remark: str  # what is said of it
     layer: Layer  # as if it were declared
     names_bugs: bool = False  # may a bug be named beside it?
     usual: bool = True  # are usual rotations tried beside those that were seen?
@@ -127,23 +127,23 @@ def _guesses(layer: Layer) -> Iterator[_Guess]:
     if choices:
         yield _Guess(_remark_on(choices), parts, names_bugs=True)
         if "norms" in choices and layer.contract.scale is None:
-            told = f"{_remark_on(choices)}; its norms scale: scores are not scaled again"
-            yield _Guess(told, _declaring(parts, scale=1.0))
+            remark = f"{_remark_on(choices)}; its norms scale: scores are not scaled again"
+            yield _Guess(remark, _declaring(parts, scale=1.0))
     for more, alone in _of_parts(layer, choices):
         yield _Guess(_remark_on(more), _declaring(layer, **more), names_bugs=alone, usual=alone)
 
 
 def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:
     "Return what its other parts may be declared as, beside what names suggest; is it the only way?"
-    trace, said = layer.observed.trace, layer.contract
+    trace, contract = layer.observed.trace, layer.contract
     if trace is None:
         return
     named = Contract(**choices).parts
     h, width = layer.n_heads or 0, trace.context_width
-    told = [name for names in trace.names.values() for name in names]
-    owners = [name for name in owners_of(trace.unrecognised, told) if name not in named]
+    projections = [name for names in trace.names.values() for name in names]
+    owners = [name for name in owners_of(trace.unrecognised, projections) if name not in named]
     found = [
-        [_undeclared(said, each) for each in possible_choices(layer.module, name, h, width)]
+        [_undeclared(contract, each) for each in possible_choices(layer.module, name, h, width)]
         for name in owners
     ]
     only = all(len(each) == 1 for each in found)
@@ -152,9 +152,9 @@ def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str,
             yield more, only and i == 0 and "gate" not in more  # one may have any function
 
 
-def _undeclared(said: Contract, choices: dict[str, Any]) -> dict[str, Any]:
+def _undeclared(contract: Contract, choices: dict[str, Any]) -> dict[str, Any]:
     "Choices but for those that were declared."
-    return {key: value for key, value in choices.items() if not getattr(said, key)}
+    return {key: value for key, value in choices.items() if not getattr(contract, key)}
 
 
 def fewest_bugs(

@@ -150,9 +150,9 @@ def fitted_band(
     if declared.window and not ahead and not declared.ahead:
         return known("window.size", name="window", size=declared.window, seen=back + 1)
     limits = {"window": declared.window, "ahead": declared.ahead}
-    said = ", ".join(f"{name}={n}" for name, n in limits.items() if n)
-    said = f"{said} was declared" if said else "no window was declared"
-    return known("window.band", back=back, ahead=ahead, size=back + 1, said=said)
+    text = ", ".join(f"{name}={n}" for name, n in limits.items() if n)
+    text = f"{text} was declared" if text else "no window was declared"
+    return known("window.band", back=back, ahead=ahead, size=back + 1, declared=text)
 
 
 def _whole(seen: Tensor) -> bool:

@@ -127,8 +127,8 @@ def first_line(
     """
     tell_own(e)
     message = str(e).strip().splitlines() or [""]
-    said = f": {message[0][:n]}" if message[0] or where else ""
-    return f"{type(e).__name__}{said}{_where(e) if where else ''}"
+    text = f": {message[0][:n]}" if message[0] or where else ""
+    return f"{type(e).__name__}{text}{_where(e) if where else ''}"
 
 
 def _where(e: BaseException) -> str:

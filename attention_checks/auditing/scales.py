@@ -15,15 +15,16 @@ def compare_scales(s: Session) -> None:
     "Compare scales with what is promised, and those of layers of one class with each other."
     found = {path: scale_of(s, path) for path, call in s.calls.items() if call.d_k is not None}
     for path, scale in found.items():
-        said, firm = promised_scale(s, path)
-        if scale is None or said is None or _near(scale, said):
+        promised, firm = promised_scale(s, path)
+        if scale is None or promised is None or _near(scale, promised):
             continue
         kin = Counter(round(v, 9) for p in s.same_class(path) if (v := found.get(p)))
-        odd = len(kin) > 1 and any(_near(v, said) for v in kin)
+        odd = len(kin) > 1 and any(_near(v, promised) for v in kin)
         code = _code(s, path, scale)
         if firm or odd or code == "scale.d_model_root":
-            example = f"scores are multiplied by {scale:.4g}; promised is {said:.4g}"
-            facts = {"found": f"{scale:.4g}", "said": f"{said:.4g}", "scale": f"{said:.4g}"}
+            example = f"scores are multiplied by {scale:.4g}; promised is {promised:.4g}"
+            right = f"{promised:.4g}"
+            facts = {"found": f"{scale:.4g}", "promised": right, "scale": right}
             s.fault(code, path, example, **facts)
 
 

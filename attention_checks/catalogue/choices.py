@@ -173,10 +173,10 @@ def attending(
     right: Callable[[int], float] = lambda d: d**-0.5,  # width of a head → the right scale
 ) -> Step:  # for the stage `mix`
     "Make a step that attends in another way than by a softmax; it may be told what is allowed."
-    told = len(parameters_of(f) or ()) == 4
+    takes_allowed = len(parameters_of(f) or ()) == 4
 
     def step(work: Work) -> Work:
-        more = (work.allowed,) if told else ()
+        more = (work.allowed,) if takes_allowed else ()
         wrong = torch.as_tensor(work.scale).flatten() / right(work.q.shape[-1])
         outs = [f(q, work.k, work.v, *more) for q in (times * work.q for times in wrong)]
         return work._replace(out=torch.stack(outs) if len(outs) > 1 else outs[0])

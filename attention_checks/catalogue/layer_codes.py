@@ -30,8 +30,8 @@ softmax.over_heads_or_batch: the softmax normalises over heads or the batch (dim
     masked rows are 0 / 0: normalise over keys (dim=-1)
 scale.head_constant: wrong scale: the scores are multiplied by {found}; multiply them by {right}
     | scale={found}
-heads.number: the vectors are split into {found}, not into {said}
-heads.shared: it has {found} for keys and values, not {said}: check n_kv_heads
+heads.number: the vectors are split into {found}, not into {declared}
+heads.shared: it has {found} for keys and values, not {declared}: check n_kv_heads
 split.fused_viewed: the fused projection is split with view(b, h, n, 3 · d_head), which mixes
     positions: use view(b, n, h, 3 · d_head).transpose(1, 2)
 split.keys_values: keys and values are exchanged when the fused projection is split
@@ -112,7 +112,7 @@ parameter.tied: {one} and {other} share their memory, so they can never differ: 
     positions do not start anew, or it is misread
 ~order.matters: the output depends on the order of tokens: a mask, positions,
     or a reshape that mixes tokens and heads | positions=True
-~order.never: positions=True is declared, but the order of tokens has no influence: {told} is
+~order.never: positions=True is declared, but the order of tokens has no influence: {name} is
     never used, or is indexed by heads or the batch
 ~weights.returned_sums: it returns scores, or weights whose rows do not sum to 1 (transposed, or
     after dropout): return the weights that it used

@@ -178,7 +178,9 @@ def fused_orders(
         return splitting(lambda *qkv: (qkv[first], qkv[second], qkv[third]))
 
     return [
-        FUSED.about(name=name, found=order, told=expected)._replace(steps={"split": taken(order)})
+        FUSED.about(name=name, found=order, expected=expected)._replace(
+            steps={"split": taken(order)}
+        )
         for order in ("qvk", "kqv", "kvq", "vqk", "vkq", "qkv")
         if order != expected
     ]
@@ -186,7 +188,7 @@ def fused_orders(
 
 FUSED = Bug(
     "split.fused_order",
-    "the fused projection {name} is split in the wrong order: as {found}, not as {told}",
+    "the fused projection {name} is split in the wrong order: as {found}, not as {expected}",
     declare='skip=["split.fused_order"]',
 )
 

@@ -156,7 +156,7 @@ def _smallest(subject: AttentionFunction, masked: bool = False) -> str:
 def _must_be_right_masked(subject: AttentionFunction) -> None:
     "Raise Broken unless a mask means what was said, a bias is added, and the numbers are right."
     _must_mean(subject)
-    if subject.said == "bias" and subject.sound:
+    if subject.declared_meaning == "bias" and subject.sound:
         _must_add_bias(subject)
     q, k, v = subject.usual.draw()
     mask = subject.usual_mask
@@ -187,10 +187,10 @@ def _must_mean(subject: AttentionFunction) -> None:
     "Raise Broken if a mask means something else than was said."
     meaning = subject.style.meaning
     either = subject.contract.mask_meaning is None and "padding" in (subject.style.parameter or "")
-    if meaning == subject.said or either:  # of padding masks people mean either
+    if meaning == subject.declared_meaning or either:  # of padding masks people mean either
         return
-    bug = other_meaning(subject.said, meaning)
-    shown = _smallest(subject.with_style(meaning=subject.said), masked=True)
+    bug = other_meaning(subject.declared_meaning, meaning)
+    shown = _smallest(subject.with_style(meaning=subject.declared_meaning), masked=True)
     raise Broken(f'{shown}; with mask="{meaning}" it agrees with the oracle', bug)
 
 

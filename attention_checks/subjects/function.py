@@ -298,7 +298,7 @@ class Attention:
         return [*reach_bugs(self.sees), *declared, *undeclared, *UNDECLARED_NORMS]
 
     @property
-    def said(self) -> str:
+    def declared_meaning(self) -> str:
         "What a mask should mean: as declared, or as its parameter is named."
         if isinstance(meaning := self.contract.mask_meaning, str):
             return meaning
@@ -320,10 +320,10 @@ def settle(
     takes = name is not None or isinstance(mask, str)
     style = CallStyle(name, takes, takes and _required(subject.fn, name))
     subject = replace(subject, style=style)
-    plain = _with_mask(subject.with_style(meaning=subject.said))
+    plain = _with_mask(subject.with_style(meaning=subject.declared_meaning))
     if _works(plain):
         return plain
-    flat = _with_mask(subject.with_style(meaning=subject.said, flat=True))
+    flat = _with_mask(subject.with_style(meaning=subject.declared_meaning, flat=True))
     return flat if _works(flat) else plain
 
 
@@ -352,7 +352,9 @@ def _with_mask(subject: _Subject) -> _Subject:
         return subject
     runs, error = "", ""  # the first shape that does, and what others raise
     # the most general shape first
-    for form, meaning in product(reversed(SHAPES), dict.fromkeys((subject.said, *MEANINGS))):
+    for form, meaning in product(
+        reversed(SHAPES), dict.fromkeys((subject.declared_meaning, *MEANINGS))
+    ):
         if runs == PLAIN != form:
             break  # it takes (n_q, n_k), if wrongly
         tried = subject.with_style(form=form, meaning=meaning)

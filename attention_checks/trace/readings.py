@@ -112,11 +112,11 @@ def _from_latent(rows: dict[str, Tensor], h: int, d_v: int) -> Iterator[_Triple]
 def _fused_order(trace: Trace) -> str:
     "Return the order of a fused projection, by its name, unless its role was declared."
     name = "" if trace.contract.roles else trace.names["qkv"][0]
-    said = re.sub(r"[^qkv]", "", name.split(".")[-1].lower())
-    return said if sorted(said) == ["k", "q", "v"] else "qkv"
+    letters = re.sub(r"[^qkv]", "", name.split(".")[-1].lower())
+    return letters if sorted(letters) == ["k", "q", "v"] else "qkv"
 
 
-def _fused(rows: Tensor, h: int, told: str) -> Iterator[_Reading]:
+def _fused(rows: Tensor, h: int, order: str) -> Iterator[_Reading]:
     "Every layout of a fused projection of as many key heads as query heads."
     b, n, width = rows.shape
     if width % (3 * h):
@@ -127,7 +127,7 @@ def _fused(rows: Tensor, h: int, told: str) -> Iterator[_Reading]:
         parts = parts.permute(
             2 + layout.index("3"), 0, 2 + layout.index("h"), 1, 2 + layout.index("d")
         )
-        q, k, v = (parts[told.index(role)] for role in "qkv")
+        q, k, v = (parts[order.index(role)] for role in "qkv")
         for order in islice(ORDERS, 1 if layout in usual else min(h, 2)):
             yield _Reading(q, k, v, order)
     if h > 1:
@@ -139,7 +139,7 @@ def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Triple]:
     "Layouts of a fused projection of grouped heads: by role, or group by group."
     b, n, width = rows.shape
     as_qvk, as_kvq = (
-        (FUSED.about(name=name, found=found, told="qkv"),) for found in ("qvk", "kvq")
+        (FUSED.about(name=name, found=found, expected="qkv"),) for found in ("qvk", "kvq")
     )
     for groups in (g for g in range(1, h + 1) if h % g == 0 and width == (h + 2 * g) * d):
         q, k, v = rows.split((h * d, groups * d, groups * d), -1)

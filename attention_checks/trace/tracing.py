@@ -117,9 +117,9 @@ class Trace(NamedTuple):
     def heads(self) -> list[int]:
         "List the numbers of heads that fit, or the one that is known."
         stack = len(self.projections.get("q", []))  # several: single heads
-        said = stack if stack > 1 else self.n_heads
-        if said:
-            return [said]
+        number = stack if stack > 1 else self.n_heads
+        if number:
+            return [number]
         return [h for h in range(1, min(self.query_width, 64) + 1) if self.query_width % h == 0]
 
     @property
@@ -128,8 +128,8 @@ class Trace(NamedTuple):
         n, rows = len(self.x[0]), [*self.projections.get("kv", []), *self.projections.get("k", [])]
         m = rows[0].shape[1] if rows else n
         of = n if self.memory is None else self.memory.shape[1]
-        said = f"keys and values are made of {m} vectors, not of {of} tokens: what makes them"
-        return "" if m == of else f"{said} was not compared"
+        why = f"keys and values are made of {m} vectors, not of {of} tokens: what makes them"
+        return "" if m == of else f"{why} was not compared"
 
     def allowed(
         self,
@@ -181,7 +181,7 @@ def trace_layer(
         )
     seen = _Seen(layer, x, call, contract, memory, parts, ins, outs)
     inputs, names = _input_projections(seen), _named(parts)
-    told = given_parts(layer, x, call, contract)
+    with_parts = given_parts(layer, x, call, contract)
     return Trace(
         x=x,
         out=out,
@@ -191,9 +191,9 @@ def trace_layer(
         calls=inputs.calls,
         names=names,
         unrecognised=inputs.unrecognised,
-        stage_choices=own_stages(layer, x, call, told),
+        stage_choices=own_stages(layer, x, call, with_parts),
         rotations=rotations_in(handed) or rotations_in(kept_by(layer, x.shape[1])),
-        contract=told,
+        contract=with_parts,
         n_heads=contract.n_heads or heads_of(layer),
         memory=memory,
     )
@@ -208,12 +208,12 @@ def _input_projections(seen: _Seen) -> _InputProjections:
     given = _given(seen, read)
     ways = _ways([(role, options) for _, role, options in given if options])
     ran = {*seen.outs, *parts.bare} - {name for name, _, options in given if options}
-    told = _names_with_role(seen) - {name for name, *_ in given if name in ran}
+    recognised = _names_with_role(seen) - {name for name, *_ in given if name in ran}
     return _InputProjections(
         rows=ways[0][1] if contract.projects else {role: [seen.of[role]] for role in "qkv"},
         untransposed=ways[1:],
         calls=_calls(parts, seen.outs, used) | dict.fromkeys(read, 1),
-        unrecognised=unrecognised_in(seen.layer, told | contract.parts, read),
+        unrecognised=unrecognised_in(seen.layer, recognised | contract.parts, read),
     )
 
 
@@ -406,9 +406,9 @@ def _ways(found: list[tuple[str, _Options]]) -> list[tuple[tuple[Bug, ...], _Row
 def _bias(layer: nn.Module, role: str) -> Tensor | None:
     "Return the bare bias of a bare projection of this role."
     found = {
-        said: as_float(p)
+        read_as: as_float(p)
         for name, p in reversed(list(layer.named_parameters()))
-        if (said := biased_role(name))
+        if (read_as := biased_role(name))
     }
     parts = dict(zip("qkv", found["in"].chunk(3))) | {"qkv": found["in"]} if "in" in found else {}
     return (parts | found).get(role)

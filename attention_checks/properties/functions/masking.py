@@ -153,8 +153,8 @@ def _empty_bugs(subject: AttentionFunction, context: Tensor) -> tuple[Bug, ...]:
     hiding = subject.hiding.bugs if subject.hiding else ()
     empty = name_empty(context, subject.usual.draw()[2])
     causes = {"mask.empty_nan": "mask.nan", "mask.empty_mean": "mask.leaks_if_low"}
-    told = any(bug.code == causes.get(empty.code) for bug in hiding)
-    return hiding if told else (empty,)
+    explained = any(bug.code == causes.get(empty.code) for bug in hiding)
+    return hiding if explained else (empty,)
 
 
 def _unclear(subject: AttentionFunction) -> str:

@@ -48,7 +48,7 @@ def _remark(subject: AttentionFunction) -> str | None:
         remarks.append("it takes (b, n, d): heads were given as further sequences")
     if style.form != PLAIN:
         remarks.append(f"its mask was given as {style.form}")
-    if style.meaning != subject.said:
+    if style.meaning != subject.declared_meaning:
         remarks.append(f"its mask was taken to mean: {MEANINGS[style.meaning].says}")
     return "; ".join(remarks) or None
 

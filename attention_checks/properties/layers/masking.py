@@ -295,7 +295,7 @@ def _must_know_positions(layer: Layer, free: bool) -> None:
         )
     name = layer.position_setting or "what tells it"
     shown = "tokens reordered: the outputs are the same, in another order"
-    raise Broken(shown, known("order.never", told=name))
+    raise Broken(shown, known("order.never", name=name))
 
 
 MASKING = (

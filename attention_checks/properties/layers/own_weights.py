@@ -295,7 +295,7 @@ def _shares_heads(layer: Layer) -> None:
         heads = f"{width // d_head} of width {d_head}"
         if width % d_head:
             heads = f"{width} numbers, which are no heads of width {d_head}"
-        bug = known("heads.shared", found=heads, said=layer.contract.n_kv_heads)
+        bug = known("heads.shared", found=heads, declared=layer.contract.n_kv_heads)
         raise Broken(f"a token's keys are {width} wide", bug)
 
 
