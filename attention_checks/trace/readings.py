@@ -116,7 +116,7 @@ def _fused_order(trace: Trace) -> str:
     return letters if sorted(letters) == ["k", "q", "v"] else "qkv"
 
 
-def _fused(rows: Tensor, h: int, order: str) -> Iterator[_Reading]:
+def _fused(rows: Tensor, h: int, roles: str) -> Iterator[_Reading]:
     "Every layout of a fused projection of as many key heads as query heads."
     b, n, width = rows.shape
     if width % (3 * h):
@@ -127,7 +127,7 @@ def _fused(rows: Tensor, h: int, order: str) -> Iterator[_Reading]:
         parts = parts.permute(
             2 + layout.index("3"), 0, 2 + layout.index("h"), 1, 2 + layout.index("d")
         )
-        q, k, v = (parts[order.index(role)] for role in "qkv")
+        q, k, v = (parts[roles.index(role)] for role in "qkv")
         for order in islice(ORDERS, 1 if layout in usual else min(h, 2)):
             yield _Reading(q, k, v, order)
     if h > 1:

@@ -262,11 +262,11 @@ def test_the_oracle_gives_the_numbers_of_the_loops(corner):
 
 
 FACTS = [
-    ("right", masked, {"finite", "sound", "lengths", "long"}),
+    ("right", masked, {"finite", "sound", "right_at_near_lengths", "right_for_many_keys"}),
     (
         "64 keys",
         lambda q, k, v: attention(q, k[..., :64, :], v[..., :64, :]),
-        {"finite", "sound", "lengths"},
+        {"finite", "sound", "right_at_near_lengths"},
     ),
     ("no scale", lambda q, k, v: attention(q, k, v, scale=1.0), {"finite"}),
     ("NaN", lambda q, k, v: attention(q, k, v) * math.nan, set()),
@@ -277,7 +277,9 @@ FACTS = [
 def test_facts_are_found_out(fn, true):
     subject = AttentionFunction(fn).settled
     assert {
-        name for name in ("finite", "sound", "lengths", "long") if getattr(subject, name)
+        name
+        for name in ("finite", "sound", "right_at_near_lengths", "right_for_many_keys")
+        if getattr(subject, name)
     } == true
 
 
