@@ -206,8 +206,6 @@ def _diagnosed(layer: Layer, in_short: Callable[[Trace, Bugs], Bugs], most: int)
     try:
         unrotated = _with_window(layer, trace, most)
         bugs = short = () if unrotated == () else in_short(trace, unrotated)
-        if bugs == () and layer.long_n:
-            bugs = _bugs_in_long(layer)
         return Diagnosis(bugs, unrotated, short)
     except Exception as e:
         return Diagnosis(why=_reason(e))
@@ -227,9 +225,9 @@ def _with_window(layer: Layer, trace: Trace, most: int) -> Bugs:
     return compare_with_own_weights(trace)
 
 
-def _bugs_of_window(layer: Layer, agrees: Callable[[int | None], bool], long: bool = False) -> Bugs:
+def _bugs_of_window(layer: Layer, agrees: Callable[[int | None], bool]) -> Bugs:
     "Return what is wrong with its window, if some size agrees, or none at all; else None."
-    if not layer.window or not (layer.short_window or long):
+    if not layer.window or not layer.short_window:
         return () if agrees(None) else None
     name, size = layer.window
     if layer.contract.ahead:  # how far it sees to both sides is measured
@@ -270,18 +268,3 @@ def _rotated(layer: Layer, trace: Trace, bugs: Bugs, usual: bool) -> Bugs:
         if sized is not None:
             return (known("rotation.backwards"),) if sign < 0 and layer.positions else sized
     return bugs
-
-
-def _bugs_in_long(layer: Layer) -> Bugs:
-    "Return what is wrong with its window in a sequence that is longer than it."
-    trace = trace_of(layer, layer.draw(1, layer.long_n))
-
-    def agrees(size: int | None) -> bool:
-        if compare_with_own_weights(trace, size, 0) == ():
-            return True
-        return not ignores_order(layer) and agrees_with_rotation(trace, window=size)
-
-    bugs = _bugs_of_window(layer, agrees, long=True)
-    if bugs is None and layer.contract.window:
-        return None
-    return bugs or ()  # a window that only a setting tells may be of another kind
