@@ -54,6 +54,8 @@ def then(
     def both(f: Step, g: Step) -> Step:
         return lambda work: g(f(work))
 
+    bugs = [bug for _, some in (*first, *second) for bug in some]
+    assert all(bug.steps.keys() == {stage} for bug in bugs), f"not all bugs are of {stage!r}"
     joined = []
     for (f, of_first), (g, of_second) in product(first, second):
         bugs = [bug._replace(steps={stage: both(bug.steps[stage], g)}) for bug in of_first]
