@@ -102,7 +102,7 @@ def mixing_heads(
 
 def _per_head(learned: Tensor, h: int, d: int) -> Tensor:
     "Read learned vectors as (h, m, d): of each head, of all heads at once, or shared by them."
-    if learned.shape[-1] == h * d != d:
+    if h > 1 and learned.shape[-1] == h * d:
         return split_heads(learned.reshape(-1, h * d), h)
     rows = learned.reshape(*(size for size in learned.shape[:-1] if size > 1), d)
     if rows.ndim < 3:

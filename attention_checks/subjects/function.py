@@ -350,7 +350,7 @@ def _with_mask(subject: _Subject) -> _Subject:
     runs, error = "", ""  # the first shape that does, and what others raise
     # the most general shape first
     for form, meaning in product(reversed(SHAPES), dict.fromkeys((subject.said, *MEANINGS))):
-        if runs == PLAIN != form:
+        if runs == PLAIN and form != PLAIN:
             break  # it takes (n_q, n_k), if wrongly
         tried = subject.called(form=form, meaning=meaning)
         inputs = (*tried.usual.draw(), tried.usual_mask)

@@ -221,7 +221,9 @@ class Layer:
     def long_n(self) -> int:
         "A length that shows where its window ends; 0 if the usual one does, or it has none."
         size, ahead = self.window[1] if self.window else 0, self.contract.ahead or 0
-        if not (self.bounded and (size or ahead)) or self.short_window and ahead < self.n - 1:
+        if not self.bounded or not (size or ahead):
+            return 0
+        if self.short_window and ahead < self.n - 1:
             return 0
         size = max(size, ahead + 1)
         for n in (size + 3, size + 2, size + 1, *self.contract.allowed):

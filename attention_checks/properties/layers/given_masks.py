@@ -108,7 +108,12 @@ def _masks_to_try(layer: Layer) -> list[str]:
     taken = [name for name in parameters_of(layer.module) or {} if is_mask(name)]
     of_memory = [name for name in taken if name in MEMORY_MASKS]
     own = [name for name in taken if name not in of_memory]
-    names = [name] if name else (of_memory or own) if layer.of_memory else own
+    if name:
+        names = [name]
+    elif layer.of_memory:
+        names = of_memory or own
+    else:
+        names = own
     if layer.contract.mask is False:
         raise NotChecked("mask=False says that it takes none")
     if not names:

@@ -92,8 +92,9 @@ def _without_what_is_beside(layer: Layer, trace: Trace) -> Trace:
     kept = []
     for part in trace.unrecognised:
         own = {name for name in learned if f"{name}.".startswith(f"{part}.")}
-        told = not own and layer.contract.attend is not None
-        kept += [part] if not (own or told) or own & used else []
+        explains = bool(own & used) if own else layer.contract.attend is None
+        if explains:
+            kept.append(part)
     return trace._replace(unrecognised=kept)
 
 
