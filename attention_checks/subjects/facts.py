@@ -11,7 +11,7 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.numbers import first_difference, must_be_near, nearly, numbers_of, sizes_of
-from attention_checks.outcomes import Broken, attempt, first_line, outcome
+from attention_checks.outcomes import Broken, attempt, first_line, outcome, runs
 from attention_checks.pipeline import rightly
 from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.function import ONES, Attention, Sizes, settle
@@ -57,8 +57,7 @@ class AttentionFunction(Attention):
         count = attempt(lambda: operations(self, *draw_many(self)))
         if count is None or count >= 200:
             return (MANY,)
-        runs = attempt(lambda: self(*draw_many(self, MORE))) is not None
-        return (MANY, MORE) if runs else (MANY,)
+        return (MANY, MORE) if runs(lambda: self(*draw_many(self, MORE))) else (MANY,)
 
     @cached_property
     def long(self) -> bool:

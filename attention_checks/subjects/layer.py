@@ -13,7 +13,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.conventions import POSITIONS, heads_of, settings_of
-from attention_checks.outcomes import attempt
+from attention_checks.outcomes import attempt, runs
 from attention_checks.pipeline import Bug
 from attention_checks.reach import Reach
 from attention_checks.signatures import name_of
@@ -179,7 +179,7 @@ class Layer:
 
     def fits(self, b: int, n: int) -> bool:
         "Say whether it runs for so many sequences of so many tokens."
-        return attempt(lambda: (self(self.draw(b, n)),)) is not None
+        return runs(lambda: self(self.draw(b, n)))
 
     def in_mode(self, x: Tensor, training: bool, grad: bool = True, seed: int = 0) -> Tensor:
         "Return the output in some mode, with the same dropout for the same seed."

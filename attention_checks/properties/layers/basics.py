@@ -24,6 +24,7 @@ from attention_checks.outcomes import (
     attempt,
     first_line,
     outcome,
+    runs,
     told_by,
 )
 from attention_checks.pipeline import Bug
@@ -149,7 +150,7 @@ def _must_fit(layer: Layer, e: Exception) -> None:
     widths = [getattr(layer.module, "embed_dim", None)]
     widths += [m.in_features for m in layer.parts if isinstance(m, nn.Linear)]
     for width in dict.fromkeys(w for w in widths if isinstance(w, int) and w != layer.d_model):
-        if attempt(lambda: (layer(torch.randn(BATCH, layer.n, width)),)):
+        if runs(lambda: layer(torch.randn(BATCH, layer.n, width))):
             name = "d_memory" if layer.of_memory else "d_model"
             raise Misused(
                 f"{name}: expected {width}, the width of the vectors that it takes; "

@@ -15,7 +15,7 @@ from attention_checks.catalogue.masks import MASK_APPLICATIONS, MASKS_AFTER_SOFT
 from attention_checks.conventions import MASK, MEMORY_MASKS, hides_padding, is_mask, must_matter
 from attention_checks.diagnosis import ignores_order, trace_of
 from attention_checks.numbers import first_difference, nearly, rounding
-from attention_checks.outcomes import Broken, NotChecked, attempt, first_line
+from attention_checks.outcomes import Broken, NotChecked, attempt, first_line, runs
 from attention_checks.pipeline import Bug
 from attention_checks.properties.equivariance import first_leak
 from attention_checks.properties.layers.basics import must_stand_sixteen_bits
@@ -199,7 +199,7 @@ def _influences(layer: Layer, name: str, way: _MaskForm, size: float = 1.0) -> s
 
 def _must_hide_in_sixteen_bits(layer: Layer, name: str, mask: Tensor) -> None:
     "Raise Broken if 16 bits do without the mask, and not with it."
-    if layer.contract.dtype or not attempt(lambda: (must_stand_sixteen_bits(layer), True)):
+    if layer.contract.dtype or not runs(lambda: must_stand_sixteen_bits(layer)):
         return
     if not _under(layer, name, layer.draw(), mask).isfinite().all():
         return
@@ -271,7 +271,7 @@ def _misread(layer: Layer, name: str, tried: _TriedMasks) -> Broken | None:
     declared = _declared_meaning(layer)
     if not tried.outputs and layer.of_memory and hides_padding(name):
         of_queries = torch.zeros(BATCH, layer.output_length(layer.n), dtype=torch.bool)
-        if attempt(lambda: (_under(layer, name, layer.draw(), of_queries),)):
+        if runs(lambda: _under(layer, name, layer.draw(), of_queries)):
             return Broken(f"{name}: it must be as long as x", known("mask.axis"))
     shown = f"{name}: only as {{}} it hides tokens"
     if transposed := _try_masks(layer, name, TRANSPOSED).hiding:
