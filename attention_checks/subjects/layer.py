@@ -141,9 +141,8 @@ class Layer:
         return replace(self, other=other)
 
     def calling(self, call: LayerCall) -> Layer:
-        "Return the layer, called in another way."
-        contract = replace(self.contract, call=call)
-        return replace(self, contract=contract, call_both=whole_call(call, contract))
+        "Return the layer, called in another way, with the same contract."
+        return replace(self, call_both=whole_call(call, self.contract))
 
     def declaring(self, **choices: Any) -> Layer:
         "Return the layer, with other choices in its contract."
