@@ -159,7 +159,7 @@ def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Triple]:
 
 
 class Start(NamedTuple):
-    "Where a search begins."
+    "One reading of a layer: what it computed, and the bugs that this reading assumes."
 
     case: Case
     bugs: tuple[Bug, ...] = ()  # what is wrong with it already
