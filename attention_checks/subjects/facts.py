@@ -16,6 +16,7 @@ from attention_checks.pipeline import rightly
 from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.function import ONES, Attention, Sizes, settle
 from attention_checks.subjects.masks import other_meaning
+from attention_checks.tolerance import USUAL_TOLERANCE
 from attention_nb.naive_attention import naive_attention
 from attention_nb.tools.testing import operations
 
@@ -109,7 +110,7 @@ def right_for(subject: AttentionFunction, n_k: int) -> bool:
 
 
 def _right(
-    subject: AttentionFunction, qkv: tuple[Tensor, Tensor, Tensor], atol: float = 2e-4
+    subject: AttentionFunction, qkv: tuple[Tensor, Tensor, Tensor], atol: float = USUAL_TOLERANCE
 ) -> bool:
     "Return whether it gives right numbers for these."
     return nearly(subject(*qkv), subject.oracle(*qkv), atol)
