@@ -222,7 +222,7 @@ def _plain_weights(layer: Layer) -> str | None:
         for name, value in plain_attributes(m):
             if not role_of(name):
                 continue
-            for t in tensors_in(value):
+            for _, t in tensors_in(value):
                 wide = t.is_floating_point() and t.ndim > 1 and layer.d_model in t.shape
                 if wide and id(t) not in registered:
                     return name
