@@ -120,18 +120,27 @@ def _recognised(broken: list[Broken], recognise: Callable[[], Any] | None) -> tu
 
 
 def _but(bugs: Iterable[Bug], skip: Collection[str]) -> tuple[Bug, ...]:
-    "Return the bugs that count: those whose codes are not skipped."
+    "Return the bugs without those that the caller skips."
     return tuple(bug for bug in bugs if bug.code not in skip)
 
 
 class _Finding(NamedTuple):
-    "A property that failed, with the bugs that are to blame."
+    """A property that failed, with the bugs that are to blame.
+
+    order  when                                            blamed on        named in the report
+    0      it is a symptom, and the numbers tell a bug     that bug         always
+    1      it is no symptom, or the numbers tell nothing   its own bugs     always
+    2      the same, and its code is `….unknown`           no known bug     if no finding is sure
+
+    Of what `Broken` says, only `symptom` decides this. `last` ends the trials, and `explains` says
+    whether the numbers count as compared where its bugs are skipped.
+    """
 
     name: str
     broken: Broken
     bugs: tuple[Bug, ...]
     kept: tuple[Bug, ...]  # those that are not skipped
-    order: int  # 0: the numbers tell its bugs, 1: it names its own, 2: no bug is known
+    order: int  # 0, 1 or 2, the first to be shown first
 
     @property
     def skipped(self) -> bool:

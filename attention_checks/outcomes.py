@@ -86,6 +86,11 @@ def attempt(f: Callable[[], Any]) -> Any:
         return None
 
 
+def runs(f: Callable[[], Any]) -> bool:
+    "Return whether a call raises nothing, whatever it gives."
+    return attempt(lambda: (f(),)) is not None
+
+
 RAISE_OWN_ERRORS = False  # True, in the tests of the checks: their own errors are no findings
 _OWN = (AttributeError, NameError, KeyError, IndexError, AssertionError, ZeroDivisionError)
 

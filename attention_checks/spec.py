@@ -402,7 +402,9 @@ def readers_of(
     "Return the checks that read this value of a choice."
     checks, of_functions = (_ROWS[name].metadata[key] for key in ("checks", "of_functions"))
     theirs = None if of_functions is None else of_functions(value)
-    return [check for check in checks if theirs is None or (check not in _LAYERS) is theirs]
+    if theirs is None:
+        return list(checks)
+    return [check for check in checks if (check not in _LAYERS) == theirs]
 
 
 def declared(

@@ -67,6 +67,8 @@ def then(
     def both(f: Step, g: Step) -> Step:
         return lambda work: g(f(work))
 
+    bugs = [bug for _, some in (*first, *second) for bug in some]
+    assert all(bug.steps.keys() == {stage} for bug in bugs), f"not all bugs are of {stage!r}"
     joined = []
     for (f, of_first), (g, of_second) in product(first, second):
         bugs = [bug._replace(steps={stage: both(bug.steps[stage], g)}) for bug in of_first]
@@ -113,7 +115,7 @@ def mixing_heads(
 
 def _per_head(learned: Tensor, h: int, d: int) -> Tensor:
     "Read learned vectors as (h, m, d): of each head, of all heads at once, or shared by them."
-    if learned.shape[-1] == h * d != d:
+    if h > 1 and learned.shape[-1] == h * d:
         return split_heads(learned.reshape(-1, h * d), h)
     rows = learned.reshape(*(size for size in learned.shape[:-1] if size > 1), d)
     if rows.ndim < 3:

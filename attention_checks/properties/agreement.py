@@ -156,7 +156,7 @@ def _must_be_same(got: Any, want: Any, where: str) -> None:
 def _must_be_same_tensor(got: Tensor, want: Tensor, where: str) -> None:
     "Raise Broken unless two tensors have one shape, type and numbers."
     if got.shape != want.shape:
-        transposed = got.ndim == want.ndim >= 2 and got.mT.shape == want.shape
+        transposed = got.ndim >= 2 and got.mT.shape == want.shape
         bug = known("result.transposed" if transposed else "result.shape")
         raise Broken(f"{where}{first_difference(got, want)}", bug)
     if got.dtype != want.dtype:

@@ -27,7 +27,7 @@ from attention_checks.properties import Properties, Property, Recognise, bound
 from attention_checks.signatures import module_in, name_of, parameters_of
 from attention_checks.spec import Contract
 from attention_checks.subjects.calling import declared_output, first_tensor
-from attention_checks.subjects.copies import held_in
+from attention_checks.subjects.copies import tensors_in
 from attention_checks.tensors import first_difference, must_be_tensor, nearly
 from attention_nb.kv_cache import KVCache
 from attention_nb.multi_head_attention import MultiHeadAttention
@@ -386,7 +386,8 @@ def _keeps(layer: CachedLayer, cache: Any, first: Tensor) -> None:
 
 def _memory(cache: Any) -> set[int]:
     "Return the addresses of the large tensors in a cache."
-    return {t.untyped_storage().data_ptr() for t in held_in(cache) if t.numel() > 600}
+    held = [t for _, t in tensors_in(cache, attributes=True)]
+    return {t.untyped_storage().data_ptr() for t in held if t.numel() > 600}
 
 
 @torch.no_grad()  # where gradients are wanted, a cache must not be overwritten

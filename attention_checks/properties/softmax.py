@@ -15,7 +15,7 @@ from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import MASK_APPLICATIONS, UNREQUESTED_MASKS, WRONG_MASKS
 from attention_checks.catalogue.softmax import WEIGHTS, softmax_bugs
 from attention_checks.fitting import fitted_dtype, fitted_epsilon
-from attention_checks.outcomes import Broken, NotChecked, attempt, first_line, outcome
+from attention_checks.outcomes import Broken, NotChecked, first_line, outcome, runs
 from attention_checks.pipeline import STAGES, Bug, Step, Work
 from attention_checks.properties import Properties, Property, Recognise, bound, must_agree
 from attention_checks.properties.gradients import right_gradients
@@ -67,7 +67,7 @@ def takes_dim(
     "Return whether the second argument of a function is a dimension."
     parameters = parameters_of(fn)
     if parameters is None:  # a built-in function, such as torch.softmax, has no signature
-        return attempt(lambda: fn(_drawn(2, 3), 0)) is not None
+        return runs(lambda: fn(_drawn(2, 3), 0))
     positional = [p for p in parameters.values() if p.kind in POSITIONAL]
     if len(positional) < 2:
         return False
@@ -169,9 +169,7 @@ def _runs(subject: _Softmax) -> None:
         try:
             subject(*inputs)
         except RuntimeError as e:
-            only_square = (
-                "must match" in str(e) and attempt(lambda: subject(_drawn(4, 4))) is not None
-            )
+            only_square = "must match" in str(e) and runs(lambda: subject(_drawn(4, 4)))
             if subject.masked or not only_square:
                 raise
             shown = f"{inputs}: it raised {first_line(e)}"

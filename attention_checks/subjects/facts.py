@@ -10,12 +10,13 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import BIAS
-from attention_checks.outcomes import Broken, attempt, first_line, outcome
+from attention_checks.outcomes import Broken, attempt, first_line, outcome, runs
 from attention_checks.pipeline import rightly
 from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.function import ONES, Attention, Sizes, settle
 from attention_checks.subjects.masks import other_meaning
 from attention_checks.tensors import first_difference, must_be_near, nearly, numbers_of, sizes_of
+from attention_checks.tolerance import USUAL_TOLERANCE
 from attention_nb.naive_attention import naive_attention
 from attention_nb.tools.testing import operations
 
@@ -57,8 +58,7 @@ class AttentionFunction(Attention):
         count = attempt(lambda: operations(self, *draw_many(self)))
         if count is None or count >= 200:
             return (MANY,)
-        runs = attempt(lambda: self(*draw_many(self, MORE))) is not None
-        return (MANY, MORE) if runs else (MANY,)
+        return (MANY, MORE) if runs(lambda: self(*draw_many(self, MORE))) else (MANY,)
 
     @cached_property
     def right_for_many_keys(self) -> bool:
@@ -113,7 +113,7 @@ def right_for(subject: AttentionFunction, n_k: int) -> bool:
 
 
 def _right(
-    subject: AttentionFunction, qkv: tuple[Tensor, Tensor, Tensor], atol: float = 2e-4
+    subject: AttentionFunction, qkv: tuple[Tensor, Tensor, Tensor], atol: float = USUAL_TOLERANCE
 ) -> bool:
     "Return whether it gives right numbers for these."
     return nearly(subject(*qkv), subject.oracle(*qkv), atol)

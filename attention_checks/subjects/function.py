@@ -16,7 +16,7 @@ from attention_checks.catalogue.choices import attending, capping
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.catalogue.scales_and_routes import UNDECLARED_NORMS
 from attention_checks.catalogue.windows import reach_bugs
-from attention_checks.outcomes import Misused, attempt, first_line
+from attention_checks.outcomes import Misused, attempt, first_line, runs
 from attention_checks.pipeline import STAGES, Bug, Work, rightly, work_of
 from attention_checks.reach import Reach
 from attention_checks.signatures import parameters_of
@@ -179,7 +179,7 @@ class Attention:
         inputs, usual = self.inputs(), self.usual_mask
         q, k, v = inputs.values()
         mask = torch.ones_like(usual) if self.style.needs_mask else None
-        if not self.no_mask and attempt(lambda: self(q, k, v, usual)) is not None:
+        if not self.no_mask and runs(lambda: self(q, k, v, usual)):
             mask = usual
         if mask is not None:
             inputs["mask"] = self.style.as_taken(mask, q)
@@ -329,7 +329,7 @@ def settle(
 
 def _works(subject: Attention) -> bool:
     "Return whether it runs at all."
-    return attempt(lambda: subject(*subject.usual.draw())) is not None
+    return runs(lambda: subject(*subject.usual.draw()))
 
 
 def _mask_parameter(fn: Callable[..., Any]) -> str | None:
@@ -350,12 +350,12 @@ def _with_mask(subject: _Subject) -> _Subject:
     "Find the shape and meaning of its mask that are right, or at least a shape that runs."
     if not subject.style.takes_mask:
         return subject
-    runs, error = "", ""  # the first shape that does, and what others raise
+    runnable, error = "", ""  # the first shape that runs, and what others raise
     # the most general shape first
     for form, meaning in product(
         reversed(SHAPES), dict.fromkeys((subject.declared_meaning, *MEANINGS))
     ):
-        if runs == PLAIN != form:
+        if runnable == PLAIN and form != PLAIN:
             break  # it takes (n_q, n_k), if wrongly
         tried = subject.with_style(form=form, meaning=meaning)
         inputs = (*tried.usual.draw(), tried.usual_mask)
@@ -366,15 +366,15 @@ def _with_mask(subject: _Subject) -> _Subject:
             continue
         if nearly(got, tried.oracle(*inputs)):
             return tried
-        runs = runs or form
-    return subject.with_style(form=runs) if runs else _refusing(subject, error)
+        runnable = runnable or form
+    return subject.with_style(form=runnable) if runnable else _refusing(subject, error)
 
 
 def _refusing(subject: _Subject, error: str) -> _Subject:
     "Return the function as it is; without a mask, if it raises an error at any, and needs none."
     optional = subject.contract.mask_meaning is None and not subject.style.needs_mask
     square = (*SQUARE.draw(), some_mask(SQUARE.n_q, SQUARE.n_k))
-    if not optional or attempt(lambda: subject(*square)) is not None:
+    if not optional or runs(lambda: subject(*square)):
         return subject
     how = "say mask=False, or wrap it in a function that takes none"
     return subject.with_style(refuses=f"given one it raises {error}; {how}")

@@ -13,7 +13,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.conventions import POSITIONS, heads_of, settings_of
-from attention_checks.outcomes import attempt
+from attention_checks.outcomes import attempt, runs
 from attention_checks.pipeline import Bug
 from attention_checks.reach import Reach
 from attention_checks.signatures import name_of
@@ -141,9 +141,8 @@ class Layer:
         return replace(self, other=other)
 
     def calling(self, call: LayerCall) -> Layer:
-        "Return the layer, called in another way."
-        contract = replace(self.contract, call=call)
-        return replace(self, contract=contract, call_both=whole_call(call, contract))
+        "Return the layer, called in another way, with the same contract."
+        return replace(self, call_both=whole_call(call, self.contract))
 
     def declaring(self, **choices: Any) -> Layer:
         "Return the layer, with other choices in its contract."
@@ -179,7 +178,7 @@ class Layer:
 
     def fits(self, b: int, n: int) -> bool:
         "Say whether it runs for so many sequences of so many tokens."
-        return attempt(lambda: (self(self.draw(b, n)),)) is not None
+        return runs(lambda: self(self.draw(b, n)))
 
     def in_mode(self, x: Tensor, training: bool, grad: bool = True, seed: int = 0) -> Tensor:
         "Return the output in some mode, with the same dropout for the same seed."
@@ -221,7 +220,9 @@ class Layer:
     def long_n(self) -> int:
         "A length that shows where its window ends; 0 if the usual one does, or it has none."
         size, ahead = self.window[1] if self.window else 0, self.contract.ahead or 0
-        if not (self.bounded and (size or ahead)) or self.short_window and ahead < self.n - 1:
+        if not self.bounded or not (size or ahead):
+            return 0
+        if self.short_window and ahead < self.n - 1:
             return 0
         size = max(size, ahead + 1)
         for n in (size + 3, size + 2, size + 1, *self.contract.allowed_lengths):

@@ -151,7 +151,7 @@ def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Triple]:
         k, v, q = rows.split((groups * d, groups * d, h * d), -1)
         yield as_kvq, q, k, v
     d_k, rest = divmod(width - h * d, 2 * h)
-    if 0 < d_k != d and not rest:  # values of another width, as in LeViT
+    if d_k > 0 and d_k != d and not rest:  # values of another width, as in LeViT
         q, k, v = (t.flatten(2) for t in rows.view(b, n, h, -1).split((d_k, d_k, d), -1))
         yield (), q, k, v
         q, k, v = rows.split((h * d_k, h * d_k, h * d), -1)
@@ -159,7 +159,7 @@ def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Triple]:
 
 
 class Start(NamedTuple):
-    "Where a search begins."
+    "One reading of a layer: what it computed, and the bugs that this reading assumes."
 
     case: Case
     bugs: tuple[Bug, ...] = ()  # what is wrong with it already

@@ -40,7 +40,7 @@ def find_projections(
     if declared:
         q = declared.get("q", "")
         if q and q == declared.get("k") == declared.get("v"):  # one matrix for all three
-            declared = {"qkv": q, **{r: n for r, n in declared.items() if r not in "qkv"}}
+            declared = {"qkv": q, **{r: n for r, n in declared.items() if r not in ASKED}}
         return _declared(layer, leaves, declared)
     bare = _bare(layer, leaves)
     inward = [name for name, (role, _) in bare.items() if role != "out"]
@@ -156,8 +156,9 @@ def _bare(layer: nn.Module, leaves: dict[str, nn.Module]) -> dict[str, tuple[str
         own = [row for row in own if row[2] != "out"]
     recognised, found = {"q", "k", "qkv"} & {role for _, _, role in own}, {}
     for name, p, role in own:
-        threefold = p.ndim == 2 and 3 * min(p.shape) == max(p.shape) or p.ndim == 3 == len(p)
-        if role == "out" and not recognised and threefold:
+        wide = p.ndim == 2 and max(p.shape) == 3 * min(p.shape)
+        stacked = p.ndim == 3 and len(p) == 3
+        if role == "out" and not recognised and (wide or stacked):
             role = "qkv"  # its shape says more than its name
         if role and p.ndim in (2, 3) and not _within(name, leaves):
             found[name] = (role, p)

@@ -398,7 +398,12 @@ def _ways(found: list[tuple[str, _Options]]) -> list[tuple[tuple[Bug, ...], _Row
             rows.setdefault(role, []).append(t)
         changed = sum(pick is not options[0] for pick, (_, options) in zip(chosen, found))
         wrong = [name for name, _ in chosen if name]
-        degree = 2 if 0 < changed < most else int(changed > 0)
+        if changed == 0:
+            degree = 0
+        elif changed == most:
+            degree = 1
+        else:
+            degree = 2
         ways.append((degree, (untransposed(wrong),) if wrong else (), rows))
     return [(bugs, rows) for _, bugs, rows in sorted(ways, key=lambda way: way[0])]
 

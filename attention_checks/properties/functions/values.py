@@ -6,7 +6,15 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.outcomes import Broken, Misused, NotChecked, attempt, first_line, told_by
+from attention_checks.outcomes import (
+    Broken,
+    Misused,
+    NotChecked,
+    attempt,
+    first_line,
+    runs,
+    told_by,
+)
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Property, must_agree
 from attention_checks.properties.functions.recognising import used_weights
@@ -80,7 +88,7 @@ def _why_it_raises(subject: AttentionFunction, e: Exception) -> Bug:
     for code, sizes in _ONLY_AT:
         if subject.causal is True:
             sizes = sizes._replace(n_k=sizes.n_q)
-        if attempt(lambda: subject(*sizes.draw())) is not None:
+        if runs(lambda: subject(*sizes.draw())):
             return known(code)._replace(symptom=True)  # numbers at these sizes may tell more
     return known(told_by(e) or "shape.fails", error=type(e).__name__)
 

@@ -17,6 +17,7 @@ from attention_checks.outcomes import (
     attempt,
     first_line,
     outcome,
+    runs,
     told_by,
 )
 from attention_checks.pipeline import Bug
@@ -52,7 +53,7 @@ def _runs(layer: Layer) -> str | None:
         _must_fit(layer, e)
         raise Broken(f"{shape}: it raised {first_line(e)}", _why_it_raises(layer, e)) from None
     must_be_tensor(y)
-    like_weights = y.shape[-1] == layer.n_k != layer.d_model
+    like_weights = y.shape[-1] == layer.n_k and layer.n_k != layer.d_model
     if like_weights and rest and isinstance(rest[0], Tensor) and rest[0].shape == x.shape:
         shapes = f"{tuple(y.shape)} and {tuple(rest[0].shape)}"
         raise Broken(f"{shape}: it gives shapes {shapes}", known("shape.weights_and_output"))
@@ -149,7 +150,7 @@ def _must_fit(layer: Layer, e: Exception) -> None:
     widths = [getattr(layer.module, "embed_dim", None)]
     widths += [m.in_features for m in layer.parts if isinstance(m, nn.Linear)]
     for width in dict.fromkeys(w for w in widths if isinstance(w, int) and w != layer.d_model):
-        if attempt(lambda: (layer(torch.randn(BATCH, layer.n, width)),)):
+        if runs(lambda: layer(torch.randn(BATCH, layer.n, width))):
             name = "d_memory" if layer.of_memory else "d_model"
             raise Misused(
                 f"{name}: expected {width}, the width of the vectors that it takes; "
@@ -198,7 +199,8 @@ def misrouted(
     well = {name for name, _, right in reads if right}  # a layer of both ways reads both
     wrong = {name: role for name, role, right in reads if not right and name not in well}
     sides = {role == "q" for role in wrong.values()}
-    as_memory = attempt(lambda: layer(layer.draw()).shape[1]) == layer.n_k != layer.n
+    given = attempt(lambda: layer(layer.draw()).shape[1])
+    as_memory = given == layer.n_k and layer.n_k != layer.n
     if len(sides) == 2 or not reads and as_memory:
         return known("route.exchanged")
     if not wrong:
@@ -239,11 +241,17 @@ def _repeats(layer: Layer) -> None:
 
 def _chance_or_state(layer: Layer, x: Tensor) -> Bug:
     "Return why two calls differ: something kept, or chance."
-    outs = [attempt(lambda: (torch.manual_seed(0), layer(x).detach())[1]) for _ in range(2)]
+    outs = [attempt(lambda: _seeded_output(layer, x)) for _ in range(2)]
     if outs[1] is None or not nearly(outs[0], outs[1], 1e-5):
         return known("state.kept")
     bare = layer.parts and not list(layer.module.parameters())
     return known("dropout.in_evaluation", anew=" (it has no parameters)" if bare else "")
+
+
+def _seeded_output(layer: Layer, x: Tensor) -> Tensor:
+    "Return the output, with the same random numbers each time."
+    torch.manual_seed(0)
+    return layer(x).detach()
 
 
 def must_forget(layer: Layer) -> None:

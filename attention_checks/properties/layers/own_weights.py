@@ -70,13 +70,15 @@ def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | Not
     shown = f"{shape}: the context is not {given} of its own q, k and v"
     if found := fewest_bugs(layer, bugs or None):
         return Broken(shown, _beside_scale(layer, trace, found))
-    if why := _more_than_projections(layer, _without_what_is_beside(layer, trace)):
+    if why := _more_than_projections(layer, _with_parts_between(layer, trace)):
         return NotChecked(f"no reference could be built: {why}")
     return Broken(shown, known("layer.attend" if layer.contract.attend else "layer.unknown"))
 
 
-def _without_what_is_beside(layer: Layer, trace: Trace) -> Trace:
-    "Return the trace; parts before the projections, or after the context, cannot explain it."
+def _with_parts_between(layer: Layer, trace: Trace) -> Trace:
+    """Return the trace with fewer unknown parts: those that compute between the projections and the
+    output. Only they explain other numbers.
+    """
     modules = dict(layer.module.named_modules())
     named = {role: [n for n in names if n in modules] for role, names in trace.names.items()}
     ends = named.pop("out", []) if trace.context is not None else []
@@ -92,8 +94,9 @@ def _without_what_is_beside(layer: Layer, trace: Trace) -> Trace:
     kept = []
     for part in trace.unrecognised:
         own = {name for name in learned if f"{name}.".startswith(f"{part}.")}
-        told = not own and layer.contract.attend is not None
-        kept += [part] if not (own or told) or own & used else []
+        explains = bool(own & used) if own else layer.contract.attend is None
+        if explains:
+            kept.append(part)
     return trace._replace(unrecognised=kept)
 
 

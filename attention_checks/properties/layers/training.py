@@ -62,8 +62,9 @@ class _Changes(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         "Call a function of PyTorch."
         name, out = getattr(func, "__name__", ""), func(*args, **(kwargs or {}))
-        i = _DROPS.get(name, len(args))
-        drops = "dropout" in name or (kwargs or {}).get("dropout_p", 0) or any(args[i : i + 1])
+        i = _DROPS.get(name)
+        given = i is not None and i < len(args) and bool(args[i])
+        drops = "dropout" in name or (kwargs or {}).get("dropout_p", 0) or given
         self.softmax_later |= self.seen > self.which and (name in _DROPS or "softmax" in name)
         return self.changed(out) if drops else out
 
@@ -221,7 +222,7 @@ def _plain_weights(layer: Layer) -> str | None:
         for name, value in plain_attributes(m):
             if not role_of(name):
                 continue
-            for t in tensors_in(value):
+            for _, t in tensors_in(value):
                 wide = t.is_floating_point() and t.ndim > 1 and layer.d_model in t.shape
                 if wide and id(t) not in registered:
                     return name
