@@ -202,10 +202,14 @@ def _beside_context(
 ) -> _Choices:
     "Yield the other choices of the context: a factor, a residual, an activation, a norm."
     mixed, projected = after("mix"), after("project")
-    if said := contract.value_scale:
-        part = as_float(part_of(layer, said, "value_scale")) if isinstance(said, str) else said
+    if declared := contract.value_scale:
+        part = (
+            as_float(part_of(layer, declared, "value_scale"))
+            if isinstance(declared, str)
+            else declared
+        )
         scaled = context_step(lambda out: part * out)
-        yield mixed, ways_of(mixed, f"value_scale={said!r}", [scaled])
+        yield mixed, ways_of(mixed, f"value_scale={declared!r}", [scaled])
     if name := contract.residual:
         added = _added_by(part_of(layer, name, "residual"), x, call)
         steps: list[Step] = [partial(_with_added, t) for t in added]

@@ -109,8 +109,8 @@ def _read_by_functions(layer: Layer, trace: Trace) -> set[str]:
     with torch.enable_grad():
         bias = contract.bias_of(q, q)
         made = attempt(lambda: f(work_of(q, q, v)).out) if f else None
-    told = [t for t in (bias, made) if t is not None]
-    read = [p for t in told for p in leaves_of(t)]  # of the layer, of which this one is a copy
+    made_of = [t for t in (bias, made) if t is not None]
+    read = [p for t in made_of for p in leaves_of(t)]  # of the layer, of which this one is a copy
     learned = layer.module.named_parameters()
     return {n for n, p in learned if any(as_float(p).equal(as_float(t)) for t in read)}
 
@@ -140,11 +140,11 @@ def _must_divide(layer: Layer, trace: Trace) -> None:
 def _beside_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:
     "Return the bugs but for a scale that may be meant; raise NotChecked for it alone."
     contract = layer.contract
-    said = contract.scale or not layer.diagnosis.guessed and contract.parts_or_numbers
+    declared = contract.scale or not layer.diagnosis.guessed and contract.parts_or_numbers
     scales = [bug for bug in bugs if bug.code.startswith("scale.")]
     if contract.attend:  # its scale is in attend=
         return tuple(bug._replace(declare="") if bug in scales else bug for bug in bugs)
-    if not trace.stages.keys() - {after("merge")} or said or not scales:
+    if not trace.stages.keys() - {after("merge")} or declared or not scales:
         return bugs
     if others := tuple(bug for bug in bugs if bug not in scales):
         return others
@@ -207,9 +207,9 @@ def _more_than_projections(layer: Layer, trace: Trace) -> str:
     known_roles = ({"q", "k", "v"}, {"q", "kv"}, {"qkv"})
     complete = any(roles <= trace.projections.keys() for roles in known_roles)
     contract = layer.contract
-    said = contract.bias or contract.rotate or contract.shortened or contract.attend
-    told = layer.observed.order_free or trace.rotations or said  # what order means to it
-    if complete and (told or not _gives_its_value(layer)):
+    declared = contract.bias or contract.rotate or contract.shortened or contract.attend
+    known_order = layer.observed.order_free or trace.rotations or declared  # what order means to it
+    if complete and (known_order or not _gives_its_value(layer)):
         return ""
     if trace.unrecognised:
         return _also_has(trace)
