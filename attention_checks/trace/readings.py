@@ -220,7 +220,8 @@ def _ungated(trace: Trace, h: int) -> Iterator[Trace]:
 def _ends(trace: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:
     "Return what merged heads are compared with: the tensor, the step before it, and its bugs."
     end = trace.output_projection
-    if trace.context is not None or not end.uncalled and not end.matrices:
+    called = not end.uncalled and not end.matrices
+    if trace.context is not None or called:
         yield trace.out if trace.context is None else trace.context, unchanged, ()
         return
     for name, m in end.uncalled.items():

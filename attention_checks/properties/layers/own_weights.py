@@ -277,7 +277,8 @@ def _agrees(layer: Layer, trace: Trace) -> bool:
 def _with_residual(layer: Layer, got: Tensor, want: Tensor) -> str:
     "Return what is said of a residual; Broken where none is allowed."
     in_a_block = any("norm" in type(m).__name__.lower() for m in layer.parts)
-    if layer.contract.only_attention or layer.other is not None and not in_a_block:
+    usual = layer.other is None or in_a_block
+    if layer.contract.only_attention or not usual:
         raise Broken(first_difference(got, want), known("project.residual"))
     return "a residual is in it: x is added"
 
