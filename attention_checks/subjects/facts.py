@@ -116,14 +116,14 @@ def _right(
     subject: AttentionFunction, qkv: tuple[Tensor, Tensor, Tensor], atol: float = USUAL_TOLERANCE
 ) -> bool:
     "Return whether it gives right numbers for these."
-    return nearly(subject(*qkv), subject.oracle(*qkv), atol)
+    return nearly(subject(*qkv), subject.reference(*qkv), atol)
 
 
 def _must_be_right(subject: AttentionFunction) -> None:
     "Raise Broken unless its numbers are those of the oracle."
     for sizes, seed in ((subject.usual, 0), (subject.usual, 1), (subject.near_cap, 0)):
         q, k, v = sizes.draw(seed)
-        got, want = subject(q, k, v), subject.oracle(q, k, v)
+        got, want = subject(q, k, v), subject.reference(q, k, v)
         if nearly(got, want):
             continue
         code = "values.rounded" if nearly(got, want, 0.03) else "values.unknown"
@@ -142,7 +142,7 @@ def _smallest(subject: AttentionFunction, masked: bool = False) -> str:
         q, k, v = sizes.draw()
         mask = subject.style.some_mask(sizes.n_q, sizes.n_k) if masked else None
         got = attempt(lambda: subject(q, k, v, mask))
-        want = subject.oracle(q, k, v, mask)
+        want = subject.reference(q, k, v, mask)
         if got is None or got.shape != want.shape or nearly(got, want):
             continue
         few = q.numel() + k.numel() + v.numel() <= 12
@@ -160,7 +160,7 @@ def _must_be_right_masked(subject: AttentionFunction) -> None:
         _must_add_bias(subject)
     q, k, v = subject.usual.draw()
     mask = subject.usual_mask
-    want = subject.oracle(q, k, v, mask)
+    want = subject.reference(q, k, v, mask)
     try:
         got = subject(q, k, v, mask)
     except Exception as e:
@@ -175,7 +175,7 @@ def _must_be_right_masked(subject: AttentionFunction) -> None:
 def _masked_code(subject: AttentionFunction, got: Tensor) -> str:
     "Guess what is wrong with a mask."
     q, k, v = subject.usual.draw()
-    if nearly(got, subject.oracle(q, k, v)):
+    if nearly(got, subject.reference(q, k, v)):
         return "mask.ignored"
     if got.isnan().any():
         return "mask.nan"

@@ -234,7 +234,7 @@ class Attention:
         "Return the right scores, before any mask."
         return STAGES["cap"](STAGES["score"](self.work(q, k, k))).scores
 
-    def oracle(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    def reference(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         "Return the right context, which is that of the loops of chapter 1, stage by stage."
         exact_q, exact_k, exact_v = (at_least_float32(t) for t in (q, k, v))
         work = self.work(exact_q, exact_k, exact_v, mask)
@@ -246,8 +246,6 @@ class Attention:
     def right_scale(self, q: Tensor) -> float:
         "Return what scores should be multiplied by."
         return self.contract.scale_of(q.shape[-1])
-
-    reference = oracle
 
     def at(self, sizes: Sizes) -> Sizes:
         "Return these sizes, or equal ones where a skipped code says that it takes no others."
@@ -364,7 +362,7 @@ def _with_mask(subject: _Subject) -> _Subject:
         except Exception as e:
             error = error or first_line(e)
             continue
-        if nearly(got, tried.oracle(*inputs)):
+        if nearly(got, tried.reference(*inputs)):
             return tried
         runnable = runnable or form
     return subject.with_style(form=runnable) if runnable else _refusing(subject, error)

@@ -258,7 +258,7 @@ def test_the_oracle_gives_the_numbers_of_the_loops(corner):
     subject = Attention(masked, Contract(causal=corner))
     for mask in (None, some, some & False):
         loops = naive_attention(q, k, v, subject.allowed(q, k, mask), subject.right_scale(q))[0]
-        torch.testing.assert_close(subject.oracle(q, k, v, mask), loops)
+        torch.testing.assert_close(subject.reference(q, k, v, mask), loops)
 
 
 FACTS = [

@@ -35,7 +35,7 @@ def _single(subject: AttentionFunction) -> None:
                 shown = f"{shown}: the returned weights have shape {tuple(t.shape)}"
                 raise Broken(shown, _size_bug(sizes))
         if subject.sound:
-            want = subject.oracle(q, k, v)
+            want = subject.reference(q, k, v)
             must_be_near(got, want, shown, _size_bug(sizes), symptom=True)
 
 
@@ -64,7 +64,7 @@ def _lengths(subject: AttentionFunction) -> None:
         q, k, v = usual.longer(difference).draw()
         shown = f"{sizes_of(q=q, k=k, v=v)}, after other sizes"
         got = must_run(lambda: subject(q, k, v), shown, lambda: known("length.one"))
-        if subject.sound and not nearly(got, want := subject.oracle(q, k, v)):
+        if subject.sound and not nearly(got, want := subject.reference(q, k, v)):
             bugs = _long_bug(subject, got, q, k, v) if difference > 0 else ()
             raise Broken(f"{shown}: {first_difference(got, want)}", bugs or known("length.one"))
 
@@ -85,7 +85,7 @@ def _must_take(subject: AttentionFunction, right: int, n: int) -> None:
         got = subject(q, k, v)
     except Exception as e:
         raise NotChecked(f"{shown}: it raises {first_line(e)}") from None
-    want = subject.oracle(q, k, v)
+    want = subject.reference(q, k, v)
     if got.shape != want.shape:
         raise Broken(f"{shown}: it gives shape {tuple(got.shape)}", known("length.one"))
     if nearly(got, want, 1e-3):
@@ -104,7 +104,7 @@ def _long_bug(
     case = Case(subject.work(q, k, v), got, 1e-3)
     position = torch.arange(n).expand(q.shape[-2], n)
     for kept in range(1, n, 1 if n <= MANY else 32):
-        if alike(subject.oracle(q, k, v, position < kept), got, 1e-3):
+        if alike(subject.reference(q, k, v, position < kept), got, 1e-3):
             return (known("blocks.cut_tail"),)
     other_v = v.clone()
     other_v[..., -1, :] += 100

@@ -80,7 +80,7 @@ def _must_hide_many(subject: AttentionFunction) -> None:
     if not subject.style.of_keys:
         mask[-1, :64] = False
     got = attempt(lambda: subject(q, k, v, mask).detach())
-    want = subject.oracle(q, k, v, mask)
+    want = subject.reference(q, k, v, mask)
     if got is None or not subject.right_for_many_keys:
         return  # None: its mask has a length of its own
     if got.shape != want.shape or nearly(got, want, 1e-3):
@@ -107,7 +107,7 @@ def _mask_shapes(subject: AttentionFunction) -> None:
             bugs = subject.hiding.bugs if subject.hiding else known("mask.broadcast")
             shown = f"{shown}: it raised {first_line(e, 100)}"
             raise Broken(shown, bugs, symptom=not subject.mask_sound) from None
-        want = subject.oracle(q, k, v, mask)
+        want = subject.reference(q, k, v, mask)
         if shape == (n_q, n_k):
             sound = nearly(got, want)
         elif sound:

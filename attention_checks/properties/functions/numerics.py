@@ -25,7 +25,7 @@ def _large(subject: AttentionFunction) -> None:
     q = q * (1e4 / (q @ k.mT * scale).abs().max())
     inputs, shown = {"q": q, "k": k, "v": v}, "scores up to ±10⁴"
     out = must_be_finite(subject, inputs, shown, lambda: _maximum_bug(subject))
-    want = subject.oracle(q, k, v)
+    want = subject.reference(q, k, v)
     if subject.sound:
         must_be_near(out, want, shown, known("softmax.cut"), 1e-2)
         _must_take_low_scores(subject, scale)
@@ -34,7 +34,7 @@ def _large(subject: AttentionFunction) -> None:
     n = subject.many[-1]
     for at in (n - 1, n // 2, 0):
         q, k, v = _peaked(subject, at)
-        got, want = subject(q, k, v), subject.oracle(q, k, v)
+        got, want = subject(q, k, v), subject.reference(q, k, v)
         shown = f"{sizes_of(q=q, k=k, v=v)}, key {at} with a score of 10⁴"
         must_be_near(got, want, shown, partial(_cut, subject, got), 1e-2)
 
@@ -43,7 +43,7 @@ def _must_take_low_scores(subject: AttentionFunction, scale: float) -> None:
     "Raise Broken if scores that are all low give other numbers: softmax does not mind."
     q, k, v = subject.usual.draw()
     q[..., 0], k[..., 0] = 1, -2e4 / scale
-    got, want = subject(q, k, v), subject.oracle(q, k, v)
+    got, want = subject(q, k, v), subject.reference(q, k, v)
     bug = lambda: known("mask.leaks_if_low") if subject.causal else _cut(subject, got)
     must_be_near(got, want, "all scores near -2 · 10⁴", bug, 3e-2)
 

@@ -132,7 +132,7 @@ def _wrong_scale(subject: AttentionFunction) -> Bug | None:
     "Measure what it multiplies scores by: two weights of the last query tell."
     q, k, v = subject.usual.draw()
     got, right = subject(q, k, v), subject.right_scale(q)
-    if nearly(got, subject.oracle(q, k, v)):
+    if nearly(got, subject.reference(q, k, v)):
         return None
     added = subject.scores(q, k) - q @ k.mT * right
     logs = (used_weights(subject, q, k).log() - added)[..., -1, :2]

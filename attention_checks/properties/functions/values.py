@@ -68,7 +68,7 @@ def _shape_bug(subject: AttentionFunction, context: Tensor, want: tuple[int, ...
     if rest and isinstance(rest[0], Tensor) and tuple(rest[0].shape) == want:
         return known("shape.weights_first")
     if context.shape == q.shape:
-        of_keys = nearly(context, subject.oracle(q, k, k))
+        of_keys = nearly(context, subject.reference(q, k, k))
         return known("shape.keys_wide", used="keys" if of_keys else "keys or queries")
     weights = tuple(context.shape) == (*q.shape[:-1], k.shape[-2])
     return known("shape.weights" if weights else "shape.axes")
