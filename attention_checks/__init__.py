@@ -22,7 +22,7 @@ What several of these use:
     signatures.py   the parameters of functions and modules
     arguments.py    guards of what a check is called with
     tolerance.py    how far apart numbers may be that count as equal
-    numbers.py      compares tensors, and says where they differ
+    tensors.py      compares tensors, and says where they differ
     autograd.py     differentiates what code gives, and looks into its backward pass
     controlled.py   fixes random numbers, threads, and how exactly a GPU multiplies
     reach.py        which keys a query may attend to: windows, sinks, documents

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import torch
@@ -61,11 +62,11 @@ def _with_choices(check: _Check) -> _Check:
     signature, name = inspect.signature(check), check.__name__
     own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     more = [p for p in keywords_of(name) if p.name not in signature.parameters]
-    said = (check.__doc__ or "").rstrip()
-    missing = [p.name for p in (*own, *more) if f"        {p.name}: " not in said]
+    doc = (check.__doc__ or "").rstrip()
+    missing = [p.name for p in (*own, *more) if f"        {p.name}: " not in doc]
     lines = "".join(f"\n        {each}: {_SAID[each]}" for each in missing)
     strict = ", or nothing was compared" if "strict" in signature.parameters else ""
-    check.__doc__ = said + lines + _RAISES.format(strict)
+    check.__doc__ = doc + lines + _RAISES.format(strict)
     vars(check)["__signature__"] = signature.replace(parameters=[*own, *more])
     return check
 
@@ -125,14 +126,10 @@ def check_self_attention(
     Args:
         module: over x (b, n, d_model); returns the output, or a tuple that begins with it
     """
-    check = check_multi_head if only_attention else check_self_attention
-    heads = {"n_heads": n_heads, "n_kv_heads": n_kv_heads}
     design |= {"positions": positions, "call": call, "only_attention": only_attention}
-    contract = declared("check_self_attention", causal=causal, **heads, **design)
-    expect_layer(module, d_model, contract)
-    return _run(
-        check, module, lambda: layer_properties(module, d_model, contract), contract, strict
-    )
+    design |= {"causal": causal, "n_heads": n_heads, "n_kv_heads": n_kv_heads}
+    contract = declared("check_self_attention", **design)
+    return _check_layer(check_self_attention, module, d_model, contract, strict)
 
 
 @_with_choices
@@ -154,10 +151,19 @@ def check_multi_head(
         n_heads: number of heads
     """
     expect_sizes(n_heads=n_heads)
-    declared("check_multi_head", **design)
-    design |= {"positions": positions, "call": call, "n_kv_heads": n_kv_heads}
-    design |= {"strict": strict, "only_attention": True}
-    return check_self_attention(module, d_model, causal, n_heads, **design)
+    design |= {"positions": positions, "call": call}
+    design |= {"causal": causal, "n_heads": n_heads, "n_kv_heads": n_kv_heads}
+    contract = replace(declared("check_multi_head", **design), only_attention=True)
+    return _check_layer(check_multi_head, module, d_model, contract, strict)
+
+
+def _check_layer(
+    check: Callable[..., Report], module: Any, d_model: int, contract: Contract, strict: bool
+) -> Report:
+    "Check a self-attention layer."
+    expect_layer(module, d_model, contract)
+    properties = lambda: layer_properties(module, d_model, contract)
+    return _run(check, module, properties, contract, strict)
 
 
 @_with_choices

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.numbers import nearly
 from attention_checks.outcomes import Broken, Misused, NotChecked, attempt, first_line, tell_own
 from attention_checks.pipeline import Bug
 from attention_checks.spec import Contract
 from attention_checks.subjects.layer import BATCH, Diagnosis, Layer, Observed, no_module
+from attention_checks.tensors import nearly
 from attention_checks.trace import Trace, trace_layer
 from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
 from attention_checks.trace.guesses import (
@@ -53,7 +53,7 @@ def diagnose(layer: Layer) -> Layer:
     for guess in _guesses(layer):
         found = _agreement(guess.layer, usual=guess.usual)
         if found.bugs == ():
-            return replace(guess.layer, diagnosis=replace(found, remarks=(guess.told,)))
+            return replace(guess.layer, diagnosis=replace(found, remarks=(guess.remark,)))
         to_name = (guess.layer, found) if guess.names_bugs else to_name
     named = _named(layer, plain)
     if named.bugs is None and to_name is not None:
@@ -110,7 +110,7 @@ def _traced_tokens(layer: Layer) -> int:
 class _Guess(NamedTuple):
     "What was not declared, as if it were."
 
-    told: str  # what is said of it
+    remark: str  # what is said of it
     layer: Layer  # as if it were declared
     names_bugs: bool = False  # may a bug be named beside it?
     usual: bool = True  # are usual rotations tried beside those that were seen?
@@ -127,23 +127,23 @@ def _guesses(layer: Layer) -> Iterator[_Guess]:
     if choices:
         yield _Guess(_remark_on(choices), parts, names_bugs=True)
         if "norms" in choices and layer.contract.scale is None:
-            told = f"{_remark_on(choices)}; its norms scale: scores are not scaled again"
-            yield _Guess(told, _declaring(parts, scale=1.0))
+            remark = f"{_remark_on(choices)}; its norms scale: scores are not scaled again"
+            yield _Guess(remark, _declaring(parts, scale=1.0))
     for more, alone in _of_parts(layer, choices):
         yield _Guess(_remark_on(more), _declaring(layer, **more), names_bugs=alone, usual=alone)
 
 
 def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:
     "Return what its other parts may be declared as, beside what names suggest; is it the only way?"
-    trace, said = layer.observed.trace, layer.contract
+    trace, contract = layer.observed.trace, layer.contract
     if trace is None:
         return
     named = Contract(**choices).parts
     h, width = layer.n_heads or 0, trace.context_width
-    told = [name for names in trace.names.values() for name in names]
-    owners = [name for name in owners_of(trace.unrecognised, told) if name not in named]
+    projections = [name for names in trace.names.values() for name in names]
+    owners = [name for name in owners_of(trace.unrecognised, projections) if name not in named]
     found = [
-        [_undeclared(said, each) for each in possible_choices(layer.module, name, h, width)]
+        [_undeclared(contract, each) for each in possible_choices(layer.module, name, h, width)]
         for name in owners
     ]
     only = all(len(each) == 1 for each in found)
@@ -152,9 +152,9 @@ def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str,
             yield more, only and i == 0 and "gate" not in more  # one may have any function
 
 
-def _undeclared(said: Contract, choices: dict[str, Any]) -> dict[str, Any]:
+def _undeclared(contract: Contract, choices: dict[str, Any]) -> dict[str, Any]:
     "Choices but for those that were declared."
-    return {key: value for key, value in choices.items() if not getattr(said, key)}
+    return {key: value for key, value in choices.items() if not getattr(contract, key)}
 
 
 def fewest_bugs(
@@ -206,8 +206,6 @@ def _diagnosed(layer: Layer, in_short: Callable[[Trace, Bugs], Bugs], most: int)
     try:
         unrotated = _with_window(layer, trace, most)
         bugs = short = () if unrotated == () else in_short(trace, unrotated)
-        if bugs == () and layer.long_n:
-            bugs = _bugs_in_long(layer)
         return Diagnosis(bugs, unrotated, short)
     except Exception as e:
         return Diagnosis(why=_reason(e))
@@ -227,9 +225,9 @@ def _with_window(layer: Layer, trace: Trace, most: int) -> Bugs:
     return compare_with_own_weights(trace)
 
 
-def _bugs_of_window(layer: Layer, agrees: Callable[[int | None], bool], long: bool = False) -> Bugs:
+def _bugs_of_window(layer: Layer, agrees: Callable[[int | None], bool]) -> Bugs:
     "Return what is wrong with its window, if some size agrees, or none at all; else None."
-    if not layer.window or not (layer.short_window or long):
+    if not layer.window or not layer.short_window:
         return () if agrees(None) else None
     name, size = layer.window
     if layer.contract.ahead:  # how far it sees to both sides is measured
@@ -262,7 +260,7 @@ def _may_rotate(layer: Layer) -> bool:
 
 def _rotated(layer: Layer, trace: Trace, bugs: Bugs, usual: bool) -> Bugs:
     "Return what is wrong in the usual call if it rotates; else what was found before."
-    seen = usual or trace.rotations or trace.frequencies  # else no usual rotation is tried
+    seen = usual or trace.rotations  # else no usual rotation is tried
     if not seen or not _may_rotate(layer):
         return bugs
     for sign in (1, -1):
@@ -270,18 +268,3 @@ def _rotated(layer: Layer, trace: Trace, bugs: Bugs, usual: bool) -> Bugs:
         if sized is not None:
             return (known("rotation.backwards"),) if sign < 0 and layer.positions else sized
     return bugs
-
-
-def _bugs_in_long(layer: Layer) -> Bugs:
-    "Return what is wrong with its window in a sequence that is longer than it."
-    trace = trace_of(layer, layer.draw(1, layer.long_n))
-
-    def agrees(size: int | None) -> bool:
-        if compare_with_own_weights(trace, size, 0) == ():
-            return True
-        return not ignores_order(layer) and agrees_with_rotation(trace, window=size)
-
-    bugs = _bugs_of_window(layer, agrees, long=True)
-    if bugs is None and layer.contract.window:
-        return None
-    return bugs or ()  # a window that only a setting tells may be of another kind

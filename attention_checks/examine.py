@@ -22,7 +22,7 @@ from attention_checks.pipeline import Bug, sentence
 from attention_checks.report import CheckFailed, Failure, NotCompared, Note, Report
 
 
-class Property(NamedTuple):
+class BoundProperty(NamedTuple):
     "Hold something that must be true, tied to what is under test."
 
     name: str  # what must hold, in one sentence
@@ -33,7 +33,7 @@ class Property(NamedTuple):
 
 def examine(
     subject: str,  # the check and what it was called on
-    properties: Iterable[Property],
+    properties: Iterable[BoundProperty],
     recognise: Callable[[], Any] | None,  # names the bug by its numbers if one failed
     strict: bool,  # is it a failure if the numbers were compared with nothing?
     skip: Collection[str],  # codes of bugs that are no failure here
@@ -67,7 +67,7 @@ class _Result(NamedTuple):
     error: Broken | NotChecked | None = None
 
 
-def _each(properties: Iterable[Property], skip: Collection[str]) -> list[_Result]:
+def _each(properties: Iterable[BoundProperty], skip: Collection[str]) -> list[_Result]:
     "Try every property, none after a first that fails, or after one that makes more senseless."
     tried: list[_Result] = []
     for row in properties:
@@ -120,18 +120,27 @@ def _recognised(broken: list[Broken], recognise: Callable[[], Any] | None) -> tu
 
 
 def _but(bugs: Iterable[Bug], skip: Collection[str]) -> tuple[Bug, ...]:
-    "Return the bugs that count: those whose codes are not skipped."
+    "Return the bugs without those that the caller skips."
     return tuple(bug for bug in bugs if bug.code not in skip)
 
 
 class _Finding(NamedTuple):
-    "A property that failed, with the bugs that are to blame."
+    """A property that failed, with the bugs that are to blame.
+
+    order  when                                            blamed on        named in the report
+    0      it is a symptom, and the numbers tell a bug     that bug         always
+    1      it is no symptom, or the numbers tell nothing   its own bugs     always
+    2      the same, and its code is `….unknown`           no known bug     if no finding is sure
+
+    Of what `Broken` says, only `symptom` decides this. `last` ends the trials, and `explains` says
+    whether the numbers count as compared where its bugs are skipped.
+    """
 
     name: str
     broken: Broken
     bugs: tuple[Bug, ...]
     kept: tuple[Bug, ...]  # those that are not skipped
-    order: int  # 0: the numbers tell its bugs, 1: it names its own, 2: no bug is known
+    order: int  # 0, 1 or 2, the first to be shown first
 
     @property
     def skipped(self) -> bool:

@@ -10,13 +10,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.families import ACTIVATIONS
-from attention_checks.catalogue.grouped_heads import CAPPED
-from attention_checks.catalogue.self_attention import mixing, routing
-from attention_checks.numbers import nearly
+from attention_checks.catalogue.choices import ACTIVATIONS, CAPPED
+from attention_checks.catalogue.scales_and_routes import mixing, routing
 from attention_checks.pipeline import Bug, Work
 from attention_checks.reach import Reach
 from attention_checks.search import Case, alike
+from attention_checks.tensors import nearly
 from attention_nb.softmax import softmax
 
 
@@ -151,9 +150,9 @@ def fitted_band(
     if declared.window and not ahead and not declared.ahead:
         return known("window.size", name="window", size=declared.window, seen=back + 1)
     limits = {"window": declared.window, "ahead": declared.ahead}
-    said = ", ".join(f"{name}={n}" for name, n in limits.items() if n)
-    said = f"{said} was declared" if said else "no window was declared"
-    return known("window.band", back=back, ahead=ahead, size=back + 1, said=said)
+    text = ", ".join(f"{name}={n}" for name, n in limits.items() if n)
+    text = f"{text} was declared" if text else "no window was declared"
+    return known("window.band", back=back, ahead=ahead, size=back + 1, declared=text)
 
 
 def _whole(seen: Tensor) -> bool:

@@ -86,6 +86,11 @@ def attempt(f: Callable[[], Any]) -> Any:
         return None
 
 
+def runs(f: Callable[[], Any]) -> bool:
+    "Return whether a call raises nothing, whatever it gives."
+    return attempt(lambda: (f(),)) is not None
+
+
 RAISE_OWN_ERRORS = False  # True, in the tests of the checks: their own errors are no findings
 _OWN = (AttributeError, NameError, KeyError, IndexError, AssertionError, ZeroDivisionError)
 
@@ -127,8 +132,8 @@ def first_line(
     """
     tell_own(e)
     message = str(e).strip().splitlines() or [""]
-    said = f": {message[0][:n]}" if message[0] or where else ""
-    return f"{type(e).__name__}{said}{_where(e) if where else ''}"
+    text = f": {message[0][:n]}" if message[0] or where else ""
+    return f"{type(e).__name__}{text}{_where(e) if where else ''}"
 
 
 def _where(e: BaseException) -> str:

@@ -1,4 +1,20 @@
-"""Attention as named stages: a bug replaces one or more of them."""
+"""Attention as named stages: a bug replaces one or more of them.
+
+How a check finds that the scores are not scaled (`scale.missing`):
+
+1. A row in catalogue/ holds the code, the sentence, and the wrong scale, `lambda work: 1.0`. It
+   becomes a `Bug` with that `factor`. Other rows become bugs with `steps`, which replace stages.
+2. The check calls the code under test. It keeps what went in as `Work` (q, k, v and the right
+   scale), and what came out; the two are a `Case`. `rightly(work)` goes through `STAGES` and gives
+   another output: so a property fails.
+3. `explain` in search.py takes the right scale and those of all such bugs as one tensor. With it,
+   one `run` through the stages gives an output for each scale.
+4. `alike` tells that the output for 1.0 is the one that was seen. `explain` returns this one bug,
+   with both scales in its sentence. If no scale gave what was seen, it would replace stages by the
+   `steps` of other bugs, one bug at a time, and then two.
+5. examine.py blames the property that failed on this bug. The report shows its sentence, and
+   `scale=1`, with which an author declares that it is meant.
+"""
 
 from __future__ import annotations
 

@@ -19,23 +19,23 @@ class Reach(NamedTuple):
     ahead: int = 0  # keys after the query that it sees besides; 0: as `causal` says
 
     def past(self, i: Tensor, j: Tensor) -> Tensor:
-        "Return the keys that are not in the future, or all."
+        "Return where key j is not hidden as the future of query i."
         if self.ahead:
             return j - i <= self.ahead
         return (j <= i) | (not self.causal)
 
     def near(self, i: Tensor, j: Tensor) -> Tensor:
-        "Return the keys in the window."
+        "Return where key j is in the window of query i."
         if not self.window:
             return self.past(i, j)
         return (j - i <= self.ahead) & (i - j < self.window)
 
     def kept(self, i: Tensor, j: Tensor) -> Tensor:
-        "Return the sinks."
+        "Return where key j is a sink that query i sees."
         return self.past(i, j) & (j < self.sinks)
 
     def own(self, i: Tensor, j: Tensor) -> Tensor:
-        "Return the keys of the query's own document."
+        "Return where key j is in the document of query i."
         return i // self.documents == j // self.documents if self.documents else j <= j
 
     def places(

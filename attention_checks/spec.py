@@ -340,7 +340,7 @@ class Contract:
         return any((*several, *others))
 
     @property
-    def allowed(self) -> list[int]:
+    def allowed_lengths(self) -> list[int]:
         "Return the lengths that it takes, sorted; none if it takes any."
         if self.lengths is None:
             return []
@@ -351,16 +351,16 @@ class Contract:
         n: int,  # length of a sequence
     ) -> bool:
         "Return whether it promises to take sequences of this length."
-        return self.lengths is None or n in self.allowed
+        return self.lengths is None or n in self.allowed_lengths
 
-    def usual(
+    def nearest_length(
         self,
         n: int,  # length of a sequence
     ) -> int:
         "Return this length, or the next one that it takes."
-        if not self.allowed:
+        if not self.allowed_lengths:
             return n
-        return next((m for m in self.allowed if m >= n), self.allowed[-1])
+        return next((m for m in self.allowed_lengths if m >= n), self.allowed_lengths[-1])
 
     def batch(
         self,
@@ -402,7 +402,9 @@ def readers_of(
     "Return the checks that read this value of a choice."
     checks, of_functions = (_ROWS[name].metadata[key] for key in ("checks", "of_functions"))
     theirs = None if of_functions is None else of_functions(value)
-    return [check for check in checks if theirs is None or (check not in _LAYERS) is theirs]
+    if theirs is None:
+        return list(checks)
+    return [check for check in checks if (check not in _LAYERS) == theirs]
 
 
 def declared(

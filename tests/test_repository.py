@@ -1,5 +1,6 @@
 """The files around the book."""
 
+import ast
 import os
 import re
 import subprocess
@@ -62,6 +63,26 @@ def test_code_has_one_format():
     If it fails: Run `.venv/bin/ruff format`.
     """
     python("-m", "ruff", "format", "--no-cache", "--check", ".")
+
+
+def _one_direction(node: ast.Compare) -> bool:
+    "Whether a chain of comparisons rises, falls, or says that all are equal."
+    kinds = {type(op) for op in node.ops}
+    chains = ({ast.Lt, ast.LtE}, {ast.Gt, ast.GtE}, {ast.Eq})
+    return len(node.ops) == 1 or any(kinds <= chain for chain in chains)
+
+
+def test_chains_of_comparisons_go_one_way():
+    """In the checks no chain mixes `==`, `!=`, `<` and `>`: `a == b != c` is two thoughts.
+
+    If it fails: Write two comparisons with `and` between them.
+    """
+    found = []
+    for path in sorted((ROOT / "attention_checks").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare) and not _one_direction(node):
+                found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}")
+    fail_if(found, "Chains that mix comparisons:")
 
 
 def test_make_help_lists_the_commands():

@@ -46,9 +46,10 @@ class LayerFacts:
         parts = []
         for name, value in self.does.items():
             if value is not None:
-                said = self.promises.get(name)
+                promised = self.promises.get(name)
                 parts.append(
-                    f"{name} {_short(value)}" + ("" if said is None else f" ({_short(said)})")
+                    f"{name} {_short(value)}"
+                    + ("" if promised is None else f" ({_short(promised)})")
                 )
         return f"{self.path or '(the model)'}: {', '.join(parts)}"
 

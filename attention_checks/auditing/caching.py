@@ -14,7 +14,7 @@ from attention_checks.auditing.model_call import ModelCall, parameters_of_call, 
 from attention_checks.auditing.passes import Axis, Change, compare
 from attention_checks.auditing.session import Session
 from attention_checks.cache_steps import diagnosed, first_calls
-from attention_checks.subjects.copies import held_in
+from attention_checks.subjects.copies import tensors_in
 from attention_nb.tools.watching import watch
 
 Cached = Callable[[nn.Module, Tensor, Any], Any]  # model, the next tokens, cache → cache
@@ -90,7 +90,8 @@ def _name(s: Session, step: CachedStep, change: Change) -> None:
 
 def _rounded(s: Session, cache: Any) -> bool:
     "Return whether a cache holds fewer bits than the model."
-    bits = [t.dtype.itemsize for t in held_in(cache) if t.is_floating_point()]
+    held = [t for _, t in tensors_in(cache, attributes=True)]
+    bits = [t.dtype.itemsize for t in held if t.is_floating_point()]
     return bool(bits) and min(bits) < weights_dtype(s.call.model).itemsize
 
 

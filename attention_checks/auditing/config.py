@@ -29,9 +29,9 @@ def number_of(
     module: Any,
 ) -> int | None:
     "Return the number of a layer: what it says, or the first number in its path."
-    said = getattr(module, "layer_idx", None)
-    if isinstance(said, int):
-        return said
+    index = getattr(module, "layer_idx", None)
+    if isinstance(index, int):
+        return index
     found = re.search(r"(?:^|\.)(\d+)(?:\.|$)", path)
     return int(found[1]) if found else None
 
@@ -79,13 +79,17 @@ def rope_of(
 ) -> Mapping[str, Any]:  # empty: nothing is said
     "Return the rotary parameters that the config promises a layer."
     config = config_of(model)
-    said = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+    settings = (
+        getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+    )
     kind = _kind(model, path, getattr(config, "layer_types", None))
-    if kind is not None and kind in said:
-        said = said[kind] or {}
-    if "rope_theta" not in said and isinstance(getattr(config, "rope_theta", None), (int, float)):
-        said = {**said, "rope_theta": config.rope_theta}
-    return said
+    if kind is not None and kind in settings:
+        settings = settings[kind] or {}
+    if "rope_theta" not in settings and isinstance(
+        getattr(config, "rope_theta", None), (int, float)
+    ):
+        settings = {**settings, "rope_theta": config.rope_theta}
+    return settings
 
 
 def is_local(
@@ -110,12 +114,12 @@ def attention_scale(
 ) -> tuple[float, bool]:  # and: does the config say it? Else it is the usual one
     "Return the factor of a layer's scores: 1 / √d_k, unless the config says another."
     config, number = config_of(model), number_of(path, model.get_submodule(path))
-    said = getattr(config, "query_pre_attn_scalar", None)
-    if isinstance(said, (int, float)):
-        return said**-0.5, True
-    said = getattr(config, "attention_multiplier", None)
-    if isinstance(said, (int, float)):
-        return float(said), True
+    scalar = getattr(config, "query_pre_attn_scalar", None)
+    if isinstance(scalar, (int, float)):
+        return scalar**-0.5, True
+    factor = getattr(config, "attention_multiplier", None)
+    if isinstance(factor, (int, float)):
+        return float(factor), True
     if getattr(config, "scale_attn_by_inverse_layer_idx", False) and number is not None:
         return d_k**-0.5 / (number + 1), True
     rope = rope_of(model, path)

@@ -68,12 +68,12 @@ def _said(s: Session, path: str) -> dict[str, Any]:
     call, config = s.calls.get(path), config_of(s.call.model)
     if call is None or call.d_k is None:
         return {}
-    said = {
+    settings = {
         "window": _window_said(s, path),
         "scale": promised_scale(s, path)[0],
         "kv_heads": getattr(config, "num_key_value_heads", None),
     }
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _window_said(s: Session, path: str) -> int | None:
@@ -84,16 +84,16 @@ def _window_said(s: Session, path: str) -> int | None:
 
 def _window(s: Session, path: str) -> None:
     "Compare how far tokens see with the window that is promised."
-    reach, said = s.reaches.get(path), _window_said(s, path)
+    reach, promised = s.reaches.get(path), _window_said(s, path)
     if reach is None or reach.ahead:
         return
     shown = f"token {early_token(s)} is seen by {reach.back} tokens"
-    if said is not None and said >= s.n - 6:
-        s.note(f"the window of {path}", f"it is {said}, and {s.n} tokens were tried: give n")
-    elif said is not None and reach.back is None:
-        s.fault("window.ignored", path, f"a token sees all {s.n} tokens; promised are {said}")
-    elif said is not None and reach.back != said:
-        facts = {"name": "the window", "size": said, "seen": reach.back}
+    if promised is not None and promised >= s.n - 6:
+        s.note(f"the window of {path}", f"it is {promised}, and {s.n} tokens were tried: give n")
+    elif promised is not None and reach.back is None:
+        s.fault("window.ignored", path, f"a token sees all {s.n} tokens; promised are {promised}")
+    elif promised is not None and reach.back != promised:
+        facts = {"name": "the window", "size": promised, "seen": reach.back}
         s.fault("window.size", path, shown, **facts)
-    elif said is None and reach.back is not None and is_local(s.call.model, path) is False:
+    elif promised is None and reach.back is not None and is_local(s.call.model, path) is False:
         s.fault("mask.window", path, shown, seen=reach.back)

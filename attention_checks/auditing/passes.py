@@ -7,7 +7,7 @@ not, the change arises there. It is noted and undone, so that it hides nothing i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn as nn
 from torch import Tensor
+
+from attention_checks.subjects.copies import tensors_in
 
 Key = tuple[str, int]  # path of a module, and which of its calls
 
@@ -92,26 +94,14 @@ class Passed:
         return list(self.tensors.get((path, 0), ({}, {}))[1].values())
 
 
-def tensors_of(
-    value: Any,  # what a module takes or gives
-    name: str = "",  # of it
-    depth: int = 3,  # how far to look into it
-) -> Iterator[tuple[str, Tensor]]:
-    "List the tensors in tuples, lists and dicts, by where they stand there."
-    if isinstance(value, Tensor):
-        if value.ndim:
-            yield name, value
-    elif depth and isinstance(value, Mapping):
-        for key, each in value.items():
-            yield from tensors_of(each, f"{name}.{key}", depth - 1)
-    elif depth and isinstance(value, (list, tuple)):
-        for i, each in enumerate(value):
-            yield from tensors_of(each, f"{name}.{i}", depth - 1)
-
-
 Tensors = dict[str, Tensor]
 Before = Callable[[Key, Tensors], None]
 After = Callable[[Key, nn.Module, Tensors], None]
+
+
+def _tensors_of(value: Any) -> Tensors:
+    "Return the tensors in what a module takes or gives that have an axis, by where they stand."
+    return {name: t for name, t in tensors_in(value, depth=3) if t.ndim}
 
 
 @contextmanager
@@ -123,10 +113,10 @@ def _hooked(model: nn.Module, before: Before, after: After) -> Iterator[None]:
     def enter(path: str, args: Any, kwargs: Any) -> None:
         running.setdefault(path, []).append(counts[path])
         counts[path] += 1
-        before((path, counts[path] - 1), dict(tensors_of((args, kwargs))))
+        before((path, counts[path] - 1), _tensors_of((args, kwargs)))
 
     def leave(path: str, module: nn.Module, out: Any) -> None:
-        after((path, running[path].pop()), module, dict(tensors_of(out)))
+        after((path, running[path].pop()), module, _tensors_of(out))
 
     with ExitStack() as hooks:
         for path, m in model.named_modules():

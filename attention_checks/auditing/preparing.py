@@ -91,8 +91,8 @@ def _length(call: ModelCall) -> int:
     "Choose a length over the windows that is no width, within the positions that there are."
     windows = [w for w in windows_in(call.model) if w <= LONGEST_WINDOW]
     n = max([LEAST, call.sequence.shape[1], *(w + 9 for w in windows)])
-    said = (getattr(getattr(call.model, "config", None), name, None) for name in _LONGEST)
-    most = min([size for size in said if isinstance(size, int) and size > 3], default=n)
+    limits = (getattr(getattr(call.model, "config", None), name, None) for name in _LONGEST)
+    most = min([size for size in limits if isinstance(size, int) and size > 3], default=n)
     taken = {size for p in call.model.parameters() for size in p.shape}
     taken |= {t.shape[1] for t in call.others.values()}
     step = 1 if n < most else -1

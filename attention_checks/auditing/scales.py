@@ -5,25 +5,39 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from attention_checks.auditing.config import attention_scale, config_of, scale_said_by
 from attention_checks.auditing.session import Session
+from attention_checks.catalogue import known
+from attention_checks.pipeline import work_of
+
+_NAMED = (  # wrong scales of whole models that have a name, in the order of trying
+    "scale.missing",
+    "scale.by_width",
+    "scale.d_model_root",
+    "scale.multiplied",
+    "scale.value_width",
+    "scale.heads_root",
+    "scale.halved",
+)
 
 
 def compare_scales(s: Session) -> None:
     "Compare scales with what is promised, and those of layers of one class with each other."
     found = {path: scale_of(s, path) for path, call in s.calls.items() if call.d_k is not None}
     for path, scale in found.items():
-        said, firm = promised_scale(s, path)
-        if scale is None or said is None or _near(scale, said):
+        promised, firm = promised_scale(s, path)
+        if scale is None or promised is None or _near(scale, promised):
             continue
         kin = Counter(round(v, 9) for p in s.same_class(path) if (v := found.get(p)))
-        odd = len(kin) > 1 and any(_near(v, said) for v in kin)
+        odd = len(kin) > 1 and any(_near(v, promised) for v in kin)
         code = _code(s, path, scale)
         if firm or odd or code == "scale.d_model_root":
-            example = f"scores are multiplied by {scale:.4g}; promised is {said:.4g}"
-            facts = {"found": f"{scale:.4g}", "said": f"{said:.4g}", "scale": f"{said:.4g}"}
+            example = f"scores are multiplied by {scale:.4g}; promised is {promised:.4g}"
+            right = f"{promised:.4g}"
+            facts = {"found": f"{scale:.4g}", "promised": right, "scale": right}
             s.fault(code, path, example, **facts)
 
 
@@ -65,16 +79,8 @@ def _near(a: float, b: float) -> bool:
 def _code(s: Session, path: str, scale: float) -> str:
     "Return the code of a wrong scale."
     call = s.calls[path]
-    width = getattr(config_of(s.call.model), "hidden_size", None) or call.heads * call.d_k
-    usual = call.d_k**-0.5
-    known = {
-        "scale.missing": 1.0,
-        "scale.by_width": 1 / call.d_k,
-        "scale.d_model_root": width**-0.5,
-        "scale.multiplied": call.d_k**0.5,
-        "scale.value_width": call.d_v**-0.5,
-        "scale.heads_root": call.heads**-0.5,
-        "scale.halved": usual / 2,
-    }
-    fits = (code for code, v in known.items() if _near(v, scale) and v != usual)
+    q, v = (torch.empty(1, call.heads, 0, d) for d in (call.d_k, call.d_v))
+    work = work_of(q, q, v, d_model=getattr(config_of(s.call.model), "hidden_size", None))
+    wrong = {code: f(work) for code in _NAMED if (f := known(code).factor)}
+    fits = (code for code, f in wrong.items() if _near(f, scale) and f != work.scale)
     return next(fits, "promise.scale")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from attention_checks.catalogue.any_code import ANY_CODE_CODES
+from attention_checks.catalogue.choices import CHOICES
 from attention_checks.catalogue.distributed import DISTRIBUTED_CODES
-from attention_checks.catalogue.families import FAMILIES
 from attention_checks.catalogue.flash_attention import BLOCK_CODES, FLASH_CODES, blocks
-from attention_checks.catalogue.grouped_heads import GROUPED_ALL
+from attention_checks.catalogue.heads import HEAD_BUGS
 from attention_checks.catalogue.kv_cache import CACHE_CODES
-from attention_checks.catalogue.layers import LAYER_CATALOGUE
-from attention_checks.catalogue.local_attention import BAND, SIZE, reach_bugs
+from attention_checks.catalogue.layers import GROUP_BUGS, LAYER_CATALOGUE
 from attention_checks.catalogue.masks import (
     BIAS,
     MASK_APPLICATIONS,
@@ -18,9 +17,8 @@ from attention_checks.catalogue.masks import (
     WINDOW,
     WRONG_MASKS,
 )
-from attention_checks.catalogue.multi_head_attention import HEAD_BUGS
 from attention_checks.catalogue.positions import ALIBI, BIAS_CODES, ROTARY_CODES, rotary_bugs
-from attention_checks.catalogue.self_attention import (
+from attention_checks.catalogue.scales_and_routes import (
     ATTENTION_CODES,
     CONTEXT_BUGS,
     QKV_BUGS,
@@ -36,6 +34,7 @@ from attention_checks.catalogue.softmax import (
     WEIGHTS,
 )
 from attention_checks.catalogue.whole_models import MODEL_CODES
+from attention_checks.catalogue.windows import BAND, SIZE, reach_bugs
 from attention_checks.pipeline import Bug
 from attention_checks.reach import Reach
 
@@ -67,8 +66,8 @@ _ALL: list[Bug] = [
     *ATTENTION_CODES,
     *ANY_CODE_CODES,
     *LAYER_CATALOGUE,
-    *GROUPED_ALL,
-    *FAMILIES,
+    *GROUP_BUGS,
+    *CHOICES,
     *CACHE_CODES,
     *MODEL_CODES,
     *DISTRIBUTED_CODES,

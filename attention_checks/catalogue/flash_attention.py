@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from attention_checks.catalogue.self_attention import mixing
+from attention_checks.catalogue.scales_and_routes import mixing
 from attention_checks.pipeline import Bug, Work, codes_of_table
 from attention_nb.softmax import masked_softmax
 

@@ -16,7 +16,7 @@ from attention_checks.catalogue.positions import (
     turned,
     without_minus,
 )
-from attention_checks.catalogue.self_attention import changing, routing
+from attention_checks.catalogue.scales_and_routes import changing, routing
 from attention_checks.pipeline import Bug, Step, Way, Work, bugs_of
 
 _Heads = tuple[Tensor, Tensor, Tensor]

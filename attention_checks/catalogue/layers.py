@@ -8,10 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from attention_checks.catalogue.heads import HEAD_BUGS
+from attention_checks.catalogue.layer_codes import LAYER_CODES
 from attention_checks.catalogue.layer_rotations import OFFSET, rotating
-from attention_checks.catalogue.multi_head_attention import HEAD_BUGS
-from attention_checks.catalogue.self_attention import changing, routing
-from attention_checks.pipeline import Bug, Step, Work, bugs_of, codes_of_table, scoring
+from attention_checks.catalogue.scales_and_routes import changing, routing
+from attention_checks.pipeline import Bug, Step, Work, bugs_of, scoring
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from attention_nb.softmax import softmax
 
@@ -47,6 +48,7 @@ ORDERS: dict[str, tuple[Callable[[Tensor, int], Tensor], Step]] = {  # split and
 _Heads = tuple[Tensor, Tensor, Tensor]
 _Share = Callable[[Tensor, int], Tensor]
 _Change = Callable[[Tensor, Tensor, Tensor], _Heads]
+_HeadOf = Callable[[int, int, int], int]  # query head, n_heads, n_kv_heads → key and value head
 
 
 def _in_blocks(heads: Tensor, n_heads: int) -> Tensor:
@@ -176,7 +178,9 @@ def fused_orders(
         return splitting(lambda *qkv: (qkv[first], qkv[second], qkv[third]))
 
     return [
-        FUSED.about(name=name, found=order, told=expected)._replace(steps={"split": taken(order)})
+        FUSED.about(name=name, found=order, expected=expected)._replace(
+            steps={"split": taken(order)}
+        )
         for order in ("qvk", "kqv", "kvq", "vqk", "vkq", "qkv")
         if order != expected
     ]
@@ -184,7 +188,7 @@ def fused_orders(
 
 FUSED = Bug(
     "split.fused_order",
-    "the fused projection {name} is split in the wrong order: as {found}, not as {told}",
+    "the fused projection {name} is split in the wrong order: as {found}, not as {expected}",
     declare='skip=["split.fused_order"]',
 )
 
@@ -301,120 +305,35 @@ def untransposed(
     return UNTRANSPOSED.about(which=which, name=names[0])._replace(steps=steps)
 
 
-LAYER_CODES: list[Bug] = codes_of_table(
-    """
-shape.weights_and_output: it returns (weights, output): return (output, weights)
-rotation.backwards: queries and keys are rotated backwards (RoPE): negate the sines, or exchange
-    cosines and sines | skip=["rotation.backwards"]
-shape.rows: the axes of the output are in the wrong order: return (b, n, d_model)
-shape.call: it cannot be called as module(x): declare how, call=lambda module, x: …
-shape.arguments: forward needs {needed}, and was called with x for each: declare how,
-    call=lambda module, x: …
-shape.only_length: it takes no sequence of {given} tokens, but of {n}: a length is hard-coded
-    | lengths={n}
-route.reads_x: {names} reads x: compute keys and values from the memory
-route.reads_memory: {names} reads the memory: compute queries from x
-route.exchanged: x and the memory are exchanged: compute queries from x, keys and values from
-    the memory
-code.error: the code fails for every shape: it raises {error}
-values.linear: the output is linear in the input: no scores go through a softmax, so it is not
-    attention
-mask.inverted_last: the mask is inverted: each token attends to the future only
-    (nn.MultiheadAttention hides keys where its mask is True)
-mask.not_itself_first: the causal mask is off by one: the first token attends to nothing, and
-    its softmax is 0 / 0 (use tril(diagonal=0))
-softmax.over_heads_or_batch: the softmax normalises over heads or the batch (dim=1, dim=0), so
-    masked rows are 0 / 0: normalise over keys (dim=-1)
-scale.head_constant: wrong scale: the scores are multiplied by {found}; multiply them by {right}
-    | scale={found}
-heads.number: the vectors are split into {found}, not into {said}
-heads.shared: it has {found} for keys and values, not {said}: check n_kv_heads
-split.fused_viewed: the fused projection is split with view(b, h, n, 3 · d_head), which mixes
-    positions: use view(b, n, h, 3 · d_head).transpose(1, 2)
-split.keys_values: keys and values are exchanged when the fused projection is split
-project.unused: {name} is not used{detached}{instead}
-project.twice: {name} is applied more than once
-project.residual: the input is added to the output: leave the residual connection to the block
-    | skip=["project.residual"]
-project.bias: the bias of {name} is added {times} times: add it once
-project.pooled: every output is the mean over all tokens: return the vector of each token
-project.scaled: what the output projection gave is multiplied by {factor}: return it as it is
-    | skip=["project.scaled"]
-project.more: the output is not what the output projection gave: something is added, scaled or
-    clamped after it
-window.narrow: no token attends to another more than {widest} positions away: the mask hides too
-    much (if a window is intended, declare its size, window=…)
-length.cut: keys after position {first} are ignored: a slice or a hard-coded length cuts them
-    off
-length.tokens: the output has another sequence length than the input: a length is hard-coded, or
-    tokens are cut off
-length.long: it is right for {few} tokens and wrong for {many}: a length is hard-coded, or a
-    factor depends on the length
-length.future: the future leaks in longer sequences, from output {first} on: build the mask for
-    the length of the input
-length.breaks: it fails for {what}: look for squeeze() without a dim, a division by n - 1, or a
-    hard-coded size
-mode.no_grad: its output differs under no_grad: another path, or no mask there
-mode.batch_norm: the future leaks in training through batch normalisation, whose mean is over
-    all positions: use LayerNorm
-mode.mask_in_evaluation: the future leaks in training: the mask is applied in evaluation only
-mode.mask_in_training: the future leaks in evaluation: the mask is applied in training only
-    (is_causal=self.training?)
-mode.differs: training and evaluation differ without dropout: a mask, a scale or a path is
-    on in one of them only
-dropout.in_evaluation: the output is random in evaluation: give F.dropout
-    training=self.training, or keep nn.Dropout as an attribute{anew}
-dropout.never: dropout is set but never applied in training
-dropout.scores: in training the future leaks by chance: dropout sets masked scores to 0, so drop
-    weights, after the softmax
-dropout.biased: dropout changes the mean: divide the kept weights by 1 - p, and drop weights, not
-    scores before the softmax, and nothing before a ReLU | dropout="scores"
-state.first_length: a mask is kept from the first call: longer sequences are not masked to their
-    end
-state.grows: forward adds to the state dict, which no new layer can load: use register_buffer(…,
-    persistent=False) in __init__
-parameter.unregistered: {name} is a plain list, dict or tensor, so no optimizer trains its
-    weights and no state dict holds them: register them with nn.ModuleList or nn.Parameter
-parameter.none: no parameter is registered: weights are buffers, plain tensors, or made in
-    forward (register them with nn.Parameter)
-parameter.unused: {name} is not used in forward, or its output is detached: it gets no gradient (a
-    mask belongs into a buffer)
-parameter.silent: {name} has no influence on the output: it is never trained
-parameter.part: a part of {name} has no influence on the output, or its output is detached:
-    these queries, keys or values are never trained
-parameter.tied: {one} and {other} share their memory, so they can never differ: create two
-    ([layer] * n repeats one object)
-~shape.input: it fails on an input of shape (b, n, d_model) with {error}: check {what} and the
-    sizes of the projections
-~values.not_finite: ordinary inputs give NaN or infinity{hint}
-~values.nan_row: the output of a token is NaN or infinite: it attends to nothing, and its softmax
-    is 0 / 0
-~layer.attend: its heads do not give what attend= gives, and no bug known here explains it
-~layer.unknown: its output is not softmax(q kᵀ / √d_head) v of its own projections, and fits no
-    bug known here: declare what it does besides, such as value_scale, norms or activation; or
-    what it does instead | attend=…
-~batch.axes: it attends over the batch, not over the sequence: it expects (n, b, d_model)
-    (batch_first=False?), or axes are swapped | layout="nbd"
-~batch.mixes: sequences of a batch influence each other: a softmax, a mean or a reshape runs over
-    the batch axis
-~mask.not_itself: a token does not attend to itself: the causal mask is off by one (use
-    diagonal=0)
-~mask.causal_unsaid: a causal mask is on, though causal=False is declared: later tokens do not
-    reach earlier outputs | causal=True
-~mask.narrow: some tokens are never attended to: the mask hides too much (if a window is
-    intended, declare its size, window=…), a slice is off by one, or triu stands for tril
-~documents.ignored: {name} has no influence: each token attends to other documents of its
-    sequence, too
-~documents.moved: a document's output depends on those before it: {name} separates them, but
-    positions do not start anew, or it is misread
-~order.matters: the output depends on the order of tokens: a mask, positions,
-    or a reshape that mixes tokens and heads | positions=True
-~order.never: positions=True is declared, but the order of tokens has no influence: {told} is
-    never used, or is indexed by heads or the batch
-~weights.returned_sums: it returns scores, or weights whose rows do not sum to 1 (transposed, or
-    after dropout): return the weights that it used
-"""
+def _reading(head_of: _HeadOf) -> Callable[[Tensor, int], Tensor]:
+    "Give each query head the key or value head that a rule names."
+    return lambda kv, h: kv[..., [head_of(i, h, kv.shape[-3]) for i in range(h)], :, :]
+
+
+def _averaged(kv: Tensor, n_heads: int) -> Tensor:
+    "Give every query head the mean of all key or value heads."
+    return kv.mean(-3, keepdim=True).expand(*kv.shape[:-3], n_heads, *kv.shape[-2:])
+
+
+_READS = "query head i reads key and value head {}: read head i // (n_heads // n_kv_heads)"
+GROUP_BUGS: list[Bug] = bugs_of(
+    "split",
+    lambda share: splitting(share_k=share, share_v=share),
+    {
+        "groups.divisor": (_READS.format("i // n_kv_heads"), _reading(lambda i, h, g: i // g)),
+        "groups.remainder": (
+            _READS.format("i % (n_heads // n_kv_heads)"),
+            _reading(lambda i, h, g: i % (h // g)),
+        ),
+        "groups.averaged": (
+            "query heads read the mean of all key and value heads:"
+            " repeat each for its group (repeat_interleave)",
+            _averaged,
+        ),
+    },
 )
+
+
 LAYER_BUGS: list[Bug] = [*SPLITS, *MERGES, *OTHER_LAYER_BUGS]
 LAYER_CATALOGUE: list[Bug] = [
     *LAYER_BUGS,

@@ -13,6 +13,6 @@ padding.memory: padding of the encoder's sequence changes the decoder's tokens: 
 padding.counted: padding on the {side} changes real tokens, though what it holds does not matter: it
     is counted, in positions, a length or a mean
 padding.nan: padding gives NaN: a query that may attend to nothing must give zero
-promise.scale: the scores are multiplied by {found}, but the config promises {said}
+promise.scale: the scores are multiplied by {found}, but the config promises {promised}
 """
 )

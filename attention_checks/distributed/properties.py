@@ -22,10 +22,10 @@ from attention_checks.distributed.recognising import (
 )
 from attention_checks.distributed.running import Given, Job, RunFault, Seen, run_trials, takes_group
 from attention_checks.distributed.shards import Sharding, Trial, trial_of, trials_of
-from attention_checks.numbers import first_difference, must_be_tensor
 from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Properties, Relation, listed
+from attention_checks.properties import Properties, Property, bound
+from attention_checks.tensors import first_difference, must_be_tensor
 from attention_nb.tools.ranks import Ranks
 
 _LARGE = 400.0  # factor of the queries: scores of a thousand, whose exponentials overflow
@@ -336,21 +336,21 @@ def _declared_dtype(study: Study) -> str:
 
 
 _RELATIONS = [
-    Relation("every rank finishes, with a context for its own queries", _finishes),
-    Relation("on one rank it is attention", _alone),
-    Relation(
+    Property("every rank finishes, with a context for its own queries", _finishes),
+    Property("on one rank it is attention", _alone),
+    Property(
         "on several ranks each gets the context of its own tokens", _contexts, compares=_ORACLE
     ),
-    Relation(
+    Property(
         "on several ranks the gradients of q, k and v are right", _gradients, differentiates=True
     ),
-    Relation("ranks may hold different numbers of tokens, or none", _takes_lengths),
-    Relation("large scores do not overflow", _large),
-    Relation("inputs may be transposed views", _strided),
-    Relation("inputs are not modified", _unchanged),
-    Relation("a second call gives the same", _again),
-    Relation("in bfloat16 ranks lose no more than one does", _sixteen_bits, _declared_dtype),
-    Relation("in groups that are parts of the world it gives the same", _in_groups),
+    Property("ranks may hold different numbers of tokens, or none", _takes_lengths),
+    Property("large scores do not overflow", _large),
+    Property("inputs may be transposed views", _strided),
+    Property("inputs are not modified", _unchanged),
+    Property("a second call gives the same", _again),
+    Property("in bfloat16 ranks lose no more than one does", _sixteen_bits, _declared_dtype),
+    Property("in groups that are parts of the world it gives the same", _in_groups),
 ]
 
 
@@ -361,4 +361,4 @@ def distributed_properties(
 ) -> tuple[Properties, None]:  # the properties; nothing names a bug by its numbers
     "List what attention over ranks must do."
     study = Study(fn, sharding, ranks)
-    return listed(_RELATIONS, lambda: study), None
+    return bound(_RELATIONS, lambda: study), None

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION, known
-from attention_checks.catalogue.local_attention import reach_bugs
+from attention_checks.catalogue.windows import reach_bugs
 from attention_checks.distributed.bugs import BACKWARD, FORWARD, Wrong
 from attention_checks.distributed.running import Given
 from attention_checks.distributed.shards import Trial

@@ -14,7 +14,7 @@ from torch import Tensor
 from attention_checks.pipeline import Work, rightly, work_of
 from attention_checks.reach import Reach
 from attention_checks.spec import Contract
-from attention_checks.tolerance import TOLERANCES
+from attention_checks.tolerance import TOLERANCES, USUAL_TOLERANCE
 from attention_nb.many_machines import split_sequence
 from attention_nb.tools.guards import expect_flags, expect_groups, expect_sizes
 
@@ -95,7 +95,7 @@ class Sharding:
     @property
     def tolerance(self) -> float:
         "Return how far apart equal numbers may be."
-        usual = 1e-9 if self.dtype == torch.float64 else 2e-4
+        usual = 1e-9 if self.dtype == torch.float64 else USUAL_TOLERANCE
         return self.contract.tolerance or TOLERANCES.get(self.dtype, usual)
 
     def held(self, n: int, world: int) -> tuple[Tensor, ...]:
@@ -180,17 +180,17 @@ class Trial(NamedTuple):
 
     def _work(self, q: Tensor, k: Tensor, v: Tensor) -> Work:
         "Set out what attention starts from: rotated, grouped, with a key for each sink."
-        said, rotate = self.sharding, self.sharding.contract.rotate
+        sharding, rotate = self.sharding, self.sharding.contract.rotate
         q, k = (x if rotate is None else rotate(x, torch.arange(self.n)) for x in (q, k))
         k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
-        mask, bias = said.reach.mask(self.n, self.n), torch.zeros((), dtype=q.dtype)
-        if said.sink_logits is not None:
+        mask, bias = sharding.reach.mask(self.n, self.n), torch.zeros((), dtype=q.dtype)
+        if sharding.sink_logits is not None:
             k, v = (torch.cat([torch.zeros_like(x[..., :1, :]), x], -2) for x in (k, v))
             mask = torch.cat([torch.ones(self.n, 1, dtype=torch.bool), mask], 1)
             bias = q.new_zeros(1, q.shape[1], 1, self.n + 1)
-            bias[..., 0] = torch.tensor(said.sink_logits, dtype=q.dtype)[:, None]
-        work = work_of(q, k, v, mask, said.contract.scale_of(q.shape[-1]))
-        return work._replace(bias=bias, softcap=said.contract.softcap)
+            bias[..., 0] = torch.tensor(sharding.sink_logits, dtype=q.dtype)[:, None]
+        work = work_of(q, k, v, mask, sharding.contract.scale_of(q.shape[-1]))
+        return work._replace(bias=bias, softcap=sharding.contract.softcap)
 
 
 def trial_of(

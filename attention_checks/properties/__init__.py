@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from attention_checks.examine import Property
+from attention_checks.examine import BoundProperty
 from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.pipeline import Bug
 
-Properties = Iterable[Property]
+Properties = Iterable[BoundProperty]
 Recognise = Callable[[], tuple[Bug, ...] | None]  # names the bugs by the numbers
 
 
-class Relation(NamedTuple):
+class Property(NamedTuple):
     """One thing that must hold, for a subject under test.
 
     It is not tried in three cases. What its author did not promise is not listed: `applies`. What
@@ -37,23 +37,23 @@ class Relation(NamedTuple):
     differentiates: bool = False
 
 
-def listed(relations: Sequence[Relation], subject: Callable[[], Any]) -> list[Property]:
-    "Tie relations to a subject."
+def bound(properties: Sequence[Property], subject: Callable[[], Any]) -> list[BoundProperty]:
+    "Tie properties to a subject."
     return [
-        Property(row.name, partial(_tried, row, subject), row.compares, row.differentiates)
-        for row in relations
+        BoundProperty(row.name, partial(_tried, row, subject), row.compares, row.differentiates)
+        for row in properties
     ]
 
 
-def _tried(relation: Relation, subject_of: Callable[[], Any]) -> str | None:
-    "Try one relation."
+def _tried(row: Property, subject_of: Callable[[], Any]) -> str | None:
+    "Try one property."
     subject = subject_of()
-    if why := relation.why_not(subject):
+    if why := row.why_not(subject):
         raise NotChecked(why)
     try:
-        return relation.holds(subject)
+        return row.holds(subject)
     except Broken as e:
-        if all(getattr(subject, fact) for fact in relation.symptom_unless):
+        if all(getattr(subject, fact) for fact in row.symptom_unless):
             raise
         raise Broken(e.example, e.bugs, symptom=True, last=e.last) from None
 

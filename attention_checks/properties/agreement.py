@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.examine import Property
-from attention_checks.numbers import first_difference, must_return, nearly
+from attention_checks.examine import BoundProperty
 from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.properties import Properties
 from attention_checks.signatures import name_of, parameters_of
+from attention_checks.tensors import first_difference, must_return, nearly
 
 _Fn = Callable[..., Any]
 _Example = tuple[Any, ...]  # the arguments of one call
@@ -34,18 +34,18 @@ def agreement_properties(
 
 def _properties(
     fn: _Fn, reference: _Fn, examples: tuple[_Example, ...], wrong: Mapping[str, _Fn]
-) -> Iterator[Property]:
+) -> Iterator[BoundProperty]:
     "Yield what raises Broken or NotChecked, in the order of trying."
     for i, example in enumerate(examples, 1):
-        yield Property(
+        yield BoundProperty(
             f"example {i}: the result is right",
             partial(_must_agree, fn, reference, example, examples, wrong),
             "your reference",
         )
-    yield Property("inputs are not modified", lambda: _untouched(fn, examples))
+    yield BoundProperty("inputs are not modified", lambda: _untouched(fn, examples))
     if _has_gradients(reference, examples):
         same = lambda: _same_gradients(fn, reference, examples)
-        yield Property("gradients are right", same, differentiates=True)
+        yield BoundProperty("gradients are right", same, differentiates=True)
 
 
 # Arguments and results in words -------------------------------------------------------------------
@@ -156,7 +156,7 @@ def _must_be_same(got: Any, want: Any, where: str) -> None:
 def _must_be_same_tensor(got: Tensor, want: Tensor, where: str) -> None:
     "Raise Broken unless two tensors have one shape, type and numbers."
     if got.shape != want.shape:
-        transposed = got.ndim == want.ndim >= 2 and got.mT.shape == want.shape
+        transposed = got.ndim >= 2 and got.mT.shape == want.shape
         bug = known("result.transposed" if transposed else "result.shape")
         raise Broken(f"{where}{first_difference(got, want)}", bug)
     if got.dtype != want.dtype:

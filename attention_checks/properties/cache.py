@@ -13,7 +13,6 @@ from torch import Tensor
 
 from attention_checks.cache_steps import diagnosed, first_calls
 from attention_checks.catalogue import known
-from attention_checks.numbers import first_difference, must_be_tensor, nearly
 from attention_checks.outcomes import (
     Broken,
     Misused,
@@ -24,11 +23,12 @@ from attention_checks.outcomes import (
     tell_own,
 )
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Properties, Recognise, Relation, listed
+from attention_checks.properties import Properties, Property, Recognise, bound
 from attention_checks.signatures import module_in, name_of, parameters_of
 from attention_checks.spec import Contract
 from attention_checks.subjects.calling import declared_output, first_tensor
-from attention_checks.subjects.copies import held_in
+from attention_checks.subjects.copies import tensors_in
+from attention_checks.tensors import first_difference, must_be_tensor, nearly
 from attention_nb.kv_cache import KVCache
 from attention_nb.multi_head_attention import MultiHeadAttention
 from attention_nb.tools.watching import watch
@@ -58,7 +58,7 @@ class CachedLayer:
         self.new_cache = new_cache or _cache_of(module)
         self.module = module_in(step or module)
         self.d_model, self.grows, self.contract = d_model, grows, contract
-        self.b, self.n = contract.batch(3), contract.usual(_N)
+        self.b, self.n = contract.batch(3), contract.nearest_length(_N)
         self.ones = [1] * self.n
         if self.n < _N:
             raise Misused(f"lengths: expected one of at least {_N}, to try chunks; got {self.n}")
@@ -386,7 +386,8 @@ def _keeps(layer: CachedLayer, cache: Any, first: Tensor) -> None:
 
 def _memory(cache: Any) -> set[int]:
     "Return the addresses of the large tensors in a cache."
-    return {t.untyped_storage().data_ptr() for t in held_in(cache) if t.numel() > 600}
+    held = [t for _, t in tensors_in(cache, attributes=True)]
+    return {t.untyped_storage().data_ptr() for t in held if t.numel() > 600}
 
 
 @torch.no_grad()  # where gradients are wanted, a cache must not be overwritten
@@ -452,34 +453,34 @@ def _fills(layer: CachedLayer) -> str:
 _STEPS = ("steps_right",)
 _ENDS = _takes(*(n + 3 for n in _LENGTHS))  # of sequences that differ in length
 _RELATIONS = [
-    Relation("it runs, and gives an output for each token", _runs),
-    Relation("a new cache is empty", _new_is_empty),
-    Relation("one token at a time gives the full pass", _steps, compares="the full pass"),
-    Relation("chunks give the full pass", _chunks, symptom_unless=_STEPS),
-    Relation("reset() empties the cache", _reset, _has("reset"), symptom_unless=_STEPS),
-    Relation("truncate() leaves no trace of later tokens", _truncate, _has("truncate"), _STEPS),
-    Relation(
+    Property("it runs, and gives an output for each token", _runs),
+    Property("a new cache is empty", _new_is_empty),
+    Property("one token at a time gives the full pass", _steps, compares="the full pass"),
+    Property("chunks give the full pass", _chunks, symptom_unless=_STEPS),
+    Property("reset() empties the cache", _reset, _has("reset"), symptom_unless=_STEPS),
+    Property("truncate() leaves no trace of later tokens", _truncate, _has("truncate"), _STEPS),
+    Property(
         "sequences of different lengths continue as if each were alone",
         _different_lengths,
         _all(_has("truncate"), _ENDS),
         _STEPS,
     ),
-    Relation(
+    Property(
         "reorder() continues the chosen sequences",
         _reorder,
         _all(_has("reorder"), _several),
         _STEPS,
     ),
-    Relation(
+    Property(
         "reorder() moves their lengths, too",
         _reorder_lengths,
         _all(_has("truncate", "reorder"), _several, _ENDS),
         _STEPS,
     ),
-    Relation(
+    Property(
         "a full cache refuses more, and keeps what it has", _full, _all(_fills, _takes(4)), _STEPS
     ),
-    Relation("a step does not copy the cache", _no_copy, _bounded),
+    Property("a step does not copy the cache", _no_copy, _bounded),
 ]
 
 
@@ -494,4 +495,4 @@ def cache_properties(
             return None
         return (_why(layer, layer.ones, layer.decode(layer.x, layer.ones)),)
 
-    return listed(_RELATIONS, lambda: layer), recognise
+    return bound(_RELATIONS, lambda: layer), recognise

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.numbers import first_difference, must_be_near, nearly
 from attention_checks.outcomes import Broken, NotChecked
-from attention_checks.properties import Properties, Recognise, Relation
+from attention_checks.properties import Properties, Property, Recognise
 from attention_checks.properties.gradients import gradients_of_mixture
 from attention_checks.properties.layers import in_phases
 from attention_checks.properties.layers.basics import (
@@ -31,6 +30,7 @@ from attention_checks.properties.state import untouched_anyhow
 from attention_checks.spec import Contract
 from attention_checks.subjects.copies import deep_copy
 from attention_checks.subjects.layer import Layer, adapt, no_module
+from attention_checks.tensors import first_difference, must_be_near, nearly
 
 
 def _reads_rightly(layer: Layer) -> None:
@@ -77,11 +77,11 @@ def _any_order(layer: Layer) -> None:
 def _any_memory(layer: Layer) -> None:
     "The memory may be shorter and longer, and each token of it reaches every output."
     over = layer.over_memory
-    for n in layer.lengths(layer.n - 2, layer.n, LONG[0]):
+    for n in layer.promised(layer.n - 2, layer.n, LONG[0]):
         x = over.draw(2, n)
         must_be_vectors(over, x, over(x))
         if n > layer.n_k:
-            _must_reach(measured_reach(replace(over, n=over.contract.usual(n))))
+            _must_reach(measured_reach(replace(over, n=over.contract.nearest_length(n))))
 
 
 def _must_reach(reach: Tensor) -> None:
@@ -114,19 +114,19 @@ def _of_memory(holds: Callable[[Any], str | None]) -> Callable[[Layer], str | No
 
 
 _CROSS = (
-    Relation("queries are made from x, keys and values from the memory", _reads_rightly, no_module),
-    Relation("another memory gives its own answer", _other_memory, no_module),
-    Relation("a token of x moves its own output alone", _queries_apart),
-    Relation("the order of the memory's tokens does not matter", _any_order),
-    Relation("the memory may be shorter and longer", _any_memory),
-    Relation("memories of a batch do not mix", _of_memory(must_not_mix)),
-    Relation(
+    Property("queries are made from x, keys and values from the memory", _reads_rightly, no_module),
+    Property("another memory gives its own answer", _other_memory, no_module),
+    Property("a token of x moves its own output alone", _queries_apart),
+    Property("the order of the memory's tokens does not matter", _any_order),
+    Property("the memory may be shorter and longer", _any_memory),
+    Property("memories of a batch do not mix", _of_memory(must_not_mix)),
+    Property(
         "what its masks hide of the memory has no influence",
         _of_memory(must_hide_padding),
         no_module,
     ),
-    Relation("gradients reach the memory", _gradients_reach, differentiates=True),
-    Relation(
+    Property("gradients reach the memory", _gradients_reach, differentiates=True),
+    Property(
         "the memory is not modified, and need not be contiguous", _of_memory(untouched_anyhow)
     ),
 )

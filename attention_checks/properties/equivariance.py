@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from attention_checks.numbers import must_be_near, must_run
 from attention_checks.outcomes import Broken
 from attention_checks.pipeline import Bug
 from attention_checks.subjects import TensorFunction
+from attention_checks.tensors import must_be_near, must_run
 
 
 def must_give(

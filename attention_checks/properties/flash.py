@@ -14,12 +14,12 @@ from torch import Tensor
 
 from attention_checks.autograd import gradients_of
 from attention_checks.catalogue import known
-from attention_checks.numbers import first_difference, nearly
 from attention_checks.outcomes import Broken, NotChecked, outcome
-from attention_checks.properties import Properties, Recognise, Relation, listed
+from attention_checks.properties import Properties, Property, Recognise, bound
 from attention_checks.properties.functions import attention_properties
 from attention_checks.subjects.calling import first_tensor
 from attention_checks.subjects.facts import AttentionFunction
+from attention_checks.tensors import first_difference, nearly
 from attention_nb.tools.testing import allocated, operations, random_qkv
 
 _GROWTH = 3.3  # from 600 to 1200 tokens a tile of 1024 × 1024 grows by 2.9, a matrix by 4
@@ -34,7 +34,7 @@ class _Flash:
 
     def __call__(self, *qkv: Tensor) -> tuple[Tensor, ...]:
         "Context and whatever else is returned."
-        context, rest = self.subject.bare(*qkv)
+        context, rest = self.subject.call_in_place(*qkv)
         return context, *rest
 
     def gradients(self, *qkv: Tensor) -> Any:
@@ -153,12 +153,12 @@ def _no_right_lse(flash: _Flash) -> str:
 
 
 _RELATIONS = (
-    Relation("memory grows with the length, not with its square", _linear, _too_slow),
-    Relation(
+    Property("memory grows with the length, not with its square", _linear, _too_slow),
+    Property(
         "so does the memory of the backward pass", _linear_backward, _too_slow, differentiates=True
     ),
-    Relation("the log-sum-exp that it returns is that of its scores", _right_lse, _no_lse),
-    Relation(
+    Property("the log-sum-exp that it returns is that of its scores", _right_lse, _no_lse),
+    Property(
         "the gradient of the log-sum-exp is right",
         _lse_gradient,
         _no_right_lse,
@@ -174,7 +174,7 @@ def flash_properties(
     flash = _Flash(subject)
     alone = replace(subject, fn=_context_only(subject.fn))
     properties, recognise = attention_properties(alone)
-    return [*properties, *listed(_RELATIONS, lambda: flash)], recognise
+    return [*properties, *bound(_RELATIONS, lambda: flash)], recognise
 
 
 def _context_only(fn: Callable[..., Any]) -> Callable[..., Any]:

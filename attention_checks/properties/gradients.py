@@ -10,9 +10,9 @@ from torch import Tensor
 
 from attention_checks.autograd import gradients_of
 from attention_checks.catalogue import known
-from attention_checks.numbers import must_be_near
 from attention_checks.outcomes import Broken
 from attention_checks.subjects import TensorFunction, WithReference
+from attention_checks.tensors import must_be_near
 
 
 def right_gradients(atol: float = 1e-3) -> Callable[[WithReference], None]:

@@ -12,10 +12,10 @@ from torch.utils._pytree import tree_leaves
 
 from attention_checks.autograd import gradients_of
 from attention_checks.catalogue import known
-from attention_checks.numbers import must_be_near
 from attention_checks.outcomes import Broken, NotChecked, attempt, first_line
 from attention_checks.pipeline import Bug
 from attention_checks.subjects import TensorFunction
+from attention_checks.tensors import must_be_near
 
 
 def must_be_finite(
@@ -58,7 +58,7 @@ def must_hold_in_half(
         got = run_in_half(lambda: f(*converted(dtype)), dtype)
         must_keep_dtype(got, dtype, like)
         if not want.isfinite().all():
-            continue  # so it is with 32 bits: other relations tell
+            continue  # so it is with 32 bits: other properties tell
         if not got.isfinite().all():
             raise Broken(f"{dtype}: the output is NaN or infinite", known(codes[0], dtype=dtype))
         loses = known(codes[1], dtype=dtype)

@@ -12,14 +12,14 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.positions import ALIBI, PAIRINGS, rotary_bugs, turn_pairs
-from attention_checks.numbers import first_difference, must_be_near, must_be_tensor
 from attention_checks.outcomes import Broken, NotChecked, first_line, outcome
 from attention_checks.pipeline import Bug, Step, Work, run
-from attention_checks.properties import Properties, Recognise, Relation, listed, must_agree
+from attention_checks.properties import Properties, Property, Recognise, bound, must_agree
 from attention_checks.properties.gradients import right_gradients
 from attention_checks.properties.numerics import must_hold_in_half
 from attention_checks.properties.state import must_repeat, repeats, untouched
 from attention_checks.search import Case, explain
+from attention_checks.tensors import first_difference, must_be_near, must_be_tensor
 from attention_nb.positions import RotaryEmbedding, alibi_bias, alibi_slopes, rotary_angles
 
 _SHIFTED = torch.arange(5) + 3
@@ -161,20 +161,20 @@ def _half(rotation: _Rotation) -> None:
 
 
 _OF_ROTATION = (
-    Relation("it runs, and keeps the shape of x", _runs),
-    Relation("the same inputs give the same result", repeats),
-    Relation(
+    Property("it runs, and keeps the shape of x", _runs),
+    Property("the same inputs give the same result", repeats),
+    Property(
         "each pair is rotated by its position times base^(-2i / d_head)",
         must_agree,
         compares="the definition",
     ),
-    Relation("its pairs are the declared ones", _paired),
-    Relation("gradients are those of a rotation", right_gradients(), differentiates=True),
-    Relation("far positions are rotated by their angles", _far, symptom_unless=("sound",)),
-    Relation(
+    Property("its pairs are the declared ones", _paired),
+    Property("gradients are those of a rotation", right_gradients(), differentiates=True),
+    Property("far positions are rotated by their angles", _far, symptom_unless=("sound",)),
+    Property(
         "float16 and bfloat16 are nearly equal at far positions", _half, symptom_unless=("sound",)
     ),
-    Relation("x and positions are not modified", untouched),
+    Property("x and positions are not modified", untouched),
 )
 
 
@@ -187,7 +187,7 @@ def rotation_properties(
 ) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
     "List what every rotation by positions must do, in the order of trying."
     rotation = _Rotation(fn, d_head, base, scaling, interleaved)
-    return listed(_OF_ROTATION, lambda: rotation), lambda: rotation.explained[1]
+    return bound(_OF_ROTATION, lambda: rotation), lambda: rotation.explained[1]
 
 
 _BIASED: dict[str, Step] = {
@@ -258,13 +258,13 @@ def _undeclared(bias: _Bias) -> str:
 
 
 _OF_BIAS = (
-    Relation("it runs, and gives (h, n_q, n_k)", _fits),
-    Relation(
+    Property("it runs, and gives (h, n_q, n_k)", _fits),
+    Property(
         "the same sizes give the same bias",
         lambda bias: must_repeat(lambda: bias(3, 7), lambda: bias(5, 5)),
     ),
-    Relation("it is -slope · |distance|", must_agree, _undeclared),
-    Relation("it depends on the distance alone", _by_distance),
+    Property("it is -slope · |distance|", must_agree, _undeclared),
+    Property("it depends on the distance alone", _by_distance),
 )
 
 
@@ -275,4 +275,4 @@ def bias_properties(
 ) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
     "List what a bias by distances must do, in the order of trying."
     bias = _Bias(fn, n_heads, alibi)
-    return listed(_OF_BIAS, lambda: bias), bias.recognise
+    return bound(_OF_BIAS, lambda: bias), bias.recognise

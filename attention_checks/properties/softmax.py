@@ -15,7 +15,15 @@ from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import MASK_APPLICATIONS, UNREQUESTED_MASKS, WRONG_MASKS
 from attention_checks.catalogue.softmax import WEIGHTS, softmax_bugs
 from attention_checks.fitting import fitted_dtype, fitted_epsilon
-from attention_checks.numbers import (
+from attention_checks.outcomes import Broken, NotChecked, first_line, outcome, runs
+from attention_checks.pipeline import STAGES, Bug, Step, Work
+from attention_checks.properties import Properties, Property, Recognise, bound, must_agree
+from attention_checks.properties.gradients import right_gradients
+from attention_checks.properties.numerics import must_be_finite, must_hold_in_half
+from attention_checks.properties.state import repeats, untouched_anyhow
+from attention_checks.search import Case, explain
+from attention_checks.signatures import POSITIONAL, parameters_of
+from attention_checks.tensors import (
     first_difference,
     must_be_near,
     must_be_tensor,
@@ -24,14 +32,6 @@ from attention_checks.numbers import (
     numbers_of,
     some_mask,
 )
-from attention_checks.outcomes import Broken, NotChecked, attempt, first_line, outcome
-from attention_checks.pipeline import STAGES, Bug, Step, Work
-from attention_checks.properties import Properties, Recognise, Relation, listed, must_agree
-from attention_checks.properties.gradients import right_gradients
-from attention_checks.properties.numerics import must_be_finite, must_hold_in_half
-from attention_checks.properties.state import repeats, untouched_anyhow
-from attention_checks.search import Case, explain
-from attention_checks.signatures import POSITIONAL, parameters_of
 from attention_checks.tolerance import tolerance_factor
 from attention_nb.softmax import masked_softmax
 
@@ -67,7 +67,7 @@ def takes_dim(
     "Return whether the second argument of a function is a dimension."
     parameters = parameters_of(fn)
     if parameters is None:  # a built-in function, such as torch.softmax, has no signature
-        return attempt(lambda: fn(_drawn(2, 3), 0)) is not None
+        return runs(lambda: fn(_drawn(2, 3), 0))
     positional = [p for p in parameters.values() if p.kind in POSITIONAL]
     if len(positional) < 2:
         return False
@@ -169,9 +169,7 @@ def _runs(subject: _Softmax) -> None:
         try:
             subject(*inputs)
         except RuntimeError as e:
-            only_square = (
-                "must match" in str(e) and attempt(lambda: subject(_drawn(4, 4))) is not None
-            )
+            only_square = "must match" in str(e) and runs(lambda: subject(_drawn(4, 4)))
             if subject.masked or not only_square:
                 raise
             shown = f"{inputs}: it raised {first_line(e)}"
@@ -313,35 +311,35 @@ def _empty(subject: _Softmax) -> None:
         raise Broken(shown, known("mask.empty_gradient"))
 
 
-_RUNS = Relation("it runs, and keeps the shape of its input", _runs)
-_REPEATS = Relation("the same inputs give the same result", repeats)
+_RUNS = Property("it runs, and keeps the shape of its input", _runs)
+_REPEATS = Property("the same inputs give the same result", repeats)
 _NUMERICS = (
-    Relation("scores of ±10⁴ give finite values and gradients", _large),
-    Relation("rows of very different size do not disturb each other", _rows),
+    Property("scores of ±10⁴ give finite values and gradients", _large),
+    Property("rows of very different size do not disturb each other", _rows),
 )
 _LAST = (
-    Relation("float16 and bfloat16 give finite, nearly equal values of their type", _half),
-    Relation("inputs are not modified, and need not be contiguous", untouched_anyhow),
+    Property("float16 and bfloat16 give finite, nearly equal values of their type", _half),
+    Property("inputs are not modified, and need not be contiguous", untouched_anyhow),
 )
 _PLAIN = (
     _RUNS,
     _REPEATS,
-    Relation("it is exp(x) / Σ exp(x), along every dim", must_agree, compares="the definition"),
-    Relation("weights are not negative, and sum to 1", _sums),
-    Relation("gradients are those of softmax", right_gradients(1e-4), differentiates=True),
+    Property("it is exp(x) / Σ exp(x), along every dim", must_agree, compares="the definition"),
+    Property("weights are not negative, and sum to 1", _sums),
+    Property("gradients are those of softmax", right_gradients(1e-4), differentiates=True),
     *_NUMERICS,
     *_LAST,
 )
 _MASKED = (
     _RUNS,
     _REPEATS,
-    Relation("it is softmax over the allowed scores", must_agree, compares="the definition"),
-    Relation("forbidden weights are exactly 0, the others of a row sum to 1", _sums),
-    Relation("masked scores do not matter", _forbidden),
+    Property("it is softmax over the allowed scores", must_agree, compares="the definition"),
+    Property("forbidden weights are exactly 0, the others of a row sum to 1", _sums),
+    Property("masked scores do not matter", _forbidden),
     *_NUMERICS,
-    Relation("a mask may differ between sequences, and broadcast", _broadcast),
-    Relation("fully masked rows are zero, with finite gradients", _empty),
-    Relation(
+    Property("a mask may differ between sequences, and broadcast", _broadcast),
+    Property("fully masked rows are zero, with finite gradients", _empty),
+    Property(
         "gradients are those of softmax over the allowed scores",
         right_gradients(1e-4),
         differentiates=True,
@@ -355,7 +353,7 @@ def softmax_properties(
 ) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
     "List what every softmax must do, in the order of trying."
     softmax = _Softmax(fn, masked=False)
-    return listed(_PLAIN, lambda: softmax), lambda: _likely_bugs(softmax)
+    return bound(_PLAIN, lambda: softmax), lambda: _likely_bugs(softmax)
 
 
 def masked_softmax_properties(
@@ -363,7 +361,7 @@ def masked_softmax_properties(
 ) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
     "List what every masked softmax must do, in the order of trying."
     softmax = _Softmax(fn, masked=True)
-    return listed(_MASKED, lambda: softmax), lambda: _likely_bugs(softmax)
+    return bound(_MASKED, lambda: softmax), lambda: _likely_bugs(softmax)
 
 
 def _likely_bugs(subject: _Softmax) -> tuple[Bug, ...] | None:

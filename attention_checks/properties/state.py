@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.numbers import first_difference, must_be_near
 from attention_checks.outcomes import Broken, NotChecked, first_line
 from attention_checks.subjects import TensorFunction, UnderTest
+from attention_checks.tensors import first_difference, must_be_near
 
 
 def repeats(subject: UnderTest) -> None:

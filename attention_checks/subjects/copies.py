@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from types import CellType, FunctionType, MethodType
 from typing import Any
@@ -85,7 +85,7 @@ def deep_copy(
     module: nn.Module,  # any layer
 ) -> nn.Module:  # it shares only what cannot be copied, such as a lock or a process group
     "Copy a layer, with what it keeps of its last call, and with functions that hold parts of it."
-    kept = [t for m in module.modules() for t in tensors_in(vars(m)) if not t.is_leaf]
+    kept = [t for m in module.modules() for _, t in tensors_in(vars(m)) if not t.is_leaf]
     detached: dict[int, Any] = {id(t): t.detach().clone() for t in kept}
     memo = dict(detached)
     try:
@@ -166,28 +166,27 @@ def plain_attributes(m: nn.Module) -> Iterator[tuple[str, Any]]:
     return ((name, value) for name, value in vars(m).items() if name not in _OF_MODULES)
 
 
-def tensors_in(value: Any) -> Iterator[Tensor]:
-    "List all that a list, a tuple or a dict holds."
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (list, tuple, dict)):
-        for v in value.values() if isinstance(value, dict) else value:
-            yield from tensors_in(v)
-
-
-def held_in(
-    thing: Any,  # a cache of any kind
+def tensors_in(
+    value: Any,  # a tensor, a list, a tuple, a dict, or anything else
     depth: int = 5,  # how far to look into it
-) -> Iterator[Tensor]:
-    "List the tensors in an object, in its lists and in its attributes."
-    if isinstance(thing, Tensor):
-        yield thing
+    attributes: bool = False,  # also into the attributes of other objects?
+    name: str = "",  # of it
+) -> Iterator[tuple[str, Tensor]]:
+    "List the tensors that something holds, by where they stand there."
+    if isinstance(value, Tensor):
+        yield name, value
     elif depth:
-        parts = (
-            thing if isinstance(thing, (list, tuple, Mapping)) else getattr(thing, "__dict__", {})
-        )
-        for part in parts.values() if isinstance(parts, Mapping) else parts:
-            yield from held_in(part, depth - 1)
+        for key, part in _items_of(value, attributes):
+            yield from tensors_in(part, depth - 1, attributes, f"{name}.{key}")
+
+
+def _items_of(value: Any, attributes: bool) -> Iterable[tuple[Any, Any]]:
+    "List what something holds, by its keys, its places, or the names of its attributes."
+    if isinstance(value, Mapping):
+        return value.items()
+    if isinstance(value, (list, tuple)):
+        return enumerate(value)
+    return getattr(value, "__dict__", {}).items() if attributes else ()
 
 
 @contextmanager

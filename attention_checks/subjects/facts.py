@@ -10,12 +10,13 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import BIAS
-from attention_checks.numbers import first_difference, must_be_near, nearly, numbers_of, sizes_of
-from attention_checks.outcomes import Broken, attempt, first_line, outcome
+from attention_checks.outcomes import Broken, attempt, first_line, outcome, runs
 from attention_checks.pipeline import rightly
 from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.function import ONES, Attention, Sizes, settle
 from attention_checks.subjects.masks import other_meaning
+from attention_checks.tensors import first_difference, must_be_near, nearly, numbers_of, sizes_of
+from attention_checks.tolerance import USUAL_TOLERANCE
 from attention_nb.naive_attention import naive_attention
 from attention_nb.tools.testing import operations
 
@@ -45,7 +46,7 @@ class AttentionFunction(Attention):
         return attempt(lambda: bool(self(*self.usual.draw()).isfinite().all())) is not False
 
     @cached_property
-    def lengths(self) -> bool:
+    def right_at_near_lengths(self) -> bool:
         "Return whether its numbers are right for lengths a little above and below the usual ones."
         sizes = (*map(self.at, ONES), self.usual.longer(-2), self.usual.longer(2))
         right = (attempt(lambda: _right(self, s.draw())) is not False for s in sizes)
@@ -57,13 +58,15 @@ class AttentionFunction(Attention):
         count = attempt(lambda: operations(self, *draw_many(self)))
         if count is None or count >= 200:
             return (MANY,)
-        runs = attempt(lambda: self(*draw_many(self, MORE))) is not None
-        return (MANY, MORE) if runs else (MANY,)
+        return (MANY, MORE) if runs(lambda: self(*draw_many(self, MORE))) else (MANY,)
 
     @cached_property
-    def long(self) -> bool:
+    def right_for_many_keys(self) -> bool:
         "Return whether its numbers are right for many keys."
-        return self.lengths and attempt(lambda: all(right_for(self, n) for n in self.many)) is True
+        return (
+            self.right_at_near_lengths
+            and attempt(lambda: all(right_for(self, n) for n in self.many)) is True
+        )
 
     @cached_property
     def mask_mismatch(self) -> Broken | None:
@@ -110,17 +113,17 @@ def right_for(subject: AttentionFunction, n_k: int) -> bool:
 
 
 def _right(
-    subject: AttentionFunction, qkv: tuple[Tensor, Tensor, Tensor], atol: float = 2e-4
+    subject: AttentionFunction, qkv: tuple[Tensor, Tensor, Tensor], atol: float = USUAL_TOLERANCE
 ) -> bool:
     "Return whether it gives right numbers for these."
-    return nearly(subject(*qkv), subject.oracle(*qkv), atol)
+    return nearly(subject(*qkv), subject.reference(*qkv), atol)
 
 
 def _must_be_right(subject: AttentionFunction) -> None:
     "Raise Broken unless its numbers are those of the oracle."
     for sizes, seed in ((subject.usual, 0), (subject.usual, 1), (subject.near_cap, 0)):
         q, k, v = sizes.draw(seed)
-        got, want = subject(q, k, v), subject.oracle(q, k, v)
+        got, want = subject(q, k, v), subject.reference(q, k, v)
         if nearly(got, want):
             continue
         code = "values.rounded" if nearly(got, want, 0.03) else "values.unknown"
@@ -139,7 +142,7 @@ def _smallest(subject: AttentionFunction, masked: bool = False) -> str:
         q, k, v = sizes.draw()
         mask = subject.style.some_mask(sizes.n_q, sizes.n_k) if masked else None
         got = attempt(lambda: subject(q, k, v, mask))
-        want = subject.oracle(q, k, v, mask)
+        want = subject.reference(q, k, v, mask)
         if got is None or got.shape != want.shape or nearly(got, want):
             continue
         few = q.numel() + k.numel() + v.numel() <= 12
@@ -153,11 +156,11 @@ def _smallest(subject: AttentionFunction, masked: bool = False) -> str:
 def _must_be_right_masked(subject: AttentionFunction) -> None:
     "Raise Broken unless a mask means what was said, a bias is added, and the numbers are right."
     _must_mean(subject)
-    if subject.said == "bias" and subject.sound:
+    if subject.declared_meaning == "bias" and subject.sound:
         _must_add_bias(subject)
     q, k, v = subject.usual.draw()
     mask = subject.usual_mask
-    want = subject.oracle(q, k, v, mask)
+    want = subject.reference(q, k, v, mask)
     try:
         got = subject(q, k, v, mask)
     except Exception as e:
@@ -172,7 +175,7 @@ def _must_be_right_masked(subject: AttentionFunction) -> None:
 def _masked_code(subject: AttentionFunction, got: Tensor) -> str:
     "Guess what is wrong with a mask."
     q, k, v = subject.usual.draw()
-    if nearly(got, subject.oracle(q, k, v)):
+    if nearly(got, subject.reference(q, k, v)):
         return "mask.ignored"
     if got.isnan().any():
         return "mask.nan"
@@ -184,10 +187,10 @@ def _must_mean(subject: AttentionFunction) -> None:
     "Raise Broken if a mask means something else than was said."
     meaning = subject.style.meaning
     either = subject.contract.mask_meaning is None and "padding" in (subject.style.parameter or "")
-    if meaning == subject.said or either:  # of padding masks people mean either
+    if meaning == subject.declared_meaning or either:  # of padding masks people mean either
         return
-    bug = other_meaning(subject.said, meaning)
-    shown = _smallest(subject.called(meaning=subject.said), masked=True)
+    bug = other_meaning(subject.declared_meaning, meaning)
+    shown = _smallest(subject.with_style(meaning=subject.declared_meaning), masked=True)
     raise Broken(f'{shown}; with mask="{meaning}" it agrees with the oracle', bug)
 
 

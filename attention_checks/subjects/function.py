@@ -12,19 +12,18 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION
-from attention_checks.catalogue.families import attending
-from attention_checks.catalogue.grouped_heads import capping
-from attention_checks.catalogue.local_attention import reach_bugs
+from attention_checks.catalogue.choices import attending, capping
 from attention_checks.catalogue.masks import BIAS
-from attention_checks.catalogue.self_attention import UNDECLARED_NORMS
-from attention_checks.numbers import must_be_tensor, nearly, some_mask
-from attention_checks.outcomes import Misused, attempt, first_line
+from attention_checks.catalogue.scales_and_routes import UNDECLARED_NORMS
+from attention_checks.catalogue.windows import reach_bugs
+from attention_checks.outcomes import Misused, attempt, first_line, runs
 from attention_checks.pipeline import STAGES, Bug, Work, rightly, work_of
 from attention_checks.reach import Reach
 from attention_checks.signatures import parameters_of
 from attention_checks.spec import Contract
 from attention_checks.subjects.calling import first_tensor
 from attention_checks.subjects.masks import MEANINGS, OF_KEYS, PLAIN, SHAPES
+from attention_checks.tensors import must_be_tensor, nearly, some_mask
 from attention_nb.naive_attention import at_least_float32
 from attention_nb.tools.testing import random_qkv
 
@@ -125,11 +124,13 @@ class Attention:
         reach = self.contract.reach
         return reach if reach.window or reach.ahead or reach.documents else None
 
-    def called(self: _Subject, **style: Any) -> _Subject:
+    def with_style(self: _Subject, **style: Any) -> _Subject:
         "Return the function with another style of calling."
         return replace(self, style=self.style._replace(**style))
 
-    def raw(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[Any, Any]:
+    def call_on_copies(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None
+    ) -> tuple[Any, Any]:
         """Call it on copies, so that code that changes its inputs breaks one property; the mask is
         boolean, True = may attend, or a bias. Give the context and whatever else is returned.
         """
@@ -138,9 +139,11 @@ class Attention:
         if mask is not None:
             mask = self.style.as_taken(mask, q)
         q, k, v = (t.clone(memory_format=torch.contiguous_format) for t in (q, k, v))
-        return self.bare(q, k, v, mask)
+        return self.call_in_place(q, k, v, mask)
 
-    def bare(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[Any, Any]:
+    def call_in_place(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None
+    ) -> tuple[Any, Any]:
         "Call it on these very tensors, the mask in the form that it takes; give all as `raw` does."
         style, place = self.style, self.contract.placement
         flat = [t.flatten(0, 1) if style.flat else t for t in (q, k, v)]
@@ -161,7 +164,7 @@ class Attention:
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         "Return the context, (b, h, n_q, d_v)."
-        context, _ = self.raw(q, k, v, mask)
+        context, _ = self.call_on_copies(q, k, v, mask)
         must_be_tensor(context)
         flat = self.style.flat and context.ndim == 3
         unflattened: Tensor = context.unflatten(0, q.shape[:2]) if flat else context
@@ -176,7 +179,7 @@ class Attention:
         inputs, usual = self.inputs(), self.usual_mask
         q, k, v = inputs.values()
         mask = torch.ones_like(usual) if self.style.needs_mask else None
-        if not self.no_mask and attempt(lambda: self(q, k, v, usual)) is not None:
+        if not self.no_mask and runs(lambda: self(q, k, v, usual)):
             mask = usual
         if mask is not None:
             inputs["mask"] = self.style.as_taken(mask, q)
@@ -184,7 +187,7 @@ class Attention:
 
     def on_these(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         "Return the context of these very tensors."
-        context: Tensor = self.bare(q, k, v, mask)[0]
+        context: Tensor = self.call_in_place(q, k, v, mask)[0]
         return context
 
     @property
@@ -231,7 +234,7 @@ class Attention:
         "Return the right scores, before any mask."
         return STAGES["cap"](STAGES["score"](self.work(q, k, k))).scores
 
-    def oracle(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    def reference(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         "Return the right context, which is that of the loops of chapter 1, stage by stage."
         exact_q, exact_k, exact_v = (at_least_float32(t) for t in (q, k, v))
         work = self.work(exact_q, exact_k, exact_v, mask)
@@ -243,8 +246,6 @@ class Attention:
     def right_scale(self, q: Tensor) -> float:
         "Return what scores should be multiplied by."
         return self.contract.scale_of(q.shape[-1])
-
-    reference = oracle
 
     def at(self, sizes: Sizes) -> Sizes:
         "Return these sizes, or equal ones where a skipped code says that it takes no others."
@@ -268,7 +269,7 @@ class Attention:
             n = 3 * max(reach.window, reach.ahead, reach.documents) + reach.sinks + 2
             return Sizes(n_q=n if self.causal is True else n - 2, n_k=n)
         if self.contract.lengths is not None:
-            n = self.contract.usual(5)
+            n = self.contract.nearest_length(5)
             return Sizes(n_q=n, n_k=n)
         return SQUARE if self.causal is True else Sizes()
 
@@ -295,7 +296,7 @@ class Attention:
         return [*reach_bugs(self.sees), *declared, *undeclared, *UNDECLARED_NORMS]
 
     @property
-    def said(self) -> str:
+    def declared_meaning(self) -> str:
         "What a mask should mean: as declared, or as its parameter is named."
         if isinstance(meaning := self.contract.mask_meaning, str):
             return meaning
@@ -317,16 +318,16 @@ def settle(
     takes = name is not None or isinstance(mask, str)
     style = CallStyle(name, takes, takes and _required(subject.fn, name))
     subject = replace(subject, style=style)
-    plain = _with_mask(subject.called(meaning=subject.said))
+    plain = _with_mask(subject.with_style(meaning=subject.declared_meaning))
     if _works(plain):
         return plain
-    flat = _with_mask(subject.called(meaning=subject.said, flat=True))
+    flat = _with_mask(subject.with_style(meaning=subject.declared_meaning, flat=True))
     return flat if _works(flat) else plain
 
 
 def _works(subject: Attention) -> bool:
     "Return whether it runs at all."
-    return attempt(lambda: subject(*subject.usual.draw())) is not None
+    return runs(lambda: subject(*subject.usual.draw()))
 
 
 def _mask_parameter(fn: Callable[..., Any]) -> str | None:
@@ -347,29 +348,31 @@ def _with_mask(subject: _Subject) -> _Subject:
     "Find the shape and meaning of its mask that are right, or at least a shape that runs."
     if not subject.style.takes_mask:
         return subject
-    runs, error = "", ""  # the first shape that does, and what others raise
+    runnable, error = "", ""  # the first shape that runs, and what others raise
     # the most general shape first
-    for form, meaning in product(reversed(SHAPES), dict.fromkeys((subject.said, *MEANINGS))):
-        if runs == PLAIN != form:
+    for form, meaning in product(
+        reversed(SHAPES), dict.fromkeys((subject.declared_meaning, *MEANINGS))
+    ):
+        if runnable == PLAIN and form != PLAIN:
             break  # it takes (n_q, n_k), if wrongly
-        tried = subject.called(form=form, meaning=meaning)
+        tried = subject.with_style(form=form, meaning=meaning)
         inputs = (*tried.usual.draw(), tried.usual_mask)
         try:
             got = tried(*inputs)
         except Exception as e:
             error = error or first_line(e)
             continue
-        if nearly(got, tried.oracle(*inputs)):
+        if nearly(got, tried.reference(*inputs)):
             return tried
-        runs = runs or form
-    return subject.called(form=runs) if runs else _refusing(subject, error)
+        runnable = runnable or form
+    return subject.with_style(form=runnable) if runnable else _refusing(subject, error)
 
 
 def _refusing(subject: _Subject, error: str) -> _Subject:
     "Return the function as it is; without a mask, if it raises an error at any, and needs none."
     optional = subject.contract.mask_meaning is None and not subject.style.needs_mask
     square = (*SQUARE.draw(), some_mask(SQUARE.n_q, SQUARE.n_k))
-    if not optional or attempt(lambda: subject(*square)) is not None:
+    if not optional or runs(lambda: subject(*square)):
         return subject
     how = "say mask=False, or wrap it in a function that takes none"
-    return subject.called(refuses=f"given one it raises {error}; {how}")
+    return subject.with_style(refuses=f"given one it raises {error}; {how}")

@@ -13,7 +13,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.conventions import POSITIONS, heads_of, settings_of
-from attention_checks.outcomes import attempt
+from attention_checks.outcomes import attempt, runs
 from attention_checks.pipeline import Bug
 from attention_checks.reach import Reach
 from attention_checks.signatures import name_of
@@ -141,9 +141,8 @@ class Layer:
         return replace(self, other=other)
 
     def calling(self, call: LayerCall) -> Layer:
-        "Return the layer, called in another way."
-        contract = replace(self.contract, call=call)
-        return replace(self, contract=contract, call_both=whole_call(call, contract))
+        "Return the layer, called in another way, with the same contract."
+        return replace(self, call_both=whole_call(call, self.contract))
 
     def declaring(self, **choices: Any) -> Layer:
         "Return the layer, with other choices in its contract."
@@ -157,7 +156,7 @@ class Layer:
         "The layer as a function of its memory."
         assert self.other is not None
         n, width = self.other.shape[1:]
-        usual = self.contract.usual(n)
+        usual = self.contract.nearest_length(n)
         return replace(self, d_model=width, other=self.draw(1), of_memory=True, n=usual)
 
     @property
@@ -173,13 +172,13 @@ class Layer:
         "Return how many sequences of how many vectors come out."
         return len(x), self.output_length(x.shape[1])
 
-    def lengths(self, *several: int) -> list[int]:
+    def promised(self, *several: int) -> list[int]:
         "Of some numbers of tokens, list those that it promises to take."
         return [n for n in several if n > 0 and self.contract.takes(n)]
 
     def fits(self, b: int, n: int) -> bool:
         "Say whether it runs for so many sequences of so many tokens."
-        return attempt(lambda: (self(self.draw(b, n)),)) is not None
+        return runs(lambda: self(self.draw(b, n)))
 
     def in_mode(self, x: Tensor, training: bool, grad: bool = True, seed: int = 0) -> Tensor:
         "Return the output in some mode, with the same dropout for the same seed."
@@ -221,10 +220,12 @@ class Layer:
     def long_n(self) -> int:
         "A length that shows where its window ends; 0 if the usual one does, or it has none."
         size, ahead = self.window[1] if self.window else 0, self.contract.ahead or 0
-        if not (self.bounded and (size or ahead)) or self.short_window and ahead < self.n - 1:
+        if not self.bounded or not (size or ahead):
+            return 0
+        if self.short_window and ahead < self.n - 1:
             return 0
         size = max(size, ahead + 1)
-        for n in (size + 3, size + 2, size + 1, *self.contract.allowed):
+        for n in (size + 3, size + 2, size + 1, *self.contract.allowed_lengths):
             if size < n <= LONGEST and self.contract.takes(n) and self.fits(1, n):
                 return n
         return 0
@@ -283,9 +284,9 @@ def _how(given: Any, contract: Contract, both: bool) -> LayerCall:
 
 def _tokens(contract: Contract, window: tuple[str, int] | None) -> int:
     "Return how many tokens it is tried with: enough to tell a window from one that is longer by 1."
-    n = contract.usual(TOKENS)
+    n = contract.nearest_length(TOKENS)
     longer = contract.hides_future and window and window[1] == n - 1
-    return contract.usual(n + 1) if longer else n
+    return contract.nearest_length(n + 1) if longer else n
 
 
 def _window(given: Any, contract: Contract) -> tuple[str, int] | None:
@@ -300,7 +301,7 @@ def _memory(layer: Layer, width: int) -> Tensor:
     "Return a memory: not as many tokens as x has, or heads, or features of a head."
     h = layer.n_heads or 1
     n = next(n for n in (7, 8, 9) if n not in (h, layer.d_model // h))
-    return replace(layer, d_model=width).draw(1, layer.contract.usual(n), seed=9)
+    return replace(layer, d_model=width).draw(1, layer.contract.nearest_length(n), seed=9)
 
 
 def no_module(layer: Layer) -> str:

@@ -58,9 +58,9 @@ MEANINGS: dict[str, Meaning] = {  # by what mask= declares
 
 
 def other_meaning(
-    said: str,  # what a mask should mean, one of MEANINGS
+    declared: str,  # what a mask should mean, one of MEANINGS
     found: str,  # what it means
 ) -> Bug:
-    "Name the bug of a mask that means something else than was said."
-    how = f"boolean, {MEANINGS[found].says}" if said == "bias" else MEANINGS[found].otherwise
-    return known("mask.meaning", how=how, expected=MEANINGS[said].says, found=found)
+    "Name the bug of a mask that means something else than was declared."
+    how = f"boolean, {MEANINGS[found].says}" if declared == "bias" else MEANINGS[found].otherwise
+    return known("mask.meaning", how=how, expected=MEANINGS[declared].says, found=found)

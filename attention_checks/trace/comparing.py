@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION, known
-from attention_checks.catalogue.grouped_heads import GROUP_BUGS
-from attention_checks.catalogue.layers import LAYER_BUGS, NEVER, REPEATED, merging
-from attention_checks.catalogue.self_attention import SCALE
+from attention_checks.catalogue.layers import GROUP_BUGS, LAYER_BUGS, NEVER, REPEATED, merging
+from attention_checks.catalogue.scales_and_routes import SCALE
 from attention_checks.fitting import (
     fitted_activation,
     fitted_cap,
@@ -20,9 +19,9 @@ from attention_checks.fitting import (
     fitted_factor,
     fitted_scale,
 )
-from attention_checks.numbers import nearly
 from attention_checks.pipeline import Bug, Step, after, with_own
 from attention_checks.search import Case, explain
+from attention_checks.tensors import nearly
 from attention_checks.trace.readings import Start, starts_of
 from attention_checks.trace.tracing import Trace
 from attention_nb.multi_head_attention import merge_heads
@@ -57,8 +56,8 @@ def compare_with_own_weights(
 
 def _must_run(trace: Trace, cases: list[Case]) -> None:
     "Raise what a declared function raises, if no reading of the layer runs with it."
-    said = trace.contract
-    declared = said.asked or said.rotate or said.shortened
+    contract = trace.contract
+    declared = contract.asked or contract.rotate or contract.shortened
     if declared and cases and not any(case.run() for case in cases):
         work = cases[0].work
         for step in cases[0].stages.values():
@@ -104,8 +103,9 @@ def _named(
 
 def more_fits(trace: Trace) -> list[Callable[[Case], Bug | None]]:
     "List what is fitted where no known bug gives the numbers: each may be meant."
-    said = trace.contract.value_scale
-    factor = partial(fitted_factor, declared=said if isinstance(said, (int, float)) else 1.0)
+    value_scale = trace.contract.value_scale
+    declared = value_scale if isinstance(value_scale, (int, float)) else 1.0
+    factor = partial(fitted_factor, declared=declared)
     normed = trace.contract.norms or trace.unrecognised
     return [factor, fitted_activation, *([] if normed else [fitted_cosine])]
 
@@ -188,7 +188,7 @@ def _other_numbers(trace: Trace, heads: list[int], mask: Tensor | None) -> Itera
         if other == h:
             continue
         found = f"{other} heads of width {width // other}"
-        bug = known("heads.number", found=found, said=f"{h} of width {width // h}")
+        bug = known("heads.number", found=found, declared=f"{h} of width {width // h}")
         others = starts_of(trace, other, mask, (bug,))
         yield from (start for start in others if len(start.bugs) == 1)
     if h == 1:

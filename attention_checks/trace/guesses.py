@@ -51,10 +51,12 @@ def named_choices(
 
 def owners_of(
     unrecognised: Iterable[str],  # names of what is no projection
-    told: Iterable[str],  # names of projections
+    projections: Iterable[str],  # names of projections
 ) -> list[str]:  # each once; of a network of several parts the name of the network
     "List the largest parts of a layer that hold no projection."
-    inside = {".".join(name.split(".")[:i]) for name in told for i in range(len(name.split(".")))}
+    inside = {
+        ".".join(name.split(".")[:i]) for name in projections for i in range(len(name.split(".")))
+    }
     owners = []
     for name in unrecognised:
         path = name.split(".")

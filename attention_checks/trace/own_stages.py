@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import islice, product
+from itertools import chain, islice, product
 from typing import Any
 
 import torch
@@ -14,24 +14,22 @@ from torch import Tensor
 
 from attention_checks.autograd import gradients_of
 from attention_checks.catalogue import known
-from attention_checks.catalogue.families import (
+from attention_checks.catalogue.choices import (
+    GATES,
     MISSING,
     attending,
+    capping,
     context_step,
+    gating,
     joined_by,
     mixing_heads,
+    norming,
     prefixing,
     shortened_by,
+    sinking,
     temperature_steps,
     then,
     ways_of,
-)
-from attention_checks.catalogue.grouped_heads import (
-    GATES,
-    capping,
-    gating,
-    norming,
-    sinking,
 )
 from attention_checks.catalogue.layer_rotations import declared_rotation
 from attention_checks.catalogue.masks import BIAS
@@ -43,7 +41,7 @@ from attention_checks.trace.recording import OneCall, as_float, as_rows, part_of
 from attention_nb.multi_head_attention import merge_heads, split_heads
 
 _Own = dict[str, Way]  # stage → its step, and its bugs
-_Ways = dict[str, list[Way]]  # stage → its steps, of which each may be meant
+_Choices = Iterator[tuple[str, list[Way]]]  # a stage, and its steps, of which each may be meant
 
 
 def own_stages(
@@ -54,36 +52,40 @@ def own_stages(
 ) -> list[_Own]:  # stage → its step, and its bugs; several where what was declared leaves a choice
     "Make the stages that a layer adds on purpose, as declared."
     norms = {role: _norm_of(layer, role, name) for role, name in (contract.norms or {}).items()}
-    ways = _own_norms(norms, contract) if norms.keys() & {"q", "k"} else {}
-    if contract.softcap:
-        ways["cap"] = [capping(contract.softcap)]
-    if isinstance(contract.sinks, str):
-        ways["weigh"] = [sinking(as_float(part_of(layer, contract.sinks, "sinks")).flatten())]
-    if contract.bias is not None:
-        ways[after("route")] = _own_bias(layer, x, call, contract)
-    ways |= _by_functions(contract)
-    for field, name in (contract.mixing or {}).items():
-        stage = after("score") if field == "scores" else after("weigh")
-        ways[stage] = ways_of(stage, f"mixing[{field!r}]", _own_mixing(layer, field, name))
-    of_context = _beside_context(layer, norms, contract, x, lambda: call(layer, x))
-    of_keys = _beside_keys(layer, norms, contract, lambda: call(layer, x))
-    for stage, what, steps in (*of_keys, *of_context):
-        more = ways_of(stage, what, steps)
+    called = lambda: call(layer, x)
+    choices = chain(
+        _own_norms(norms, contract),
+        _changed_scores(layer, x, call, contract),
+        _by_functions(contract),
+        _mixed_heads(layer, contract),
+        _beside_keys(layer, norms, contract, called),
+        _beside_context(layer, norms, contract, x, called),
+        _gated(layer, x, call, contract),
+    )
+    ways: dict[str, list[Way]] = {}
+    for stage, more in choices:
         ways[stage] = then(stage, ways[stage], more) if stage in ways else more
-    if (gate := _own_gate(layer, x, call, contract)) is not None:
-        ways[after("merge")] = [gating(gate, function) for function in GATES]
     return [dict(zip(ways, chosen)) for chosen in islice(product(*ways.values()), 128)]
 
 
-def _by_functions(contract: Contract) -> _Ways:
-    "Return the stages that are declared as functions of the heads."
-    ways: _Ways = {}
+def _changed_scores(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> _Choices:
+    "Yield what changes scores on their way to the weights: a soft cap, sinks, a bias."
+    if contract.softcap:
+        yield "cap", [capping(contract.softcap)]
+    if isinstance(contract.sinks, str):
+        sinks = as_float(part_of(layer, contract.sinks, "sinks"))
+        yield "weigh", [sinking(sinks.flatten())]
+    if contract.bias is not None:
+        yield after("route"), _own_bias(layer, x, call, contract)
+
+
+def _by_functions(contract: Contract) -> _Choices:
+    "Yield the stages that are declared as functions of the heads."
     if contract.rotate:
-        ways["rotate"] = [declared_rotation(contract.placement.wrap(contract.rotate))]
+        yield "rotate", [declared_rotation(contract.placement.wrap(contract.rotate))]
     if contract.attend:
         f = contract.placement.wrap(contract.attend)
-        ways["mix"] = [(attending(f, contract.scale_of), [])]
-    return ways
+        yield "mix", [(attending(f, contract.scale_of), [])]
 
 
 def _norm_of(layer: nn.Module, role: str, name: str) -> nn.Module:
@@ -116,13 +118,13 @@ class _ToLength1(nn.Module):
         return unit * self.times.reshape(*([-1, 1] if per_head else []), t.shape[-1])
 
 
-def _own_norms(norms: Mapping[str, nn.Module], contract: Contract) -> _Ways:
-    "Return the stages of norms: over all heads before key heads are repeated, or over each head."
-    own: _Ways = {}
+def _own_norms(norms: Mapping[str, nn.Module], contract: Contract) -> _Choices:
+    "Yield the stages of norms: over all heads before key heads are repeated, or over each head."
+    if not norms.keys() & {"q", "k"}:
+        return
     for stage, over in (("norm_all_heads", _over_all_heads), (after("split"), _over_each_head)):
         q, k = (over(norms[role], contract) if role in norms else _as_it_is for role in "qk")
-        own[stage] = [norming(q, k, stage)]
-    return own
+        yield stage, [norming(q, k, stage)]
 
 
 def _as_it_is(t: Tensor) -> Tensor:
@@ -135,16 +137,15 @@ def _matrix_of(part: Any) -> tuple[Any, Any]:
     return as_float(getattr(part, "weight", part)), as_float(getattr(part, "bias", None))
 
 
-def _own_mixing(layer: nn.Module, field: str, name: str) -> list[Step]:
-    "Return how heads are mixed: by a layer of width h, or a matrix, which may be transposed."
-    part = part_of(layer, name, f"mixing[{field!r}]")
-    matrix, bias = _matrix_of(part)
-    matrix = matrix.squeeze()
-    matrices = [matrix] if isinstance(part, nn.Module) else [matrix, matrix.T]
-    return mixing_heads(field, matrices, bias)
-
-
-_Choices = Iterator[tuple[str, str, list[Step]]]  # stage, what declares it, steps
+def _mixed_heads(layer: nn.Module, contract: Contract) -> _Choices:
+    "Yield how heads are mixed: by a layer of width h, or a matrix, which may be transposed."
+    for field, name in (contract.mixing or {}).items():
+        stage, what = after("score" if field == "scores" else "weigh"), f"mixing[{field!r}]"
+        part = part_of(layer, name, what)
+        matrix, bias = _matrix_of(part)
+        matrix = matrix.squeeze()
+        matrices = [matrix] if isinstance(part, nn.Module) else [matrix, matrix.T]
+        yield stage, ways_of(stage, what, mixing_heads(field, matrices, bias))
 
 
 def _beside_keys(
@@ -153,22 +154,24 @@ def _beside_keys(
     contract: Contract,
     call: Callable[[], Tensor],
 ) -> _Choices:
-    "Of each other choice of queries and keys its stage, what declares it, and its steps."
+    "Yield the other choices of queries and keys: a temperature, fewer keys, learned keys."
+    stage = after("rotate")
     if isinstance(contract.scale, str):
         temperature = as_float(part_of(layer, contract.scale, "scale"))
         steps = temperature_steps(temperature, contract.scale)
-        yield after("rotate"), f"scale={contract.scale!r}", steps
+        yield stage, ways_of(stage, f"scale={contract.scale!r}", steps)
     if contract.shortened:
         by = {r: part_of(layer, name, "shortened") for r, name in contract.shortened.items()}
         made = {roles: _shorter(part, contract, call) for roles, part in by.items()}
         each = {role: f for roles, f in made.items() for role in roles}
-        yield after("rotate"), f"shortened={dict(contract.shortened)}", [shortened_by(each)]
+        what = f"shortened={dict(contract.shortened)}"
+        yield stage, ways_of(stage, what, [shortened_by(each)])
     if contract.prefix:
         parts = {r: part_of(layer, name, "prefix") for r, name in contract.prefix.items()}
         k, v = map(as_float, parts["kv"] if "kv" in parts else (parts["k"], parts["v"]))
         over = _over_each_head(norms["k"], contract) if "k" in norms else _as_it_is
         steps = [prefixing(k, v, norm) for norm in dict.fromkeys((_as_it_is, over))]
-        yield after("rotate"), f"prefix={dict(contract.prefix)}", steps
+        yield stage, ways_of(stage, f"prefix={dict(contract.prefix)}", steps)
 
 
 def _shorter(
@@ -197,25 +200,30 @@ def _beside_context(
     x: Tensor,
     call: Callable[[], Tensor],
 ) -> _Choices:
-    "Of each other choice of the context its stage, what declares it, and its steps."
-    if said := contract.value_scale:
-        part = as_float(part_of(layer, said, "value_scale")) if isinstance(said, str) else said
-        yield after("mix"), f"value_scale={said!r}", [context_step(lambda out: part * out)]
+    "Yield the other choices of the context: a factor, a residual, an activation, a norm."
+    mixed, projected = after("mix"), after("project")
+    if declared := contract.value_scale:
+        part = (
+            as_float(part_of(layer, declared, "value_scale"))
+            if isinstance(declared, str)
+            else declared
+        )
+        scaled = context_step(lambda out: part * out)
+        yield mixed, ways_of(mixed, f"value_scale={declared!r}", [scaled])
     if name := contract.residual:
         added = _added_by(part_of(layer, name, "residual"), x, call)
-        yield after("project"), f"residual={name!r}", [partial(_with_added, t) for t in added]
+        steps: list[Step] = [partial(_with_added, t) for t in added]
+        yield projected, ways_of(projected, f"residual={name!r}", steps)
     if name := contract.activation:
         given = getattr(nn.functional, name, None) or part_of(layer, name, "activation")
         f = partial(_once_through, given, contract)
         last: Step = lambda work: work._replace(out=f(work.out))
-        stage, step = after("mix"), context_step(f)
-        if contract.residual:
-            stage, step = after("project"), last
-        yield stage, f"activation={name!r}", [step]
+        stage, step = (projected, last) if contract.residual else (mixed, context_step(f))
+        yield stage, ways_of(stage, f"activation={name!r}", [step])
     if "out" in norms:
         normed = partial(_once_through, norms["out"], contract)
         steps = [context_step(normed, merged) for merged in (True, False)]
-        yield after("mix"), "norms['out']", steps
+        yield mixed, ways_of(mixed, "norms['out']", steps)
 
 
 def _added_by(part: Any, x: Tensor, call: Callable[[], Tensor]) -> list[Tensor]:
@@ -355,24 +363,27 @@ def _per_head(read: Any, n: int) -> Tensor | None:
     return read.flatten(0, -3) if read.ndim > 2 and read.shape[-2:] == (n, n) else None
 
 
-def _own_gate(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> Tensor | None:
-    """Read the gate of the context, as declared: what a module gives, or a parameter; before its
-    activation function, (b, n, h) or (b, n, width).
+def _gated(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> _Choices:
+    "Yield the gate of the context, with each activation function that it may have."
+    if contract.gate is not None:
+        gate = _own_gate(layer, x, call, contract.gate)
+        yield after("merge"), [gating(gate, function) for function in GATES]
+
+
+def _own_gate(layer: nn.Module, x: Tensor, call: OneCall, name: str) -> Tensor:
+    """Return what a module gives, or a parameter, as a gate before its activation function,
+    (b, n, h) or (b, n, width).
     """
-    if contract.gate is None:
-        return None
-    part = part_of(layer, contract.gate, "gate")
+    part = part_of(layer, name, "gate")
     if isinstance(part, Tensor):
         return as_float(part).flatten().expand(*x.shape[:2], -1)
     given = recorded_call({"": part}, lambda: call(layer, x))[2].get("", [])
     if not given:
-        bug = MISSING.about(what=f"gate={contract.gate!r}")
-        raise Broken(f"in one call {contract.gate} is never called", bug, explains=False)
+        bug = MISSING.about(what=f"gate={name!r}")
+        raise Broken(f"in one call {name} is never called", bug, explains=False)
     gate = as_rows(given[0], x) if len(given) == 1 else None
     if gate is None:
-        raise Misused(
-            f"gate: expected a parameter, or a module that is called once; {contract.gate} is not"
-        )
+        raise Misused(f"gate: expected a parameter, or a module that is called once; {name} is not")
     return gate
 
 
@@ -419,17 +430,6 @@ def _kept_in(module: nn.Module) -> list[Tensor]:
     "Return the tensors that one module keeps beside its parameters, buffers first."
     kept = (*module._buffers.values(), *vars(module).values())
     return [t.detach().cpu() for t in kept if isinstance(t, Tensor)]
-
-
-def tables_of(layer: nn.Module) -> list[Tensor]:
-    "List the vectors between 0 and 1 that a layer keeps."
-    kept = [
-        t.float()
-        for m in layer.modules()
-        for t in _kept_in(m)
-        if t.ndim == 1 and 0 < len(t) < 1000 and t.is_floating_point()
-    ]
-    return [t for t in kept if ((t >= 0) & (t <= 1)).all()]
 
 
 def kept_by(

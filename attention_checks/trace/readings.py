@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.grouped_heads import GATES, gating
+from attention_checks.catalogue.choices import GATES, gating
 from attention_checks.catalogue.layers import (
     FUSED,
     NEVER,
@@ -112,11 +112,11 @@ def _from_latent(rows: dict[str, Tensor], h: int, d_v: int) -> Iterator[_Triple]
 def _fused_order(trace: Trace) -> str:
     "Return the order of a fused projection, by its name, unless its role was declared."
     name = "" if trace.contract.roles else trace.names["qkv"][0]
-    said = re.sub(r"[^qkv]", "", name.split(".")[-1].lower())
-    return said if sorted(said) == ["k", "q", "v"] else "qkv"
+    letters = re.sub(r"[^qkv]", "", name.split(".")[-1].lower())
+    return letters if sorted(letters) == ["k", "q", "v"] else "qkv"
 
 
-def _fused(rows: Tensor, h: int, told: str) -> Iterator[_Reading]:
+def _fused(rows: Tensor, h: int, roles: str) -> Iterator[_Reading]:
     "Every layout of a fused projection of as many key heads as query heads."
     b, n, width = rows.shape
     if width % (3 * h):
@@ -127,7 +127,7 @@ def _fused(rows: Tensor, h: int, told: str) -> Iterator[_Reading]:
         parts = parts.permute(
             2 + layout.index("3"), 0, 2 + layout.index("h"), 1, 2 + layout.index("d")
         )
-        q, k, v = (parts[told.index(role)] for role in "qkv")
+        q, k, v = (parts[roles.index(role)] for role in "qkv")
         for order in islice(ORDERS, 1 if layout in usual else min(h, 2)):
             yield _Reading(q, k, v, order)
     if h > 1:
@@ -139,7 +139,7 @@ def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Triple]:
     "Layouts of a fused projection of grouped heads: by role, or group by group."
     b, n, width = rows.shape
     as_qvk, as_kvq = (
-        (FUSED.about(name=name, found=found, told="qkv"),) for found in ("qvk", "kvq")
+        (FUSED.about(name=name, found=found, expected="qkv"),) for found in ("qvk", "kvq")
     )
     for groups in (g for g in range(1, h + 1) if h % g == 0 and width == (h + 2 * g) * d):
         q, k, v = rows.split((h * d, groups * d, groups * d), -1)
@@ -151,7 +151,7 @@ def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Triple]:
         k, v, q = rows.split((groups * d, groups * d, h * d), -1)
         yield as_kvq, q, k, v
     d_k, rest = divmod(width - h * d, 2 * h)
-    if 0 < d_k != d and not rest:  # values of another width, as in LeViT
+    if d_k > 0 and d_k != d and not rest:  # values of another width, as in LeViT
         q, k, v = (t.flatten(2) for t in rows.view(b, n, h, -1).split((d_k, d_k, d), -1))
         yield (), q, k, v
         q, k, v = rows.split((h * d_k, h * d_k, h * d), -1)
@@ -159,7 +159,7 @@ def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Triple]:
 
 
 class Start(NamedTuple):
-    "Where a search begins."
+    "One reading of a layer: what it computed, and the bugs that this reading assumes."
 
     case: Case
     bugs: tuple[Bug, ...] = ()  # what is wrong with it already
@@ -220,7 +220,8 @@ def _ungated(trace: Trace, h: int) -> Iterator[Trace]:
 def _ends(trace: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:
     "Return what merged heads are compared with: the tensor, the step before it, and its bugs."
     end = trace.output_projection
-    if trace.context is not None or not end.uncalled and not end.matrices:
+    called = not end.uncalled and not end.matrices
+    if trace.context is not None or called:
         yield trace.out if trace.context is None else trace.context, unchanged, ()
         return
     for name, m in end.uncalled.items():

@@ -47,7 +47,8 @@ def recorded_call(
 def _joined(found: list[Any], out: Tensor) -> list[Any]:
     "Join what was seen of one sequence at a time, (n, d), or of one token, (b, 1, d) or (b, d)."
     shapes = {tuple(t.shape) if isinstance(t, Tensor) else () for t in found}
-    shape = shapes.pop() if len(found) > 1 == len(shapes) else ()
+    several_alike = len(found) > 1 and len(shapes) == 1
+    shape = shapes.pop() if several_alike else ()
     if len(shape) == 2 and len(out) == len(found):
         return [torch.stack(found)]
     if len(shape) == 2 and (shape[0], len(found)) == out.shape[:2]:
@@ -102,7 +103,7 @@ def as_rows(
     b, n = x.shape[:2]
     if not isinstance(t, Tensor) or t.ndim < 2 or t.numel() % (b * n):
         return None
-    if t.ndim > 2 and t.shape[:2] == (n, b) != (b, n):  # (n, b, width), or (n, b, h, d)
+    if t.ndim > 2 and n != b and t.shape[:2] == (n, b):  # (n, b, width), or (n, b, h, d)
         return t.transpose(0, 1).flatten(2)
     if t.ndim == 4 and len(t) == b and t.shape[1] * t.shape[2] == n:  # (b, height, width, d)
         return t.flatten(1, 2)

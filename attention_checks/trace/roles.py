@@ -14,7 +14,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.conventions import biased_role, role_of
-from attention_checks.numbers import nearly
+from attention_checks.tensors import nearly
 from attention_checks.trace.recording import as_float, as_rows, part_of, recorded_call
 
 ASKED = ("q", "k", "v", "kv", "qk", "qkv")  # roles of input projections
@@ -26,7 +26,7 @@ class Parts(NamedTuple):
     "The parts of a layer that compute, and what they are for."
 
     leaves: dict[str, nn.Module]  # by name
-    names: dict[str, str]  # name of a projection → its role
+    role_by_name: dict[str, str]  # name of a projection → its role
     bare: dict[str, tuple[str, nn.Parameter]]  # name of a matrix used as x @ W → role and matrix
 
 
@@ -40,7 +40,7 @@ def find_projections(
     if declared:
         q = declared.get("q", "")
         if q and q == declared.get("k") == declared.get("v"):  # one matrix for all three
-            declared = {"qkv": q, **{r: n for r, n in declared.items() if r not in "qkv"}}
+            declared = {"qkv": q, **{r: n for r, n in declared.items() if r not in ASKED}}
         return _declared(layer, leaves, declared)
     bare = _bare(layer, leaves)
     inward = [name for name, (role, _) in bare.items() if role != "out"]
@@ -154,10 +154,11 @@ def _bare(layer: nn.Module, leaves: dict[str, nn.Module]) -> dict[str, tuple[str
     own = [(name, p, role_of(name)) for name, p in layer.named_parameters()]
     if "out" in map(role_of, leaves):  # a matrix of that name mixes heads
         own = [row for row in own if row[2] != "out"]
-    told, found = {"q", "k", "qkv"} & {role for _, _, role in own}, {}
+    recognised, found = {"q", "k", "qkv"} & {role for _, _, role in own}, {}
     for name, p, role in own:
-        threefold = p.ndim == 2 and 3 * min(p.shape) == max(p.shape) or p.ndim == 3 == len(p)
-        if role == "out" and not told and threefold:
+        wide = p.ndim == 2 and max(p.shape) == 3 * min(p.shape)
+        stacked = p.ndim == 3 and len(p) == 3
+        if role == "out" and not recognised and (wide or stacked):
             role = "qkv"  # its shape says more than its name
         if role and p.ndim in (2, 3) and not _within(name, leaves):
             found[name] = (role, p)
@@ -166,15 +167,17 @@ def _bare(layer: nn.Module, leaves: dict[str, nn.Module]) -> dict[str, tuple[str
 
 def unrecognised_in(
     layer: nn.Module,  # the layer
-    told: set[str],  # names of what has a role
+    recognised: set[str],  # names of what has a role
     read: list[str],  # names of those whose weight is read without a call
 ) -> list[str]:
     "List what is no projection: modules, parameters, buffers; and weights read without a call."
     modules = [n for n, m in layer.named_modules() if n and not _quiet(m)]
-    parameters = [n for n, _ in layer.named_parameters() if not _within(n, told)]
-    kept = [(n, t) for n, t in layer.named_buffers() if t.numel() > 1 and not _within(n, told)]
+    parameters = [n for n, _ in layer.named_parameters() if not _within(n, recognised)]
+    kept = [
+        (n, t) for n, t in layer.named_buffers() if t.numel() > 1 and not _within(n, recognised)
+    ]
     buffers = [n for n, t in kept if t.ndim < 2 or t.shape[-1] != t.shape[-2]]  # others are masks
-    found = [n for n in modules + parameters if not _within(n, told) and not biased_role(n)]
+    found = [n for n in modules + parameters if not _within(n, recognised) and not biased_role(n)]
     return found + buffers + [f"{name}, whose weight is read without a call" for name in read]
 
 
@@ -206,10 +209,10 @@ def what_is_read(
 ) -> list[tuple[str, str, bool]]:  # name, role, and whether it reads the input of its role
     "Say which projections read which of two inputs, even if the layer fails."
     parts, right, wrong = dict(layer.named_modules()), sources(x, memory), sources(memory, x)
-    said = {name: role for role, name in (declared or {}).items() if name in parts}
+    by_name = {name: role for role, name in (declared or {}).items() if name in parts}
     found: list[tuple[str, str, bool]] = []
     with ExitStack() as hooks, torch.no_grad(), suppress(Exception):
-        for name, role in (said or _roles(_leaves(layer))).items():
+        for name, role in (by_name or _roles(_leaves(layer))).items():
 
             def note(
                 _: nn.Module, args: tuple[Any, ...], name: str = name, role: str = role or ""

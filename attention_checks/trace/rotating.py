@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION
-from attention_checks.catalogue.grouped_heads import GROUP_BUGS
 from attention_checks.catalogue.layer_rotations import rotating
-from attention_checks.catalogue.layers import LAYER_BUGS
-from attention_checks.catalogue.self_attention import SCALE
+from attention_checks.catalogue.layers import GROUP_BUGS, LAYER_BUGS
+from attention_checks.catalogue.scales_and_routes import SCALE
 from attention_checks.fitting import fitted_cap, fitted_scale
 from attention_checks.pipeline import Bug, Step, Way, adding, after, unchanged
 from attention_checks.search import explain
@@ -30,7 +29,6 @@ def _angles(trace: Trace, d: int) -> Iterator[tuple[Tensor, float]]:
         yield from seen
         return
     positions = torch.arange(trace.x.shape[1])[:, None]
-    yield from ((positions * table, 1.0) for table in trace.frequencies if 2 * len(table) <= d)
     sizes: Iterable[int] = range(2, d, 2)
     if "latent" not in trace.projections:
         sizes = (size for size in dict.fromkeys((d, d // 2, d // 4)) if size > 1 and size % 2 == 0)

@@ -18,7 +18,7 @@ from attention_checks.conventions import biased_role, heads_of
 from attention_checks.pipeline import Bug, Way
 from attention_checks.reach import Reach
 from attention_checks.spec import Contract
-from attention_checks.trace.own_stages import kept_by, own_stages, rotations_in, tables_of
+from attention_checks.trace.own_stages import kept_by, own_stages, rotations_in
 from attention_checks.trace.recording import (
     OneCall,
     as_float,
@@ -65,7 +65,6 @@ class Trace(NamedTuple):
     calls: dict[str, int]  # how often each recognised projection was called
     names: dict[str, list[str]]  # role → names
     unrecognised: list[str]  # modules and parameters that are none of them
-    frequencies: list[Tensor]  # vectors that it keeps, perhaps frequencies of a rotation, (d,)
     stage_choices: list[dict[str, Way]] = [{}]  # its own stages, such as a cap: all that may be
     rotations: list[Tensor] = []  # complex numbers that may rotate pairs of features, (n, pairs)
     contract: Contract = Contract()  # what was declared of it
@@ -118,9 +117,9 @@ class Trace(NamedTuple):
     def heads(self) -> list[int]:
         "List the numbers of heads that fit, or the one that is known."
         stack = len(self.projections.get("q", []))  # several: single heads
-        said = stack if stack > 1 else self.n_heads
-        if said:
-            return [said]
+        number = stack if stack > 1 else self.n_heads
+        if number:
+            return [number]
         return [h for h in range(1, min(self.query_width, 64) + 1) if self.query_width % h == 0]
 
     @property
@@ -129,8 +128,8 @@ class Trace(NamedTuple):
         n, rows = len(self.x[0]), [*self.projections.get("kv", []), *self.projections.get("k", [])]
         m = rows[0].shape[1] if rows else n
         of = n if self.memory is None else self.memory.shape[1]
-        said = f"keys and values are made of {m} vectors, not of {of} tokens: what makes them"
-        return "" if m == of else f"{said} was not compared"
+        why = f"keys and values are made of {m} vectors, not of {of} tokens: what makes them"
+        return "" if m == of else f"{why} was not compared"
 
     def allowed(
         self,
@@ -178,11 +177,11 @@ def trace_layer(
     parts = _parts_of(layer, lambda: call(layer, x), contract, memory)
     with tables_handed_on(layer, x.shape[1]) as handed:
         out, ins, outs = recorded_call(
-            {n: parts.leaves[n] for n in parts.names}, lambda: call(layer, x)
+            {n: parts.leaves[n] for n in parts.role_by_name}, lambda: call(layer, x)
         )
     seen = _Seen(layer, x, call, contract, memory, parts, ins, outs)
     inputs, names = _input_projections(seen), _named(parts)
-    told = given_parts(layer, x, call, contract)
+    with_parts = given_parts(layer, x, call, contract)
     return Trace(
         x=x,
         out=out,
@@ -192,10 +191,9 @@ def trace_layer(
         calls=inputs.calls,
         names=names,
         unrecognised=inputs.unrecognised,
-        frequencies=tables_of(layer),
-        stage_choices=own_stages(layer, x, call, told),
+        stage_choices=own_stages(layer, x, call, with_parts),
         rotations=rotations_in(handed) or rotations_in(kept_by(layer, x.shape[1])),
-        contract=told,
+        contract=with_parts,
         n_heads=contract.n_heads or heads_of(layer),
         memory=memory,
     )
@@ -210,12 +208,12 @@ def _input_projections(seen: _Seen) -> _InputProjections:
     given = _given(seen, read)
     ways = _ways([(role, options) for _, role, options in given if options])
     ran = {*seen.outs, *parts.bare} - {name for name, _, options in given if options}
-    told = _names_with_role(seen) - {name for name, *_ in given if name in ran}
+    recognised = _names_with_role(seen) - {name for name, *_ in given if name in ran}
     return _InputProjections(
         rows=ways[0][1] if contract.projects else {role: [seen.of[role]] for role in "qkv"},
         untransposed=ways[1:],
         calls=_calls(parts, seen.outs, used) | dict.fromkeys(read, 1),
-        unrecognised=unrecognised_in(seen.layer, told | contract.parts, read),
+        unrecognised=unrecognised_in(seen.layer, recognised | contract.parts, read),
     )
 
 
@@ -223,7 +221,7 @@ def _names_with_role(seen: _Seen) -> set[str]:
     "Names of what has a role; beside a declared gate, activation functions are its own."
     own = [] if seen.contract.gate is None else list(seen.layer.named_modules())
     gating = {name for name, m in own if type(m).__module__ == "torch.nn.modules.activation"}
-    return {*seen.parts.names, *seen.parts.bare, *gating}
+    return {*seen.parts.role_by_name, *seen.parts.bare, *gating}
 
 
 def _parts_of(
@@ -231,15 +229,17 @@ def _parts_of(
 ) -> Parts:
     "Return the projections; with a memory a fused one is called twice, and split in unknown ways."
     parts = find_projections(layer, call, contract.roles)
-    fused = [n for n, role in parts.names.items() if role == "qkv" and memory is not None]
+    fused = [n for n, role in parts.role_by_name.items() if role == "qkv" and memory is not None]
     called = recorded_call({n: parts.leaves[n] for n in fused}, call)[1] if fused else {}
-    return parts._replace(names={n: role for n, role in parts.names.items() if n not in called})
+    return parts._replace(
+        role_by_name={n: role for n, role in parts.role_by_name.items() if n not in called}
+    )
 
 
 def _output_projection(seen: _Seen, named: dict[str, list[str]]) -> OutputProjection:
     "Return what went into the output projection, came out of it and is added; those not called."
     parts = seen.parts
-    silent = [n for n in named.get("out", []) if n in parts.names and n not in seen.ins]
+    silent = [n for n in named.get("out", []) if n in parts.role_by_name and n not in seen.ins]
     return OutputProjection(
         received=_at_the_end(named, seen.ins, seen.x),
         gave=_at_the_end(named, seen.outs, seen.x),
@@ -259,14 +259,14 @@ def _last_bias(layer: nn.Module, named: dict[str, list[str]]) -> Tensor | None:
 
 def _named(parts: Parts) -> dict[str, list[str]]:
     "Role → names, of modules and then of bare parameters."
-    roles = [*parts.names.items(), *((n, role) for n, (role, _) in parts.bare.items())]
+    roles = [*parts.role_by_name.items(), *((n, role) for n, (role, _) in parts.bare.items())]
     named = {role: [n for n, r in roles if r == role] for role in (*ASKED, "latent", "out")}
     return {role: found for role, found in named.items() if found}
 
 
 def _calls(parts: Parts, outs: Mapping[str, Any], used: list[str]) -> dict[str, int]:
     "Return how often each projection was called, or each bare matrix used."
-    called = {name: len(outs.get(name, ())) for name in parts.names}
+    called = {name: len(outs.get(name, ())) for name in parts.role_by_name}
     return called | {name: int(name in used) for name in parts.bare}
 
 
@@ -274,7 +274,7 @@ def _silent(parts: Parts, outs: Mapping[str, Any]) -> dict[str, Any]:
     "Return the weights of input projections that were not called; they may be read all the same."
     return {
         name: parts.leaves[name].weight
-        for name, role in parts.names.items()
+        for name, role in parts.role_by_name.items()
         if role != "out" and name not in outs and hasattr(parts.leaves[name], "weight")
     }
 
@@ -282,7 +282,7 @@ def _silent(parts: Parts, outs: Mapping[str, Any]) -> dict[str, Any]:
 def _given(seen: _Seen, read: list[str]) -> list[tuple[str, str, _Options]]:
     "Return what each input projection gave, by name and role: called, a bare matrix, or only read."
     found, parts, of, inside = [], seen.parts, seen.of, _inside(seen)
-    for name, role in parts.names.items():
+    for name, role in parts.role_by_name.items():
         got = seen.outs.get(name)
         given = _called(of[role], parts.leaves[name], name, got) or _fewer(role, of[role], got)
         found.append((name, role, given))
@@ -290,7 +290,7 @@ def _given(seen: _Seen, read: list[str]) -> list[tuple[str, str, _Options]]:
         source = inside.get(name.rpartition(".")[0], of)
         found += [(name, r, given) for r, given in _by_matrix(source, role, p, seen.layer)]
     for name in read:
-        m, role = parts.leaves[name], parts.names[name]
+        m, role = parts.leaves[name], parts.role_by_name[name]
         apart = role == "qkv" and of["q"] is not of["k"]
         options = [(r, _third(of[r], m, i)) for i, r in enumerate("qkv")] if apart else []
         found += [(name, *each) for each in options or [(role, _uncalled(of[role], m, name))]]
@@ -398,7 +398,12 @@ def _ways(found: list[tuple[str, _Options]]) -> list[tuple[tuple[Bug, ...], _Row
             rows.setdefault(role, []).append(t)
         changed = sum(pick is not options[0] for pick, (_, options) in zip(chosen, found))
         wrong = [name for name, _ in chosen if name]
-        degree = 2 if 0 < changed < most else int(changed > 0)
+        if changed == 0:
+            degree = 0
+        elif changed == most:
+            degree = 1
+        else:
+            degree = 2
         ways.append((degree, (untransposed(wrong),) if wrong else (), rows))
     return [(bugs, rows) for _, bugs, rows in sorted(ways, key=lambda way: way[0])]
 
@@ -406,9 +411,9 @@ def _ways(found: list[tuple[str, _Options]]) -> list[tuple[tuple[Bug, ...], _Row
 def _bias(layer: nn.Module, role: str) -> Tensor | None:
     "Return the bare bias of a bare projection of this role."
     found = {
-        said: as_float(p)
+        read_as: as_float(p)
         for name, p in reversed(list(layer.named_parameters()))
-        if (said := biased_role(name))
+        if (read_as := biased_role(name))
     }
     parts = dict(zip("qkv", found["in"].chunk(3))) | {"qkv": found["in"]} if "in" in found else {}
     return (parts | found).get(role)

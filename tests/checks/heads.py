@@ -12,7 +12,7 @@ from torch import Tensor
 
 from attention_checks.diagnosis import examined
 from attention_checks.outcomes import Broken, NotChecked
-from attention_checks.properties import Relation, listed
+from attention_checks.properties import Property, bound
 from attention_checks.spec import Contract
 from attention_checks.subjects.layer import adapt
 from attention_nb.masks import causal_mask
@@ -75,14 +75,14 @@ def fails(m: Any, x: Tensor) -> Any:
 
 
 def verdict(
-    layer: Any, relations: Sequence[Relation], name: str, causal: bool = True, **declared: Any
+    layer: Any, relations: Sequence[Property], name: str, causal: bool = True, **declared: Any
 ) -> str:
     "The code of the bug that a property finds, its name beginning so; or holds, or not tried."
     d_model = declared.pop("d_model", 12)
     subject = adapt(layer, d_model, Contract(causal=causal, **declared))
     asked = [row for row in relations if row.name.startswith(name) and row.applies(subject)]
     seen = subject if name == "it runs" else examined(subject)
-    tried = [p.tried for p in listed(asked, lambda: seen)]
+    tried = [p.tried for p in bound(asked, lambda: seen)]
     assert len(tried) == 1, f"{len(tried)} properties begin with {name!r}"
     try:
         tried[0]()

@@ -258,15 +258,15 @@ def test_the_oracle_gives_the_numbers_of_the_loops(corner):
     subject = Attention(masked, Contract(causal=corner))
     for mask in (None, some, some & False):
         loops = naive_attention(q, k, v, subject.allowed(q, k, mask), subject.right_scale(q))[0]
-        torch.testing.assert_close(subject.oracle(q, k, v, mask), loops)
+        torch.testing.assert_close(subject.reference(q, k, v, mask), loops)
 
 
 FACTS = [
-    ("right", masked, {"finite", "sound", "lengths", "long"}),
+    ("right", masked, {"finite", "sound", "right_at_near_lengths", "right_for_many_keys"}),
     (
         "64 keys",
         lambda q, k, v: attention(q, k[..., :64, :], v[..., :64, :]),
-        {"finite", "sound", "lengths"},
+        {"finite", "sound", "right_at_near_lengths"},
     ),
     ("no scale", lambda q, k, v: attention(q, k, v, scale=1.0), {"finite"}),
     ("NaN", lambda q, k, v: attention(q, k, v) * math.nan, set()),
@@ -277,7 +277,9 @@ FACTS = [
 def test_facts_are_found_out(fn, true):
     subject = AttentionFunction(fn).settled
     assert {
-        name for name in ("finite", "sound", "lengths", "long") if getattr(subject, name)
+        name
+        for name in ("finite", "sound", "right_at_near_lengths", "right_for_many_keys")
+        if getattr(subject, name)
     } == true
 
 

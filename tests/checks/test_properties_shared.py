@@ -9,7 +9,7 @@ import torch
 
 from attention_checks.catalogue import known
 from attention_checks.outcomes import Broken, NotChecked, outcome
-from attention_checks.properties import Relation, listed
+from attention_checks.properties import Property, bound
 from attention_checks.properties.equivariance import must_give, must_not_mix_along
 from attention_checks.properties.gradients import must_have_gradients
 from attention_checks.properties.numerics import Widening, must_be_finite, must_hold_in_half
@@ -100,11 +100,11 @@ def fails(subject):
 @pytest.mark.parametrize("sound", [True, False])
 def test_a_failure_after_another_is_a_symptom(sound):
     relations = [
-        Relation("plain", fails),
-        Relation("later", fails, symptom_unless=("sound",)),
-        Relation("masked", fails, lambda subject: "it takes no mask"),
+        Property("plain", fails),
+        Property("later", fails, symptom_unless=("sound",)),
+        Property("masked", fails, lambda subject: "it takes no mask"),
     ]
-    plain, later, masked = listed(relations, lambda: SimpleNamespace(sound=sound))
+    plain, later, masked = bound(relations, lambda: SimpleNamespace(sound=sound))
     assert not outcome(plain.tried).symptom
     assert outcome(later.tried).symptom != sound
     with pytest.raises(NotChecked, match="it takes no mask"):

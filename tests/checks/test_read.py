@@ -171,6 +171,8 @@ def told_and_seen(check, **choices):
     return str(outcome(check, **choices)), frozenset(SEEN)
 
 
+# Without it the choice changes nothing.
+BESIDE = {"sinks": {"window": 3}, "only_attention": {"call": lambda module, x: x + module(x)}}
 OF_RANKS = ("causal", "rotate", "scale", "softcap", "sinks", "window", "ahead", "documents")
 
 
@@ -182,7 +184,7 @@ def of_ranks(**choices):
 
 @pytest.mark.parametrize("name", OF_RANKS)
 def test_each_choice_of_ranks_changes_what_is_right(name):
-    beside = {"window": 3} if name == "sinks" else {}
+    beside = BESIDE.get(name, {})
     other = of_ranks(**beside, **{name: value_of("check_distributed", name)})
     assert not other.equal(of_ranks(**beside))
 
@@ -212,7 +214,7 @@ def test_each_choice_is_read(check, name, request, monkeypatch):
     if check == "check_distributed":
         started = nullcontext(request.getfixturevalue("ranks"))
         monkeypatch.setattr("attention_checks.api.rank_starter", lambda: started)
-    beside = {"window": 3} if name == "sinks" and "window" in READ_BY[check] else {}
+    beside = {key: v for key, v in BESIDE.get(name, {}).items() if key in READ_BY[check]}
     before = told_and_seen(check, **beside)
     chosen = {name: value_of(check, name)}
     assert (str(outcome(check, **beside, **chosen)), SEEN) != before

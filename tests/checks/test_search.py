@@ -8,9 +8,9 @@ from tests.checks.variants import attention, in_blocks, scores_of
 
 from attention_checks.catalogue import ATTENTION
 from attention_checks.catalogue.flash_attention import blocks
-from attention_checks.catalogue.local_attention import reach_bugs
+from attention_checks.catalogue.windows import reach_bugs
 from attention_checks.catalogue.positions import PAIRINGS, rotary_bugs, turn_pairs
-from attention_checks.catalogue.self_attention import UNDECLARED_NORMS
+from attention_checks.catalogue.scales_and_routes import UNDECLARED_NORMS
 from attention_checks.fitting import fitted_dtype, fitted_epsilon
 from attention_checks.pipeline import Work, run, work_of
 from attention_checks.reach import Reach

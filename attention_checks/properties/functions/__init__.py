@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attention_checks.properties import Properties, Recognise, listed
+from attention_checks.properties import Properties, Recognise, bound
 from attention_checks.properties.functions.lengths import LENGTHS
 from attention_checks.properties.functions.masking import HIDING, INFLUENCE
 from attention_checks.properties.functions.numerics import NUMBERS
@@ -10,10 +10,10 @@ from attention_checks.properties.functions.recognising import recognise
 from attention_checks.properties.functions.values import VALUES
 from attention_checks.subjects.facts import AttentionFunction
 
-_RELATIONS = [*VALUES, *INFLUENCE, *LENGTHS, *NUMBERS, *HIDING]
+_PROPERTIES = [*VALUES, *INFLUENCE, *LENGTHS, *NUMBERS, *HIDING]
 
 
 def attention_properties(subject: AttentionFunction) -> tuple[Properties, Recognise]:
     "List what every attention function must do, and what names the bug if one property fails."
-    asked = [relation for relation in _RELATIONS if relation.applies(subject)]
-    return listed(asked, lambda: subject.settled), lambda: recognise(subject.settled)
+    asked = [row for row in _PROPERTIES if row.applies(subject)]
+    return bound(asked, lambda: subject.settled), lambda: recognise(subject.settled)

@@ -9,15 +9,15 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.flash_attention import blocks
-from attention_checks.numbers import first_difference, must_be_near, must_run, nearly, sizes_of
 from attention_checks.outcomes import Broken, NotChecked, attempt, first_line
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Relation
+from attention_checks.properties import Property
 from attention_checks.properties.equivariance import must_give
 from attention_checks.properties.functions.recognising import measured_band
 from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.facts import MANY, AttentionFunction, draw_many
 from attention_checks.subjects.function import ONES, Sizes
+from attention_checks.tensors import first_difference, must_be_near, must_run, nearly, sizes_of
 
 
 def _single(subject: AttentionFunction) -> None:
@@ -35,13 +35,13 @@ def _single(subject: AttentionFunction) -> None:
                 shown = f"{shown}: the returned weights have shape {tuple(t.shape)}"
                 raise Broken(shown, _size_bug(sizes))
         if subject.sound:
-            want = subject.oracle(q, k, v)
+            want = subject.reference(q, k, v)
             must_be_near(got, want, shown, _size_bug(sizes), symptom=True)
 
 
 def _weights_at(subject: AttentionFunction, sizes: Sizes) -> list[Tensor]:
     "Return the tensors that it returns beside the context."
-    return [t for t in subject.raw(*sizes.draw())[1] if isinstance(t, Tensor)]
+    return [t for t in subject.call_on_copies(*sizes.draw())[1] if isinstance(t, Tensor)]
 
 
 def _size_bug(sizes: Sizes) -> Bug:
@@ -55,21 +55,23 @@ def _lengths(subject: AttentionFunction) -> None:
     "Try a shorter and a longer input, or the declared lengths."
     usual, differences = subject.usual, [-2, 2]
     if subject.contract.lengths is not None:
-        differences = [n - usual.n_q for n in subject.contract.allowed[:4] if n != usual.n_q]
+        differences = [
+            n - usual.n_q for n in subject.contract.allowed_lengths[:4] if n != usual.n_q
+        ]
         if not differences:
             raise NotChecked("one length was declared")
     for difference in differences:
         q, k, v = usual.longer(difference).draw()
         shown = f"{sizes_of(q=q, k=k, v=v)}, after other sizes"
         got = must_run(lambda: subject(q, k, v), shown, lambda: known("length.one"))
-        if subject.sound and not nearly(got, want := subject.oracle(q, k, v)):
+        if subject.sound and not nearly(got, want := subject.reference(q, k, v)):
             bugs = _long_bug(subject, got, q, k, v) if difference > 0 else ()
             raise Broken(f"{shown}: {first_difference(got, want)}", bugs or known("length.one"))
 
 
 def _long(subject: AttentionFunction) -> None:
     "Try many keys, and for quick code very many."
-    if not subject.lengths:
+    if not subject.right_at_near_lengths:
         raise NotChecked("shorter inputs give wrong numbers")
     for right, n in pairwise((subject.usual.n_k + 2, *subject.many)):
         _must_take(subject, right, n)
@@ -83,7 +85,7 @@ def _must_take(subject: AttentionFunction, right: int, n: int) -> None:
         got = subject(q, k, v)
     except Exception as e:
         raise NotChecked(f"{shown}: it raises {first_line(e)}") from None
-    want = subject.oracle(q, k, v)
+    want = subject.reference(q, k, v)
     if got.shape != want.shape:
         raise Broken(f"{shown}: it gives shape {tuple(got.shape)}", known("length.one"))
     if nearly(got, want, 1e-3):
@@ -102,7 +104,7 @@ def _long_bug(
     case = Case(subject.work(q, k, v), got, 1e-3)
     position = torch.arange(n).expand(q.shape[-2], n)
     for kept in range(1, n, 1 if n <= MANY else 32):
-        if alike(subject.oracle(q, k, v, position < kept), got, 1e-3):
+        if alike(subject.reference(q, k, v, position < kept), got, 1e-3):
             return (known("blocks.cut_tail"),)
     other_v = v.clone()
     other_v[..., -1, :] += 100
@@ -128,11 +130,11 @@ def any_length(subject: AttentionFunction) -> bool:
 
 
 LENGTHS = (
-    Relation(
+    Property(
         "one query and one key: the context is the value", _single, symptom_unless=("finite",)
     ),
-    Relation("shorter and longer inputs work", _lengths, symptom_unless=("finite",)),
-    Relation(
+    Property("shorter and longer inputs work", _lengths, symptom_unless=("finite",)),
+    Property(
         "so do many keys: blocks fit together, and nothing is cut off", _long, applies=any_length
     ),
 )

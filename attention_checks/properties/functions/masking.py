@@ -9,16 +9,16 @@ from torch import Tensor
 
 from attention_checks.autograd import gradients_of
 from attention_checks.catalogue import known
-from attention_checks.numbers import first_difference, must_be_near, nearly, sizes_of
 from attention_checks.outcomes import Broken, NotChecked, attempt, first_line
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Relation
+from attention_checks.properties import Property
 from attention_checks.properties.equivariance import first_leak
 from attention_checks.properties.functions.lengths import any_length, name_empty
 from attention_checks.properties.gradients import right_gradients
 from attention_checks.subjects.facts import MANY, AttentionFunction, draw_many
 from attention_checks.subjects.function import SQUARE, Sizes
 from attention_checks.subjects.masks import PLAIN
+from attention_checks.tensors import first_difference, must_be_near, nearly, sizes_of
 from attention_nb.masks import causal_mask
 
 
@@ -52,13 +52,13 @@ def _gradients(subject: AttentionFunction) -> None:
 
 
 INFLUENCE = (
-    Relation(
+    Property(
         "the future cannot reach the past",
         _no_future,
         symptom_unless=("finite",),
         applies=lambda subject: bool(subject.causal),
     ),
-    Relation(
+    Property(
         "gradients are those of the oracle",
         _gradients,
         differentiates=True,
@@ -80,8 +80,8 @@ def _must_hide_many(subject: AttentionFunction) -> None:
     if not subject.style.of_keys:
         mask[-1, :64] = False
     got = attempt(lambda: subject(q, k, v, mask).detach())
-    want = subject.oracle(q, k, v, mask)
-    if got is None or not subject.long:
+    want = subject.reference(q, k, v, mask)
+    if got is None or not subject.right_for_many_keys:
         return  # None: its mask has a length of its own
     if got.shape != want.shape or nearly(got, want, 1e-3):
         return
@@ -107,7 +107,7 @@ def _mask_shapes(subject: AttentionFunction) -> None:
             bugs = subject.hiding.bugs if subject.hiding else known("mask.broadcast")
             shown = f"{shown}: it raised {first_line(e, 100)}"
             raise Broken(shown, bugs, symptom=not subject.mask_sound) from None
-        want = subject.oracle(q, k, v, mask)
+        want = subject.reference(q, k, v, mask)
         if shape == (n_q, n_k):
             sound = nearly(got, want)
         elif sound:
@@ -153,8 +153,8 @@ def _empty_bugs(subject: AttentionFunction, context: Tensor) -> tuple[Bug, ...]:
     hiding = subject.hiding.bugs if subject.hiding else ()
     empty = name_empty(context, subject.usual.draw()[2])
     causes = {"mask.empty_nan": "mask.nan", "mask.empty_mean": "mask.leaks_if_low"}
-    told = any(bug.code == causes.get(empty.code) for bug in hiding)
-    return hiding if told else (empty,)
+    explained = any(bug.code == causes.get(empty.code) for bug in hiding)
+    return hiding if explained else (empty,)
 
 
 def _unclear(subject: AttentionFunction) -> str:
@@ -166,18 +166,18 @@ def _unclear(subject: AttentionFunction) -> str:
 
 
 HIDING = (
-    Relation(
+    Property(
         "the mask decides: what is forbidden has no influence",
         _masked,
         lambda subject: subject.no_mask,
     ),
-    Relation(
+    Property(
         "a mask may differ between sequences, and broadcast",
         _mask_shapes,
         _unclear,
         applies=any_length,
     ),
-    Relation(
+    Property(
         "a query that may attend to nothing gets zero, with finite gradients",
         _empty,
         _unclear,

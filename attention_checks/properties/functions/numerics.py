@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.numbers import must_be_near, sizes_of
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Relation
+from attention_checks.properties import Property
 from attention_checks.properties.numerics import must_be_finite, must_hold_in_half
 from attention_checks.properties.state import any_strides, untouched
 from attention_checks.subjects.facts import AttentionFunction, draw_many
 from attention_checks.subjects.function import Sizes
+from attention_checks.tensors import must_be_near, sizes_of
 from attention_nb.masks import causal_mask
 
 
@@ -25,16 +25,16 @@ def _large(subject: AttentionFunction) -> None:
     q = q * (1e4 / (q @ k.mT * scale).abs().max())
     inputs, shown = {"q": q, "k": k, "v": v}, "scores up to ±10⁴"
     out = must_be_finite(subject, inputs, shown, lambda: _maximum_bug(subject))
-    want = subject.oracle(q, k, v)
+    want = subject.reference(q, k, v)
     if subject.sound:
         must_be_near(out, want, shown, known("softmax.cut"), 1e-2)
         _must_take_low_scores(subject, scale)
-    if not subject.long:
+    if not subject.right_for_many_keys:
         return
     n = subject.many[-1]
     for at in (n - 1, n // 2, 0):
         q, k, v = _peaked(subject, at)
-        got, want = subject(q, k, v), subject.oracle(q, k, v)
+        got, want = subject(q, k, v), subject.reference(q, k, v)
         shown = f"{sizes_of(q=q, k=k, v=v)}, key {at} with a score of 10⁴"
         must_be_near(got, want, shown, partial(_cut, subject, got), 1e-2)
 
@@ -43,7 +43,7 @@ def _must_take_low_scores(subject: AttentionFunction, scale: float) -> None:
     "Raise Broken if scores that are all low give other numbers: softmax does not mind."
     q, k, v = subject.usual.draw()
     q[..., 0], k[..., 0] = 1, -2e4 / scale
-    got, want = subject(q, k, v), subject.oracle(q, k, v)
+    got, want = subject(q, k, v), subject.reference(q, k, v)
     bug = lambda: known("mask.leaks_if_low") if subject.causal else _cut(subject, got)
     must_be_near(got, want, "all scores near -2 · 10⁴", bug, 3e-2)
 
@@ -65,7 +65,7 @@ def _maximum_bug(subject: AttentionFunction) -> Bug:
     "Say why large scores give NaN: which largest number is it that is subtracted?"
     if subject.mismatch and subject.mismatch.bugs[0].code == "values.nan":
         return subject.mismatch.bugs[0]
-    if subject.long:
+    if subject.right_for_many_keys:
         ends = (0, subject.many[-1] - 1)
         first, last = (_last_is_finite(subject, at) for at in ends)
         if first != last:
@@ -93,10 +93,10 @@ def _half(subject: AttentionFunction) -> None:
 
 
 NUMBERS = (
-    Relation("inputs need not be contiguous", any_strides),
-    Relation("inputs are not modified", untouched),
-    Relation("scores of ±10⁴ give finite values and gradients", _large),
-    Relation(
+    Property("inputs need not be contiguous", any_strides),
+    Property("inputs are not modified", untouched),
+    Property("scores of ±10⁴ give finite values and gradients", _large),
+    Property(
         "float16 and bfloat16 give finite, nearly equal values of their type",
         _half,
         applies=lambda subject: subject.contract.dtype is None,

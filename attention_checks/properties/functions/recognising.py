@@ -11,12 +11,12 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.catalogue.flash_attention import blocks
 from attention_checks.fitting import fitted_band, fitted_cap, fitted_dtype, fitted_epsilon
-from attention_checks.numbers import nearly
 from attention_checks.outcomes import attempt, bugs_in
 from attention_checks.pipeline import Bug, rightly
 from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.facts import AttentionFunction
 from attention_checks.subjects.function import CUBE, EQUAL, SQUARE, Sizes
+from attention_checks.tensors import nearly
 
 
 def used_weights(
@@ -29,7 +29,7 @@ def used_weights(
 
 def recognise(subject: AttentionFunction) -> tuple[Bug, ...] | None:
     "Find the bugs that explain its numbers; an error in one search does not stop the next."
-    for search in (_band, _added, _rounded, _one_bug, _wrong_scale, _capped, _two_bugs, _biased):
+    for search in (_band, _added, _rounded, _one_bug, _wrong_scale, _capped, _biased):
         if found := attempt(lambda: search(subject)):
             return bugs_in(found)
     return None if subject.finite else (known("values.nan"),)
@@ -92,12 +92,6 @@ def measured_band(
     return bug if bug and nearly(weights, scores.softmax(-1), 1e-4) else None
 
 
-def _two_bugs(subject: AttentionFunction) -> tuple[Bug, ...] | None:
-    "Find two bugs that give its numbers together."
-    cases = next(_wrong_cases(subject), None)
-    return explain(cases, subject.bugs) if cases else None
-
-
 def _added(subject: AttentionFunction) -> tuple[Bug, ...] | Bug | None:
     "Find a number that is added to the softmax's sum."
     q, k, _ = subject.usual.draw()
@@ -138,7 +132,7 @@ def _wrong_scale(subject: AttentionFunction) -> Bug | None:
     "Measure what it multiplies scores by: two weights of the last query tell."
     q, k, v = subject.usual.draw()
     got, right = subject(q, k, v), subject.right_scale(q)
-    if nearly(got, subject.oracle(q, k, v)):
+    if nearly(got, subject.reference(q, k, v)):
         return None
     added = subject.scores(q, k) - q @ k.mT * right
     logs = (used_weights(subject, q, k).log() - added)[..., -1, :2]

@@ -6,15 +6,23 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.numbers import first_difference, nearly, sizes_of
-from attention_checks.outcomes import Broken, Misused, NotChecked, attempt, first_line, told_by
+from attention_checks.outcomes import (
+    Broken,
+    Misused,
+    NotChecked,
+    attempt,
+    first_line,
+    runs,
+    told_by,
+)
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Relation, must_agree
+from attention_checks.properties import Property, must_agree
 from attention_checks.properties.functions.recognising import used_weights
 from attention_checks.properties.state import repeats
 from attention_checks.subjects.facts import AttentionFunction
 from attention_checks.subjects.function import CUBE, EQUAL, SQUARE, Sizes
 from attention_checks.subjects.masks import MEANINGS, PLAIN
+from attention_checks.tensors import first_difference, nearly, sizes_of
 from attention_checks.tolerance import tolerance_factor
 
 
@@ -48,7 +56,7 @@ def _remark(subject: AttentionFunction) -> str | None:
         remarks.append("it takes (b, n, d): heads were given as further sequences")
     if style.form != PLAIN:
         remarks.append(f"its mask was given as {style.form}")
-    if style.meaning != subject.said:
+    if style.meaning != subject.declared_meaning:
         remarks.append(f"its mask was taken to mean: {MEANINGS[style.meaning].says}")
     return "; ".join(remarks) or None
 
@@ -56,11 +64,11 @@ def _remark(subject: AttentionFunction) -> str | None:
 def _shape_bug(subject: AttentionFunction, context: Tensor, want: tuple[int, ...]) -> Bug:
     "Say what an output of the wrong shape is."
     q, k, v = subject.usual.draw()
-    rest = subject.raw(q, k, v)[1]
+    rest = subject.call_on_copies(q, k, v)[1]
     if rest and isinstance(rest[0], Tensor) and tuple(rest[0].shape) == want:
         return known("shape.weights_first")
     if context.shape == q.shape:
-        of_keys = nearly(context, subject.oracle(q, k, k))
+        of_keys = nearly(context, subject.reference(q, k, k))
         return known("shape.keys_wide", used="keys" if of_keys else "keys or queries")
     weights = tuple(context.shape) == (*q.shape[:-1], k.shape[-2])
     return known("shape.weights" if weights else "shape.axes")
@@ -80,7 +88,7 @@ def _why_it_raises(subject: AttentionFunction, e: Exception) -> Bug:
     for code, sizes in _ONLY_AT:
         if subject.causal is True:
             sizes = sizes._replace(n_k=sizes.n_q)
-        if attempt(lambda: subject(*sizes.draw())) is not None:
+        if runs(lambda: subject(*sizes.draw())):
             return known(code)._replace(symptom=True)  # numbers at these sizes may tell more
     return known(told_by(e) or "shape.fails", error=type(e).__name__)
 
@@ -108,7 +116,7 @@ def _weights(subject: AttentionFunction) -> None:
 def _returned(subject: AttentionFunction) -> None:
     "Multiply returned weights by v: they must give the context."
     q, k, v = subject.usual.draw()
-    _, rest = subject.raw(q, k, v)
+    _, rest = subject.call_on_copies(q, k, v)
     matrix = (q.shape[-2], k.shape[-2])
     returned = [t for t in rest if isinstance(t, Tensor) and t.shape[-2:] == matrix]
     if not returned:
@@ -130,13 +138,13 @@ def _returned(subject: AttentionFunction) -> None:
 
 
 VALUES = (
-    Relation("it runs, and the context has the shape (b, h, n_q, d_v)", _runs),
-    Relation("the same inputs give the same answer", repeats),
-    Relation(
+    Property("it runs, and the context has the shape (b, h, n_q, d_v)", _runs),
+    Property("the same inputs give the same answer", repeats),
+    Property(
         "it agrees with the oracle: softmax(q kᵀ · scale) v", must_agree, compares="the oracle"
     ),
-    Relation("weights are not negative, and those of each query sum to 1", _weights),
-    Relation(
+    Property("weights are not negative, and those of each query sum to 1", _weights),
+    Property(
         "the weights that it returns are those that it used", _returned, symptom_unless=("finite",)
     ),
 )

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from attention_checks.diagnosis import examined
-from attention_checks.properties import Properties, Recognise, Relation, listed
+from attention_checks.properties import Properties, Property, Recognise, bound
 from attention_checks.properties.layers.basics import CALLS, EDGES, RUNS
 from attention_checks.properties.layers.masking import MASKING
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
@@ -24,9 +24,9 @@ def layer_properties(given: Any, d_model: int, contract: Contract) -> tuple[Prop
 
 def in_phases(
     layer: Layer,  # adapted
-    rows: list[Relation],  # what must hold of it, in the order of trying
+    rows: list[Property],  # what must hold of it, in the order of trying
 ) -> tuple[Properties, Recognise]:
     "Tie to a layer what it promised: that it runs, and, once it is observed, all else."
     seen = cache(lambda: examined(layer))
     asked = [row for row in rows if row.applies(layer)]
-    return listed(RUNS, lambda: layer) + listed(asked, seen), lambda: seen().diagnosis.bugs
+    return bound(RUNS, lambda: layer) + bound(asked, seen), lambda: seen().diagnosis.bugs

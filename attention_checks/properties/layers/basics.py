@@ -10,13 +10,6 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.conventions import MASK
-from attention_checks.numbers import (
-    first_difference,
-    must_be_near,
-    must_be_tensor,
-    must_run,
-    nearly,
-)
 from attention_checks.outcomes import (
     Broken,
     Misused,
@@ -24,10 +17,11 @@ from attention_checks.outcomes import (
     attempt,
     first_line,
     outcome,
+    runs,
     told_by,
 )
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Relation
+from attention_checks.properties import Property
 from attention_checks.properties.equivariance import must_not_mix_along
 from attention_checks.properties.numerics import must_be_finite, must_keep_dtype, run_in_half
 from attention_checks.properties.state import untouched_anyhow
@@ -35,6 +29,13 @@ from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import for_memory, is_torch_mha, needed_by, packing_names
 from attention_checks.subjects.copies import deep_copy, softened_copy, zero_weights
 from attention_checks.subjects.layer import BATCH, Layer, no_module
+from attention_checks.tensors import (
+    first_difference,
+    must_be_near,
+    must_be_tensor,
+    must_run,
+    nearly,
+)
 from attention_checks.trace.roles import what_is_read
 
 _FIXED_LENGTHS = (  # likely ones
@@ -52,7 +53,7 @@ def _runs(layer: Layer) -> str | None:
         _must_fit(layer, e)
         raise Broken(f"{shape}: it raised {first_line(e)}", _why_it_raises(layer, e)) from None
     must_be_tensor(y)
-    like_weights = y.shape[-1] == layer.n_k != layer.d_model
+    like_weights = y.shape[-1] == layer.n_k and layer.n_k != layer.d_model
     if like_weights and rest and isinstance(rest[0], Tensor) and rest[0].shape == x.shape:
         shapes = f"{tuple(y.shape)} and {tuple(rest[0].shape)}"
         raise Broken(f"{shape}: it gives shapes {shapes}", known("shape.weights_and_output"))
@@ -149,7 +150,7 @@ def _must_fit(layer: Layer, e: Exception) -> None:
     widths = [getattr(layer.module, "embed_dim", None)]
     widths += [m.in_features for m in layer.parts if isinstance(m, nn.Linear)]
     for width in dict.fromkeys(w for w in widths if isinstance(w, int) and w != layer.d_model):
-        if attempt(lambda: (layer(torch.randn(BATCH, layer.n, width)),)):
+        if runs(lambda: layer(torch.randn(BATCH, layer.n, width))):
             name = "d_memory" if layer.of_memory else "d_model"
             raise Misused(
                 f"{name}: expected {width}, the width of the vectors that it takes; "
@@ -198,7 +199,8 @@ def misrouted(
     well = {name for name, _, right in reads if right}  # a layer of both ways reads both
     wrong = {name: role for name, role, right in reads if not right and name not in well}
     sides = {role == "q" for role in wrong.values()}
-    as_memory = attempt(lambda: layer(layer.draw()).shape[1]) == layer.n_k != layer.n
+    given = attempt(lambda: layer(layer.draw()).shape[1])
+    as_memory = given == layer.n_k and layer.n_k != layer.n
     if len(sides) == 2 or not reads and as_memory:
         return known("route.exchanged")
     if not wrong:
@@ -239,11 +241,17 @@ def _repeats(layer: Layer) -> None:
 
 def _chance_or_state(layer: Layer, x: Tensor) -> Bug:
     "Return why two calls differ: something kept, or chance."
-    outs = [attempt(lambda: (torch.manual_seed(0), layer(x).detach())[1]) for _ in range(2)]
+    outs = [attempt(lambda: _seeded_output(layer, x)) for _ in range(2)]
     if outs[1] is None or not nearly(outs[0], outs[1], 1e-5):
         return known("state.kept")
     bare = layer.parts and not list(layer.module.parameters())
     return known("dropout.in_evaluation", anew=" (it has no parameters)" if bare else "")
+
+
+def _seeded_output(layer: Layer, x: Tensor) -> Tensor:
+    "Return the output, with the same random numbers each time."
+    torch.manual_seed(0)
+    return layer(x).detach()
 
 
 def must_forget(layer: Layer) -> None:
@@ -252,9 +260,9 @@ def must_forget(layer: Layer) -> None:
     first = layer(x)
     _short_then_long(layer, x, first)
     n = layer.n
-    others = layer.lengths(n - 2, n, n + 1, n - 1)
+    others = layer.promised(n - 2, n, n + 1, n - 1)
     if layer.contract.lengths is not None:
-        others = layer.contract.allowed[:4]
+        others = layer.contract.allowed_lengths[:4]
     for m in others:
         b = BATCH - 1 if m == n else BATCH
         attempt(lambda: layer(layer.draw(b, m, seed=m)))  # a layer may have a maximum
@@ -267,7 +275,7 @@ def _short_then_long(layer: Layer, x: Tensor, want: Tensor) -> None:
     "A layer that was called on a short sequence first must do as well on a longer one."
     if not isinstance(layer.uncalled, nn.Module):
         return
-    short = next(iter(layer.lengths(layer.n - 3) or layer.contract.allowed), layer.n)
+    short = next(iter(layer.promised(layer.n - 3) or layer.contract.allowed_lengths), layer.n)
     fresh, shown = deep_copy(layer.uncalled), f"first n = {short}, then n = {layer.n}"
     layer.call(fresh, layer.draw(BATCH, short, seed=7))
     kept = known("state.first_length")
@@ -405,22 +413,22 @@ def _may_be_weights(layer: Layer, found: Any) -> bool:
 
 
 RUNS = (
-    Relation("it runs, and gives one vector per token: (b, n, d_out)", _runs),
-    Relation("the same inputs give the same answer in evaluation", _repeats),
+    Property("it runs, and gives one vector per token: (b, n, d_out)", _runs),
+    Property("the same inputs give the same answer in evaluation", _repeats),
 )
 CALLS = (
-    Relation("nothing is kept from call to call", must_forget),
-    Relation("sequences of a batch do not mix", must_not_mix),
+    Property("nothing is kept from call to call", must_forget),
+    Property("sequences of a batch do not mix", must_not_mix),
 )
 EDGES = (
-    Relation("one token, one sequence", must_take_one),
-    Relation("inputs are not modified, and need not be contiguous", untouched_anyhow),
-    Relation("large inputs give finite values and gradients", must_stay_finite),
-    Relation(
+    Property("one token, one sequence", must_take_one),
+    Property("inputs are not modified, and need not be contiguous", untouched_anyhow),
+    Property("large inputs give finite values and gradients", must_stay_finite),
+    Property(
         "float16 and bfloat16 give finite, nearly equal values",
         must_stand_sixteen_bits,
         no_module,
         applies=lambda layer: layer.contract.dtype is None,
     ),
-    Relation("weights that it returns are weights", _returns_weights),
+    Property("weights that it returns are weights", _returns_weights),
 )

@@ -14,8 +14,7 @@ from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import MASK_APPLICATIONS, MASKS_AFTER_SOFTMAX
 from attention_checks.conventions import MASK, MEMORY_MASKS, hides_padding, is_mask, must_matter
 from attention_checks.diagnosis import ignores_order, trace_of
-from attention_checks.numbers import first_difference, nearly, rounding
-from attention_checks.outcomes import Broken, NotChecked, attempt, first_line
+from attention_checks.outcomes import Broken, NotChecked, attempt, first_line, runs
 from attention_checks.pipeline import Bug
 from attention_checks.properties.equivariance import first_leak
 from attention_checks.properties.layers.basics import must_stand_sixteen_bits
@@ -33,6 +32,7 @@ from attention_checks.subjects.calling import (
 )
 from attention_checks.subjects.layer import BATCH, Layer
 from attention_checks.subjects.masks import MEANINGS, SHAPES, TRANSPOSED, Form, other_meaning
+from attention_checks.tensors import first_difference, nearly, rounding
 from attention_checks.trace import Trace, trace_layer
 from attention_checks.trace.readings import starts_of
 
@@ -108,7 +108,12 @@ def _masks_to_try(layer: Layer) -> list[str]:
     taken = [name for name in parameters_of(layer.module) or {} if is_mask(name)]
     of_memory = [name for name in taken if name in MEMORY_MASKS]
     own = [name for name in taken if name not in of_memory]
-    names = [name] if name else (of_memory or own) if layer.of_memory else own
+    if name:
+        names = [name]
+    elif layer.of_memory:
+        names = of_memory or own
+    else:
+        names = own
     if layer.contract.mask is False:
         raise NotChecked("mask=False says that it takes none")
     if not names:
@@ -194,7 +199,7 @@ def _influences(layer: Layer, name: str, way: _MaskForm, size: float = 1.0) -> s
 
 def _must_hide_in_sixteen_bits(layer: Layer, name: str, mask: Tensor) -> None:
     "Raise Broken if 16 bits do without the mask, and not with it."
-    if layer.contract.dtype or not attempt(lambda: (must_stand_sixteen_bits(layer), True)):
+    if layer.contract.dtype or not runs(lambda: must_stand_sixteen_bits(layer)):
         return
     if not _under(layer, name, layer.draw(), mask).isfinite().all():
         return
@@ -266,7 +271,7 @@ def _misread(layer: Layer, name: str, tried: _TriedMasks) -> Broken | None:
     declared = _declared_meaning(layer)
     if not tried.outputs and layer.of_memory and hides_padding(name):
         of_queries = torch.zeros(BATCH, layer.output_length(layer.n), dtype=torch.bool)
-        if attempt(lambda: (_under(layer, name, layer.draw(), of_queries),)):
+        if runs(lambda: _under(layer, name, layer.draw(), of_queries)):
             return Broken(f"{name}: it must be as long as x", known("mask.axis"))
     shown = f"{name}: only as {{}} it hides tokens"
     if transposed := _try_masks(layer, name, TRANSPOSED).hiding:

@@ -12,16 +12,16 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.diagnosis import ignores_order, trace_of
 from attention_checks.fitting import fitted_band
-from attention_checks.numbers import rounding
 from attention_checks.outcomes import Broken, NotChecked, attempt
 from attention_checks.pipeline import Bug
-from attention_checks.properties import Relation
+from attention_checks.properties import Property
 from attention_checks.properties.equivariance import first_leak
 from attention_checks.properties.layers.basics import must_be_vectors
 from attention_checks.properties.layers.given_masks import must_hide_padding
 from attention_checks.reach import Reach
 from attention_checks.subjects.copies import softened_copy
 from attention_checks.subjects.layer import Layer, no_module, normalises_batch
+from attention_checks.tensors import rounding
 from attention_checks.trace.comparing import compare_with_own_weights
 
 
@@ -182,7 +182,7 @@ def _longer(layer: Layer) -> str | None:
 
 def _must_give_vectors(layer: Layer) -> None:
     "Raise Broken if a short sequence that it takes does not give one finite vector per token."
-    for n in layer.lengths(*range(1, layer.n + 3)):
+    for n in layer.promised(*range(1, layer.n + 3)):
         x = layer.draw(2, n)
         if (y := attempt(lambda: layer(x))) is not None:
             must_be_vectors(layer, x, y)
@@ -192,7 +192,7 @@ def _long_length(layer: Layer) -> int:
     "Return the length of the long trial; NotChecked if it takes no long sequence."
     lengths, why = list(LONG), f"it takes fewer than {LONG[-1]} tokens"
     if layer.contract.lengths is not None:
-        lengths = [n for n in layer.contract.allowed[::-1] if layer.n < n <= 64]
+        lengths = [n for n in layer.contract.allowed_lengths[::-1] if layer.n < n <= 64]
         why = "no longer ones were declared"
     n = next((n for n in lengths if layer.fits(2, n)), 0)
     if not n:
@@ -295,29 +295,29 @@ def _must_know_positions(layer: Layer, free: bool) -> None:
         )
     name = layer.position_setting or "what tells it"
     shown = "tokens reordered: the outputs are the same, in another order"
-    raise Broken(shown, known("order.never", told=name))
+    raise Broken(shown, known("order.never", name=name))
 
 
 MASKING = (
-    Relation(
+    Property(
         "the future cannot reach the past, in evaluation and training, with and without gradients",
         _no_future,
         applies=lambda layer: layer.causal,
     ),
-    Relation(
+    Property(
         "every token reaches its own output and all after it",
         _reaches,
         applies=lambda layer: layer.causal,
     ),
-    Relation("every token reaches every output", _reaches, applies=lambda layer: not layer.causal),
-    Relation("longer sequences are treated as short ones", _longer),
-    Relation("what its own masks hide has no influence", must_hide_padding, no_module),
-    Relation(
+    Property("every token reaches every output", _reaches, applies=lambda layer: not layer.causal),
+    Property("longer sequences are treated as short ones", _longer),
+    Property("what its own masks hide has no influence", must_hide_padding, no_module),
+    Property(
         "the order of the past does not matter to the last token",
         _ordered,
         applies=lambda layer: layer.causal,
     ),
-    Relation(
+    Property(
         "reordering the tokens only reorders the outputs",
         _ordered,
         applies=lambda layer: not layer.causal,

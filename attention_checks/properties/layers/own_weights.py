@@ -7,15 +7,15 @@ from torch import Tensor
 
 from attention_checks.autograd import leaves_of
 from attention_checks.catalogue import known
-from attention_checks.catalogue.families import attending
+from attention_checks.catalogue.choices import attending
 from attention_checks.conventions import POSITIONS
 from attention_checks.diagnosis import fewest_bugs, ignores_order, trace_of
-from attention_checks.numbers import first_difference, nearly
 from attention_checks.outcomes import Broken, Misused, NotChecked, attempt
 from attention_checks.pipeline import Bug, after, work_of
-from attention_checks.properties import Relation
+from attention_checks.properties import Property
 from attention_checks.spec import PARTS
 from attention_checks.subjects.layer import BATCH, Layer, no_module
+from attention_checks.tensors import first_difference, nearly
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, named_end
 from attention_checks.trace.recording import as_float, used_between
@@ -70,13 +70,15 @@ def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | Not
     shown = f"{shape}: the context is not {given} of its own q, k and v"
     if found := fewest_bugs(layer, bugs or None):
         return Broken(shown, _beside_scale(layer, trace, found))
-    if why := _more_than_projections(layer, _without_what_is_beside(layer, trace)):
+    if why := _more_than_projections(layer, _with_parts_between(layer, trace)):
         return NotChecked(f"no reference could be built: {why}")
     return Broken(shown, known("layer.attend" if layer.contract.attend else "layer.unknown"))
 
 
-def _without_what_is_beside(layer: Layer, trace: Trace) -> Trace:
-    "Return the trace; parts before the projections, or after the context, cannot explain it."
+def _with_parts_between(layer: Layer, trace: Trace) -> Trace:
+    """Return the trace with fewer unknown parts: those that compute between the projections and the
+    output. Only they explain other numbers.
+    """
     modules = dict(layer.module.named_modules())
     named = {role: [n for n in names if n in modules] for role, names in trace.names.items()}
     ends = named.pop("out", []) if trace.context is not None else []
@@ -92,8 +94,9 @@ def _without_what_is_beside(layer: Layer, trace: Trace) -> Trace:
     kept = []
     for part in trace.unrecognised:
         own = {name for name in learned if f"{name}.".startswith(f"{part}.")}
-        told = not own and layer.contract.attend is not None
-        kept += [part] if not (own or told) or own & used else []
+        explains = bool(own & used) if own else layer.contract.attend is None
+        if explains:
+            kept.append(part)
     return trace._replace(unrecognised=kept)
 
 
@@ -106,8 +109,8 @@ def _read_by_functions(layer: Layer, trace: Trace) -> set[str]:
     with torch.enable_grad():
         bias = contract.bias_of(q, q)
         made = attempt(lambda: f(work_of(q, q, v)).out) if f else None
-    told = [t for t in (bias, made) if t is not None]
-    read = [p for t in told for p in leaves_of(t)]  # of the layer, of which this one is a copy
+    made_of = [t for t in (bias, made) if t is not None]
+    read = [p for t in made_of for p in leaves_of(t)]  # of the layer, of which this one is a copy
     learned = layer.module.named_parameters()
     return {n for n, p in learned if any(as_float(p).equal(as_float(t)) for t in read)}
 
@@ -137,11 +140,11 @@ def _must_divide(layer: Layer, trace: Trace) -> None:
 def _beside_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:
     "Return the bugs but for a scale that may be meant; raise NotChecked for it alone."
     contract = layer.contract
-    said = contract.scale or not layer.diagnosis.guessed and contract.parts_or_numbers
+    declared = contract.scale or not layer.diagnosis.guessed and contract.parts_or_numbers
     scales = [bug for bug in bugs if bug.code.startswith("scale.")]
     if contract.attend:  # its scale is in attend=
         return tuple(bug._replace(declare="") if bug in scales else bug for bug in bugs)
-    if not trace.stages.keys() - {after("merge")} or said or not scales:
+    if not trace.stages.keys() - {after("merge")} or declared or not scales:
         return bugs
     if others := tuple(bug for bug in bugs if bug not in scales):
         return others
@@ -204,9 +207,9 @@ def _more_than_projections(layer: Layer, trace: Trace) -> str:
     known_roles = ({"q", "k", "v"}, {"q", "kv"}, {"qkv"})
     complete = any(roles <= trace.projections.keys() for roles in known_roles)
     contract = layer.contract
-    said = contract.bias or contract.rotate or contract.shortened or contract.attend
-    told = layer.observed.order_free or trace.rotations or said  # what order means to it
-    if complete and (told or not _gives_its_value(layer)):
+    declared = contract.bias or contract.rotate or contract.shortened or contract.attend
+    known_order = layer.observed.order_free or trace.rotations or declared  # what order means to it
+    if complete and (known_order or not _gives_its_value(layer)):
         return ""
     if trace.unrecognised:
         return _also_has(trace)
@@ -232,7 +235,7 @@ def _tells_positions(layer: Layer, name: str) -> bool:
 
 def _gives_its_value(layer: Layer) -> bool:
     "Return whether one token alone gets its own value at any position; True if untried."
-    if not layer.lengths(1) or not layer.fits(BATCH, 1):
+    if not layer.promised(1) or not layer.fits(BATCH, 1):
         return True
 
     def agrees() -> bool:
@@ -274,7 +277,8 @@ def _agrees(layer: Layer, trace: Trace) -> bool:
 def _with_residual(layer: Layer, got: Tensor, want: Tensor) -> str:
     "Return what is said of a residual; Broken where none is allowed."
     in_a_block = any("norm" in type(m).__name__.lower() for m in layer.parts)
-    if layer.contract.only_attention or layer.other is not None and not in_a_block:
+    usual = layer.other is None or in_a_block
+    if layer.contract.only_attention or not usual:
         raise Broken(first_difference(got, want), known("project.residual"))
     return "a residual is in it: x is added"
 
@@ -295,24 +299,24 @@ def _shares_heads(layer: Layer) -> None:
         heads = f"{width // d_head} of width {d_head}"
         if width % d_head:
             heads = f"{width} numbers, which are no heads of width {d_head}"
-        bug = known("heads.shared", found=heads, said=layer.contract.n_kv_heads)
+        bug = known("heads.shared", found=heads, declared=layer.contract.n_kv_heads)
         raise Broken(f"a token's keys are {width} wide", bug)
 
 
 OWN_WEIGHTS = (
-    Relation(
+    Property(
         "it has as many heads of keys and values as was declared",
         _shares_heads,
         no_module,
         applies=lambda layer: bool(layer.contract.n_kv_heads),
     ),
-    Relation(
+    Property(
         "it agrees with attention computed from its own weights",
         _own_weights,
         no_module,
         compares="its own weights",
     ),
-    Relation(
+    Property(
         "its output is what its output projection gave",
         _after_projection,
         applies=lambda layer: bool(layer.parts),

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.numbers import first_difference, nearly
 from attention_checks.outcomes import Broken, NotChecked, first_line
-from attention_checks.properties import Relation
+from attention_checks.properties import Property
 from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import (
     first_tensor,
@@ -19,6 +18,7 @@ from attention_checks.subjects.calling import (
     packing_names,
 )
 from attention_checks.subjects.layer import Layer, no_module
+from attention_checks.tensors import first_difference, nearly
 
 
 def _apart(layer: Layer) -> str:
@@ -27,7 +27,7 @@ def _apart(layer: Layer) -> str:
     lengths = [cut, layer.n - cut]
     if layer.contract.call:
         raise NotChecked("call= says how it is called")
-    if len(layer.lengths(*lengths, layer.n)) < 3:
+    if len(layer.promised(*lengths, layer.n)) < 3:
         raise NotChecked(f"lengths= allows no documents of {cut} and {layer.n - cut} tokens")
     x, error = layer.draw()[:1], ""
     needed = packing_names(needed_by(layer.module))
@@ -79,7 +79,7 @@ def _names(layer: Layer) -> list[str]:
 
 
 PACKED = (
-    Relation(
+    Property(
         "documents that are packed into one sequence come out as each does alone",
         _apart,
         no_module,

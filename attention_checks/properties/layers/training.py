@@ -13,13 +13,13 @@ from torch.overrides import TorchFunctionMode
 from attention_checks.autograd import reenters
 from attention_checks.catalogue import known
 from attention_checks.conventions import INDEXER, is_dropout, role_of
-from attention_checks.numbers import first_difference, nearly
 from attention_checks.outcomes import Broken, NotChecked
-from attention_checks.properties import Relation
+from attention_checks.properties import Property
 from attention_checks.properties.gradients import gradients_of_mixture
 from attention_checks.properties.layers.basics import must_be_vectors
 from attention_checks.subjects.copies import in_training, plain_attributes, tensors_in
 from attention_checks.subjects.layer import Layer, no_module, normalises_batch, unregistered
+from attention_checks.tensors import first_difference, nearly
 
 
 def _modes_agree(layer: Layer) -> None:
@@ -62,8 +62,9 @@ class _Changes(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         "Call a function of PyTorch."
         name, out = getattr(func, "__name__", ""), func(*args, **(kwargs or {}))
-        i = _DROPS.get(name, len(args))
-        drops = "dropout" in name or (kwargs or {}).get("dropout_p", 0) or any(args[i : i + 1])
+        i = _DROPS.get(name)
+        given = i is not None and i < len(args) and bool(args[i])
+        drops = "dropout" in name or (kwargs or {}).get("dropout_p", 0) or given
         self.softmax_later |= self.seen > self.which and (name in _DROPS or "softmax" in name)
         return self.changed(out) if drops else out
 
@@ -221,7 +222,7 @@ def _plain_weights(layer: Layer) -> str | None:
         for name, value in plain_attributes(m):
             if not role_of(name):
                 continue
-            for t in tensors_in(value):
+            for _, t in tensors_in(value):
                 wide = t.is_floating_point() and t.ndim > 1 and layer.d_model in t.shape
                 if wide and id(t) not in registered:
                     return name
@@ -259,13 +260,13 @@ def _adds_no_state(layer: Layer) -> None:
 
 
 TRAINING = (
-    Relation("training gives what evaluation gives, on average", _modes_agree, no_module),
-    Relation(
+    Property("training gives what evaluation gives, on average", _modes_agree, no_module),
+    Property(
         "every parameter is registered and receives a gradient",
         _trained,
         no_module,
         differentiates=True,
     ),
-    Relation("no two parameters are one", _untied, no_module),
-    Relation("calls add nothing to the state dict", _adds_no_state, no_module),
+    Property("no two parameters are one", _untied, no_module),
+    Property("calls add nothing to the state dict", _adds_no_state, no_module),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from attention_checks.catalogue.self_attention import mixing, routing
+from attention_checks.catalogue.scales_and_routes import mixing, routing
 from attention_checks.pipeline import Bug, bugs_of
 
 

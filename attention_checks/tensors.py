@@ -11,13 +11,13 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.outcomes import Broken, Misused, NotChecked, first_line
 from attention_checks.pipeline import Bug
-from attention_checks.tolerance import tolerance_factor
+from attention_checks.tolerance import USUAL_TOLERANCE, tolerance_factor
 
 
 def nearly(
     got: Tensor,  # any shape
     want: Tensor,  # what it should be
-    atol: float = 2e-4,  # how far apart small numbers may be: float32, sums of a few dozen
+    atol: float = USUAL_TOLERANCE,  # how far apart small numbers may be: of float32, in short sums
     equal_nan: bool = False,  # are two NaN the same?
 ) -> bool:  # True for one shape and nearly the same finite values
     "Compare two tensors."
@@ -34,7 +34,7 @@ def _apart(got: Tensor, want: Tensor, atol: float, equal_nan: bool) -> Tensor:
 def first_difference(
     got: Tensor,  # what came out
     want: Tensor,  # what should have
-    atol: float = 2e-4,  # how far apart small numbers may be, as in `nearly`
+    atol: float = USUAL_TOLERANCE,  # how far apart small numbers may be, as in `nearly`
 ) -> str:  # index and both numbers, or both shapes
     "Describe where two tensors first differ by more than the tolerance, or that their shapes do."
     if got.shape != want.shape:
@@ -53,7 +53,7 @@ def must_be_near(
     want: Tensor,  # what should have
     shown: str,  # what was tried, in words
     bug: Bug | Sequence[Bug] | Callable[[], Bug | Sequence[Bug]],  # what is wrong if they differ
-    atol: float = 2e-4,  # as in `nearly`
+    atol: float = USUAL_TOLERANCE,  # as in `nearly`
     equal_nan: bool = False,  # as in `nearly`
     **more: Any,  # symptom and last, as in `Broken`
 ) -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from attention_checks.controlled import fixed_chance
-from attention_checks.numbers import first_difference, must_be_tensor, nearly, some_mask
+from attention_checks.tensors import first_difference, must_be_tensor, nearly, some_mask
 from attention_checks.outcomes import Broken, Misused
 from attention_checks.properties.numerics import must_keep_dtype
 from attention_checks.properties.state import must_repeat

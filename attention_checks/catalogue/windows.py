@@ -87,7 +87,7 @@ _CAUSAL: dict[str, tuple[str, _Rule]] = {
 
 BAND = Bug(
     "window.band",
-    "a query sees {back} keys before itself and {ahead} after, where {said}",
+    "a query sees {back} keys before itself and {ahead} after, where {declared}",
     declare="window={size}, ahead={ahead}",
 )
 SIZE = Bug(

@@ -1,10 +1,11 @@
-"""What some layers add on purpose: mixed heads, learned keys, a temperature, an end of its own."""
+"""What some attention adds on purpose, with the bugs of adding it: caps, sinks, gates, norms."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -12,23 +13,35 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attention_checks.pipeline import Bug, Step, Way, Work, codes_of_table, unchanged
+from attention_checks.catalogue.masks import BIAS
+from attention_checks.pipeline import (
+    Bug,
+    Step,
+    Way,
+    Work,
+    after,
+    bugs_of,
+    capping_by,
+    codes_of_table,
+    unchanged,
+)
 from attention_checks.signatures import parameters_of
+from attention_nb.grouped_heads import sink_softmax, soft_cap
 from attention_nb.multi_head_attention import merge_heads, split_heads
+from attention_nb.softmax import masked_softmax
+
+_Norm = Callable[[Tensor], Tensor]
 
 MISSING = Bug("choice.missing", "{what} is declared, and not applied: apply it")
-FAMILIES: list[Bug] = [
-    MISSING,
-    *codes_of_table(
-        """
+_FITTED: list[Bug] = codes_of_table(
+    """
 values.scaled: the context is {found} times what the weights and the values give: leave it as it is
     | value_scale={value}
 context.activated: {name} is applied to the context: project it as it is | activation='{name}'
 scores.cosine: queries and keys are normalised to length 1, and their products multiplied by
     {found}: use q kᵀ / √d_k | scale={found}, norms={{'q': 'l2', 'k': 'l2'}}
 """
-    ),
-]
+)
 ACTIVATIONS = (
     "relu gelu silu hardswish tanh sigmoid elu leaky_relu softplus relu6 selu mish softsign".split()
 )
@@ -54,6 +67,8 @@ def then(
     def both(f: Step, g: Step) -> Step:
         return lambda work: g(f(work))
 
+    bugs = [bug for _, some in (*first, *second) for bug in some]
+    assert all(bug.steps.keys() == {stage} for bug in bugs), f"not all bugs are of {stage!r}"
     joined = []
     for (f, of_first), (g, of_second) in product(first, second):
         bugs = [bug._replace(steps={stage: both(bug.steps[stage], g)}) for bug in of_first]
@@ -100,7 +115,7 @@ def mixing_heads(
 
 def _per_head(learned: Tensor, h: int, d: int) -> Tensor:
     "Read learned vectors as (h, m, d): of each head, of all heads at once, or shared by them."
-    if learned.shape[-1] == h * d != d:
+    if h > 1 and learned.shape[-1] == h * d:
         return split_heads(learned.reshape(-1, h * d), h)
     rows = learned.reshape(*(size for size in learned.shape[:-1] if size > 1), d)
     if rows.ndim < 3:
@@ -160,10 +175,10 @@ def attending(
     right: Callable[[int], float] = lambda d: d**-0.5,  # width of a head → the right scale
 ) -> Step:  # for the stage `mix`
     "Make a step that attends in another way than by a softmax; it may be told what is allowed."
-    told = len(parameters_of(f) or ()) == 4
+    takes_allowed = len(parameters_of(f) or ()) == 4
 
     def step(work: Work) -> Work:
-        more = (work.allowed,) if told else ()
+        more = (work.allowed,) if takes_allowed else ()
         wrong = torch.as_tensor(work.scale).flatten() / right(work.q.shape[-1])
         outs = [f(q, work.k, work.v, *more) for q in (times * work.q for times in wrong)]
         return work._replace(out=torch.stack(outs) if len(outs) > 1 else outs[0])
@@ -183,3 +198,146 @@ def context_step(
         return work._replace(out=split_heads(f(merge_heads(work.out)), work.out.shape[-3]))
 
     return step
+
+
+CAPPED = Bug("scores.capped", "scores are squashed to ±{cap} by tanh", declare="softcap={cap}")
+
+_NORMS: dict[str, tuple[str, Callable[[Work, _Norm, _Norm], Work]]] = {
+    "norm.queries_only": (
+        "only the queries are normalised: normalise the keys too",
+        lambda work, q, k: work._replace(q=q(work.q)),
+    ),
+    "norm.keys_only": (
+        "only the keys are normalised: normalise the queries too",
+        lambda work, q, k: work._replace(k=k(work.k)),
+    ),
+}
+_CAPS: dict[str, tuple[str, Callable[[Tensor, float], Tensor]]] = {
+    "cap.missing": ("the scores are not capped: use cap * tanh(scores / cap)", lambda s, cap: s),
+    "cap.not_multiplied": (
+        "the scores are capped at ±1: multiply tanh(scores / cap) by the cap",
+        lambda s, cap: (s / cap).tanh(),
+    ),
+    "cap.not_divided": (
+        "the scores are not divided by the cap: use cap * tanh(scores / cap)",
+        lambda s, cap: cap * s.tanh(),
+    ),
+    "cap.cut": (
+        "the scores are clamped at the cap: use cap * tanh(scores / cap)",
+        lambda s, cap: s.clamp(-cap, cap),
+    ),
+}
+_BIAS_SAYS = {bug.code: bug.says for bug in BIAS}
+_LATE: dict[str, tuple[str, Callable[[Tensor, Tensor], Tensor]]] = {
+    "bias.ignored": (_BIAS_SAYS["bias.ignored"], lambda scores, bias: scores),
+    "bias.subtracted": (_BIAS_SAYS["bias.subtracted"], torch.sub),
+}
+_SINKS: dict[str, tuple[str, Callable[[Work, Tensor], Tensor]]] = {
+    "sink.missing": (
+        "the sinks get no probability: append them to the scores before the softmax",
+        lambda work, sinks: masked_softmax(work.scores, work.allowed),
+    ),
+    "sink.zero": (
+        "each sink counts as a logit of 0 (softmax off by one): use the learned logits",
+        lambda work, sinks: sink_softmax(work.scores, 0 * sinks, work.allowed),
+    ),
+    "sink.first": (
+        "all heads use the sink of the first: give each head its own logit",
+        lambda work, sinks: sink_softmax(work.scores, sinks[:1].expand_as(sinks), work.allowed),
+    ),
+    "sink.scaled": (
+        "the sinks are scaled with the scores: append them after scaling",
+        lambda work, sinks: _with_sum(work, (work.scale * sinks[:, None, None]).exp()),
+    ),
+    "sink.no_exp": (
+        "the sinks are added to the sum of the softmax without exp: add exp(sink)",
+        lambda work, sinks: _with_sum(work, sinks[:, None, None]),
+    ),
+}
+
+_GATES: dict[str, tuple[str, Callable[[Tensor, Tensor], Tensor]]] = {
+    "gate.missing": (
+        "the gate is not applied: multiply the context by sigmoid(gate)",
+        lambda out, gate: out,
+    ),
+    "gate.no_sigmoid": (
+        "the gate is applied without a sigmoid: multiply the context by sigmoid(gate)",
+        lambda out, gate: out * gate,
+    ),
+}
+
+
+def _with_sum(work: Work, more: Tensor) -> Tensor:
+    "Return weights with a number added to the sum of the exponentials."
+    e = work.scores.exp() * work.allowed
+    return e / (e.sum(-1, keepdim=True) + more)
+
+
+def norming(
+    norm_q: Callable[[Tensor], Tensor],  # the norm of the queries
+    norm_k: Callable[[Tensor], Tensor],  # the norm of the keys
+    stage: str = after("split"),  # where they are applied
+) -> Way:
+    "Make the steps of norms of queries and keys."
+    right = lambda work: work._replace(q=norm_q(work.q), k=norm_k(work.k))
+    return right, bugs_of(stage, lambda f: lambda work: f(work, norm_q, norm_k), _NORMS)
+
+
+def capping(
+    cap: float,  # no score reaches it
+) -> Way:  # for the stage `cap`
+    "Make the steps of a soft cap, and of a bias that is added after it."
+
+    def step(f: Callable[[Tensor, float], Tensor]) -> Step:
+        return capping_by(lambda scores: f(scores, cap))
+
+    late = partial(capping_by, lambda scores: soft_cap(scores, cap))
+    bugs = [*bugs_of("cap", step, _CAPS), *bugs_of("cap", late, _LATE)]
+    return step(soft_cap), bugs
+
+
+def sinking(
+    sinks: Tensor,  # one logit per head, (h,)
+) -> Way:  # for the stage `weigh`
+    "Make the steps of sinks."
+
+    def step(f: Callable[[Work, Tensor], Tensor]) -> Step:
+        return lambda work: work._replace(weights=f(work, sinks))
+
+    return step(lambda work, sinks: sink_softmax(work.scores, sinks, work.allowed)), bugs_of(
+        "weigh", step, _SINKS
+    )
+
+
+GATES: list[Callable[[Tensor], Tensor]] = [  # its activation functions
+    torch.sigmoid,
+    lambda gate: 2 * gate.sigmoid(),
+    torch.tanh,
+    torch.nn.functional.silu,
+]
+
+
+def gating(
+    gate: Tensor,  # before its activation function, (b, n, h) or (b, n, width)
+    function: Callable[[Tensor], Tensor] = torch.sigmoid,  # one of GATES
+) -> Way:  # for the stage after `merge`
+    "Make the steps of a gate."
+
+    def step(f: Callable[[Tensor, Tensor], Tensor]) -> Step:
+        return lambda work: work._replace(
+            out=f(work.out, gate.repeat_interleave(work.out.shape[-1] // gate.shape[-1], -1))
+        )
+
+    return step(lambda out, gate: out * function(gate)), bugs_of(after("merge"), step, _GATES)
+
+
+_SAME: Any = torch.nn.Identity()
+CHOICES: list[Bug] = [
+    CAPPED,
+    *norming(_SAME, _SAME)[1],
+    *capping(1.0)[1],
+    *sinking(torch.zeros(1))[1],
+    *gating(torch.zeros(1))[1],
+    MISSING,
+    *_FITTED,
+]
