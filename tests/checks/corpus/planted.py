@@ -478,6 +478,8 @@ bug("GroupedQueries", "groups repeated in the wrong order", [("k = k.repeat_inte
     ("v = v.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)", "v = v.repeat(1, self.n_heads // self.n_kv_heads, 1, 1)")], "split.groups")
 bug("GroupedQueries", "keys repeated one way, values the other", ("v = v.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)", "v = v.repeat(1, self.n_heads // self.n_kv_heads, 1, 1)"),
     "split.groups_of_values")
+bug("GroupedQueries, causal", "the one head is repeated along the words", [("self.n_kv_heads, dim=1)\n        v", "self.n_kv_heads, dim=2)\n        v"),
+    ("self.n_kv_heads, dim=1)\n        out", "self.n_kv_heads, dim=2)\n        out")], "split.along_tokens", build=lambda c: c(24, 4, 1, True))
 I = "GroupsByIndex"
 SHARE, BY_INDEX = "t.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)", "j = i // (self.n_heads // self.n_kv_heads)"
 TURNS = "t.repeat(1, self.n_heads // self.n_kv_heads, 1, 1)"
