@@ -147,8 +147,8 @@ def _value(annotation: str, load: _Load, text: str) -> Any:
 def _option(name: str, load: _Load) -> dict[str, Any]:
     "Return an argument of the checks as an option, as argparse takes it."
     row = options()[name]
-    annotation, said = row["type"], f"{row['says']} [{', '.join(row['kinds'])}]"
-    option: dict[str, Any] = {"default": None, "help": said.replace("%", "%%")}
+    annotation, text = row["type"], f"{row['says']} [{', '.join(row['kinds'])}]"
+    option: dict[str, Any] = {"default": None, "help": text.replace("%", "%%")}
     if annotation in ("bool", "bool | None"):
         return {**option, "action": argparse.BooleanOptionalAction}
     option["metavar"] = next(m for of, m in _METAVARS.items() if re.match(of, annotation))
@@ -195,8 +195,8 @@ def parsed(
 ) -> argparse.Namespace:
     "Read a command line; SystemExit for help and for errors, when argparse has written them."
     parser = argparse.ArgumentParser(prog=prog, description=_ABOUT)
-    said = f"attention-nb {version('attention_nb')}"
-    parser.add_argument("--version", action="version", version=said)
+    named = f"attention-nb {version('attention_nb')}"
+    parser.add_argument("--version", action="version", version=named)
     metavar = f"{{{','.join(names)}}}"
     commands = parser.add_subparsers(dest="command", required=True, metavar=metavar)
     for name in names:

@@ -1148,6 +1148,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                    'attention_nb/multi_head_attention.py'),
                                                    'attention_nb.multi_head_attention._expect_cache': ( 'multi_head_attention.html#_expect_cache',
                                                                                                         'attention_nb/multi_head_attention.py'),
+                                                   'attention_nb.multi_head_attention._expect_device': ( 'multi_head_attention.html#_expect_device',
+                                                                                                         'attention_nb/multi_head_attention.py'),
                                                    'attention_nb.multi_head_attention._expect_grouped': ( 'multi_head_attention.html#_expect_grouped',
                                                                                                           'attention_nb/multi_head_attention.py'),
                                                    'attention_nb.multi_head_attention._expect_parts': ( 'multi_head_attention.html#_expect_parts',

@@ -246,8 +246,17 @@ def _cached_positions(cache: Any, k: Tensor, positions: Tensor | None) -> Tensor
     return torch.arange(k.shape[-2], device=k.device) if own is None else own
 
 # %% ../nbs/05_multi_head_attention.ipynb #layer-guards
+def _expect_device(name: str, like: Tensor, **masks: Tensor | None) -> None:
+    "Raise ValueError for a mask on another device, where a kernel may read what is not there."
+    for of, mask in masks.items():
+        if isinstance(mask, Tensor) and mask.device != like.device:
+            raise ValueError(
+                f"{of}: expected the device of {name}, {like.device}; got {mask.device}")
+
+
 def _expect_self(x: Tensor, memory: Tensor, mask: Tensor | None, **of_self: Any) -> None:
-    "Refuse a mask of numbers, and a memory beside an argument of self-attention."
+    "Refuse a mask of numbers or elsewhere, and a memory beside an argument of self-attention."
+    _expect_device("x", x, mask=mask)
     if isinstance(mask, Tensor) and mask.is_floating_point() and mask.shape == memory.shape:
         raise TypeError("mask: expected a boolean tensor, True = may attend; got numbers of the "
                         "shape of memory. Keys and values are both made from memory: "
@@ -427,6 +436,9 @@ def fused_attention(
     _expect_grouped(q, k, v)
     expect_probability(dropout_p=dropout_p)
     expect_flags(causal=causal)
+    if scale is not None:
+        expect_scale(scale)
+    _expect_device("q", q, mask=mask, bias=bias)
     if mask is not None:
         expect_mask(mask, (*q.shape[:-1], k.shape[-2]))
     if bias is not None:

@@ -102,6 +102,8 @@ parameter.tied: {one} and {other} share their memory, so they can never differ: 
     the batch axis
 ~mask.not_itself: a token does not attend to itself: the causal mask is off by one (use
     diagonal=0)
+~split.along_tokens: shared heads of keys and values are repeated along the tokens, not along the
+    heads, so a causal mask hides most of the past: repeat along dim=1 of (b, h, n, d_head)
 ~mask.causal_unsaid: a causal mask is on, though causal=False is declared: later tokens do not
     reach earlier outputs | causal=True
 ~mask.narrow: some tokens are never attended to: the mask hides too much (if a window is

@@ -70,6 +70,7 @@ class CallStyle(NamedTuple):
     takes_mask: bool = False
     needs_mask: bool = False
     meaning: str = "allowed"  # of its mask, one of MEANINGS
+    says: str = ""  # what its entries are, one of those of the meaning; "": the usual ones
     form: str = PLAIN  # the shape of its mask, one of SHAPES; PLAIN: as it is
     flat: bool = False  # it takes (b, n, d) only
     refuses: str = ""  # what it raises at any mask
@@ -78,6 +79,11 @@ class CallStyle(NamedTuple):
     def of_keys(self) -> bool:
         "Return whether its mask is the same for all queries."
         return self.form in OF_KEYS
+
+    @property
+    def entries(self) -> str:
+        "Return what the entries of its mask are."
+        return self.says or MEANINGS[self.meaning].says
 
     def some_mask(self, n_q: int, n_k: int) -> Tensor:
         "Draw a mask, the same for all queries if it takes no other."
@@ -95,8 +101,7 @@ class CallStyle(NamedTuple):
             mask = SHAPES[self.form](mask.flatten(0, 1)[:, None] if self.flat else mask)
         if mask.is_floating_point():
             return mask.clone()
-        meaning = MEANINGS[self.meaning]
-        made = meaning.made[meaning.says](mask)
+        made = MEANINGS[self.meaning].made[self.entries](mask)
         return made.to(q.dtype) if made.is_floating_point() else made
 
 
@@ -344,18 +349,23 @@ def _required(fn: Callable[..., Any], name: str | None) -> bool:
     return parameter is not None and parameter.default is parameter.empty
 
 
+def _meanings(declared: str) -> list[tuple[str, str]]:
+    "Return what a mask may mean, first as declared; then the same with other entries."
+    meanings = dict.fromkeys((declared, *MEANINGS))
+    others = [(meaning, says) for meaning in meanings for says in [*MEANINGS[meaning].made][1:]]
+    return [*((meaning, "") for meaning in meanings), *others]
+
+
 def _with_mask(subject: _Subject) -> _Subject:
     "Find the shape and meaning of its mask that are right, or at least a shape that runs."
     if not subject.style.takes_mask:
         return subject
     runnable, error = "", ""  # the first shape that runs, and what others raise
     # the most general shape first
-    for form, meaning in product(
-        reversed(SHAPES), dict.fromkeys((subject.declared_meaning, *MEANINGS))
-    ):
+    for form, (meaning, says) in product(reversed(SHAPES), _meanings(subject.declared_meaning)):
         if runnable == PLAIN and form != PLAIN:
             break  # it takes (n_q, n_k), if wrongly
-        tried = subject.with_style(form=form, meaning=meaning)
+        tried = subject.with_style(form=form, meaning=meaning, says=says)
         inputs = (*tried.usual.draw(), tried.usual_mask)
         try:
             got = tried(*inputs)

@@ -221,6 +221,17 @@ def test_the_style_of_calling_is_found_out(fn, said, style):
     assert settle(Attention(fn, Contract(mask=said))).style == CallStyle(**style)
 
 
+def test_masks_of_ones_and_zeros_are_found_out():
+    "As of BERT: 1 = may attend, which becomes a number that is added to the scores."
+
+    def far(q, k, v, attention_mask):
+        hidden = (1.0 - attention_mask) * -1e30
+        return masked(q, k, v, hidden == 0)
+
+    report = check_attention(far)
+    assert report.ok and settle(Attention(far)).style.entries == "1 = may attend"
+
+
 def test_a_function_that_refuses_masks_is_tried_without():
     style = settle(Attention(variants.refuses_masks)).style
     assert "no masks, please" in style.refuses

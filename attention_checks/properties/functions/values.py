@@ -21,7 +21,7 @@ from attention_checks.properties.functions.recognising import used_weights
 from attention_checks.properties.state import repeats
 from attention_checks.subjects.facts import AttentionFunction
 from attention_checks.subjects.function import CUBE, EQUAL, SQUARE, Sizes
-from attention_checks.subjects.masks import MEANINGS, PLAIN
+from attention_checks.subjects.masks import PLAIN
 from attention_checks.tensors import first_difference, nearly, sizes_of
 from attention_checks.tolerance import tolerance_factor
 
@@ -57,7 +57,7 @@ def _remark(subject: AttentionFunction) -> str | None:
     if style.form != PLAIN:
         remarks.append(f"its mask was given as {style.form}")
     if style.meaning != subject.declared_meaning:
-        remarks.append(f"its mask was taken to mean: {MEANINGS[style.meaning].says}")
+        remarks.append(f"its mask was taken to mean: {style.entries}")
     return "; ".join(remarks) or None
 
 

@@ -111,6 +111,8 @@ def _must_be_band(layer: Layer) -> None:
 def _why_unseen(layer: Layer, reach: Tensor, missing: Tensor) -> Bug:
     "Return what kind of mask hides these tokens."
     seen = int(reach[-1].sum())
+    if _is_stretched(reach):
+        return known("split.along_tokens")
     if missing.diagonal().any():
         return known("mask.not_itself")
     if not layer.causal and missing.equal(torch.ones_like(missing).triu(1)):
@@ -121,6 +123,13 @@ def _why_unseen(layer: Layer, reach: Tensor, missing: Tensor) -> Bug:
         name, size = layer.window
         return known("window.size", name=name, size=size, seen=seen)
     return known("mask.narrow")
+
+
+def _is_stretched(reach: Tensor) -> bool:
+    "Return whether token i sees token i // g and those before it: as if each key stood g times."
+    tokens, own = torch.arange(len(reach)), torch.eye(len(reach), dtype=torch.bool)
+    stretched = ((tokens // g)[:, None] >= tokens for g in range(2, len(reach)))
+    return any((reach | own).equal(each | own) for each in stretched)  # a query moves its output
 
 
 def measured_reach(

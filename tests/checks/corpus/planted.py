@@ -478,6 +478,8 @@ bug("GroupedQueries", "groups repeated in the wrong order", [("k = k.repeat_inte
     ("v = v.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)", "v = v.repeat(1, self.n_heads // self.n_kv_heads, 1, 1)")], "split.groups")
 bug("GroupedQueries", "keys repeated one way, values the other", ("v = v.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)", "v = v.repeat(1, self.n_heads // self.n_kv_heads, 1, 1)"),
     "split.groups_of_values")
+bug("GroupedQueries, causal", "the one head is repeated along the words", [("self.n_kv_heads, dim=1)\n        v", "self.n_kv_heads, dim=2)\n        v"),
+    ("self.n_kv_heads, dim=1)\n        out", "self.n_kv_heads, dim=2)\n        out")], "split.along_tokens", build=lambda c: c(24, 4, 1, True))
 I = "GroupsByIndex"
 SHARE, BY_INDEX = "t.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)", "j = i // (self.n_heads // self.n_kv_heads)"
 TURNS = "t.repeat(1, self.n_heads // self.n_kv_heads, 1, 1)"
@@ -537,15 +539,15 @@ P = "package: MultiHeadAttention"
 bug(P, "split without transpose", ("x.unflatten(-1, (n_heads, -1)).transpose(-3, -2)", "x.reshape(*x.shape[:-2], n_heads, x.shape[-2], -1)"), "split.viewed")
 bug(P, "merged without transpose", ("x.transpose(-3, -2).flatten(-2)", "x.reshape(*x.shape[:-3], x.shape[-2], -1)"), "merge.viewed")
 bug(P, "values are the keys", ("_split(self.v_proj(memory)", "_split(self.k_proj(memory)"), "project.unused")
-bug(P + ", causal", "leaks where no weights are wanted", ("_call_fused(q, k, v, **given), None", "_call_fused(q, k, v, **given | {\"causal\": False}), None"), "mask.ignored")
+bug(P + ", causal", "leaks where no weights are wanted", ("_by_rows(q, k, v, given), None", "_by_rows(q, k, v, given | {\"causal\": False}), None"), "mask.ignored")
 bug(P + ", causal", "dropout on in eval", ("if self.training and self.dropout:", "if self.dropout:"), "dropout.in_evaluation")
 bug(P + ", weights", "leaks where weights are wanted", ("allowed = _and_causal(mask, q, k) if causal else mask", "allowed = mask"), "mask.ignored")
 bug(P + ", weights", "half the scale", ("(q.shape[-1] ** -0.5 if", "(q.shape[-1] ** -0.25 if"), "scale.one_side", inside="self_attention")
 PG, PL = P + ", grouped", "package: LatentAttention, absorbed"
-ITS_GROUPS = "return _call_fused(q, k, v, **given), None"
+ITS_GROUPS = "return _by_rows(q, k, v, given), None"
 IN_TURNS = "{0}.repeat(*[1] * ({0}.ndim - 3), self.n_heads // self.n_kv_heads, 1, 1)"
-bug(PG, "heads take turns", (ITS_GROUPS, f"return _call_fused(q, {IN_TURNS.format('k')}, {IN_TURNS.format('v')}, **given), None"), "split.groups")
-bug(PG, "keys in groups, values in turns", (ITS_GROUPS, f"return _call_fused(q, _share(k, q), {IN_TURNS.format('v')}, **given), None"),
+bug(PG, "heads take turns", (ITS_GROUPS, f"return _by_rows(q, {IN_TURNS.format('k')}, {IN_TURNS.format('v')}, given), None"), "split.groups")
+bug(PG, "keys in groups, values in turns", (ITS_GROUPS, f"return _by_rows(q, _share(k, q), {IN_TURNS.format('v')}, given), None"),
     "split.groups_of_values")
 bug(PL, "leaks where weights are wanted", ("_with_weights(q, k, v, mask, causal,", "_with_weights(q, k, v, mask, False,"), "mask.leaks")
 bug(PL, "dropout on in eval", ("self.dropout if self.training else 0.0", "self.dropout"), "dropout.in_evaluation")
@@ -954,7 +956,7 @@ bug(W, "what is kept is copied", (READ, "self.k, self.v = self.k.clone(), self.v
 bug(KV, "always on the even path", ("self.equal_lengths = bool((lengths == self.longest).all())", "self.equal_lengths = True"), "cache.sequence_ends")
 bug(KV, "the future of a chunk", ("<= queries[..., None])[:, None]", "<= queries[:, -1:, None])[:, None].expand(-1, -1, n_q, -1)"), "cache.chunk_future")
 bug(KV, "lengths stay when rows move", ("self._set_lengths(self.lengths[chosen])", "self._set_lengths(self.lengths)"), "cache.reorder")
-bug(KV, "truncate keeps at least n", ("torch.minimum(self.lengths", "torch.maximum(self.lengths"), "cache.truncate")
+bug(KV, "truncate keeps at least n", ("lengths = torch.minimum(", "lengths = torch.maximum("), "cache.truncate")
 
 
 # Cross-attention ----------------------------------------------------------------------------------------------------
