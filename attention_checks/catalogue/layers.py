@@ -237,6 +237,12 @@ MERGES: list[Bug] = bugs_of(
             "heads are merged in reverse order: concatenate them as they were split",
             lambda c: merge_heads(c.flip(-3)),
         ),
+        "merge.batch": (
+            "heads of all sequences are merged with view or reshape without a transpose, which"
+            " mixes sequences and positions: from (b · h, n, d_head), transpose to"
+            " (n, b · h, d_head) first",
+            lambda c: c.reshape(*c.shape[:-4], c.shape[-2], c.shape[-4], -1).transpose(-3, -2),
+        ),
         "merge.hdn": (_TRANSPOSED.format("h, d_head, n"), _flattened("hdn")),
     },
 )
@@ -331,6 +337,8 @@ heads.number: the vectors are split into {found}, not into {said}
 heads.shared: it has {found} for keys and values, not {said}: check n_kv_heads
 split.fused_viewed: the fused projection is split with view(b, h, n, 3 · d_head), which mixes
     positions: use view(b, n, h, 3 · d_head).transpose(1, 2)
+split.fused_viewed_roles: the fused projection is split with view(b, 3, h, n, d_head), which mixes
+    positions and roles: use view(b, n, 3, h, d_head).permute(2, 0, 3, 1, 4)
 split.keys_values: keys and values are exchanged when the fused projection is split
 project.unused: {name} is not used{detached}{instead}
 project.twice: {name} is applied more than once
@@ -390,6 +398,7 @@ parameter.tied: {one} and {other} share their memory, so they can never differ: 
 ~values.nan_row: the output of a token is NaN or infinite: it attends to nothing, and its softmax
     is 0 / 0
 ~layer.attend: its heads do not give what attend= gives, and no bug known here explains it
+layer.step: its heads give what {name}= gives if {what}: take that step as {name}= says
 ~layer.unknown: its output is not softmax(q kᵀ / √d_head) v of its own projections, and fits no
     bug known here: declare what it does besides, such as value_scale, norms or activation; or
     what it does instead | attend=…

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.catalogue.families import told_allowed
 from attention_checks.catalogue.grouped_heads import GATES, gating
 from attention_checks.catalogue.layers import (
     FUSED,
@@ -133,6 +134,8 @@ def _fused(rows: Tensor, h: int, told: str) -> Iterator[_Reading]:
     if h > 1:
         q, k, v = rows.reshape(b, h, n, -1).chunk(3, -1)
         yield _Reading(q, k, v, bugs=(known("split.fused_viewed"),))
+        q, k, v = rows.reshape(b, 3, h, n, -1).unbind(1)
+        yield _Reading(q, k, v, bugs=(known("split.fused_viewed_roles"),))
 
 
 def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Triple]:
@@ -197,10 +200,19 @@ def _starts_read(
                 continue
             last = {"merge": ORDERS[reading.order][1], "project": project}
             stages = with_own({"norm_all_heads": unchanged, **split, **STAGES, **last}, own)
+            stages = _but_attended(trace, stages)
             scale = trace.contract.scale_of(reading.q.shape[-1])
             work = work_of(reading.q, reading.k, reading.v, mask, scale, trace.x.shape[-1])
             case = Case(work, seen, stages=stages)
             yield Start(case, bugs + reading.bugs, (*fused, *ends, *mine))
+
+
+def _but_attended(trace: Trace, stages: dict[str, Step]) -> dict[str, Step]:
+    "Leave out the stages for which a declared attend= stands: no bug of theirs can show."
+    if (f := trace.contract.attend) is None:
+        return stages
+    gone = ("score", "cap", "weigh", *(() if told_allowed(f) else ("mask",)))
+    return {name: step for name, step in stages.items() if name not in gone}
 
 
 def _ungated(trace: Trace, h: int) -> Iterator[Trace]:

@@ -135,7 +135,11 @@ VALUES = (
     Relation(
         "it agrees with the oracle: softmax(q kᵀ · scale) v", must_agree, compares="the oracle"
     ),
-    Relation("weights are not negative, and those of each query sum to 1", _weights),
+    Relation(
+        "weights are not negative, and those of each query sum to 1",
+        _weights,
+        applies=lambda subject: not subject.contract.attend,  # it need not make weights
+    ),
     Relation(
         "the weights that it returns are those that it used", _returned, symptom_unless=("finite",)
     ),
