@@ -82,6 +82,11 @@ def _viewed(heads: Tensor) -> Tensor:
     return merge_heads(heads).reshape(heads.shape)
 
 
+def _viewed_columns(heads: Tensor) -> Tensor:
+    "Heads as view(b, h, d_head, n) gives them, transposed."
+    return merge_heads(heads).reshape(*heads.shape[:-2], heads.shape[-1], heads.shape[-2]).mT
+
+
 def _features_first(heads: Tensor) -> Tensor:
     "Split the same vectors again, features first."
     return split_features_first(merge_heads(heads), heads.shape[-3])
@@ -120,6 +125,11 @@ SPLITS: list[Bug] = bugs_of(
                 "kv": "keys and values",
             }.items()
         },
+        "split.viewed_columns_k": (
+            "heads of keys are split with view(b, h, d_head, n), which mixes positions and"
+            " features: use view(b, n, h, d_head).permute(0, 2, 3, 1)",
+            changing("k", _viewed_columns),
+        ),
         "split.values_apart": (
             "queries and keys, and values, " + _APART.format("queries and keys: d_head, h"),
             changing("qk", _features_first),
@@ -335,10 +345,8 @@ scale.head_constant: wrong scale: the scores are multiplied by {found}; multiply
     | scale={found}
 heads.number: the vectors are split into {found}, not into {said}
 heads.shared: it has {found} for keys and values, not {said}: check n_kv_heads
-split.fused_viewed: the fused projection is split with view(b, h, n, 3 · d_head), which mixes
-    positions: use view(b, n, h, 3 · d_head).transpose(1, 2)
-split.fused_viewed_roles: the fused projection is split with view(b, 3, h, n, d_head), which mixes
-    positions and roles: use view(b, n, 3, h, d_head).permute(2, 0, 3, 1, 4)
+split.fused_viewed: the fused projection is split with view(b, {axes}, d_head), which mixes
+    positions: use view(b, n, {right}, d_head) and transpose
 split.keys_values: keys and values are exchanged when the fused projection is split
 project.unused: {name} is not used{detached}{instead}
 project.twice: {name} is applied more than once

@@ -86,7 +86,7 @@ def _named(
     if bugs := next(filter(None, scales), ()):
         return bugs
     filled = (with_fill(start) for start in right if _masks(start))
-    found = _fewest(right + wrong[:4]) or _fewest(filled)
+    found = _fewest(right + wrong[:7]) or _fewest(filled)
     if found is not None:
         return found
     fits: list[Callable[[Case], Bug | None]] = [fitted_cap, partial(_end_of, trace)]

@@ -132,10 +132,19 @@ def _fused(rows: Tensor, h: int, told: str) -> Iterator[_Reading]:
         for order in islice(ORDERS, 1 if layout in usual else min(h, 2)):
             yield _Reading(q, k, v, order)
     if h > 1:
-        q, k, v = rows.reshape(b, h, n, -1).chunk(3, -1)
-        yield _Reading(q, k, v, bugs=(known("split.fused_viewed"),))
-        q, k, v = rows.reshape(b, 3, h, n, -1).unbind(1)
-        yield _Reading(q, k, v, bugs=(known("split.fused_viewed_roles"),))
+        yield from _fused_viewed(rows, h)
+
+
+def _fused_viewed(rows: Tensor, h: int) -> Iterator[_Reading]:
+    "Layouts of a fused projection that a view gives without a transpose; all mix positions."
+    b, n, width = rows.shape
+    sizes = {"3": 3, "h": h, "n": n}
+    for axes in ("hn3", "3hn", "h3n", "3nh"):
+        parts = rows.reshape(b, *map(sizes.__getitem__, axes), width // 3 // h)
+        q, k, v = parts.permute(1 + axes.index("3"), 0, *(1 + axes.index(a) for a in "hn"), 4)
+        right = ", ".join(axes.replace("n", ""))
+        bug = known("split.fused_viewed", axes=", ".join(axes), right=right)
+        yield _Reading(q, k, v, bugs=(bug,))
 
 
 def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Triple]:
