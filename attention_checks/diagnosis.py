@@ -254,8 +254,11 @@ def ignores_order(layer: Layer) -> bool:
 
 def _may_rotate(layer: Layer) -> bool:
     "Say whether a rotation by positions is tried: it may be there, and none was declared."
-    declared = layer.positions is False or layer.contract.rotate is not None
-    return not declared and not ignores_order(layer)
+    contract, trace = layer.contract, layer.observed.trace
+    declared = layer.positions is False or contract.rotate is not None
+    seen = trace is not None and bool(trace.rotations)
+    elsewhere = not seen and (contract.bias is not None or contract.attend is not None)
+    return not declared and not elsewhere and not ignores_order(layer)
 
 
 def _rotated(layer: Layer, trace: Trace, bugs: Bugs, usual: bool) -> Bugs:

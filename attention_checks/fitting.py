@@ -11,8 +11,8 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.choices import ACTIVATIONS, CAPPED
-from attention_checks.catalogue.scales_and_routes import mixing, routing
-from attention_checks.pipeline import Bug, Work
+from attention_checks.catalogue.scales_and_routes import routing
+from attention_checks.pipeline import Bug, Step, Work
 from attention_checks.reach import Reach
 from attention_checks.search import Case, alike
 from attention_checks.tensors import nearly
@@ -50,7 +50,7 @@ def fitted_cap(
         step = lambda work: work._replace(scores=cap * torch.tanh(work.scores / cap))
         return case.work, (CAPPED._replace(steps={"cap": step}),)
 
-    if case.given_by(case.run()):
+    if "cap" not in case.stages or case.given_by(case.run()):
         return None
     number = nearest_number(case, capped, 32.0, 31.0)
     if not case.given_by(case.run(*capped(torch.tensor(number)))):
@@ -86,13 +86,17 @@ def fitted_activation(
 
 def _with_end(case: Case, f: Callable[[Tensor], Tensor]) -> Work | None:
     "Return what a context that is changed before heads are merged gives; None if it does not fit."
-    return case.run(case.work, [Bug("", "", {"mix": mixing(lambda out, _: f(out))})])
+    mix = case.stages["mix"]
+    changed: Step = lambda work: (made := mix(work))._replace(out=f(made.out))
+    return case.run(case.work, [Bug("", "", {"mix": changed})])
 
 
 def fitted_cosine(
     case: Case,  # what was seen
 ) -> Bug | None:  # None: no factor gives it
     "Find the factor of queries and keys of length 1 that gives the numbers that were seen."
+    if "score" not in case.stages:
+        return None
     unit = routing(lambda q, k, v: (F.normalize(q, dim=-1), F.normalize(k, dim=-1), v))
     bug = Bug("", "", {"route": unit})
 

@@ -141,7 +141,7 @@ def _where(e: BaseException) -> str:
     steps = [
         (frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(e.__traceback__)
-        if _is_theirs(frame.f_globals)
+        if is_theirs(frame.f_globals)
     ]
     if not steps:
         return ""
@@ -152,7 +152,9 @@ def _where(e: BaseException) -> str:
     return f" ({file}line {line}: {text})" if text else f" ({file}line {line})"
 
 
-def _is_theirs(names: Mapping[str, Any]) -> bool:
+def is_theirs(
+    names: Mapping[str, Any],  # of a module
+) -> bool:
     "Return whether a module is part neither of this package, nor of torch, nor of Python."
     module = names.get("__package__") or names.get("__name__", "")  # `python -m`: __main__
     top = module.partition(".")[0]

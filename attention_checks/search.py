@@ -26,6 +26,10 @@ class Case(NamedTuple):
         "Go through its stages with bugs, or from another start; None where these do not fit."
         return run(work or self.work, bugs, stages=self.stages)
 
+    def may_show(self, bug: Bug) -> bool:
+        "Return whether a bug can show here: the stages that it replaces, and what it needs."
+        return bug.steps.keys() <= self.stages.keys() and bug.fits(self.work)
+
     def given_by(self, made: Work | None) -> bool:
         "Return whether that gives what was seen."
         return made is not None and bool(alike(made.out, self.seen, self.atol))
@@ -55,19 +59,26 @@ def explain(
     "Find the bugs that give the numbers that were seen, in every case."
     known, start = list(bugs), cases[0].work
     scales = [bug for bug in known if _is_wrong_scale(bug, start)]
-    others = [bug for bug in known if bug.steps and any(bug.fits(case.work) for case in cases)]
+    others = [bug for bug in known if bug.steps and any(case.may_show(bug) for case in cases)]
     any_scale, right_scale = _tries(cases, scales), _tries(cases, [])
+    scaled = 2 if _is_quick(cases[0]) else 1
     best: tuple[Bug, ...] | None = None
     with torch.no_grad():
         for some in candidates(others, most):
             if best is not None and len(best) <= len(some):
                 return best
-            tries = any_scale if len(some) < 2 else right_scale
+            tries = any_scale if len(some) < scaled else right_scale
             for i in _agreeing_scales(tries, some):
                 scale = (_described(scales[i - 1], start),) if i else ()
                 if best is None or len(scale) + len(some) < len(best):
                     best = (*scale, *some)
     return best
+
+
+def _is_quick(case: Case) -> bool:
+    "Return whether a bug may be tried with many scales: no function is declared, and few scores."
+    q, k = case.work.q, case.work.k
+    return "score" in case.stages and q.shape[:-1].numel() * k.shape[-2] <= 4096
 
 
 def _is_wrong_scale(bug: Bug, work: Work) -> bool:

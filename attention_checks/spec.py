@@ -336,7 +336,8 @@ class Contract:
     def parts_or_numbers(self) -> bool:
         "Return whether something is declared beside which a scale is not taken as meant."
         several = (self.norms, self.mixing, self.prefix, self.bias, self.activation, self.rotate)
-        others = (self.softcap, self.value_scale, self.shortened, self.residual, self.attend)
+        sinks = isinstance(self.sinks, str)
+        others = (sinks, self.softcap, self.value_scale, self.shortened, self.residual, self.attend)
         return any((*several, *others))
 
     @property

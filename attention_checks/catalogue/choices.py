@@ -170,12 +170,19 @@ def shortened_by(
     return step
 
 
+def reads_allowed(
+    f: Callable[..., Tensor],  # as declared
+) -> bool:
+    "Return whether a declared function of heads takes which keys it may attend to."
+    return len(parameters_of(f) or ()) == 4
+
+
 def attending(
     f: Callable[..., Tensor],  # heads (b, h, n, d) → contexts, as declared
     right: Callable[[int], float] = lambda d: d**-0.5,  # width of a head → the right scale
 ) -> Step:  # for the stage `mix`
     "Make a step that attends in another way than by a softmax; it may be told what is allowed."
-    takes_allowed = len(parameters_of(f) or ()) == 4
+    takes_allowed = reads_allowed(f)
 
     def step(work: Work) -> Work:
         more = (work.allowed,) if takes_allowed else ()

@@ -32,8 +32,8 @@ scale.head_constant: wrong scale: the scores are multiplied by {found}; multiply
     | scale={found}
 heads.number: the vectors are split into {found}, not into {declared}
 heads.shared: it has {found} for keys and values, not {declared}: check n_kv_heads
-split.fused_viewed: the fused projection is split with view(b, h, n, 3 · d_head), which mixes
-    positions: use view(b, n, h, 3 · d_head).transpose(1, 2)
+split.fused_viewed: the fused projection is split with view(b, {axes}, d_head), which mixes
+    positions: use view(b, n, {right}, d_head) and transpose
 split.keys_values: keys and values are exchanged when the fused projection is split
 project.unused: {name} is not used{detached}{instead}
 project.twice: {name} is applied more than once
@@ -93,6 +93,7 @@ parameter.tied: {one} and {other} share their memory, so they can never differ: 
 ~values.nan_row: the output of a token is NaN or infinite: it attends to nothing, and its softmax
     is 0 / 0
 ~layer.attend: its heads do not give what attend= gives, and no bug known here explains it
+layer.step: its heads give what {name}= gives if {what}: take that step as {name}= says
 ~layer.unknown: its output is not softmax(q kᵀ / √d_head) v of its own projections, and fits no
     bug known here: declare what it does besides, such as value_scale, norms or activation; or
     what it does instead | attend=…

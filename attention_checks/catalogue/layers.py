@@ -84,6 +84,11 @@ def _viewed(heads: Tensor) -> Tensor:
     return merge_heads(heads).reshape(heads.shape)
 
 
+def _viewed_columns(heads: Tensor) -> Tensor:
+    "Heads as view(b, h, d_head, n) gives them, transposed."
+    return merge_heads(heads).reshape(*heads.shape[:-2], heads.shape[-1], heads.shape[-2]).mT
+
+
 def _features_first(heads: Tensor) -> Tensor:
     "Split the same vectors again, features first."
     return split_features_first(merge_heads(heads), heads.shape[-3])
@@ -122,6 +127,11 @@ SPLITS: list[Bug] = bugs_of(
                 "kv": "keys and values",
             }.items()
         },
+        "split.viewed_columns_k": (
+            "heads of keys are split with view(b, h, d_head, n), which mixes positions and"
+            " features: use view(b, n, h, d_head).permute(0, 2, 3, 1)",
+            changing("k", _viewed_columns),
+        ),
         "split.values_apart": (
             "queries and keys, and values, " + _APART.format("queries and keys: d_head, h"),
             changing("qk", _features_first),
@@ -240,6 +250,12 @@ MERGES: list[Bug] = bugs_of(
         "merge.flipped": (
             "heads are merged in reverse order: concatenate them as they were split",
             lambda c: merge_heads(c.flip(-3)),
+        ),
+        "merge.batch": (
+            "heads of all sequences are merged with view or reshape without a transpose, which"
+            " mixes sequences and positions: from (b · h, n, d_head), transpose to"
+            " (n, b · h, d_head) first",
+            lambda c: c.reshape(*c.shape[:-4], c.shape[-2], c.shape[-4], -1).transpose(-3, -2),
         ),
         "merge.hdn": (_TRANSPOSED.format("h, d_head, n"), _flattened("hdn")),
     },

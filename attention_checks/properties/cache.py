@@ -56,7 +56,7 @@ class CachedLayer:
         self.step = step or _step_of(module, full)
         self.full = full or _full_of(module)
         self.new_cache = new_cache or _cache_of(module)
-        self.module = module_in(step or module)
+        self.module = module_in(step or module) or module_in(module)
         self.d_model, self.grows, self.contract = d_model, grows, contract
         self.b, self.n = contract.batch(3), contract.nearest_length(_N)
         self.ones = [1] * self.n

@@ -22,6 +22,7 @@ from attention_checks.fitting import (
 from attention_checks.pipeline import Bug, Step, after, with_own
 from attention_checks.search import Case, explain
 from attention_checks.tensors import nearly
+from attention_checks.trace.one_step import changed_step
 from attention_checks.trace.readings import Start, starts_of
 from attention_checks.trace.tracing import Trace
 from attention_nb.multi_head_attention import merge_heads
@@ -83,12 +84,12 @@ def _named(
     scales = (explain([start.case], SCALE, 0) for start in starts if not start.bugs)
     if bugs := next(filter(None, scales), ()):
         return bugs
-    filled = (with_fill(start) for start in right if start.case.work.masked)
-    found = _fewest(right + wrong[:4]) or _fewest(filled)
+    filled = (with_fill(start) for start in right if _masks(start))
+    found = _fewest(right + wrong[:7]) or _fewest(filled)
     if found is not None:
         return found
     fits: list[Callable[[Case], Bug | None]] = [fitted_cap, partial(_end_of, trace)]
-    fits += more_fits(trace)
+    fits += [*more_fits(trace), partial(changed_step, trace.contract)]
     fitted = (fit(start.case) for fit in fits for start in right)
     if bug := next(filter(None, fitted), None):
         return (bug,)
@@ -163,6 +164,11 @@ def _fewest(starts: Iterable[Start]) -> tuple[Bug, ...] | None:
         if bugs is not None:
             found.append((*bugs, *start.bugs))
     return min(found, key=len, default=None)
+
+
+def _masks(start: Start) -> bool:
+    "Return whether a mask is applied to scores."
+    return start.case.work.masked and "weigh" in start.case.stages
 
 
 def _with_stages(start: Start, stages: Mapping[str, Step], *bugs: Bug) -> Start:

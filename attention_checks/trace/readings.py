@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.choices import GATES, gating
+from attention_checks.catalogue.choices import GATES, gating, reads_allowed
 from attention_checks.catalogue.layers import (
     FUSED,
     NEVER,
@@ -131,8 +131,19 @@ def _fused(rows: Tensor, h: int, roles: str) -> Iterator[_Reading]:
         for order in islice(ORDERS, 1 if layout in usual else min(h, 2)):
             yield _Reading(q, k, v, order)
     if h > 1:
-        q, k, v = rows.reshape(b, h, n, -1).chunk(3, -1)
-        yield _Reading(q, k, v, bugs=(known("split.fused_viewed"),))
+        yield from _fused_viewed(rows, h)
+
+
+def _fused_viewed(rows: Tensor, h: int) -> Iterator[_Reading]:
+    "Layouts of a fused projection that a view gives without a transpose; all mix positions."
+    b, n, width = rows.shape
+    sizes = {"3": 3, "h": h, "n": n}
+    for axes in ("hn3", "3hn", "h3n", "3nh"):
+        parts = rows.reshape(b, *map(sizes.__getitem__, axes), width // 3 // h)
+        q, k, v = parts.permute(1 + axes.index("3"), 0, *(1 + axes.index(a) for a in "hn"), 4)
+        right = ", ".join(axes.replace("n", ""))
+        bug = known("split.fused_viewed", axes=", ".join(axes), right=right)
+        yield _Reading(q, k, v, bugs=(bug,))
 
 
 def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Triple]:
@@ -197,10 +208,19 @@ def _starts_read(
                 continue
             last = {"merge": ORDERS[reading.order][1], "project": project}
             stages = with_own({"norm_all_heads": unchanged, **split, **STAGES, **last}, own)
+            stages = _but_attended(trace, stages)
             scale = trace.contract.scale_of(reading.q.shape[-1])
             work = work_of(reading.q, reading.k, reading.v, mask, scale, trace.x.shape[-1])
             case = Case(work, seen, stages=stages)
             yield Start(case, bugs + reading.bugs, (*fused, *ends, *mine))
+
+
+def _but_attended(trace: Trace, stages: dict[str, Step]) -> dict[str, Step]:
+    "Leave out the stages for which a declared attend= stands: no bug of theirs can show."
+    if (f := trace.contract.attend) is None:
+        return stages
+    gone = ("score", "cap", "weigh", *(() if reads_allowed(f) else ("mask",)))
+    return {name: step for name, step in stages.items() if name not in gone}
 
 
 def _ungated(trace: Trace, h: int) -> Iterator[Trace]:

@@ -29,6 +29,7 @@ from attention_checks.trace.recording import (
     used_of,
 )
 from attention_checks.trace.roles import ASKED, Parts, find_projections, sources, unrecognised_in
+from attention_checks.trace.token_order import in_token_order, order_of_tokens
 
 _Bugs = tuple[Bug, ...]
 _Rows = dict[str, list[Tensor]]  # role → what each projection of that role gave, (b, n, width)
@@ -128,8 +129,9 @@ class Trace(NamedTuple):
         n, rows = len(self.x[0]), [*self.projections.get("kv", []), *self.projections.get("k", [])]
         m = rows[0].shape[1] if rows else n
         of = n if self.memory is None else self.memory.shape[1]
+        both = of if self.memory is None else n + of  # queries may be keys as well
         why = f"keys and values are made of {m} vectors, not of {of} tokens: what makes them"
-        return "" if m == of else f"{why} was not compared"
+        return "" if m in (of, both) else f"{why} was not compared"
 
     def allowed(
         self,
@@ -179,6 +181,9 @@ def trace_layer(
         out, ins, outs = recorded_call(
             {n: parts.leaves[n] for n in parts.role_by_name}, lambda: call(layer, x)
         )
+    order = order_of_tokens(parts.leaves, ins, x, partial(call, layer)) if memory is None else None
+    if order is not None:
+        ins, outs = (in_token_order(kept, order, x) for kept in (ins, outs))
     seen = _Seen(layer, x, call, contract, memory, parts, ins, outs)
     inputs, names = _input_projections(seen), _named(parts)
     with_parts = given_parts(layer, x, call, contract)
@@ -284,7 +289,7 @@ def _given(seen: _Seen, read: list[str]) -> list[tuple[str, str, _Options]]:
     found, parts, of, inside = [], seen.parts, seen.of, _inside(seen)
     for name, role in parts.role_by_name.items():
         got = seen.outs.get(name)
-        given = _called(of[role], parts.leaves[name], name, got) or _fewer(role, of[role], got)
+        given = _called(of[role], parts.leaves[name], name, got) or _other_number(role, seen, got)
         found.append((name, role, given))
     for name, (role, p) in parts.bare.items():
         source = inside.get(name.rpartition(".")[0], of)
@@ -293,7 +298,8 @@ def _given(seen: _Seen, read: list[str]) -> list[tuple[str, str, _Options]]:
         m, role = parts.leaves[name], parts.role_by_name[name]
         apart = role == "qkv" and of["q"] is not of["k"]
         options = [(r, _third(of[r], m, i)) for i, r in enumerate("qkv")] if apart else []
-        found += [(name, *each) for each in options or [(role, _uncalled(of[role], m, name))]]
+        more = options or [(role, _uncalled(of[role], m, name, _bias(seen.layer, role)))]
+        found += [(name, *each) for each in more]
     return [row for row in found if row[1] != "out"]
 
 
@@ -335,18 +341,22 @@ def _called(x: Tensor, m: nn.Module, name: str, got: Any) -> _Options:
     return [("", rows), *_uncalled(x, m, name)[1:2]]
 
 
-def _fewer(role: str, x: Tensor, got: Any) -> _Options:
-    "Return keys or values that were made of fewer vectors than there are tokens."
-    rows = got[0] if got and role in ("k", "v", "kv") else None
+def _other_number(role: str, seen: _Seen, got: Any) -> _Options:
+    "Return keys or values made of fewer vectors than there are tokens, or of queries as well."
+    rows, x = got[0] if got and role in ("k", "v", "kv") else None, seen.of[role]
     if not isinstance(rows, Tensor) or rows.ndim != 3 or len(rows) != len(x):
         return []
-    return [("", rows)] if rows.shape[1] < x.shape[1] else []
+    both = 0 if seen.memory is None else seen.x.shape[1] + x.shape[1]
+    return [("", rows)] if rows.shape[1] < x.shape[1] or rows.shape[1] == both else []
 
 
-def _uncalled(x: Tensor, m: nn.Module, name: str) -> _Options:
-    "Return what a projection gives if its weight is read, and untransposed if it is square."
+def _uncalled(x: Tensor, m: nn.Module, name: str, bare: Tensor | None = None) -> _Options:
+    """Return what a projection gives if its weight is read, with its bias or a bare one, and
+    untransposed if it is square.
+    """
     with torch.no_grad():
         w, b = as_float(getattr(m, "weight", None)), as_float(getattr(m, "bias", None))
+        b = bare if b is None and bare is not None and len(bare) == len(w) else b
         if not isinstance(m, nn.Linear) or w.shape[1] != x.shape[-1]:
             return []
         options = [("", F.linear(x, w, b))]
@@ -416,4 +426,7 @@ def _bias(layer: nn.Module, role: str) -> Tensor | None:
         if (read_as := biased_role(name))
     }
     parts = dict(zip("qkv", found["in"].chunk(3))) | {"qkv": found["in"]} if "in" in found else {}
+    if {"q", "v"} <= found.keys():  # keys may have none
+        q, v = found["q"].flatten(), found["v"].flatten()
+        parts["qkv"] = torch.cat([q, found.get("k", torch.zeros_like(v)).flatten(), v])
     return (parts | found).get(role)

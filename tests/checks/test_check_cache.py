@@ -302,3 +302,11 @@ def test_positions_that_are_added_before_the_projections_are_named():
     layer = Learned(JOINED[0][1], rotates=False)
     layer.places = nn.Parameter(torch.randn(9, 24))
     assert codes_of(check_cache, layer, 24, grows=True) == ["cache.positions"]
+
+
+def test_where_the_step_does_not_tell_the_layer_the_layer_that_is_given_does():
+    torch.manual_seed(0)
+    layer = Keeps(JOINED[2][1])
+    hidden = {"step": lambda x, cache: layer(x, cache=cache)}
+    declared = {"step": lambda x, cache: hidden["step"](x, cache), "grows": True}
+    assert codes_of(check_cache, layer, 24, layer.new_cache, **declared) == ["cache.stored"]

@@ -89,6 +89,72 @@ def test_what_a_layer_does_instead_of_a_softmax_is_compared(core, attend):
     assert of_layer(wrong, attend=attend) == ["layer.attend"]
 
 
+def elu_of_queries(q, k, v):
+    weights = (F.elu(q) + 1) @ (k + 1).mT
+    return weights / weights.sum(-1, keepdim=True) @ v
+
+
+def over_rows(q, k, v):
+    return (v @ (q.mT @ k * 0.3).softmax(-2).mT).contiguous()
+
+
+def rooted(q, k, v):
+    return softmaxed(ROOT(q), ROOT(k), v)
+
+
+def root_of_queries(q, k, v):
+    return softmaxed(ROOT(q), k, v)
+
+
+def beside_ones(q, k, v):
+    return softmaxed(q, torch.cat([k, torch.ones_like(k)], -2), torch.cat([v, 2 * v], -2))
+
+
+def ones_beside(q, k, v):
+    return softmaxed(q, torch.cat([torch.ones_like(k), k], -2), torch.cat([v, 2 * v], -2))
+
+
+ROOT = nn.RMSNorm(D // H)
+STEPS = [
+    (by_weights, elu_of_queries, "elu is left out"),
+    (over_features, over_rows, "softmax is taken over dim=-2"),
+    (rooted, root_of_queries, "rms_norm is left out"),
+    (added, softmaxed, "add is left out"),
+    (beside_ones, ones_beside, "cat joins in the other order"),
+]
+
+
+@pytest.mark.parametrize("attend, core, what", STEPS)
+def test_the_step_in_which_a_layer_differs_from_attend_is_told(attend, core, what):
+    report = report_of(check_self_attention, Layer(core), D, n_heads=H, attend=attend)
+    assert report.codes == ["layer.step"]
+    assert what in report.failed[0].bug
+
+
+def test_the_step_in_which_a_layer_differs_from_its_bias_is_told():
+    def bias(h, n_q, n_k):
+        at = torch.arange(n_k)
+        return (at[:, None] - at).abs().float().sqrt().neg().expand(h, -1, -1)
+
+    def unrooted(q, k, v):
+        at = torch.arange(k.shape[-2])
+        return (q @ k.mT * SCALE - (at[:, None] - at).abs()).softmax(-1) @ v
+
+    assert of_layer(Layer(unrooted), positions=True, bias=bias) == ["layer.step"]
+
+
+def test_a_declared_function_that_is_not_what_the_layer_does_is_not_run_too_often():
+    calls = []
+
+    def attend(q, k, v):
+        calls.append(1)
+        return by_weights(q, k, v)
+
+    unlike = Layer(lambda q, k, v: linear(q, k, v).flip(-2))
+    assert of_layer(unlike, positions=True, attend=attend) == ["layer.attend"]
+    assert len(calls) < 4000
+
+
 def test_what_it_does_instead_may_be_told_what_is_allowed():
     def causal(q, k, v):
         return past_only(q, k, v, torch.ones(q.shape[-2], k.shape[-2]).tril())
@@ -113,6 +179,11 @@ def test_a_function_that_is_no_softmax_attention_is_compared():
     report = report_of(check_attention, linear, mask=False, attend=by_weights)
     assert report.verdict == "sound" and report.compared
     assert report_of(check_attention, linear, mask=False, attend=softmaxed).codes
+
+
+def test_what_stands_for_a_softmax_need_not_make_weights():
+    far = lambda q, k, v: v.mean(-2, keepdim=True) - 0.1 * (q @ (k.mT @ v))
+    assert report_of(check_attention, far, mask=False, attend=far).verdict == "sound"
 
 
 def test_a_parameter_may_scale_the_context():
@@ -362,3 +433,124 @@ def test_a_part_that_may_be_a_choice_is_no_bug_before_a_residual():
 
     assert of_layer(Adds(), strict=False) == [""]
     assert of_layer(Adds(), value_scale="gamma") == OWN
+
+
+class Fused(nn.Module):
+    "One projection of all three, and how its output is read and heads are merged."
+
+    def __init__(self, read=None, merge=merge_heads):
+        super().__init__()
+        self.qkv, self.out_proj = nn.Linear(D, 3 * D), nn.Linear(D, D)
+        self.read, self.merge = read or by_roles, merge
+
+    def forward(self, x):
+        q, k, v = self.read(self.qkv(x))
+        return self.out_proj(self.merge(softmaxed(q, k, v)))
+
+
+def by_roles(qkv):
+    return qkv.unflatten(-1, (3, H, -1)).permute(2, 0, 3, 1, 4)
+
+
+def viewed_by_roles(qkv):
+    return qkv.reshape(len(qkv), 3, H, qkv.shape[1], -1).transpose(0, 1)
+
+
+def viewed_by_heads(qkv):
+    return qkv.reshape(len(qkv), H, 3, qkv.shape[1], -1).permute(2, 0, 1, 3, 4)
+
+
+def keys_as_columns(qkv):
+    q, k, v = by_roles(qkv)
+    return q, merge_heads(k).reshape(len(k), H, D // H, -1).mT, v
+
+
+def over_sequences(heads):
+    b, h, n, d = heads.shape
+    return heads.flatten(0, 1).reshape(n, b, h * d).transpose(0, 1)
+
+
+@pytest.mark.parametrize(
+    "layer, codes",
+    [
+        (Fused(), OWN),
+        (Fused(viewed_by_roles), ["split.fused_viewed"]),
+        (Fused(viewed_by_heads), ["split.fused_viewed"]),
+        (Fused(keys_as_columns), ["split.viewed_columns_k"]),
+        (Fused(merge=over_sequences), ["merge.batch"]),
+    ],
+)
+def test_reshapes_that_mix_positions_are_told_first(layer, codes):
+    assert of_layer(layer) == codes
+
+
+def test_a_fused_weight_may_have_bare_biases_of_queries_and_values():
+    class Biased(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv, self.out_proj = nn.Linear(D, 3 * D, bias=False), nn.Linear(D, D)
+            self.q_bias, self.v_bias = (nn.Parameter(torch.randn(D)) for _ in range(2))
+
+        def forward(self, x):
+            bias = torch.cat([self.q_bias, torch.zeros_like(self.q_bias), self.v_bias])
+            q, k, v = by_roles(F.linear(x, self.qkv.weight, bias))
+            return self.out_proj(merge_heads(softmaxed(q, k, v)))
+
+    assert of_layer(Biased()) == OWN
+
+
+@pytest.mark.parametrize("scale, codes", [(SCALE, OWN), (1.0, ["scale.missing"])])
+def test_a_wrong_scale_beside_declared_sinks_is_named(scale, codes):
+    class Sinks(Layer):
+        def __init__(self):
+            super().__init__(sinks=nn.Parameter(torch.randn(H)))
+
+        def forward(self, x):
+            q, k, v = self.heads(x)
+            sinks = self.sinks[:, None, None].expand(*q.shape[:-1], 1)
+            weights = torch.cat([q @ k.mT * scale, sinks], -1).softmax(-1)[..., :-1]
+            return self.out_proj(merge_heads(weights @ v))
+
+    assert of_layer(Sinks(), sinks="sinks") == codes
+
+
+@pytest.mark.parametrize("scale, codes", [(SCALE, OWN), (1.0, ["scale.missing"])])
+def test_a_bias_in_the_order_of_tokens_fits_a_layer_that_rolls_them_and_cuts_windows(scale, codes):
+    class Windows(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.qkv, self.proj = nn.LayerNorm(D), nn.Linear(D, 3 * D), nn.Linear(D, D)
+            self.far = nn.Parameter(torch.randn(H, 4, 4))
+
+        def forward(self, x):
+            b, n, d = x.shape
+            windows = self.norm(x).roll(-1, 1).reshape(-1, 4, d)
+            q, k, v = by_roles(self.qkv(windows))
+            weights = (q @ k.mT * scale + self.far).softmax(-1)
+            return self.proj(merge_heads(weights @ v)).reshape(b, n, d).roll(1, 1)
+
+    def bias(h, n_q, n_k):
+        at = (torch.arange(n_k) - 1) % n_k
+        apart = at[:, None] // 4 != at // 4
+        table = layer.far[:, (at % 4)[:, None], at % 4]
+        return table.masked_fill(apart, -torch.inf)
+
+    layer = Windows()
+    assert of_layer(layer, positions=True, lengths=8, bias=bias) == codes
+
+
+def test_a_small_image_may_leave_kernels_of_a_convolution_unused():
+    class OfImages(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.to_qkv = nn.Conv2d(D, 3 * D, 3, padding=1)
+            self.to_out = nn.Conv2d(D, D, 1)
+
+        def forward(self, x):
+            q, k, v = (t.flatten(2).unflatten(1, (H, -1)).mT for t in self.to_qkv(x).chunk(3, 1))
+            return self.to_out(softmaxed(q, k, v).mT.flatten(1, 2).view_as(x))
+
+    report = report_of(
+        check_self_attention, OfImages(), D, n_heads=H, layout="bdhw", positions=True, strict=False
+    )
+    assert "parameter.part" not in report.codes

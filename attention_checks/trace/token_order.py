@@ -1,0 +1,74 @@
+"""Projections may be given the tokens in another order: a layer rolls them, or cuts windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+import torch.nn as nn
+from torch import Tensor
+
+from attention_checks.trace.recording import as_float, as_rows, recorded_call
+
+_MOST_TOKENS = 256  # one call is made for each
+_Kept = dict[str, list[Any]]  # name → inputs or outputs of a module, one per call
+
+
+def order_of_tokens(
+    modules: Mapping[str, nn.Module],  # by name
+    ins: Mapping[str, list[Any]],  # what went into some of them
+    x: Tensor,  # what the layer was given, (b, n, d)
+    call: Callable[[Tensor], Tensor],  # of the layer
+) -> Tensor | None:  # where each token stands in what they are given, (n,); None: in its place
+    "Find out in which order projections are given the tokens, by changing one after the other."
+    name = next(iter(ins), "")
+    given = _in_rows(ins[name][0], x) if name and len(ins[name]) == 1 else None
+    plain = given is None or given.shape == x.shape and given.equal(as_float(x))
+    if given is None or plain or x.shape[1] > _MOST_TOKENS:
+        return None
+    places = []
+    for j in range(x.shape[1]):
+        now = _given_to(name, modules[name], call, _turned(x, j))
+        moved = [] if now is None else (now != given).any(-1)[0].nonzero().flatten().tolist()
+        if len(moved) != 1:
+            return None
+        places += moved
+    order = torch.tensor(places)
+    permuted = order.sort().values.equal(torch.arange(len(order)))
+    return order if permuted and order.tolist() != sorted(places) else None
+
+
+def _turned(x: Tensor, j: int) -> Tensor:
+    "Return the same input with one token of the first sequence negated."
+    other = x.clone()
+    other[0, j] = -other[0, j]
+    return other
+
+
+def _given_to(
+    name: str, module: nn.Module, call: Callable[[Tensor], Tensor], x: Tensor
+) -> Tensor | None:
+    "Return what a module is given in a call, as one vector for each token."
+    ins = recorded_call({name: module}, lambda: call(x))[1]
+    return _in_rows(ins[name][0], x) if len(ins.get(name, [])) == 1 else None
+
+
+def _in_rows(t: Any, x: Tensor) -> Tensor | None:
+    "Read something as one vector for each token, also where each window is a sequence."
+    rows = as_rows(t, x)
+    windows = isinstance(t, Tensor) and t.ndim > 2 and t[..., 0].numel() == x[..., 0].numel()
+    return t.reshape(*x.shape[:-1], -1) if rows is None and windows else rows
+
+
+def in_token_order(
+    kept: _Kept,  # name → inputs or outputs
+    order: Tensor,  # where each token stands, (n,)
+    x: Tensor,  # the input of the layer, (b, n, d)
+) -> _Kept:  # the same, each as (b, n, width), token by token
+    "Put what was recorded into the order of the tokens."
+    read = {name: [(t, _in_rows(t, x)) for t in found] for name, found in kept.items()}
+    return {
+        name: [t if rows is None else rows[:, order] for t, rows in found]
+        for name, found in read.items()
+    }
