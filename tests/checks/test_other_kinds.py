@@ -131,6 +131,13 @@ def test_the_step_in_which_a_layer_differs_from_attend_is_told(attend, core, wha
     assert what in report.failed[0].bug
 
 
+@pytest.mark.parametrize("attend, core, what", [STEPS[0], STEPS[4]])
+def test_the_step_in_which_a_function_differs_from_attend_is_told(attend, core, what):
+    report = report_of(check_attention, core, mask=False, attend=attend)
+    assert report.codes[0] == "layer.step"
+    assert what in report.failed[0].bug
+
+
 def test_the_step_in_which_a_layer_differs_from_its_bias_is_told():
     def bias(h, n_q, n_k):
         at = torch.arange(n_k)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.catalogue.choices import attending
 from attention_checks.catalogue.flash_attention import blocks
 from attention_checks.fitting import fitted_band, fitted_cap, fitted_dtype, fitted_epsilon
 from attention_checks.outcomes import attempt, bugs_in
@@ -17,6 +18,7 @@ from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.facts import AttentionFunction
 from attention_checks.subjects.function import CUBE, EQUAL, SQUARE, Sizes
 from attention_checks.tensors import nearly
+from attention_checks.trace.one_step import changed_step
 
 
 def used_weights(
@@ -29,10 +31,20 @@ def used_weights(
 
 def recognise(subject: AttentionFunction) -> tuple[Bug, ...] | None:
     "Find the bugs that explain its numbers; an error in one search does not stop the next."
-    for search in (_band, _added, _rounded, _one_bug, _wrong_scale, _capped, _biased):
+    for search in _SEARCHES:
         if found := attempt(lambda: search(subject)):
             return bugs_in(found)
     return None if subject.finite else (known("values.nan"),)
+
+
+def _changed(subject: AttentionFunction) -> Bug | None:
+    "Find the step in which it differs from a declared function of the heads."
+    if (f := subject.contract.attend) is None:
+        return None
+    right = {"mix": attending(subject.contract.placement.wrap(f), subject.contract.scale_of)}
+    made = (attempt(lambda: _case(subject, sizes, None)) for sizes in (subject.usual, SQUARE))
+    case = next(filter(None, made), None)
+    return case and changed_step(subject.contract, case._replace(stages=right))
 
 
 def _wrong_cases(subject: AttentionFunction) -> Iterator[list[Case]]:
@@ -141,3 +153,6 @@ def _wrong_scale(subject: AttentionFunction) -> Bug | None:
     if not nearly(got, rightly(subject.work(q, k, v)._replace(scale=scale))):
         return None
     return known("scale.constant", found=f"{scale:.4g}", right=f"{right:.4g}")
+
+
+_SEARCHES = (_changed, _band, _added, _rounded, _one_bug, _wrong_scale, _capped, _biased)

@@ -662,7 +662,7 @@ bug(MH, "normalised over the words", ("        scores = q @", "        q, k = F.
 bug(MH, "scores are squashed", ("        if self.causal:", "        scores = scores.tanh()\n        if self.causal:"), "scores.tanh")
 bug(MHC, "a mask times minus infinity", ('scores = scores.masked_fill(future, float("-inf"))', 'scores = scores + future.float() * float("-inf")'), "values.not_finite")
 bug("SequenceFirstInside", "no scale", (" * self.head_dim ** -0.5", ""), "scale.missing")
-bug("SequenceFirstInside", "merged as sentence first", (".transpose(0, 1).contiguous().view(n, b, width)", ".contiguous().view(n, b, width)"), "batch.mixes")
+bug("SequenceFirstInside", "merged as sentence first", (".transpose(0, 1).contiguous().view(n, b, width)", ".contiguous().view(n, b, width)"), "merge.batch")
 
 # Softmax ---------------------------------------------------------------------------------------------------------
 
@@ -1162,7 +1162,7 @@ bug("BendsTheContext", "applied to the values", [("F.hardswish(self.merged(", "(
 bug("IndexesATable", "the table is transposed", ("permute(2, 0, 1)", "permute(2, 1, 0)"), "bias.transposed")
 bug("BiasOfAFunction", "added after the softmax", [(" + far_is_low(3, x.shape[1], x.shape[1])", ""), ("scores.softmax(-1)", "(scores.softmax(-1) + far_is_low(3, x.shape[1], x.shape[1]))")], "bias.after_softmax")
 bug("AsksForDistances", "scores of distances are not scaled", [("+ far + (k @ DISTANCES[0])[..., None, :]) * self.d ** -0.5", ") * self.d ** -0.5 + far + (k @ DISTANCES[0])[..., None, :]")],
-    "layer.unknown")
+    "layer.step")
 bug("AsksForDistances", "scores of distances are subtracted", ("+ far + (k", "- far - (k"), "bias.subtracted")
 bug("AsksForDistances", "no scores of distances", ("+ far + (k @ DISTANCES[0])[..., None, :]", ""), "bias.ignored")
 bug("LearnsScale", "divided by what multiplies", ("* self.sharpness", "/ self.sharpness"), "scale.head_constant")
