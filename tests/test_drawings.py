@@ -508,8 +508,8 @@ def test_sums_divide_by_what_pytorch_divides_by(visit):
     assert "Neither rows nor columns" in said(figure)
     for matrix in ("symmetric", "not symmetric"):
         figure.get_by_role("radio", name=matrix, exact=True).check()
-        for i, way in enumerate(["along each row", "down each column", "keepdim forgotten"]):
-            figure.get_by_text(way).click()
+        for i, way in enumerate(["dim=-1", "dim=0", "dim=-1, no keepdim"]):
+            figure.get_by_text(way, exact=True).click()
             now = state(figure)
             exps = numbers(now["exps"])
             assert now["way"] == i
@@ -3259,7 +3259,7 @@ def test_another_dimension_keeps_what_is_drawn(visit):
         [figure.querySelector("svg[role=img][aria-label^=Left]").textContent, row.textContent]);
       new MutationObserver(tell).observe(row, { childList: true });
     }""")
-    figure.get_by_text("dim=-1: along each row").click()
+    figure.get_by_text("dim=-1", exact=True).click()
     figure.get_by_text("1.00 ✓").nth(1).wait_for()
     seen = figure.page.evaluate("seen")
     assert all("÷" in text and row for text, row in seen)
