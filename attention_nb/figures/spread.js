@@ -40,8 +40,9 @@ function draw(stage) {
   lens.low = lens.top + lens.tall + 4;
   const narrow = middle * limits.scaled / limits.plain;  // so far do divided scores reach
   const corner = lens.middle - lens.long;
-  const beam = svg("path", { fill: "var(--faint)", opacity: 0.6,
-    d: `M${middle + narrow} 6L${corner} ${lens.top}v${lens.tall + 22}L${middle + narrow} ${low}Z` });
+  const from = middle + narrow;
+  const beam = svg("path", { fill: "var(--faint)", opacity: 0.5,
+    d: `M${from} 6L${corner} ${lens.top}v${lens.tall + 22}L${from} ${low}Z` });
   const frame = svg("rect", { x: corner, y: lens.top, width: 2 * lens.long,
     height: lens.tall + 22, rx: 3, fill: "var(--paper)", stroke: "var(--soft)" });
   const near = svg("path", { fill: "var(--neutral)", "fill-opacity": 0.55,
