@@ -508,8 +508,8 @@ def test_sums_divide_by_what_pytorch_divides_by(visit):
     assert "Neither rows nor columns" in said(figure)
     for matrix in ("symmetric", "not symmetric"):
         figure.get_by_role("radio", name=matrix, exact=True).check()
-        for i, way in enumerate(["along each row", "down each column", "keepdim forgotten"]):
-            figure.get_by_text(way).click()
+        for i, way in enumerate(["dim=-1", "dim=0", "dim=-1, no keepdim"]):
+            figure.get_by_text(way, exact=True).click()
             now = state(figure)
             exps = numbers(now["exps"])
             assert now["way"] == i
@@ -1333,6 +1333,9 @@ def test_tiles_compute_what_online_softmax_computes(visit):
     # begins where “mat” comes, and the sum is rescaled
     assert state(figure)["tiles"][state(figure)["step"] - 1] == [2, 4]
     assert "multiplied by e^(2−4) = 0.14" in figure.locator("output").inner_text()
+    figure.locator("rect[width='20']").nth(8 * 5 + 3).click()  # query 5, key 3
+    now = check()
+    assert now["tiles"][now["step"] - 1] == [4, 2]
     for number, size in enumerate([1, 2, 4]):
         figure.get_by_role("radiogroup", name="Tile size").get_by_role("radio").nth(number).check()
         assert check()["size"] == size
@@ -1410,8 +1413,8 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
             assert shown == pytest.approx(expected, rel=1e-9, abs=1e-5), letter
         return now
 
-    rows = figure.locator(".times > span[tabindex]")
-    bold = "all => all.map(one => +(one.style.fontWeight >= 600))"
+    rows = figure.locator(".times > [tabindex]")
+    bold = "all => all.map(one => +(one.firstElementChild.style.fontWeight >= 600))"
     large = "all => all.filter(one => one.getAttribute('r') === '7').length"
     assert agrees()["phase"] == 0 and not tokens.is_visible() and not rows.first.is_visible()
     assert [text for text in figure.locator("svg g text").all_text_contents() if text] == [
@@ -3259,7 +3262,7 @@ def test_another_dimension_keeps_what_is_drawn(visit):
         [figure.querySelector("svg[role=img][aria-label^=Left]").textContent, row.textContent]);
       new MutationObserver(tell).observe(row, { childList: true });
     }""")
-    figure.get_by_text("dim=-1: along each row").click()
+    figure.get_by_text("dim=-1", exact=True).click()
     figure.get_by_text("1.00 ✓").nth(1).wait_for()
     seen = figure.page.evaluate("seen")
     assert all("÷" in text and row for text, row in seen)
@@ -3283,7 +3286,7 @@ def test_the_list_below_the_roofline_has_one_unit(visit):
     for mode, values in product((1, 2), product((0, 1, 7, 12, 17), (0, 5), (0, 8))):
         figure.evaluate(SET, [mode, values])
         now = state(figure)
-        cells = figure.locator(".times > *").all_inner_texts()[3:]
+        cells = figure.locator(".times > * > *").all_inner_texts()[3:]
         shown = dict(zip("PMAGWL", zip(cells[1::3], cells[2::3])))
         times = {
             letter: [time.split(" ") for time in both.split("\n")]

@@ -5,8 +5,7 @@ function draw(stage) {
   const { said, say, choices, button, motion, expose } = stage;
   const { matrices } = data;
   const wide = viewWidth >= 600;
-  const ways = [
-    "dim=-1: along each row", "dim=0: down each column", "dim=-1, but keepdim forgotten"];
+  const ways = ["dim=-1", "dim=0", "dim=-1, no keepdim"];
   let chosen = matrices.length - 1;  // the mistake that is seen best
   let way = 2;
   let now = {};
@@ -17,7 +16,7 @@ function draw(stage) {
   // the sums of the weights as bars: beside the matrices, or below them
   const across = 2 * n * cell + gap;
   const [left, first, unit, pitch] = wide ? [across + 118, top + 19, 104, 38]
-    : [76, foot + 27, 150, 24];
+    : [76, foot + 37, 150, 24];
   const width = wide ? 720 : 350, high = wide ? foot + 4 : first + 2 * n * pitch - 4;
 
   // ---- What is drawn once: on the left the exponentials, on the right the weights ----
@@ -193,10 +192,9 @@ function draw(stage) {
   const picked = choices("Which matrix", matrices.map(small), chosen,
     (i) => { chosen = i; change(); });
   view.append(
-    el("div", { class: "row", style: "margin-top: 0" },
-      set(button("▶ Count", count), { class: "play" }), picked),
-    set(choices("Which sums", ways, way, (i) => { way = i; change(); }),
-      { style: "margin-bottom: 8px" }), root, said);
+    el("div", { class: "row", style: "margin: 0 0 12px" },
+      set(button("▶ Count", count), { class: "play" }), picked,
+      choices("Which sums", ways, way, (i) => { way = i; change(); })), root, said);
   if (!wide) set(said, { style: "min-height: 2.8em" });
   settle();
   paint(n, 1, 1);

@@ -34,7 +34,7 @@ def row_or_column_sums(
     rows = {f"{name}, divided by the sums of its {kind}: row {i}": row
             for name, matrix in exponentials.items() for kind, dim in (("rows", 1), ("columns", 0))
             for i, row in enumerate(matrix / matrix.sum(dim, keepdim=True))}
-    notice = "Here keepdim was forgotten, and no sum of weights is 1. Along which dimension must one sum, so that each row has a tick?"
+    notice = "Choose a way to divide: when does every row sum to 1?"
     data = {"matrices": [{"name": name, "exps": matrix} for name, matrix in exponentials.items()]}
     table = number_table("Weights", rows, [f"column {j}" for j in range(n)])
-    return Drawing("sums", "Softmax along rows, or along columns", notice, data, table, (328, 496))
+    return Drawing("sums", "Softmax along rows, or along columns", notice, data, table, (296, 450))

@@ -38,7 +38,7 @@ def temperature(
     data = {"tokens": list(tokens), "prefixes": list(prefixes), "logits": logits, "start": start}
     rows = {f"after {prefix}": row for prefix, row in zip(prefixes, logits.double().softmax(-1))}
     table = number_table("The probability of each next token at temperature 1", rows, tokens)
-    return Drawing("temperature", "Sampling the next token", _NOTICE, data, table, (318, 490),
+    return Drawing("temperature", "Sampling the next token", _NOTICE, data, table, (318, 522),
                    "The probabilities at temperature 1 as a table")
 
 
