@@ -1968,7 +1968,7 @@ def test_the_seat_map_allocates_as_the_paged_cache_does(visit):
     pool.free(second)
     fourth, fifth = pool.fork(first), pool.new()
     pool.append([fifth], *tokens_of(10))
-    rows, chosen, pressed, wanted = [first, third, fourth, fifth, None, None], 0, [], []
+    rows, chosen, pressed, wanted = [first, third, fourth, fifth, None, None], 3, [], []
     names = ["Next token", "New sequence", "Fork", "End"] * 40
     for name in ["Next token"] * 2 + rng.sample(names, len(names)):
         chosen = step(pool, rows, chosen, name)
