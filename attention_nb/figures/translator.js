@@ -374,5 +374,6 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   view.append(el("div", wide ? { style: columns } : {}, controls, root),
     ...(wide ? [] : [switches]), said);
   translate(false);
+  choose(found.out.length - 1);  // its last digit
   expose(() => ({ words, step: steps[step], ...found, chosen, attended: attended() }));
 }
