@@ -63,7 +63,7 @@ function draw(stage) {
   const names = known.map((token, i) => word(ofName, line(i), token, "start"));
   // Between each word of the sentence and its row: the id that picks it.
   const chip = roomy ? 30 : 0;
-  const badges = tokens.map((_, i) => svg("g", { visibility: roomy ? null : "hidden" },
+  const badges = (roomy ? tokens : []).map((_, i) => svg("g", {},
     svg("rect", { x: to - 30, y: line(i) + 7, width: 22, height: high - 14, rx: 4, fill: "none",
       stroke: "var(--soft)" }), text(to - 19, line(i), ids[i], "font-size: 13px")));
   const spoken = tokens.map((token, i) => word(to - 8 - chip, line(i), token, "end"));
