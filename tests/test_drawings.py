@@ -384,6 +384,10 @@ def test_senses_move_to_the_weighted_mean(visit):
     there = [s * (word in state(figure)["here"]) for s, word in zip(state(figure)["scores"], rows)]
     assert shares == pytest.approx([100 * s / max(3, *there) for s in there])
     assert not any("--w" in one for one in styles(bars))
+    for _ in range(2):  # a neighbour that comes or goes shows where the word moves
+        steps.nth(0).check()
+        figure.get_by_role("button", name="muddy, beside bank").press("Enter")
+        assert state(figure)["step"] == 2 and steps.nth(2).is_checked()
     assert played(figure)["step"] == 2
     assert_close(numbers(state(figure)["tip"]), context[0], **EXACT)
 
@@ -1985,7 +1989,7 @@ def test_the_seat_map_allocates_as_the_paged_cache_does(visit):
         lacking = [who for who, n in zip("ABCDEF", now["lengths"]) if n is not None][3:]
         assert re.findall("[A-F]", out) == lacking
     told = " ".join(text for *_, text in found)
-    assert all(part in told for part in ("must wait", "was shared", "no place"))
+    assert all(part in told for part in ("must wait", "was shared", "no place", "still use"))
 
 
 def machine_in_the_chapter() -> LanguageModel:
