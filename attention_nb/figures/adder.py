@@ -53,17 +53,17 @@ def small_adder() -> Adder:  # d_model is 14
     Returns:
         d_model is 14
     """
-    features = ["number", "digit", "asks", "mean", *map(str, range(10))]
-    number, digit, asks, mean = (torch.eye(14)[[i]] for i in range(4))
+    features = ["number", "digit", "looks for digits", "mean", *map(str, range(10))]
+    number, digit, looks, mean = (torch.eye(14)[[i]] for i in range(4))
     table = torch.zeros(12, 14)
     table[:10] = torch.arange(10.0)[:, None] * number + digit
-    table[11] = asks
+    table[11] = looks
     ramps, down = torch.arange(-1.0, 20.0), torch.zeros(21, 14)
     for total in range(19):
         for i, slope in enumerate((1, -2, 1)):
             down[total + i, 4 + total % 10] += slope
     lm_head = torch.cat([8 * torch.eye(14)[:, 4:], torch.zeros(14, 2)], dim=1)
-    return Adder([*features[4:], "+", "="], features, table, 20 * asks.T, digit.T, number.T, mean,
+    return Adder([*features[4:], "+", "="], features, table, 20 * looks.T, digit.T, number.T, mean,
                  2 * mean.T.expand(14, 21), -ramps, down, lm_head)
 
 # %% ../../nbs/figures/adder.ipynb #adder-figure
@@ -88,7 +88,7 @@ def adder(
     data = {**m._asdict(), "a": a, "b": b}
     table = number_table(f"The hidden state of “=” in {a} + {b} =", follow_last(m, ids), m.features, 1)
     return Drawing("adder", "A transformer that adds",
-                   "Choose two digits, then switch off one part: what goes wrong?", data, table, (412, 600, 501))
+                   "Click a sum in the grid, then switch off one part: what goes wrong?", data, table, (412, 620, 436))
 
 # %% ../../nbs/figures/adder.ipynb #follow-fn
 def follow_last(

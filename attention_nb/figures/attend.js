@@ -206,7 +206,8 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     const up = Math.min(76, 30 + Math.abs(x - x0) * 0.2);
     return 1.3 * Math.max(26 - Math.min(y, y0), -up);  // room for a number above
   }
-  // In words above an arc that is wide, the nearest first. Of two that would touch, one says both
+  // A number above the widest arc, and above each other wide one that goes to another token;
+  // the nearest first. Of two that would touch, one says both
   // if they are equal; else the farther one is higher.
   function shares() {
     const made = [];
@@ -222,10 +223,12 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   }
   function shareOf([x, y], i, all) {
     const w = work.weights[i];
-    if (i === chosen || w < 0.2) return [];
+    const isMost = work.weights.every((other, j) => j === i || other < w - 1e-6);
+    if (!isMost && (w < 0.2 || i === chosen)) return [];
     const [x0, y0] = all[chosen];
-    const top = (y0 + y) / 2 + 0.75 * heightTo(i, all);
-    return [{ x: (x0 + x) / 2, y: top - 8 * w - 5, text: percent(w), far: Math.abs(x - x0) }];
+    const high = i === chosen ? -28 : 0.75 * heightTo(i, all);  // a loop is lower than a bow
+    return [{ x: (x0 + x) / 2, y: (y0 + y) / 2 + high - 8 * w - 5, text: percent(w),
+      far: Math.abs(x - x0) }];
   }
   const upright = (x, y, height, width, fill, sym) =>
     svg("rect", { x: x - width / 2, y: y - 6 - height, width, height, rx: 2, fill,

@@ -1,8 +1,8 @@
 // Beam search as a tree: at each step all continuations of the kept hypotheses compete, and the
 // best stay.
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, number, grouped, listed, said, say } = stage;
-  const { choices, slider, player, motion, expose } = stage;
+  const { figure, view, viewWidth, data, el, svg, set, number, grouped, listed } = stage;
+  const { said, say, choices, slider, player, motion, expose } = stage;
   const { tokens, end, next } = data;
   const spare = 2;
   const wide = viewWidth >= 600;
@@ -177,9 +177,11 @@ function draw(stage) {
   }
 
   // ---- What changes ----
+  const tables = [...figure.querySelectorAll?.("details table") ?? []];  // one of each width
   const grow = motion();
   function show(moved) {
     tell();
+    tables.forEach((table, i) => { table.style.display = i + 1 === width ? "" : "none"; });
     if (moved) { grow(450, picture); return; }
     grow(0, () => { });
     picture(1);
@@ -210,7 +212,7 @@ function draw(stage) {
   const widths = el("div", { class: "row", style: "margin: 0; gap: 0.5rem" },
     el("span", {}, "width"),
     choices("Width", ["1", "2", "3"], width - 1, choose));
-  set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em` });
+  set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em; margin-top: 16px` });
   const steered = el("div", { class: "row steered" }, play.node, range);
   view.append(
     el("div", { class: "row", style: "margin-top: 0" }, steered, widths),

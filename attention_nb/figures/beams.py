@@ -44,8 +44,8 @@ def beams(
 
     found = {w: list(_search(remembered, end, w)) for w in (1, 2, 3)}
     data = {"tokens": list(tokens), "end": end, "next": known, "width": width, "step": step}
-    return Drawing("beams", "Beam search: which hypotheses stay", _NOTICE, data, _steps(tokens, found[3]),
-                   (352, 451), "The steps of width 3 as a table")
+    return Drawing("beams", "Beam search: which hypotheses stay", _NOTICE, data,
+                   "".join(_steps(tokens, w, steps) for w, steps in found.items()), (368, 468), "The steps as a table")
 
 
 _NOTICE = ("Press Play: at each step the best hypotheses stay, the others are dashed. When does the rose one come first? "
@@ -71,10 +71,11 @@ def _continued(log_p: Callable[[list[int]], Tensor], end: int, ids: list[int], t
     return [([*ids, token], total + x) for token, x in enumerate(log_p(ids).tolist())]
 
 
-def _steps(tokens: Sequence[str], steps: Sequence[list[_Hypothesis]]) -> str:
-    "Write a table: the hypotheses that stay at each step, with their log-probabilities."
+def _steps(tokens: Sequence[str], width: int, steps: Sequence[list[_Hypothesis]]) -> str:
+    "Write a table of one width: the hypotheses that stay at each step, with their log-probabilities."
     rows = []
     for i, kept in enumerate(steps, 1):
         cells = (f"{' '.join(tokens[id] for id in ids)} ({_number(total, 2)})" for ids, total in kept)
         rows.append((f"step {i}", "".join(f"<td>{escape(cell)}</td>" for cell in cells)))
-    return _table("Hypotheses that stay, with the sums of their log-probabilities", ["best", "second", "third"], rows)
+    caption = f"Width {width}: hypotheses that stay, with the sums of their log-probabilities"
+    return _table(caption, ["best", "second", "third"][:width], rows)

@@ -11,6 +11,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   let note = "";  // what became of the words that were typed
   let step = steps.length - 1;
   let layer = 0, head = 0, chosen = 0;  // head 0: the mean of all; token 0: all of them
+  let picked = 0;  // the token that a reader chose: at another step there may be fewer
   let shown, found;  // how many tokens of the answer, and the answer
 
   // ---- Numbers in words, as the corpus writes them ----
@@ -123,7 +124,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   async function translate(slowly) {
     const mine = ++turn;
     found = written();
-    if (slowly) chosen = 0;
+    if (slowly) picked = 0;
     for (shown = slowly ? 1 : found.out.length; shown < found.out.length; shown++) {
       show();
       await tween(450, () => { });
@@ -275,7 +276,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   }
   function show() {
     const now = attended();
-    chosen = Math.min(chosen, now.queries.length);  // at another step it may generate less
+    chosen = Math.min(picked, now.queries.length);
     token.move(chosen, now.queries.length);
     drawLines(now);
     share.textContent = `${number(100 * exact[step], 1)} %`;
@@ -288,8 +289,8 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
 
   // ---- Controls ----
   function choose(i) {
+    picked = i;
     if (i === chosen) return;
-    chosen = i;
     show();
   }
   const own = el("input", { type: "text", value: words.join(" "),
@@ -334,7 +335,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   });
   const attention = pick("Attention", layers.map(({ title }) => title), (i) => {
     layer = i;
-    chosen = 0;
+    picked = 0;
   });
   const single = Array.from({ length: heads }, (_, i) => i + 1);
   const headOf = pick("Head", ["all heads", ...single], (i) => { head = i; });
@@ -374,5 +375,6 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   view.append(el("div", wide ? { style: columns } : {}, controls, root),
     ...(wide ? [] : [switches]), said);
   translate(false);
+  choose(found.out.length - 1);  // its last digit
   expose(() => ({ words, step: steps[step], ...found, chosen, attended: attended() }));
 }
