@@ -1,6 +1,6 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, number, clamp,
-  said, say, slider, toggle, motion, expose }) {
+  said, say, toggle, motion, onkeys, expose, keep }) {
   const { tokens: names, features } = data;
   const [plus, equals] = [10, 11];
   const wide = viewWidth >= 600;
@@ -8,9 +8,9 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   const size = viewWidth >= 900 ? "poster" : roomy;
   const inset = size === "poster" ? 112 : 0;
   const [named, entry] = {
-    poster: [[66, 50, 46, 52], 30],
-    wide: [[52, 44, 40, 46], 20],
-    narrow: [[56, 40, 36, 44], 16],
+    poster: [[64, 44, 74, 52], 29],
+    wide: [[58, 38, 66, 44], 18],
+    narrow: [[52, 34, 60, 40], 16],
   }[size];
   const widths = [...named, ...Array(10).fill(entry)];
   const lefts = widths.map((_, i) => widths.slice(0, i).reduce((a, b) => a + b, inset + 0.5));
@@ -57,12 +57,12 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   const [first, apart] = { poster: [128, 36], wide: [120, 42], narrow: [101, 35] }[size];
   const table = wide ? 64 : 56;
   const thick = wide ? 22 : 17;
-  const heads = inset ? first : first + (wide ? 18 : 16);
+  const heads = inset ? first : first + (wide ? 32 : 30);
   const topOf = (r) => heads + 6 + apart * r + (r > 1 ? table : 0);
   const nameOf = (r) => (inset ? topOf(r) + 16
     : r ? topOf(r) - 5 - (r === 2 ? table : 0) : first);
   const below = topOf(3) + thick;
-  const height = below + 20;
+  const height = below + 4;
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const step = { poster: 96, wide: 72, narrow: 62 }[size];
   const box = 40;
@@ -90,10 +90,13 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     text(at(4) - box / 2, top + 50, "output", { "text-anchor": "start" }));
 
   const heading = { style: `font-size: ${wide ? 13 : 12}px; fill: var(--soft)` };
-  const titles = (y, from) => features.map((name, i) =>
-    text(lefts[i] + widths[i] / 2, y, i < from ? "" : name, heading));
-  const answers = titles(below + 15, 4);
-  root.append(...titles(heads, 0), ...answers);
+  const title = (i, y, says) => text(lefts[i] + widths[i] / 2, y, says, heading);
+  const titles = features.flatMap((name, i) => {
+    const cut = name.lastIndexOf(" ");
+    const last = title(i, heads, name.slice(cut + 1));
+    return cut < 0 ? [last] : [title(i, heads - 14, name.slice(0, cut)), last];
+  });
+  root.append(...titles);
   const labels = ["begins with", "+ attention", "+ feed-forward", "= at the end"];
   const cellAt = (i, y) => ({
     rect: svg("rect", { x: lefts[i], y, width: widths[i], height: thick,
@@ -161,26 +164,32 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     slide(from === sum ? 0 : 300, (t) => point(from + (sum - from) * t));
   }
 
-  const side = wide ? 28 : 17, edge = 20;
+  const side = wide ? 28 : viewWidth < 345 ? 17 : 20, edge = 20;
   const whole = edge + 10 * side + 2;
   const grid = svg("svg", { width: whole, height: whole, viewBox: `0 0 ${whole} ${whole}`,
-    role: "img" });
+    role: "group" });
   function choose(i, j) {
-    a = i;
-    b = j;
-    one.move(a);
-    other.move(b);
+    [a, b] = [i, j].map((digit) => clamp(digit, 0, 9));
     show();
   }
+  const ways = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+  const cursor = svg("rect", { width: side, height: side, fill: "none", "pointer-events": "none",
+    class: "handle", style: "outline-offset: 1px", tabindex: 0, role: "slider",
+    "aria-valuemin": 0, "aria-valuemax": 99, ...keep,
+    "aria-label": "The sum, arrow keys change its digits",
+    onkeydown: onkeys(ways, ([down, right]) => choose(a + down, b + right)) });
   const squares = digits.map((i) => digits.map((j) =>
     svg("rect", { fill: "var(--neutral)", rx: 3, style: "cursor: pointer",
-      onclick: () => choose(i, j) })));
+      onclick: () => {
+        choose(i, j);
+        cursor.focus();
+      } })));
   const small = { style: "font-size: 13px" };
   const marks = digits.flatMap((i) => {
     const middle = edge + side * i + side / 2;
     return [text(middle, 14, i, small), text(10, middle + 5, i, small)];
   });
-  grid.append(...marks, ...squares.flat());
+  grid.append(...marks, ...squares.flat(), cursor);
   const count = el("b", { "aria-live": "polite",
     style: `display: block; font-size: ${wide ? 22 : 34}px; line-height: 1.2` });
   const sentence = ["Attention fetches.", "The other half thinks."]
@@ -207,10 +216,6 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
         set(strips[r].cells[i].rect, { height: off ? 4 : thick });
         showCell(strips[r].cells[i], short(n), r === 3 && i - 4 === now.answer);
       });
-    });
-    answers.forEach((node, i) => {
-      const chosen = i - 4 === now.answer;
-      set(node, { style: heading.style + (chosen ? `; ${strong}` : "") });
     });
   }
   function showCell({ rect, word }, says, isAnswer) {
@@ -267,6 +272,8 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     showVectors(now);
     showLookup(now);
     showSums(found);
+    set(cursor, { x: edge + side * b, y: edge + side * a, "aria-valuenow": 10 * a + b,
+      "aria-valuetext": `${a} + ${b}` });
     strike(sentence[0], attends);
     strike(sentence[1], feeds);
     count.textContent = wide ? `${n} of 100 right` : n;
@@ -279,36 +286,27 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     change(to);
     show();
   };
-  const ofDigits = { min: 0, max: 9, step: 1, text: String };
-  const one = slider("first digit", { ...ofDigits, value: a, input: after((n) => { a = n; }) });
-  const other = slider("second digit", { ...ofDigits, value: b, input: after((n) => { b = n; }) });
   const attention = toggle("Attention", true, after((on) => { attends = on; }));
   const feedForward = toggle("Feed-forward layer", true, after((on) => { feeds = on; }));
   const motto = el("span", { style: "display: inline-flex; gap: 0 0.6ch; flex-wrap: wrap" },
     ...sentence);
   const row = (style, ...nodes) => el("div", { class: "row", style }, ...nodes);
   const parts = row("margin: 0 0 8px", attention, feedForward, ...(wide ? [motto] : []));
-  const ways = [[one, "first digit", "↓"], [other, "second digit", "→"]];
-  for (const [{ children }, name, way] of ways) {
-    const [which] = name.split(" ");
-    children[0].textContent = `${wide ? name : which} ${way}`;
-    Object.assign(children[1].style,
-      wide ? { width: "7rem" } : { flex: "0 0 100%", width: "100%", order: 1 });
-  }
+  const sides = el("div", { style: "font-size: 13px; line-height: 1.3; color: var(--soft)" },
+    ...["first digit ↓", "second digit →"].map((says) =>
+      el(wide ? "span" : "div", { style: wide ? "margin-right: 12px" : null }, says)));
   if (wide) {
     set(said, { style: "min-height: 4.2em; margin-top: 8px" });
-    const left = el("div", { style: `flex: 0 1 ${width}px` }, parts, row("margin: 0", one, other),
-      root);
-    const aside = el("div", { style: "flex: 1 1 302px; max-width: 302px" }, count, grid, said);
+    const left = el("div", { style: `flex: 0 1 ${width}px` }, parts, root);
+    const aside = el("div", { style: "flex: 1 1 302px; max-width: 302px" }, count, sides, grid,
+      said);
     const apart = "align-items: flex-start; gap: 8px 24px; justify-content: space-between; "
       + "margin: 0";
     view.append(el("div", { class: "beside", style: apart }, left, aside));
   } else {
     set(said, { style: "min-height: 2.8em; margin-top: 4px" });
-    for (const slider of [one, other]) set(slider, { style: "gap: 0 0.4rem; margin: 0" });
-    const aside = el("div", { style: "flex: 1; display: grid; gap: 12px; align-content: end; "
-      + "grid-template-columns: minmax(0, 1fr); padding-right: 3px" },
-      el("div", {}, count, el("b", {}, "of 100 sums are right")), one, other);
+    const aside = el("div", { style: "flex: 1; display: grid; gap: 12px; align-content: "
+      + "space-between; min-width: 0" }, el("div", {}, count, el("b", {}, "of 100 right")), sides);
     view.append(parts, el("div", { style: "display: flex; gap: 12px" }, grid, aside), root, said);
   }
   show();

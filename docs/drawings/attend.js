@@ -210,10 +210,12 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   }
   function shareOf([x, y], i, all) {
     const w = work.weights[i];
-    if (i === chosen || w < 0.2) return [];
+    const isMost = work.weights.every((other, j) => j === i || other < w - 1e-6);
+    if (!isMost && (w < 0.2 || i === chosen)) return [];
     const [x0, y0] = all[chosen];
-    const top = (y0 + y) / 2 + 0.75 * heightTo(i, all);
-    return [{ x: (x0 + x) / 2, y: top - 8 * w - 5, text: percent(w), far: Math.abs(x - x0) }];
+    const high = i === chosen ? -28 : 0.75 * heightTo(i, all);
+    return [{ x: (x0 + x) / 2, y: (y0 + y) / 2 + high - 8 * w - 5, text: percent(w),
+      far: Math.abs(x - x0) }];
   }
   const upright = (x, y, height, width, fill, sym) =>
     svg("rect", { x: x - width / 2, y: y - 6 - height, width, height, rx: 2, fill,

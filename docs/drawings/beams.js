@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, number, grouped, listed, said, say } = stage;
-  const { choices, slider, player, motion, expose } = stage;
+  const { figure, view, viewWidth, data, el, svg, set, number, grouped, listed } = stage;
+  const { said, say, choices, slider, player, motion, expose } = stage;
   const { tokens, end, next } = data;
   const spare = 2;
   const wide = viewWidth >= 600;
@@ -167,9 +167,11 @@ function draw(stage) {
     say(`Done: ${scored(one)} is the best, with probability ${p}. ${compared(one)}`);
   }
 
+  const tables = [...figure.querySelectorAll?.("details table") ?? []];
   const grow = motion();
   function show(moved) {
     tell();
+    tables.forEach((table, i) => { table.style.display = i + 1 === width ? "" : "none"; });
     if (moved) { grow(450, picture); return; }
     grow(0, () => { });
     picture(1);
@@ -200,7 +202,7 @@ function draw(stage) {
   const widths = el("div", { class: "row", style: "margin: 0; gap: 0.5rem" },
     el("span", {}, "width"),
     choices("Width", ["1", "2", "3"], width - 1, choose));
-  set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em` });
+  set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em; margin-top: 16px` });
   const steered = el("div", { class: "row steered" }, play.node, range);
   view.append(
     el("div", { class: "row", style: "margin-top: 0" }, steered, widths),

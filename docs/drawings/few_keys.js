@@ -117,7 +117,6 @@ function draw(stage) {
   }
   function showEnds({ kept }, needed) {
     const scores = estimates();
-    const best = Math.max(...scores);
     const bold = { style: "font-weight: 600" };
     ends.forEach((node, b) => {
       const x = Math.max(left(blocks[b]) + span / 2, wide ? 44 : 24);
@@ -125,7 +124,7 @@ function draw(stage) {
       const named = () => (wide ? [`${ways[way].title} `, score()]
         : [svg("tspan", { x, dy: -14 }, ways[way].title), score({ x, dy: 14 })]);
       const told = b < scores.length && (kept[blocks[b]] || b === Math.floor(needed / block));
-      set(node, { x }, ...(!told ? [""] : scores[b] === best ? named() : [score()]));
+      set(node, { x }, ...(told ? named() : [""]));
     });
   }
   const computed = (j, { kept }) => kept[j] || ways[way].per === "key";

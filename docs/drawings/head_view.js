@@ -109,6 +109,11 @@ function draw(stage) {
     const [name, score] = topOf(l, h);
     return score >= DOES ? name.replace(/ token$/, "") : "";
   }
+  function nameBelow(l, h) {
+    const score = layers[l].scores[about.scores[now.order - 1]]?.[h];
+    if (!now.order) return doing(l, h);
+    return score == null ? `${l}.${h}` : `${l}.${h}: ${number(score)}`;
+  }
   const namesFit = () => mostHeads() <= 4;
   function cell(l, h) {
     const canvas = el("canvas", { "aria-hidden": true,
@@ -123,7 +128,7 @@ function draw(stage) {
         + "box-shadow: none; display: block; width: 100%" },
     canvas, ...(namesFit() ? [el("span", { "aria-hidden": true, style: "display: block; "
       + "height: 18px; font-size: 12px; line-height: 17px; text-align: center; "
-      + "white-space: nowrap" }, doing(l, h))] : []));
+      + "white-space: nowrap" }, nameBelow(l, h))] : []));
     const show = () => paint(canvas, small(l, h));
     show();
     return { l, h, node, canvas, show };
@@ -182,7 +187,12 @@ function draw(stage) {
   function arrange() {
     const own = grid.getAttribute("style").split("; display")[0];
     const named = inOneRow() && cells.length > 4 ? "none" : "block";
-    for (const { node } of namesFit() ? cells : []) node.lastChild.style.display = named;
+    for (const { l, h, node } of namesFit() ? cells : []) {
+      node.lastChild.style.display = named;
+      node.lastChild.textContent = nameBelow(l, h);
+    }
+    const highest = namesFit() ? "layer.head: score" : "highest first";
+    caption.textContent = now.order ? highest : "layers ↓, heads →";
     if (inOneRow()) arrangeRow(own);
     else arrangeRows(own);
   }
@@ -400,8 +410,7 @@ function draw(stage) {
   const panels = [el("div", {}, framed), lined, el("div", {}, which, stack)];
   const shown = el("div", { style: "min-width: 0; max-width: 36rem" }, ...panels);
   const caption = el("div", {
-    style: "font-size: 13px; white-space: nowrap; display: grid; align-content: end" },
-  "layers ↓, heads →");
+    style: "font-size: 13px; white-space: nowrap; display: grid; align-content: end" });
   const query = slider("query", {
     min: 0, max: 1, step: 1, value: 0, input: (i) => choose({ i }),
     text: (i) => (layers ? `${short(layers[now.l].queries[i])} (${i})` : "") });

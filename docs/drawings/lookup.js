@@ -57,7 +57,11 @@ function draw(stage) {
   const marks = known.map((_, i) => text(ofId, line(i), i));
   const word = (x, y, says, anchor) => text(x, y, says, roomy ? "" : "font-size: 13px", anchor);
   const names = known.map((token, i) => word(ofName, line(i), token, "start"));
-  const spoken = tokens.map((token, i) => word(to - 8, line(i), token, "end"));
+  const chip = roomy ? 30 : 0;
+  const badges = (roomy ? tokens : []).map((_, i) => svg("g", {},
+    svg("rect", { x: to - 30, y: line(i) + 7, width: 22, height: high - 14, rx: 4, fill: "none",
+      stroke: "var(--soft)" }), text(to - 19, line(i), ids[i], "font-size: 13px")));
+  const spoken = tokens.map((token, i) => word(to - 8 - chip, line(i), token, "end"));
   const left = known.map((_, i) => block(begin, line(i)));
   const right = tokens.map((_, i) => block(to, line(i)));
   const frame = svg("rect", { width: wide * cell + 2, height: high + 4, ...outline });
@@ -89,13 +93,14 @@ function draw(stage) {
     ...left.map((row) => row.node).map(spread));
   const rows = right.map((row) => row.node);
   root.append(head[0], head[2], ...frames.map(spread), ...marks.map(spread), ...names.map(spread),
-    ...spoken.map(spread), oneHot, slides, ...rows.map(spread), picked.node, whose, under, frame,
+    ...spoken.map(spread), ...badges.map(spread), oneHot, slides, ...rows.map(spread),
+    picked.node, whose, under, frame,
     ...(roomy ? [trail] : []), flying);
   const start = () => (way ? foot : rowAt(ids[chosen]));
   function lead() {
     const [x0, y0] = [from() + wide * cell + 6, start() + high / 2];
     const word = spoken[chosen].getComputedTextLength();
-    const [x, y] = [to - 8 - word - 8, rowAt(chosen) + high / 2];
+    const [x, y] = [to - 8 - chip - word - 8, rowAt(chosen) + high / 2];
     const middle = (x0 + x) / 2;
     set(trail, { d: `M${x0} ${y0}C${middle} ${y0},${middle} ${y},${x} ${y}m-8 -5l8 5l-8 5` });
   }

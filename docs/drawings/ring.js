@@ -147,8 +147,10 @@ function draw(stage) {
     const done = svg("rect", { ...bar, x: 0, fill: "var(--faint)" });
     const now = svg("rect", { ...bar, fill: "var(--neutral)", "fill-opacity": 0.55,
       stroke: "var(--rose)", "stroke-width": 2 });
-    const count = set(write(0, y + 22 + thick / 2, ""), { class: "halo" });
-    work.append(write(0, y + 13, `rank ${r}`, "font-weight: 600"), done, now);
+    const count = svg("tspan", { dx: 8 });
+    const name = write(0, y + 13, "");
+    set(name, {}, svg("tspan", { "font-weight": 600 }, `rank ${r}`), count);
+    work.append(name, done, now);
     return { done, now, count };
   });
   ["pairs so far;", "framed: this step"].forEach((text, i) =>
@@ -156,10 +158,11 @@ function draw(stage) {
   const goal = svg("path", { stroke: "var(--soft)", "stroke-width": 1.5,
     "stroke-dasharray": "4 3" });
   const fair = write(0, foot + 8, "", "fill: var(--soft)");
-  work.append(goal, fair, ...bars.map(({ count }) => count));
+  work.append(goal, fair);
   function showFair(long) {
     const equal = sum(all.map((i) => all.filter((j) => allowed(i, j)).length)) / world;
-    set(goal, { d: `M${1 + long(equal)} 40V${foot - 6}` });
+    const across = ranks.map((r) => `M${1 + long(equal)} ${52 + tall * r}v${thick + 4}`);
+    set(goal, { d: `${across.join("")}V${foot - 6}` });
     fair.textContent = `equal work: ${grouped(equal)}`;
     const half = 3.7 * fair.textContent.length;
     set(fair, { x: Math.max(half, Math.min(room - half, 1 + long(equal))),
@@ -176,7 +179,7 @@ function draw(stage) {
       const end = 1 + long(all);
       set(done, { x: 1, width: long(all - fresh) });
       set(now, { x: end - long(fresh), width: long(fresh), opacity: fresh ? 1 : 0 });
-      set(count, { x: end + 7, "font-weight": fresh ? 400 : 700 });
+      set(count, { "font-weight": fresh ? 400 : 700 });
       count.textContent = grouped(all);
     });
   }

@@ -179,17 +179,23 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     const [name, intensity] = [el("span", { style: "white-space: nowrap" }), right("")];
     const cell = el("div", { style: `min-height: ${2 * (thin + 3)}px; display: grid; `
       + "align-content: center" }, ...bars.map(({ node }) => node));
-    return { bars, name, intensity, cell, all: [name, intensity, cell] };
+    return { bars, name, intensity, cell, row: el("div", {}, name, intensity, cell) };
   });
-  list.forEach(({ name, all }, i) => {
-    for (const node of [...all, dots[i].circle]) set(node, { onpointerenter: () => choose(i) });
-    set(name, { tabindex: 0, onfocus: () => choose(i) });
+  list.forEach(({ row }, i) => {
+    for (const node of [row, dots[i].circle]) set(node, { onpointerenter: () => choose(i) });
+    set(row, { tabindex: 0, onfocus: () => choose(i) });
   });
-  const grid = "display: grid; grid-template-columns: 112px 68px 1fr; gap: 5px 8px; "
-    + "align-items: center; font-size: 13px";
-  const table = el("div", { class: "times", style: grid },
-    el("span"), right("ops / byte", soft), el("span", { style: soft }, "time"),
-    ...list.flatMap((item) => item.all));
+  const apiece = beside ? "112px 68px 1fr; gap: 8px; padding: 0 6px; margin-inline: -7px"
+    : "107px 68px 1fr; gap: 5px; padding: 0 5px";
+  const grid = `display: grid; grid-template-columns: ${apiece}; align-items: center; `
+    + "font-size: 13px; border: 1px solid";
+  const head = el("div", { style: `${grid} transparent` },
+    el("span"), right("ops / byte", soft), el("span", { style: soft }, "time"));
+  const table = el("div", { class: "times" }, head, ...list.map(({ row }) => row));
+  function showRow(row, on) {
+    const look = on ? "var(--control); background: var(--rest)" : "var(--faint)";
+    set(row, { style: `${grid} ${look}; border-radius: 8px; margin-top: 3px; cursor: pointer` });
+  }
   const pair = ways.filter((way) => way.queries).map(({ letter, queries, cost }) => {
     const bars = pairOf(thick);
     const title = el("div", { style: `font-weight: 600; margin-top: ${beside ? 18 : 8}px` },
@@ -221,7 +227,8 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     const longest = Math.max(...now.filter(Boolean).map((cost) => cost.seconds));
     const [per, unit] = clock(longest);
     const scale = [longest, side - 266];
-    list.forEach(({ name, intensity, bars, cell }, i) => {
+    list.forEach(({ row, name, intensity, bars, cell }, i) => {
+      showRow(row, i === chosen);
       name.textContent = ways[i].name();
       intensity.textContent = now[i] ? size(now[i].intensity) : "–";
       for (const node of [name, intensity]) node.style.fontWeight = i === chosen ? 600 : 400;
@@ -232,6 +239,30 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     });
   }
 
+  const asides = ways.map(() => label(0, 0, "", "start", "font-size: 12px; fill: var(--soft)"));
+  names.append(...asides);
+  const apart = (a, b) => a[2] + 6 < b[0] || b[2] + 6 < a[0] || a[3] + 3 < b[1] || b[3] + 3 < a[1];
+  const around = ([cx, cy]) => [cx - 3, cy - 5, cx + 3, cy + 5];
+  const near = (a, b) => Math.hypot(a[0] - b[0], a[1] - b[1]) < 4;
+  function boxOf([cx, cy], word) {
+    const long = 8.2 * word.length;
+    return cy < y(peak) + 1 ? [cx - 5, cy + 9, cx - 5 + long, cy + 25]
+      : [cx + 10, cy - 7, cx + 10 + long, cy + 9];
+  }
+  function showAsides(places) {
+    const others = [...places.keys()].filter((i) => phase && places[i] && i !== chosen);
+    const taken = places.filter(Boolean).map(around);
+    asides.forEach((text, i) => {
+      const here = others.filter((j) => places[i] && near(places[i], places[j]));
+      const word = here[0] === i ? here.map((j) => ways[j].word()).join(", ") : "";
+      const box = word && boxOf(places[i], word);
+      const fits = word && box[0] > left && box[2] < end && box[3] < high - 26
+        && taken.every((other) => apart(box, other));
+      if (fits) taken.push(box);
+      text.textContent = fits ? word : "";
+      if (fits) set(text, { x: box[0], y: box[3] - 4 });
+    });
+  }
   const glide = motion();
   function move(now) {
     const from = dots.map((dot) => dot.at);
@@ -242,6 +273,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
       set(circle, { r: lit(i) ? 7 : 4.5, opacity: lit(i) ? 1 : 0.5 });
       stem.style.opacity = lit(i) ? 1 : 0;
     });
+    showAsides(now.map((cost) => cost && [x(cost.intensity), y(cost.rate)]));
     glide(350, (f) => dots.forEach((dot, i) => {
       const visibility = now[i] ? "visible" : "hidden";
       for (const part of [dot.circle, dot.stem, dot.text]) set(part, { visibility });
@@ -260,7 +292,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     move(now);
     if (phase) showLayer(now);
     else showTwo(now);
-    table.style.display = phase ? "grid" : "none";
+    table.style.display = phase ? "" : "none";
     two.style.display = phase ? "none" : "";
     sliders.style.display = phase ? "" : "none";
     for (const note of notes) set(note, { visibility: phase ? "hidden" : "visible" });

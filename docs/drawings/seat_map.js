@@ -9,7 +9,7 @@ function draw(stage) {
   const free = [...data.free];
   const room = n_blocks * size;
   const upTo = (n) => [...Array(n).keys()];
-  let chosen = 0;
+  let chosen = Math.max(0, sequences.length - 1);
   let fresh = new Set();
 
   const live = () => rows.filter((r) => seqs[r]);
@@ -168,8 +168,9 @@ function draw(stage) {
     return { pick, table, row };
   }
   const parts = rows.map(rowOf);
+  const thirds = `repeat(${phone ? 2 : 3}, minmax(0, 1fr))`;
   const list = el("div", { role: "group", "aria-label": "The sequences and their block tables",
-    style: "display: grid; grid-template-columns: 1fr 1fr; gap: 2px 12px" },
+    style: `grid-column: 1 / -1; display: grid; gap: 2px 12px; grid-template-columns: ${thirds}` },
   el("span", { style: `grid-column: 1 / -1; ${inLine}; color: var(--soft)` }, "block tables"),
   ...parts.map(({ row }) => row));
   function showRow(r) {
@@ -179,6 +180,7 @@ function draw(stage) {
     set(table, { style: `${inLine}${r === chosen && seq ? "; font-weight: 700" : ""}` });
     set(pick, { disabled: !seq });
     row.style.visibility = seq ? "" : "hidden";
+    row.style.order = seq ? r : r + rows.length;
     pick.checked = r === chosen;
   }
 
@@ -230,6 +232,8 @@ function draw(stage) {
   const noPlace = "The list has no place for a seventh sequence.";
   const noChoice = "Choose a sequence first.";
   const freeBlocks = (n) => `${plural(n, "block")} ${are(n)} free`;
+  const blocksOf = (list) =>
+    `block${list.length > 1 ? "s" : ""} ${listed([...list].sort((a, b) => a - b), String)}`;
   function arrive() {
     const r = place();
     const blocks = Math.ceil(prompt / size);
@@ -256,12 +260,21 @@ function draw(stage) {
   function end() {
     const seq = seqs[chosen];
     const who = letters[chosen];
-    const before = free.length;
     if (!seq) return noChoice;
     seqs[chosen] = null;
     seq.table.forEach(release);
     chosen = live()[0] ?? 0;
-    return `${who} has ended: ${freeBlocks(free.length - before)} again.`;
+    return `${who} has ended: ${left(seq.table)}.`;
+  }
+  function left(table) {
+    const shared = table.filter((block) => users(block).length);
+    const freed = table.filter((block) => !users(block).length);
+    const by = rows.filter((r) => shared.some((block) => users(block).includes(r)));
+    return [
+      ...(freed.length ? [`${blocksOf(freed)} ${are(freed.length)} free again`] : []),
+      ...(by.length ? [`${listed(by, (r) => letters[r])} still `
+        + `${by.length > 1 ? "use" : "uses"} ${blocksOf(shared)}`] : []),
+    ].join("; ");
   }
 
   function show() {
@@ -284,11 +297,11 @@ function draw(stage) {
     { style: i < 2 ? `${slim}; flex: 0 1 auto` : `${slim}; width: ${phone ? 56 : 72}px` }));
   const pressed = el("div", { class: "row", style: "gap: 6px; margin: 0; flex-wrap: nowrap" },
     ...acts);
-  set(said, { style: `min-height: ${phone ? 4.2 : 5.6}em; max-width: none` });
+  set(said, { style: `min-height: ${phone ? 4.2 : 2.8}em; max-width: none; margin: 0` });
   const columns = phone ? "minmax(0, 1fr)" : `${across}px minmax(0, 1fr)`;
   const places = `display: grid; gap: 8px ${between}px; grid-template-columns: ${columns}`;
-  view.append(el("div", { style: "display: grid; gap: 12px" }, pressed,
-    el("div", { style: places }, paged.node, buffered.node, list, said)));
+  view.append(el("div", { style: "display: grid; gap: 8px" }, pressed, said,
+    el("div", { style: places }, paged.node, buffered.node, list)));
   show();
   tell("");
   expose(() => ({

@@ -9,7 +9,8 @@ function draw(stage) {
   const here = tokens.map((token, i) => i === me || data.beside.includes(token));
   const plain = (x) => String(+x.toFixed(2));
   const pair = (vector, text = number) => `(${vector.map((x) => text(x)).join(", ")})`;
-  let step = 2;
+  const MEAN = 2;
+  let step = MEAN;
   let tip = old;
   const names = {};
 
@@ -71,7 +72,7 @@ function draw(stage) {
     const node = toggle(word, here[i], (on) => {
       play.stop();
       here[i] = on;
-      move();
+      go(MEAN);
     });
     return set(node, { "aria-label": `${word}, beside ${query}` });
   }
@@ -144,7 +145,7 @@ function draw(stage) {
     after.point(tip);
     showName(before, old, names.before);
     showName(after, tip, names.after);
-    set(after.node, { visibility: step === 2 ? "visible" : "hidden" });
+    set(after.node, { visibility: step === MEAN ? "visible" : "hidden" });
   }
   function placeNames(weights, to) {
     const [zero, first, second] = [[0, 0], old, to].map((point) => at(point));
@@ -190,7 +191,7 @@ function draw(stage) {
   function move() {
     const numbers = now();
     const from = tip;
-    const to = step === 2 ? numbers.mean : old;
+    const to = step === MEAN ? numbers.mean : old;
     tell(numbers);
     placeNames(numbers.weights, to);
     glide(700, (t) => {
@@ -201,21 +202,24 @@ function draw(stage) {
   function moveTo(i, to) {
     vectors[i] = to;
     play.stop();
+    pick(MEAN);
     const numbers = now();
     tell(numbers);
-    const end = step === 2 ? numbers.mean : old;
-    placeNames(numbers.weights, end);
+    placeNames(numbers.weights, numbers.mean);
     glide(0, () => {
-      tip = end;
+      tip = numbers.mean;
       show();
     });
   }
-  function go(i) {
+  function pick(i) {
     step = i;
     steps.querySelectorAll("input")[i].checked = true;
+  }
+  function go(i) {
+    pick(i);
     move();
   }
-  const play = player({ at: () => step, last: () => 2, ms: () => 1600, go });
+  const play = player({ at: () => step, last: () => MEAN, ms: () => 1600, go });
   const panel = el("div", { style: "flex: 1 1 300px; min-width: 0" },
     el("div", { class: "row", style: "margin-top: 0; gap: 0.4rem" }, play.node, steps),
     grid, said);

@@ -30,7 +30,8 @@ function draw(stage) {
   const column = beside ? tight : width / (n + 1), thick = Math.min(104, Math.round(column - 16));
   const across = column * (n + 1);
   const unit = 10, zero = 40 + reach * unit, low = zero + reach * unit;
-  const height = low + (beside ? 130 : 146 + 20 * v[0].length);
+  const roomy = column > 100;
+  const height = low + (beside ? (roomy ? 130 : 146) : 146 + 20 * v[0].length);
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group",
     "aria-label": "Scores to drag, their weights, and the context" });
   const text = (x, y, says, more = {}) =>
@@ -76,6 +77,13 @@ function draw(stage) {
       set(ring, { visibility: on && knob.matches(":focus-visible") ? "visible" : "hidden" });
     set(knob, { onfocus: seen(true), onblur: seen(false) });
   }
+  const lines = (x, says, look) =>
+    svg("g", {}, ...says.map((line, i) => text(x, low + 20 + 15 * i, line, look)));
+  function valueOf(row) {
+    const says = vector(row, whole);
+    if (column > 8.5 * (says.length + 6)) return [`value ${says}`];
+    return n < 4 ? ["value", says] : [says];
+  }
   const bars = names.map((name, i) => {
     const x = column * (i + 0.5);
     const label = text(x, 22, name, { style: `font-weight: 600; font-size: ${wide ? 14 : 13}px` });
@@ -84,8 +92,8 @@ function draw(stage) {
     const bar = upright(x, { fill: "var(--neutral)", "fill-opacity": 0.6, ...edge });
     const { node: dot, ring } = gripAt(x);
     const value = text(x, 0, "", { class: "halo" });
-    const under = i < n ? text(x, low + 31, vector(v[i], whole), { ...ofValue, "data-sym": "v" })
-      : text(Math.min(x, width - 29), low + 31, "no value", small);
+    const under = i < n ? set(lines(x, valueOf(v[i]), ofValue), { "data-sym": "v" })
+      : lines(x, column > 62 ? ["no value"] : ["no", "value"], small);
     const node = svg("g", {}, label, track, bar, dot, value, under);
     root.append(node);
     const knob = knobOf(i, x);
@@ -110,24 +118,26 @@ function draw(stage) {
     root.append(rect);
     return { rect, words };
   });
-  const rest = text(0, height - 4, "", { ...small, ...left });
+  const rest = text(0, share + tall + 19, "", { ...small, ...left });
   root.append(...parts.flatMap(({ words }) => words), ...(beside ? [rest] : []));
 
   const signed = v.flat().some((x) => x < 0);
   const long = share + tall - 40;
   const end = beside ? 40 + long : width - 46;
   const start = beside ? 40 : 76;
-  const half = beside ? (signed ? long / 2 : long) - 24 : (end - start) / (signed ? 2 : 1);
+  const half = (beside ? long : end - start) / (signed ? 2 : 1);
   const middle = beside ? end - (signed ? long / 2 : 0) : end - half;
-  const centre = beside ? across + apart + column * v[0].length / 2 : 76;
-  const anchor = beside ? { "text-anchor": "middle" } : left;
-  const without = text(beside ? Math.min(width - 8, centre + 90) : centre,
-    beside ? height - 4 : bottom - 14, `dashed: without ${window ? "a window" : "a sink"}`,
+  const corner = beside ? across + apart + (column - thick) / 2 : 0;
+  const without = text(beside ? corner + column * v[0].length - column + thick : 76,
+    beside ? (roomy ? 22 : height - 4) : bottom - 14,
+    `dashed: without ${window ? "a window" : "a sink"}`,
     { ...small, "text-anchor": beside ? "end" : "start" });
+  const nth = ["first", "second", "third"];
+  const called = (j) => `${nth[j]}${beside && roomy ? " number" : ""}`;
   const axis = beside ? `M${across + apart} ${middle}H${across + apart + column * v[0].length}`
     : `M${middle} ${bottom - 8}V${bottom + 36}`;
-  root.append(text(beside ? centre : 0, beside ? 22 : bottom + 18, "context",
-    { ...anchor, style: "font-weight: 600" }), without, line(axis));
+  root.append(text(corner, beside ? 22 : bottom - 14, "context",
+    { ...left, style: "font-weight: 600" }), without, line(axis));
   const sums = v[0].map((_, j) => {
     const x = across + apart + column * (j + 0.5) - thick / 2, y = bottom - 4 + 20 * j;
     const at = beside ? { x, width: thick } : { y, height: 16 };
@@ -138,7 +148,12 @@ function draw(stage) {
       : text(0, y + 13, "", { class: "halo", style: "font-size: 13px" });
     const full = svg("rect", { ...at, class: "moves", fill: "none",
       stroke: "var(--v)", "stroke-dasharray": "4 3" });
-    root.append(full, bar, value);
+    const track = svg("rect", beside ? { ...at, y: start, height: end - start, rx: 3 }
+      : { ...at, x: start, width: end - start, rx: 3 });
+    set(track, { fill: "var(--faint)", opacity: 0.45 });
+    const name = beside ? text(x + thick / 2, end + 19, called(j), small)
+      : text(0, y + 13, called(j), { ...small, ...left });
+    root.append(track, full, bar, value, name);
     return { bar, full, value };
   });
 
@@ -181,17 +196,22 @@ function draw(stage) {
       : { x: from, width: Math.max(1, long) });
     return x < 0 ? -long : long;
   }
+  function placeValue(value, end, edge) {
+    const below = end < 0;
+    const near = Math.abs(edge - end) > 3 && Math.abs(Math.abs(edge - end) - 15) < 15;
+    const inside = Math.abs(end) > half - 26 || (near && Math.abs(end) > 26);
+    const under = below !== inside;
+    set(value, beside ? { y: middle - end + (under ? 20 : -7) }
+      : { x: middle + end + (below ? -22 : 22) });
+  }
   function showContext({ context, full: all }) {
     const differs = all.some((x, j) => Math.abs(x - context[j]) > 0.005);
     const visibility = differs ? "visible" : "hidden";
     set(without, { visibility });
     sums.forEach(({ bar, full, value }, j) => {
       set(full, { visibility });
-      stretch(full, all[j]);
-      const end = stretch(bar, context[j]);
-      const below = context[j] < 0;
-      set(value, beside ? { y: middle - end + (below ? 20 : -7) }
-        : { x: middle + end + (below ? -22 : 22) });
+      const edge = stretch(full, all[j]);
+      placeValue(value, stretch(bar, context[j]), edge);
       value.textContent = number(context[j]);
     });
   }
@@ -227,8 +247,8 @@ function draw(stage) {
   const play = player({ at: () => newest, last: () => n - 1, go, ms: () => 1200 });
   const pick = choices("Where spare weight may go", modes.map(({ name }) => name), mode,
     (i) => { mode = i; show(); });
-  const lines = window ? (wide ? 2 : 4) : (wide ? 1 : 2);
-  set(said, { style: `min-height: ${1.4 * lines}em` });
+  const deep = window ? (wide ? 2 : 4) : (wide ? 1 : 2);
+  set(said, { style: `min-height: ${1.4 * deep}em; margin-top: ${beside ? 10 : 0}px` });
   const steered = el("div", { class: "row steered" }, play.node, range);
   view.append(pick, ...(window ? [steered] : []), root, said);
   show();

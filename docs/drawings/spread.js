@@ -1,6 +1,6 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, number, grouped, softmax, say, said } = stage;
+  const { view, viewWidth, data, el, svg, set, number, grouped, clamp, softmax, say, said } = stage;
   const { slider, toggle, button, motion, expose } = stage;
   const { widths, counts, limits, deviation, scores, gradient } = data;
   const kinds = ["plain", "scaled"];
@@ -13,7 +13,6 @@ function draw(stage) {
 
   const full = 350, deep = wide ? 150 : 130, low = deep + 6, high = low + 54;
   const middle = full / 2;
-  let limit = limits.plain;
   let shape = kind();
   let stretch = 1;
   const area = svg("path", {
@@ -29,9 +28,25 @@ function draw(stage) {
   const name = svg("text", { "text-anchor": "middle", style: bold });
   const told = el("span", { style: "font-size: 12px; color: var(--soft)" });
   const anchors = { "-1": "start", 0: "middle", 1: "end" };
-  const ticks = [-1, 0, 1].map((side) => svg("text", { x: middle * (1 + side), y: low + 50,
-    "text-anchor": anchors[side], style: side ? bold : soft }));
+  const tick = (side) => svg("text", { x: middle * (1 + side), y: low + 50,
+    "text-anchor": anchors[side], style: side ? bold : soft }, number(side * limits.plain, 0));
+  const ticks = [-1, 0, 1].map(tick);
   const axis = svg("path", { d: `M0 ${low}H${full}M${middle} ${low}v6`, stroke: "var(--soft)" });
+  const lens = { long: 57, top: 4, tall: 44 };
+  lens.middle = full - lens.long - 1;
+  lens.low = lens.top + lens.tall + 4;
+  const narrow = middle * limits.scaled / limits.plain;
+  const corner = lens.middle - lens.long;
+  const from = middle + narrow;
+  const beam = svg("path", { fill: "var(--faint)", opacity: 0.5,
+    d: `M${from} 6L${corner} ${lens.top}v${lens.tall + 22}L${from} ${low}Z` });
+  const frame = svg("rect", { x: corner, y: lens.top, width: 2 * lens.long,
+    height: lens.tall + 22, rx: 3, fill: "var(--paper)", stroke: "var(--soft)" });
+  const near = svg("path", { fill: "var(--neutral)", "fill-opacity": 0.55,
+    stroke: "var(--neutral)", "stroke-width": 1, class: "moves" });
+  const tickOf = (side) => svg("text", { x: lens.middle + side * (lens.long - 4), y: lens.low + 15,
+    "text-anchor": anchors[side], style: soft }, number(side * limits.scaled, 0));
+  const inset = svg("g", { class: "moves" }, beam, frame, near, ...[-1, 0, 1].map(tickOf));
   const picture = svg("svg", {
     width: full,
     height: high,
@@ -39,60 +54,46 @@ function draw(stage) {
     role: "img",
     style: "height: auto; flex: none",
     "aria-label": "A histogram of the scores of random queries and keys",
-  }, area, ghost, axis, reach, name, ...ticks);
-  const clip = (x) => Math.max(0, Math.min(full, x)).toFixed(1);
-  function areaOf(now, far, tall = deep, outline = false) {
+  }, ghost, area, axis, reach, name, ...ticks, inset);
+  function outline(now, reach, middle, low, tall) {
     const top = Math.max(...now), half = now.length / 2;
-    const unit = (middle / half) * far / limit;
-    const end = (i) => middle + (i - half) * unit;
-    const seen = [...now.keys()].filter((i) => end(i + 1) > 0 && end(i) < full);
-    const high = (i) => (low - (tall * now[i]) / top).toFixed(1);
-    const steps = seen.map((i) => `V${high(i)}H${clip(end(i + 1))}`).join("");
-    const open = outline && seen.length < now.length;
-    return open ? `M0 ${high(seen[0])}${steps}` : `M${clip(end(seen[0]))} ${low}${steps}V${low}Z`;
+    const end = (i) => clamp(middle + ((i - half) / half) * reach, 0, full).toFixed(1);
+    const steps = now.map((n, i) => `V${(low - (tall * n) / top).toFixed(1)}H${end(i + 1)}`);
+    return `M${end(0)} ${low}${steps.join("")}V${low}Z`;
   }
+  const areaOf = (now, far) => outline(now, (far / limits.plain) * middle, middle, low, deep);
   function reachOf(far) {
     const [from, to] = [middle - far, middle + far];
+    if (far < 4) return `M${middle} ${low + 11}v8`;
     return `M${from} ${low + 11}v8M${to} ${low + 11}v8M${from} ${low + 15}H${to}`;
   }
   function dashed() {
-    const tall = deep * stretch / root();
-    if (shape === "scaled") return areaOf(counts.scaled[at], limits.scaled * root(), tall, true);
-    return before ? areaOf(before, limits.plain, deep, true) : null;
+    const were = shape === "scaled" ? counts.plain[at] : before;
+    return were ? areaOf(were, limits.plain) : null;
   }
-  function onAxis() {
+  function showCurve() {
     set(area, { d: areaOf(counts[shape][at], limits[shape] * stretch) });
-    set(reach, { d: reachOf((deviation[shape][at] * stretch / limit) * middle) });
+    set(reach, { d: reachOf((deviation[shape][at] * stretch / limits.plain) * middle) });
     set(ghost, { d: dashed() });
-    ticks.forEach((node, i) => { node.textContent = number((i - 1) * limit, 0); });
+    set(near, { d: outline(counts.scaled[at], lens.long, lens.middle, lens.low, lens.tall) });
+    set(inset, { opacity: +scaled });
   }
-  const zoom = motion();
+  const squeeze = motion();
   const between = (a, b, t) => a * (b / a) ** t;
-  function zoomTo(end) {
-    const from = limit;
-    return zoom(500, (t) => {
-      limit = between(from, end, t);
-      onAxis();
-    });
-  }
   function stretchTo(end) {
     const from = stretch;
-    return zoom(400, (t) => {
+    return squeeze(500, (t) => {
       stretch = between(from, end, t);
-      onAxis();
+      showCurve();
     });
   }
   function rest() {
-    [limit, shape, stretch] = [limits[kind()], kind(), 1];
-    onAxis();
+    [shape, stretch] = [kind(), 1];
+    showCurve();
   }
   async function divideScores() {
     if (shape === "plain") [shape, stretch] = ["scaled", root()];
-    if (scaled) {
-      if (await stretchTo(1)) zoomTo(limits.scaled);
-    } else if (await zoomTo(limits.plain) && await stretchTo(root())) {
-      rest();
-    }
+    if (await stretchTo(scaled ? 1 : root())) rest();
   }
   function showScores(divided) {
     const now = counts[kind()][at];
@@ -101,7 +102,7 @@ function draw(stage) {
     told.textContent = scaled ? "dashed: not divided" : before ? "dashed: before" : "";
     for (const node of [area, reach]) set(node, { class: divided ? null : "moves" });
     if (divided) divideScores();
-    else zoom(0, rest);
+    else squeeze(0, rest);
     set(name, { x: middle, y: low + 35 });
     name.textContent = `standard deviation ${number(deviation[kind()][at], 1)}`;
   }

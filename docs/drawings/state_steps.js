@@ -40,7 +40,7 @@ function draw(stage) {
   const under = 54, tall = (tallest - under - 4) / n, thick = Math.min(tall - 6, 34);
   const own = width + v[0].length, apart = wide ? 10 : 5;
   const cell = Math.min(44, (room - name - apart - (wide ? 70 : 30)) / own);
-  const cache = picture(tallest + below,
+  const cache = picture(tallest + below + 8,
     "The cache: a key and a value of each token so far");
   const leftOf = (c) => name + cell * c + (c < width ? 0 : apart);
   const scoreAt = leftOf(own) + (wide ? 34 : 16);
@@ -90,6 +90,12 @@ function draw(stage) {
   cache.append(svg("path", { d: `M2 ${tallest + 2}H${Math.min(room, scoreAt + 44)}`,
     stroke: "var(--soft)" }));
   cache.append(text(name - 10, tallest + below - 14, "sum", { ...small, "text-anchor": "end" }));
+  function bracket(root, from, to) {
+    const y = tallest + below + 1;
+    root.append(svg("path", { d: `M${from} ${y}v6H${to}v-6`, fill: "none", stroke: "var(--soft)",
+      "stroke-width": 1.5 }));
+  }
+  bracket(cache, valueAt[0] - cell / 2 + 1, scoreAt + cell / 2 - 1);
   const fromCache = sumsOf(cache, tallest, [...valueAt, scoreAt], cell - 2);
 
   const piles = k[0].flatMap((_, r) => columns.map((c) => products.map((one) => one[r][c])));
@@ -98,7 +104,7 @@ function draw(stage) {
   const unit = high / Math.max(highest + deepest, 1e-9);
   const aside = wide ? name : 44;
   const step = Math.min(88, (room - aside) / columns.length);
-  const board = picture(tallest + below,
+  const board = picture(tallest + below + 8,
     "The state: what all tokens so far have added");
   const baseOf = (r) => head + (high + gap) * r + gap - 8 + unit * highest;
   const middleOf = (c) => aside + step * (c + 0.5);
@@ -122,7 +128,9 @@ function draw(stage) {
   board.append(...blocks.flat(2), ...totals.flat());
   board.append(text(wide ? 20 : 12, tallest + below - 12, "=",
     { style: `font-size: ${wide ? 20 : 17}px; font-weight: 600` }));
-  const fromState = sumsOf(board, tallest, columns.map(middleOf), Math.min(42, step - 4));
+  const each = Math.min(42, step - 4);
+  const fromState = sumsOf(board, tallest, columns.map(middleOf), each);
+  bracket(board, middleOf(0) - each / 2, middleOf(columns.length - 1) + each / 2);
 
   const factors = svg("text", { "text-anchor": "middle", "font-weight": 600, y: 5 });
   const ground = svg("rect", { y: -12, height: 24, rx: 12, fill: "var(--paper)",
@@ -155,7 +163,7 @@ function draw(stage) {
 
   const edge = wide ? 14 : 12, pitch = edge + 1.5;
   const deep = wide ? 2 * pitch : 2 * pitch + 20;
-  const line = () => el("div", { style: `height: ${deep}px; margin-top: 4px; display: flex; `
+  const line = () => el("div", { style: `height: ${deep}px; margin-bottom: 4px; display: flex; `
     + "flex-wrap: wrap; align-items: center; gap: 0 8px; font-size: 13px; line-height: 20px; "
     + "white-space: nowrap; font-variant-numeric: tabular-nums" });
   const count = { cache: line(), state: line() };
@@ -173,13 +181,19 @@ function draw(stage) {
     return svg("svg", { ...size, "aria-hidden": true }, ...parts.map(([x, r, hue]) =>
       svg("rect", { x, y: pitch * r, width: edge, height: edge, rx: 2, fill: `var(--${hue})` })));
   }
-  const title = (says, more) => el("div", { style: "margin-bottom: 0.3rem" },
-    el("b", {}, says), ` ${more}`);
+  const title = (says, more) => el("div", {}, el("b", {}, says), ` ${more}`);
   const legend = set(legendOf([wash("neutral", 95), "new"], [wash("neutral", 35), "before"]),
     { style: "display: flex; gap: 12px; margin: 0; font-size: 13px" });
-  const piled = (...parts) => el("div", { style: "display: flex; justify-content: space-between" },
-    ...parts);
+  const named = (...parts) => el("div", { style: "display: flex; flex-wrap: wrap; "
+    + `align-items: center; align-content: flex-start; `
+    + `justify-content: space-between; height: ${wide ? 28 : 48}px` }, ...parts);
   const panel = (...parts) => el("div", { style: `flex: 0 1 ${room}px; min-width: 0` }, ...parts);
+
+  const ends = [[valueAt[0], scoreAt], [middleOf(0), middleOf(columns.length - 1)]]
+    .map((across) => sum(across) / 2);
+  const bothSums = () => el("div", { "aria-hidden": true, style: "height: 9px; "
+    + "border: 1.5px solid var(--soft); border-top: none; "
+    + `margin: 0 ${room - ends[1]}px 0 ${ends[0]}px` });
 
   const move = motion();
   const written = (pile, grown) => whole(sum(pile.slice(0, grown < 1 ? t : t + 1)));
@@ -242,13 +256,14 @@ function draw(stage) {
   }
   function tell({ sums, context, kept }) {
     for (const name of ["cache", "state"]) {
-      const many = el("b", { style: "font-size: 20px" }, whole(kept[name]));
-      set(count[name], {}, squares(kept[name], name === "cache" ? inCache : inState), many,
-        el("span", { style: wide ? "" : "flex: 1 0 100%" }, `numbers in the ${name}`));
+      const many = el("b", { style: "font-size: 24px" }, whole(kept[name]));
+      const held = squares(kept[name], name === "cache" ? inCache : inState);
+      const says = el("span", { style: wide ? "" : "order: 1" }, `numbers in the ${name}`);
+      set(count[name], {}, many, says, held);
     }
     const values = vector(sums.state.slice(0, -1), short);
-    say(`“${tokens[t]}”: ${values}, divided by the sum of the weights, `
-      + `${whole(sums.state.at(-1))}, is the context ${vector(context, short)}.`);
+    say(`“${tokens[t]}”: ${values} ÷ ${whole(sums.state.at(-1))} = ${vector(context, short)}, `
+      + "the\u00a0context,\u00a0both\u00a0ways");
   }
   function show(moves) {
     const now = compute();
@@ -270,16 +285,14 @@ function draw(stage) {
   const play = player({ at: () => t, last: () => n - 1, go, ms: () => 1100 });
   range.querySelector("input").style.width = "min(11rem, 0.26 * var(--window))";
   const steered = el("div", { class: "row", style: "margin: 0" }, play.node, range);
-  set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem; `
-    + "max-width: none" });
+  set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin: 4px 0 8px; max-width: none; `
+    + "text-align: center; font-weight: 600; "
+    + `padding-left: ${wide ? sum(ends) - room : 0}px` });
   view.append(
-    el("div", { style: "display: flex; gap: 12px; "
-      + "justify-content: space-between" },
-    panel(title("Scores first", "(q kᵀ) v"), cache, count.cache),
-    panel(wide ? piled(title("Values first", "q (kᵀ v)"), legend)
-      : title("Values first", "q (kᵀ v)"), board, count.state)),
-    el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.2rem 1.5rem; align-items: center; "
-      + "margin-block: 0.3rem" }, steered, ...(wide ? [] : [legend])), said);
+    el("div", { style: "display: flex; gap: 12px; justify-content: space-between" },
+    panel(count.cache, named(title("Scores first", "(q kᵀ) v")), cache),
+    panel(count.state, named(title("Values first", "q (kᵀ v)"), legend), board)),
+    bothSums(), said, steered);
   show(false);
   expose(() => ({ step: t, ...compute() }));
 }

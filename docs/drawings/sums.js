@@ -4,8 +4,7 @@ function draw(stage) {
   const { said, say, choices, button, motion, expose } = stage;
   const { matrices } = data;
   const wide = viewWidth >= 600;
-  const ways = [
-    "dim=-1: along each row", "dim=0: down each column", "dim=-1, but keepdim forgotten"];
+  const ways = ["dim=-1", "dim=0", "dim=-1, no keepdim"];
   let chosen = matrices.length - 1;
   let way = 2;
   let now = {};
@@ -15,7 +14,7 @@ function draw(stage) {
   const top = 28, foot = top + n * cell + 34;
   const across = 2 * n * cell + gap;
   const [left, first, unit, pitch] = wide ? [across + 118, top + 19, 104, 38]
-    : [76, foot + 27, 150, 24];
+    : [76, foot + 37, 150, 24];
   const width = wide ? 720 : 350, high = wide ? foot + 4 : first + 2 * n * pitch - 4;
 
   const root = svg("svg", {
@@ -183,10 +182,9 @@ function draw(stage) {
   const picked = choices("Which matrix", matrices.map(small), chosen,
     (i) => { chosen = i; change(); });
   view.append(
-    el("div", { class: "row", style: "margin-top: 0" },
-      set(button("▶ Count", count), { class: "play" }), picked),
-    set(choices("Which sums", ways, way, (i) => { way = i; change(); }),
-      { style: "margin-bottom: 8px" }), root, said);
+    el("div", { class: "row", style: "margin: 0 0 12px" },
+      set(button("▶ Count", count), { class: "play" }), picked,
+      choices("Which sums", ways, way, (i) => { way = i; change(); })), root, said);
   if (!wide) set(said, { style: "min-height: 2.8em" });
   settle();
   paint(n, 1, 1);

@@ -55,10 +55,10 @@ function draw(stage) {
   const rows = all.map((i) => {
     const row = { name: el("span", {}, tokens[i]), bar: el("div", { class: "moves" }),
       plainly: el("div", { class: "moves" }), value: el("span", { class: "moves" }),
-      share: el("div", { class: "moves" }) };
-    const { name, bar, plainly, share, value } = row;
+      before: el("span", { class: "moves" }), share: el("div", { class: "moves" }) };
+    const { name, bar, plainly, share, value, before } = row;
     const room = `position: relative; height: ${high}px; margin-right: 2.8rem`;
-    const bars = el("div", { style: room }, bar, plainly, share, value);
+    const bars = el("div", { style: room }, bar, plainly, share, value, before);
     return { ...row, node: el("div", { class: "moves" }, name, bars) };
   });
   const dashes = "1.5px dashed currentColor";
@@ -93,26 +93,38 @@ function draw(stage) {
   const reaching = (x) => `width: ${(100 * x).toFixed(2)}%; box-sizing: border-box`;
   const rounded = "border-radius: 0 3px 3px 0";
   const differs = (now, was) => Math.abs(now - was) > 1e-9;
-  function showBars({ bar, plainly, share, value }, now, was, part) {
+  const dashed = (now, was) => was > 0.015 && differs(now, was);
+  function showBars({ bar, plainly, share }, now, was, part) {
     const from = (top, high) => `position: absolute; left: 0; top: ${top}px; height: ${high}px`;
-    const seen = was > 0.015 && differs(now, was) ? "visible" : "hidden";
+    const seen = dashed(now, was) ? "visible" : "hidden";
     const bold = `background: var(--neutral); ${rounded}`;
-    set(bar, { style: `${from(2, 11)}; ${reaching(now < 0.005 ? 0 : now)}; ${bold}` });
+    set(bar, { style: `${from(1, 13)}; ${reaching(now < 0.005 ? 0 : now)}; ${bold}` });
     set(plainly, { style: `${from(1, 13)}; ${reaching(was)}; border: ${dashes}; border-left: 0; `
       + `visibility: ${seen}` });
-    set(share, { style: `${from(14, 4)}; ${reaching(part)}; background: var(--rose); ${rounded}` });
-    const end = Math.max(now, part, seen === "visible" ? was : 0);
-    set(value, { style: `${text}; position: absolute; top: -1px; padding-left: 6px; `
-      + `left: ${(100 * end).toFixed(2)}%` });
+    set(share, { style: `${from(15, 4)}; ${reaching(part)}; background: var(--rose); ${rounded}` });
+  }
+  const numeral = wide ? 0.13 : 0.2;
+  function showNumbers({ value, before }, now, was) {
+    const at = (x) => `${text}; position: absolute; top: -1px; left: ${(100 * x).toFixed(2)}%`;
+    const beyond = dashed(now, was) && was > now;
+    const inside = beyond && now >= numeral;
+    const apart = inside || was - now >= numeral;
+    const behind = `${at(beyond && !apart ? was : now)}; padding-left: 6px`;
+    const within = `${at(now)}; transform: translateX(calc(-100% - 5px)); color: #fff`;
+    set(value, { style: inside ? within : behind });
+    value.textContent = now < 0.005 ? "" : number(now);
+    const start = apart || now < 0.005 ? 6 : 44;
+    set(before, { style: `${at(was)}; padding-left: ${start}px; color: var(--soft)` });
+    before.textContent = beyond && was > 0.1 ? number(was) : "";
   }
   function showToken(i, rank, now, was, part) {
-    const { node, name, value } = rows[i];
+    const { node, name } = rows[i];
     const cut = now === 0;
     const small = !cut && now < 0.005;
     set(node, { style: `${columns}; position: absolute; inset: 0 0 auto; height: ${high}px; `
       + `transform: translateY(${head + high * rank}px)` });
     showBars(rows[i], now, was, part);
-    value.textContent = now < 0.005 ? "" : number(now);
+    showNumbers(rows[i], now, was);
     set(name, { style: `${text}; ${right}; font-weight: ${rank ? 400 : 700}; `
       + `color: ${cut || small ? "var(--soft)" : "inherit"}; `
       + `text-decoration: ${cut ? "line-through" : "none"}` });
@@ -120,7 +132,7 @@ function draw(stage) {
   function showLine(left) {
     const y = head + high * left - 2;
     const seen = left < size ? "visible" : "hidden";
-    const end = left > 3 ? 10 * (across + 1) + 8 : 0;
+    const end = 10 * (across + 1) + 8;
     set(line, { style: `position: absolute; inset: 0 ${end}px auto 0; `
       + `transform: translateY(${y}px); visibility: ${seen}; border-top: 1.5px solid` });
   }
@@ -188,13 +200,12 @@ function draw(stage) {
   set(after, { style: "margin: 0" });
   const beginning = el("span", { style: "display: inline-flex; gap: 8px; align-items: center" },
     "after", after);
-  const place = `position: absolute; right: 0; top: ${head + 4 * high - 34}px; margin: 0`;
-  board.append(el("div", { class: "row", style: place }, button("Draw 100 tokens", draws)));
+  const again = set(button("Draw 100 tokens", draws), { style: "justify-self: start" });
   const first = el("div", { class: "row", style: "margin: 0; gap: 4px 8px" }, beginning);
-  set(said, { style: `min-height: ${wide ? 5.6 : 2.8}em; margin-top: ${wide ? 4 : 8}px` });
+  set(said, { style: `min-height: ${wide ? 4.2 : 2.8}em; margin-top: ${wide ? 4 : 8}px` });
   const controls = el("div", { style: "display: grid; align-content: start; justify-items: "
-    + `${wide ? "start; gap: 14px; flex: 0 0 15rem" : "stretch; gap: 4px; flex: 1 1 100%"}` },
-  first, heat, ofK, ofP, ...(wide ? [said] : []));
+    + `${wide ? "start; gap: 8px; flex: 0 0 15rem" : "stretch; gap: 4px; flex: 1 1 100%"}` },
+  first, heat, ofK, ofP, again, ...(wide ? [said] : []));
   view.append(el("div", { style: "display: flex; flex-wrap: wrap; gap: 12px 24px" },
     controls, board), ...(wide ? [] : [said]));
   draws();

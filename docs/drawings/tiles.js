@@ -72,12 +72,14 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     text(left - 7, y(i) + unit / 2 + 5, tokens[i], { ...end, "data-sym": "q" }));
   const tops = all.map((j) => upright(x(j) + unit / 2 + 4, tokens[j], { "data-sym": "k" }));
   const cellAt = (i, j) => svg("rect", { x: x(j), y: y(i), width: unit, height: unit,
-    stroke: "var(--faint)", fill: "none" });
+    stroke: "var(--faint)", fill: "none", "pointer-events": "all", style: "cursor: pointer",
+    onclick: () => pick(i, j) });
   const cells = all.map((i) => all.map((j) => cellAt(i, j)));
   const beside = left + n * unit + (phone ? 27 : 31);
   const written = all.map((i) =>
     text(beside, y(i) + unit / 2 + 5, "", { ...middle, style: bold }));
-  const frame = svg("rect", { fill: "none", stroke: "var(--rose)", "stroke-width": 4, rx: 2 });
+  const frame = svg("rect", { fill: "none", stroke: "var(--rose)", "stroke-width": 4, rx: 2,
+    "pointer-events": "none" });
   const forbidden = hatch("tiles-forbidden");
   root.append(forbidden.node, ...names, ...tops, ...cells.flat(), ...written,
     text(beside, high - 6, "context", middle), frame);
@@ -227,6 +229,12 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     step = to;
     steps.move(step, many());
     show();
+  }
+  function pick(i, j) {
+    const to = 1 + order().tiles.findIndex((tile) => holds(tile, i, j));
+    if (!to) return;
+    play.stop();
+    go(to);
   }
   function again(change) {
     play.stop();

@@ -10,6 +10,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   let note = "";
   let step = steps.length - 1;
   let layer = 0, head = 0, chosen = 0;
+  let picked = 0;
   let shown, found;
 
   const values = new Map(data.values);
@@ -119,7 +120,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   async function translate(slowly) {
     const mine = ++turn;
     found = written();
-    if (slowly) chosen = 0;
+    if (slowly) picked = 0;
     for (shown = slowly ? 1 : found.out.length; shown < found.out.length; shown++) {
       show();
       await tween(450, () => { });
@@ -267,7 +268,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   }
   function show() {
     const now = attended();
-    chosen = Math.min(chosen, now.queries.length);
+    chosen = Math.min(picked, now.queries.length);
     token.move(chosen, now.queries.length);
     drawLines(now);
     share.textContent = `${number(100 * exact[step], 1)} %`;
@@ -279,8 +280,8 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   }
 
   function choose(i) {
+    picked = i;
     if (i === chosen) return;
-    chosen = i;
     show();
   }
   const own = el("input", { type: "text", value: words.join(" "),
@@ -325,7 +326,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   });
   const attention = pick("Attention", layers.map(({ title }) => title), (i) => {
     layer = i;
-    chosen = 0;
+    picked = 0;
   });
   const single = Array.from({ length: heads }, (_, i) => i + 1);
   const headOf = pick("Head", ["all heads", ...single], (i) => { head = i; });
@@ -362,6 +363,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   view.append(el("div", wide ? { style: columns } : {}, controls, root),
     ...(wide ? [] : [switches]), said);
   translate(false);
+  choose(found.out.length - 1);
   expose(() => ({ words, step: steps[step], ...found, chosen, attended: attended() }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=translator]")) begin(figure, draw);
