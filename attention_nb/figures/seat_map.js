@@ -311,7 +311,8 @@ function draw(stage) {
   set(said, { style: `min-height: ${phone ? 4.2 : 2.8}em; max-width: none; margin: 0` });
   const columns = phone ? "minmax(0, 1fr)" : `${across}px minmax(0, 1fr)`;
   const places = `display: grid; gap: 8px ${between}px; grid-template-columns: ${columns}`;
-  view.append(el("div", { style: "display: grid; gap: 8px" }, pressed, said,
+  const narrowed = "overflow: clip; overflow-clip-margin: 4px"; // a page that becomes narrow
+  view.append(el("div", { style: `display: grid; gap: 8px; ${narrowed}` }, pressed, said,
     el("div", { style: places }, paged.node, buffered.node, list)));
   show();
   tell("");
