@@ -173,7 +173,7 @@ def shortened_by(
 def reads_allowed(
     f: Callable[..., Tensor],  # as declared
 ) -> bool:
-    "Return whether a declared function of heads takes which keys it may attend to."
+    "Return whether a declared function of heads takes a mask of the keys that it may attend to."
     return len(parameters_of(f) or ()) == 4
 
 

@@ -37,8 +37,9 @@ def changed_step(
     "Find the step of a declared function without which, or changed, it gives what was seen."
     for field, stage, made_of in _declared(contract):
         f = getattr(contract, field)
-        for i, (what, _) in enumerate(_changes(f, lambda g: _run(case, stage, made_of(g)))):
-            if i < _MOST and case.given_by(_run(case, stage, made_of(_with_change(f, i)))):
+        changes = _changes(f, lambda g: _run(case, stage, made_of(g)))
+        for i, (what, _) in enumerate(changes[:_MOST]):
+            if case.given_by(_run(case, stage, made_of(_with_change(f, i)))):
                 return known("layer.step", name=field, what=what)
     return None
 
@@ -108,14 +109,15 @@ class _Changing(TorchFunctionMode):
 
     def _one_of(self, ways: list[_Way], made: Any) -> Any:
         "Return what is given after the change, or what is given without one."
-        first, self.ways = len(self.ways), [*self.ways, *ways]
-        return ways[self.i - first][1]() if first <= self.i < len(self.ways) else made
+        first = len(self.ways)
+        self.ways += ways
+        return self.ways[self.i][1]() if first <= self.i < len(self.ways) else made
 
 
 def _other_results(func: Any, args: Any, kwargs: Any, made: Any) -> Iterator[_Way]:
     "Yield what an operation gives if it is left out, or done in another way."
     name = getattr(func, "__name__", "").strip("_")
-    if not isinstance(made, Tensor) or not made.is_floating_point():
+    if not args or not isinstance(made, Tensor) or not made.is_floating_point():
         return
     yield from _left_out(name, args, made)
     if name in ("cat", "concat") and len(args[0]) > 1:

@@ -34,9 +34,9 @@ def order_of_tokens(
         if len(moved) != 1:
             return None
         places += moved
-    order = torch.tensor(places)
-    permuted = order.sort().values.equal(torch.arange(len(order)))
-    return order if permuted and order.tolist() != sorted(places) else None
+    usual = list(range(len(places)))
+    permuted = sorted(places) == usual and places != usual
+    return torch.tensor(places) if permuted else None
 
 
 def _turned(x: Tensor, j: int) -> Tensor:
