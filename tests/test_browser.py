@@ -37,8 +37,8 @@ QUICK = [path for path in PAGES if re.match(r"figures/|tools/", path)]
 OTHERS = [path for path in PAGES if path not in {*QUICK, *KINDS}]
 VISITS = [
     *product(KINDS, [1280]),
-    *by_day(product(KINDS, [390]), always=is_edited),
-    *by_day(product(OTHERS, [1280]), 3, is_edited),
+    *by_day(product(KINDS, [390]), 3, is_edited),
+    *by_day(product(OTHERS, [1280]), 5, is_edited),
 ]
 DRAWN = [
     path

@@ -2634,7 +2634,7 @@ USED = """figure => {
 }"""
 
 
-@pytest.mark.parametrize("script, width", by_day(product(ALL, [1280, 390]), 3))
+@pytest.mark.parametrize("script, width", by_day(product(ALL, [1280, 390]), 7))
 def test_a_control_stays_under_the_finger(visit, script, width):
     """It is made once, and stands still while it is used:
     else a click would be lost, or would hit another.
@@ -2644,7 +2644,7 @@ def test_a_control_stays_under_the_finger(visit, script, width):
     assert count > 1
 
 
-@pytest.mark.parametrize("script, pressed", by_day(SHOWN))
+@pytest.mark.parametrize("script, pressed", by_day(SHOWN, 3))
 def test_symbols_of_a_drawing_light_up_together(visit, script, pressed):
     """They have the hues of the words in the prose;
     one that is pointed at lights up all that are the same, and no others.
@@ -2920,7 +2920,7 @@ def seen_on_paper(figure: Locator) -> list[tuple[str, bool, bool]]:
     ]
 
 
-@pytest.mark.parametrize("script", by_day(SCRIPTS, 3))
+@pytest.mark.parametrize("script", by_day(SCRIPTS, 5))
 def test_what_is_painted_is_seen_in_forced_colours_and_on_paper(visit, script):
     """Bars, cells and crosses keep their fill, and what is pressed stands out; and all is printed,
     which no browser does of its own accord.
@@ -3075,7 +3075,7 @@ ILL_WRITTEN = [
 ]
 
 
-@pytest.mark.parametrize("script", by_day(SCRIPTS, 3))
+@pytest.mark.parametrize("script", by_day(SCRIPTS, 5))
 def test_every_state_has_its_room_its_form_of_numbers_and_its_rest(visit, script):
     """Of every drawing, on a phone: nothing below is moved; thousands, signs and units are written
     one way; where motion is not wanted, there is none.

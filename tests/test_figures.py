@@ -33,7 +33,7 @@ from attention_nb.softmax import softmax
 from attention_nb.tools.testing import assert_close
 from browser import DOCS, go_to
 from bs4 import BeautifulSoup, SoupStrainer, Tag
-from conftest import NOTEBOOKS, ROOT, fail_if
+from conftest import NOTEBOOKS, ROOT, by_day, fail_if
 from playwright.sync_api import Locator, Page, expect
 
 sys.path.insert(0, str(ROOT / "website"))
@@ -601,7 +601,7 @@ SIZES = """() => [...document.querySelectorAll("figure.chart")].map((figure) => 
 })"""
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", by_day([390, 1280]))
 @pytest.mark.parametrize(
     "page, n_lines",
     [

@@ -340,7 +340,7 @@ def test_a_number_is_a_guess_that_is_judged(visit):
 ORDERS = ["07_transformer.html", "16_longer_texts.html", "17_cost.html"]
 
 
-@pytest.mark.parametrize("how, path", by_day(product(["mouse", "finger", "keyboard"], ORDERS), 4))
+@pytest.mark.parametrize("how, path", by_day(product(["mouse", "finger", "keyboard"], ORDERS), 5))
 def test_an_order_is_judged(visit, path, how):
     """Items get their numbers as they are pressed, and lose them; a wrong order keeps what is right
     so far; the right one opens the reason.
@@ -464,7 +464,7 @@ LIVE = "figure.drawing, figure.chart:has(.chart-controls)"
 SIGHTS = [(path, *size) for path in ["index.html", *PAGES] for size in [(1280, 900), (390, 844)]]
 
 
-@pytest.mark.parametrize("path, width, high", by_day(SIGHTS, 3, is_edited))
+@pytest.mark.parametrize("path, width, high", by_day(SIGHTS, 5, is_edited))
 @pytest.mark.once("path", of_page)
 def test_a_page_at_first_sight(visit, path, width, high):
     """Drawn in the room that was kept; half of a figure that responds is on the first two screens.
