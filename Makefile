@@ -77,6 +77,7 @@ pages: export
 
 # The pictures of links: of the book, and of each chapter as docs/ shows it.
 card: $(READY)
+	@$(BIN)/python -c "import PIL" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check pillow
 	$(BIN)/python website/card.py
 	$(BIN)/python website/previews.py
 

@@ -193,6 +193,17 @@ def test_every_page_has_its_picture(soups):
     fail_if(wrong, "No picture of its own, or a large one:")
 
 
+def test_pictures_of_the_readme_move():
+    "Two figures, where GitHub runs no script: `make card` takes them."
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    names = re.findall(r"!\[[^]]+\]\((website/previews/\w+\.gif)\)", text)
+    assert len(names) == 2
+    for name in names:
+        picture = (ROOT / name).read_bytes()
+        frames = picture.count(b"\x21\xf9\x04")  # each begins with its time
+        assert picture[:6] == b"GIF89a" and frames > 5 and len(picture) < 400_000, name
+
+
 @pytest.mark.nightly
 def test_the_card_and_the_cover_can_be_drawn_again(tmp_path):
     "By `make card`, from the figure of the home page; those that are kept have the same sizes."

@@ -681,20 +681,16 @@ def in_words(spec: dict, site: str) -> str:
 
 
 def pictures(nbs_path: str) -> str:
-    "Two figures of chapters as pictures, made by website/previews.py, with a link to each chapter."
-    shown = {
-        "03_self_attention": (
-            "Self-attention",
-            "what one token takes from the others, step by step",
-        ),
-        "07_transformer": ("The transformer", "attention fetches, the other half thinks"),
-    }
+    "Two figures of chapters in motion, made by website/previews.py, with a link to each chapter."
+    step_by_step = "what one token takes from the others, step by step"
+    shown = [
+        ("03_self_attention", "Self-attention", step_by_step, "attend"),
+        ("07_transformer", "The transformer", "attention fetches, the other half thinks", "adder"),
+    ]
     return "\n\n".join(
-        (
-            f"![{title}: {about}](website/previews/{name[:2]}.png)\n"
-            f"*[{title}]({nbs_path}/{name}.ipynb): {about}.*"
-        )
-        for name, (title, about) in shown.items()
+        f"![{title}: {about}](website/previews/{figure}.gif)\n"
+        f"*[{title}]({nbs_path}/{name}.ipynb): {about}.*"
+        for name, title, about, figure in shown
     )
 
 

@@ -1,23 +1,23 @@
 """Take the pictures that links to the chapters show, from the figures on the built pages.
 
-README.md shows two of them.
+README.md shows two of them in motion, as GIFs.
 
     python website/previews.py [--docs DIR] [FOLDER]
 
 It needs a browser, and a build needs none: the pictures are committed, as website/previews/NN.png,
-and `make card` takes them anew. A chapter without one gets the card of the book. Each has few
-colours, so that it is small.
+and `make card` takes them anew (it installs Pillow). A chapter without one gets the card of the
+book. Each has few colours, so that it is small.
 """
 
 import argparse
-import base64
 import shutil
-import struct
-import zlib
+import time
+from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
-from playwright.sync_api import Page, sync_playwright
+from PIL import Image
+from playwright.sync_api import Locator, Page, sync_playwright
 
 SITE = Path(__file__).resolve().parent
 FOLDER = SITE / "previews"
@@ -104,55 +104,64 @@ FIT = """() => {
     position: "absolute", margin: 0, left: 0, top: 0, transformOrigin: "0 0",
     transform: `translate(${x}px, ${y}px) scale(${scale})` });
 }"""
-PIXELS = """async (png) => {
-  const image = await createImageBitmap(await (await fetch(`data:image/png;base64,${png}`)).blob());
-  const canvas = new OffscreenCanvas(image.width, image.height), pen = canvas.getContext("2d");
-  pen.drawImage(image, 0, 0);
-  const { data } = pen.getImageData(0, 0, image.width, image.height);
-  let text = "";
-  for (let i = 0; i < data.length; i += 30000) {
-    text += String.fromCharCode(...data.subarray(i, i + 30000));
-  }
-  return btoa(text);
-}"""
+# What README.md shows: the page, and what is pressed for each frame; nothing at first.
+FILMS = {
+    "attend": ("03_self_attention.html", [f".rail button:nth-child({n})" for n in range(2, 9)]),
+    "adder": (
+        "07_transformer.html",
+        [
+            "",
+            "button:text-is('Attention')",
+            "button:text-is('Attention')",
+            "button:text-is('Feed-forward layer')",
+        ],
+    ),
+}
+MOVES, STAYS = 0.9, 1800  # seconds in which a state moves into the next; milliseconds that it stays
 
 
-def few(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    "The most frequent colours, (n, 3), and for each pixel which of them is nearest, (h, w)."
-    coarse = pixels // 12  # neighbours count as one
-    every = coarse.reshape(-1, 3)
-    found, where, counts = np.unique(every, axis=0, return_inverse=True, return_counts=True)
-    chosen = np.argsort(-counts, kind="stable")[:COLOURS]
-    distance = ((found[:, None].astype(int) - found[chosen][None].astype(int)) ** 2).sum(-1)
-    true = pixels.reshape(-1, 3)
-    first = [true[np.argmax(where.ravel() == i)] for i in chosen]  # a true colour of each kind
-    return np.array(first), distance.argmin(1)[where.ravel()].reshape(pixels.shape[:2])
+def few(picture: Image.Image) -> Image.Image:
+    "The picture in its most important colours."
+    method, plain = Image.Quantize.MAXCOVERAGE, Image.Dither.NONE
+    return picture.convert("RGB").quantize(COLOURS, method, dither=plain)
 
 
-def chunk(kind: bytes, data: bytes) -> bytes:
-    "A part of a PNG file."
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+def small(png: bytes) -> bytes:
+    "A PNG of few colours."
+    out = BytesIO()
+    few(Image.open(BytesIO(png))).save(out, "PNG", optimize=True)
+    return out.getvalue()
 
 
-def png(palette: np.ndarray, which: np.ndarray) -> bytes:
-    "A PNG file of few colours."
-    high, wide = which.shape
-    rows = b"".join(b"\0" + row.astype(np.uint8).tobytes() for row in which)
-    head = struct.pack(">IIBBBBB", wide, high, 8, 3, 0, 0, 0)
-    chunks = [
-        chunk(b"IHDR", head),
-        chunk(b"PLTE", palette.astype(np.uint8).tobytes()),
-        chunk(b"IDAT", zlib.compress(rows, 9)),
-        chunk(b"IEND", b""),
-    ]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+def frames_of(page: Page, figure: Locator, step: str) -> list[tuple[Image.Image, int]]:
+    "What is seen after a control was pressed, while it moves: each frame, and for how many ms."
+    if step:
+        figure.locator(step).click()
+        page.mouse.move(0, 0)
+    frames, times = [], [time.monotonic()]
+    while times[-1] - times[0] < MOVES:
+        frames.append(Image.open(BytesIO(figure.screenshot())).convert("RGB"))
+        times.append(time.monotonic())
+    last = [*frames[1:], frames[-1]]  # what a frame shows, it shows until the next
+    spans = [int(1000 * (b - a)) for a, b in pairwise(times)]
+    return [*zip(last[:-1], spans), (last[-1], STAYS)]
 
 
-def small(page: Page, picture: bytes) -> bytes:
-    "A PNG of the size of a preview in few colours; the browser reads it."
-    page.goto("about:blank")
-    pixels = base64.b64decode(page.evaluate(PIXELS, base64.b64encode(picture).decode()))
-    return png(*few(np.frombuffer(pixels, np.uint8).reshape(HEIGHT, WIDTH, 4)[..., :3]))
+def film(page: Page, docs: Path, name: str) -> bytes:
+    "A figure as a GIF, with one palette for all frames: only what changes is stored."
+    path, steps = FILMS[name]
+    page.goto((docs / path).resolve().as_uri())
+    page.add_style_tag(content="figure.drawing details { display: none }")
+    figure = page.locator(f"figure[data-drawing={name}]").first
+    frames, times = zip(*[frame for step in steps for frame in frames_of(page, figure, step)])
+    wide, high = map(max, zip(*[frame.size for frame in frames]))
+    strip = Image.new("RGB", (wide, high * len(frames)), "white")
+    for n, frame in enumerate(frames):
+        strip.paste(frame, (0, n * high))
+    strip, out = few(strip), BytesIO()
+    first, *others = [strip.crop((0, n * high, wide, (n + 1) * high)) for n in range(len(frames))]
+    first.save(out, "GIF", save_all=True, append_images=others, duration=times, loop=0)
+    return out.getvalue()
 
 
 def take(page: Page, path: Path) -> bytes | None:
@@ -163,7 +172,7 @@ def take(page: Page, path: Path) -> bytes | None:
         return None
     page.wait_for_timeout(2500)  # a chart is drawn when it comes into sight
     page.evaluate(FIT)
-    return small(page, page.screenshot())
+    return small(page.screenshot())
 
 
 def main() -> None:
@@ -180,12 +189,15 @@ def main() -> None:
         browser = playwright.chromium.launch(
             executable_path=found, channel=None if found else "chrome"
         )
+        moving = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")
+        for name in FILMS:
+            (args.folder / f"{name}.gif").write_bytes(film(moving, args.docs, name))
         page = browser.new_page(
             viewport={"width": WIDTH, "height": HEIGHT},
             color_scheme="light",
             reduced_motion="reduce",
         )
-        (args.folder.parent / CARD).write_bytes(small(page, (SITE / CARD).read_bytes()))
+        (args.folder.parent / CARD).write_bytes(small((SITE / CARD).read_bytes()))
         for path in sorted(args.docs.glob("[0-9][0-9]_*.html")):
             if picture := take(page, path):
                 (args.folder / f"{path.name[:2]}.png").write_bytes(picture)
