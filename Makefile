@@ -11,7 +11,7 @@ READY := .venv/.ready
 .DEFAULT_GOAL := help
 # The steps of `docs` follow each other, also under `make -j`.
 .NOTPARALLEL:
-.PHONY: help docs page named test nightly book lab serve chapter train prepare export outputs pages card hooks constraints oldest newest corpus mutation bench third-party clean
+.PHONY: help docs page named test checks nightly book lab serve chapter train prepare export outputs pages card hooks constraints oldest newest corpus mutation bench third-party clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -35,6 +35,7 @@ test: $(READY)  ## run the tests that a change of the book can break; CI=true ma
 nightly: $(READY) .venv/.gpu  ## test the EPUB, the tools, nbdev's commands, other processors, a host, more examples (minutes)
 	CI=true $(BIN)/python -m pytest tests -m nightly
 	CI=true HYPOTHESIS_PROFILE=night $(BIN)/python -m pytest tests/test_properties.py
+	$(MAKE) corpus
 
 book: export  ## make the book one EPUB file, dist/attention_nb.epub
 	$(BIN)/python website/build.py --epub dist/attention_nb.epub
@@ -89,6 +90,9 @@ constraints: $(READY)  ## choose new versions for constraints.txt
 
 oldest newest: $(READY)  ## try the package with the oldest or newest torch and fastcore it allows (gigabytes)
 	$(BIN)/python tools/versions.py $@
+
+checks: $(READY)  ## run the tests of the checks alone
+	$(BIN)/python -m pytest tests/checks -m "not nightly and not ci"
 
 corpus: $(READY) .venv/.corpus  ## hold the checks against all right and wrong attention of tests/checks/corpus (minutes)
 	$(BIN)/python -m pytest tests/checks/corpus --timeout=300 -q --no-header

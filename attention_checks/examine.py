@@ -50,7 +50,7 @@ def examine(
         notes=(*filter(None, map(_note, tried)), *skipped),
         remarks=tuple(each.remark for each in tried if each.remark),
         compared=compared,
-        missing=_undecided(tried) or ("" if compared else _missing(tried, bool(skipped))),
+        missing="" if failed else _undecided(tried) or _missing(tried, compared, bool(skipped)),
         strict=strict,
     )
     if report.ok:
@@ -103,8 +103,10 @@ def _undecided(tried: list[_Result]) -> str:
     return next(map(str, open_ones), "")
 
 
-def _missing(tried: list[_Result], skipped: bool) -> str:
-    "Return why numbers were compared with nothing."
+def _missing(tried: list[_Result], compared: str, skipped: bool) -> str:
+    "Return why numbers were compared with nothing; empty if they were compared."
+    if compared:
+        return ""
     for each in tried:
         if each.compares and each.error:
             differ = "its numbers differ, and that was skipped"

@@ -122,16 +122,23 @@ def _mix(work: Work) -> Work:
     return work._replace(out=work.weights @ work.v)
 
 
-STAGES: dict[str, Step] = {  # in their order, each as it should be
-    "route": unchanged,
-    "rotate": unchanged,
-    "score": scoring(lambda scores, bias, scale: scores * scale + bias),
-    "cap": _cap,
-    "mask": unchanged,
-    "weigh": _weigh,
-    "mix": _mix,
-    "merge": unchanged,
-    "project": unchanged,
+# In their order, each as it should be. Behind each: what it does, and where in catalogue/ its bugs
+# stand.
+STAGES: dict[str, Step] = {
+    "route": unchanged,  # which q, k and v meet: scales_and_routes, heads
+    "rotate": unchanged,  # q and k by their positions: layer_rotations
+    "score": scoring(lambda scores, bias, scale: scores * scale + bias),  # scales_and_routes
+    "cap": _cap,  # the scores: choices
+    "mask": unchanged,  # what is allowed: masks, windows
+    "weigh": _weigh,  # scores become weights: softmax, masks, choices
+    "mix": _mix,  # the weighted mean of values, `out`: scales_and_routes, flash_attention
+    "merge": unchanged,  # the heads of `out` stand side by side: layers
+    "project": unchanged,  # the output's projection: layers
+}
+LAYER_STAGES: dict[str, Step] = {
+    "before split": unchanged,  # norms over all heads at once: choices
+    "split": unchanged,  # into heads; key and value heads are repeated for theirs: layers
+    **STAGES,
 }
 
 
@@ -146,7 +153,9 @@ def with_own(
     stages: Mapping[str, Step],  # in their order
     own: Mapping[str, tuple[Step, Any]],  # replaces a stage, or follows it: "after route"
 ) -> dict[str, Step]:
-    "Insert the stages of a layer's own."
+    "Insert the stages of a layer's own; raise ValueError for one that would stand nowhere."
+    if unknown := own.keys() - {*stages, *map(after, stages)}:
+        raise ValueError(f"expected stages among {', '.join(stages)}; got {', '.join(unknown)}")
     found: dict[str, Step] = {}
     for name, step in stages.items():
         found[name] = own.get(name, (step,))[0]
@@ -186,6 +195,8 @@ def codes_of_table(table: str) -> list[Bug]:
     and goes on where it is indented; `~` marks a symptom.
     """
     rows = re.sub(r"\n +", " ", table.strip()).splitlines()
+    if wrong := [row for row in rows if not re.match(r"~?\w+(\.\w+)+: \S", row)]:
+        raise ValueError(f"expected `code: sentence`; got {wrong[0]!r}")
     parts = [row.partition(": ") for row in rows]
     return [
         _row(code.lstrip("~"), text)._replace(symptom=code[0] == "~") for code, _, text in parts

@@ -210,7 +210,7 @@ BIAS: list[Bug] = [
             ),
             "bias.transposed": (
                 "the bias is transposed: its last axes are (n_q, n_k)",
-                lambda scores, bias, scale: scores * scale + bias.mT,
+                lambda scores, bias, scale: scores * scale + (bias.mT if bias.ndim else bias),
             ),
             "bias.ignored": (
                 "the bias is ignored where its numbers are finite",

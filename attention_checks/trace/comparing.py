@@ -182,7 +182,10 @@ def with_fill(start: Start) -> Start:
         scores=work.scores.masked_fill(~work.allowed, torch.finfo(work.scores.dtype).min),
         allowed=torch.ones_like(work.allowed),
     )
-    return _with_stages(start, with_own(start.case.stages, {after("mask"): (fill, [])}))
+    stages = start.case.stages
+    if "mask" not in stages:  # a declared attend= masks
+        return start
+    return _with_stages(start, with_own(stages, {after("mask"): (fill, [])}))
 
 
 def _other_numbers(trace: Trace, heads: list[int], mask: Tensor | None) -> Iterator[Start]:

@@ -122,7 +122,7 @@ def _own_norms(norms: Mapping[str, nn.Module], contract: Contract) -> _Choices:
     "Yield the stages of norms: over all heads before key heads are repeated, or over each head."
     if not norms.keys() & {"q", "k"}:
         return
-    for stage, over in (("norm_all_heads", _over_all_heads), (after("split"), _over_each_head)):
+    for stage, over in (("before split", _over_all_heads), (after("split"), _over_each_head)):
         q, k = (over(norms[role], contract) if role in norms else _as_it_is for role in "qk")
         yield stage, [norming(q, k, stage)]
 
@@ -369,24 +369,31 @@ def _per_head(read: Any, n: int) -> Tensor | None:
 def _gated(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> _Choices:
     "Yield the gate of the context, with each activation function that it may have."
     if contract.gate is not None:
-        gate = _own_gate(layer, x, call, contract.gate)
+        gate = _own_gate(layer, x, call, contract.gate, "gate")
         yield after("merge"), [gating(gate, function) for function in GATES]
 
 
-def _own_gate(layer: nn.Module, x: Tensor, call: OneCall, name: str) -> Tensor:
+def _own_gate(
+    layer: nn.Module,
+    x: Tensor,
+    call: OneCall,
+    name: str,  # of the module or parameter
+    argument: str,  # which names it, such as "gate"
+) -> Tensor:
     """Return what a module gives, or a parameter, as a gate before its activation function,
     (b, n, h) or (b, n, width).
     """
-    part = part_of(layer, name, "gate")
+    part = part_of(layer, name, argument)
     if isinstance(part, Tensor):
         return as_float(part).flatten().expand(*x.shape[:2], -1)
     given = recorded_call({"": part}, lambda: call(layer, x))[2].get("", [])
     if not given:
-        bug = MISSING.about(what=f"gate={name!r}")
+        bug = MISSING.about(what=f"{argument}={name!r}")
         raise Broken(f"in one call {name} is never called", bug, explains=False)
     gate = as_rows(given[0], x) if len(given) == 1 else None
     if gate is None:
-        raise Misused(f"gate: expected a parameter, or a module that is called once; {name} is not")
+        expected = "expected a parameter, or a module that is called once"
+        raise Misused(f"{argument}: {expected}; {name} is not")
     return gate
 
 

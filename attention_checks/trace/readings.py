@@ -23,7 +23,15 @@ from attention_checks.catalogue.layers import (
     splitting,
     untransposed,
 )
-from attention_checks.pipeline import STAGES, Bug, Step, after, unchanged, with_own, work_of
+from attention_checks.pipeline import (
+    LAYER_STAGES,
+    Bug,
+    Step,
+    after,
+    unchanged,
+    with_own,
+    work_of,
+)
 from attention_checks.search import Case
 from attention_checks.trace.recording import as_float
 from attention_checks.trace.tracing import Trace
@@ -207,7 +215,7 @@ def _starts_read(
             if mask is not None and mask.shape[-1] != reading.k.shape[-2]:
                 continue
             last = {"merge": ORDERS[reading.order][1], "project": project}
-            stages = with_own({"norm_all_heads": unchanged, **split, **STAGES, **last}, own)
+            stages = with_own({**LAYER_STAGES, **split, **last}, own)
             stages = _but_attended(trace, stages)
             scale = trace.contract.scale_of(reading.q.shape[-1])
             work = work_of(reading.q, reading.k, reading.v, mask, scale, trace.x.shape[-1])

@@ -4,7 +4,10 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from attention_checks.catalogue import CATALOGUE
+from attention_checks.pipeline import codes_of_table
 from tests.checks import audited, distributed_corpus
 from tests.checks.corpus import planted
 
@@ -52,3 +55,10 @@ def test_every_code_is_planted():
 
 def test_each_sentence_has_one_code():
     assert len({bug.says for bug in CATALOGUE.values()}) == len(CATALOGUE)
+
+
+def test_a_line_of_a_table_without_a_sentence_is_refused():
+    "It would become a bug that says nothing."
+    assert [bug.code for bug in codes_of_table("~mask.late: too late\n  by far")] == ["mask.late"]
+    with pytest.raises(ValueError, match="expected `code: sentence`; got 'mask.late too late'"):
+        codes_of_table("mask.late too late")

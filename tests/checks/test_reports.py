@@ -68,6 +68,10 @@ def test_symptoms_give_way_to_a_bug_that_the_numbers_tell():
     assert found(GUESS, recognise=lambda: 1 / 0).bugs == GUESS.bugs[0].says.split("\n")
 
 
+def test_where_something_fails_nothing_is_said_to_be_missing():
+    assert not found(GUESS).missing
+
+
 @pytest.mark.parametrize(
     "error, codes, untried",
     [

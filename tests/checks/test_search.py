@@ -12,7 +12,7 @@ from attention_checks.catalogue.windows import reach_bugs
 from attention_checks.catalogue.positions import PAIRINGS, rotary_bugs, turn_pairs
 from attention_checks.catalogue.scales_and_routes import UNDECLARED_NORMS
 from attention_checks.fitting import fitted_dtype, fitted_epsilon
-from attention_checks.pipeline import Work, run, work_of
+from attention_checks.pipeline import STAGES, Work, run, unchanged, with_own, work_of
 from attention_checks.reach import Reach
 from attention_checks.search import Case, alike, explain
 from attention_nb.local_attention import document_mask, sink_mask, window_mask
@@ -80,6 +80,13 @@ def test_two_bugs_are_named_together():
     q, k, v = random_qkv()
     seen = (q @ k.mT).softmax(-2) @ v
     assert codes([Case(work_of(q, k, v), seen)]) == ["scale.missing", "softmax.over_queries"]
+
+
+def test_a_stage_that_stands_nowhere_is_refused():
+    "A misspelt one would be left out, and its bugs never be found."
+    own = {"after merge": (unchanged, []), "merged": (unchanged, [])}
+    with pytest.raises(ValueError, match=r"expected stages among .*, project; got merged"):
+        with_own(STAGES, own)
 
 
 def test_right_numbers_have_no_bug_and_random_ones_none_that_is_known():

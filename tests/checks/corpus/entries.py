@@ -67,7 +67,7 @@ def planted_in(base: Entry, name: str, edits: Any, expect: str, inside: str = ""
     "A planted entry: `base` with one or more edits; what else differs is given by name."
     unknown = set(expect.split("+")) - CATALOGUE.keys()
     if unknown and not changes.get("missed"):  # a bug that no check catches has no code
-        raise ValueError(f"{name}: expected codes of attention_checks.catalogue.CATALOGUE; got {', '.join(sorted(unknown))}")
+        raise ValueError(f"{name}: expected codes of attention_checks.catalogue.CATALOGUE; got {', '.join(sorted(unknown))}; a bug that has no row yet is missed=True")
     pairs = tuple(edits) if edits and isinstance(edits[0], tuple) else (tuple(edits),) if edits else ()
     return replace(base, name=name, edits=pairs, expect=expect, inside=inside, **changes)
 
