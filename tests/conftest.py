@@ -286,6 +286,13 @@ def place_in(order: tuple[str, ...], item) -> int:
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_make_parametrize_id(val):
+    "A function without a name is known by the names that it uses."
+    if getattr(val, "__name__", "") == "<lambda>":
+        return "lambda " + " ".join(val.__code__.co_names + val.__code__.co_varnames)
+    return None
+
+
 def pytest_collection_modifyitems(items):
     """What takes long begins first: nobody waits for it alone.
 
