@@ -1035,7 +1035,9 @@ def test_head_cut_lands_where_split_heads_puts_it(visit):
         assert (
             figure.locator("output")
             .inner_text()
-            .startswith(f"{lit} belongs to token {lit // 10}. First picture: head 0")
+            .startswith(
+                f"{lit} belongs to token {lit // 10}. Split, then transpose: head 0"
+            )
         )
 
 
