@@ -39,8 +39,8 @@ function draw(stage) {
     const rule = el("span", { style: "color: var(--soft)" }, formula);
     return el("div", { style: "font-size: 14px" }, el("b", {}, name), " ", rule);
   }
-  // Both panels have the same two scales: a line at the end of each, and how long it is there. What
-  // is measured is said in the panel whose bars are short.
+  // Both panels have the same two scales: a line at the end of each, and how long it is there.
+  // What is measured is said in the panel whose bars are short.
   const quiet = "font-size: 13px; fill: var(--soft)";
   const scaleOf = (y, value) => [
     svg("path", { d: `M${left} ${y}H${full - right}`, stroke: "var(--faint)" }),
@@ -50,7 +50,7 @@ function draw(stage) {
   const measureOf = (x, y, anchor, words) =>
     svg("text", { x, y, "text-anchor": anchor, style: quiet }, words);
   const measured = (run) => (isFirst(run)
-    ? { gradient: measureOf(full - right - 2, under + down - 6, "end", "↓ length of a gradient") }
+    ? { gradient: measureOf(full - 4, under + down - 6, "end", "↓ length of a gradient") }
     : { length: measureOf(left + 4, base - up + 18, "start", "↑ length of a hidden state") });
   // What is seen: how large the gradient is in the last block, where it begins.
   const lastOf = ({ gradients }) => gradients[n - 1];
