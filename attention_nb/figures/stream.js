@@ -14,7 +14,7 @@ function draw(stage) {
   const wide = viewWidth >= 600;
   const up = wide ? 112 : 62;
   const down = wide ? 78 : 52;
-  const full = 344, left = 46, right = 2, unit = (full - left - right) / n;
+  const full = 344, left = 46, right = 2, inner = full - left - right, unit = inner / n;
   const head = 26, base = head + up, under = base + 20, deep = under + down + 20;
   const text = (attributes, ...words) =>
     svg("text", { "text-anchor": "middle", style: "font-size: 12px", ...attributes }, ...words);
@@ -66,9 +66,9 @@ function draw(stage) {
     const bars = run.gradients.map(barsAt);
     const here = text({ y: base + 14, style: "font-size: 13px; font-weight: 700" });
     const coming = svg("g", {},
-      svg("rect", { x: left + 1, y: under + 4, width: full - left - right - 2, height: down - 4, rx: 4,
+      svg("rect", { x: left + 1, y: under + 4, width: inner - 2, height: down - 4, rx: 4,
         fill: "none", stroke: "var(--rose)", "stroke-opacity": 0.6, "stroke-dasharray": "4 4" }),
-      text({ x: (left + full) / 2, y: under + down / 2 + 6, style: "font-size: 13px; fill: var(--soft)" },
+      text({ x: left + inner / 2, y: under + down / 2 + 6, style: quiet },
         "← gradients come backward"));
     const texts = { length: text({}), gradient: text({}), origin: text({}) };
     const numbers = [1, n / 2, n].map((i) => ({ i, node: numberOf(i) }));
