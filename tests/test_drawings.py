@@ -1035,9 +1035,7 @@ def test_head_cut_lands_where_split_heads_puts_it(visit):
         assert (
             figure.locator("output")
             .inner_text()
-            .startswith(
-                f"{lit} belongs to token {lit // 10}. Split, then transpose: head 0"
-            )
+            .startswith(f"{lit} belongs to token {lit // 10}. Split, then transpose: head 0")
         )
 
 
@@ -2063,7 +2061,8 @@ def test_the_machine_computes_what_the_chapter_computes(visit):
     assert played(figure)["step"] == 18
     slider.fill("3")
     out = numbers(state(figure)["found"][2]["out"]).flatten()
-    squares = figure.get_by_role("img", name="The numbers of step").locator("rect")
+    numbers_of = figure.get_by_role("img", name="The numbers of step")
+    squares = numbers_of.locator("rect[fill-opacity]")
     looks = squares.evaluate_all(
         "all => all.map(one => [one.getAttribute('fill'), +one.getAttribute('fill-opacity')])"
     )[-len(out) :]
