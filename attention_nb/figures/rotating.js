@@ -126,7 +126,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
   let lowest;  // of the scores that are drawn
   const [area, axis] = [path("none", 0, { style: `fill: ${wash("neutral", 16)}` }),
     path("var(--soft)", 1)];
-  const [curve, before] = [path("var(--neutral)", 3), path("var(--soft)", 1.5, dashes)];
+  const [curve, before] = [path("var(--neutral)", 3.5), path("var(--soft)", 1.5, dashes)];
   const drop = path("var(--soft)", 1, { "stroke-dasharray": "4 4" });
   const mark = dotOf(9);
   const value = text(0, high + 54, "", "font-size: 24px; font-weight: 600");
