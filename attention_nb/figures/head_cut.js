@@ -192,7 +192,8 @@ function draw(stage) {
   const steps = choices("step", ["the vectors", "view", "transpose"], step,
     (i) => { step = i; show(); });
   const [given, ...split] = pictures.map(({ node }) => node);
-  const row = "display: flex; align-items: end; justify-content: space-between; gap: 12px";
+  const row = "display: flex; align-items: end; justify-content: space-between; gap: 12px; "
+    + "overflow: clip; overflow-clip-margin: 4px";  // a page that becomes narrow
   set(said, { style: `max-width: none; margin-top: 12px; min-height: ${phone ? 4.2 : 1.4}em` });
   view.append(set(steps, { style: "margin: 0 0 12px" }));
   if (phone) view.append(set(given, { style: "margin-bottom: 12px" }));
