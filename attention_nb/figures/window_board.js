@@ -231,6 +231,7 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   const switches = el("div", { class: "row", style: "gap: 4px" }, ...five);
   const below = el("div", { style: "display: grid; margin-block: 0.4rem" }, joined, needless);
   set(said, { style: `min-height: ${phone ? 2.8 : 1.4}em; margin-top: 4px` });
+  for (const one of [widths, depth]) one.firstChild.style.minWidth = phone ? "3.6rem" : null;
   if (phone) for (const one of [widths, depth, chosen, switches, below]) one.style.marginBlock = 0;
   view.append(
     el("div", { class: "beside", style: "gap: 0 2rem; margin: 0 0 8px" }, widths, depth),
