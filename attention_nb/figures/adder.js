@@ -60,8 +60,8 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
   const top = wide ? 46 : 34;
-  const [first, apart] = { poster: [128, 36], wide: [120, 42], narrow: [101, 35] }[size];
-  const table = wide ? 64 : 56;  // how high the line is in which the feed-forward layer looks up
+  const [first, apart] = { poster: [128, 36], wide: [120, 42], narrow: [102, 34] }[size];
+  const table = wide ? 64 : 54;  // how high the line is in which the feed-forward layer looks up
   const thick = wide ? 22 : 17;  // a strip
   // The names of entries stand on the first strip.
   const heads = inset ? first : first + (wide ? 32 : 30);
@@ -174,7 +174,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   }
 
   // ---- All sums ----
-  const side = wide ? 28 : viewWidth < 345 ? 17 : 20, edge = 20;
+  const side = wide ? 28 : viewWidth < 345 ? 17 : 18, edge = 20;
   const whole = edge + 10 * side + 2;
   const grid = svg("svg", { width: whole, height: whole, viewBox: `0 0 ${whole} ${whole}`,
     role: "group" });

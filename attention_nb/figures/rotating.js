@@ -49,8 +49,10 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
   const high = begin + tall * half + 12;  // where the score begins, and where it ends
   const low = high + (phone ? 116 : 138);
   const y = (s) => high + ((low - high) * (top - s)) / (top - lowest);
-  const through = (at) =>
-    `M${halves.map((d) => `${x(d).toFixed(1)} ${at(d).toFixed(1)}`).join("L")}`;
+  function through(at, end = longest) {
+    const passed = halves.filter((d) => d <= end);
+    return `M${passed.map((d) => `${x(d).toFixed(1)} ${at(d).toFixed(1)}`).join("L")}`;
+  }
   const path = (stroke, width, more) => svg("path", { fill: "none", stroke, "stroke-width": width,
     "stroke-linejoin": "round", ...more });
   const small = "font-size: 13px";
@@ -97,15 +99,19 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
     const cy = begin + tall * (i + 0.5);
     const dial = dialOf(i, cy);
     const speed = text(0, cy + 14, "", `${small}; fill: var(--soft)`);
-    const [wave, unscaled, mark] = [path("var(--neutral)", 1.75), path("var(--soft)", 1, dashes),
-      dotOf(phone ? 5 : 6)];
+    const wave = path("var(--neutral)", 1.25, { opacity: trained ? 0.8 : 0.5 });
+    const passed = path("var(--neutral)", 2.25);  // from distance 0 to where one is
+    const unscaled = path("var(--soft)", 1, { ...dashes, opacity: 0.4 });
+    const mark = dotOf(phone ? 5 : 6);
     const node = svg("g", {}, text(0, cy - 3, `pair ${i}`, small), speed, dial.node,
-      path("var(--faint)", 1, { d: `M${x(0)} ${cy}H${x(longest)}` }), unscaled, wave, mark);
+      path("var(--faint)", 1, { d: `M${x(0)} ${cy}H${x(longest)}` }), unscaled, wave, passed,
+      mark);
     const most = ((tall / 2 - 6) * dot(pairs[i], pairs[i])) / largest;
     const at = (d, f) => cy - most * Math.cos(d * f);
     function show(f, trainedAt) {
       dial.show(f);
       set(wave, { d: through((d) => at(d, f)) });
+      set(passed, { d: through((d) => at(d, f), distance) });
       if (trained) set(unscaled, { d: through((d) => at(d, trainedAt)) });
       set(mark, { cx: x(distance), cy: at(distance, f) });
       const degrees = (f * 180) / Math.PI;

@@ -43,4 +43,4 @@ def window_board(
     notice = ("Widen the window, or add layers: which tokens reach the query? "
               "Click a row to choose another.")
     data = {"tokens": list(tokens), "documents": list(documents), "window": window, "sinks": sinks, "block": block}
-    return Drawing("window_board", "Sliding window: what reaches a token", notice, data, table, (542, 556))
+    return Drawing("window_board", "A sliding window, layer by layer", notice, data, table, (524, 500))
