@@ -243,7 +243,7 @@ def _with_added(added: Tensor, work: Work) -> Work:
 def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> list[Way]:
     "Return the bias of the scores, as its declared part or function gives it."
     if not isinstance(declared := contract.bias, str):
-        steps: list[Step] = [partial(with_bias, contract), partial(_with_scaled, contract)]
+        steps: list[Step] = [partial(_with_made, contract), partial(_with_scaled, contract)]
         turned = known("bias.transposed")._replace(
             steps={after("route"): partial(_with_turned, contract)}
         )
@@ -261,10 +261,7 @@ def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) ->
     raise Misused(f"bias: expected a part {wanted}; got {got}")
 
 
-def with_bias(
-    contract: Contract,  # with a function of the scores' bias
-    work: Work,
-) -> Work:
+def _with_made(contract: Contract, work: Work) -> Work:
     "Add what a declared function gives."
     made = contract.bias_of(work.q, work.k)
     return work if made is None else work._replace(bias=work.bias + made)
@@ -273,7 +270,7 @@ def with_bias(
 def _with_scaled(contract: Contract, work: Work) -> Work:
     "Add the same where one factor scales it together with the scores: a wrong one, too."
     factor = work.scale / contract.scale_of(work.q.shape[-1])
-    made = with_bias(contract, work._replace(bias=torch.zeros(()))).bias
+    made = _with_made(contract, work._replace(bias=torch.zeros(()))).bias
     return work._replace(bias=work.bias + factor * made)
 
 
