@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain, islice, product
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 import torch.nn as nn
@@ -106,12 +106,13 @@ class _ToMeanSquare1(nn.Module):
 class _ToLength1(nn.Module):
     "Normalise to length 1, and multiply by a parameter, (d,), or (h, 1, d) of each head."
 
-    def __init__(self, times: Tensor | None):
+    def __init__(self, times: Tensor | None, normalises: bool = True):
         super().__init__()
         self.times = None if times is None else times.detach()  # no parameter of this module
+        self.normalises = normalises
 
     def forward(self, t: Tensor) -> Tensor:
-        unit = nn.functional.normalize(t, dim=-1)
+        unit = nn.functional.normalize(t, dim=-1) if self.normalises else t
         if self.times is None:
             return unit
         per_head = self.times.numel() > t.shape[-1]
@@ -120,11 +121,17 @@ class _ToLength1(nn.Module):
 
 def _own_norms(norms: Mapping[str, nn.Module], contract: Contract) -> _Choices:
     "Yield the stages of norms: over all heads before key heads are repeated, or over each head."
-    if not norms.keys() & {"q", "k"}:
-        return
+    own = {role: norm for role, norm in norms.items() if role in ("q", "k")}
+    factors = {role: _ToLength1(n.times, False) for role, n in own.items() if _has_factor(n)}
     for stage, over in (("norm_all_heads", _over_all_heads), (after("split"), _over_each_head)):
-        q, k = (over(norms[role], contract) if role in norms else _as_it_is for role in "qk")
-        yield stage, [norming(q, k, stage)]
+        each = ({role: over(n, contract) for role, n in some.items()} for some in (own, factors))
+        if own:
+            yield stage, [norming(next(each), stage, next(each))]
+
+
+def _has_factor(norm: nn.Module) -> TypeGuard[_ToLength1]:
+    "Return whether a norm is a parameter that multiplies vectors of length 1."
+    return isinstance(norm, _ToLength1) and norm.times is not None
 
 
 def _as_it_is(t: Tensor) -> Tensor:

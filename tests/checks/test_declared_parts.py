@@ -364,3 +364,74 @@ def test_a_layer_whose_queries_are_keys_as_well_may_be_meant_and_is_compared():
         check_cross_attention, Resampler(), D, n_heads=H, strict=False, skip=["order.queries"]
     )
     assert skipped.compared == "its own weights"
+
+
+class Rms(nn.Module):
+    "A norm of one's own, whose statistic may be of another dimension, or its epsilon too large."
+
+    def __init__(self, dim=-1, eps=1e-6):
+        super().__init__()
+        self.weight, self.dim, self.eps = nn.Parameter(torch.randn(D // H)), dim, eps
+
+    def forward(self, t):
+        scaled = t * t.pow(2).mean(self.dim, keepdim=True).add(self.eps).rsqrt()
+        return scaled * self.weight
+
+
+class Normed(Layer):
+    "Queries and keys pass norms of their own, or what they are given in their place."
+
+    def __init__(self, norm_q=Rms.forward, norm_k=Rms.forward, **norm):
+        super().__init__(q_norm=Rms(**norm), k_norm=Rms(**norm))
+        self.norms = norm_q, norm_k
+
+    def heads(self, x):
+        q, k, v = super().heads(x)
+        norm_q, norm_k = self.norms
+        return norm_q(self.q_norm, q), norm_k(self.k_norm, k), v
+
+
+NORMS = {"q": "q_norm", "k": "k_norm"}
+
+
+def left_out(norm, t):
+    return t
+
+
+def without_factors(norm, t):
+    return F.rms_norm(t, t.shape[-1:], eps=1e-6)
+
+
+def by_factors_alone(norm, t):
+    return norm.weight * t
+
+
+@pytest.mark.parametrize(
+    "norms, code",
+    [
+        ((Rms.forward, left_out), "norm.queries_only"),
+        ((left_out, left_out), "choice.missing"),
+        ((Rms.forward, without_factors), "layer.step"),
+        ((Rms.forward, by_factors_alone), "layer.step"),
+    ],
+)
+def test_the_step_of_a_declared_norm_that_is_left_out_is_told(norms, code):
+    assert of_layer(Normed(*norms), norms=NORMS)[0] == code
+
+
+def unit(norm, t):
+    return F.normalize(t, dim=-1) * norm.weight
+
+
+@pytest.mark.parametrize(
+    "norms, codes",
+    [
+        ((unit, unit), OWN),
+        ((unit, by_factors_alone), ["norm.queries_only"]),
+        ((by_factors_alone, unit), ["norm.keys_only"]),
+        ((by_factors_alone, by_factors_alone), ["choice.missing"]),
+    ],
+)
+def test_the_factor_of_a_norm_that_is_left_out_may_stay(norms, codes):
+    declared = {"q": "q_norm.weight", "k": "k_norm.weight"}
+    assert of_layer(Normed(*norms), norms=declared, scale=SCALE) == codes
