@@ -213,6 +213,10 @@ _NORMS: list[Bug] = codes_of_table(
     """
 norm.queries_only: only the queries are normalised: normalise the keys too
 norm.keys_only: only the keys are normalised: normalise the queries too
+norm.mixes: what {name} makes of a vector depends on other vectors: take its mean and its mean
+    square over features alone, dim=-1
+norm.epsilon: {name} adds {found} to the mean square of vectors, which is about 1, so it does not
+    give all one length: add 1e-6
 """
 )
 _CAPS: dict[str, tuple[str, Callable[[Tensor, float], Tensor]]] = {

@@ -366,7 +366,7 @@ def test_a_layer_whose_queries_are_keys_as_well_may_be_meant_and_is_compared():
     assert skipped.compared == "its own weights"
 
 
-class Rms(nn.Module):
+class RmsNorm(nn.Module):
     "A norm of one's own, whose statistic may be of another dimension, or its epsilon too large."
 
     def __init__(self, dim=-1, eps=1e-6):
@@ -381,8 +381,8 @@ class Rms(nn.Module):
 class Normed(Layer):
     "Queries and keys pass norms of their own, or what they are given in their place."
 
-    def __init__(self, norm_q=Rms.forward, norm_k=Rms.forward, **norm):
-        super().__init__(q_norm=Rms(**norm), k_norm=Rms(**norm))
+    def __init__(self, norm_q=RmsNorm.__call__, norm_k=RmsNorm.__call__, **norm):
+        super().__init__(q_norm=RmsNorm(**norm), k_norm=RmsNorm(**norm))
         self.norms = norm_q, norm_k
 
     def heads(self, x):
@@ -409,10 +409,10 @@ def by_factors_alone(norm, t):
 @pytest.mark.parametrize(
     "norms, code",
     [
-        ((Rms.forward, left_out), "norm.queries_only"),
+        ((RmsNorm.__call__, left_out), "norm.queries_only"),
         ((left_out, left_out), "choice.missing"),
-        ((Rms.forward, without_factors), "layer.step"),
-        ((Rms.forward, by_factors_alone), "layer.step"),
+        ((RmsNorm.__call__, without_factors), "layer.step"),
+        ((RmsNorm.__call__, by_factors_alone), "layer.step"),
     ],
 )
 def test_the_step_of_a_declared_norm_that_is_left_out_is_told(norms, code):
@@ -435,3 +435,22 @@ def unit(norm, t):
 def test_the_factor_of_a_norm_that_is_left_out_may_stay(norms, codes):
     declared = {"q": "q_norm.weight", "k": "k_norm.weight"}
     assert of_layer(Normed(*norms), norms=declared, scale=SCALE) == codes
+
+
+@pytest.mark.parametrize(
+    "norm, codes",
+    [
+        (Normed(), []),
+        (Normed(dim=-2), ["norm.mixes"]),
+        (Normed(eps=0.1), ["norm.epsilon"]),
+    ],
+)
+def test_what_is_inside_a_declared_norm_is_tried(norm, codes):
+    assert report_of(check_self_attention, norm, D, n_heads=H, norms=NORMS).codes[:1] == codes
+
+
+def test_a_norm_of_all_vectors_together_is_taken_as_it_is():
+    layer = Normed()
+    layer.q_norm = nn.BatchNorm2d(H)
+    report = report_of(check_self_attention, layer, D, n_heads=H, norms=NORMS)
+    assert "q_norm is taken as it is" in str(report)

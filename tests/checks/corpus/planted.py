@@ -500,6 +500,11 @@ bug("NormedGroups", "groups repeated in the wrong order", (SHARE, TURNS), "split
 bug("NormedGroups", "the keys are not normed", ("self.k_norm(self.k_proj(x).view(b, n, -1, self.d_head))", "self.k_proj(x).view(b, n, -1, self.d_head)"), "norm.queries_only")
 bug("NormedGroups", "normed rows, and scores multiplied by √d", ("is_causal=True)", "is_causal=True, scale=self.d_head**0.5)"), "scale.multiplied", missed=True)
 bug("NormedGroups", "the queries are not normed", ("self.q_norm(self.q_proj(x).view(b, n, -1, self.d_head))", "self.q_proj(x).view(b, n, -1, self.d_head)"), "norm.keys_only")
+bug("NormedGroups", "a norm over the heads", ("x.pow(2).mean(-1,", "x.pow(2).mean(-2,"), "norm.mixes")
+bug("NormedGroups", "half is added to the mean square", ("eps=1e-6", "eps=0.5"), "norm.epsilon")
+bug("NormedGroups", "neither queries nor keys are normed", [("self.q_norm(self.q_proj(x).view(b, n, -1, self.d_head))", "self.q_proj(x).view(b, n, -1, self.d_head)"),
+    ("self.k_norm(self.k_proj(x).view(b, n, -1, self.d_head))", "self.k_proj(x).view(b, n, -1, self.d_head)")], "parameter.unused")
+bug("ScalesAfterNorms", "only the queries are divided by their length", ("F.normalize(k, dim=-1) * self.k_scale", "k * self.k_scale"), "norm.queries_only")
 bug("NormedRows", "the keys are not normed", ("self.k_norm(self.k_proj(x))", "self.k_proj(x)"), "norm.queries_only")
 bug("NormedRows", "the queries are not normed", ("self.q_norm(self.q_proj(x))", "self.q_proj(x)"), "norm.keys_only")
 bug("NormedRows", "groups repeated in the wrong order", (SHARE, TURNS), "split.groups")
