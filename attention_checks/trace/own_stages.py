@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain, islice, product
-from typing import Any, TypeGuard
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -122,16 +122,19 @@ class _ToLength1(nn.Module):
 def _own_norms(norms: Mapping[str, nn.Module], contract: Contract) -> _Choices:
     "Yield the stages of norms: over all heads before key heads are repeated, or over each head."
     own = {role: norm for role, norm in norms.items() if role in ("q", "k")}
-    factors = {role: _ToLength1(n.times, False) for role, n in own.items() if _has_factor(n)}
     for stage, over in (("norm_all_heads", _over_all_heads), (after("split"), _over_each_head)):
-        each = ({role: over(n, contract) for role, n in some.items()} for some in (own, factors))
+        each = [{r: over(n, contract) for r, n in some.items()} for some in (own, _factors(own))]
         if own:
-            yield stage, [norming(next(each), stage, next(each))]
+            yield stage, [norming(each[0], stage, each[1])]
 
 
-def _has_factor(norm: nn.Module) -> TypeGuard[_ToLength1]:
-    "Return whether a norm is a parameter that multiplies vectors of length 1."
-    return isinstance(norm, _ToLength1) and norm.times is not None
+def _factors(norms: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
+    "Return what may be left of norms to length 1, if that is not done: to multiply."
+    return {
+        role: _ToLength1(norm.times, normalises=False)
+        for role, norm in norms.items()
+        if isinstance(norm, _ToLength1) and norm.times is not None
+    }
 
 
 def _as_it_is(t: Tensor) -> Tensor:
@@ -176,8 +179,9 @@ def _beside_keys(
     if contract.prefix:
         parts = {r: part_of(layer, name, "prefix") for r, name in contract.prefix.items()}
         k, v = map(as_float, parts["kv"] if "kv" in parts else (parts["k"], parts["v"]))
-        over = _over_each_head(norms["k"], contract) if "k" in norms else _as_it_is
-        steps = [prefixing(k, v, norm) for norm in dict.fromkeys((_as_it_is, over))]
+        some = [each["k"] for each in (norms, _factors(norms)) if "k" in each]
+        over = (_as_it_is, *(_over_each_head(norm, contract) for norm in some))
+        steps = [prefixing(k, v, f) for f in over]
         yield stage, ways_of(stage, f"prefix={dict(contract.prefix)}", steps)
 
 

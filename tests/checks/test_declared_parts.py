@@ -454,3 +454,26 @@ def test_a_norm_of_all_vectors_together_is_taken_as_it_is():
     layer.q_norm = nn.BatchNorm2d(H)
     report = report_of(check_self_attention, layer, D, n_heads=H, norms=NORMS)
     assert "q_norm is taken as it is" in str(report)
+
+
+class LearnsKeys(Normed):
+    "A learned key and value stand beside those of tokens, before the keys are normalised."
+
+    def __init__(self, *norms):
+        super().__init__(*norms)
+        self.null_kv = nn.Parameter(torch.randn(2, D // H))
+
+    def heads(self, x):
+        q, k, v = Layer.heads(self, x)
+        learned = (row.expand(len(x), H, 1, -1) for row in self.null_kv)
+        k, v = (torch.cat([one, t], -2) for one, t in zip(learned, (k, v)))
+        return self.norms[0](self.q_norm, q), self.norms[1](self.k_norm, k), v
+
+
+@pytest.mark.parametrize(
+    "norms, codes", [((unit, unit), OWN), ((unit, by_factors_alone), ["norm.queries_only"])]
+)
+def test_learned_keys_lack_the_norm_that_all_keys_lack(norms, codes):
+    declared = {"q": "q_norm.weight", "k": "k_norm.weight"}
+    more = {"scale": SCALE, "prefix": {"kv": "null_kv"}}
+    assert of_layer(LearnsKeys(*norms), norms=declared, **more) == codes
