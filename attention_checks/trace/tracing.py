@@ -29,7 +29,7 @@ from attention_checks.trace.recording import (
     used_of,
 )
 from attention_checks.trace.roles import ASKED, Parts, find_projections, sources, unrecognised_in
-from attention_checks.trace.token_order import in_token_order, order_of_tokens
+from attention_checks.trace.token_order import TokenOrder, in_token_order, order_of_tokens
 
 _Bugs = tuple[Bug, ...]
 _Rows = dict[str, list[Tensor]]  # role → what each projection of that role gave, (b, n, width)
@@ -71,6 +71,7 @@ class Trace(NamedTuple):
     contract: Contract = Contract()  # what was declared of it
     n_heads: int | None = None  # as declared, or as an attribute of the layer tells
     memory: Tensor | None = None  # what keys and values are made of; None: the input
+    order: TokenOrder | None = None  # of tokens in its projections, if it is another
 
     @property
     def context(self) -> Tensor | None:
@@ -201,6 +202,7 @@ def trace_layer(
         contract=with_parts,
         n_heads=contract.n_heads or heads_of(layer),
         memory=memory,
+        order=order,
     )
 
 

@@ -521,29 +521,45 @@ def test_a_wrong_scale_beside_declared_sinks_is_named(scale, codes):
     assert of_layer(Sinks(), sinks="sinks") == codes
 
 
-@pytest.mark.parametrize("scale, codes", [(SCALE, OWN), (1.0, ["scale.missing"])])
-def test_a_bias_in_the_order_of_tokens_fits_a_layer_that_rolls_them_and_cuts_windows(scale, codes):
-    class Windows(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.norm, self.qkv, self.proj = nn.LayerNorm(D), nn.Linear(D, 3 * D), nn.Linear(D, D)
-            self.far = nn.Parameter(torch.randn(H, 4, 4))
+class Windows(nn.Module):
+    "Attention in windows of four tokens, of which the first is that after the others."
 
-        def forward(self, x):
-            b, n, d = x.shape
-            windows = self.norm(x).roll(-1, 1).reshape(-1, 4, d)
-            q, k, v = by_roles(self.qkv(windows))
-            weights = (q @ k.mT * scale + self.far).softmax(-1)
-            return self.proj(merge_heads(weights @ v)).reshape(b, n, d).roll(1, 1)
+    def __init__(self, scale=SCALE, merge=merge_heads, moved=1):
+        super().__init__()
+        self.norm, self.qkv, self.proj = nn.LayerNorm(D), nn.Linear(D, 3 * D), nn.Linear(D, D)
+        self.far = nn.Parameter(torch.randn(H, 4, 4))
+        self.scale, self.merge, self.moved = scale, merge, moved
 
-    def bias(h, n_q, n_k):
-        at = (torch.arange(n_k) - 1) % n_k
+    def forward(self, x):
+        b, n, d = x.shape
+        windows = self.norm(x).roll(-self.moved, 1).reshape(-1, 4, d)
+        q, k, v = by_roles(self.qkv(windows))
+        weights = (q @ k.mT * self.scale + self.far).softmax(-1)
+        return self.proj(self.merge(weights @ v)).reshape(b, n, d).roll(self.moved, 1)
+
+    def bias(self, h, n_q, n_k):
+        at = (torch.arange(n_k) - self.moved) % n_k
         apart = at[:, None] // 4 != at // 4
-        table = layer.far[:, (at % 4)[:, None], at % 4]
+        table = self.far[:, (at % 4)[:, None], at % 4]
         return table.masked_fill(apart, -torch.inf)
 
-    layer = Windows()
-    assert of_layer(layer, positions=True, lengths=8, bias=bias) == codes
+
+def merged_by_view(heads):
+    return heads.reshape(len(heads), heads.shape[2], -1)
+
+
+@pytest.mark.parametrize(
+    "layer, codes",
+    [
+        (Windows(), OWN),
+        (Windows(moved=0), OWN),
+        (Windows(1.0), ["scale.missing"]),
+        (Windows(merge=merged_by_view), ["merge.viewed"]),
+        (Windows(merge=merged_by_view, moved=0), ["merge.viewed"]),
+    ],
+)
+def test_a_bias_in_the_order_of_tokens_fits_a_layer_that_cuts_windows(layer, codes):
+    assert of_layer(layer, positions=True, lengths=8, bias=layer.bias) == codes
 
 
 def test_a_small_image_may_leave_kernels_of_a_convolution_unused():
