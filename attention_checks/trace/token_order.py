@@ -26,10 +26,11 @@ class TokenOrder(NamedTuple):
         "Take a step in each window by itself."
 
         def windowed(work: Work) -> Work:
-            heads = {name: getattr(work, name) for name in ("q", "k", "v", "out")}
-            found = {name: t for name, t in heads.items() if t.ndim > 3}
-            made = step(work._replace(**{name: self._cut(t) for name, t in found.items()}))
-            return made._replace(**{name: self._joined(getattr(made, name)) for name in found})
+            names = [name for name in ("q", "k", "v", "out") if getattr(work, name).ndim > 3]
+            cut: dict[str, Any] = {name: self._cut(getattr(work, name)) for name in names}
+            made = step(work._replace(**cut))
+            joined: dict[str, Any] = {name: self._joined(getattr(made, name)) for name in names}
+            return made._replace(**joined)
 
         return windowed
 

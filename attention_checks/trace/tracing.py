@@ -214,11 +214,12 @@ def _input_projections(seen: _Seen) -> _InputProjections:
     read = [name for name in used if name in silent]
     given = _given(seen, read)
     ways = _ways([(role, options) for _, role, options in given if options])
+    as_it_is = {role: [seen.of[role]] for role in contract.unprojected}
     ran = {*seen.outs, *parts.bare} - {name for name, _, options in given if options}
     recognised = _names_with_role(seen) - {name for name, *_ in given if name in ran}
     return _InputProjections(
-        rows=ways[0][1] if contract.projects else {role: [seen.of[role]] for role in "qkv"},
-        untransposed=ways[1:],
+        rows=(ways[0][1] if contract.projects else {}) | as_it_is,
+        untransposed=[(bugs, rows | as_it_is) for bugs, rows in ways[1:]],
         calls=_calls(parts, seen.outs, used) | dict.fromkeys(read, 1),
         unrecognised=unrecognised_in(seen.layer, recognised | contract.parts, read),
     )
@@ -235,7 +236,8 @@ def _parts_of(
     layer: nn.Module, call: Callable[[], Tensor], contract: Contract, memory: Tensor | None
 ) -> Parts:
     "Return the projections; with a memory a fused one is called twice, and split in unknown ways."
-    parts = find_projections(layer, call, contract.roles)
+    declared = {role: name for role, name in (contract.roles or {}).items() if name}
+    parts = find_projections(layer, call, declared)
     fused = [n for n, role in parts.role_by_name.items() if role == "qkv" and memory is not None]
     called = recorded_call({n: parts.leaves[n] for n in fused}, call)[1] if fused else {}
     return parts._replace(

@@ -477,3 +477,29 @@ def test_learned_keys_lack_the_norm_that_all_keys_lack(norms, codes):
     declared = {"q": "q_norm.weight", "k": "k_norm.weight"}
     more = {"scale": SCALE, "prefix": {"kv": "null_kv"}}
     assert of_layer(LearnsKeys(*norms), norms=declared, **more) == codes
+
+
+class AsksAsItIs(nn.Module):
+    "The queries go in as they are; keys and values are projected at once."
+
+    def __init__(self, scale=SCALE, swapped=False):
+        super().__init__()
+        self.to_kv, self.to_out = nn.Linear(D, 2 * D), nn.Linear(D, D)
+        self.scale, self.swapped = scale, swapped
+
+    def forward(self, x, memory):
+        k, v = (split_heads(t, H) for t in self.to_kv(memory).chunk(2, -1)[:: 1 - 2 * self.swapped])
+        return self.to_out(merge_heads((split_heads(x, H) @ k.mT * self.scale).softmax(-1) @ v))
+
+
+@pytest.mark.parametrize("roles", [None, {"q": None}, {"q": None, "kv": "to_kv"}])
+@pytest.mark.parametrize(
+    "layer, codes",
+    [
+        (AsksAsItIs(), OWN),
+        (AsksAsItIs(1.0), ["scale.missing"]),
+        (AsksAsItIs(swapped=True), ["split.keys_values"]),
+    ],
+)
+def test_queries_may_go_in_as_they_are(layer, codes, roles):
+    assert of_layer(layer, check_cross_attention, roles=roles) == codes
