@@ -120,7 +120,6 @@ class _Guess(NamedTuple):
 def _guesses(layer: Layer) -> Iterator[_Guess]:
     "Return what the layer suggests: names of settings and of parts, and shapes of other parts."
     choices = named_choices(layer.module, layer.contract)
-    trace = layer.observed.trace
     for as_it_is in _unprojected(layer):
         yield _Guess(_remark_on(as_it_is), _declaring(layer, **as_it_is), names_bugs=True)
     parts = _declaring(layer, **choices) if choices else layer
@@ -141,7 +140,8 @@ def _unprojected(layer: Layer) -> Iterator[Choices]:
     found = trace.projections.keys()
     if not found and set(trace.names) <= {"out"}:
         yield {"projects": False}
-    if not found & {"q", "qk", "qkv"} and ("kv" in found or found >= {"k", "v"}):
+    keys_alone = found in ({"kv"}, {"k", "v"})
+    if keys_alone and not trace.unrecognised:
         yield {"roles": {**(layer.contract.roles or {}), "q": None}}
 
 
