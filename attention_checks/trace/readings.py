@@ -218,11 +218,11 @@ def _starts_read(
 
 
 def _in_windows(trace: Trace) -> Iterator[Bug]:
-    "Yield the bugs of splitting and merging heads as they are in each of a layer's windows."
+    "Yield the bugs that mix positions as they are in each of a layer's windows."
     order = trace.order
     if order is None or order.window == len(order.places):
         return
-    for bug in (*SPLITS, *MERGES):
+    for bug in (bug for bug in (*SPLITS, *MERGES) if "mixes positions" in bug.says):
         steps = {stage: order.in_windows(step) for stage, step in bug.steps.items()}
         yield bug._replace(steps=steps)
 
