@@ -9,23 +9,34 @@ from functools import partial
 from types import FrameType
 from typing import Any
 
+import torch
 import torch.nn as nn
 from torch import Tensor
 from torch.nn.modules.module import register_module_forward_hook
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from attention_checks.catalogue import known
 from attention_checks.outcomes import is_theirs
-from attention_checks.pipeline import Bug, Step, Work, after
+from attention_checks.pipeline import Bug, Memo, Step, Work, after, run
 from attention_checks.search import Case
 from attention_checks.spec import Contract
 
 _Way = tuple[str, Callable[[], Any]]  # what is changed, in words, and what it gives then
 _ALONG = ("softmax", "log_softmax", "normalize", "cumsum", "flip")
 _BROADCAST = ("add", "sub", "mul", "div", "truediv")
+_OPPOSITE: dict[str, Callable[..., Tensor]] = {
+    "add": torch.sub,
+    "sub": torch.add,
+    "mul": torch.div,
+    "div": torch.mul,
+    "truediv": torch.mul,
+    "sin": torch.cos,
+    "cos": torch.sin,
+}
+_SIGNED = ("sub", "rsub", "add", "sin", "matmul", "einsum")
 _OURS = __name__.partition(".")[0]
-_MOST = 200  # changes that are tried
+_MOST = 300  # changes that are tried
 _CHOICES = {  # stage → what may be declared of it, and runs code of others
     "mix": ["attend"],
     after("route"): ["bias"],
@@ -46,23 +57,29 @@ def changed_step(
         name = next((name for name in names if getattr(contract, name) is not None), "")
         if not name or stage not in case.stages:
             continue
-        step = case.stages[stage]
-        for i, what in enumerate(_changes(case, stage, step)):
-            if case.given_by(_run(case, stage, _under(step, _Changing(i)))):
-                return known("layer.step", name=name, what=what)
+        if what := _change(case, stage):
+            return known("layer.step", name=name, what=what)
     return None
 
 
-def _changes(case: Case, stage: str, step: Step) -> list[str]:
-    "List the changes that one run of a step allows, in their order."
-    counter = _Changing(-1)
-    _run(case, stage, _under(step, counter))
-    return [what for what, _ in counter.ways[:_MOST]]
+def _change(case: Case, stage: str) -> str:  # empty: none, or none is needed
+    "Return the change of one operation in a stage that gives what was seen."
+    memo: Memo = {}
+    made, seen = _under_changes(case, stage, memo, [], -1)
+    ways = _under_changes(case, stage, memo, seen.inputs, -1)[1].ways
+    for i, (what, _) in enumerate([] if case.given_by(made) else ways[:_MOST]):
+        if case.given_by(_under_changes(case, stage, memo, seen.inputs, i)[0]):
+            return what
+    return ""
 
 
-def _run(case: Case, stage: str, step: Step) -> Any:
-    "Go through the stages with another step in one of them."
-    return case.run(bugs=[Bug("", "", {stage: step})])
+def _under_changes(
+    case: Case, stage: str, memo: Memo, inputs: list[Tensor], i: int
+) -> tuple[Work | None, _Changing]:
+    "Go through the stages while the changes in one of them are counted, and one is made."
+    mode = _Changing(inputs, i)
+    bug = Bug("", "", {stage: _under(case.stages[stage], mode)})
+    return run(case.work, [bug], memo, case.stages), mode
 
 
 def _under(step: Step, mode: _Changing) -> Step:
@@ -82,19 +99,38 @@ def _under(step: Step, mode: _Changing) -> Step:
 class _Changing(TorchFunctionMode):
     "Count what may be changed in all operations that run, and change one."
 
-    def __init__(self, i: int):  # which; -1: none
+    def __init__(self, known_inputs: list[Tensor], i: int):  # which change is made; -1: none
         super().__init__()
         self.ways: list[_Way] = []
-        self.i = i
+        self.inputs: list[Tensor] = []  # what operations were given that none of them made
+        self.made: list[Tensor] = []
+        self.known_inputs, self.i = known_inputs, i
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
         made = func(*args, **kwargs)
-        if (line := _line()) is None:
+        line = _line()
+        if line is None or not isinstance(made, Tensor) or not made.is_floating_point():
             return made
-        return self._one_of([*_other_results(func, args, kwargs, made)], made, line)
+        ways = [*_other_results(func, args, kwargs, made), *self._other_inputs(func, args, kwargs)]
+        chosen = self._one_of(ways, made, line)
+        self.made.append(chosen)
+        return chosen
+
+    def _other_inputs(self, func: Any, args: Any, kwargs: Any) -> Iterator[_Way]:
+        "Yield what an operation gives if it is given another tensor of the same shape."
+        leaves, tree = tree_flatten(args)
+        for at, t in enumerate(leaves):
+            if not isinstance(t, Tensor) or any(t is other for other in self.made):
+                continue
+            self.inputs += [] if any(t is other for other in self.inputs) else [t]
+            for other in self.known_inputs:
+                if other.shape == t.shape and other.dtype == t.dtype and not other.equal(t):
+                    changed = tree_unflatten([*leaves[:at], other, *leaves[at + 1 :]], tree)
+                    what = f"{_name_of(func)} is given another tensor of that shape"
+                    yield what, partial(func, *changed, **kwargs)
 
     def after_module(self, module: nn.Module, args: Any, made: Any) -> Any:
         "Leave out a module that is called, if it gives what it might be given."
@@ -108,17 +144,26 @@ class _Changing(TorchFunctionMode):
         return self.ways[self.i][1]() if first <= self.i < len(self.ways) else made
 
 
-def _other_results(func: Any, args: Any, kwargs: Any, made: Any) -> Iterator[_Way]:
+def _other_results(func: Any, args: Any, kwargs: Any, made: Tensor) -> Iterator[_Way]:
     "Yield what an operation gives if it is left out, or done in another way."
-    name = getattr(func, "__name__", "").strip("_")
-    if not args or not isinstance(made, Tensor) or not made.is_floating_point():
+    name = _name_of(func)
+    if not args:
         return
     yield from _left_out(name, args, made)
     if name in ("cat", "concat") and len(args[0]) > 1:
         turned = [*reversed(args[0])]
         yield f"{name} joins in the other order", lambda: func(turned, *args[1:], **kwargs)
+    if other := _OPPOSITE.get(name):
+        yield f"{_name_of(other)} stands for {name}", partial(other, *args, **kwargs)
+    if name in _SIGNED:
+        yield f"{name} has the other sign", made.neg
     if name in _ALONG:
         yield from _along_others(name, func, args, kwargs, made)
+
+
+def _name_of(func: Any) -> str:
+    "Return the name of an operation."
+    return getattr(func, "__name__", "").strip("_")
 
 
 def _left_out(name: str, args: Any, made: Any) -> Iterator[_Way]:

@@ -114,12 +114,29 @@ def ones_beside(q, k, v):
     return softmaxed(q, torch.cat([torch.ones_like(k), k], -2), torch.cat([v, 2 * v], -2))
 
 
+def moved(q, k, v, ways=(1, 1, 0)):
+    sign, power, which = ways
+    return softmaxed(sign * (q - MOVES[which]), k * MOVES[1] ** power, v)
+
+
+def moved_otherwise(*ways):
+    return lambda q, k, v: moved(q, k, v, ways)
+
+
+def plainly_moved(q, k, v):
+    return softmaxed(q - MOVES[0], k * MOVES[1], v)
+
+
+MOVES = torch.randn(D // H), torch.randn(D // H)
 ROOT = nn.RMSNorm(D // H)
 STEPS = [
     (by_weights, elu_of_queries, "elu is left out"),
     (over_features, over_rows, "softmax is taken over dim=-2"),
     (rooted, root_of_queries, "rms_norm is left out"),
     (added, softmaxed, "add is left out"),
+    (plainly_moved, moved_otherwise(-1, 1, 0), "sub has the other sign"),
+    (plainly_moved, moved_otherwise(1, -1, 0), "div stands for mul"),
+    (plainly_moved, moved_otherwise(1, 1, 1), "sub is given another tensor of that shape"),
     (beside_ones, ones_beside, "cat joins in the other order"),
 ]
 
@@ -131,7 +148,7 @@ def test_the_step_in_which_a_layer_differs_from_attend_is_told(attend, core, wha
     assert what in report.failed[0].bug
 
 
-@pytest.mark.parametrize("attend, core, what", [STEPS[0], STEPS[4]])
+@pytest.mark.parametrize("attend, core, what", [STEPS[0], STEPS[-1]])
 def test_the_step_in_which_a_function_differs_from_attend_is_told(attend, core, what):
     report = report_of(check_attention, core, mask=False, attend=attend)
     assert report.codes[0] == "layer.step"
