@@ -594,6 +594,10 @@ bug("TurnsByOthers", "the second halves are added", ("a * cos - b * sin", "a * c
 bug("FarCosts", "values in reverse order", ("q, k, v, attn", "q, k, v.flip(1), attn"), "layer.unknown")
 misuse("LlamaLike, alone", "believed to know no places", "order.matters", args=with_args("LlamaLike, alone", positions=False, strict=False))
 bug("RotatesNeighbours", "no scale", (" * q.shape[-1] ** -0.5", ""), "scale.missing")
+AS_COMPLEX = "return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2).to(x.dtype)"
+BY_SINES = "cos, sin = (t.repeat_interleave(2, -1) for t in (angles.cos(), angles.sin()))\n        a, b = {}\n        return x * cos + {} * sin"
+bug("RotatesNeighbours", "split as halves, joined as neighbours", (AS_COMPLEX, BY_SINES.format("x.chunk(2, -1)", "torch.stack([-b, a], -1).flatten(-2)")), "rotation.split")
+bug("RotatesNeighbours", "split as neighbours, joined as halves", (AS_COMPLEX, BY_SINES.format("(x[..., ::2], x[..., 1::2])", "torch.cat([-b, a], -1)")), "rotation.joined")
 bug("RotatesNeighbours", "only the keys are rotated", ("self.rotate(q) @", "q @"), "rotation.keys_only")
 bug("LlamaBlock", "no scale", ("is_causal=True)", "is_causal=True, scale=1.0)"), "scale.missing")
 bug("LlamaBlock of experts", "merged without transpose", (".transpose(1, 2).flatten(2))", ".reshape(x.shape))"), "merge.viewed")
@@ -1168,6 +1172,7 @@ bug("IndexesATable", "the table is transposed", ("permute(2, 0, 1)", "permute(2,
 bug("BiasOfAFunction", "added after the softmax", [(" + far_is_low(3, x.shape[1], x.shape[1])", ""), ("scores.softmax(-1)", "(scores.softmax(-1) + far_is_low(3, x.shape[1], x.shape[1]))")], "bias.after_softmax")
 bug("AsksForDistances", "scores of distances are not scaled", [("+ far + (k @ DISTANCES[0])[..., None, :]) * self.d ** -0.5", ") * self.d ** -0.5 + far + (k @ DISTANCES[0])[..., None, :]")],
     "layer.step")
+bug("AsksForDistances", "scores of one of the two are subtracted", ("+ far + (k", "+ far - (k"), "layer.step")
 bug("AsksForDistances", "scores of distances are subtracted", ("+ far + (k", "- far - (k"), "bias.subtracted")
 bug("AsksForDistances", "no scores of distances", ("+ far + (k @ DISTANCES[0])[..., None, :]", ""), "bias.ignored")
 bug("LearnsScale", "divided by what multiplies", ("* self.sharpness", "/ self.sharpness"), "scale.head_constant")
