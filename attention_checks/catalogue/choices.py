@@ -260,6 +260,16 @@ _SINKS: dict[str, tuple[str, Callable[[Work, Tensor], Tensor]]] = {
         "the sinks are added to the sum of the softmax without exp: add exp(sink)",
         lambda work, sinks: _with_sum(work, sinks[:, None, None]),
     ),
+    "sink.first_column": (
+        "the sinks stand after the scores, and the first column of the softmax is dropped: drop the"
+        " last, [..., :-1]",
+        lambda work, sinks: _with_sink(work, sinks)[..., 1:],
+    ),
+    "sink.last_column": (
+        "the sinks stand before the scores, and the last column of the softmax is dropped: drop the"
+        " first, [..., 1:]",
+        lambda work, sinks: _with_sink(work, sinks).roll(1, -1)[..., :-1],
+    ),
 }
 
 _GATES: dict[str, tuple[str, Callable[[Tensor, Tensor], Tensor]]] = {
@@ -272,6 +282,12 @@ _GATES: dict[str, tuple[str, Callable[[Tensor, Tensor], Tensor]]] = {
         lambda out, gate: out * gate,
     ),
 }
+
+
+def _with_sink(work: Work, sinks: Tensor) -> Tensor:
+    "Return weights, and those of the sinks as the last column."
+    weights = sink_softmax(work.scores, sinks, work.allowed)
+    return torch.cat([weights, 1 - weights.sum(-1, keepdim=True)], -1)
 
 
 def _with_sum(work: Work, more: Tensor) -> Tensor:

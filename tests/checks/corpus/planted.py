@@ -533,6 +533,8 @@ SINK, SINKS = "torch.cat([scores, sinks], dim=-1).softmax(-1)[..., :-1]", "self.
 bug("SunkGroups", "groups repeated in the wrong order", (SHARE, TURNS), "split.groups")
 bug("SunkGroups", "softmax off by one", (SINKS, "(0 * self.sinks.view(1, -1, 1, 1))"), "sink.zero")
 bug("SunkGroups", "the sink of the first head for all", (SINKS, "self.sinks[:1].view(1, 1, 1, 1).expand(1, self.n_heads, 1, 1)"), "sink.first")
+bug("SunkGroups", "the first column is dropped", ("softmax(-1)[..., :-1]", "softmax(-1)[..., 1:]"), "sink.first_column")
+bug("SunkGroups", "the sinks come first, the last column is dropped", ("torch.cat([scores, sinks], dim=-1)", "torch.cat([sinks, scores], dim=-1)"), "sink.last_column")
 bug("SunkGroups", "sinks are scaled", (SINKS, "(self.sinks.view(1, -1, 1, 1) * self.d_head ** -0.5)"), "sink.scaled")
 bug("SunkGroups", "shares are made to sum to 1 again", (SINK, "torch.cat([scores, sinks], dim=-1).softmax(-1)[..., :-1]; weights = weights / weights.sum(-1, keepdim=True)"), "sink.missing")
 bug("SunkGroups", "sinks are not exponentials", (SINK, "scores.exp() / (scores.exp().sum(-1, keepdim=True) + self.sinks.exp().log().abs().view(1, -1, 1, 1))"), "sink.no_exp",
