@@ -459,15 +459,29 @@ def test_a_norm_of_all_vectors_together_is_taken_as_it_is():
 class LearnsKeys(Normed):
     "A learned key and value stand beside those of tokens, before the keys are normalised."
 
-    def __init__(self, *norms):
+    def __init__(self, *norms, pad=(1, 0)):
         super().__init__(*norms)
-        self.null_kv = nn.Parameter(torch.randn(2, D // H))
+        self.null_kv, self.pad = nn.Parameter(torch.randn(2, D // H)), pad
 
     def heads(self, x):
         q, k, v = Layer.heads(self, x)
         learned = (row.expand(len(x), H, 1, -1) for row in self.null_kv)
         k, v = (torch.cat([one, t], -2) for one, t in zip(learned, (k, v)))
         return self.norms[0](self.q_norm, q), self.norms[1](self.k_norm, k), v
+
+    def forward(self, x, mask=None):
+        if mask is None:
+            return super().forward(x)
+        q, k, v = self.heads(x)
+        allowed = F.pad(mask, self.pad, value=True)[:, None, None]
+        scores = (q @ k.mT * SCALE).masked_fill(~allowed, -torch.inf)
+        return self.out_proj(merge_heads(scores.softmax(-1) @ v))
+
+
+@pytest.mark.parametrize("pad, codes", [((1, 0), OWN), ((0, 1), ["mask.shifted"])])
+def test_a_mask_that_is_padded_at_the_wrong_end_is_named(pad, codes):
+    declared = {"norms": NORMS, "prefix": {"kv": "null_kv"}, "mask": ("mask", "allowed")}
+    assert of_layer(LearnsKeys(pad=pad), **declared) == codes
 
 
 @pytest.mark.parametrize(

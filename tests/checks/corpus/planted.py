@@ -1022,6 +1022,8 @@ bug(GROUPED, "the mask is lost", ("if memory_key_padding_mask is not None:", "if
 bug(GROUPED, "the mask on queries", ("[:, None, None], -math.inf)", "[:, None, :, None], -math.inf)"), "mask.axis")
 bug(GROUPED, "the mask after the softmax", [("            scores = scores.masked_fill(memory_key_padding_mask[:, None, None], -math.inf)\n", "            v = v.masked_fill(memory_key_padding_mask[:, None, :, None], 0)\n")], "mask.after_softmax",
     args=with_args(GROUPED, mask=("memory_key_padding_mask", "blocked")))
+bug(GROUPED, "the mask cut at its start, and padded at its end", ("memory_key_padding_mask[:, None, None], -math", "F.pad(memory_key_padding_mask[:, 1:], (0, 1))[:, None, None], -math"), "mask.shifted",
+    args=with_args(GROUPED, mask=("memory_key_padding_mask", "blocked")))
 bug(GROUPED, "the first sentence's mask for all", ("memory_key_padding_mask[:, None, None], -math", "memory_key_padding_mask[:1, None, None], -math"), "mask.padding", unnamed=True,
     args=with_args(GROUPED, mask=("memory_key_padding_mask", "blocked")))
 bug("Conditioned", "values shifted by one word", ("sim.softmax(dim=-1), v)", "sim.softmax(dim=-1), v.roll(1, 2))"), "route.values_shifted")
