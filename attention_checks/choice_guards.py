@@ -134,8 +134,8 @@ def expect_mask_meaning(name: str, value: Any) -> None:
         )
 
 
-def expect_parts(*keys: str) -> Expect:
-    "Expect a mapping from some of these keys to names of parts of the layer."
+def expect_parts(*keys: str, or_none: bool = False) -> Expect:
+    "Expect a mapping from some of these keys to names of parts of the layer, or to None."
 
     def expect(name: str, value: Any) -> None:
         if not isinstance(value, Mapping) or not value:
@@ -143,7 +143,8 @@ def expect_parts(*keys: str) -> Expect:
         for key, part in value.items():
             if key not in keys:
                 raise ValueError(f"{name}: expected keys among {', '.join(keys)}; got {key!r}")
-            expect_attribute(f"{name}[{key!r}]", part)
+            if part is not None or not or_none:
+                expect_attribute(f"{name}[{key!r}]", part)
 
     return expect
 

@@ -18,6 +18,7 @@ from attention_checks.tensors import nearly
 from attention_checks.trace import Trace, trace_layer
 from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
 from attention_checks.trace.guesses import (
+    Choices,
     as_keywords,
     joined_choices,
     named_choices,
@@ -119,10 +120,8 @@ class _Guess(NamedTuple):
 def _guesses(layer: Layer) -> Iterator[_Guess]:
     "Return what the layer suggests: names of settings and of parts, and shapes of other parts."
     choices = named_choices(layer.module, layer.contract)
-    trace = layer.observed.trace
-    if trace is not None and not trace.projections and set(trace.names) <= {"out"}:
-        as_it_is = _declaring(layer, projects=False)
-        yield _Guess(_remark_on({"projects": False}), as_it_is, names_bugs=True)
+    for as_it_is in _unprojected(layer):
+        yield _Guess(_remark_on(as_it_is), _declaring(layer, **as_it_is), names_bugs=True)
     parts = _declaring(layer, **choices) if choices else layer
     if choices:
         yield _Guess(_remark_on(choices), parts, names_bugs=True)
@@ -131,6 +130,19 @@ def _guesses(layer: Layer) -> Iterator[_Guess]:
             yield _Guess(remark, _declaring(parts, scale=1.0))
     for more, alone in _of_parts(layer, choices):
         yield _Guess(_remark_on(more), _declaring(layer, **more), names_bugs=alone, usual=alone)
+
+
+def _unprojected(layer: Layer) -> Iterator[Choices]:
+    "Yield what declares that queries, or all three, go in as they are, if no projection was found."
+    trace = layer.observed.trace
+    if trace is None:
+        return
+    found = trace.projections.keys()
+    if not found and set(trace.names) <= {"out"}:
+        yield {"projects": False}
+    keys_alone = found in ({"kv"}, {"k", "v"})
+    if keys_alone and not trace.unrecognised:
+        yield {"roles": {**(layer.contract.roles or {}), "q": None}}
 
 
 def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:

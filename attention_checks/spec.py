@@ -102,8 +102,10 @@ class Contract:
     softcap: float | None = _choice(
         _ATTENTION + _RANKS, expect_positive, "scores become softcap · tanh(scores / softcap)"
     )
-    roles: Mapping[str, str] | None = _choice(
-        _LAYERS, expect_parts(*ROLES), "the layer's part in each role: q=W_query"
+    roles: Mapping[str, str | None] | None = _choice(
+        _LAYERS,
+        expect_parts(*ROLES, or_none=True),
+        "the layer's part in each role: q=W_query; None for what goes in as it is: q=None",
     )
     projects: bool = _choice(
         _LAYERS,
@@ -317,6 +319,12 @@ class Contract:
     def mask_meaning(self) -> str | bool | None:
         "Return what its mask means, or whether there is one."
         return self.mask[1] if isinstance(self.mask, tuple) else self.mask
+
+    @property
+    def unprojected(self) -> list[str]:
+        "Return the roles of what goes in as it is."
+        without = [role for role, name in (self.roles or {}).items() if name is None]
+        return without if self.projects else [*"qkv"]
 
     @property
     def asked(self) -> dict[str, list[str]]:

@@ -209,16 +209,16 @@ def context_step(
 
 CAPPED = Bug("scores.capped", "scores are squashed to ±{cap} by tanh", declare="softcap={cap}")
 
-_NORMS: dict[str, tuple[str, Callable[[Work, _Norm, _Norm], Work]]] = {
-    "norm.queries_only": (
-        "only the queries are normalised: normalise the keys too",
-        lambda work, q, k: work._replace(q=q(work.q)),
-    ),
-    "norm.keys_only": (
-        "only the keys are normalised: normalise the queries too",
-        lambda work, q, k: work._replace(k=k(work.k)),
-    ),
-}
+_NORMS: list[Bug] = codes_of_table(
+    """
+norm.queries_only: only the queries are normalised: normalise the keys too
+norm.keys_only: only the keys are normalised: normalise the queries too
+norm.mixes: what {name} makes of a vector depends on other vectors: take its mean and its mean
+    square over features alone, dim=-1
+norm.epsilon: {name} adds {found} to the mean square of vectors, which is about 1, so it does not
+    give all one length: add 1e-6
+"""
+)
 _CAPS: dict[str, tuple[str, Callable[[Tensor, float], Tensor]]] = {
     "cap.missing": ("the scores are not capped: use cap * tanh(scores / cap)", lambda s, cap: s),
     "cap.not_multiplied": (
@@ -260,6 +260,16 @@ _SINKS: dict[str, tuple[str, Callable[[Work, Tensor], Tensor]]] = {
         "the sinks are added to the sum of the softmax without exp: add exp(sink)",
         lambda work, sinks: _with_sum(work, sinks[:, None, None]),
     ),
+    "sink.first_column": (
+        "the sinks stand after the scores, and the first column of the softmax is dropped: drop the"
+        " last, [..., :-1]",
+        lambda work, sinks: _with_sink(work, sinks)[..., 1:],
+    ),
+    "sink.last_column": (
+        "the sinks stand before the scores, and the last column of the softmax is dropped: drop the"
+        " first, [..., 1:]",
+        lambda work, sinks: _with_sink(work, sinks).roll(1, -1)[..., :-1],
+    ),
 }
 
 _GATES: dict[str, tuple[str, Callable[[Tensor, Tensor], Tensor]]] = {
@@ -274,6 +284,12 @@ _GATES: dict[str, tuple[str, Callable[[Tensor, Tensor], Tensor]]] = {
 }
 
 
+def _with_sink(work: Work, sinks: Tensor) -> Tensor:
+    "Return weights, and those of the sinks as the last column."
+    weights = sink_softmax(work.scores, sinks, work.allowed)
+    return torch.cat([weights, 1 - weights.sum(-1, keepdim=True)], -1)
+
+
 def _with_sum(work: Work, more: Tensor) -> Tensor:
     "Return weights with a number added to the sum of the exponentials."
     e = work.scores.exp() * work.allowed
@@ -281,13 +297,28 @@ def _with_sum(work: Work, more: Tensor) -> Tensor:
 
 
 def norming(
-    norm_q: Callable[[Tensor], Tensor],  # the norm of the queries
-    norm_k: Callable[[Tensor], Tensor],  # the norm of the keys
+    norms: Mapping[str, _Norm],  # q, k → its norm
     stage: str = after("split"),  # where they are applied
+    factors: Mapping[str, _Norm] = {},  # q, k → what may be left of a norm: its multiplication
 ) -> Way:
     "Make the steps of norms of queries and keys."
-    right = lambda work: work._replace(q=norm_q(work.q), k=norm_k(work.k))
-    return right, bugs_of(stage, lambda f: lambda work: f(work, norm_q, norm_k), _NORMS)
+    bugs = []
+    for rest in (factors, {}) if factors else ({},):
+        if norms.keys() == {"q", "k"}:
+            some = [{**rest, role: norms[role]} for role in "qk"]
+            bugs += [bug._replace(steps={stage: _normed(n)}) for bug, n in zip(_NORMS, some)]
+        bugs.append(MISSING.about(what="norms=")._replace(steps={stage: _normed(rest)}))
+    return _normed(norms), bugs
+
+
+def _normed(norms: Mapping[str, _Norm]) -> Step:
+    "Make a step that normalises queries, keys, or both."
+
+    def step(work: Work) -> Work:
+        normed: dict[str, Any] = {role: f(getattr(work, role)) for role, f in norms.items()}
+        return work._replace(**normed)
+
+    return step
 
 
 def capping(
@@ -338,10 +369,9 @@ def gating(
     return step(lambda out, gate: out * function(gate)), bugs_of(after("merge"), step, _GATES)
 
 
-_SAME: Any = torch.nn.Identity()
 CHOICES: list[Bug] = [
     CAPPED,
-    *norming(_SAME, _SAME)[1],
+    *_NORMS,
     *capping(1.0)[1],
     *sinking(torch.zeros(1))[1],
     *gating(torch.zeros(1))[1],

@@ -43,6 +43,21 @@ def _by_other_pairs(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
     return torch.cat([rotated, x[..., size:]], -1)
 
 
+def _across(split_as: int, join_as: int) -> _Turned:
+    "Split pairs in one way to turn them and join them in another: 0 is that of the angles, 1 not."
+
+    def turn(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
+        size = 2 * angles.shape[-1]
+        names = (HALVES, NEIGHBOURS) if halves else (NEIGHBOURS, HALVES)
+        splits, joins = zip(*(PAIRINGS[name] for name in names))
+        a, b = splits[split_as](x[..., :size])
+        cos, sin = (joins[0](t, t) for t in (angles.cos(), angles.sin()))
+        rotated = x[..., :size] * cos + joins[join_as](-b, a) * sin
+        return torch.cat([rotated, x[..., size:]], -1)
+
+    return turn
+
+
 _Turned = Callable[[Tensor, Tensor, bool], Tensor]  # vectors, angles, halves → rotated vectors
 _Rotation = tuple[_Turned, _Turned, _Turned]  # of queries, keys and values
 
@@ -85,6 +100,17 @@ _ROTATIONS: dict[str, tuple[str, _Rotation]] = {
         "queries and keys are rotated in other pairs of features than their cosines and sines stand"
         " for (RoPE): repeat those as (1 2 1 2) for halves, as (1 1 2 2) for neighbours",
         (_by_other_pairs, _by_other_pairs, _still),
+    ),
+    "rotation.split": (
+        "pairs of features are split in another way than they are joined, and their cosines and"
+        " sines stand (RoPE): split halves with chunk beside cat, neighbours with [..., ::2] beside"
+        " stack",
+        (_across(1, 0), _across(1, 0), _still),
+    ),
+    "rotation.joined": (
+        "pairs of features are joined in another way than they are split, and their cosines and"
+        " sines stand (RoPE): join halves with cat, neighbours with stack and flatten",
+        (_across(0, 1), _across(0, 1), _still),
     ),
     "rotation.table_of_keys": (
         "keys, not queries, are rotated in other pairs of features than their cosines and sines"

@@ -117,6 +117,30 @@ WINDOW = Bug(
 WRONG_MASKS += [WINDOW.about(seen=n)._replace(steps={"mask": allowing(_window(n))}) for n in (2, 3)]
 
 
+def _moved(by: int) -> Callable[[Tensor], Tensor]:
+    "Move the columns of a mask by one place, and let the last one that comes in be seen."
+    seen = slice(0, 1) if by > 0 else slice(-1, None)
+
+    def moved(allowed: Tensor) -> Tensor:
+        columns = allowed.roll(by, -1)
+        columns[..., seen] = True
+        return columns
+
+    return moved
+
+
+SHIFTED_MASKS: list[Bug] = [
+    Bug(
+        "mask.shifted",
+        f"keys one place {where} those that it marks are masked: where keys are added or cut off,"
+        " pad or cut the mask at the same end",
+        {"mask": allowing(_moved(by))},
+        "mask",
+    )
+    for where, by in (("after", 1), ("before", -1))
+]
+
+
 def _off_diagonal(fill: float) -> Callable[[Tensor, Tensor], Tensor]:
     "Mask the diagonal too; `fill` stands for minus infinity and shows where nothing is allowed."
     return lambda scores, allowed: scores.masked_fill(~allowed.tril(-1), fill).softmax(-1)

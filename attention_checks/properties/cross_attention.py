@@ -24,6 +24,7 @@ from attention_checks.properties.layers.basics import (
 )
 from attention_checks.properties.layers.given_masks import must_hide_padding
 from attention_checks.properties.layers.masking import LONG, measured_reach, moved_by
+from attention_checks.properties.layers.norms import NORMS
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.properties.layers.training import TRAINING
 from attention_checks.properties.state import untouched_anyhow
@@ -140,4 +141,4 @@ def cross_properties(
 ) -> tuple[Properties, Recognise]:
     "List what every cross-attention layer must do, in the order of trying."
     layer = adapt(given, d_model, contract, d_memory or d_model)
-    return in_phases(layer, [*_CROSS, *OWN_WEIGHTS, *CALLS, *TRAINING, *EDGES])
+    return in_phases(layer, [*_CROSS, *OWN_WEIGHTS, *NORMS, *CALLS, *TRAINING, *EDGES])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn as nn
@@ -57,6 +57,13 @@ class Diagnosis:
     remarks: tuple[str, ...] = ()  # what was not declared, and leaves no doubt
 
 
+class Window(NamedTuple):
+    "How many tokens a token may attend to, itself included, and what says so."
+
+    name: str
+    size: int
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Layer:
     "A layer as it is tried: a copy, in evaluation mode, called in one way whatever it returns."
@@ -69,7 +76,7 @@ class Layer:
     call_both: LayerCall  # of a module and all its inputs
     n: int  # tokens of the usual trial
     n_heads: int | None = None  # as declared, or as an attribute tells
-    window: tuple[str, int] | None = None  # what says how far a token sees, and how far
+    window: Window | None = None  # how far a token sees
     other: Tensor | None = None  # of cross-attention, the other input, (1, n, width)
     of_memory: bool = False  # is x the memory, and the other input what asks?
     observed: Observed = field(default=Observed())
@@ -203,8 +210,8 @@ class Layer:
     @property
     def short_window(self) -> int | None:
         "The window, if it hides something in the usual trial."
-        if self.bounded and self.window and self.window[1] < self.n:
-            return self.window[1]
+        if self.bounded and self.window and self.window.size < self.n:
+            return self.window.size
         return None
 
     @property
@@ -219,7 +226,7 @@ class Layer:
     @cached_property
     def long_n(self) -> int:
         "A length that shows where its window ends; 0 if the usual one does, or it has none."
-        size, ahead = self.window[1] if self.window else 0, self.contract.ahead or 0
+        size, ahead = self.window.size if self.window else 0, self.contract.ahead or 0
         if not self.bounded or not (size or ahead):
             return 0
         if self.short_window and ahead < self.n - 1:
@@ -282,19 +289,19 @@ def _how(given: Any, contract: Contract, both: bool) -> LayerCall:
     return how_to_call_both(given) if both else how_to_call(given, contract.hides_future)
 
 
-def _tokens(contract: Contract, window: tuple[str, int] | None) -> int:
+def _tokens(contract: Contract, window: Window | None) -> int:
     "Return how many tokens it is tried with: enough to tell a window from one that is longer by 1."
     n = contract.nearest_length(TOKENS)
-    longer = contract.hides_future and window and window[1] == n - 1
+    longer = contract.hides_future and window and window.size == n - 1
     return contract.nearest_length(n + 1) if longer else n
 
 
-def _window(given: Any, contract: Contract) -> tuple[str, int] | None:
+def _window(given: Any, contract: Contract) -> Window | None:
     "Return how many tokens a token may attend to, with the name of what says so."
     if contract.window:
-        return "window", contract.window
+        return Window("window", contract.window)
     sizes = settings_of(given, "window")
-    return next(((name, size) for name, size in sizes if type(size) is int), None)
+    return next((Window(name, size) for name, size in sizes if type(size) is int), None)
 
 
 def _memory(layer: Layer, width: int) -> Tensor:

@@ -85,7 +85,7 @@ def _named(
     if bugs := next(filter(None, scales), ()):
         return bugs
     filled = (with_fill(start) for start in right if _masks(start))
-    found = _fewest(right + wrong[:7]) or _fewest(filled)
+    found = _fewest(right + wrong[:7]) or _fewest(filled, that_mask)
     if found is not None:
         return found
     fits: list[Callable[[Case], Bug | None]] = [fitted_cap, partial(_end_of, trace)]
@@ -156,13 +156,17 @@ def _first_of(starts: list[Start], heads: list[int]) -> list[Start]:
     return first
 
 
-def _fewest(starts: Iterable[Start]) -> tuple[Bug, ...] | None:
+def _fewest(
+    starts: Iterable[Start], some: Callable[[list[Bug]], list[Bug]] = list
+) -> tuple[Bug, ...] | None:
     "Return the fewest bugs that explain the output from some start: one and a scale at most."
-    found = []
+    found: list[tuple[Bug, ...]] = []
     for start in starts:
-        bugs = explain([start.case], [*start.more, *LAYER_BUGS, *GROUP_BUGS, *ATTENTION], 1)
-        if bugs is not None:
-            found.append((*bugs, *start.bugs))
+        bugs = some([*start.more, *LAYER_BUGS, *GROUP_BUGS, *ATTENTION])
+        if (agreeing := explain([start.case], bugs, 1)) is not None:
+            found.append((*agreeing, *start.bugs))
+            if len(found[-1]) < 2:
+                break
     return min(found, key=len, default=None)
 
 
@@ -186,6 +190,13 @@ def with_fill(start: Start) -> Start:
     if "mask" not in stages:  # a declared attend= masks
         return start
     return _with_stages(start, with_own(stages, {after("mask"): (fill, [])}))
+
+
+def that_mask(
+    bugs: Iterable[Bug],
+) -> list[Bug]:  # those that can show beside `with_fill`, and not without it
+    "Return the bugs of masks and of weights."
+    return [bug for bug in bugs if bug.needs == "mask" or bug.steps.keys() & {"mask", "weigh"}]
 
 
 def _other_numbers(trace: Trace, heads: list[int], mask: Tensor | None) -> Iterator[Start]:

@@ -5,82 +5,91 @@ from __future__ import annotations
 import linecache
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import partial, wraps
+from functools import partial
+from types import FrameType
 from typing import Any
 
+import torch
 import torch.nn as nn
 from torch import Tensor
 from torch.nn.modules.module import register_module_forward_hook
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.choices import attending
-from attention_checks.catalogue.layer_rotations import declared_rotation
 from attention_checks.outcomes import is_theirs
-from attention_checks.pipeline import Bug, Step, after
+from attention_checks.pipeline import Bug, Memo, Step, Work, after, run
 from attention_checks.search import Case
 from attention_checks.spec import Contract
-from attention_checks.trace.own_stages import with_bias
 
 _Way = tuple[str, Callable[[], Any]]  # what is changed, in words, and what it gives then
 _ALONG = ("softmax", "log_softmax", "normalize", "cumsum", "flip")
 _BROADCAST = ("add", "sub", "mul", "div", "truediv")
-_MOST = 200  # changes that are tried
+_OPPOSITE: dict[str, Callable[..., Tensor]] = {
+    "add": torch.sub,
+    "sub": torch.add,
+    "mul": torch.div,
+    "div": torch.mul,
+    "truediv": torch.mul,
+    "sin": torch.cos,
+    "cos": torch.sin,
+}
+_SIGNED = ("sub", "rsub", "add", "sin", "matmul", "einsum")
+_OURS = __name__.partition(".")[0]
+_MOST = 300  # changes that are tried
+_CHOICES = {  # stage → what may be declared of it, and runs code of others
+    "mix": ["attend"],
+    after("route"): ["bias"],
+    "rotate": ["rotate"],
+    "before split": ["norms"],
+    after("split"): ["norms"],
+    after("mix"): ["norms", "activation"],
+    after("project"): ["residual", "activation"],
+}
 
 
 def changed_step(
-    contract: Contract,  # what was declared, with functions of the heads
+    contract: Contract,  # what was declared
     case: Case,  # what was seen
 ) -> Bug | None:  # None: no change of one step gives it
-    "Find the step of a declared function without which, or changed, it gives what was seen."
-    for field, stage, made_of in _declared(contract):
-        f = getattr(contract, field)
-        changes = _changes(f, lambda g: _run(case, stage, made_of(g)))
-        for i, (what, _) in enumerate(changes[:_MOST]):
-            if case.given_by(_run(case, stage, made_of(_with_change(f, i)))):
-                return known("layer.step", name=field, what=what)
+    "Find the step of a declared choice without which, or changed, it gives what was seen."
+    for stage, names in _CHOICES.items():
+        name = next((name for name in names if getattr(contract, name) is not None), "")
+        if not name or stage not in case.stages:
+            continue
+        if what := _change(case, stage):
+            return known("layer.step", name=name, what=what)
     return None
 
 
-def _declared(contract: Contract) -> Iterator[tuple[str, str, Callable[..., Step]]]:
-    "Yield each declared function's keyword, its stage, and what makes a step of such a function."
-    wrap = contract.placement.wrap
-    if callable(contract.attend):
-        yield "attend", "mix", lambda f: attending(wrap(f), contract.scale_of)
-    if callable(contract.bias):
-        yield "bias", after("route"), lambda f: partial(with_bias, replace(contract, bias=f))
-    if contract.rotate:
-        yield "rotate", "rotate", lambda f: declared_rotation(wrap(f))[0]
+def _change(case: Case, stage: str) -> str:  # empty: none, or none is needed
+    "Return the change of one operation in a stage that gives what was seen."
+    memo: Memo = {}
+    made, seen = _under_changes(case, stage, memo, [], -1)
+    ways = _under_changes(case, stage, memo, seen.inputs, -1)[1].ways
+    for i, (what, _) in enumerate([] if case.given_by(made) else ways[:_MOST]):
+        if case.given_by(_under_changes(case, stage, memo, seen.inputs, i)[0]):
+            return what
+    return ""
 
 
-def _run(case: Case, stage: str, step: Step) -> Any:
-    "Go through the stages with another step in one of them."
-    return case.run(bugs=[Bug("", "", {stage: step})])
+def _under_changes(
+    case: Case, stage: str, memo: Memo, inputs: list[Tensor], i: int
+) -> tuple[Work | None, _Changing]:
+    "Go through the stages while the changes in one of them are counted, and one is made."
+    mode = _Changing(inputs, i)
+    bug = Bug("", "", {stage: _under(case.stages[stage], mode)})
+    return run(case.work, [bug], memo, case.stages), mode
 
 
-def _changes(f: Callable[..., Tensor], run: Callable[[Callable[..., Tensor]], Any]) -> list[_Way]:
-    "List the changes that one run of a function allows, in their order."
-    counter = _Changing(-1)
-    run(_under(f, counter))
-    return counter.ways
+def _under(step: Step, mode: _Changing) -> Step:
+    "Return a step whose operations are counted, and one is changed."
 
-
-def _with_change(f: Callable[..., Tensor], i: int) -> Callable[..., Tensor]:
-    "Return a function with one change."
-    return _under(f, _Changing(i))
-
-
-def _under(f: Callable[..., Tensor], mode: _Changing) -> Callable[..., Tensor]:
-    "Return a function that runs where its steps are counted, and one is changed."
-
-    @wraps(f)
-    def called(*given: Any) -> Tensor:
+    def called(work: Work) -> Work:
         hook = register_module_forward_hook(mode.after_module)
         try:
             with mode:
-                return f(*given)
+                return step(work)
         finally:
             hook.remove()
 
@@ -90,44 +99,71 @@ def _under(f: Callable[..., Tensor], mode: _Changing) -> Callable[..., Tensor]:
 class _Changing(TorchFunctionMode):
     "Count what may be changed in all operations that run, and change one."
 
-    def __init__(self, i: int):  # which; -1: none
+    def __init__(self, known_inputs: list[Tensor], i: int):  # which change is made; -1: none
         super().__init__()
         self.ways: list[_Way] = []
-        self.i = i
+        self.inputs: list[Tensor] = []  # what operations were given that none of them made
+        self.made: list[Tensor] = []
+        self.known_inputs, self.i = known_inputs, i
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
         made = func(*args, **kwargs)
-        return self._one_of([*_other_results(func, args, kwargs, made)], made)
+        line = _line()
+        if line is None or not isinstance(made, Tensor) or not made.is_floating_point():
+            return made
+        ways = [*_other_results(func, args, kwargs, made), *self._other_inputs(func, args, kwargs)]
+        chosen = self._one_of(ways, made, line)
+        self.made.append(chosen)
+        return chosen
+
+    def _other_inputs(self, func: Any, args: Any, kwargs: Any) -> Iterator[_Way]:
+        "Yield what an operation gives if it is given another tensor of the same shape."
+        leaves, tree = tree_flatten(args)
+        for at, t in enumerate(leaves):
+            if not isinstance(t, Tensor) or any(t is other for other in self.made):
+                continue
+            self.inputs += [] if any(t is other for other in self.inputs) else [t]
+            for other in self.known_inputs:
+                if other.shape == t.shape and other.dtype == t.dtype and not other.equal(t):
+                    changed = tree_unflatten([*leaves[:at], other, *leaves[at + 1 :]], tree)
+                    what = f"{_name_of(func)} is given another tensor of that shape"
+                    yield what, partial(func, *changed, **kwargs)
 
     def after_module(self, module: nn.Module, args: Any, made: Any) -> Any:
         "Leave out a module that is called, if it gives what it might be given."
-        name = type(module).__name__
-        return self._one_of([*_left_out(name, args, made)], made)
+        name = type(module).__name__.strip("_")
+        return self._one_of([*_left_out(name, args, made)], made, _line())
 
-    def _one_of(self, ways: list[_Way], made: Any) -> Any:
+    def _one_of(self, ways: list[_Way], made: Any, line: str | None) -> Any:
         "Return what is given after the change, or what is given without one."
         first = len(self.ways)
-        self.ways += ways
+        self.ways += [(f"{what} ({line})" if line else what, other) for what, other in ways]
         return self.ways[self.i][1]() if first <= self.i < len(self.ways) else made
 
 
-def _other_results(func: Any, args: Any, kwargs: Any, made: Any) -> Iterator[_Way]:
+def _other_results(func: Any, args: Any, kwargs: Any, made: Tensor) -> Iterator[_Way]:
     "Yield what an operation gives if it is left out, or done in another way."
-    name = getattr(func, "__name__", "").strip("_")
-    if not args or not isinstance(made, Tensor) or not made.is_floating_point():
+    name = _name_of(func)
+    if not args:
         return
     yield from _left_out(name, args, made)
     if name in ("cat", "concat") and len(args[0]) > 1:
         turned = [*reversed(args[0])]
-        yield (
-            _in_line(f"{name} joins in the other order"),
-            lambda: func(turned, *args[1:], **kwargs),
-        )
+        yield f"{name} joins in the other order", lambda: func(turned, *args[1:], **kwargs)
+    if other := _OPPOSITE.get(name):
+        yield f"{_name_of(other)} stands for {name}", partial(other, *args, **kwargs)
+    if name in _SIGNED:
+        yield f"{name} has the other sign", made.neg
     if name in _ALONG:
         yield from _along_others(name, func, args, kwargs, made)
+
+
+def _name_of(func: Any) -> str:
+    "Return the name of an operation."
+    return getattr(func, "__name__", "").strip("_")
 
 
 def _left_out(name: str, args: Any, made: Any) -> Iterator[_Way]:
@@ -136,7 +172,7 @@ def _left_out(name: str, args: Any, made: Any) -> Iterator[_Way]:
         if not isinstance(t, Tensor) or not isinstance(made, Tensor):
             continue
         if t.shape == made.shape or name in _BROADCAST and t.ndim == made.ndim:
-            yield _in_line(f"{name} is left out"), partial(t.expand_as, made)
+            yield f"{name} is left out", partial(t.expand_as, made)
 
 
 def _along_others(name: str, func: Any, args: Any, kwargs: Any, made: Tensor) -> Iterator[_Way]:
@@ -147,14 +183,16 @@ def _along_others(name: str, func: Any, args: Any, kwargs: Any, made: Tensor) ->
         return
     for other in range(-made.ndim, 0):
         if other != dim and other + made.ndim != dim:
-            what = _in_line(f"{name} is taken over dim={other}")
-            yield what, partial(func, args[0], dim=other, **rest)
+            given = partial(func, args[0], dim=other, **rest)
+            yield f"{name} is taken over dim={other}", given
 
 
-def _in_line(what: str) -> str:
-    "Add the line of the caller's code that runs."
-    frame = sys._getframe(1)
-    while frame.f_back and (not is_theirs(frame.f_globals) or "torch" in frame.f_code.co_filename):
+def _line() -> str | None:
+    "Return the line of the caller's code that runs; None where it is a line of the checks."
+    frame: FrameType | None = sys._getframe(1)
+    while frame and not is_theirs(frame.f_globals):
+        module = frame.f_globals.get("__name__", "")
+        if module != __name__ and module.startswith(_OURS):
+            return None
         frame = frame.f_back
-    text = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()[:80]
-    return f"{what} ({text})" if text else what
+    return linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()[:80] if frame else ""

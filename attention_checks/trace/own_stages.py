@@ -106,12 +106,13 @@ class _ToMeanSquare1(nn.Module):
 class _ToLength1(nn.Module):
     "Normalise to length 1, and multiply by a parameter, (d,), or (h, 1, d) of each head."
 
-    def __init__(self, times: Tensor | None):
+    def __init__(self, times: Tensor | None, normalises: bool = True):
         super().__init__()
         self.times = None if times is None else times.detach()  # no parameter of this module
+        self.normalises = normalises
 
     def forward(self, t: Tensor) -> Tensor:
-        unit = nn.functional.normalize(t, dim=-1)
+        unit = nn.functional.normalize(t, dim=-1) if self.normalises else t
         if self.times is None:
             return unit
         per_head = self.times.numel() > t.shape[-1]
@@ -120,11 +121,20 @@ class _ToLength1(nn.Module):
 
 def _own_norms(norms: Mapping[str, nn.Module], contract: Contract) -> _Choices:
     "Yield the stages of norms: over all heads before key heads are repeated, or over each head."
-    if not norms.keys() & {"q", "k"}:
-        return
+    own = {role: norm for role, norm in norms.items() if role in ("q", "k")}
     for stage, over in (("before split", _over_all_heads), (after("split"), _over_each_head)):
-        q, k = (over(norms[role], contract) if role in norms else _as_it_is for role in "qk")
-        yield stage, [norming(q, k, stage)]
+        each = [{r: over(n, contract) for r, n in some.items()} for some in (own, _factors(own))]
+        if own:
+            yield stage, [norming(each[0], stage, each[1])]
+
+
+def _factors(norms: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
+    "Return what may be left of norms to length 1, if that is not done: to multiply."
+    return {
+        role: _ToLength1(norm.times, normalises=False)
+        for role, norm in norms.items()
+        if isinstance(norm, _ToLength1) and norm.times is not None
+    }
 
 
 def _as_it_is(t: Tensor) -> Tensor:
@@ -169,8 +179,9 @@ def _beside_keys(
     if contract.prefix:
         parts = {r: part_of(layer, name, "prefix") for r, name in contract.prefix.items()}
         k, v = map(as_float, parts["kv"] if "kv" in parts else (parts["k"], parts["v"]))
-        over = _over_each_head(norms["k"], contract) if "k" in norms else _as_it_is
-        steps = [prefixing(k, v, norm) for norm in dict.fromkeys((_as_it_is, over))]
+        some = [each["k"] for each in (norms, _factors(norms)) if "k" in each]
+        over = (_as_it_is, *(_over_each_head(norm, contract) for norm in some))
+        steps = [prefixing(k, v, f) for f in over]
         yield stage, ways_of(stage, f"prefix={dict(contract.prefix)}", steps)
 
 
@@ -243,7 +254,7 @@ def _with_added(added: Tensor, work: Work) -> Work:
 def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> list[Way]:
     "Return the bias of the scores, as its declared part or function gives it."
     if not isinstance(declared := contract.bias, str):
-        steps: list[Step] = [partial(with_bias, contract), partial(_with_scaled, contract)]
+        steps: list[Step] = [partial(_with_made, contract), partial(_with_scaled, contract)]
         turned = known("bias.transposed")._replace(
             steps={after("route"): partial(_with_turned, contract)}
         )
@@ -261,10 +272,7 @@ def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) ->
     raise Misused(f"bias: expected a part {wanted}; got {got}")
 
 
-def with_bias(
-    contract: Contract,  # with a function of the scores' bias
-    work: Work,
-) -> Work:
+def _with_made(contract: Contract, work: Work) -> Work:
     "Add what a declared function gives."
     made = contract.bias_of(work.q, work.k)
     return work if made is None else work._replace(bias=work.bias + made)
@@ -273,7 +281,7 @@ def with_bias(
 def _with_scaled(contract: Contract, work: Work) -> Work:
     "Add the same where one factor scales it together with the scores: a wrong one, too."
     factor = work.scale / contract.scale_of(work.q.shape[-1])
-    made = with_bias(contract, work._replace(bias=torch.zeros(()))).bias
+    made = _with_made(contract, work._replace(bias=torch.zeros(()))).bias
     return work._replace(bias=work.bias + factor * made)
 
 

@@ -15,9 +15,11 @@ from attention_checks.catalogue import known
 from attention_checks.catalogue.choices import GATES, gating, reads_allowed
 from attention_checks.catalogue.layers import (
     FUSED,
+    MERGES,
     NEVER,
     ORDERS,
     SHARES,
+    SPLITS,
     fused_orders,
     merging,
     splitting,
@@ -201,7 +203,7 @@ def _starts_read(
     trace: Trace, h: int, mask: Tensor | None, bugs: tuple[Bug, ...]
 ) -> Iterator[Start]:
     "Yield every way to read the projections, once a fused gate is split off."
-    mine = [bug for _, wrong in trace.stages.values() for bug in wrong]
+    mine = [*_in_windows(trace), *(bug for _, wrong in trace.stages.values() for bug in wrong)]
     fused: list[Bug] = []
     if "qkv" in trace.projections and trace.fused_in_thirds:
         fused = fused_orders(trace.names["qkv"][0], _fused_order(trace))
@@ -221,6 +223,16 @@ def _starts_read(
             work = work_of(reading.q, reading.k, reading.v, mask, scale, trace.x.shape[-1])
             case = Case(work, seen, stages=stages)
             yield Start(case, bugs + reading.bugs, (*fused, *ends, *mine))
+
+
+def _in_windows(trace: Trace) -> Iterator[Bug]:
+    "Yield the bugs that mix positions as they are in each of a layer's windows."
+    order = trace.order
+    if order is None or order.window == len(order.places):
+        return
+    for bug in (bug for bug in (*SPLITS, *MERGES) if "mixes positions" in bug.says):
+        steps = {stage: order.in_windows(step) for stage, step in bug.steps.items()}
+        yield bug._replace(steps=steps)
 
 
 def _but_attended(trace: Trace, stages: dict[str, Step]) -> dict[str, Step]:

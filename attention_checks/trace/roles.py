@@ -205,11 +205,11 @@ def what_is_read(
     x: Tensor,  # source of the queries, (b, n_q, d_model)
     memory: Tensor,  # what is attended to, (b, n_k, d_memory)
     call: Callable[[nn.Module, Tensor], Tensor],  # how to call it with both
-    declared: Mapping[str, str] | None = None,  # role → name, as the caller declares it
+    declared: Mapping[str, str | None] | None = None,  # role → name, as the caller declares it
 ) -> list[tuple[str, str, bool]]:  # name, role, and whether it reads the input of its role
     "Say which projections read which of two inputs, even if the layer fails."
     parts, right, wrong = dict(layer.named_modules()), sources(x, memory), sources(memory, x)
-    by_name = {name: role for role, name in (declared or {}).items() if name in parts}
+    by_name = {name: role for role, name in (declared or {}).items() if name and name in parts}
     found: list[tuple[str, str, bool]] = []
     with ExitStack() as hooks, torch.no_grad(), suppress(Exception):
         for name, role in (by_name or _roles(_leaves(layer))).items():

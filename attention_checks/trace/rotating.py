@@ -15,7 +15,7 @@ from attention_checks.catalogue.scales_and_routes import SCALE
 from attention_checks.fitting import fitted_cap, fitted_scale
 from attention_checks.pipeline import Bug, Step, Way, adding, after, unchanged
 from attention_checks.search import explain
-from attention_checks.trace.comparing import more_fits, with_fill
+from attention_checks.trace.comparing import more_fits, that_mask, with_fill
 from attention_checks.trace.readings import Start, starts_of
 from attention_checks.trace.tracing import Trace
 from attention_nb.positions import alibi_slopes
@@ -101,10 +101,11 @@ def name_rotation_bug(
     "Find the bug of a layer that rotates queries and keys by positions."
     heads, mask, found = trace.heads[:1], trace.allowed(window), []
     starts = list(_rotated_starts(trace, heads, mask, 2))
-    late = [(i, with_fill(start)) for i, start in starts if trace.contract.hides_future and i < 4]
-    for i, start in starts + late:
-        known_ones = [*LAYER_BUGS, *GROUP_BUGS, *ATTENTION] if i < 4 else []
-        bugs = explain([start.case], [*start.more, *SCALE, *known_ones], 1)
+    every = [*LAYER_BUGS, *GROUP_BUGS, *ATTENTION]
+    tried = [(start, [*start.more, *SCALE, *(every if i < 4 else [])]) for i, start in starts]
+    late = [with_fill(start) for i, start in starts if trace.contract.hides_future and i < 4]
+    for start, some in (*tried, *((start, that_mask(every)) for start in late)):
+        bugs = explain([start.case], some, 1)
         if bugs and len(bugs) == 1:
             return bugs
         found += [bugs] if bugs else []

@@ -3,16 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn as nn
 from torch import Tensor
 
+from attention_checks.pipeline import Step, Work
 from attention_checks.trace.recording import as_float, as_rows, recorded_call
 
 _MOST_TOKENS = 256  # one call is made for each
 _Kept = dict[str, list[Any]]  # name → inputs or outputs of a module, one per call
+
+
+class TokenOrder(NamedTuple):
+    "How a layer orders its tokens."
+
+    places: Tensor  # where each token stands in what projections are given, (n,)
+    window: int  # tokens of each sequence that they are given
+
+    def in_windows(self, step: Step) -> Step:
+        "Take a step in each window by itself."
+
+        def windowed(work: Work) -> Work:
+            names = [name for name in ("q", "k", "v", "out") if getattr(work, name).ndim > 3]
+            cut: dict[str, Any] = {name: self._cut(getattr(work, name)) for name in names}
+            made = step(work._replace(**cut))
+            joined: dict[str, Any] = {name: self._joined(getattr(made, name)) for name in names}
+            return made._replace(**joined)
+
+        return windowed
+
+    def _cut(self, t: Tensor) -> Tensor:
+        "Cut vectors, (…, n, d), into windows, (windows, …, tokens of each, d)."
+        return t[..., self.places.argsort(), :].unflatten(-2, (-1, self.window)).movedim(-3, 0)
+
+    def _joined(self, t: Tensor) -> Tensor:
+        "Join the windows again."
+        return t.movedim(0, -3).flatten(-3, -2)[..., self.places, :]
 
 
 def order_of_tokens(
@@ -20,7 +48,7 @@ def order_of_tokens(
     ins: Mapping[str, list[Any]],  # what went into some of them
     x: Tensor,  # what the layer was given, (b, n, d)
     call: Callable[[Tensor], Tensor],  # of the layer
-) -> Tensor | None:  # where each token stands in what they are given, (n,); None: in its place
+) -> TokenOrder | None:  # None: each token is in its place, in one sequence
     "Find out in which order projections are given the tokens, by changing one after the other."
     name = next(iter(ins), "")
     given = _in_rows(ins[name][0], x) if name and len(ins[name]) == 1 else None
@@ -35,8 +63,10 @@ def order_of_tokens(
             return None
         places += moved
     usual = list(range(len(places)))
-    permuted = sorted(places) == usual and places != usual
-    return torch.tensor(places) if permuted else None
+    window = len(usual) if as_rows(ins[name][0], x) is not None else ins[name][0].shape[-2]
+    if sorted(places) != usual or places == usual and window == len(usual):
+        return None
+    return TokenOrder(torch.tensor(places), window)
 
 
 def _turned(x: Tensor, j: int) -> Tensor:
@@ -63,12 +93,12 @@ def _in_rows(t: Any, x: Tensor) -> Tensor | None:
 
 def in_token_order(
     kept: _Kept,  # name → inputs or outputs
-    order: Tensor,  # where each token stands, (n,)
+    order: TokenOrder,
     x: Tensor,  # the input of the layer, (b, n, d)
 ) -> _Kept:  # the same, each as (b, n, width), token by token
     "Put what was recorded into the order of the tokens."
     read = {name: [(t, _in_rows(t, x)) for t in found] for name, found in kept.items()}
     return {
-        name: [t if rows is None else rows[:, order] for t, rows in found]
+        name: [t if rows is None else rows[:, order.places] for t, rows in found]
         for name, found in read.items()
     }

@@ -29,7 +29,7 @@ from attention_checks.trace.recording import (
     used_of,
 )
 from attention_checks.trace.roles import ASKED, Parts, find_projections, sources, unrecognised_in
-from attention_checks.trace.token_order import in_token_order, order_of_tokens
+from attention_checks.trace.token_order import TokenOrder, in_token_order, order_of_tokens
 
 _Bugs = tuple[Bug, ...]
 _Rows = dict[str, list[Tensor]]  # role → what each projection of that role gave, (b, n, width)
@@ -71,6 +71,7 @@ class Trace(NamedTuple):
     contract: Contract = Contract()  # what was declared of it
     n_heads: int | None = None  # as declared, or as an attribute of the layer tells
     memory: Tensor | None = None  # what keys and values are made of; None: the input
+    order: TokenOrder | None = None  # of tokens in its projections, if it is another
 
     @property
     def context(self) -> Tensor | None:
@@ -201,6 +202,7 @@ def trace_layer(
         contract=with_parts,
         n_heads=contract.n_heads or heads_of(layer),
         memory=memory,
+        order=order,
     )
 
 
@@ -212,11 +214,12 @@ def _input_projections(seen: _Seen) -> _InputProjections:
     read = [name for name in used if name in silent]
     given = _given(seen, read)
     ways = _ways([(role, options) for _, role, options in given if options])
+    as_it_is = {role: [seen.of[role]] for role in contract.unprojected}
     ran = {*seen.outs, *parts.bare} - {name for name, _, options in given if options}
     recognised = _names_with_role(seen) - {name for name, *_ in given if name in ran}
     return _InputProjections(
-        rows=ways[0][1] if contract.projects else {role: [seen.of[role]] for role in "qkv"},
-        untransposed=ways[1:],
+        rows=(ways[0][1] if contract.projects else {}) | as_it_is,
+        untransposed=[(bugs, rows | as_it_is) for bugs, rows in ways[1:]],
         calls=_calls(parts, seen.outs, used) | dict.fromkeys(read, 1),
         unrecognised=unrecognised_in(seen.layer, recognised | contract.parts, read),
     )
@@ -233,7 +236,8 @@ def _parts_of(
     layer: nn.Module, call: Callable[[], Tensor], contract: Contract, memory: Tensor | None
 ) -> Parts:
     "Return the projections; with a memory a fused one is called twice, and split in unknown ways."
-    parts = find_projections(layer, call, contract.roles)
+    declared = {role: name for role, name in (contract.roles or {}).items() if name}
+    parts = find_projections(layer, call, declared)
     fused = [n for n, role in parts.role_by_name.items() if role == "qkv" and memory is not None]
     called = recorded_call({n: parts.leaves[n] for n in fused}, call)[1] if fused else {}
     return parts._replace(

@@ -107,6 +107,17 @@ def added_sinks(self, scores):
     return e / (e.sum(-1, keepdim=True) + self.p8[:, None, None])
 
 
+def columns(first, order):
+    "Keep as many columns as there are scores, from some on."
+
+    def weigh(self, scores):
+        sinks = self.p8[:, None, None].expand(*scores.shape[:-1], 1)
+        joined = torch.cat([(scores, sinks)[i] for i in order], -1)
+        return joined.softmax(-1)[..., first:][..., : scores.shape[-1]]
+
+    return weigh
+
+
 WRONG = {  # the code that names it → the method that is wrong
     "scale.missing": dict(
         score=lambda self, q, k: q @ k.mT + self.p9[:, : q.shape[-2], : k.shape[-2]]
@@ -120,6 +131,8 @@ WRONG = {  # the code that names it → the method that is wrong
     "sink.missing": dict(weigh=lambda self, scores: scores.softmax(-1)),
     "sink.first": dict(weigh=first_sink),
     "sink.no_exp": dict(weigh=added_sinks),
+    "sink.first_column": dict(weigh=columns(1, [0, 1])),
+    "sink.last_column": dict(weigh=columns(0, [1, 0])),
     "gate.missing": dict(gate=lambda self, context, x: context + 0 * self.p5(x)),
     "gate.no_sigmoid": dict(gate=lambda self, context, x: context * self.p5(x)),
 }

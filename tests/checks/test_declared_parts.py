@@ -364,3 +364,156 @@ def test_a_layer_whose_queries_are_keys_as_well_may_be_meant_and_is_compared():
         check_cross_attention, Resampler(), D, n_heads=H, strict=False, skip=["order.queries"]
     )
     assert skipped.compared == "its own weights"
+
+
+class RmsNorm(nn.Module):
+    "A norm of one's own, whose statistic may be of another dimension, or its epsilon too large."
+
+    def __init__(self, dim=-1, eps=1e-6):
+        super().__init__()
+        self.weight, self.dim, self.eps = nn.Parameter(torch.randn(D // H)), dim, eps
+
+    def forward(self, t):
+        scaled = t * t.pow(2).mean(self.dim, keepdim=True).add(self.eps).rsqrt()
+        return scaled * self.weight
+
+
+class Normed(Layer):
+    "Queries and keys pass norms of their own, or what they are given in their place."
+
+    def __init__(self, norm_q=RmsNorm.__call__, norm_k=RmsNorm.__call__, **norm):
+        super().__init__(q_norm=RmsNorm(**norm), k_norm=RmsNorm(**norm))
+        self.norms = norm_q, norm_k
+
+    def heads(self, x):
+        q, k, v = super().heads(x)
+        norm_q, norm_k = self.norms
+        return norm_q(self.q_norm, q), norm_k(self.k_norm, k), v
+
+
+NORMS = {"q": "q_norm", "k": "k_norm"}
+
+
+def left_out(norm, t):
+    return t
+
+
+def without_factors(norm, t):
+    return F.rms_norm(t, t.shape[-1:], eps=1e-6)
+
+
+def by_factors_alone(norm, t):
+    return norm.weight * t
+
+
+@pytest.mark.parametrize(
+    "norms, code",
+    [
+        ((RmsNorm.__call__, left_out), "norm.queries_only"),
+        ((left_out, left_out), "choice.missing"),
+        ((RmsNorm.__call__, without_factors), "layer.step"),
+        ((RmsNorm.__call__, by_factors_alone), "layer.step"),
+    ],
+)
+def test_the_step_of_a_declared_norm_that_is_left_out_is_told(norms, code):
+    assert of_layer(Normed(*norms), norms=NORMS)[0] == code
+
+
+def unit(norm, t):
+    return F.normalize(t, dim=-1) * norm.weight
+
+
+@pytest.mark.parametrize(
+    "norms, codes",
+    [
+        ((unit, unit), OWN),
+        ((unit, by_factors_alone), ["norm.queries_only"]),
+        ((by_factors_alone, unit), ["norm.keys_only"]),
+        ((by_factors_alone, by_factors_alone), ["choice.missing"]),
+    ],
+)
+def test_the_factor_of_a_norm_that_is_left_out_may_stay(norms, codes):
+    declared = {"q": "q_norm.weight", "k": "k_norm.weight"}
+    assert of_layer(Normed(*norms), norms=declared, scale=SCALE) == codes
+
+
+@pytest.mark.parametrize(
+    "norm, codes",
+    [
+        (Normed(), []),
+        (Normed(dim=-2), ["norm.mixes"]),
+        (Normed(eps=0.1), ["norm.epsilon"]),
+    ],
+)
+def test_what_is_inside_a_declared_norm_is_tried(norm, codes):
+    assert report_of(check_self_attention, norm, D, n_heads=H, norms=NORMS).codes[:1] == codes
+
+
+def test_a_norm_of_all_vectors_together_is_taken_as_it_is():
+    layer = Normed()
+    layer.q_norm = nn.BatchNorm2d(H)
+    report = report_of(check_self_attention, layer, D, n_heads=H, norms=NORMS)
+    assert "q_norm is taken as it is" in str(report)
+
+
+class LearnsKeys(Normed):
+    "A learned key and value stand beside those of tokens, before the keys are normalised."
+
+    def __init__(self, *norms, pad=(1, 0)):
+        super().__init__(*norms)
+        self.null_kv, self.pad = nn.Parameter(torch.randn(2, D // H)), pad
+
+    def heads(self, x):
+        q, k, v = Layer.heads(self, x)
+        learned = (row.expand(len(x), H, 1, -1) for row in self.null_kv)
+        k, v = (torch.cat([one, t], -2) for one, t in zip(learned, (k, v)))
+        return self.norms[0](self.q_norm, q), self.norms[1](self.k_norm, k), v
+
+    def forward(self, x, mask=None):
+        if mask is None:
+            return super().forward(x)
+        q, k, v = self.heads(x)
+        allowed = F.pad(mask, self.pad, value=True)[:, None, None]
+        scores = (q @ k.mT * SCALE).masked_fill(~allowed, -torch.inf)
+        return self.out_proj(merge_heads(scores.softmax(-1) @ v))
+
+
+@pytest.mark.parametrize("pad, codes", [((1, 0), OWN), ((0, 1), ["mask.shifted"])])
+def test_a_mask_that_is_padded_at_the_wrong_end_is_named(pad, codes):
+    declared = {"norms": NORMS, "prefix": {"kv": "null_kv"}, "mask": ("mask", "allowed")}
+    assert of_layer(LearnsKeys(pad=pad), **declared) == codes
+
+
+@pytest.mark.parametrize(
+    "norms, codes", [((unit, unit), OWN), ((unit, by_factors_alone), ["norm.queries_only"])]
+)
+def test_learned_keys_lack_the_norm_that_all_keys_lack(norms, codes):
+    declared = {"q": "q_norm.weight", "k": "k_norm.weight"}
+    more = {"scale": SCALE, "prefix": {"kv": "null_kv"}}
+    assert of_layer(LearnsKeys(*norms), norms=declared, **more) == codes
+
+
+class AsksAsItIs(nn.Module):
+    "The queries go in as they are; keys and values are projected at once."
+
+    def __init__(self, scale=SCALE, swapped=False):
+        super().__init__()
+        self.to_kv, self.to_out = nn.Linear(D, 2 * D), nn.Linear(D, D)
+        self.scale, self.swapped = scale, swapped
+
+    def forward(self, x, memory):
+        k, v = (split_heads(t, H) for t in self.to_kv(memory).chunk(2, -1)[:: 1 - 2 * self.swapped])
+        return self.to_out(merge_heads((split_heads(x, H) @ k.mT * self.scale).softmax(-1) @ v))
+
+
+@pytest.mark.parametrize("roles", [None, {"q": None}, {"q": None, "kv": "to_kv"}])
+@pytest.mark.parametrize(
+    "layer, codes",
+    [
+        (AsksAsItIs(), OWN),
+        (AsksAsItIs(1.0), ["scale.missing"]),
+        (AsksAsItIs(swapped=True), ["split.keys_values"]),
+    ],
+)
+def test_queries_may_go_in_as_they_are(layer, codes, roles):
+    assert of_layer(layer, check_cross_attention, roles=roles) == codes

@@ -83,6 +83,45 @@ def misread(t, at):
     return t * angles.cos() + other * angles.sin()
 
 
+def across(split, join):
+    "Turn pairs that are split in one way and joined in another, by angles of halves."
+
+    def rotate(t):
+        angles = (positions(t)[:, None] * 1e4 ** -(torch.arange(0, 8, 2) / 8)).repeat(1, 2)
+        a, b = split(t)
+        return t * angles.cos() + join(-b, a) * angles.sin()
+
+    return {"rotate": lambda self, q, k: (rotate(q), rotate(k))}
+
+
+def by_halves(t):
+    return t.chunk(2, -1)
+
+
+def by_neighbours(t):
+    return t[..., ::2], t[..., 1::2]
+
+
+def joined_halves(a, b):
+    return torch.cat([a, b], -1)
+
+
+def joined_neighbours(a, b):
+    return torch.stack([a, b], -1).flatten(-2)
+
+
+@pytest.mark.parametrize(
+    "split, join, code",
+    [
+        (by_halves, joined_halves, []),
+        (by_neighbours, joined_halves, ["rotation.split"]),
+        (by_halves, joined_neighbours, ["rotation.joined"]),
+    ],
+)
+def test_pairs_that_are_split_in_another_way_than_they_are_joined(split, join, code):
+    assert codes(across(split, join), positions=True) == code
+
+
 def turning(of_keys):
     "Rotate queries in halves, and keys in another way."
     return {"rotate": lambda self, q, k: (HALVES(q, positions(q)), of_keys(k, positions(k)))}

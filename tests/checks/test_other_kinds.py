@@ -114,12 +114,29 @@ def ones_beside(q, k, v):
     return softmaxed(q, torch.cat([torch.ones_like(k), k], -2), torch.cat([v, 2 * v], -2))
 
 
+def moved(q, k, v, ways=(1, 1, 0)):
+    sign, power, which = ways
+    return softmaxed(sign * (q - MOVES[which]), k * MOVES[1] ** power, v)
+
+
+def moved_otherwise(*ways):
+    return lambda q, k, v: moved(q, k, v, ways)
+
+
+def plainly_moved(q, k, v):
+    return softmaxed(q - MOVES[0], k * MOVES[1], v)
+
+
+MOVES = torch.randn(D // H), torch.randn(D // H)
 ROOT = nn.RMSNorm(D // H)
 STEPS = [
     (by_weights, elu_of_queries, "elu is left out"),
     (over_features, over_rows, "softmax is taken over dim=-2"),
     (rooted, root_of_queries, "rms_norm is left out"),
     (added, softmaxed, "add is left out"),
+    (plainly_moved, moved_otherwise(-1, 1, 0), "sub has the other sign"),
+    (plainly_moved, moved_otherwise(1, -1, 0), "div stands for mul"),
+    (plainly_moved, moved_otherwise(1, 1, 1), "sub is given another tensor of that shape"),
     (beside_ones, ones_beside, "cat joins in the other order"),
 ]
 
@@ -131,7 +148,7 @@ def test_the_step_in_which_a_layer_differs_from_attend_is_told(attend, core, wha
     assert what in report.failed[0].bug
 
 
-@pytest.mark.parametrize("attend, core, what", [STEPS[0], STEPS[4]])
+@pytest.mark.parametrize("attend, core, what", [STEPS[0], STEPS[-1]])
 def test_the_step_in_which_a_function_differs_from_attend_is_told(attend, core, what):
     report = report_of(check_attention, core, mask=False, attend=attend)
     assert report.codes[0] == "layer.step"
@@ -521,29 +538,45 @@ def test_a_wrong_scale_beside_declared_sinks_is_named(scale, codes):
     assert of_layer(Sinks(), sinks="sinks") == codes
 
 
-@pytest.mark.parametrize("scale, codes", [(SCALE, OWN), (1.0, ["scale.missing"])])
-def test_a_bias_in_the_order_of_tokens_fits_a_layer_that_rolls_them_and_cuts_windows(scale, codes):
-    class Windows(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.norm, self.qkv, self.proj = nn.LayerNorm(D), nn.Linear(D, 3 * D), nn.Linear(D, D)
-            self.far = nn.Parameter(torch.randn(H, 4, 4))
+class Windows(nn.Module):
+    "Attention in windows of four tokens, of which the first is that after the others."
 
-        def forward(self, x):
-            b, n, d = x.shape
-            windows = self.norm(x).roll(-1, 1).reshape(-1, 4, d)
-            q, k, v = by_roles(self.qkv(windows))
-            weights = (q @ k.mT * scale + self.far).softmax(-1)
-            return self.proj(merge_heads(weights @ v)).reshape(b, n, d).roll(1, 1)
+    def __init__(self, scale=SCALE, merge=merge_heads, moved=1):
+        super().__init__()
+        self.norm, self.qkv, self.proj = nn.LayerNorm(D), nn.Linear(D, 3 * D), nn.Linear(D, D)
+        self.far = nn.Parameter(torch.randn(H, 4, 4))
+        self.scale, self.merge, self.moved = scale, merge, moved
 
-    def bias(h, n_q, n_k):
-        at = (torch.arange(n_k) - 1) % n_k
+    def forward(self, x):
+        b, n, d = x.shape
+        windows = self.norm(x).roll(-self.moved, 1).reshape(-1, 4, d)
+        q, k, v = by_roles(self.qkv(windows))
+        weights = (q @ k.mT * self.scale + self.far).softmax(-1)
+        return self.proj(self.merge(weights @ v)).reshape(b, n, d).roll(self.moved, 1)
+
+    def bias(self, h, n_q, n_k):
+        at = (torch.arange(n_k) - self.moved) % n_k
         apart = at[:, None] // 4 != at // 4
-        table = layer.far[:, (at % 4)[:, None], at % 4]
+        table = self.far[:, (at % 4)[:, None], at % 4]
         return table.masked_fill(apart, -torch.inf)
 
-    layer = Windows()
-    assert of_layer(layer, positions=True, lengths=8, bias=bias) == codes
+
+def merged_by_view(heads):
+    return heads.reshape(len(heads), heads.shape[2], -1)
+
+
+@pytest.mark.parametrize(
+    "layer, codes",
+    [
+        (Windows(), OWN),
+        (Windows(moved=0), OWN),
+        (Windows(1.0), ["scale.missing"]),
+        (Windows(merge=merged_by_view), ["merge.viewed"]),
+        (Windows(merge=merged_by_view, moved=0), ["merge.viewed"]),
+    ],
+)
+def test_a_bias_in_the_order_of_tokens_fits_a_layer_that_cuts_windows(layer, codes):
+    assert of_layer(layer, positions=True, lengths=8, bias=layer.bias) == codes
 
 
 def test_a_small_image_may_leave_kernels_of_a_convolution_unused():

@@ -9,6 +9,7 @@ from attention_checks.diagnosis import examined
 from attention_checks.properties import Properties, Property, Recognise, bound
 from attention_checks.properties.layers.basics import CALLS, EDGES, RUNS
 from attention_checks.properties.layers.masking import MASKING
+from attention_checks.properties.layers.norms import NORMS
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.properties.layers.packing import PACKED
 from attention_checks.properties.layers.training import TRAINING
@@ -18,7 +19,7 @@ from attention_checks.subjects.layer import Layer, adapt
 
 def layer_properties(given: Any, d_model: int, contract: Contract) -> tuple[Properties, Recognise]:
     "List what every self-attention layer must do, in the order of trying."
-    rows = [*OWN_WEIGHTS, *PACKED, *CALLS, *MASKING, *TRAINING, *EDGES]
+    rows = [*OWN_WEIGHTS, *NORMS, *PACKED, *CALLS, *MASKING, *TRAINING, *EDGES]
     return in_phases(adapt(given, d_model, contract), rows)
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.masks import MASK_APPLICATIONS, MASKS_AFTER_SOFTMAX
+from attention_checks.catalogue.masks import MASK_APPLICATIONS, MASKS_AFTER_SOFTMAX, SHIFTED_MASKS
 from attention_checks.conventions import MASK, MEMORY_MASKS, hides_padding, is_mask, must_matter
 from attention_checks.diagnosis import ignores_order, trace_of
 from attention_checks.outcomes import Broken, NotChecked, attempt, first_line, runs
@@ -230,7 +230,7 @@ def _not_hiding(layer: Layer, name: str, tried: _TriedMasks) -> Broken | NotChec
         return Broken(shown, bug if declared else bug._replace(declare="mask=False"))
     if declared and tried.open:
         return Broken(f"{name}: with it, the future is seen", known("mask.replaces_causal"))
-    if found := _by_numbers(layer, name, tried, MASK_APPLICATIONS):
+    if found := _by_numbers(layer, name, tried, [*MASK_APPLICATIONS, *SHIFTED_MASKS]):
         return found
     if declared:
         shown = f"{name}: in no shape that was tried it hides tokens"

@@ -215,7 +215,7 @@ def _must_reach_all(layer: Layer, n: int, allowed: Tensor, reach: Tensor) -> Non
         return
     unseen = _unseen(allowed, reach)
     if layer.parts and layer.diagnosis.unrotated == ():
-        windows = [None, layer.window[1]] if layer.window else [None]
+        windows = [None, layer.window.size] if layer.window else [None]
         for size, window in product((1.0, 0.1), windows):  # less is rounded for small numbers
             trace = trace_of(layer, size * layer.draw(2, n))
             bugs = compare_with_own_weights(trace, window, most=0)
@@ -287,7 +287,7 @@ def _may_know_positions(layer: Layer) -> None:
         raise NotChecked(f"it seems to know positions ({name}); say positions=True or False")
     if layer.causal:
         raise NotChecked("the order of the past matters; if it knows no positions: positions=False")
-    if layer.window and _is_window(layer, measured_reach(layer), layer.window[1]):
+    if layer.window and _is_window(layer, measured_reach(layer), layer.window.size):
         raise NotChecked("it attends to a window ({} = {})".format(*layer.window))
 
 

@@ -500,6 +500,11 @@ bug("NormedGroups", "groups repeated in the wrong order", (SHARE, TURNS), "split
 bug("NormedGroups", "the keys are not normed", ("self.k_norm(self.k_proj(x).view(b, n, -1, self.d_head))", "self.k_proj(x).view(b, n, -1, self.d_head)"), "norm.queries_only")
 bug("NormedGroups", "normed rows, and scores multiplied by √d", ("is_causal=True)", "is_causal=True, scale=self.d_head**0.5)"), "scale.multiplied", missed=True)
 bug("NormedGroups", "the queries are not normed", ("self.q_norm(self.q_proj(x).view(b, n, -1, self.d_head))", "self.q_proj(x).view(b, n, -1, self.d_head)"), "norm.keys_only")
+bug("NormedGroups", "a norm over the heads", ("x.pow(2).mean(-1,", "x.pow(2).mean(-2,"), "norm.mixes")
+bug("NormedGroups", "half is added to the mean square", ("eps=1e-6", "eps=0.5"), "norm.epsilon")
+bug("NormedGroups", "neither queries nor keys are normed", [("self.q_norm(self.q_proj(x).view(b, n, -1, self.d_head))", "self.q_proj(x).view(b, n, -1, self.d_head)"),
+    ("self.k_norm(self.k_proj(x).view(b, n, -1, self.d_head))", "self.k_proj(x).view(b, n, -1, self.d_head)")], "parameter.unused")
+bug("ScalesAfterNorms", "only the queries are divided by their length", ("F.normalize(k, dim=-1) * self.k_scale", "k * self.k_scale"), "norm.queries_only")
 bug("NormedRows", "the keys are not normed", ("self.k_norm(self.k_proj(x))", "self.k_proj(x)"), "norm.queries_only")
 bug("NormedRows", "the queries are not normed", ("self.q_norm(self.q_proj(x))", "self.q_proj(x)"), "norm.keys_only")
 bug("NormedRows", "groups repeated in the wrong order", (SHARE, TURNS), "split.groups")
@@ -528,6 +533,8 @@ SINK, SINKS = "torch.cat([scores, sinks], dim=-1).softmax(-1)[..., :-1]", "self.
 bug("SunkGroups", "groups repeated in the wrong order", (SHARE, TURNS), "split.groups")
 bug("SunkGroups", "softmax off by one", (SINKS, "(0 * self.sinks.view(1, -1, 1, 1))"), "sink.zero")
 bug("SunkGroups", "the sink of the first head for all", (SINKS, "self.sinks[:1].view(1, 1, 1, 1).expand(1, self.n_heads, 1, 1)"), "sink.first")
+bug("SunkGroups", "the first column is dropped", ("softmax(-1)[..., :-1]", "softmax(-1)[..., 1:]"), "sink.first_column")
+bug("SunkGroups", "the sinks come first, the last column is dropped", ("torch.cat([scores, sinks], dim=-1)", "torch.cat([sinks, scores], dim=-1)"), "sink.last_column")
 bug("SunkGroups", "sinks are scaled", (SINKS, "(self.sinks.view(1, -1, 1, 1) * self.d_head ** -0.5)"), "sink.scaled")
 bug("SunkGroups", "shares are made to sum to 1 again", (SINK, "torch.cat([scores, sinks], dim=-1).softmax(-1)[..., :-1]; weights = weights / weights.sum(-1, keepdim=True)"), "sink.missing")
 bug("SunkGroups", "sinks are not exponentials", (SINK, "scores.exp() / (scores.exp().sum(-1, keepdim=True) + self.sinks.exp().log().abs().view(1, -1, 1, 1))"), "sink.no_exp",
@@ -589,6 +596,10 @@ bug("TurnsByOthers", "the second halves are added", ("a * cos - b * sin", "a * c
 bug("FarCosts", "values in reverse order", ("q, k, v, attn", "q, k, v.flip(1), attn"), "layer.unknown")
 misuse("LlamaLike, alone", "believed to know no places", "order.matters", args=with_args("LlamaLike, alone", positions=False, strict=False))
 bug("RotatesNeighbours", "no scale", (" * q.shape[-1] ** -0.5", ""), "scale.missing")
+AS_COMPLEX = "return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2).to(x.dtype)"
+BY_SINES = "cos, sin = (t.repeat_interleave(2, -1) for t in (angles.cos(), angles.sin()))\n        a, b = {}\n        return x * cos + {} * sin"
+bug("RotatesNeighbours", "split as halves, joined as neighbours", (AS_COMPLEX, BY_SINES.format("x.chunk(2, -1)", "torch.stack([-b, a], -1).flatten(-2)")), "rotation.split")
+bug("RotatesNeighbours", "split as neighbours, joined as halves", (AS_COMPLEX, BY_SINES.format("(x[..., ::2], x[..., 1::2])", "torch.cat([-b, a], -1)")), "rotation.joined")
 bug("RotatesNeighbours", "only the keys are rotated", ("self.rotate(q) @", "q @"), "rotation.keys_only")
 bug("LlamaBlock", "no scale", ("is_causal=True)", "is_causal=True, scale=1.0)"), "scale.missing")
 bug("LlamaBlock of experts", "merged without transpose", (".transpose(1, 2).flatten(2))", ".reshape(x.shape))"), "merge.viewed")
@@ -1011,6 +1022,8 @@ bug(GROUPED, "the mask is lost", ("if memory_key_padding_mask is not None:", "if
 bug(GROUPED, "the mask on queries", ("[:, None, None], -math.inf)", "[:, None, :, None], -math.inf)"), "mask.axis")
 bug(GROUPED, "the mask after the softmax", [("            scores = scores.masked_fill(memory_key_padding_mask[:, None, None], -math.inf)\n", "            v = v.masked_fill(memory_key_padding_mask[:, None, :, None], 0)\n")], "mask.after_softmax",
     args=with_args(GROUPED, mask=("memory_key_padding_mask", "blocked")))
+bug(GROUPED, "the mask cut at its start, and padded at its end", ("memory_key_padding_mask[:, None, None], -math", "F.pad(memory_key_padding_mask[:, 1:], (0, 1))[:, None, None], -math"), "mask.shifted",
+    args=with_args(GROUPED, mask=("memory_key_padding_mask", "blocked")))
 bug(GROUPED, "the first sentence's mask for all", ("memory_key_padding_mask[:, None, None], -math", "memory_key_padding_mask[:1, None, None], -math"), "mask.padding", unnamed=True,
     args=with_args(GROUPED, mask=("memory_key_padding_mask", "blocked")))
 bug("Conditioned", "values shifted by one word", ("sim.softmax(dim=-1), v)", "sim.softmax(dim=-1), v.roll(1, 2))"), "route.values_shifted")
@@ -1163,6 +1176,7 @@ bug("IndexesATable", "the table is transposed", ("permute(2, 0, 1)", "permute(2,
 bug("BiasOfAFunction", "added after the softmax", [(" + far_is_low(3, x.shape[1], x.shape[1])", ""), ("scores.softmax(-1)", "(scores.softmax(-1) + far_is_low(3, x.shape[1], x.shape[1]))")], "bias.after_softmax")
 bug("AsksForDistances", "scores of distances are not scaled", [("+ far + (k @ DISTANCES[0])[..., None, :]) * self.d ** -0.5", ") * self.d ** -0.5 + far + (k @ DISTANCES[0])[..., None, :]")],
     "layer.step")
+bug("AsksForDistances", "scores of one of the two are subtracted", ("+ far + (k", "+ far - (k"), "layer.step")
 bug("AsksForDistances", "scores of distances are subtracted", ("+ far + (k", "- far - (k"), "bias.subtracted")
 bug("AsksForDistances", "no scores of distances", ("+ far + (k @ DISTANCES[0])[..., None, :]", ""), "bias.ignored")
 bug("LearnsScale", "divided by what multiplies", ("* self.sharpness", "/ self.sharpness"), "scale.head_constant")
