@@ -643,9 +643,20 @@ class StaticCache(nn.Module):
 
     def _seen_by(self, n_q: int, rows: slice) -> tuple[Any, Tensor]:
         "Return the keys that some of the last `n_q` tokens need, and their mask."
-        n_max, known = self.keys.shape[2], _read_at_once(self.lengths)
+        known, n_max = _read_at_once(self.lengths), self.keys.shape[2]
         end = int(self.lengths.max()) - n_q + rows.stop if known else n_max
         return slice(end), _visible(self.lengths, n_q, end, rows)
+
+    def _has_unused(self) -> bool:
+        "Tell whether positions are unused that need not be attended to; False if it is not known."
+        return _read_at_once(self.lengths) and int(self.lengths.max()) < self.keys.shape[2]
+
+    def _widened(self, mask: Tensor) -> Tensor:
+        "Return a mask of the tokens so far with columns for unused positions; others as they are."
+        n, n_max = mask.shape[-1], self.keys.shape[2]
+        if n > n_max or _read_at_once(self.lengths) and n != int(self.lengths.max()):
+            return mask  # it is refused
+        return nn.functional.pad(mask, (0, n_max - n), value=True)
 
     def truncate(
         self,
@@ -688,7 +699,7 @@ class StaticCache(nn.Module):
 
 def _read_at_once(t: Tensor) -> bool:
     "Tell whether the values of a tensor can be read, and no GPU has to finish for that."
-    return values_known(t) and t.device.type == "cpu"
+    return values_known(t) and t.device.type == "cpu" and not torch.jit.is_tracing()
 
 # %% ../nbs/10_kv_cache.ipynb #paged-class
 class PagedCache:

@@ -175,7 +175,7 @@ def _allowed(
     mask = _for_heads(_stored(mask, cache, n_k), (*q.shape[:-1], n_k))
     if cache is None:
         return dict(mask=mask, causal=causal, window=window)
-    if not whole and _is_long(n_q, n_k) and (part := _part_of(mask, window, cache, n_q, n_k)):
+    if not whole and (part := _part_of(mask, window, cache, n_q, n_k)):
         return dict(mask=part, causal=False, window=None)
     visible, own = cache.visible(n_q), getattr(cache, "key_positions", None)
     causal = False
@@ -191,9 +191,10 @@ def _allowed(
 def _part_of(
     mask: Tensor | None, window: int | None, cache: Any, n_q: int, n_k: int
 ) -> Callable[[slice], tuple[Any, Tensor]] | None:
-    "Return a function: some queries → the keys they need, and their mask; None if a cache has none."
-    seen_by = getattr(cache, "_seen_by", None)
-    if seen_by is None or seen_by(n_q, slice(0, 1)) is None:
+    "Return a function: some queries → the keys they need, and their mask; None if that saves nothing."
+    seen_by, has_unused = (getattr(cache, name, None) for name in ("_seen_by", "_has_unused"))
+    worth_it = _is_long(n_q, n_k) or has_unused is not None and has_unused()
+    if not worth_it or seen_by is None or seen_by(n_q, slice(0, 1)) is None:
         return None
 
     def part(rows: slice) -> tuple[Any, Tensor]:
@@ -223,9 +224,11 @@ def _near(q_positions: Tensor, k_positions: Tensor, window: int) -> Tensor:
 
 def _stored(mask: Tensor | None, cache: Cache | None, n_k: int) -> Tensor | None:
     "Return the columns of a mask of all tokens that belong to the keys which the cache kept."
-    own = getattr(cache, "key_positions", None)
-    if own is None or not isinstance(mask, Tensor) or not mask.ndim or mask.shape[-1] in (1, n_k):
+    if not isinstance(mask, Tensor) or not mask.ndim or mask.shape[-1] in (1, n_k):
         return mask
+    own, widened = getattr(cache, "key_positions", None), getattr(cache, "_widened", None)
+    if own is None:
+        return mask if widened is None else widened(mask)
     if mask.shape[-1] != int(cache.lengths.max()):  # type: ignore[union-attr]
         return mask  # it fits neither, and is refused
     if own.ndim == 1:
@@ -493,6 +496,8 @@ def _by_rows(q: Tensor, k: Tensor, v: Tensor, given: dict[str, Any]) -> Tensor:
     "Return the context; where the mask of all pairs would be large, some queries after others."
     n_q, n_k = q.shape[-2], k.shape[-2]
     if not _is_large(n_q, n_k, given):
+        if callable(given.get("mask")):
+            return _attend_rows(slice(0, n_q), q, k, v, given)
         q, k, v, given = _fold(_OF_FUSED, q, k, v, given, False)
         return _call_fused(q, k, v, **given)
     step = _rows_at_a_time(q, n_k, given)
