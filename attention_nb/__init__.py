@@ -27,48 +27,53 @@ __all__ = ['Vocab', 'embed_tokens', 'journey', 'number_corpus', 'one_hot', 'one_
 
 # %% ../nbs/lookup/api.ipynb #imports
 import importlib
+import sys
 import typing
 
-from .embeddings import (
-    Vocab, embed_tokens, journey, number_corpus, one_hot, one_hot_vectors, tokenize)
-from .naive_attention import dot, naive_attention
-from .softmax import (
-    entropy, logsumexp, masked_softmax, naive_softmax, softmax, softmax_backward, softmax_jacobian)
-from .self_attention import (
-    SelfAttention, attention_scores, scaled_dot_product_attention)
-from .masks import (
-    bias_to_mask, causal_mask, from_torch_masks, mask_to_bias, padding_mask, to_attn_mask,
-    to_key_padding_mask)
-from .multi_head_attention import (
-    MultiHeadAttention, fused_attention, merge_heads, share_heads, split_heads)
-from .positions import (
-    AlibiPositions, LearnedPositions, RelativePositions, RotaryEmbedding, alibi_bias, alibi_slopes, convert_pairing,
-    relative_buckets, rotary_angles, rotate, sinusoidal_positions)
-from attention_nb.grouped_heads import (
-    NormAfter, SinkAttention, WholeWidth, capped_attention, sink_attention, sink_softmax, soft_cap,
-    to_grouped)
-from .latent_attention import LatentAttention
-from .flash_attention import flash_attention, merge_partials, online_softmax
-from .kv_cache import (
-    KVCache, PagedCache, QuantizedCache, RollingCache, StaticCache, cache_bytes, new_caches)
-from .local_attention import (
-    block_mask, document_mask, local_attention, sink_mask, window_mask)
-from .linear_attention import (
-    delta_rule, feature_map, linear_attention, recurrent_attention)
-from .transformer import (
-    EncoderDecoder, FeedForward, LanguageModel, TokenEmbedding, TransformerBlock, TransformerStack, rms_norm)
-from .translation import (
-    head_weights, load_translator, number_sentences, number_words, teacher_forcing, translate)
-from .induction import (
-    ablate, head_values, induction_score, patch, previous_token_score)
-from .longer_texts import rotary_frequencies, rotary_rounds
-from .cost import (
-    attention_cost, count_cost, count_pairs, exponent, least_seconds, peak_bytes, projection_cost, saved_bytes)
-from .real_models import load_model
-from .gpu_kernels import gpu_attention, program_tiles
-from .tools.watching import watch
-from .sparse_attention import (
-    Indexer, block_sparse_attention, top_k_attention, top_keys)
+# `python -m attention_nb` imports this to find `__main__`, whose help needs no PyTorch; argv holds "-m" till then
+_as_command = getattr(sys, "argv", [])[:1] == ["-m"] and sys.orig_argv[-len(sys.argv)] == __name__
+
+if not _as_command:
+    from attention_nb.embeddings import (
+        Vocab, embed_tokens, journey, number_corpus, one_hot, one_hot_vectors, tokenize)
+    from attention_nb.naive_attention import dot, naive_attention
+    from attention_nb.softmax import (
+        entropy, logsumexp, masked_softmax, naive_softmax, softmax, softmax_backward, softmax_jacobian)
+    from attention_nb.self_attention import (
+        SelfAttention, attention_scores, scaled_dot_product_attention)
+    from attention_nb.masks import (
+        bias_to_mask, causal_mask, from_torch_masks, mask_to_bias, padding_mask, to_attn_mask,
+        to_key_padding_mask)
+    from attention_nb.multi_head_attention import (
+        MultiHeadAttention, fused_attention, merge_heads, share_heads, split_heads)
+    from attention_nb.positions import (
+        AlibiPositions, LearnedPositions, RelativePositions, RotaryEmbedding, alibi_bias, alibi_slopes, convert_pairing,
+        relative_buckets, rotary_angles, rotate, sinusoidal_positions)
+    from attention_nb.grouped_heads import (
+        NormAfter, SinkAttention, WholeWidth, capped_attention, sink_attention, sink_softmax, soft_cap,
+        to_grouped)
+    from attention_nb.latent_attention import LatentAttention
+    from attention_nb.flash_attention import flash_attention, merge_partials, online_softmax
+    from attention_nb.kv_cache import (
+        KVCache, PagedCache, QuantizedCache, RollingCache, StaticCache, cache_bytes, new_caches)
+    from attention_nb.local_attention import (
+        block_mask, document_mask, local_attention, sink_mask, window_mask)
+    from attention_nb.linear_attention import (
+        delta_rule, feature_map, linear_attention, recurrent_attention)
+    from attention_nb.transformer import (
+        EncoderDecoder, FeedForward, LanguageModel, TokenEmbedding, TransformerBlock, TransformerStack, rms_norm)
+    from attention_nb.translation import (
+        head_weights, load_translator, number_sentences, number_words, teacher_forcing, translate)
+    from attention_nb.induction import (
+        ablate, head_values, induction_score, patch, previous_token_score)
+    from attention_nb.longer_texts import rotary_frequencies, rotary_rounds
+    from attention_nb.cost import (
+        attention_cost, count_cost, count_pairs, exponent, least_seconds, peak_bytes, projection_cost, saved_bytes)
+    from attention_nb.real_models import load_model
+    from attention_nb.gpu_kernels import gpu_attention, program_tiles
+    from attention_nb.tools.watching import watch
+    from attention_nb.sparse_attention import (
+        Indexer, block_sparse_attention, top_k_attention, top_keys)
 
 if typing.TYPE_CHECKING:  # they come when one is asked for, see below
     from attention_nb.many_machines import join_sequence, ring_attention, split_sequence
@@ -111,8 +116,6 @@ _all_ = [
 ]
 
 # %% ../nbs/lookup/api.ipynb #late
-from .tools.guards import takes_other_names as _takes_other_names
-
 if not typing.TYPE_CHECKING:  # type checkers would take any name for one that this might find
     def __getattr__(name):
         "Import checks, a figure and what runs on many machines when one is asked for."
@@ -124,9 +127,12 @@ if not typing.TYPE_CHECKING:  # type checkers would take any name for one that t
         ["join_sequence", "ring_attention", "split_sequence"], "attention_nb.many_machines")
 
 
-for _thing in [*globals().values()]:
-    if isinstance(_thing, type) and _thing.__name__ in _all_:
-        _takes_other_names(_thing)  # an error says what `embed_dim=` and the like are here
+if not _as_command:
+    from attention_nb.tools.guards import takes_other_names as _takes_other_names
+
+    for _thing in [*globals().values()]:
+        if isinstance(_thing, type) and _thing.__name__ in _all_:
+            _takes_other_names(_thing)  # an error says what `embed_dim=` and the like are here
 
 
 def __dir__() -> list[str]:

@@ -94,9 +94,9 @@ def _needs_gradient(*tensors: Tensor) -> bool:
     return torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
 
 
-def _visible(lengths: Tensor, n_q: int, n_k: int) -> Tensor:
-    "Return the mask of the last `n_q` tokens of sequences of these lengths, (b, 1, n_q, n_k)."
-    last = torch.arange(-n_q, 0, device=lengths.device)
+def _visible(lengths: Tensor, n_q: int, n_k: int, rows: slice = slice(None)) -> Tensor:
+    "Return the mask of the last `n_q` tokens, or of some of them, and `n_k` keys, (b, 1, n_q, n_k)."
+    last = torch.arange(-n_q, 0, device=lengths.device)[rows]
     queries = lengths[:, None] + last  # their positions, (b, n_q)
     return (torch.arange(n_k, device=lengths.device) <= queries[..., None])[:, None]
 
@@ -185,6 +185,12 @@ class KVCache:
             raise ValueError(
                 f"n_q: expected at most the {self.longest} tokens that were appended; got {n_q}")
         return None if self.equal_lengths else _visible(self.lengths, n_q, self.longest)
+
+    def _seen_by(self, n_q: int, rows: slice) -> tuple[Any, Tensor] | None:
+        "Return the keys that some of the last `n_q` tokens need, and their mask; as `visible`, None."
+        end = self.longest - n_q + rows.stop
+        return None if self.equal_lengths else (
+            slice(end), _visible(self.lengths, n_q, end, rows))
 
     def truncate(
         self,
@@ -423,13 +429,31 @@ class RollingCache(KVCache):
         if n_q > self.n_new:
             raise ValueError(
                 f"n_q: expected at most the {self.n_new} tokens that were appended last; got {n_q}")
-        if self.equal_lengths and (self.n_new == 1 or self.longest <= self.window):
-            return None
-        keys = self._held[:, None]  # (b, 1, n_k)
-        last = torch.arange(-n_q, 0, device=keys.device)
+        return self._mask(n_q, slice(None), slice(None)) if self._hides_more() else None
+
+    def _hides_more(self) -> bool:
+        "Tell whether more than the future is hidden."
+        return not self.equal_lengths or self.n_new > 1 and self.longest > self.window
+
+    def _mask(self, n_q: int, rows: slice, some: Any) -> Tensor:
+        "Return the mask of some of the last `n_q` tokens, and of some keys, (b, 1, n_q, n_k)."
+        keys = self._held[:, None, some]  # (b, 1, n_k)
+        last = torch.arange(-n_q, 0, device=keys.device)[rows]
         queries = (self.lengths[:, None] + last)[..., None]  # (b, n_q, 1)
         near = (keys > queries - self.window) | (keys < self.n_sinks)
         return ((keys >= 0) & (keys <= queries) & near)[:, None]
+
+    def _seen_by(self, n_q: int, rows: slice) -> tuple[Any, Tensor] | None:
+        "Return the keys that some of the last `n_q` tokens need, and their mask; as `visible`, None."
+        if not self._hides_more():
+            return None
+        n_old = self._held.shape[1] - n_q
+        start, end = n_old + rows.start - self.window + 1, n_old + rows.stop
+        keys: Any = slice(end)
+        if start > max(n_old, self.n_sinks):  # of the old keys, sinks alone are needed
+            stays = torch.arange(end, device=self._held.device)
+            keys = torch.cat([stays[: self.n_sinks], stays[start:]]) if self.n_sinks else slice(start, end)
+        return keys, self._mask(n_q, rows, keys)
 
     def truncate(
         self,
@@ -617,6 +641,23 @@ class StaticCache(nn.Module):
         expect_sizes(n_q=n_q)
         return _visible(self.lengths, n_q, self.keys.shape[2])
 
+    def _seen_by(self, n_q: int, rows: slice) -> tuple[Any, Tensor]:
+        "Return the keys that some of the last `n_q` tokens need, and their mask."
+        known, n_max = _read_at_once(self.lengths), self.keys.shape[2]
+        end = int(self.lengths.max()) - n_q + rows.stop if known else n_max
+        return slice(end), _visible(self.lengths, n_q, end, rows)
+
+    def _has_unused(self) -> bool:
+        "Tell whether positions are unused that need not be attended to; False if it is not known."
+        return _read_at_once(self.lengths) and int(self.lengths.max()) < self.keys.shape[2]
+
+    def _widened(self, mask: Tensor) -> Tensor:
+        "Return a mask of the tokens so far with columns for unused positions; others as they are."
+        n, n_max = mask.shape[-1], self.keys.shape[2]
+        if n > n_max or _read_at_once(self.lengths) and n != int(self.lengths.max()):
+            return mask  # it is refused
+        return nn.functional.pad(mask, (0, n_max - n), value=True)
+
     def truncate(
         self,
         n: int | Tensor | Sequence[int],  # tokens to keep: one number, or one per sequence, (b,)
@@ -658,7 +699,7 @@ class StaticCache(nn.Module):
 
 def _read_at_once(t: Tensor) -> bool:
     "Tell whether the values of a tensor can be read, and no GPU has to finish for that."
-    return values_known(t) and t.device.type == "cpu"
+    return values_known(t) and t.device.type == "cpu" and not torch.jit.is_tracing()
 
 # %% ../nbs/10_kv_cache.ipynb #paged-class
 class PagedCache:
@@ -963,6 +1004,13 @@ class PagedSequences:
         """
         lengths = [self.cache.written[seq][self.layer] for seq in self.seqs]
         return None if len({*lengths}) == 1 else _visible(self.lengths, n_q, max(lengths))
+
+    def _seen_by(self, n_q: int, rows: slice) -> tuple[Any, Tensor] | None:
+        "Return the keys that some of the last `n_q` tokens need, and their mask; as `visible`, None."
+        lengths = [self.cache.written[seq][self.layer] for seq in self.seqs]
+        end = max(lengths) - n_q + rows.stop
+        return None if len({*lengths}) == 1 else (
+            slice(end), _visible(self.lengths, n_q, end, rows))
 
 # %% ../nbs/10_kv_cache.ipynb #bytes-fn
 def cache_bytes(

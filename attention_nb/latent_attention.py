@@ -16,9 +16,9 @@ from torch import Tensor
 from .tools.guards import (
     expect_flags, expect_heads, expect_inputs, expect_probability, expect_scale, expect_sizes,
     takes_other_names, typed_as)
-from .multi_head_attention import (
-    _allowed, _expect_cache, _expect_self, _token_positions, _with_weights,
-    fused_attention, merge_heads, split_heads)
+from attention_nb.multi_head_attention import (
+    _allowed, _by_rows, _expect_cache, _expect_self, _token_positions, _with_weights, merge_heads,
+    split_heads)
 from .naive_attention import at_least_float32
 from .positions import RotaryEmbedding
 from .softmax import masked_softmax
@@ -134,7 +134,7 @@ class LatentAttention(nn.Module):
         if absorbed is not None:
             expect_flags(absorbed=absorbed)
         q, latent, k_rope = self._project(x, memory, cache, positions)
-        seen = _allowed(mask, causal, None, cache, q, latent)
+        seen = _allowed(mask, causal, None, cache, q, latent, need_weights)
         if absorbed is None:
             absorbed = self._absorbing_is_less(q.shape[-2], latent.shape[-2])
         attend = self._attend_absorbed if absorbed else self._attend_expanded
@@ -224,7 +224,8 @@ class LatentAttention(nn.Module):
         "Return contexts of every head, and weights if they are needed."
         dropout_p = self.dropout if self.training else 0.0
         if not need_weights:
-            return fused_attention(q, k, v, mask, causal, dropout_p, self.scale), None
+            given = dict(mask=mask, causal=causal, dropout_p=dropout_p, scale=self.scale)
+            return _by_rows(q, k, v, given), None
         return _with_weights(q, k, v, mask, causal, dropout_p, scale=self.scale)
 
     def _attend_from_one(

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import torch
@@ -165,24 +165,55 @@ def _and_causal(mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor:
 
 
 def _allowed(
-    mask: Tensor | None, causal: bool, window: int | None, cache: Cache | None, q: Tensor, k: Tensor
+    mask: Tensor | None, causal: bool, window: int | None, cache: Cache | None, q: Tensor, k: Tensor,
+    whole: bool,
 ) -> dict[str, Any]:
-    "Return what each query may attend to, as mask, causal and window, with what the cache hides."
+    """Return what each query may attend to, as mask, causal and window, with what the cache hides.
+
+    Unless the `whole` mask is wanted, a large one is a function that makes the mask of some queries."""
     n_q, n_k = q.shape[-2], k.shape[-2]
     mask = _for_heads(_stored(mask, cache, n_k), (*q.shape[:-1], n_k))
     if cache is None:
         return dict(mask=mask, causal=causal, window=window)
+    if not whole and (part := _part_of(mask, window, cache, n_q, n_k)):
+        return dict(mask=part, causal=False, window=None)
     visible, own = cache.visible(n_q), getattr(cache, "key_positions", None)
     causal = False
     if visible is not None:  # it hides the future, too
         mask = _both(mask, visible)
     elif n_q > 1:  # a single new token may attend to all tokens
         causal = True
-    if window is None or visible is None and own is None:
+    if window is None or visible is None and (causal or own is None):
         return dict(mask=mask, causal=causal, window=window)
-    queries = cache.lengths[:, None] + torch.arange(-n_q, 0, device=q.device)  # (b, n_q)
-    near = _near(queries, torch.arange(n_k, device=q.device) if own is None else own, window)
-    return dict(mask=_both(mask, near.unsqueeze(-3)), causal=False, window=None)
+    return dict(mask=_both(mask, _near_stored(window, cache, n_q, n_k)), causal=False, window=None)
+
+
+def _part_of(
+    mask: Tensor | None, window: int | None, cache: Any, n_q: int, n_k: int
+) -> Callable[[slice], tuple[Any, Tensor]] | None:
+    "Return a function: some queries → the keys they need, and their mask; None if that saves nothing."
+    seen_by, has_unused = (getattr(cache, name, None) for name in ("_seen_by", "_has_unused"))
+    worth_it = _is_long(n_q, n_k) or has_unused is not None and has_unused()
+    if not worth_it or seen_by is None or seen_by(n_q, slice(0, 1)) is None:
+        return None
+
+    def part(rows: slice) -> tuple[Any, Tensor]:
+        keys, visible = seen_by(n_q, rows)
+        if window is not None:
+            visible = visible & _near_stored(window, cache, n_q, n_k, rows, keys)
+        return keys, visible if mask is None else visible & _block(mask, rows, keys)
+
+    return part
+
+
+def _near_stored(
+    window: int, cache: Any, n_q: int, n_k: int, rows: slice = slice(None), keys: Any = slice(None)
+) -> Tensor:
+    "Return the mask of a window on the keys of a cache, (b, 1, n_q, n_k), or on some of them."
+    own, device = getattr(cache, "key_positions", None), cache.lengths.device
+    own = torch.arange(n_k, device=device) if own is None else own
+    queries = cache.lengths[:, None] + torch.arange(-n_q, 0, device=device)  # (b, n_q)
+    return _near(queries[:, rows], own[..., keys], window).unsqueeze(-3)
 
 
 def _near(q_positions: Tensor, k_positions: Tensor, window: int) -> Tensor:
@@ -193,9 +224,11 @@ def _near(q_positions: Tensor, k_positions: Tensor, window: int) -> Tensor:
 
 def _stored(mask: Tensor | None, cache: Cache | None, n_k: int) -> Tensor | None:
     "Return the columns of a mask of all tokens that belong to the keys which the cache kept."
-    own = getattr(cache, "key_positions", None)
-    if own is None or not isinstance(mask, Tensor) or not mask.ndim or mask.shape[-1] in (1, n_k):
+    if not isinstance(mask, Tensor) or not mask.ndim or mask.shape[-1] in (1, n_k):
         return mask
+    own, widened = getattr(cache, "key_positions", None), getattr(cache, "_widened", None)
+    if own is None:
+        return mask if widened is None else widened(mask)
     if mask.shape[-1] != int(cache.lengths.max()):  # type: ignore[union-attr]
         return mask  # it fits neither, and is refused
     if own.ndim == 1:
@@ -456,32 +489,59 @@ def _expect_grouped(q: Tensor, k: Tensor, v: Tensor) -> None:
     expect_qkv(one_each, k, v)
 
 
-_PAIRS, _ROWS = 2**21, 1024  # a mask of more pairs is not made; as many queries attend at a time
+_PAIRS, _ROWS = 2**21, 1024  # a mask of more pairs is not made; so many queries attend at a time
 
 
 def _by_rows(q: Tensor, k: Tensor, v: Tensor, given: dict[str, Any]) -> Tensor:
     "Return the context; where the mask of all pairs would be large, some queries after others."
     n_q, n_k = q.shape[-2], k.shape[-2]
     if not _is_large(n_q, n_k, given):
+        if callable(given.get("mask")):
+            return _attend_rows(slice(0, n_q), q, k, v, given)
         q, k, v, given = _fold(_OF_FUSED, q, k, v, given, False)
         return _call_fused(q, k, v, **given)
-    parts, hides = [], given.get("causal") or given.get("window")
-    for start in range(0, n_q, _ROWS):
-        rows = slice(start, min(start + _ROWS, n_q))
-        keys = slice(n_k - n_q + rows.stop if hides else n_k)  # the last query has the last key
-        own = given | {name: _block(given.get(name), rows, keys) for name in ("mask", "bias")}
-        parts.append(_by_rows(q[..., rows, :], k[..., keys, :], v[..., keys, :], own))
-    return torch.cat(parts, dim=-2)
+    step = _rows_at_a_time(q, n_k, given)
+    blocks = (slice(start, min(start + step, n_q)) for start in range(0, n_q, step))
+    return torch.cat([_attend_rows(rows, q, k, v, given) for rows in blocks], dim=-2)
+
+
+def _rows_at_a_time(q: Tensor, n_k: int, given: dict[str, Any]) -> int:
+    "Return how many queries attend at a time: fewer where there is a mask for each sequence or head."
+    masks = q.shape[:-3] if given.get("bias") is None else q.shape[:-2]
+    return max(-(-_ROWS // 4), min(_ROWS, 16 * _PAIRS // (masks.numel() * n_k)))
+
+
+def _attend_rows(
+    rows: slice, q: Tensor, k: Tensor, v: Tensor, given: dict[str, Any]
+) -> Tensor:
+    "Return the context of some queries, with the keys that they need, and their part of the mask."
+    n_q, n_k = q.shape[-2], k.shape[-2]
+    mask, bias, window = given.get("mask"), given.get("bias"), given.get("window")
+    start, end = rows.start + n_k - n_q, rows.stop + n_k - n_q  # the last query has the last key
+    keys: Any = slice(max(0, start - window + 1) if window else 0,
+                      end if window or given.get("causal") else n_k)
+    if callable(mask):
+        keys, mask = mask(rows)
+    else:
+        mask = _block(mask, rows, keys)
+    bias = bias(rows, keys) if callable(bias) else _block(bias, rows, keys)
+    own = given | {"mask": mask, "bias": bias}
+    return _by_rows(q[..., rows, :], k[..., keys, :], v[..., keys, :], own)
 
 
 def _is_large(n_q: int, n_k: int, given: dict[str, Any]) -> bool:
-    "Tell whether attention needs a mask, and a large one. A program for all lengths has no such loop."
-    if torch.compiler.is_compiling() or torch.jit.is_tracing():
-        return False
+    "Tell whether attention needs a mask, and a large one."
     window = given.get("window") or n_k
     masked = window < n_k or given.get("causal") and n_q != n_k
     masked = masked or given.get("mask") is not None or given.get("bias") is not None
-    return bool(masked) and _ROWS < n_q <= n_k and n_q * n_k > _PAIRS
+    return bool(masked) and _is_long(n_q, n_k)
+
+
+def _is_long(n_q: int, n_k: int) -> bool:
+    "Tell whether a mask would be large. A program for all lengths has no loop over blocks."
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return False
+    return _ROWS < n_q <= n_k and n_q * n_k > _PAIRS
 
 
 def _block(mask: Tensor | None, rows: slice, keys: slice) -> Tensor | None:
@@ -510,9 +570,29 @@ def _call_fused(
     if grouped and mask is not None and q.is_cuda:  # CUDA's kernels for groups take no mask
         grouped, k, v = False, _share(k, q), _share(v, q)
     d_v, v = v.shape[-1], _as_wide_as_keys(q, k, v)
-    context = F.scaled_dot_product_attention(
-        q, k, v, mask, dropout_p, is_causal=causal, scale=scale, enable_gqa=grouped)
+    how = dict(dropout_p=dropout_p, is_causal=causal, scale=scale, enable_gqa=grouped)
+    context = _in_four(q, k, v, mask, how)
     return context if v.shape[-1] == d_v else context[..., :d_v]
+
+
+def _in_four(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, how: dict[str, Any]
+) -> Tensor:
+    "Call PyTorch's function with four dimensions; with others it takes no fused kernel."
+    lead = q.shape[:-3]
+    if mask is not None and mask.ndim > 3 and len(lead) > 1:
+        mask = mask.expand(*lead, *mask.shape[-3:])
+    if mask is not None and mask.ndim > 2:
+        mask = _of_four(mask)
+    if q.ndim == 4:
+        return F.scaled_dot_product_attention(q, k, v, mask, **how)
+    context = F.scaled_dot_product_attention(_of_four(q), _of_four(k), _of_four(v), mask, **how)
+    return context.reshape(*q.shape[:-1], v.shape[-1])
+
+
+def _of_four(x: Tensor) -> Tensor:
+    "Return a tensor with four dimensions: batches in one, or dimensions of size 1 before the rest."
+    return x.flatten(0, -4) if x.ndim > 4 else x[(None,) * (4 - x.ndim)]
 
 
 _OF_FUSED = _keywords(fused_attention)
@@ -531,7 +611,7 @@ def _one_query(
 ) -> Tensor:
     "Attend from one token: the query heads of a group become queries of one head of keys."
     groups = q.squeeze(-2).unflatten(-2, (k.shape[-3], -1))  # (..., n_kv_heads, group, d_head)
-    context = F.scaled_dot_product_attention(groups, k, v, mask, dropout_p, scale=scale)
+    context = _in_four(groups, k, v, mask, dict(dropout_p=dropout_p, scale=scale))
     return context.flatten(-3, -2).unsqueeze(-2)  # (..., h, 1, d_head)
 
 
@@ -640,8 +720,9 @@ class MultiHeadAttention(nn.Module):
         q, k, where = self._rotate(q, k, cache, positions)
         if cache is not None:
             k, v = (t.to(q.dtype) for t in cache.append(k, v))  # under autocast dtypes may differ
-        given = _allowed(mask, causal, self.window, cache, q, k)
-        given |= self._score_bias(where, cache, positions, k)
+        whole = need_weights or self.attend is not fused_attention
+        given = _allowed(mask, causal, self.window, cache, q, k, whole)
+        given |= self._score_bias(where, cache, positions, k, whole)
         context, weights = self._mix(q, k, v, given, need_weights)  # (b, h, n_q, d_head)
         context = _merge(context) if self.gate is None else self._gated(context, x)
         return self.out_proj(context), weights
@@ -678,18 +759,27 @@ class MultiHeadAttention(nn.Module):
         return rotate(q, where[0]), rotate(k, where[1]), where
 
     def _score_bias(
-        self, where: Any, cache: Any, positions: Tensor | None, k: Tensor
-    ) -> dict[str, Tensor]:
-        "Return what `positions` adds to the scores, by the name of the argument."
+        self, where: Any, cache: Any, positions: Tensor | None, k: Tensor, whole: bool
+    ) -> dict[str, Any]:
+        "Return what `positions` adds to the scores; a function makes it for some pairs, if it is large."
         score_bias = getattr(self.positions, "score_bias", None)
         if score_bias is None:
             return {}
         q_positions, k_positions = where
         if cache is not None:
             k_positions = _cached_positions(cache, k, positions)
-        bias = score_bias(q_positions, k_positions)
-        expect_score_bias(bias, (*k.shape[:-3], self.n_heads, q_positions.shape[-1], k.shape[-2]))
-        return {"bias": bias}
+
+        def part(rows: slice, keys: Any) -> Tensor:
+            some_q, some_k = q_positions[..., rows], k_positions[..., keys]
+            bias = score_bias(some_q, some_k)
+            sizes = some_q.shape[-1], some_k.shape[-1]
+            expect_score_bias(bias, (*k.shape[:-3], self.n_heads, *sizes))
+            return bias
+
+        by_pair = not whole and getattr(self.positions, "_by_pair", False)
+        if by_pair and _is_long(q_positions.shape[-1], k.shape[-2]):
+            return {"bias": part}
+        return {"bias": part(slice(None), slice(None))}
 
     def _mix(
         self, q: Tensor, k: Tensor, v: Tensor, given: dict[str, Any], need_weights: bool

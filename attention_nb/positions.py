@@ -385,6 +385,8 @@ def alibi_slopes(
 class _ScoredPositions(nn.Module):
     "Positions that leave queries and keys as they are, and give the layer a `score_bias`."
 
+    _by_pair = True  # the bias of some queries and keys is that part of the bias of all
+
     def forward(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
         return x
 

@@ -148,7 +148,11 @@ def _count_positions(ids: Tensor, mask: Tensor | None, caches: Sequence[Any] | N
     n = ids.shape[1]
     if mask is not None and mask.ndim > 2 and mask.shape[-2] == 1 and mask.shape[-1] >= n:
         real = mask[..., 0, :].flatten(1, -2)[:, 0] if mask.ndim > 3 else mask[:, 0]
-        return (real.expand(len(ids), -1).cumsum(-1) - 1).clamp(min=0)[:, -n:]
+        counted = (real.expand(len(ids), -1).cumsum(-1) - 1).clamp(min=0)
+        if caches is None:
+            return counted[:, -n:]
+        at = caches[0].lengths[:, None] + torch.arange(n, device=ids.device)  # their columns
+        return counted.gather(1, at.clamp(max=mask.shape[-1] - 1))
     positions = torch.arange(n, device=ids.device)
     return positions if caches is None else caches[0].lengths[:, None] + positions
 
@@ -551,6 +555,9 @@ def _expect_caches(caches: Sequence[Any], n: int) -> Sequence[Any]:
         )
     if len(caches) != n:
         raise ValueError(f"caches: expected one for each of {n} blocks; got {len(caches)}")
+    if len({id(cache) for cache in caches}) < n:
+        raise ValueError(f"caches: expected a cache of its own for each of {n} blocks; "
+                         "got one for several")
     return caches
 
 

@@ -262,3 +262,67 @@ def test_published_layers_are_accepted(name):
         failed.value.report.codes == ["cache.copies"]
         or "cache.full_silent" in failed.value.report.codes
     )
+
+
+# Models -------------------------------------------------------------------------------------------
+
+
+def a_model(positions=None, added=None) -> nb.LanguageModel:
+    "A small model with random weights, in evaluation mode."
+    torch.manual_seed(0)
+    blocks = [
+        nb.TransformerBlock(
+            16, nb.MultiHeadAttention(16, 2, positions=positions), nb.FeedForward(16)
+        )
+        for _ in range(2)
+    ]
+    return nb.LanguageModel(nb.TokenEmbedding(20, 16, added), nb.TransformerStack(blocks)).eval()
+
+
+@pytest.mark.parametrize(
+    "positions, added",
+    [
+        (None, nb.LearnedPositions(16, 16)),
+        (nb.RotaryEmbedding(8), None),
+        (nb.AlibiPositions(2), None),
+    ],
+)
+def test_padded_prompts_in_a_cache_of_one_shape(positions, added):
+    "The mask may have a column for each token so far, or one for each position of the buffer."
+    model, ids = a_model(positions, added), torch.randint(20, (2, 6))
+    if added is not None:
+        torch.nn.init.normal_(added.weight)
+    new = lambda: [nb.StaticCache(2, 2, 16, 8) for _ in range(2)]
+    mask = nb.padding_mask([4, 6]).flip(-1)
+    expected = model.generate(ids, 5, mask=mask)
+    assert torch.equal(model.generate(ids, 5, mask=mask, caches=new()), expected)
+    caches, wide = new(), torch.nn.functional.pad(mask, (0, 10), value=True)
+    with torch.no_grad():
+        logits = torch.cat([model(ids[:, :5], wide, caches), model(ids[:, 5:], wide, caches)], 1)
+        torch.testing.assert_close(logits[:, 2:], model(ids, mask)[:, 2:], atol=1e-4, rtol=1e-4)
+    with pytest.raises(ValueError, match="mask: expected a shape"):
+        model(ids[:, :1], mask, caches)  # seven tokens, six columns
+
+
+def test_a_cache_of_one_shape_attends_to_no_unused_position():
+    "Unless the lengths are not known, as in a compiled program: then the shape stays the same."
+    layer, x, lengths = nb.MultiHeadAttention(8, 2), torch.randn(1, 12, 8), []
+    cache = nb.StaticCache(1, 2, 500, 4)
+    own = torch.nn.functional.scaled_dot_product_attention
+
+    def watched(q, k, *more, **options):
+        lengths.append(k.shape[-2])
+        return own(q, k, *more, **options)
+
+    with torch.no_grad(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.nn.functional, "scaled_dot_product_attention", watched)
+        out = torch.cat([layer(part, cache=cache)[0] for part in x.split([9, 1, 2], 1)], 1)
+    assert lengths == [9, 10, 12]
+    torch.testing.assert_close(out, layer(x, causal=True)[0])
+
+
+def test_one_cache_for_several_blocks_is_refused():
+    "As `[cache] * 2` makes it: each block would read the keys of the others."
+    model, ids = a_model(), torch.randint(20, (2, 3))
+    with pytest.raises(ValueError, match="caches: expected a cache of its own for each of 2"):
+        model(ids, caches=[nb.KVCache(2, 2, 9, 8)] * 2)

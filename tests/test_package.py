@@ -431,6 +431,21 @@ sys.exit(status)"""
     ), done
 
 
+@pytest.mark.parametrize("words", ["--help", "check --help", "explain scale.missing"])
+def test_python_m_needs_no_pytorch_for_these(words, tmp_path):
+    "Though Python imports the package, to find the command in it."
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "attention_nb", *words.split()],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        text=True,
+        capture_output=True,
+    )
+    assert done.returncode == 0 and done.stdout, done
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "attention_nb" in imported and "torch" not in imported
+
+
 def test_each_way_of_calling_the_command(tmp_path):
     """It knows its name, shows no line of Python's own, tells what it found,
     and does not mind `| head`.

@@ -18,6 +18,7 @@ from typing import Any
 import attention_nb as nb
 import pytest
 import torch
+import torch.nn as nn
 from attention_nb import multi_head_attention
 from attention_nb.tools.testing import allocated
 from hypothesis import given, note
@@ -472,12 +473,109 @@ def test_queries_one_block_after_another_give_the_same(n_q, n_k, given, monkeypa
     assert_close(torch.autograd.grad(blocks, (q, k, v), direction), right, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("window, before", [(None, 1500), (64, 0), (64, 1500)])
-def test_long_inputs_hold_no_mask_of_all_pairs(window, before):
-    n, layer = 1500, nb.MultiHeadAttention(8, 2, window=window)
-    x, cache = torch.randn(1, n, 8), nb.KVCache(1, 2, n + before, 4)
+def filled(kind: str) -> Any:
+    "A cache of two sequences with 8 tokens, or with 5 and 8 if it is uneven."
+    pages = nb.PagedCache(20, 4, 1, 4)
+    made = {
+        "rolling": lambda: nb.RollingCache(2, 1, 5, 4),
+        "sinks": lambda: nb.RollingCache(2, 1, 5, 4, n_sinks=2),
+        "static": lambda: nb.StaticCache(2, 1, 30, 4),
+        "paged": lambda: pages.batch([pages.new(), pages.new()]),
+    }
+    name, _, uneven = kind.partition(" ")
+    cache = made.get(name, lambda: nb.KVCache(2, 1, 30, 4))()
+    rng = torch.Generator().manual_seed(1)
+    cache.append(*torch.randn(2, 2, 1, 5, 4, generator=rng))
+    more = torch.randn(2, 2, 1, 3, 4, generator=rng)
+    if name == "paged":
+        pages.append([1] if uneven else [0, 1], *(more[:, 1:] if uneven else more))
+    elif uneven and name == "rolling":
+        cache.truncate([3, 5])
+    else:
+        cache.append(*more)
+        cache.truncate([5, 8] if uneven else 8)
+    return cache
+
+
+def prefilled(kind: str, **parts: Any) -> tuple[Tensor, ...]:
+    "What a layer gives for eleven more tokens, and the gradients of them and of its parameters."
+    torch.manual_seed(0)
+    positions = {"alibi": nb.AlibiPositions(2), "t5": nb.RelativePositions(2, n_buckets=6)}
+    parts["positions"] = positions.get(parts.get("positions"))
+    layer, cache = nb.MultiHeadAttention(8, 2, n_kv_heads=1, **parts), filled(kind)
+    for p in layer.parameters():
+        nn.init.normal_(p)
+    x = torch.randn(2, 11, 8, requires_grad=True)
+    hidden = torch.ones(2, 1, 1, 30 if "static" in kind else 19, dtype=torch.bool)
+    hidden[1, ..., 7] = False
+    mask = hidden if kind.partition(" ")[0] in ("plain", "static") else None
+    out, _ = layer(x, mask=mask, cache=cache)
+    direction = torch.randn_like(out)
+    return out, *torch.autograd.grad(out, (x, *layer.parameters()), direction)
+
+
+@pytest.mark.parametrize("parts", [{}, {"window": 4}, {"positions": "alibi"}, {"positions": "t5"}])
+@pytest.mark.parametrize(
+    "kind",
+    ["plain", "plain uneven", "static", "static uneven", "rolling", "rolling uneven", "sinks"]
+    + ["paged", "paged uneven"],
+)
+def test_caches_take_a_long_prompt_block_by_block(kind, parts, monkeypatch):
+    "The mask of a cache, and a bias by position, made for some queries at a time."
+    whole = prefilled(kind, **parts)
+    monkeypatch.setattr(multi_head_attention, "_PAIRS", 4)
+    monkeypatch.setattr(multi_head_attention, "_ROWS", 3)
+    for got, want in zip(prefilled(kind, **parts), whole):
+        assert_close(got, want, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "kind, parts, before",
+    [
+        ("plain", {}, 1500),
+        ("plain", {"window": 64}, 0),
+        ("plain", {"window": 64}, 1500),
+        ("plain", {"positions": nb.AlibiPositions(2)}, 0),
+        ("plain", {"positions": nb.AlibiPositions(2)}, 1500),
+        ("uneven", {}, 20),
+        ("static", {}, 0),
+        ("rolling", {}, 1500),
+        ("rolling", {"window": 100}, 20),
+        ("paged", {}, 20),
+    ],
+)
+def test_long_inputs_hold_no_mask_of_all_pairs(kind, parts, before):
+    "With a cache of each kind; with a window, with a bias for each pair."
+    n, layer = 3000, nb.MultiHeadAttention(8, 2, **parts)
+    pages = nb.PagedCache(500, 16, 2, 4)
+    caches = {
+        "static": lambda: nb.StaticCache(2, 2, 4 * n, 4),
+        "rolling": lambda: nb.RollingCache(2, 2, 64 + 2 * n * bool(layer.window), 4, n_sinks=2),
+        "paged": lambda: pages.batch([pages.new(), pages.new()]),
+    }
+    x, cache = torch.randn(2, n, 8), caches.get(kind, lambda: nb.KVCache(2, 2, n + before, 4))()
     with torch.no_grad():
         if before:
-            layer(torch.randn(1, before, 8), cache=cache)
+            layer(torch.randn(2, before, 8), cache=cache)
+        if kind == "uneven":
+            cache.truncate([10, before])
+        if kind == "paged":
+            pages.append([1], *torch.randn(2, 1, 2, 3, 4))
         held = allocated(lambda x: layer(x, cache=cache)[0], x)
-    assert held.largest < n * (n + before)  # bytes: a mask has one for each pair
+    # a mask of all pairs has a byte for each, and that twice where it differs by sequence
+    assert held.largest < n * (n + before) * (4 if layer.positions else 1)
+
+
+@pytest.mark.parametrize("lead", [(), (2,), (2, 2)])
+def test_unbatched_inputs_and_masks_by_head_hold_no_scores(lead):
+    "PyTorch's fused kernels take four dimensions; else it computes all scores."
+    n, q = 512, torch.randn(*lead, 4, 512, 16)
+    mask, bias = torch.rand(4, n, n) > 0.5, torch.randn(4, n, n)
+    for asked in ({"causal": True}, {"mask": mask}, {"bias": bias}):
+        hidden = nb.causal_mask(n) if "causal" in asked else asked.get("mask")
+        want, _ = nb.scaled_dot_product_attention(q, q, q, hidden, bias=asked.get("bias"))
+        assert_close(nb.fused_attention(q, q, q, **asked), want, atol=1e-5, rtol=1e-5)
+        with torch.profiler.profile() as ran:
+            nb.fused_attention(q, q, q, **asked)
+        names = {event.name for event in ran.events()}
+        assert "aten::_scaled_dot_product_attention_math" not in names, asked
