@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.nn as nn
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from attention_checks.autograd import gradients_of
@@ -198,3 +199,36 @@ def used_of(
         grads = gradients_of(out.sum(), list(asked.values()))
     unused = {name for name, g in zip(asked, grads) if g is None}
     return [name for name in weights if name not in unused]
+
+
+class _Products(TorchFunctionMode):
+    "Keep what matrices are multiplied with, and what that gives, by name."
+
+    def __init__(self, matrices: Mapping[str, Tensor]):
+        super().__init__()
+        self.names = {m.untyped_storage().data_ptr(): name for name, m in matrices.items()}
+        self.sizes = {name: m.numel() for name, m in matrices.items()}
+        self.kept: dict[str, tuple[Tensor, Tensor]] = {}
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        "Call it; keep the product of something and a matrix as a whole, perhaps transposed."
+        out = func(*args, **(kwargs or {}))
+        if getattr(func, "__name__", "") in ("matmul", "__matmul__", "linear") and len(args) > 1:
+            rows, matrix = args[:2]
+            name = self.names.get(matrix.untyped_storage().data_ptr(), "")
+            if matrix.numel() == self.sizes.get(name):
+                self.kept[name] = as_float(rows), as_float(out)
+        return out
+
+
+def products_of(
+    matrices: Mapping[str, Tensor],  # parameters of a layer, by name
+    call: Callable[[], Tensor],  # one call of the layer
+) -> dict[str, tuple[Tensor, Tensor]]:  # name → what it was multiplied with, and what that gave
+    "Record the last product of each matrix that is a parameter of its own."
+    with torch.no_grad(), _Products(matrices) as seen:
+        if matrices:
+            call()
+    return seen.kept

@@ -24,6 +24,7 @@ from attention_checks.trace.recording import (
     as_float,
     as_rows,
     given_parts,
+    products_of,
     recorded_call,
     tables_handed_on,
     used_of,
@@ -157,6 +158,7 @@ class _Seen(NamedTuple):
     parts: Parts
     ins: Mapping[str, Any] = {}
     outs: Mapping[str, Any] = {}
+    products: Mapping[str, Any] = {}  # what bare matrices were multiplied with, and gave
 
     def again(self) -> Tensor:
         "Call the layer once more."
@@ -184,7 +186,8 @@ def trace_layer(
     order = order_of_tokens(parts.leaves, ins, x, partial(call, layer)) if memory is None else None
     if order is not None:
         ins, outs = (in_token_order(kept, order, x) for kept in (ins, outs))
-    seen = _Seen(layer, x, call, contract, memory, parts, ins, outs)
+    products = products_of({n: p for n, (_, p) in parts.bare.items()}, lambda: call(layer, x))
+    seen = _Seen(layer, x, call, contract, memory, parts, ins, outs, products)
     inputs, names = _input_projections(seen), _named(parts)
     with_parts = given_parts(layer, x, call, contract)
     return Trace(
@@ -293,7 +296,9 @@ def _given(seen: _Seen, read: list[str]) -> list[tuple[str, str, _Options]]:
         found.append((name, role, given))
     for name, (role, p) in parts.bare.items():
         source = inside.get(name.rpartition(".")[0], of)
-        found += [(name, r, given) for r, given in _by_matrix(source, role, p, seen.layer)]
+        made = _of_another(seen, name, source[role])
+        by_matrix = made or _by_matrix(source, role, p, seen.layer)
+        found += [(name, r, given) for r, given in by_matrix]
     for name in read:
         m, role = parts.leaves[name], parts.role_by_name[name]
         apart = role == "qkv" and of["q"] is not of["k"]
@@ -301,6 +306,15 @@ def _given(seen: _Seen, read: list[str]) -> list[tuple[str, str, _Options]]:
         more = options or [(role, _uncalled(of[role], m, name, _bias(seen.layer, role)))]
         found += [(name, *each) for each in more]
     return [row for row in found if row[1] != "out"]
+
+
+def _of_another(seen: _Seen, name: str, source: Tensor) -> list[tuple[str, _Options]]:
+    "Return what a bare matrix gave if it read other vectors than its source, such as latent ones."
+    role, p = seen.parts.bare[name]
+    read, gave = (as_rows(t, source) for t in seen.products.get(name, (None, None)))
+    if role == "out" or read is None or gave is None or read.shape == source.shape:
+        return []
+    return [(role, [("", gave)])]
 
 
 def _inside(seen: _Seen) -> dict[str, dict[str, Tensor]]:
@@ -393,8 +407,9 @@ def _by_matrix(
         return []
     if role != "qkv" or of["q"] is of["k"]:
         return [(role, _times(of[role], p, _bias(layer, role)))]
+    bias = _bias(layer, role)
     return [
-        (r, [("", t.chunk(3, -1)[i]) for _, t in _times(of[r], p, None)])
+        (r, [("", t.chunk(3, -1)[i]) for _, t in _times(of[r], p, bias)])
         for i, r in enumerate("qkv")
     ]
 

@@ -217,6 +217,50 @@ def test_a_fused_weight_may_be_read_part_by_part_beside_a_memory(order, codes):
     assert of_layer(ByParts(order), check_cross_attention) == codes
 
 
+class BareByParts(nn.Module):
+    "The same with a matrix and a bias that are parameters of their own."
+
+    def __init__(self, scale=SCALE):
+        super().__init__()
+        self.in_proj_weight = nn.Parameter(torch.randn(3 * D, D) * 0.3)
+        self.in_proj_bias = nn.Parameter(torch.randn(3 * D))
+        self.out_proj, self.scale = nn.Linear(D, D), scale
+
+    def forward(self, x, memory):
+        parts = zip((x, memory, memory), self.in_proj_weight.chunk(3), self.in_proj_bias.chunk(3))
+        q, k, v = (split_heads(F.linear(*part), H) for part in parts)
+        return self.out_proj(merge_heads(softmaxed(q * self.scale / SCALE, k, v)))
+
+
+@pytest.mark.parametrize("scale, codes", [(SCALE, OWN), (SCALE**2, ["scale.by_width"])])
+def test_a_bare_fused_weight_may_have_a_bias_beside_a_memory(scale, codes):
+    assert of_layer(BareByParts(scale), check_cross_attention) == codes
+
+
+class BareLatent(nn.Module):
+    "Bare matrices make queries, keys and values of fewer numbers than x has, which are normed."
+
+    def __init__(self, wide=False):
+        super().__init__()
+        few, self.wide = D // 2, wide
+        self.down_q, self.down_kv = (nn.Parameter(torch.randn(D, few) * 0.3) for _ in range(2))
+        self.norm_q, self.norm_kv = nn.LayerNorm(few), nn.LayerNorm(few)
+        self.up_q, self.up_kv = (nn.Parameter(torch.randn(few, i * D) * 0.3) for i in (1, 2))
+        self.end = nn.Parameter(torch.randn(D, D) * 0.3)
+
+    def forward(self, x):
+        q = self.norm_q(x @ self.down_q) @ self.up_q
+        k, v = (self.norm_kv(x @ self.down_kv) @ self.up_kv).chunk(2, -1)
+        q, k, v = (split_heads(t, H) for t in (q, k, v))
+        return merge_heads(softmaxed(q * (SCALE if self.wide else 1), k, v)) @ self.end
+
+
+@pytest.mark.parametrize("wide, codes", [(False, OWN), (True, ["scale.by_width"])])
+def test_bare_matrices_may_read_what_others_made_of_the_input(wide, codes):
+    roles = {"q": "up_q", "kv": "up_kv", "out": "end"}
+    assert of_layer(BareLatent(wide), roles=roles) == codes
+
+
 @pytest.mark.parametrize("of_keys, codes", [(True, OWN), (False, ["rotation.queries_only"])])
 def test_a_declared_function_may_refuse_heads_of_another_width(of_keys, codes):
     def rotate(x, positions):
