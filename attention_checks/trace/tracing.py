@@ -109,11 +109,23 @@ class Trace(NamedTuple):
         return (widths or [self.out.shape[-1]])[0]
 
     @property
+    def gate_width(self) -> int:  # 0: there is none in it
+        "Return how many numbers of the one projection of queries gate the context, or its heads."
+        queries = self.projections.get("q", [])
+        keys = self.width("k") or self.width("kv") // 2
+        if len(queries) != 1 or self.context is None or keys > self.context_width:
+            return 0
+        if "latent" in self.projections:
+            return 0
+        more = queries[0].shape[-1] - self.context_width
+        return more if more in (self.context_width, self.n_heads) else 0
+
+    @property
     def query_width(self) -> int:  # 0 if there are none
         "Return the width of all queries together."
         if "qkv" in self.projections and not self.fused_in_thirds:
             return self.context_width
-        return self.width("q") or self.width("qk") // 2 or self.width("qkv") // 3
+        return self.width("q") - self.gate_width or self.width("qk") // 2 or self.width("qkv") // 3
 
     @property
     def heads(self) -> list[int]:
