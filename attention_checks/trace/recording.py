@@ -47,6 +47,8 @@ def recorded_call(
 
 def _joined(found: list[Any], out: Tensor) -> list[Any]:
     "Join what was seen of one sequence at a time, (n, d), or of one token, (b, 1, d) or (b, d)."
+    if len(found) > 1 and _take_turns(found, out):
+        return [torch.cat(found, 1)]
     shapes = {tuple(t.shape) if isinstance(t, Tensor) else () for t in found}
     several_alike = len(found) > 1 and len(shapes) == 1
     shape = shapes.pop() if several_alike else ()
@@ -54,8 +56,27 @@ def _joined(found: list[Any], out: Tensor) -> list[Any]:
         return [torch.stack(found)]
     if len(shape) == 2 and (shape[0], len(found)) == out.shape[:2]:
         return [torch.stack(found, 1)]
-    token = len(shape) == 3 and shape[:2] == (len(out), 1) and out.shape[1] == len(found)
-    return [torch.cat(found, 1)] if token else found
+    return found
+
+
+def _take_turns(found: list[Any], out: Tensor) -> bool:
+    "Return whether each of some tensors holds a part of the tokens, (b, n, d), and all hold all."
+    threefold = all(isinstance(t, Tensor) and t.ndim == 3 for t in found)
+    alike = threefold and {(len(t), t.shape[-1]) for t in found} == {(len(out), found[0].shape[-1])}
+    return alike and out.ndim == 3 and sum(t.shape[1] for t in found) == out.shape[1]
+
+
+def with_streams(
+    kept: Mapping[str, list[Any]],  # name → inputs or outputs of a module
+    streams: Mapping[str, list[str]],  # name → all whose tokens stand together, in their order
+) -> dict[str, list[Any]]:  # the same, with one tensor for several modules
+    "Join what several modules made of their parts of the tokens."
+    joined = dict(kept)
+    for first, names in streams.items():
+        made = [joined.pop(name, [None])[0] for name in names]
+        if all(isinstance(t, Tensor) and t.ndim == 3 for t in made):
+            joined[first] = [torch.cat(made, 1)]
+    return joined
 
 
 def _kept(t: Any, m: nn.Module) -> Any:

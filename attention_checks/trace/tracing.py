@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
-from itertools import islice, product
+from itertools import chain, islice, product
 from typing import Any, NamedTuple
 
 import torch
@@ -28,6 +28,7 @@ from attention_checks.trace.recording import (
     recorded_call,
     tables_handed_on,
     used_of,
+    with_streams,
 )
 from attention_checks.trace.roles import ASKED, Parts, find_projections, sources, unrecognised_in
 from attention_checks.trace.token_order import in_token_order, order_of_tokens
@@ -193,8 +194,9 @@ def trace_layer(
     parts = _parts_of(layer, lambda: call(layer, x), contract, memory)
     with tables_handed_on(layer, x.shape[1]) as handed:
         out, ins, outs = recorded_call(
-            {n: parts.leaves[n] for n in parts.role_by_name}, lambda: call(layer, x)
+            {n: parts.leaves[n] for n in _names_of(parts)}, lambda: call(layer, x)
         )
+    ins, outs = (with_streams(kept, parts.streams) for kept in (ins, outs))
     order = order_of_tokens(parts.leaves, ins, x, partial(call, layer)) if memory is None else None
     if order is not None:
         ins, outs = (in_token_order(kept, order, x) for kept in (ins, outs))
@@ -241,7 +243,12 @@ def _names_with_role(seen: _Seen) -> set[str]:
     "Names of what has a role; beside a declared gate, activation functions are its own."
     own = [] if seen.contract.gate is None else list(seen.layer.named_modules())
     gating = {name for name, m in own if type(m).__module__ == "torch.nn.modules.activation"}
-    return {*seen.parts.role_by_name, *seen.parts.bare, *gating}
+    return {*_names_of(seen.parts), *seen.parts.bare, *gating}
+
+
+def _names_of(parts: Parts) -> list[str]:
+    "Return the names of all modules that have a role, of each part of the tokens."
+    return [*dict.fromkeys([*parts.role_by_name, *chain.from_iterable(parts.streams.values())])]
 
 
 def _parts_of(

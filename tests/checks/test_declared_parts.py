@@ -408,3 +408,64 @@ def test_a_layer_whose_queries_are_keys_as_well_may_be_meant_and_is_compared():
         check_cross_attention, Resampler(), D, n_heads=H, strict=False, skip=["order.queries"]
     )
     assert skipped.compared == "its own weights"
+
+
+class Joint(nn.Module):
+    "Text and image have projections and norms of their own, and attend to both."
+
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.ModuleList(nn.Linear(D, 3 * D) for _ in range(2))
+        self.out = nn.ModuleList(nn.Linear(D, D) for _ in range(2))
+        self.q_norm, self.k_norm = (
+            nn.ModuleList(nn.RMSNorm(D // H) for _ in range(2)) for _ in range(2)
+        )
+        for norm in (*self.q_norm, *self.k_norm):
+            nn.init.uniform_(norm.weight, 0.5, 1.5)
+
+    def keys(self, t, i):
+        return self.k_norm[i](t)
+
+    def forward(self, text, image):
+        parts = []
+        for i, x in enumerate((text, image)):
+            q, k, v = (split_heads(t, H) for t in self.qkv[i](x).chunk(3, -1))
+            parts.append((self.q_norm[i](q), self.keys(k, i), v))
+        q, k, v = (torch.cat(both, -2) for both in zip(*parts))
+        context = merge_heads(softmaxed(q, k, v))
+        return [f(t) for f, t in zip(self.out, context.tensor_split([text.shape[1]], 1))]
+
+
+def both_streams(layer, x):
+    "Give the first two tokens as text, the others as an image."
+    return torch.cat(layer(x[:, :2], x[:, 2:]), 1)
+
+
+JOINT = {
+    "roles": {"qkv": ("qkv.0", "qkv.1"), "out": ("out.0", "out.1")},
+    "norms": {role: (f"{role}_norm.0", f"{role}_norm.1") for role in "qk"},
+}
+
+
+@pytest.mark.parametrize(
+    "keys, codes",
+    [(Joint.keys, OWN), (lambda self, t, i: t if i else self.k_norm[0](t), ["parameter.unused"])],
+)
+def test_parts_of_the_tokens_may_have_projections_and_norms_of_their_own(keys, codes):
+    layer = type("Layer", (Joint,), {"keys": keys})()
+    design = dict(call=both_streams, lengths=range(3, 20), positions=True, **JOINT)
+    assert of_layer(layer, **design) == codes
+
+
+def test_one_projection_may_be_called_on_each_part_of_the_tokens():
+    layer = Joint()
+    for both in (layer.qkv, layer.out, layer.q_norm, layer.k_norm):
+        both[1] = both[0]
+    roles, norms = {"qkv": "qkv.0", "out": "out.0"}, {r: f"{r}_norm.0" for r in "qk"}
+    design = dict(call=both_streams, lengths=range(3, 20), skip=["parameter.tied"])
+    assert of_layer(layer, roles=roles, norms=norms, **design) == OWN
+
+
+def test_norms_of_parts_of_the_tokens_stand_beside_such_projections():
+    with pytest.raises(ValueError, match="expected as many as make parts of the tokens"):
+        of_layer(Layer(), norms={"q": ("q_proj", "k_proj")})

@@ -8,6 +8,7 @@ from torch import Tensor
 from attention_checks.autograd import leaves_of
 from attention_checks.catalogue import known
 from attention_checks.catalogue.choices import attending
+from attention_checks.choice_guards import names_in
 from attention_checks.conventions import POSITIONS
 from attention_checks.diagnosis import fewest_bugs, ignores_order, trace_of
 from attention_checks.outcomes import Broken, Misused, NotChecked, attempt
@@ -83,6 +84,7 @@ def _with_parts_between(layer: Layer, trace: Trace) -> Trace:
     named = {role: [n for n in names if n in modules] for role, names in trace.names.items()}
     ends = named.pop("out", []) if trace.context is not None else []
     read = [n for names in (*named.values(), *layer.contract.asked.values()) for n in names]
+    read += [n for some in (layer.contract.roles or {}).values() for n in names_in(some)[1:]]
     inward = [modules[name] for name in read if name in modules]
     end = modules[ends[-1]] if ends else None
     one = layer if trace.memory is None else layer.beside(trace.memory)
@@ -159,7 +161,8 @@ def _all_used(layer: Layer, trace: Trace) -> None:
         _must_not_be_linear(layer)
         raise NotChecked(
             "its projections were not recognised, neither by their names nor by what they do:"
-            " declare roles={'q': …, 'k': …, 'v': …, 'out': …}, or projects=False if it has none"
+            " declare roles={'q': …, 'k': …, 'v': …, 'out': …} (two names for a role where text and"
+            " image have their own), or projects=False if it has none"
         )
     names = {role: trace.names.get(role, []) for role in ("q", "k", "v", "out")}
     qkv = [name for role in "qkv" for name in names[role]]
