@@ -31,7 +31,7 @@ from attention_checks.catalogue.choices import (
     then,
     ways_of,
 )
-from attention_checks.catalogue.layer_rotations import declared_rotation
+from attention_checks.catalogue.layer_rotations import declared_rotation, turned_back
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.catalogue.positions import each_once
 from attention_checks.choice_guards import names_in
@@ -86,7 +86,10 @@ def _changed_scores(layer: nn.Module, x: Tensor, call: OneCall, contract: Contra
 def _by_functions(contract: Contract) -> _Choices:
     "Yield the stages that are declared as functions of the heads."
     if contract.rotate:
-        yield "rotate", [declared_rotation(contract.placement.wrap(contract.rotate))]
+        rotate = contract.placement.wrap(contract.rotate)
+        step, bugs = declared_rotation(rotate)
+        back = known("rotation.backwards")._replace(steps=turned_back(rotate))
+        yield "rotate", [(step, [*bugs, back])]
     if contract.attend:
         f = contract.placement.wrap(contract.attend)
         yield "mix", [(attending(f, contract.scale_of), [])]

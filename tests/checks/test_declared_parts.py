@@ -469,3 +469,34 @@ def test_one_projection_may_be_called_on_each_part_of_the_tokens():
 def test_norms_of_parts_of_the_tokens_stand_beside_such_projections():
     with pytest.raises(ValueError, match="expected as many as make parts of the tokens"):
         of_layer(Layer(), norms={"q": ("q_proj", "k_proj")})
+
+
+def in_a_way_of_its_own(x, positions):
+    "Rotate the first two features of each head by an angle of its own at each position."
+    h = torch.arange(x.shape[1])[:, None]
+    angle = (positions + 1.5) ** 0.5 * (h + 1)
+    a, b = x[..., 0], x[..., 1]
+    both = [a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()]
+    return torch.cat([torch.stack(both, -1), x[..., 2:]], -1)
+
+
+@pytest.mark.parametrize(
+    "q, k, more, codes",
+    [
+        (1, 1, 0, OWN),
+        (-1, -1, 0, ["rotation.backwards"]),
+        (1, -1, 0, ["rotation.opposite"]),
+        (1, 1, 1, ["rotation.offset"]),
+    ],
+)
+def test_what_is_wrong_with_a_declared_rotation_is_named(q, k, more, codes):
+    "It need not be one of the usual rotations."
+
+    def turned(t, sign, more=0):
+        at = torch.arange(t.shape[-2]) + more
+        rotated = in_a_way_of_its_own(t[..., [0, 1] if sign > 0 else [1, 0]], at)
+        return torch.cat([rotated if sign > 0 else rotated.flip(-1), t[..., 2:]], -1)
+
+    core = lambda *qkv: softmaxed(turned(qkv[0], q), turned(qkv[1], k, more), qkv[2])
+    layer = Layer(core)
+    assert of_layer(layer, rotate=in_a_way_of_its_own, positions=True) == codes
