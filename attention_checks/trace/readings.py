@@ -160,9 +160,7 @@ def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Triple]:
             yield (), torch.stack(queries, 3).flatten(2), k_.flatten(2), v_.flatten(2)
         yield as_qvk, q, v, k
         if groups > 1:  # keys and values of one head after the other
-            k, v = (
-                t.flatten(-2) for t in rows[..., h * d :].unflatten(-1, (groups, 2, -1)).unbind(-2)
-            )
+            k, v = [*_halves(rows[..., h * d :], groups)][1]
             yield (FUSED.about(name=name, found="q, kv of each head", expected="qkv"),), q, k, v
         k, v, q = rows.split((groups * d, groups * d, h * d), -1)
         yield as_kvq, q, k, v

@@ -170,6 +170,7 @@ def tables_handed_on(
 
     def keep(_: nn.Module, *what: Any) -> None:
         tensors = [t.cpu() for t in tree_leaves(what) if isinstance(t, Tensor) and t.ndim > 1]
+        tensors = [_as_complex(t) if t.ndim > 3 and t.shape[-2:] == (2, 2) else t for t in tensors]
         for_all = [t.squeeze(-2) if t.ndim > 2 else t for t in tensors]  # (…, n, 1, d), of heads
         seen.append([t for t in for_all if t.shape[-2] == n])
 
@@ -179,29 +180,50 @@ def tables_handed_on(
         yield seen
 
 
+def _as_complex(t: Tensor) -> Tensor:
+    "Read matrices that rotate pairs of features, (…, 2, 2), as complex numbers."
+    return torch.complex(t[..., 0, 0].float(), t[..., 1, 0].float())
+
+
 def used_between(
     layer: nn.Module,  # the layer
     projections: Collection[nn.Module],  # of its input
     end: nn.Module | None,  # its output projection; None: all that follows
     x: Tensor,  # its input
     call: OneCall,  # how it is called
+    others: Mapping[str, nn.Module],  # that learn nothing, by name
 ) -> set[str]:  # names
-    "List the parameters on which what goes into the end depends, but through projections."
+    "List the parameters and parts on which what goes into the end depends, but by projections."
     contexts: list[Tensor] = []
     with ExitStack() as hooks, torch.enable_grad():
         for m in projections:
             cut = lambda t: t.detach() if isinstance(t, Tensor) else t
             hook = m.register_forward_hook(lambda _, args, given: tree_map(cut, given))
             hooks.enter_context(hook)
+        added = _added(others, hooks)
         if end is not None:
             note = end.register_forward_pre_hook(lambda _, args: contexts.append(args[0]))
             hooks.enter_context(note)
         contexts.append(call(layer, x))
-    asked = {name: p for name, p in layer.named_parameters() if p.requires_grad}
+    asked = {name: p for name, p in layer.named_parameters() if p.requires_grad} | added
     if not contexts[0].requires_grad:
         return set()
     grads = gradients_of(contexts[0].sum(), list(asked.values()))
     return {name for name, grad in zip(asked, grads) if grad is not None}
+
+
+def _added(parts: Mapping[str, nn.Module], hooks: ExitStack) -> dict[str, Tensor]:
+    "Add a number to what each part gives; return these numbers, all 0, by name."
+    added = {name: torch.zeros((), requires_grad=True) for name in parts}
+    for name, m in parts.items():
+        plus = partial(tree_map, partial(_plus, added[name]))
+        hooks.enter_context(m.register_forward_hook(lambda _, args, given, plus=plus: plus(given)))
+    return added
+
+
+def _plus(more: Tensor, t: Any) -> Any:
+    "Add a number to a tensor of numbers that are no integers."
+    return t + more if isinstance(t, Tensor) and t.is_floating_point() else t
 
 
 def used_of(

@@ -401,3 +401,43 @@ def test_the_order_of_a_fused_projection_is_named_before_norms_over_all_heads(or
     torch.manual_seed(0)
     report = report_of(check_self_attention, NormedFused(order), D, n_heads=H, norms=NORMS)
     assert [*report.codes[:1], "sound"][0] == code
+
+
+class Matrices(Rotary):
+    "Cosines and sines as matrices that rotate pairs of neighbours, as in Flux."
+
+    def forward(self, n):
+        cos, sin = super().forward(n)
+        return torch.stack([cos, -sin, sin, cos], -1).unflatten(-1, (2, 2))
+
+
+class TurnedByMatrices(Grouped):
+    "They are multiplied with the pairs."
+
+    def __init__(self, rotary):
+        super().__init__(Matrices())
+
+    def rotate(self, t):
+        pairs = t.unflatten(-1, (-1, 2))[..., None]
+        return (self.rotary_emb(t.shape[-2]) @ pairs).flatten(-3)
+
+
+@pytest.mark.parametrize("code", ["sound", *WRONG])
+def test_a_mismatch_beside_matrices_that_rotate_is_a_bug(code):
+    assert said(layer_with(base=TurnedByMatrices, **WRONG.get(code, {}))) == code
+
+
+class FirstNormed(Grouped):
+    "A norm without weights comes before the projections; what it does explains nothing behind."
+
+    def __init__(self, rotary):
+        super().__init__(rotary)
+        self.first = nn.LayerNorm(D, elementwise_affine=False)
+
+    def forward(self, x):
+        return super().forward(self.first(x) * 2 + 0.5)
+
+
+@pytest.mark.parametrize("code", ["sound", *WRONG])
+def test_a_part_that_learns_nothing_explains_nothing_before_the_projections(code):
+    assert said(layer_with(base=FirstNormed, **WRONG.get(code, {}))) == code

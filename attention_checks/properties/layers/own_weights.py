@@ -88,18 +88,23 @@ def _with_parts_between(layer: Layer, trace: Trace) -> Trace:
     inward = [modules[name] for name in read if name in modules]
     end = modules[ends[-1]] if ends else None
     one = layer if trace.memory is None else layer.beside(trace.memory)
-    used = attempt(lambda: used_between(layer.module, inward, end, trace.x, one.output_of))
+    silent = {n: m for n, m in modules.items() if n in trace.unrecognised and not [*m.parameters()]}
+    find = lambda: used_between(layer.module, inward, end, trace.x, one.output_of, silent)
+    used = attempt(find)
     if used is None:
         return trace
     used -= _read_by_functions(layer, trace)
-    learned = {name for name, p in layer.module.named_parameters() if p.requires_grad}
-    kept = []
-    for part in trace.unrecognised:
-        own = {name for name in learned if f"{name}.".startswith(f"{part}.")}
-        explains = bool(own & used) if own else layer.contract.attend is None
-        if explains:
-            kept.append(part)
+    kept = [part for part in trace.unrecognised if _explains(layer, part, used, part in silent)]
     return trace._replace(unrecognised=kept)
+
+
+def _explains(layer: Layer, part: str, used: set[str], silent: bool) -> bool:
+    "Return whether a part of which some are used may explain numbers; silent: it learns nothing."
+    learned = {name for name, p in layer.module.named_parameters() if p.requires_grad}
+    own = {name for name in learned if f"{name}.".startswith(f"{part}.")}
+    if own or silent:
+        return bool((own or {part}) & used)
+    return layer.contract.attend is None
 
 
 def _read_by_functions(layer: Layer, trace: Trace) -> set[str]:
