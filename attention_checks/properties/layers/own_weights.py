@@ -102,9 +102,9 @@ def _explains(layer: Layer, part: str, used: set[str], silent: bool) -> bool:
     "Return whether a part of which some are used may explain numbers; silent: it learns nothing."
     learned = {name for name, p in layer.module.named_parameters() if p.requires_grad}
     own = {name for name in learned if f"{name}.".startswith(f"{part}.")}
-    if own or silent:
-        return bool((own or {part}) & used)
-    return layer.contract.attend is None
+    if own:
+        return bool(own & used)
+    return layer.contract.attend is None and (part in used or not silent)
 
 
 def _read_by_functions(layer: Layer, trace: Trace) -> set[str]:
