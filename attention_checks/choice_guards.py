@@ -134,8 +134,13 @@ def expect_mask_meaning(name: str, value: Any) -> None:
         )
 
 
-def expect_parts(*keys: str, or_none: bool = False) -> Expect:
-    "Expect a mapping from some of these keys to names of parts of the layer, or to None."
+def names_in(value: Any) -> list[Any]:
+    "Return the names of parts where one stands, or several for parts of the tokens in turn."
+    return [*value] if isinstance(value, (tuple, list)) else [value]
+
+
+def expect_parts(*keys: str, or_none: bool = False, several: bool = False) -> Expect:
+    "Expect a mapping from some of these keys to names of parts of the layer: one, several or None."
 
     def expect(name: str, value: Any) -> None:
         if not isinstance(value, Mapping) or not value:
@@ -143,8 +148,9 @@ def expect_parts(*keys: str, or_none: bool = False) -> Expect:
         for key, part in value.items():
             if key not in keys:
                 raise ValueError(f"{name}: expected keys among {', '.join(keys)}; got {key!r}")
-            if part is not None or not or_none:
-                expect_attribute(f"{name}[{key!r}]", part)
+            names = names_in(part) if several and part else [part]
+            for each in names if part is not None or not or_none else []:
+                expect_attribute(f"{name}[{key!r}]", each)
 
     return expect
 

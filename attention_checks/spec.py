@@ -31,6 +31,7 @@ from attention_checks.choice_guards import (
     expect_scale_or_attribute,
     expect_sinks,
     expect_size,
+    names_in,
 )
 from attention_checks.outcomes import Misused
 from attention_checks.placement import Placement, dtype_of
@@ -102,10 +103,12 @@ class Contract:
     softcap: float | None = _choice(
         _ATTENTION + _RANKS, expect_positive, "scores become softcap · tanh(scores / softcap)"
     )
-    roles: Mapping[str, str | None] | None = _choice(
+    roles: Mapping[str, str | tuple[str, ...] | None] | None = _choice(
         _LAYERS,
-        expect_parts(*ROLES, or_none=True),
-        "the layer's part in each role: q=W_query; None for what goes in as it is: q=None",
+        expect_parts(*ROLES, or_none=True, several=True),
+        "the layer's part in each role: q=W_query; several, where each makes a part of the tokens"
+        " (joint attention): qkv=(text, image), in the order of tokens; None for what goes in as it"
+        " is: q=None",
     )
     projects: bool = _choice(
         _LAYERS,
@@ -113,11 +116,11 @@ class Contract:
         "it projects what goes in to queries, keys and values (default: it does)",
         default=True,
     )
-    norms: Mapping[str, str] | None = _choice(
+    norms: Mapping[str, str | tuple[str, ...]] | None = _choice(
         _LAYERS,
-        expect_parts("q", "k", "out"),
-        "the norms of queries, keys and the context: q=q_norm, out=norm; rms: F.rms_norm without"
-        " weights; l2: to length 1, as a parameter, which multiplies that",
+        expect_parts("q", "k", "out", several=True),
+        "the norms of queries, keys and the context: q=q_norm, out=norm, or several as in roles;"
+        " rms: F.rms_norm without weights; l2: to length 1, as a parameter, which multiplies that",
         part=True,
     )
     mixing: Mapping[str, str] | None = _choice(
@@ -337,7 +340,8 @@ class Contract:
         "Return the names of parts of the layer that are declared beside its projections."
         named: list[Any] = [name for names in self.asked.values() for name in names]
         for value in (getattr(self, name) for name in PARTS):
-            named += value.values() if isinstance(value, Mapping) else [value]
+            each = value.values() if isinstance(value, Mapping) else [value]
+            named += [name for names in each for name in names_in(names)]
         return {name for name in named if isinstance(name, str)}
 
     @property

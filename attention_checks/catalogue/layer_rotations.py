@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -166,14 +167,48 @@ def rotating(
     return step(_RIGHTLY), [*bugs_of("rotate", step, _ROTATIONS), *offsets]
 
 
+_Rotate = Callable[[Tensor, Tensor], Tensor]  # of x, (b, h, n, d), and positions, (n,)
+
+
+def _at(t: Tensor) -> Tensor:
+    "Return the positions of vectors."
+    return torch.arange(t.shape[-2])
+
+
+def backwards(
+    rotate: _Rotate,
+    t: Tensor,  # (b, h, n, d)
+) -> Tensor:  # as t
+    "Rotate by the opposite angles: multiply by the transpose of what a declared function does."
+    basis = torch.eye(t.shape[-1])[:, None, None].expand(-1, *t.shape[-3:-1], -1)
+    return torch.einsum("jhik,...hik->...hij", rotate(basis.contiguous(), _at(t)), t)
+
+
 def declared_rotation(
-    rotate: Callable[[Tensor, Tensor], Tensor],  # of x, (b, h, n, d), and positions, (n,)
+    rotate: _Rotate,
 ) -> Way:  # for the stage `rotate`
     "Make the steps of a rotation that was declared."
+    rightly: Callable[[Tensor], Tensor] = lambda t: rotate(t, _at(t))
+    back, still = (lambda t: backwards(rotate, t)), (lambda t: t)
 
-    def step(roles: str) -> Step:
-        return routing(changing(roles, lambda t: rotate(t, torch.arange(t.shape[-2]))))
+    def step(*changes: Callable[[Tensor], Tensor]) -> dict[str, Step]:
+        return {"rotate": routing(lambda *qkv: tuple(f(t) for f, t in zip(changes, qkv)))}
 
-    wrong = {"rotation.queries_only": "q", "rotation.keys_only": "k", "rotation.values": "qkv"}
-    bugs = [Bug(code, _ROTATIONS[code][0], {"rotate": step(on)}) for code, on in wrong.items()]
-    return step("qk"), bugs
+    wrong = {
+        "rotation.queries_only": (rightly, still, still),
+        "rotation.keys_only": (still, rightly, still),
+        "rotation.values": (rightly, rightly, rightly),
+        "rotation.opposite": (rightly, back, still),
+    }
+    bugs = [Bug(code, _ROTATIONS[code][0], step(*each)) for code, each in wrong.items()]
+    for which, more in (("one after their own", 1), ("one before their own", -1)):
+        late = partial(lambda more, t: rotate(t, _at(t) + more), more)
+        bugs.append(OFFSET.about(which=which)._replace(steps=step(rightly, late, still)))
+    return step(rightly, rightly, still)["rotate"], bugs
+
+
+def turned_back(
+    rotate: _Rotate,
+) -> dict[str, Step]:
+    "Make the step that rotates queries and keys backwards, by a function that was declared."
+    return {"rotate": routing(changing("qk", lambda t: backwards(rotate, t)))}

@@ -140,6 +140,11 @@ SPLITS: list[Bug] = bugs_of(
             "queries and keys, and values, " + _APART.format("queries and keys: h, d_head"),
             changing("qk", _heads_first),
         ),
+        "split.values_alone": (
+            "values are split into heads as (d_head, h), but merged as (h, d_head), as queries and"
+            " keys are split: split all with view(b, n, h, d_head)",
+            changing("v", _features_first),
+        ),
         "split.keys_apart": (
             "queries and keys " + _APART.format("keys: d_head, h"),
             changing("k", _features_first),

@@ -31,9 +31,10 @@ from attention_checks.catalogue.choices import (
     then,
     ways_of,
 )
-from attention_checks.catalogue.layer_rotations import declared_rotation
+from attention_checks.catalogue.layer_rotations import declared_rotation, turned_back
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.catalogue.positions import each_once
+from attention_checks.choice_guards import names_in
 from attention_checks.outcomes import Broken, Misused, NotChecked
 from attention_checks.pipeline import Step, Way, Work, adding, after
 from attention_checks.spec import Contract
@@ -51,8 +52,11 @@ def own_stages(
     contract: Contract = Contract(),  # what was declared of it
 ) -> list[_Own]:  # stage → its step, and its bugs; several where what was declared leaves a choice
     "Make the stages that a layer adds on purpose, as declared."
-    norms = {role: _norm_of(layer, role, name) for role, name in (contract.norms or {}).items()}
     called = lambda: call(layer, x)
+    sizes = _tokens_of_streams(layer, contract, called)
+    norms = {
+        role: _norm_of(layer, role, names, sizes) for role, names in (contract.norms or {}).items()
+    }
     choices = chain(
         _own_norms(norms, contract),
         _changed_scores(layer, x, call, contract),
@@ -82,18 +86,46 @@ def _changed_scores(layer: nn.Module, x: Tensor, call: OneCall, contract: Contra
 def _by_functions(contract: Contract) -> _Choices:
     "Yield the stages that are declared as functions of the heads."
     if contract.rotate:
-        yield "rotate", [declared_rotation(contract.placement.wrap(contract.rotate))]
+        rotate = contract.placement.wrap(contract.rotate)
+        step, bugs = declared_rotation(rotate)
+        back = known("rotation.backwards")._replace(steps=turned_back(rotate))
+        yield "rotate", [(step, [*bugs, back])]
     if contract.attend:
         f = contract.placement.wrap(contract.attend)
         yield "mix", [(attending(f, contract.scale_of), [])]
 
 
-def _norm_of(layer: nn.Module, role: str, name: str) -> nn.Module:
+def _tokens_of_streams(
+    layer: nn.Module, contract: Contract, call: Callable[[], Tensor]
+) -> list[int]:
+    "Return of how many tokens each of several declared projections is; [] if none is declared so."
+    names = next((some for some in map(names_in, (contract.roles or {}).values()) if some[1:]), [])
+    made = recorded_call({name: part_of(layer, name, "roles") for name in names}, call)[2]
+    return [made[name][0].shape[1] for name in names]
+
+
+def _norm_of(layer: nn.Module, role: str, name: Any, sizes: list[int]) -> nn.Module:
     "Return a norm of a layer: a module, or without weights, or to length 1 times a parameter."
+    if len(names_in(name)) > 1:
+        return _InTurn([_norm_of(layer, role, each, []) for each in names_in(name)], sizes)
     if name == "rms":
         return _ToMeanSquare1()
     part = None if name == "l2" else part_of(layer, name, f"norms[{role!r}]")
     return part if isinstance(part, nn.Module) else _ToLength1(part)
+
+
+class _InTurn(nn.Module):
+    "Apply several norms, each to its part of the tokens."
+
+    def __init__(self, norms: list[nn.Module], sizes: list[int]):
+        super().__init__()
+        self.norms, self.sizes = nn.ModuleList(norms), sizes
+        if len(norms) != len(sizes):
+            raise Misused("norms: expected as many as make parts of the tokens in roles=")
+
+    def forward(self, t: Tensor) -> Tensor:  # (…, n, d)
+        parts = zip(self.norms, t.split(self.sizes, -2))
+        return torch.cat([norm(part) for norm, part in parts], -2)
 
 
 class _ToMeanSquare1(nn.Module):

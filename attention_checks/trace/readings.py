@@ -29,6 +29,7 @@ from attention_checks.pipeline import (
     LAYER_STAGES,
     Bug,
     Step,
+    Way,
     after,
     unchanged,
     with_own,
@@ -169,6 +170,9 @@ def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Triple]:
             *queries, k_, v_ = rows.view(b, n, groups, -1, d).unbind(3)
             yield (), torch.stack(queries, 3).flatten(2), k_.flatten(2), v_.flatten(2)
         yield as_qvk, q, v, k
+        if groups > 1:  # keys and values of one head after the other
+            k, v = [*_halves(rows[..., h * d :], groups)][1]
+            yield (FUSED.about(name=name, found="q, kv of each head", expected="qkv"),), q, k, v
         k, v, q = rows.split((groups * d, groups * d, h * d), -1)
         yield as_kvq, q, k, v
     d_k, rest = divmod(width - h * d, 2 * h)
@@ -207,6 +211,7 @@ def _starts_read(
     fused: list[Bug] = []
     if "qkv" in trace.projections and trace.fused_in_thirds:
         fused = fused_orders(trace.names["qkv"][0], _fused_order(trace))
+        fused = [_before_norms(bug, trace.stages) for bug in fused]
     share = SHARES[trace.contract.group_order or "blocks"]
     split = {"split": splitting(share_k=share, share_v=share)}
     inside = {stage: way for stage, way in trace.stages.items() if stage != after("project")}
@@ -235,6 +240,15 @@ def _in_windows(trace: Trace) -> Iterator[Bug]:
         yield bug._replace(steps=steps)
 
 
+def _before_norms(bug: Bug, own: dict[str, Way]) -> Bug:
+    "Exchange what a fused projection gives before norms over all heads, if there are any."
+    stage, exchange = "before split", bug.steps["split"]
+    if stage not in own:
+        return bug
+    norm = own[stage][0]
+    return bug._replace(steps={stage: lambda work: norm(exchange(work))})
+
+
 def _but_attended(trace: Trace, stages: dict[str, Step]) -> dict[str, Step]:
     "Leave out the stages for which a declared attend= stands: no bug of theirs can show."
     if (f := trace.contract.attend) is None:
@@ -244,17 +258,22 @@ def _but_attended(trace: Trace, stages: dict[str, Step]) -> dict[str, Step]:
 
 
 def _ungated(trace: Trace, h: int) -> Iterator[Trace]:
-    "Yield the trace; first without the gate in queries of double width (as in Qwen3-Next)."
-    queries = trace.projections.get("q", [])
-    width = 0 if trace.context is None else trace.context_width
-    twice = len(queries) == 1 and width and trace.width("q") == 2 * width
-    if twice and "latent" not in trace.projections and width % h == 0:
-        q, gate = (part.flatten(-2) for part in queries[0].unflatten(-1, (h, -1)).chunk(2, -1))
-        projections = {**trace.projections, "q": [q]}
-        for function in GATES:
-            own = {**trace.stages, after("merge"): gating(gate, function)}
+    "Yield the trace; first without the gate in the projection of queries (as in Qwen3-Next)."
+    if trace.gate_width and trace.context_width % h == 0 == trace.gate_width % h:
+        for function, groups in product(GATES, dict.fromkeys((h, _groups(trace, h), 1))):
+            parts = trace.projections["q"][0].unflatten(-1, (groups, -1))
+            q, gate = parts.tensor_split([trace.context_width // groups], -1)
+            projections = {**trace.projections, "q": [q.flatten(-2)]}
+            own = {**trace.stages, after("merge"): gating(gate.flatten(-2), function)}
             yield trace._replace(projections=projections, stage_choices=[own])
     yield trace
+
+
+def _groups(trace: Trace, h: int) -> int:
+    "Return how many of h heads of queries have keys of their own; h where the widths do not tell."
+    width = trace.width("k") or trace.width("kv") // 2
+    groups = width * h // trace.context_width
+    return groups if groups and h % groups == 0 else h
 
 
 def _ends(trace: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.nn as nn
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from attention_checks.autograd import gradients_of
@@ -46,6 +47,8 @@ def recorded_call(
 
 def _joined(found: list[Any], out: Tensor) -> list[Any]:
     "Join what was seen of one sequence at a time, (n, d), or of one token, (b, 1, d) or (b, d)."
+    if len(found) > 1 and _take_turns(found, out):
+        return [torch.cat(found, 1)]
     shapes = {tuple(t.shape) if isinstance(t, Tensor) else () for t in found}
     several_alike = len(found) > 1 and len(shapes) == 1
     shape = shapes.pop() if several_alike else ()
@@ -53,8 +56,27 @@ def _joined(found: list[Any], out: Tensor) -> list[Any]:
         return [torch.stack(found)]
     if len(shape) == 2 and (shape[0], len(found)) == out.shape[:2]:
         return [torch.stack(found, 1)]
-    token = len(shape) == 3 and shape[:2] == (len(out), 1) and out.shape[1] == len(found)
-    return [torch.cat(found, 1)] if token else found
+    return found
+
+
+def _take_turns(found: list[Any], out: Tensor) -> bool:
+    "Return whether each of some tensors holds a part of the tokens, (b, n, d), and all hold all."
+    threefold = all(isinstance(t, Tensor) and t.ndim == 3 for t in found)
+    alike = threefold and {(len(t), t.shape[-1]) for t in found} == {(len(out), found[0].shape[-1])}
+    return alike and out.ndim == 3 and sum(t.shape[1] for t in found) == out.shape[1]
+
+
+def with_streams(
+    kept: Mapping[str, list[Any]],  # name → inputs or outputs of a module
+    streams: Mapping[str, list[str]],  # name → all whose tokens stand together, in their order
+) -> dict[str, list[Any]]:  # the same, with one tensor for several modules
+    "Join what several modules made of their parts of the tokens."
+    joined = dict(kept)
+    for first, names in streams.items():
+        made = [joined.pop(name, [None])[0] for name in names]
+        if all(isinstance(t, Tensor) and t.ndim == 3 for t in made):
+            joined[first] = [torch.cat(made, 1)]
+    return joined
 
 
 def _kept(t: Any, m: nn.Module) -> Any:
@@ -148,6 +170,7 @@ def tables_handed_on(
 
     def keep(_: nn.Module, *what: Any) -> None:
         tensors = [t.cpu() for t in tree_leaves(what) if isinstance(t, Tensor) and t.ndim > 1]
+        tensors = [_as_complex(t) if t.ndim > 3 and t.shape[-2:] == (2, 2) else t for t in tensors]
         for_all = [t.squeeze(-2) if t.ndim > 2 else t for t in tensors]  # (…, n, 1, d), of heads
         seen.append([t for t in for_all if t.shape[-2] == n])
 
@@ -157,29 +180,50 @@ def tables_handed_on(
         yield seen
 
 
+def _as_complex(t: Tensor) -> Tensor:
+    "Read matrices that rotate pairs of features, (…, 2, 2), as complex numbers."
+    return torch.complex(t[..., 0, 0].float(), t[..., 1, 0].float())
+
+
 def used_between(
     layer: nn.Module,  # the layer
     projections: Collection[nn.Module],  # of its input
     end: nn.Module | None,  # its output projection; None: all that follows
     x: Tensor,  # its input
     call: OneCall,  # how it is called
+    others: Mapping[str, nn.Module],  # that learn nothing, by name
 ) -> set[str]:  # names
-    "List the parameters on which what goes into the end depends, but through projections."
+    "List the parameters and parts on which what goes into the end depends, but by projections."
     contexts: list[Tensor] = []
     with ExitStack() as hooks, torch.enable_grad():
         for m in projections:
             cut = lambda t: t.detach() if isinstance(t, Tensor) else t
             hook = m.register_forward_hook(lambda _, args, given: tree_map(cut, given))
             hooks.enter_context(hook)
+        added = _added(others, hooks)
         if end is not None:
             note = end.register_forward_pre_hook(lambda _, args: contexts.append(args[0]))
             hooks.enter_context(note)
         contexts.append(call(layer, x))
-    asked = {name: p for name, p in layer.named_parameters() if p.requires_grad}
+    asked = {name: p for name, p in layer.named_parameters() if p.requires_grad} | added
     if not contexts[0].requires_grad:
         return set()
     grads = gradients_of(contexts[0].sum(), list(asked.values()))
     return {name for name, grad in zip(asked, grads) if grad is not None}
+
+
+def _added(parts: Mapping[str, nn.Module], hooks: ExitStack) -> dict[str, Tensor]:
+    "Add a number to what each part gives; return these numbers, all 0, by name."
+    added = {name: torch.zeros((), requires_grad=True) for name in parts}
+    for name, m in parts.items():
+        plus = partial(tree_map, partial(_plus, added[name]))
+        hooks.enter_context(m.register_forward_hook(lambda _, args, given, plus=plus: plus(given)))
+    return added
+
+
+def _plus(more: Tensor, t: Any) -> Any:
+    "Add a number to a tensor of numbers that are no integers."
+    return t + more if isinstance(t, Tensor) and t.is_floating_point() else t
 
 
 def used_of(
@@ -198,3 +242,36 @@ def used_of(
         grads = gradients_of(out.sum(), list(asked.values()))
     unused = {name for name, g in zip(asked, grads) if g is None}
     return [name for name in weights if name not in unused]
+
+
+class _Products(TorchFunctionMode):
+    "Keep what matrices are multiplied with, and what that gives, by name."
+
+    def __init__(self, matrices: Mapping[str, Tensor]):
+        super().__init__()
+        self.names = {m.untyped_storage().data_ptr(): name for name, m in matrices.items()}
+        self.sizes = {name: m.numel() for name, m in matrices.items()}
+        self.kept: dict[str, tuple[Tensor, Tensor]] = {}
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        "Call it; keep the product of something and a matrix as a whole, perhaps transposed."
+        out = func(*args, **(kwargs or {}))
+        if getattr(func, "__name__", "") in ("matmul", "__matmul__", "linear") and len(args) > 1:
+            rows, matrix = args[:2]
+            name = self.names.get(matrix.untyped_storage().data_ptr(), "")
+            if matrix.numel() == self.sizes.get(name):
+                self.kept[name] = as_float(rows), as_float(out)
+        return out
+
+
+def products_of(
+    matrices: Mapping[str, Tensor],  # parameters of a layer, by name
+    call: Callable[[], Tensor],  # one call of the layer
+) -> dict[str, tuple[Tensor, Tensor]]:  # name → what it was multiplied with, and what that gave
+    "Record the last product of each matrix that is a parameter of its own."
+    with torch.no_grad(), _Products(matrices) as seen:
+        if matrices:
+            call()
+    return seen.kept

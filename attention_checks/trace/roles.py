@@ -13,6 +13,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
+from attention_checks.choice_guards import names_in
 from attention_checks.conventions import biased_role, role_of
 from attention_checks.tensors import nearly
 from attention_checks.trace.recording import as_float, as_rows, part_of, recorded_call
@@ -28,12 +29,13 @@ class Parts(NamedTuple):
     leaves: dict[str, nn.Module]  # by name
     role_by_name: dict[str, str]  # name of a projection → its role
     bare: dict[str, tuple[str, nn.Parameter]]  # name of a matrix used as x @ W → role and matrix
+    streams: dict[str, list[str]] = {}  # name → all that make parts of the tokens, it first
 
 
 def find_projections(
     layer: nn.Module,  # in evaluation mode
     call: Callable[[], Tensor],  # one call of it
-    declared: Mapping[str, str] | None = None,  # role → name, as the caller declares it
+    declared: Mapping[str, Any] | None = None,  # role → name, as the caller declares it
 ) -> Parts:
     "Find the projections of a layer, by their names unless they were declared."
     leaves = _leaves(layer, _wraps(layer, call))
@@ -47,18 +49,22 @@ def find_projections(
     return Parts(leaves, _nearest(_roles(leaves), inward), bare)
 
 
-def _declared(layer: nn.Module, leaves: dict[str, nn.Module], declared: Mapping[str, str]) -> Parts:
+def _declared(layer: nn.Module, leaves: dict[str, nn.Module], declared: Mapping[str, Any]) -> Parts:
     "Return the declared projections: modules that are called, and bare matrices."
     parts = {
-        name: (role, part_of(layer, name, f"roles[{role!r}]")) for role, name in declared.items()
+        name: (role, part_of(layer, name, f"roles[{role!r}]"))
+        for role, names in declared.items()
+        for name in names_in(names)
     }
     modules = {name: m for name, (_, m) in parts.items() if isinstance(m, nn.Module)}
     bare = {name: (role, p) for name, (role, p) in parts.items() if name not in modules}
-    names = {name: parts[name][0] for name in modules}
+    streams = {names_in(some)[0]: names_in(some) for some in declared.values()}
+    names = {name: parts[name][0] for name in modules if name in streams}
     if "out" not in declared:
         guessed = _nearest(names | {n: r for n, r in _roles(leaves).items() if r == "out"}, [*bare])
         names |= {name: role for name, role in guessed.items() if role == "out"}
-    return Parts({**leaves, **modules}, names, bare)
+    several = {name: some for name, some in streams.items() if len(some) > 1}
+    return Parts({**leaves, **modules}, names, bare, several)
 
 
 def _leaves(layer: nn.Module, wraps: Iterable[str] = ()) -> dict[str, nn.Module]:
@@ -205,11 +211,12 @@ def what_is_read(
     x: Tensor,  # source of the queries, (b, n_q, d_model)
     memory: Tensor,  # what is attended to, (b, n_k, d_memory)
     call: Callable[[nn.Module, Tensor], Tensor],  # how to call it with both
-    declared: Mapping[str, str | None] | None = None,  # role → name, as the caller declares it
+    declared: Mapping[str, Any] | None = None,  # role → name, as the caller declares it
 ) -> list[tuple[str, str, bool]]:  # name, role, and whether it reads the input of its role
     "Say which projections read which of two inputs, even if the layer fails."
     parts, right, wrong = dict(layer.named_modules()), sources(x, memory), sources(memory, x)
-    by_name = {name: role for role, name in (declared or {}).items() if name and name in parts}
+    named = [(name, role) for role, some in (declared or {}).items() for name in names_in(some)]
+    by_name = {name: role for name, role in named if name in parts}
     found: list[tuple[str, str, bool]] = []
     with ExitStack() as hooks, torch.no_grad(), suppress(Exception):
         for name, role in (by_name or _roles(_leaves(layer))).items():

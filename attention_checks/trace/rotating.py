@@ -54,10 +54,10 @@ def _penalties(h: int, n: int, capped: bool) -> Iterator[Way]:
 
 
 def _rotated_starts(
-    trace: Trace, heads: list[int], mask: Tensor | None, few: int, signs: tuple[int, ...] = (1, -1)
+    trace: Trace, firsts: Iterable[Start], signs: tuple[int, ...] = (1, -1)
 ) -> Iterator[tuple[int, Start]]:
-    "Yield the first correct starts with every rotation or penalty, and its number among its kind."
-    for start in (start for h in heads for start in _first_right(trace, h, mask, few)):
+    "Yield starts with every rotation or penalty, and its number among its kind."
+    for start in firsts:
         _, h, n, d = start.case.work.q.shape
         capped = bool(trace.contract.softcap)
         penalties = _penalties(h, n, capped) if trace.memory is None and signs[0] > 0 else ()
@@ -67,9 +67,14 @@ def _rotated_starts(
             yield i, start._replace(case=case, more=(*bugs, *start.more))
 
 
-def _first_right(trace: Trace, h: int, mask: Tensor | None, few: int) -> Iterator[Start]:
-    "Return the first starts without bugs."
-    return islice((start for start in starts_of(trace, h, mask) if not start.bugs), few)
+def _firsts(
+    trace: Trace, heads: list[int], mask: Tensor | None, few: int, right: bool = True
+) -> Iterator[Start]:
+    "Return the first starts of each number of heads that are right, or wrong already."
+    most = 3 * few if trace.gate_width else few  # as many places for a gate
+    for h in heads:
+        found = (start for start in starts_of(trace, h, mask) if right is not bool(start.bugs))
+        yield from islice(found, most)
 
 
 def _normed_last(start: Start) -> Iterator[Start]:
@@ -89,7 +94,8 @@ def agrees_with_rotation(
     window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
 ) -> bool:
     "Say whether a layer is attention with queries and keys rotated by positions (RoPE)."
-    starts = _rotated_starts(trace, trace.heads, trace.allowed(window), 4, signs)
+    firsts = _firsts(trace, trace.heads, trace.allowed(window), 4)
+    starts = _rotated_starts(trace, firsts, signs)
     both = (each for _, start in starts for each in _normed_last(start))
     return any(explain([start.case], [], 0) is not None for start in both)
 
@@ -100,7 +106,10 @@ def name_rotation_bug(
 ) -> tuple[Bug, ...] | None:  # None: no known bug gives its numbers
     "Find the bug of a layer that rotates queries and keys by positions."
     heads, mask, found = trace.heads[:1], trace.allowed(window), []
-    starts = list(_rotated_starts(trace, heads, mask, 2))
+    for _, start in _rotated_starts(trace, _firsts(trace, heads, mask, 8, right=False)):
+        if explain([start.case], [], 0) is not None:
+            return start.bugs
+    starts = list(_rotated_starts(trace, _firsts(trace, heads, mask, 2)))
     every = [*LAYER_BUGS, *GROUP_BUGS, *ATTENTION]
     tried = [(start, [*start.more, *SCALE, *(every if i < 4 else [])]) for i, start in starts]
     late = [with_fill(start) for i, start in starts if trace.contract.hides_future and i < 4]

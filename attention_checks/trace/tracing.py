@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
-from itertools import islice, product
+from itertools import chain, islice, product
 from typing import Any, NamedTuple
 
 import torch
@@ -24,9 +24,11 @@ from attention_checks.trace.recording import (
     as_float,
     as_rows,
     given_parts,
+    products_of,
     recorded_call,
     tables_handed_on,
     used_of,
+    with_streams,
 )
 from attention_checks.trace.roles import ASKED, Parts, find_projections, sources, unrecognised_in
 from attention_checks.trace.token_order import TokenOrder, in_token_order, order_of_tokens
@@ -109,11 +111,23 @@ class Trace(NamedTuple):
         return (widths or [self.out.shape[-1]])[0]
 
     @property
+    def gate_width(self) -> int:  # 0: there is none in it
+        "Return how many numbers of the one projection of queries gate the context, or its heads."
+        queries = self.projections.get("q", [])
+        keys = self.width("k") or self.width("kv") // 2
+        if len(queries) != 1 or self.context is None or keys > self.context_width:
+            return 0
+        if "latent" in self.projections:
+            return 0
+        more = queries[0].shape[-1] - self.context_width
+        return more if more in (self.context_width, self.n_heads) else 0
+
+    @property
     def query_width(self) -> int:  # 0 if there are none
         "Return the width of all queries together."
         if "qkv" in self.projections and not self.fused_in_thirds:
             return self.context_width
-        return self.width("q") or self.width("qk") // 2 or self.width("qkv") // 3
+        return self.width("q") - self.gate_width or self.width("qk") // 2 or self.width("qkv") // 3
 
     @property
     def heads(self) -> list[int]:
@@ -158,6 +172,7 @@ class _Seen(NamedTuple):
     parts: Parts
     ins: Mapping[str, Any] = {}
     outs: Mapping[str, Any] = {}
+    products: Mapping[str, Any] = {}  # what bare matrices were multiplied with, and gave
 
     def again(self) -> Tensor:
         "Call the layer once more."
@@ -180,12 +195,14 @@ def trace_layer(
     parts = _parts_of(layer, lambda: call(layer, x), contract, memory)
     with tables_handed_on(layer, x.shape[1]) as handed:
         out, ins, outs = recorded_call(
-            {n: parts.leaves[n] for n in parts.role_by_name}, lambda: call(layer, x)
+            {n: parts.leaves[n] for n in _names_of(parts)}, lambda: call(layer, x)
         )
+    ins, outs = (with_streams(kept, parts.streams) for kept in (ins, outs))
     order = order_of_tokens(parts.leaves, ins, x, partial(call, layer)) if memory is None else None
     if order is not None:
         ins, outs = (in_token_order(kept, order, x) for kept in (ins, outs))
-    seen = _Seen(layer, x, call, contract, memory, parts, ins, outs)
+    products = products_of({n: p for n, (_, p) in parts.bare.items()}, lambda: call(layer, x))
+    seen = _Seen(layer, x, call, contract, memory, parts, ins, outs, products)
     inputs, names = _input_projections(seen), _named(parts)
     with_parts = given_parts(layer, x, call, contract)
     return Trace(
@@ -229,7 +246,12 @@ def _names_with_role(seen: _Seen) -> set[str]:
     "Names of what has a role; beside a declared gate, activation functions are its own."
     own = [] if seen.contract.gate is None else list(seen.layer.named_modules())
     gating = {name for name, m in own if type(m).__module__ == "torch.nn.modules.activation"}
-    return {*seen.parts.role_by_name, *seen.parts.bare, *gating}
+    return {*_names_of(seen.parts), *seen.parts.bare, *gating}
+
+
+def _names_of(parts: Parts) -> list[str]:
+    "Return the names of all modules that have a role, of each part of the tokens."
+    return [*dict.fromkeys([*parts.role_by_name, *chain.from_iterable(parts.streams.values())])]
 
 
 def _parts_of(
@@ -297,7 +319,9 @@ def _given(seen: _Seen, read: list[str]) -> list[tuple[str, str, _Options]]:
         found.append((name, role, given))
     for name, (role, p) in parts.bare.items():
         source = inside.get(name.rpartition(".")[0], of)
-        found += [(name, r, given) for r, given in _by_matrix(source, role, p, seen.layer)]
+        made = _of_another(seen, name, source[role])
+        by_matrix = made or _by_matrix(source, role, p, seen.layer)
+        found += [(name, r, given) for r, given in by_matrix]
     for name in read:
         m, role = parts.leaves[name], parts.role_by_name[name]
         apart = role == "qkv" and of["q"] is not of["k"]
@@ -305,6 +329,15 @@ def _given(seen: _Seen, read: list[str]) -> list[tuple[str, str, _Options]]:
         more = options or [(role, _uncalled(of[role], m, name, _bias(seen.layer, role)))]
         found += [(name, *each) for each in more]
     return [row for row in found if row[1] != "out"]
+
+
+def _of_another(seen: _Seen, name: str, source: Tensor) -> list[tuple[str, _Options]]:
+    "Return what a bare matrix gave if it read other vectors than its source, such as latent ones."
+    role, p = seen.parts.bare[name]
+    read, gave = (as_rows(t, source) for t in seen.products.get(name, (None, None)))
+    if role == "out" or read is None or gave is None or read.shape == source.shape:
+        return []
+    return [(role, [("", gave)])]
 
 
 def _inside(seen: _Seen) -> dict[str, dict[str, Tensor]]:
@@ -397,8 +430,9 @@ def _by_matrix(
         return []
     if role != "qkv" or of["q"] is of["k"]:
         return [(role, _times(of[role], p, _bias(layer, role)))]
+    bias = _bias(layer, role)
     return [
-        (r, [("", t.chunk(3, -1)[i]) for _, t in _times(of[r], p, None)])
+        (r, [("", t.chunk(3, -1)[i]) for _, t in _times(of[r], p, bias)])
         for i, r in enumerate("qkv")
     ]
 

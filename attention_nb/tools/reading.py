@@ -345,7 +345,8 @@ def begin(product: Product, heads: int) -> Chain | None:
     keys = [x for x in out if x in of_b and x not in of_a]
     if not inner or not rows or len(keys) != 1:
         return None
-    sizes = {**dict(zip(of_a, a.shape)), **dict(zip(of_b, b.shape))}
+    pairs = [*zip(of_a, a.shape), *zip(of_b, b.shape)]
+    sizes = dict(sorted(pairs, key=lambda pair: pair[1]))  # one of size 1 is repeated
     lead, width = "".join(x for x in out if x not in (rows[-1], keys[0])), "".join(inner)
     q = _to_labels(a.detach(), of_a, lead + rows[-1] + width, sizes).flatten(len(lead) + 1)
     k = _to_labels(b.detach(), of_b, lead + keys[0] + width, sizes).flatten(len(lead) + 1)

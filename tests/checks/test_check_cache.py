@@ -310,3 +310,38 @@ def test_where_the_step_does_not_tell_the_layer_the_layer_that_is_given_does():
     hidden = {"step": lambda x, cache: layer(x, cache=cache)}
     declared = {"step": lambda x, cache: hidden["step"](x, cache), "grows": True}
     assert codes_of(check_cache, layer, 24, layer.new_cache, **declared) == ["cache.stored"]
+
+
+class Ring(nn.Module):
+    "One head of keys for all queries; a cache of a window writes over the oldest."
+
+    def __init__(self, roll_v=0):
+        super().__init__()
+        self.q, self.kv, self.out = nn.Linear(24, 24), nn.Linear(24, 16), nn.Linear(24, 24)
+        self.roll_v = roll_v
+
+    def new_cache(self, b, n_max):
+        return {"k": torch.zeros(b, 4, 1, 8), "v": torch.zeros(b, 4, 1, 8), "n": 0}
+
+    def attend(self, q, k, v, allowed):
+        scores = torch.einsum("bthd,bshd->bhts", q, k) * 8**-0.5
+        weights = torch.where(allowed, scores, -torch.inf).softmax(-1)
+        return self.out(torch.einsum("bhts,bshd->bthd", weights, v).flatten(2))
+
+    def forward(self, x, cache=None):
+        q, (k, v) = self.q(x).unflatten(-1, (3, 8)), self.kv(x)[:, :, None].chunk(2, -1)
+        if cache is None:
+            return self.attend(q, k, v, window_mask(x.shape[1], x.shape[1], 4))
+        steps = zip(*(t.split(1, 1) for t in (q, k, v)))
+        return torch.cat([self.step(*step, cache) for step in steps], 1)
+
+    def step(self, q, k, v, cache):
+        at, kept = cache["n"] % 4, torch.arange(4) <= cache["n"]
+        cache["k"][:, at], cache["v"][:, at], cache["n"] = k[:, 0], v[:, 0], cache["n"] + 1
+        return self.attend(q, cache["k"], cache["v"].roll(self.roll_v, 1), kept)
+
+
+@pytest.mark.parametrize("roll_v, codes", [(0, []), (1, ["cache.values"])])
+def test_keys_may_stand_in_the_order_of_a_ring(roll_v, codes):
+    torch.manual_seed(0)
+    assert codes_of(check_cache, Ring(roll_v), 24, window=4)[:1] == codes

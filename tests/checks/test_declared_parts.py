@@ -217,6 +217,50 @@ def test_a_fused_weight_may_be_read_part_by_part_beside_a_memory(order, codes):
     assert of_layer(ByParts(order), check_cross_attention) == codes
 
 
+class BareByParts(nn.Module):
+    "The same with a matrix and a bias that are parameters of their own."
+
+    def __init__(self, scale=SCALE):
+        super().__init__()
+        self.in_proj_weight = nn.Parameter(torch.randn(3 * D, D) * 0.3)
+        self.in_proj_bias = nn.Parameter(torch.randn(3 * D))
+        self.out_proj, self.scale = nn.Linear(D, D), scale
+
+    def forward(self, x, memory):
+        parts = zip((x, memory, memory), self.in_proj_weight.chunk(3), self.in_proj_bias.chunk(3))
+        q, k, v = (split_heads(F.linear(*part), H) for part in parts)
+        return self.out_proj(merge_heads(softmaxed(q * self.scale / SCALE, k, v)))
+
+
+@pytest.mark.parametrize("scale, codes", [(SCALE, OWN), (SCALE**2, ["scale.by_width"])])
+def test_a_bare_fused_weight_may_have_a_bias_beside_a_memory(scale, codes):
+    assert of_layer(BareByParts(scale), check_cross_attention) == codes
+
+
+class BareLatent(nn.Module):
+    "Bare matrices make queries, keys and values of fewer numbers than x has, which are normed."
+
+    def __init__(self, wide=False):
+        super().__init__()
+        few, self.wide = D // 2, wide
+        self.down_q, self.down_kv = (nn.Parameter(torch.randn(D, few) * 0.3) for _ in range(2))
+        self.norm_q, self.norm_kv = nn.LayerNorm(few), nn.LayerNorm(few)
+        self.up_q, self.up_kv = (nn.Parameter(torch.randn(few, i * D) * 0.3) for i in (1, 2))
+        self.end = nn.Parameter(torch.randn(D, D) * 0.3)
+
+    def forward(self, x):
+        q = self.norm_q(x @ self.down_q) @ self.up_q
+        k, v = (self.norm_kv(x @ self.down_kv) @ self.up_kv).chunk(2, -1)
+        q, k, v = (split_heads(t, H) for t in (q, k, v))
+        return merge_heads(softmaxed(q * (SCALE if self.wide else 1), k, v)) @ self.end
+
+
+@pytest.mark.parametrize("wide, codes", [(False, OWN), (True, ["scale.by_width"])])
+def test_bare_matrices_may_read_what_others_made_of_the_input(wide, codes):
+    roles = {"q": "up_q", "kv": "up_kv", "out": "end"}
+    assert of_layer(BareLatent(wide), roles=roles) == codes
+
+
 @pytest.mark.parametrize("of_keys, codes", [(True, OWN), (False, ["rotation.queries_only"])])
 def test_a_declared_function_may_refuse_heads_of_another_width(of_keys, codes):
     def rotate(x, positions):
@@ -517,3 +561,95 @@ class AsksAsItIs(nn.Module):
 )
 def test_queries_may_go_in_as_they_are(layer, codes, roles):
     assert of_layer(layer, check_cross_attention, roles=roles) == codes
+
+
+class Joint(nn.Module):
+    "Text and image have projections and norms of their own, and attend to both."
+
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.ModuleList(nn.Linear(D, 3 * D) for _ in range(2))
+        self.out = nn.ModuleList(nn.Linear(D, D) for _ in range(2))
+        self.q_norm, self.k_norm = (
+            nn.ModuleList(nn.RMSNorm(D // H) for _ in range(2)) for _ in range(2)
+        )
+        for norm in (*self.q_norm, *self.k_norm):
+            nn.init.uniform_(norm.weight, 0.5, 1.5)
+
+    def keys(self, t, i):
+        return self.k_norm[i](t)
+
+    def forward(self, text, image):
+        parts = []
+        for i, x in enumerate((text, image)):
+            q, k, v = (split_heads(t, H) for t in self.qkv[i](x).chunk(3, -1))
+            parts.append((self.q_norm[i](q), self.keys(k, i), v))
+        q, k, v = (torch.cat(both, -2) for both in zip(*parts))
+        context = merge_heads(softmaxed(q, k, v))
+        return [f(t) for f, t in zip(self.out, context.tensor_split([text.shape[1]], 1))]
+
+
+def both_streams(layer, x):
+    "Give the first two tokens as text, the others as an image."
+    return torch.cat(layer(x[:, :2], x[:, 2:]), 1)
+
+
+JOINT = {
+    "roles": {"qkv": ("qkv.0", "qkv.1"), "out": ("out.0", "out.1")},
+    "norms": {role: (f"{role}_norm.0", f"{role}_norm.1") for role in "qk"},
+}
+
+
+@pytest.mark.parametrize(
+    "keys, codes",
+    [(Joint.keys, OWN), (lambda self, t, i: t if i else self.k_norm[0](t), ["layer.step"])],
+)
+def test_parts_of_the_tokens_may_have_projections_and_norms_of_their_own(keys, codes):
+    layer = type("Layer", (Joint,), {"keys": keys})()
+    design = dict(call=both_streams, lengths=range(3, 20), positions=True, **JOINT)
+    assert of_layer(layer, **design) == codes
+
+
+def test_one_projection_may_be_called_on_each_part_of_the_tokens():
+    layer = Joint()
+    for both in (layer.qkv, layer.out, layer.q_norm, layer.k_norm):
+        both[1] = both[0]
+    roles, norms = {"qkv": "qkv.0", "out": "out.0"}, {r: f"{r}_norm.0" for r in "qk"}
+    design = dict(call=both_streams, lengths=range(3, 20), skip=["parameter.tied"])
+    assert of_layer(layer, roles=roles, norms=norms, **design) == OWN
+
+
+def test_norms_of_parts_of_the_tokens_stand_beside_such_projections():
+    with pytest.raises(ValueError, match="expected as many as make parts of the tokens"):
+        of_layer(Layer(), norms={"q": ("q_proj", "k_proj")})
+
+
+def in_a_way_of_its_own(x, positions):
+    "Rotate the first two features of each head by an angle of its own at each position."
+    h = torch.arange(x.shape[1])[:, None]
+    angle = (positions + 1.5) ** 0.5 * (h + 1)
+    a, b = x[..., 0], x[..., 1]
+    both = [a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()]
+    return torch.cat([torch.stack(both, -1), x[..., 2:]], -1)
+
+
+@pytest.mark.parametrize(
+    "q, k, more, codes",
+    [
+        (1, 1, 0, OWN),
+        (-1, -1, 0, ["rotation.backwards"]),
+        (1, -1, 0, ["rotation.opposite"]),
+        (1, 1, 1, ["rotation.offset"]),
+    ],
+)
+def test_what_is_wrong_with_a_declared_rotation_is_named(q, k, more, codes):
+    "It need not be one of the usual rotations."
+
+    def turned(t, sign, more=0):
+        at = torch.arange(t.shape[-2]) + more
+        rotated = in_a_way_of_its_own(t[..., [0, 1] if sign > 0 else [1, 0]], at)
+        return torch.cat([rotated if sign > 0 else rotated.flip(-1), t[..., 2:]], -1)
+
+    core = lambda *qkv: softmaxed(turned(qkv[0], q), turned(qkv[1], k, more), qkv[2])
+    layer = Layer(core)
+    assert of_layer(layer, rotate=in_a_way_of_its_own, positions=True) == codes

@@ -65,6 +65,9 @@ class Grouped(nn.Module):
     def cap(self, scores):
         return scores
 
+    def gated(self, context):
+        return context
+
     def forward(self, x):
         q, k, v = self.split(x)
         q, k = self.turn(q, k)
@@ -72,7 +75,7 @@ class Grouped(nn.Module):
         past = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()
         scores = self.cap(q @ k.mT / D_HEAD**0.5 + self.bias(x.shape[1]))
         weights = softmax(scores.masked_fill(~past, -torch.inf), -1)
-        return self.out_proj(merge_heads(weights @ v))
+        return self.out_proj(self.gated(merge_heads(weights @ v)))
 
 
 def layer_with(rotary=True, base=Grouped, **methods):
@@ -306,3 +309,135 @@ def test_one_scale_comes_before_two_bugs():
     torch.manual_seed(0)
     report = report_of(check_self_attention, Made(use, **parts), 48, n_heads=4, positions=False)
     assert report.codes == ["scale.head_constant"], report
+
+
+class GateInQueries(Grouped):
+    "The projection of queries also gates the context: a number for each head, or each feature."
+
+    groups, each = H, D_HEAD
+
+    def __init__(self, rotary):
+        super().__init__(rotary)
+        self.q_proj = nn.Linear(D, D + H * self.each)
+
+    def split(self, x):
+        parts = self.q_proj(x).unflatten(-1, (self.groups, -1))
+        q, gate = (t.flatten(-2) for t in parts.tensor_split([D // self.groups], -1))
+        self.gate = gate.repeat_interleave(D_HEAD // self.each, -1)
+        return (split_heads(t, t.shape[-1] // D_HEAD) for t in (q, self.k_proj(x), self.v_proj(x)))
+
+    def gated(self, context):
+        return context * self.gate.sigmoid()
+
+
+@pytest.mark.parametrize("each", [1, D_HEAD])
+@pytest.mark.parametrize("groups", [H, H_KV, 1])
+def test_a_projection_of_queries_may_gate_the_context(groups, each):
+    "Its numbers stand beside the queries of a head, of those that share keys, or of all heads."
+    places = dict(groups=groups, each=each)
+    assert said(layer_with(base=GateInQueries, **places), n_kv_heads=H_KV) == "sound"
+    no_sigmoid = lambda self, context: context * self.gate
+    assert said(layer_with(base=GateInQueries, gated=no_sigmoid, **places)) == "gate.no_sigmoid"
+
+
+def test_a_gate_of_heads_in_queries_is_no_sign_of_other_heads_of_keys():
+    layer = layer_with(base=GateInQueries, each=1)
+    design = dict(causal=True, n_heads=H, positions=True)
+    assert report_of(check_self_attention, layer, D, n_kv_heads=H_KV, **design).ok
+    other = report_of(check_self_attention, layer, D, n_kv_heads=3, **design)
+    assert "heads.shared" in other.codes
+
+
+class Fused(Grouped):
+    "One projection makes queries, then keys, then values; each number is at its own place."
+
+    def __init__(self, rotary):
+        super().__init__(rotary)
+        self.qkv_proj = nn.Linear(D, D + 2 * H_KV * D_HEAD)
+        del self.q_proj, self.k_proj, self.v_proj
+
+    def parts(self, rows):
+        return rows.chunk(2, -1)
+
+    def split(self, x):
+        q, rows = self.qkv_proj(x).tensor_split([D], -1)
+        return (split_heads(t, t.shape[-1] // D_HEAD) for t in (q, *self.parts(rows)))
+
+
+def head_by_head(self, rows):
+    "Take keys and values of each head, one after the other."
+    return (t.flatten(-2) for t in rows.unflatten(-1, (H_KV, 2, -1)).unbind(-2))
+
+
+@pytest.mark.parametrize("rotary", [True, False])
+@pytest.mark.parametrize(
+    "code, parts", [("sound", Fused.parts), ("split.fused_order", head_by_head)]
+)
+def test_heads_of_a_fused_projection_are_taken_in_its_order(code, parts, rotary):
+    "Also beside a rotation."
+    methods = {} if rotary else {"turn": lambda self, q, k: (q, k)}
+    assert said(layer_with(rotary, Fused, parts=parts, **methods), rotary) == code
+
+
+class NormedFused(nn.Module):
+    "Norms over all heads of queries and keys that one projection makes."
+
+    def __init__(self, order):
+        super().__init__()
+        self.qkv, self.out_proj, self.order = nn.Linear(D, 3 * D), nn.Linear(D, D), order
+        self.q_norm, self.k_norm = (nn.LayerNorm(D) for _ in range(2))
+        for norm in (self.q_norm, self.k_norm):
+            nn.init.uniform_(norm.weight, 0.5, 1.5)
+
+    def forward(self, x):
+        parts = dict(zip(self.order, self.qkv(x).chunk(3, -1)))
+        normed = self.q_norm(parts["q"]), self.k_norm(parts["k"]), parts["v"]
+        q, k, v = (split_heads(t, H) for t in normed)
+        return self.out_proj(merge_heads(softmax(q @ k.mT / D_HEAD**0.5, -1) @ v))
+
+
+@pytest.mark.parametrize("order, code", [("qkv", "sound"), ("qvk", "split.fused_order")])
+def test_the_order_of_a_fused_projection_is_named_before_norms_over_all_heads(order, code):
+    torch.manual_seed(0)
+    report = report_of(check_self_attention, NormedFused(order), D, n_heads=H, norms=NORMS)
+    assert [*report.codes[:1], "sound"][0] == code
+
+
+class Matrices(Rotary):
+    "Cosines and sines as matrices that rotate pairs of neighbours, as in Flux."
+
+    def forward(self, n):
+        cos, sin = super().forward(n)
+        return torch.stack([cos, -sin, sin, cos], -1).unflatten(-1, (2, 2))
+
+
+class TurnedByMatrices(Grouped):
+    "They are multiplied with the pairs."
+
+    def __init__(self, rotary):
+        super().__init__(Matrices())
+
+    def rotate(self, t):
+        pairs = t.unflatten(-1, (-1, 2))[..., None]
+        return (self.rotary_emb(t.shape[-2]) @ pairs).flatten(-3)
+
+
+@pytest.mark.parametrize("code", ["sound", *WRONG])
+def test_a_mismatch_beside_matrices_that_rotate_is_a_bug(code):
+    assert said(layer_with(base=TurnedByMatrices, **WRONG.get(code, {}))) == code
+
+
+class FirstNormed(Grouped):
+    "A norm without weights comes before the projections; what it does explains nothing behind."
+
+    def __init__(self, rotary):
+        super().__init__(rotary)
+        self.first = nn.LayerNorm(D, elementwise_affine=False)
+
+    def forward(self, x):
+        return super().forward(self.first(x) * 2 + 0.5)
+
+
+@pytest.mark.parametrize("code", ["sound", *WRONG])
+def test_a_part_that_learns_nothing_explains_nothing_before_the_projections(code):
+    assert said(layer_with(base=FirstNormed, **WRONG.get(code, {}))) == code

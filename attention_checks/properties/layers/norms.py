@@ -11,6 +11,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.choice_guards import names_in
 from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.properties import Property
 from attention_checks.subjects.layer import Layer, no_module
@@ -41,7 +42,7 @@ def _normalises(layer: Layer) -> None:
 def _norms(layer: Layer) -> Iterator[tuple[str, nn.Module, Tensor]]:
     "Yield the norms that are modules, with random vectors of the shape that they are given."
     modules = dict(layer.module.named_modules())
-    names = dict.fromkeys(_names(layer).values())
+    names = [name for some in _names(layer).values() for name in names_in(some)]
     found = {name: modules[name] for name in names if name in modules}
     given = recorded_call(found, lambda: layer(layer.draw()))[1] if found else {}
     generator = torch.Generator().manual_seed(1)

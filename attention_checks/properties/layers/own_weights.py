@@ -8,6 +8,7 @@ from torch import Tensor
 from attention_checks.autograd import leaves_of
 from attention_checks.catalogue import known
 from attention_checks.catalogue.choices import attending
+from attention_checks.choice_guards import names_in
 from attention_checks.conventions import POSITIONS
 from attention_checks.diagnosis import fewest_bugs, ignores_order, trace_of
 from attention_checks.outcomes import Broken, Misused, NotChecked, attempt
@@ -83,21 +84,27 @@ def _with_parts_between(layer: Layer, trace: Trace) -> Trace:
     named = {role: [n for n in names if n in modules] for role, names in trace.names.items()}
     ends = named.pop("out", []) if trace.context is not None else []
     read = [n for names in (*named.values(), *layer.contract.asked.values()) for n in names]
+    read += [n for some in (layer.contract.roles or {}).values() for n in names_in(some)[1:]]
     inward = [modules[name] for name in read if name in modules]
     end = modules[ends[-1]] if ends else None
     one = layer if trace.memory is None else layer.beside(trace.memory)
-    used = attempt(lambda: used_between(layer.module, inward, end, trace.x, one.output_of))
+    silent = {n: m for n, m in modules.items() if n in trace.unrecognised and not [*m.parameters()]}
+    find = lambda: used_between(layer.module, inward, end, trace.x, one.output_of, silent)
+    used = attempt(find)
     if used is None:
         return trace
     used -= _read_by_functions(layer, trace)
-    learned = {name for name, p in layer.module.named_parameters() if p.requires_grad}
-    kept = []
-    for part in trace.unrecognised:
-        own = {name for name in learned if f"{name}.".startswith(f"{part}.")}
-        explains = bool(own & used) if own else layer.contract.attend is None
-        if explains:
-            kept.append(part)
+    kept = [part for part in trace.unrecognised if _explains(layer, part, used, part in silent)]
     return trace._replace(unrecognised=kept)
+
+
+def _explains(layer: Layer, part: str, used: set[str], silent: bool) -> bool:
+    "Return whether a part of which some are used may explain numbers; silent: it learns nothing."
+    learned = {name for name, p in layer.module.named_parameters() if p.requires_grad}
+    own = {name for name in learned if f"{name}.".startswith(f"{part}.")}
+    if own:
+        return bool(own & used)
+    return layer.contract.attend is None and (part in used or not silent)
 
 
 def _read_by_functions(layer: Layer, trace: Trace) -> set[str]:
@@ -159,7 +166,8 @@ def _all_used(layer: Layer, trace: Trace) -> None:
         _must_not_be_linear(layer)
         raise NotChecked(
             "its projections were not recognised, neither by their names nor by what they do:"
-            " declare roles={'q': …, 'k': …, 'v': …, 'out': …}, or projects=False if it has none"
+            " declare roles={'q': …, 'k': …, 'v': …, 'out': …} (two names for a role where text and"
+            " image have their own), or projects=False if it has none"
         )
     names = {role: trace.names.get(role, []) for role in ("q", "k", "v", "out")}
     qkv = [name for role in "qkv" for name in names[role]]
@@ -292,7 +300,7 @@ def _shares_heads(layer: Layer) -> None:
         )
     fused = (trace.width("qkv") - trace.context_width) // 2
     width = trace.width("k") or trace.width("kv") // 2 or fused
-    d_head = (trace.width("q") or trace.context_width) // layer.n_heads
+    d_head = (trace.width("q") - trace.gate_width or trace.context_width) // layer.n_heads
     if width < 1 or not d_head:
         raise NotChecked("its keys were not recognised")
     if width != (layer.contract.n_kv_heads or 0) * d_head:

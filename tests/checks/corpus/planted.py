@@ -392,6 +392,7 @@ bug(M, "view for transpose in split and merge", [*((s, f"self.{p}_proj(x){RAW}")
 bug(M, "only the values are viewed", (V_SPLIT, f"self.v_proj(x){RAW}"), "split.viewed_v")
 bug(M, "width before heads in the split", [(s, f"self.{p}_proj(x).view(b, n, self.d_head, self.n_heads).permute(0, 3, 1, 2)") for s, p in ((Q_SPLIT, "q"), (K_SPLIT, "k"))],
     "split.values_apart")
+bug(M, "width before heads in the split of values", (V_SPLIT, "self.v_proj(x).view(b, n, self.d_head, self.n_heads).permute(0, 3, 1, 2)"), "split.values_alone")
 bug(M, "merged width first", ("(weights @ v).transpose(1, 2).reshape(b, n, d_model)", "(weights @ v).permute(0, 2, 3, 1).reshape(b, n, d_model)"), "merge.features_first")
 bug(M, "heads attend to each other, not places", [(s, f"self.{p}_proj(x).view(b, n, self.n_heads, self.d_head)") for s, p in ((Q_SPLIT, "q"), (K_SPLIT, "k"), (V_SPLIT, "v"))] +
     [("(weights @ v).transpose(1, 2).reshape", "(weights @ v).reshape")], "heads.among")
