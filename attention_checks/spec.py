@@ -112,9 +112,9 @@ class Contract:
     roles: Mapping[str, str | tuple[str, ...] | None] | None = _choice(
         _LAYERS,
         expect_parts(*ROLES, or_none=True, several=True),
-        "the layer's part in each role: q=W_query; several, where each makes a part of the tokens"
-        " (joint attention): qkv=(text, image), in the order of tokens; None for what goes in as it"
-        " is: q=None",
+        'the layer\'s part in each role: {"q": "W_query"}; None for what goes in as it is; several,'
+        ' in their order, where each makes a part of the tokens (joint attention): {"qkv": ("text",'
+        ' "image")}',
     )
     projects: bool = _choice(
         _LAYERS,
@@ -125,29 +125,30 @@ class Contract:
     norms: Mapping[str, str | tuple[str, ...]] | None = _choice(
         _LAYERS,
         expect_parts("q", "k", "out", several=True),
-        "the norms of queries, keys and the context: q=q_norm, out=norm, or several as in roles;"
-        " rms: F.rms_norm without weights; l2: to length 1, as a parameter, which multiplies that",
+        'the norms of queries (q), keys (k) and the context (out): {"q": "q_norm"}, or several as'
+        ' in roles; "rms": F.rms_norm without weights; "l2": to length 1; a parameter: to length 1,'
+        " and times the parameter",
         part=True,
         settles_scale=True,
     )
     mixing: Mapping[str, str] | None = _choice(
         _LAYERS,
         expect_parts("scores", "weights"),
-        "what mixes heads before or after the softmax: scores=mix",
+        'what mixes heads before the softmax (scores) or after it (weights): {"scores": "mix"}',
         part=True,
         settles_scale=True,
     )
     prefix: Mapping[str, str] | None = _choice(
         _LAYERS,
         expect_parts("k", "v", "kv"),
-        "learned keys and values beside those of tokens: kv=mem_kv",
+        'learned keys and values beside those of tokens: {"kv": "mem_kv"}',
         part=True,
         settles_scale=True,
     )
     shortened: Mapping[str, str] | None = _choice(
         _LAYERS,
         expect_parts("k", "v", "kv"),
-        "what makes fewer keys and values along the sequence (Linformer): k=E, v=F",
+        'what makes fewer keys and values along the sequence (Linformer): {"k": "E"}',
         part=True,
         settles_scale=True,
     )
@@ -216,7 +217,7 @@ class Contract:
         _ATTENTION,
         expect_mask_meaning,
         "what its mask means: allowed (True = may attend), blocked, bias;"
-        " with its name: src_mask=blocked; False: it takes none",
+        ' with its name: ("src_mask", "blocked"); False: it takes none',
     )
     window: int | None = _choice(
         _FUNCTIONS + _SELF + _RANKS + _CACHE,
