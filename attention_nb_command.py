@@ -141,13 +141,21 @@ def _value(annotation: str, load: _Load, text: str) -> Any:
     if not re.search("str|Mapping", annotation):
         raise argparse.ArgumentTypeError(f"expected a number; got {text!r}")
     name, equals, meaning = text.partition("=")
-    return (name, meaning) if equals and "tuple" in annotation else text
+    is_pair = equals and "tuple" in annotation and "Mapping" not in annotation
+    return (name, meaning) if is_pair else text
+
+
+def _as_words(says: str) -> str:
+    'Write what Python takes as a command line takes it: {"q": "to_q"} is q=to_q.'
+    pairs = re.sub(r'\{"(\w+)": "([\w.]+)"\}', r"\1=\2", says)
+    several = re.sub(r'\{"(\w+)": \("(\w+)", "(\w+)"\)\}', r"\1=\2,\3", pairs)
+    return re.sub(r'\("(\w+)", "(\w+)"\)', r"\1=\2", several).replace('"', "")
 
 
 def _option(name: str, load: _Load) -> dict[str, Any]:
     "Return an argument of the checks as an option, as argparse takes it."
     row = options()[name]
-    annotation, text = row["type"], f"{row['says']} [{', '.join(row['kinds'])}]"
+    annotation, text = row["type"], f"{_as_words(row['says'])} [{', '.join(row['kinds'])}]"
     option: dict[str, Any] = {"default": None, "help": text.replace("%", "%%")}
     if annotation in ("bool", "bool | None"):
         return {**option, "action": argparse.BooleanOptionalAction}

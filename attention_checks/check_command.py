@@ -88,6 +88,11 @@ def _kind(thing: Any, args: argparse.Namespace) -> str:
     return "masked-softmax" if masked else "softmax"
 
 
+def _several(value: Any) -> Any:
+    "Return names that a comma separates as a tuple, and all else as it is."
+    return tuple(value.split(",")) if isinstance(value, str) and "," in value else value
+
+
 def _given(kind: str, args: argparse.Namespace, used: Collection[str]) -> dict[str, Any]:
     "Return the arguments of a check that the command line gives; Unusable for one too many."
     given = {name: value for name in options() if (value := getattr(args, name)) is not None}
@@ -97,7 +102,8 @@ def _given(kind: str, args: argparse.Namespace, used: Collection[str]) -> dict[s
             raise Unusable(f"--{option} is for {kinds}; {args.target} is taken for {kind}")
     for name in given:
         if "Mapping" in options()[name]["type"]:
-            given[name] = parsed_settings(given[name])
+            settings = parsed_settings(given[name])
+            given[name] = {key: _several(value) for key, value in settings.items()}
     return {name: value for name, value in given.items() if name in TAKES[kind]}
 
 

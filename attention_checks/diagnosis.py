@@ -12,7 +12,7 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.outcomes import Broken, Misused, NotChecked, attempt, first_line, tell_own
 from attention_checks.pipeline import Bug
-from attention_checks.spec import Contract
+from attention_checks.spec import OF_ANY_FUNCTION, Contract
 from attention_checks.subjects.layer import BATCH, Diagnosis, Layer, Observed, no_module
 from attention_checks.tensors import nearly
 from attention_checks.trace import Trace, trace_layer
@@ -56,10 +56,10 @@ def diagnose(layer: Layer) -> Layer:
         if found.bugs == ():
             return replace(guess.layer, diagnosis=replace(found, remarks=(guess.remark,)))
         to_name = (guess.layer, found) if guess.names_bugs else to_name
-    named = _named(layer, plain)
+    named = _with_bugs_named(layer, plain)
     if named.bugs is None and to_name is not None:
         guessed, found = to_name
-        again = _named(guessed, found)
+        again = _with_bugs_named(guessed, found)
         if bugs := fewest_bugs(guessed, again.bugs):
             return replace(guessed, diagnosis=replace(again, bugs=bugs, guessed=True))
     return replace(layer, diagnosis=named)
@@ -150,7 +150,7 @@ def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str,
     trace, contract = layer.observed.trace, layer.contract
     if trace is None:
         return
-    named = Contract(**choices).parts
+    named = Contract(**choices).declared_parts
     h, width = layer.n_heads or 0, trace.context_width
     projections = [name for names in trace.names.values() for name in names]
     owners = [name for name in owners_of(trace.unrecognised, projections) if name not in named]
@@ -158,10 +158,10 @@ def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str,
         [_undeclared(contract, each) for each in possible_choices(layer.module, name, h, width)]
         for name in owners
     ]
-    only = all(len(each) == 1 for each in found)
+    only_way = all(len(each) == 1 for each in found)
     for i, more in enumerate(joined_choices([[choices], *found] if choices else found)):
         if more.keys() - choices.keys():
-            yield more, only and i == 0 and "gate" not in more  # one may have any function
+            yield more, only_way and i == 0 and not any(name in more for name in OF_ANY_FUNCTION)
 
 
 def _undeclared(contract: Contract, choices: dict[str, Any]) -> dict[str, Any]:
@@ -195,7 +195,7 @@ def _agreement(layer: Layer, usual: bool = True) -> Diagnosis:
     return _diagnosed(layer, lambda trace, bugs: _rotated(layer, trace, bugs, usual), most=0)
 
 
-def _named(layer: Layer, plain: Diagnosis) -> Diagnosis:
+def _with_bugs_named(layer: Layer, plain: Diagnosis) -> Diagnosis:
     "Return what is wrong with numbers that do not agree, which was found before."
 
     def in_short(trace: Trace, bugs: Bugs) -> Bugs:

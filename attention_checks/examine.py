@@ -40,7 +40,7 @@ def examine(
     accepts: Collection[str],  # what can be declared
 ) -> Report:
     "Try every property, none after a first that fails; raise CheckFailed unless the report is ok."
-    tried = _each(properties, skip)
+    tried = _try_all(properties, skip)
     failed, skipped = _settled(tried, recognise, skip)
     compared = next((t.compares for t in tried if t.compares and _agrees(t, skip)), "")
     report = Report(
@@ -67,7 +67,7 @@ class _Result(NamedTuple):
     error: Broken | NotChecked | None = None
 
 
-def _each(properties: Iterable[BoundProperty], skip: Collection[str]) -> list[_Result]:
+def _try_all(properties: Iterable[BoundProperty], skip: Collection[str]) -> list[_Result]:
     "Try every property, none after a first that fails, or after one that makes more senseless."
     tried: list[_Result] = []
     for row in properties:
@@ -76,7 +76,7 @@ def _each(properties: Iterable[BoundProperty], skip: Collection[str]) -> list[_R
             tried.append(_Result(row.name, row.compares, remark))
         except (NotChecked, Broken) as e:
             tried.append(_Result(row.name, row.compares, error=e))
-            if isinstance(e, Broken) and (len(tried) == 1 or e.last and _but(e.bugs, skip)):
+            if isinstance(e, Broken) and (len(tried) == 1 or e.last and _not_skipped(e.bugs, skip)):
                 break
     return tried
 
@@ -86,7 +86,7 @@ def _agrees(tried: _Result, skip: Collection[str]) -> bool:
     e = tried.error
     if not isinstance(e, Broken):
         return e is None
-    return e.explains and not e.symptom and not _but(e.bugs, skip)
+    return e.explains and not e.symptom and not _not_skipped(e.bugs, skip)
 
 
 def _note(tried: _Result) -> Note | None:
@@ -121,7 +121,7 @@ def _recognised(broken: list[Broken], recognise: Callable[[], Any] | None) -> tu
     return bugs_in(attempt(recognise) or ())
 
 
-def _but(bugs: Iterable[Bug], skip: Collection[str]) -> tuple[Bug, ...]:
+def _not_skipped(bugs: Iterable[Bug], skip: Collection[str]) -> tuple[Bug, ...]:
     "Return the bugs without those that the caller skips."
     return tuple(bug for bug in bugs if bug.code not in skip)
 
@@ -174,10 +174,10 @@ def _blamed(
     """Blame a failure on its own bugs; a symptom on those that are recognised. If these are
     skipped, a symptom that compares nothing keeps its own.
     """
-    gives_way = bool(tried.compares) or e.unknown or bool(_but(recognised, skip))
+    gives_way = bool(tried.compares) or e.unknown or bool(_not_skipped(recognised, skip))
     if recognised and e.symptom and gives_way:
-        return _Finding(tried.name, e, recognised, _but(recognised, skip), 0)
-    return _Finding(tried.name, e, e.bugs, _but(e.bugs, skip), 1 + e.unknown)
+        return _Finding(tried.name, e, recognised, _not_skipped(recognised, skip), 0)
+    return _Finding(tried.name, e, e.bugs, _not_skipped(e.bugs, skip), 1 + e.unknown)
 
 
 def _skipping(finding: _Finding) -> Note:

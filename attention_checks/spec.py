@@ -56,10 +56,13 @@ def _choice(
     default: Any = None,
     of_functions: Callable[[Any], bool | None] | None = None,  # is it theirs? None: all take it
     part: bool = False,  # may it name a part of the layer beside its projections?
+    settles_scale: bool = False,  # is another scale beside it a bug, and never meant?
+    any_function: bool = False,  # may an activation function of the layer belong to it?
 ) -> Any:
     "Return a field of the contract: who reads it, its guard, and its help."
     named = {"expect": expect, "help": help, "checks": checks, "of_functions": of_functions}
-    return field(default=default, metadata=named | {"part": part})
+    flags = {"part": part, "settles_scale": settles_scale, "any_function": any_function}
+    return field(default=default, metadata=named | flags)
 
 
 @dataclass(frozen=True)
@@ -101,14 +104,17 @@ class Contract:
         part=True,
     )
     softcap: float | None = _choice(
-        _ATTENTION + _RANKS, expect_positive, "scores become softcap · tanh(scores / softcap)"
+        _ATTENTION + _RANKS,
+        expect_positive,
+        "scores become softcap · tanh(scores / softcap)",
+        settles_scale=True,
     )
     roles: Mapping[str, str | tuple[str, ...] | None] | None = _choice(
         _LAYERS,
         expect_parts(*ROLES, or_none=True, several=True),
-        "the layer's part in each role: q=W_query; several, where each makes a part of the tokens"
-        " (joint attention): qkv=(text, image), in the order of tokens; None for what goes in as it"
-        " is: q=None",
+        'the layer\'s part in each role: {"q": "W_query"}; None for what goes in as it is; several,'
+        ' in their order, where each makes a part of the tokens (joint attention): {"qkv": ("text",'
+        ' "image")}',
     )
     projects: bool = _choice(
         _LAYERS,
@@ -119,44 +125,52 @@ class Contract:
     norms: Mapping[str, str | tuple[str, ...]] | None = _choice(
         _LAYERS,
         expect_parts("q", "k", "out", several=True),
-        "the norms of queries, keys and the context: q=q_norm, out=norm, or several as in roles;"
-        " rms: F.rms_norm without weights; l2: to length 1, as a parameter, which multiplies that",
+        'the norms of queries (q), keys (k) and the context (out): {"q": "q_norm"}, or several as'
+        ' in roles; "rms": F.rms_norm without weights; "l2": to length 1; a parameter: to length 1,'
+        " and times the parameter",
         part=True,
+        settles_scale=True,
     )
     mixing: Mapping[str, str] | None = _choice(
         _LAYERS,
         expect_parts("scores", "weights"),
-        "what mixes heads before or after the softmax: scores=mix",
+        'what mixes heads before the softmax (scores) or after it (weights): {"scores": "mix"}',
         part=True,
+        settles_scale=True,
     )
     prefix: Mapping[str, str] | None = _choice(
         _LAYERS,
         expect_parts("k", "v", "kv"),
-        "learned keys and values beside those of tokens: kv=mem_kv",
+        'learned keys and values beside those of tokens: {"kv": "mem_kv"}',
         part=True,
+        settles_scale=True,
     )
     shortened: Mapping[str, str] | None = _choice(
         _LAYERS,
         expect_parts("k", "v", "kv"),
-        "what makes fewer keys and values along the sequence (Linformer): k=E, v=F",
+        'what makes fewer keys and values along the sequence (Linformer): {"k": "E"}',
         part=True,
+        settles_scale=True,
     )
     rotate: Callable[[Tensor, Tensor], Tensor] | None = _choice(
         _LAYERS + _RANKS,
         expect_function,
         "how it rotates queries and keys: rotate(x, positions), over x (b, h, n, d)",
+        settles_scale=True,
     )
     residual: str | None = _choice(
         _LAYERS,
         expect_attribute,
         "what is added to the context, before the activation: what a module gives, or a matrix · x",
         part=True,
+        settles_scale=True,
     )
     value_scale: float | str | None = _choice(
         _LAYERS,
         expect_factor,
         "factor of the values, or of the context (default: 1); also the parameter that gives it",
         part=True,
+        settles_scale=True,
     )
     attend: Callable[..., Tensor] | None = _choice(
         ("check_attention", *_LAYERS),
@@ -164,12 +178,14 @@ class Contract:
         "what it makes of its heads where that is not softmax(q kᵀ) v: attend(q, k, v) →"
         " (b, h, n_q, d_v); or attend(q, k, v, allowed); it may be given what a part of the layer"
         " gives, by its name: attend(q, k, v, decay)",
+        settles_scale=True,
     )
     activation: str | None = _choice(
         _LAYERS,
         expect_attribute,
         "what is applied to the context before its projection: a module, or gelu, silu, …",
         part=True,
+        settles_scale=True,
     )
     sinks: int | str = _choice(
         _ATTENTION + _RANKS,
@@ -185,6 +201,7 @@ class Contract:
         expect_attribute,
         "the module or parameter that gates the context",
         part=True,
+        any_function=True,
     )
     bias: str | Callable[..., Tensor] | None = _choice(
         _ATTENTION,
@@ -194,12 +211,13 @@ class Contract:
         " given what a part of the layer gives, by its name: bias(q, k, decay)",
         of_functions=lambda value: None if callable(value) else False,
         part=True,
+        settles_scale=True,
     )
     mask: str | bool | tuple[str, str] | None = _choice(
         _ATTENTION,
         expect_mask_meaning,
         "what its mask means: allowed (True = may attend), blocked, bias;"
-        " with its name: src_mask=blocked; False: it takes none",
+        ' with its name: ("src_mask", "blocked"); False: it takes none',
     )
     window: int | None = _choice(
         _FUNCTIONS + _SELF + _RANKS + _CACHE,
@@ -336,21 +354,18 @@ class Contract:
         return {key: [*(parameters_of(f) or ())][n:] for key, f, n in found if callable(f)}
 
     @property
-    def parts(self) -> set[str]:
+    def declared_parts(self) -> set[str]:
         "Return the names of parts of the layer that are declared beside its projections."
         named: list[Any] = [name for names in self.asked.values() for name in names]
-        for value in (getattr(self, name) for name in PARTS):
+        for value in (getattr(self, name) for name in PART_CHOICES):
             each = value.values() if isinstance(value, Mapping) else [value]
             named += [name for names in each for name in names_in(names)]
         return {name for name in named if isinstance(name, str)}
 
     @property
-    def parts_or_numbers(self) -> bool:
+    def settles_scale(self) -> bool:
         "Return whether something is declared beside which a scale is not taken as meant."
-        several = (self.norms, self.mixing, self.prefix, self.bias, self.activation, self.rotate)
-        sinks = isinstance(self.sinks, str)
-        others = (sinks, self.softcap, self.value_scale, self.shortened, self.residual, self.attend)
-        return any((*several, *others))
+        return isinstance(self.sinks, str) or any(getattr(self, name) for name in _SETTLE_SCALE)
 
     @property
     def allowed_lengths(self) -> list[int]:
@@ -395,7 +410,16 @@ class Contract:
 
 
 _ROWS = {row.name: row for row in fields(Contract)}
-PARTS = [name for name, row in _ROWS.items() if row.metadata["part"]]  # those that name parts
+
+
+def _choices_with(flag: str) -> list[str]:
+    "List the choices that have a flag of `_choice`."
+    return [name for name, row in _ROWS.items() if row.metadata[flag]]
+
+
+PART_CHOICES = _choices_with("part")
+OF_ANY_FUNCTION = _choices_with("any_function")
+_SETTLE_SCALE = _choices_with("settles_scale")
 HELP = {name: row.metadata["help"] for name, row in _ROWS.items()}  # choice → what it says
 _CHECKS = dict.fromkeys(check for row in _ROWS.values() for check in row.metadata["checks"])
 READ_BY: dict[str, tuple[str, ...]] = {  # check → the choices that it reads

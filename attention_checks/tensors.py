@@ -42,8 +42,8 @@ def first_difference(
     # The first, not the largest difference: of two that are about as large, rounding would choose.
     # Two NaN, and what is within the tolerance, count only where nothing else differs.
     degrees = (_apart(got, want, atol, True), _apart(got, want, atol, False), got != want)
-    degree = torch.stack(degrees).sum(0)
-    index = tuple((degree == degree.max()).nonzero()[0].tolist())
+    places = next((where for where in degrees if where.any()), torch.ones_like(degrees[0]))
+    index = tuple(places.nonzero()[0].tolist())
     where = f"at {list(index)} " if index else ""
     return f"{where}it gives {_number(got[index])}, expected {_number(want[index])}"
 

@@ -305,9 +305,9 @@ def for_memory(module: Any) -> list[str]:
         return needed
     called_so = [name for name in free if MEMORY.search(name)]
     pair = [name for name in called_so if name.rstrip("s") in ("k", "v", "key", "value")]
-    if called_so:
-        return pair if called_so[0] in pair else called_so[:1]
-    return free[:1]
+    if not called_so:
+        return free[:1]
+    return pair if called_so[0] in pair else called_so[:1]
 
 
 def must_be_whole(module: Any) -> None:

@@ -203,7 +203,7 @@ class Layer:
         return torch.cat([order, torch.arange(moved, self.n)])
 
     @property
-    def parts(self) -> list[nn.Module]:
+    def modules(self) -> list[nn.Module]:
         "The copy and all modules in it; none for a function."
         return list(self.module.modules()) if isinstance(self.module, nn.Module) else []
 
@@ -244,12 +244,12 @@ class Layer:
 
     def _names(self) -> Iterator[str]:
         "Yield the names of all that it holds."
-        if not self.parts:
+        if not self.modules:
             return
         for things in (self.module.named_parameters, self.module.named_buffers):
             yield from (name for name, _ in things())
         yield from (name for name, _ in self.module.named_modules())
-        for m in self.parts:
+        for m in self.modules:
             for name, value in vars(m).items():
                 if name[:1] != "_" and value is not None and value is not False:
                     yield name
@@ -277,7 +277,7 @@ def adapt(
     )
     if d_memory:
         layer = layer.beside(_memory(layer, d_memory))
-    if any(nn.parameter.is_lazy(p) for m in layer.parts for p in m.parameters()):
+    if any(nn.parameter.is_lazy(p) for m in layer.modules for p in m.parameters()):
         attempt(torch.no_grad()(lambda: layer.call(copied, layer.draw())))
     return replace(layer, uncalled=copy_of(copied, contract))
 
@@ -318,13 +318,13 @@ def no_module(layer: Layer) -> str:
 
 def normalises_batch(layer: Layer) -> bool:
     "Say whether it has batch normalisation, which mixes sequences in training."
-    return any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in layer.parts)
+    return any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in layer.modules)
 
 
 def unregistered(layer: Layer) -> str | None:
     "Find the name of a plain attribute that hides parameters."
-    registered = {id(p) for m in layer.parts for p in m.parameters(recurse=False)}
-    for m in layer.parts:
+    registered = {id(p) for m in layer.modules for p in m.parameters(recurse=False)}
+    for m in layer.modules:
         for name, value in vars(m).items():
             if name[:1] != "_" and _holds_parameters(value, registered):
                 return name

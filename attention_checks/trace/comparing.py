@@ -52,7 +52,7 @@ def compare_with_own_weights(
             if explain([start.case], [], 0) is not None:  # it gives what was seen
                 return start.bugs
         _must_run(trace, [start.case for start in starts if not start.bugs])
-        return _named(trace, starts, heads, most) if most else None
+        return _fewest_explanation(trace, starts, heads, most) if most else None
 
 
 def _must_run(trace: Trace, cases: list[Case]) -> None:
@@ -76,7 +76,7 @@ def _starts(trace: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:
     return sorted(found, key=lambda start: len(start.bugs))
 
 
-def _named(
+def _fewest_explanation(
     trace: Trace, starts: list[Start], heads: list[int], most: int
 ) -> tuple[Bug, ...] | None:
     "Return the fewest bugs that explain the layer's output: a scale comes first."

@@ -139,9 +139,11 @@ class _Changing(TorchFunctionMode):
 
     def _one_of(self, ways: list[_Way], made: Any, line: str | None) -> Any:
         "Return what is given after the change, or what is given without one."
-        first = len(self.ways)
-        self.ways += [(f"{what} ({line})" if line else what, other) for what, other in ways]
-        return self.ways[self.i][1]() if first <= self.i < len(self.ways) else made
+        for what, other in ways:
+            if len(self.ways) == self.i:
+                made = other()
+            self.ways.append((f"{what} ({line})" if line else what, other))
+        return made
 
 
 def _other_results(func: Any, args: Any, kwargs: Any, made: Tensor) -> Iterator[_Way]:

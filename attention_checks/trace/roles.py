@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
+from functools import partial
 from os.path import commonprefix
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ _LISTS = (nn.ModuleList, nn.ModuleDict)
 _QUIET = (*_LISTS, nn.Sequential, nn.Dropout, nn.Identity, nn.Softmax, nn.Flatten)
 
 
-class Parts(NamedTuple):
+class FoundProjections(NamedTuple):
     "The parts of a layer that compute, and what they are for."
 
     leaves: dict[str, nn.Module]  # by name
@@ -36,7 +37,7 @@ def find_projections(
     layer: nn.Module,  # in evaluation mode
     call: Callable[[], Tensor],  # one call of it
     declared: Mapping[str, Any] | None = None,  # role → name, as the caller declares it
-) -> Parts:
+) -> FoundProjections:
     "Find the projections of a layer, by their names unless they were declared."
     leaves = _leaves(layer, _wraps(layer, call))
     if declared:
@@ -46,10 +47,12 @@ def find_projections(
         return _declared(layer, leaves, declared)
     bare = _bare(layer, leaves)
     inward = [name for name, (role, _) in bare.items() if role != "out"]
-    return Parts(leaves, _nearest(_roles(leaves), inward), bare)
+    return FoundProjections(leaves, _nearest(_roles(leaves), inward), bare)
 
 
-def _declared(layer: nn.Module, leaves: dict[str, nn.Module], declared: Mapping[str, Any]) -> Parts:
+def _declared(
+    layer: nn.Module, leaves: dict[str, nn.Module], declared: Mapping[str, Any]
+) -> FoundProjections:
     "Return the declared projections: modules that are called, and bare matrices."
     parts = {
         name: (role, part_of(layer, name, f"roles[{role!r}]"))
@@ -64,7 +67,7 @@ def _declared(layer: nn.Module, leaves: dict[str, nn.Module], declared: Mapping[
         guessed = _nearest(names | {n: r for n, r in _roles(leaves).items() if r == "out"}, [*bare])
         names |= {name: role for name, role in guessed.items() if role == "out"}
     several = {name: some for name, some in streams.items() if len(some) > 1}
-    return Parts({**leaves, **modules}, names, bare, several)
+    return FoundProjections({**leaves, **modules}, names, bare, several)
 
 
 def _leaves(layer: nn.Module, wraps: Iterable[str] = ()) -> dict[str, nn.Module]:
@@ -218,18 +221,18 @@ def what_is_read(
     named = [(name, role) for role, some in (declared or {}).items() for name in names_in(some)]
     by_name = {name: role for name, role in named if name in parts}
     found: list[tuple[str, str, bool]] = []
+
+    def note(name: str, role: str, _: nn.Module, args: tuple[Any, ...]) -> None:
+        for given, well in ((right[role], True), (wrong[role], False)):
+            rows = as_rows(as_float(args[0]), given) if args else None
+            if rows is not None and nearly(rows, given):
+                found.append((name, role, well))
+
     with ExitStack() as hooks, torch.no_grad(), suppress(Exception):
         for name, role in (by_name or _roles(_leaves(layer))).items():
-
-            def note(
-                _: nn.Module, args: tuple[Any, ...], name: str = name, role: str = role or ""
-            ) -> None:
-                for given, well in ((right[role], True), (wrong[role], False)):
-                    rows = as_rows(as_float(args[0]), given) if args else None
-                    if rows is not None and nearly(rows, given):
-                        found.append((name, role, well))
-
             if role in ("q", "k", "v", "kv"):
-                hooks.enter_context(parts[name].register_forward_pre_hook(note))
+                hooks.enter_context(
+                    parts[name].register_forward_pre_hook(partial(note, name, role))
+                )
         call(layer, x)
     return found

@@ -17,7 +17,7 @@ from attention_checks.catalogue.layers import untransposed
 from attention_checks.conventions import biased_role, heads_of
 from attention_checks.pipeline import Bug, Way
 from attention_checks.reach import Reach
-from attention_checks.spec import Contract
+from attention_checks.spec import OF_ANY_FUNCTION, Contract
 from attention_checks.trace.own_stages import kept_by, own_stages, rotations_in
 from attention_checks.trace.recording import (
     OneCall,
@@ -30,7 +30,13 @@ from attention_checks.trace.recording import (
     used_of,
     with_streams,
 )
-from attention_checks.trace.roles import ASKED, Parts, find_projections, sources, unrecognised_in
+from attention_checks.trace.roles import (
+    ASKED,
+    FoundProjections,
+    find_projections,
+    sources,
+    unrecognised_in,
+)
 from attention_checks.trace.token_order import TokenOrder, in_token_order, order_of_tokens
 
 _Bugs = tuple[Bug, ...]
@@ -169,10 +175,13 @@ class _Seen(NamedTuple):
     call: OneCall
     contract: Contract
     memory: Tensor | None
-    parts: Parts
-    ins: Mapping[str, Any] = {}
-    outs: Mapping[str, Any] = {}
-    products: Mapping[str, Any] = {}  # what bare matrices were multiplied with, and gave
+    parts: FoundProjections
+    out: Tensor
+    ins: Mapping[str, Any]
+    outs: Mapping[str, Any]
+    products: Mapping[str, Any]  # what bare matrices were multiplied with, and gave
+    tables: list[list[Tensor]]  # what modules handed on that has one vector for each token
+    order: TokenOrder | None  # of tokens in its projections, if it is another
 
     def again(self) -> Tensor:
         "Call the layer once more."
@@ -192,22 +201,12 @@ def trace_layer(
     memory: Tensor | None = None,  # what keys and values are made of, as the call knows
 ) -> Trace:
     "Call a layer once and write down what goes in and out of its projections."
-    parts = _parts_of(layer, lambda: call(layer, x), contract, memory)
-    with tables_handed_on(layer, x.shape[1]) as handed:
-        out, ins, outs = recorded_call(
-            {n: parts.leaves[n] for n in _names_of(parts)}, lambda: call(layer, x)
-        )
-    ins, outs = (with_streams(kept, parts.streams) for kept in (ins, outs))
-    order = order_of_tokens(parts.leaves, ins, x, partial(call, layer)) if memory is None else None
-    if order is not None:
-        ins, outs = (in_token_order(kept, order, x) for kept in (ins, outs))
-    products = products_of({n: p for n, (_, p) in parts.bare.items()}, lambda: call(layer, x))
-    seen = _Seen(layer, x, call, contract, memory, parts, ins, outs, products)
-    inputs, names = _input_projections(seen), _named(parts)
+    seen = _seen_in_a_call(layer, x, call, contract, memory)
+    inputs, names = _input_projections(seen), _names_by_role(seen.parts)
     with_parts = given_parts(layer, x, call, contract)
     return Trace(
         x=x,
-        out=out,
+        out=seen.out,
         projections=inputs.rows,
         untransposed=inputs.untransposed,
         output_projection=_output_projection(seen, names),
@@ -215,12 +214,28 @@ def trace_layer(
         names=names,
         unrecognised=inputs.unrecognised,
         stage_choices=own_stages(layer, x, call, with_parts),
-        rotations=rotations_in(handed) or rotations_in(kept_by(layer, x.shape[1])),
+        rotations=rotations_in(seen.tables) or rotations_in(kept_by(layer, x.shape[1])),
         contract=with_parts,
         n_heads=contract.n_heads or heads_of(layer),
         memory=memory,
-        order=order,
+        order=seen.order,
     )
+
+
+def _seen_in_a_call(
+    layer: nn.Module, x: Tensor, call: OneCall, contract: Contract, memory: Tensor | None
+) -> _Seen:
+    "Call a layer and keep what goes in and out of its parts, in the order of the tokens."
+    again = lambda: call(layer, x)
+    parts = _parts_of(layer, again, contract, memory)
+    with tables_handed_on(layer, x.shape[1]) as tables:
+        out, ins, outs = recorded_call({n: parts.leaves[n] for n in _names_of(parts)}, again)
+    ins, outs = (with_streams(kept, parts.streams) for kept in (ins, outs))
+    order = order_of_tokens(parts.leaves, ins, x, partial(call, layer)) if memory is None else None
+    if order is not None:
+        ins, outs = (in_token_order(kept, order, x) for kept in (ins, outs))
+    products = products_of({n: p for n, (_, p) in parts.bare.items()}, again)
+    return _Seen(layer, x, call, contract, memory, parts, out, ins, outs, products, tables, order)
 
 
 def _input_projections(seen: _Seen) -> _InputProjections:
@@ -238,25 +253,26 @@ def _input_projections(seen: _Seen) -> _InputProjections:
         rows=(ways[0][1] if contract.projects else {}) | as_it_is,
         untransposed=[(bugs, rows | as_it_is) for bugs, rows in ways[1:]],
         calls=_calls(parts, seen.outs, used) | dict.fromkeys(read, 1),
-        unrecognised=unrecognised_in(seen.layer, recognised | contract.parts, read),
+        unrecognised=unrecognised_in(seen.layer, recognised | contract.declared_parts, read),
     )
 
 
 def _names_with_role(seen: _Seen) -> set[str]:
     "Names of what has a role; beside a declared gate, activation functions are its own."
-    own = [] if seen.contract.gate is None else list(seen.layer.named_modules())
+    declared = any(getattr(seen.contract, name) is not None for name in OF_ANY_FUNCTION)
+    own = list(seen.layer.named_modules()) if declared else []
     gating = {name for name, m in own if type(m).__module__ == "torch.nn.modules.activation"}
     return {*_names_of(seen.parts), *seen.parts.bare, *gating}
 
 
-def _names_of(parts: Parts) -> list[str]:
+def _names_of(parts: FoundProjections) -> list[str]:
     "Return the names of all modules that have a role, of each part of the tokens."
     return [*dict.fromkeys([*parts.role_by_name, *chain.from_iterable(parts.streams.values())])]
 
 
 def _parts_of(
     layer: nn.Module, call: Callable[[], Tensor], contract: Contract, memory: Tensor | None
-) -> Parts:
+) -> FoundProjections:
     "Return the projections; with a memory a fused one is called twice, and split in unknown ways."
     declared = {role: name for role, name in (contract.roles or {}).items() if name}
     parts = find_projections(layer, call, declared)
@@ -288,20 +304,20 @@ def _last_bias(layer: nn.Module, named: dict[str, list[str]]) -> Tensor | None:
     return bias if isinstance(bias, Tensor) else None
 
 
-def _named(parts: Parts) -> dict[str, list[str]]:
+def _names_by_role(parts: FoundProjections) -> dict[str, list[str]]:
     "Role → names, of modules and then of bare parameters."
     roles = [*parts.role_by_name.items(), *((n, role) for n, (role, _) in parts.bare.items())]
     named = {role: [n for n, r in roles if r == role] for role in (*ASKED, "latent", "out")}
     return {role: found for role, found in named.items() if found}
 
 
-def _calls(parts: Parts, outs: Mapping[str, Any], used: list[str]) -> dict[str, int]:
+def _calls(parts: FoundProjections, outs: Mapping[str, Any], used: list[str]) -> dict[str, int]:
     "Return how often each projection was called, or each bare matrix used."
     called = {name: len(outs.get(name, ())) for name in parts.role_by_name}
     return called | {name: int(name in used) for name in parts.bare}
 
 
-def _silent(parts: Parts, outs: Mapping[str, Any]) -> dict[str, Any]:
+def _silent(parts: FoundProjections, outs: Mapping[str, Any]) -> dict[str, Any]:
     "Return the weights of input projections that were not called; they may be read all the same."
     return {
         name: parts.leaves[name].weight

@@ -151,6 +151,7 @@ SOUND = [
     "--no-causal attention_nb.flash_attention:flash_attention --as flash --no-gradients",
     "mine:biased --bias attention_nb.positions:alibi_bias --causal",
     f"mine:Exchanged {MEMORY} --call mine:memory_first --as cross",
+    "mine:layer --d-model 24 --roles q=q_proj --roles k=k_proj --roles v=v_proj",
 ]
 
 
@@ -202,6 +203,13 @@ UNUSABLE = [
     ("mine:layer --d-model 24 --roles q_proj", "expected name=value; got 'q_proj'"),
     (f"mine:layer {LAYER} --rotate nowhere:f", "cannot import nowhere"),
 ]
+
+
+def test_names_of_parts_of_the_tokens_are_separated_by_a_comma(capsys):
+    words = f"mine:layer {LAYER} --roles qkv=no_text,no_image"
+    errors = run(capsys, *words.split())[2]
+    assert "roles['qkv']: expected the name of a part of the layer" in errors
+    assert "no_text" in errors and "no_text," not in errors
 
 
 @pytest.mark.parametrize("words, says", UNUSABLE)

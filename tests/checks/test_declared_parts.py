@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from attention_checks import check_cross_attention, check_self_attention
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from tests.checks.finding import report_of
-from tests.checks.test_other_kinds import OWN, SCALE, D, H, Layer, of_layer, softmaxed
+from tests.checks.test_attend import OWN, SCALE, D, H, Layer, of_layer, softmaxed
 
 
 @pytest.fixture(autouse=True)

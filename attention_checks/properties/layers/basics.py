@@ -148,7 +148,7 @@ def _must_fit(layer: Layer, e: Exception) -> None:
             "got one that begins with an embedding of ids"
         )
     widths = [getattr(layer.module, "embed_dim", None)]
-    widths += [m.in_features for m in layer.parts if isinstance(m, nn.Linear)]
+    widths += [m.in_features for m in layer.modules if isinstance(m, nn.Linear)]
     for width in dict.fromkeys(w for w in widths if isinstance(w, int) and w != layer.d_model):
         if runs(lambda: layer(torch.randn(BATCH, layer.n, width))):
             name = "d_memory" if layer.of_memory else "d_model"
@@ -162,7 +162,7 @@ def _must_fit(layer: Layer, e: Exception) -> None:
 
 def _why_it_raises(layer: Layer, e: Exception) -> Bug:
     "Return which sizes it silently needs."
-    called = layer.module.forward if layer.parts else layer.module
+    called = layer.module.forward if layer.modules else layer.module
     of_call = getattr(called, "__qualname__", "") in str(e) and "argument" in str(e)
     plain = layer.contract.call is None
     if told_by(e) == "code.devices":
@@ -244,7 +244,7 @@ def _chance_or_state(layer: Layer, x: Tensor) -> Bug:
     outs = [attempt(lambda: _seeded_output(layer, x)) for _ in range(2)]
     if outs[1] is None or not nearly(outs[0], outs[1], 1e-5):
         return known("state.kept")
-    bare = layer.parts and not list(layer.module.parameters())
+    bare = layer.modules and not list(layer.module.parameters())
     return known("dropout.in_evaluation", anew=" (it has no parameters)" if bare else "")
 
 

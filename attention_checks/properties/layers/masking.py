@@ -59,7 +59,7 @@ def _why_leaks(layer: Layer, x: Tensor, other: Tensor, j: int, training: bool, a
         return (next(runs) - next(runs))[:, :j].abs().amax(-1) > atol
 
     if not training:
-        return "mode.mask_in_training" if layer.parts and not moved(0).any() else ""
+        return "mode.mask_in_training" if layer.modules and not moved(0).any() else ""
     if normalises_batch(layer):
         return "mode.batch_norm"
     by_chance = any(not moved(0).equal(moved(seed)) for seed in range(1, 9))
@@ -214,7 +214,7 @@ def _must_reach_all(layer: Layer, n: int, allowed: Tensor, reach: Tensor) -> Non
     if layer.positions or not ignores_order(layer):
         return
     unseen = _unseen(allowed, reach)
-    if layer.parts and layer.diagnosis.unrotated == ():
+    if layer.modules and layer.diagnosis.unrotated == ():
         windows = [None, layer.window.size] if layer.window else [None]
         for size, window in product((1.0, 0.1), windows):  # less is rounded for small numbers
             trace = trace_of(layer, size * layer.draw(2, n))
@@ -295,7 +295,7 @@ def _must_know_positions(layer: Layer, free: bool) -> None:
     "With positions=True order must make a difference, unless what tells it is zero, or far away."
     if not free:
         raise NotChecked("it knows positions")
-    parameters = layer.module.named_parameters() if layer.parts else ()
+    parameters = layer.module.named_parameters() if layer.modules else ()
     zero = next((name for name, p in parameters if not p.any()), "")
     window = "{} = {}".format(*layer.window) if layer.window else ""
     if reason := zero or window:

@@ -55,7 +55,7 @@ def _norms(layer: Layer) -> Iterator[tuple[str, nn.Module, Tensor]]:
 
 def _names(layer: Layer) -> Mapping[str, Any]:
     "Return the norms of queries, keys and the context, as declared, or as their names tell."
-    found = named_choices(layer.module, layer.contract) if layer.parts else {}
+    found = named_choices(layer.module, layer.contract) if layer.modules else {}
     return layer.contract.norms or found.get("norms", {})
 
 

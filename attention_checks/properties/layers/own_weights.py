@@ -14,7 +14,7 @@ from attention_checks.diagnosis import fewest_bugs, ignores_order, trace_of
 from attention_checks.outcomes import Broken, Misused, NotChecked, attempt
 from attention_checks.pipeline import Bug, after, work_of
 from attention_checks.properties import Property
-from attention_checks.spec import PARTS
+from attention_checks.spec import PART_CHOICES
 from attention_checks.subjects.layer import BATCH, Layer, no_module
 from attention_checks.tensors import first_difference, nearly
 from attention_checks.trace import Trace
@@ -147,11 +147,12 @@ def _must_divide(layer: Layer, trace: Trace) -> None:
 def _beside_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:
     "Return the bugs but for a scale that may be meant; raise NotChecked for it alone."
     contract = layer.contract
-    declared = contract.scale or not layer.diagnosis.guessed and contract.parts_or_numbers
+    settled = contract.settles_scale and not layer.diagnosis.guessed
+    only_gated = trace.stages.keys() <= {after("merge")}
     scales = [bug for bug in bugs if bug.code.startswith("scale.")]
     if contract.attend:  # its scale is in attend=
         return tuple(bug._replace(declare="") if bug in scales else bug for bug in bugs)
-    if not trace.stages.keys() - {after("merge")} or declared or not scales:
+    if contract.scale or settled or only_gated or not scales:
         return bugs
     if others := tuple(bug for bug in bugs if bug not in scales):
         return others
@@ -230,7 +231,7 @@ def _more_than_projections(layer: Layer, trace: Trace) -> str:
 def _also_has(trace: Trace) -> str:
     "Name the first parts that a reference lacks; what they do is not guessed from their shapes."
     names = [n for n in trace.unrecognised if n.rpartition(".")[0] not in trace.unrecognised]
-    choices = ", ".join(f"{name}=…" for name in (*PARTS, "rotate"))
+    choices = ", ".join(f"{name}=…" for name in (*PART_CHOICES, "rotate"))
     return f"it also has {', '.join(names[:3])}: declare what it is, with {choices} or attend=…"
 
 
@@ -284,7 +285,7 @@ def _agrees(layer: Layer, trace: Trace) -> bool:
 
 def _with_residual(layer: Layer, got: Tensor, want: Tensor) -> str:
     "Return what is said of a residual; Broken where none is allowed."
-    in_a_block = any("norm" in type(m).__name__.lower() for m in layer.parts)
+    in_a_block = any("norm" in type(m).__name__.lower() for m in layer.modules)
     usual = layer.other is None or in_a_block
     if layer.contract.only_attention or not usual:
         raise Broken(first_difference(got, want), known("project.residual"))
@@ -327,6 +328,6 @@ OWN_WEIGHTS = (
     Property(
         "its output is what its output projection gave",
         _after_projection,
-        applies=lambda layer: bool(layer.parts),
+        applies=lambda layer: bool(layer.modules),
     ),
 )

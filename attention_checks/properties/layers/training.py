@@ -42,7 +42,7 @@ def _must_not_set_dropout(layer: Layer) -> None:
     "Raise Broken if a layer without chance in training has a dropout probability above 0."
     if layer.contract.dropout == "none":
         return
-    for m in layer.parts:
+    for m in layer.modules:
         drops = isinstance(m, nn.modules.dropout._DropoutNd)
         for name, p in vars(m).items():
             if isinstance(p, float) and p > 0 and (drops or is_dropout(name)):
@@ -90,7 +90,7 @@ def _changed(layer: Layer, which: int = -1, by: float = 0.0) -> tuple[Tensor, _C
     "Return the output in training with one dropout changed, and what was seen."
     with _Changes(which, by) as changes, ExitStack() as hooks:
         hook = lambda _, __, out: changes.changed(out)
-        for m in filter(_own_dropout, layer.parts[1:]):
+        for m in filter(_own_dropout, layer.modules[1:]):
             hooks.enter_context(m.register_forward_hook(hook))
         return layer.in_mode(layer.draw(), True, False), changes
 
@@ -195,7 +195,7 @@ def _must_be_registered(layer: Layer) -> None:
         raise Broken(shown, known("parameter.unregistered", name=hidden))
     if list(layer.module.parameters()):
         return
-    kept = [*layer.module.buffers(), *(v for m in layer.parts for v in vars(m).values())]
+    kept = [*layer.module.buffers(), *(v for m in layer.modules for v in vars(m).values())]
     for t in kept:  # no mask, which has few numbers
         weighs = isinstance(t, Tensor) and t.is_floating_point() and len(t.unique()) > 4
         if weighs and layer.d_model in t.shape:

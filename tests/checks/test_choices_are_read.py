@@ -190,7 +190,7 @@ def test_each_choice_of_ranks_changes_what_is_right(name):
 
 
 # Where ranks start, they start from one process for all: each would import PyTorch.
-TOGETHER = {"check_distributed": [pytest.mark.xdist_group("ranks of test_read")]}
+TOGETHER = {"check_distributed": [pytest.mark.xdist_group("ranks of test_choices_are_read")]}
 PAIRS = [
     pytest.param(check, name, marks=TOGETHER.get(check, ()))
     for check, names in READ_BY.items()
