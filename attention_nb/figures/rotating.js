@@ -8,7 +8,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
   const pairs = all.map((i) => [vector[i], vector[i + half]]);
   const top = dot(vector, vector);
   const longest = 64;
-  const halves = [...Array(longest * 2 + 1).keys()].map((i) => i / 2);
+  const fine = 8;  // points for each distance: within one, pair 0 turns by 57°
+  const samples = [...Array(longest * fine + 1).keys()].map((i) => i / fine);
   let { position, distance, base } = data;
   let scaling = trained ? 1 : 0;
 
@@ -50,7 +51,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
   const low = high + (phone ? 116 : 138);
   const y = (s) => high + ((low - high) * (top - s)) / (top - lowest);
   function through(at, end = longest) {
-    const passed = halves.filter((d) => d <= end);
+    const passed = samples.filter((d) => d <= end);
     return `M${passed.map((d) => `${x(d).toFixed(1)} ${at(d).toFixed(1)}`).join("L")}`;
   }
   const path = (stroke, width, more) => svg("path", { fill: "none", stroke, "stroke-width": width,
@@ -181,7 +182,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
   function picture(now) {
     const unscaled = frequencies(base);
     const drawn = trained ? Object.values(scalings).map((f) => f()) : [unscaled];
-    lowest = Math.min(0, ...drawn.flatMap((f) => halves.map((d) => score(d, f))));
+    lowest = Math.min(0, ...drawn.flatMap((f) => samples.map((d) => score(d, f))));
     rows.forEach((row, i) => row.show(now[i], unscaled[i]));
     showCurve(now, unscaled);
   }

@@ -97,7 +97,8 @@ function draw(stage) {
     const here = i === block();
     set(bars[i].length, {
       y: base - rise, height: rise, fill: "var(--neutral)", ...strong(here) });
-    set(bars[i].gradient, { height: fall, fill: "var(--rose)", ...strong(here || i === n - 1) });
+    const marked = on.gradient && (here || i === n - 1);
+    set(bars[i].gradient, { height: fall, fill: "var(--rose)", ...strong(marked) });
   }
   function showPanel(panel) {
     const { run, bars, here, coming, numbers, scale, ratio } = panel;
