@@ -54,8 +54,8 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
   const top = wide ? 46 : 34;
-  const [first, apart] = { poster: [128, 36], wide: [120, 42], narrow: [101, 35] }[size];
-  const table = wide ? 64 : 56;
+  const [first, apart] = { poster: [128, 36], wide: [120, 42], narrow: [102, 34] }[size];
+  const table = wide ? 64 : 54;
   const thick = wide ? 22 : 17;
   const heads = inset ? first : first + (wide ? 32 : 30);
   const topOf = (r) => heads + 6 + apart * r + (r > 1 ? table : 0);
@@ -164,7 +164,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     slide(from === sum ? 0 : 300, (t) => point(from + (sum - from) * t));
   }
 
-  const side = wide ? 28 : viewWidth < 345 ? 17 : 20, edge = 20;
+  const side = wide ? 28 : viewWidth < 345 ? 17 : 18, edge = 20;
   const whole = edge + 10 * side + 2;
   const grid = svg("svg", { width: whole, height: whole, viewBox: `0 0 ${whole} ${whole}`,
     role: "group" });

@@ -69,12 +69,12 @@ function draw(stage) {
   function counted(name, base, y, says, high) {
     const piled = (i) => Array.from({ length: high(i) }, (_, j) => brick(i, base - 10 - pitch * j));
     const many = svg("tspan", { style: "font-size: 20px; font-weight: 700" });
-    const title = svg("text", { x: 0, y, "aria-hidden": true }, many, ` ${says}`);
+    const title = svg("text", { x: 0, y, "aria-hidden": true }, `${says} `, many);
     return { name, bricks: all.map(piled), title, many };
   }
   const tally = [
-    counted("with", 36, 16, "keys computed with a cache", () => 1),
-    counted("without", stair, stair - 44, "without", (i) => i + 1)];
+    counted("with", 36, 16, "keys computed with a cache:", () => 1),
+    counted("without", stair, stair - 44, "without:", (i) => i + 1)];
   const total = svg("svg", { width: viewWidth, height: stair + 4, role: "img",
     viewBox: `0 0 ${viewWidth} ${stair + 4}`, style: "height: auto; margin-top: 16px" },
   ...tally.flatMap(({ bricks, title }) => [...bricks.flat(), title]));

@@ -33,32 +33,37 @@ function draw(stage) {
   };
 
   const phone = viewWidth < 600;
-  const [wide, high, margin, between] = phone ? [36, 22, 62, 12] : [42, 28, 62, 14];
-  const title = phone ? 22 : 30;
-  const tall = title + n * high;
+  const kinds = { given: "The vectors", right: "Split, then transpose",
+    wrong: "The final shape at once" };
   const tokenOf = (m) => Math.floor(m / width);
   const headOf = (m) => Math.floor((m % width) / part);
   let step = 2;
   let lit = Math.floor(width / heads) + width * (n - 1);
-  const kinds = { right: "Split, then transpose", wrong: "The final shape at once" };
-  const stackedAt = { right: 2, wrong: 1 };
+  const stackedAt = { given: Infinity, right: 2, wrong: 1 };
   const stacked = (kind, at = step) => at >= stackedAt[kind];
+  const named = { given: 54, right: 54, wrong: phone ? 0 : 54 };
+  const between = phone ? 4 : 8;
+  const seams = { given: 0, right: between * (heads - 1), wrong: 0 };
+  const spare = viewWidth - named.right - named.wrong - seams.right;
+  const wide = Math.min(30, Math.floor((spare - (phone ? 12 : 32 + named.given)) / width
+    / (phone ? 2 : 2.8)));
+  const wideOf = { given: phone ? 30 : Math.floor(0.8 * wide), right: wide, wrong: wide };
+  const high = phone ? 26 : 30;
+  const title = 26;
+  const tall = title + n * high;
+  const topOf = (kind) => (kind === "given" && phone ? 0
+    : Math.floor((heads - 1) / 2) * tall + title);
+  const rowOf = (kind, i) => topOf(kind) + i * high;
   function place(kind, m, at = step) {
+    const [margin, each] = [named[kind], wideOf[kind]];
     if (stacked(kind, at)) {
       const [h, token, j] = where(found[kind], m);
-      return [margin + j * wide, h * tall + title + token * high, high];
+      return [margin + j * each, h * tall + title + token * high];
     }
-    const moved = at ? headOf(m) * between : 0;
-    return [margin + (m % width) * wide + moved, rowOf(tokenOf(m)), long];
+    const moved = at && kind !== "given" ? headOf(m) * between : 0;
+    return [margin + (m % width) * each + moved, rowOf(kind, tokenOf(m))];
   }
   const before = (kind) => Math.max(0, Math.min(step, stackedAt[kind]) - 1);
-  const all = heads * tall;
-  const pitch = Math.min((all - 8) / n, 80);
-  const long = clamp(pitch - high, high, 52);
-  const rowOf = (i) => Math.round(all / 2 + 8 + (i - (n - 1) / 2) * pitch - long / 2);
-
-  const aside = margin + part * wide + (phone ? 20 : 36);
-  const narrow = phone ? 22 : 24;
 
   const arrows = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -width, ArrowDown: width };
   function numbers() {
@@ -70,88 +75,89 @@ function draw(stage) {
   }
   const ofLabel = "position: absolute; left: 0; font-size: 13px; white-space: nowrap";
   const label = () =>
-    el("span", { "aria-hidden": true, style: `${ofLabel}; line-height: 28px` });
+    el("span", { "aria-hidden": true, style: `${ofLabel}; line-height: ${high}px` });
+  const sign = (_, h) => set(label(), { class: "moves", style: `${ofLabel}; --pace: 0.4s; `
+    + "transition-property: left, top; line-height: 18px; padding: 0 4px; "
+    + `border-radius: 4px 4px 0 0; background: ${paint(h)}` });
   const pictures = Object.entries(kinds).map(([kind, title]) => {
     const cells = numbers();
     const names = times(n * heads, label);
-    const signs = times(heads, (h) => set(label(), { class: "moves", style: `${ofLabel}; `
-      + "--pace: 0.4s; transition-property: left, top; line-height: 18px; padding: 0 6px; "
-      + `border-radius: 4px 4px 0 0; background: ${paint(h)}` }));
-    const shape = el("span", { style: "font-size: 13px; color: var(--soft)" });
-    const across = margin + width * wide + between * (heads - 1);
+    const signs = Array.from({ length: heads }, sign);
+    const shape = el("div", { style: "font-size: 13px; color: var(--soft); margin-bottom: 4px" });
+    const word = set(label(), { style: `${ofLabel}; top: ${topOf(kind) - 18}px; `
+      + "line-height: 18px" }, "head");
     const says = `${title}; arrow keys go from number to number`;
     const list = el("div", { role: "listbox", "aria-label": says }, ...cells);
-    const size = `position: relative; width: ${across}px; height: ${all}px`;
-    const traces = flat.map(() => el("div", { class: "moves" }));
-    const way = svg("path", { fill: "none", stroke: "currentColor", "stroke-width": 1.5 });
-    const ways = svg("svg", { width: across, height: all, style: "position: absolute" }, way);
-    const past = set(label(), { style: `${ofLabel}; left: ${aside}px; color: var(--soft); `
-      + `top: ${rowOf(0) + (long - high) / 2 - 22}px` }, "before");
+    const flatOnly = kind === "given" && phone;
+    const size = [named[kind] + width * wideOf[kind] + seams[kind],
+      flatOnly ? n * high : heads * tall];
+    const traces = flat.map(() => el("div"));
+    const way = svg("path", { fill: "none", stroke: "var(--soft)", "stroke-width": 1.5 });
+    const ways = svg("svg", { width: size[0], height: size[1], style: "position: absolute" }, way);
     const trail = el("div", { "aria-hidden": true }, ...traces, ways);
-    const box = el("div", { style: size }, trail, past, list, ...names, ...signs);
-    const caption = el("div", { style: "margin-bottom: 4px" },
-      el("b", { style: "font-weight: 600" }, title), " ", shape);
-    const node = el("div", {}, caption, box);
-    return { kind, cells, names, signs, shape, traces, past, way, trail, node };
+    const box = el("div", { style: `position: relative; width: ${size[0]}px; `
+      + `height: ${size[1]}px` }, trail, list, ...names, word, ...signs);
+    const node = el("div", {}, el("b", { style: "font-weight: 600" }, title), shape, box);
+    return { kind, cells, names, signs, shape, word, traces, way, trail, node };
   });
 
   function showNumber(kind, cell, m) {
-    const [x, y, deep] = place(kind, m);
-    const [h, token] = where(found[kind], m);
+    const [x, y] = place(kind, m);
+    const [h, token] = kind === "given" ? [] : where(found[kind], m);
     const lands = stacked(kind) ? `, lands in head ${h} as token ${token}` : "";
-    const ring = "font-weight: 700; box-shadow: inset 0 0 0 3px currentColor; z-index: 1";
+    const ring = "font-weight: 700; box-shadow: inset 0 0 0 2px currentColor; z-index: 1";
     set(cell, {
       tabindex: m === lit ? 0 : -1, "aria-selected": String(m === lit),
       "aria-label": `${number(flat[m], 0)}, of token ${tokenOf(m)}${lands}`,
-      style: `position: absolute; left: ${x}px; top: ${y}px; width: ${wide}px; `
-        + `height: ${deep}px; display: grid; place-items: center; `
-        + "box-sizing: border-box; cursor: pointer; transition-property: left, top, height; "
-        + "--pace: 0.4s; "
+      style: `position: absolute; left: ${x}px; top: ${y}px; width: ${wideOf[kind]}px; `
+        + `height: ${high}px; display: grid; place-items: center; `
+        + "box-sizing: border-box; cursor: pointer; transition-property: left, top; "
+        + `--pace: 0.4s; font-size: ${wideOf[kind] < 28 ? 13 : 14}px; `
         + `background: ${paint(headOf(m))}; border: 1px solid var(--faint); `
         + (m === lit ? ring : "") });
   }
-  function placeBefore(kind, m) {
-    const [x, y, deep] = place(kind, m, before(kind));
-    const apart = before(kind) ? headOf(m) * 6 : 0;
-    const left = aside + (m % width) * narrow + apart;
-    return [left, y + (deep - high) / 2];
-  }
   function showTrace(kind, trace, m) {
-    const [x, y] = placeBefore(kind, m);
-    const ring = m === lit ? "1.5px solid currentColor" : "1px solid var(--faint)";
-    trace.textContent = number(flat[m], 0);
-    set(trace, { style: `position: absolute; left: ${x}px; top: ${y}px; width: ${narrow}px; `
-      + `height: ${high}px; box-sizing: border-box; border: ${ring}; display: grid; `
-      + "place-items: center; font-size: 13px; color: var(--soft); --pace: 0.4s; "
-      + `background: ${paint(headOf(m), 14)}` });
+    const [x, y] = place(kind, m, before(kind));
+    const ring = m === lit ? "1.5px dashed var(--soft)" : "1px dashed var(--faint)";
+    set(trace, { style: `position: absolute; left: ${x}px; top: ${y}px; width: ${wide}px; `
+      + `height: ${high}px; box-sizing: border-box; border: ${ring}; `
+      + `background: ${paint(headOf(m), 12)}` });
   }
-  function showPast({ kind, traces, past, way, trail }) {
-    for (const node of [past, trail]) node.style.visibility = step < 2 ? "hidden" : "visible";
-    if (step < 2) return;
+  function showPast({ kind, traces, way, trail }) {
+    trail.style.visibility = stacked(kind) ? "visible" : "hidden";
+    if (!stacked(kind)) return;
     traces.forEach((trace, m) => showTrace(kind, trace, m));
-    const [from, to] = [placeBefore(kind, lit)[1], place(kind, lit)[1]].map((y) => y + high / 2);
-    set(way, { d: `M${aside - 4} ${from}L${margin + part * wide + 4} ${to}` });
+    const ends = [place(kind, lit, before(kind)), place(kind, lit)];
+    set(way, { d: `M${ends.map(([x, y]) => `${x + wide / 2} ${y + high / 2}`).join("L")}` });
+  }
+  function showSigns({ kind, signs, word }) {
+    const apart = stacked(kind);
+    const seen = step && kind !== "given";
+    const before = phone && !apart;
+    word.style.visibility = seen && before ? "visible" : "hidden";
+    signs.forEach((sign, h) => {
+      const whole = kind === "given" || found[kind][h].flat().every((m) => headOf(m) === h);
+      const says = before ? h : `head ${h}`;
+      sign.textContent = apart ? `${says} ${whole ? "✓" : "✗"}` : says;
+      const [left, top] = apart ? [0, h * tall + title - 18]
+        : [h * (part * wide + between), topOf(kind) - 18];
+      Object.assign(sign.style, { left: `${named[kind] + left}px`, top: `${top}px`,
+        visibility: seen ? "visible" : "hidden" });
+    });
   }
   function showPicture(picture) {
-    const { kind, cells, names, signs, shape } = picture;
+    const { kind, cells, names, shape } = picture;
     const apart = stacked(kind);
     showPast(picture);
+    showSigns(picture);
     cells.forEach((cell, m) => showNumber(kind, cell, m));
     names.forEach((name, k) => {
       const [h, i] = [Math.floor(k / n), k % n];
-      name.textContent = apart || h === 0 ? `token ${i}` : "";
-      const middle = apart ? h * tall + title + (i + 0.5) * high : rowOf(i) + long / 2;
-      name.style.top = `${middle - 14}px`;
+      name.textContent = named[kind] && (apart || h === 0) ? `token ${i}` : "";
+      name.style.top = `${apart ? h * tall + title + i * high : rowOf(kind, i)}px`;
     });
-    signs.forEach((sign, h) => {
-      const whole = found[kind][h].flat().every((m) => headOf(m) === h);
-      sign.textContent = `head ${h} ${whole ? "✓" : "✗"}`;
-      const [left, top] = apart ? [0, h * tall + title - 18]
-        : [h * (part * wide + between), rowOf(0) - 18];
-      Object.assign(sign.style, { left: `${margin + left}px`, top: `${top}px`,
-        visibility: step ? "visible" : "hidden" });
-    });
-    const size = step === 0 ? [n, width] : apart ? [heads, n, part] : [n, heads, part];
+    const size = step === 0 || kind === "given" ? [n, width]
+      : apart ? [heads, n, part] : [n, heads, part];
     shape.textContent = `shape (${size.join(", ")})`;
   }
 
@@ -160,33 +166,29 @@ function draw(stage) {
     show();
   }
   function sentence() {
-    const [h, i] = where(found.right, lit);
-    const [wrongHead, wrongToken] = where(found.wrong, lit);
     const name = number(flat[lit], 0);
     const from = `${name} belongs to token ${tokenOf(lit)}`;
-    if (step === 0) {
-      return `${from}, and to head ${h}. Both pictures are the same.`;
-    }
-    if (step === 1) {
-      return `${from}. First picture: no number moves. `
-        + `Second: head ${wrongHead}, token ${wrongToken}.`;
-    }
-    const same = h === wrongHead && i === wrongToken;
-    const second = same ? "by chance the same" : `head ${wrongHead}, token ${wrongToken}`;
-    return `${from}. First picture: head ${h}, token ${i}. Second: ${second}.`;
+    if (step === 0) return `${from}, and to head ${headOf(lit)}.`;
+    const [right, wrong] = ["right", "wrong"].map((kind) => {
+      const [h, i] = where(found[kind], lit);
+      return stacked(kind) ? `head ${h}, token ${i}` : "no number moves";
+    });
+    return `${from}. Split, then transpose: ${right}. At once: ${wrong}.`;
   }
   function show() {
     pictures.forEach(showPicture);
     say(sentence());
   }
-  set(said, { style: `max-width: none; margin-top: 12px; min-height: ${phone ? 2.8 : 1.4}em` });
   const steps = choices("step", ["the vectors", "view", "transpose"], step,
     (i) => { step = i; show(); });
-  view.append(
-    set(steps, { style: "margin: 0" }),
-    el("div", { style: "display: flex; flex-wrap: wrap; gap: 12px 1.2rem; margin-top: 12px; "
-      + "justify-content: space-between" }, ...pictures.map((p) => p.node)),
-    said);
+  const [given, ...split] = pictures.map(({ node }) => node);
+  const row = "display: flex; align-items: end; justify-content: space-between; gap: 12px; "
+    + "overflow: clip; overflow-clip-margin: 4px";
+  set(said, { style: `max-width: none; margin-top: 12px; min-height: ${phone ? 4.2 : 1.4}em` });
+  view.append(set(steps, { style: "margin: 0 0 12px" }));
+  if (phone) view.append(set(given, { style: "margin-bottom: 12px" }));
+  else split.unshift(given);
+  view.append(el("div", { style: row }, ...split), said);
   show();
   expose(() => ({
     step, lit: flat[lit],

@@ -28,15 +28,15 @@ function draw(stage) {
   const bold = { style: "font-weight: 600" };
   const small = { style: "font-size: 13px; fill: var(--soft)" };
   const middle = { "text-anchor": "middle" };
-  const step = wide ? 18.5 : 12;
   const left = 112;
+  const step = wide ? 18.5 : Math.min(14.5, (viewWidth - left) / columns);
   const fig = (width, height) =>
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const lines = Math.ceil(Math.max(...choice) / columns);
   const first = 2 * step * lines + 12;
   const lower = 2 * step + 12;
   const tops = [0, first, first + lower, first + 2 * lower];
-  const board = fig(left + columns * step + (wide ? 0 : 52), tops[3] + step + 2);
+  const board = fig(left + columns * step, tops[3] + step + 2);
   const names = ["MHA", "GQA", "MQA", "MLA"];
   const middleOf = (i) => tops[i] + (i < 3 ? step : step / 2) + 5;
   const totals = names.map((name, i) => {
@@ -45,6 +45,10 @@ function draw(stage) {
     board.append(text(0, y, name, bold), node);
     return node;
   });
+  const sideOf = (y, says, sym) => text(left - 16, y,
+    says, { "text-anchor": "end", "data-sym": sym, style: "font-size: 13px" });
+  board.append(sideOf(middleOf(0) + 20, "keys", "k"),
+    sideOf(step * lines + 2 + step / 2 + 5, "values", "v"));
   const square = (i, top, sym) => svg("rect", {
     x: left + step * (i % columns), y: top + step * Math.floor(i / columns),
     width: step - 1, height: step - 1, fill: `var(--${sym})`, "data-sym": sym });
@@ -64,7 +68,7 @@ function draw(stage) {
   board.append(
     ...[0, 1, 2, 3].map((i) => bar(left + i * wideLatent / 4, wideLatent / 4, "neutral")),
     bar(left + wideLatent, d_rope * perNumber, "k", { "data-sym": "k" }),
-    beside(1, step * shared, `${wide ? "keys and values of " : ""}${shared} heads`),
+    beside(1, step * shared, `${shared} heads`),
     beside(2, step, "one of each for all heads"),
     beside(3, wideLatent + d_rope * perNumber,
       wide ? `latent ${d_latent} + rotated part ${d_rope}` : "latent + rotated part"));

@@ -93,6 +93,8 @@ function draw(stage) {
     const square = svg("rect", { ...box, ...tint(0.7 * value, most), stroke: "var(--faint)" });
     return digits ? [square, said] : [square];
   }
+  const framed = (x, y, width, height) => svg("rect", { x, y, width, height, rx: 3, fill: "none",
+    stroke: "var(--control)", "stroke-width": 2.5, "pointer-events": "none" });
   function vectors([title, rows], top, now) {
     const cell = (room - left - 2) / rows[0].length;
     const most = largest(rows);
@@ -160,9 +162,9 @@ function draw(stage) {
   function last(out) {
     if (out?.[0].length !== 8) return [];
     const most = largest(out);
-    const box = { y: 1, width: 39, height: 22 };
+    const box = { y: 1.5, width: 39, height: 21 };
     return [text(2, 17, names[equals], bold), ...out.at(-1).flatMap((value, j) =>
-      shaded(value, most, { ...box, x: 30 + 40 * j }, true))];
+      shaded(value, most, { ...box, x: 32 + 40 * j }, true)), framed(31, 1.5, 321, 21)];
   }
   const below = (weights) => (weights ? ground + 4 * side + 14 : 0);
   function highOf({ ids, weights, sheets, bars }) {
@@ -177,8 +179,11 @@ function draw(stage) {
       return [title, ...tokens(now)];
     }
     if (bars) return outcomes({ bars, ...more });
-    const rows = sheets.flatMap((sheet, i) => vectors(sheet, below(weights) + apart * i, now));
-    return [...(weights ? heads(weights, now) : []), ...rows];
+    const topOf = (i) => below(weights) + apart * i;
+    const rows = sheets.flatMap((sheet, i) => vectors(sheet, topOf(i), now));
+    const y = topOf(sheets.length - 1) + 19 + high * (now.ids.length - 1);
+    return [...(weights ? heads(weights, now) : []), ...rows,
+      framed(left - 1.5, y - 0.5, room - left + 1, high)];
   }
 
   const [width, height, stream, arm] = wide ? [356, 500, 124, 248] : [208, 400, 62, 134];

@@ -39,7 +39,7 @@ function draw(stage) {
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "aria-hidden": true, "text-anchor": "middle", ...more }, says);
   const soft = "font-size: 13px; fill: var(--soft)";
-  const side = 44, high = wide ? 42 : 25;
+  const side = 44, high = wide ? 42 : 22;
   const top = 40, left = 52;
   const apart = e * side + 20, broad = left + apart + e * side + 2;
   const foot = top + d * high + 8;
@@ -71,8 +71,8 @@ function draw(stage) {
     });
   }
   const heading = { style: "font-weight: 600", "text-anchor": "start" };
-  const titles = ["the state S", "added now"].map((says, i) =>
-    text(left + i * apart, 14, says, heading));
+  const titles = [["the state S", heading], ["added now", { ...heading, style: soft }]].map(
+    ([says, how], i) => text(left + i * apart, 14, says, how));
   const right = (j) => left + (j < e ? 0 : apart) + side * (j % e) + side - 8;
   const columns = [...Array(2 * e).keys()].map((j) =>
     text(right(j), 33, `v${j % e}`, { style: soft, "text-anchor": "end" }));
@@ -109,19 +109,18 @@ function draw(stage) {
     formula.textContent = rules[rule] === "delta rule" ? "key × (value − read)" : "key × value";
   }
 
-  const row = wide ? 25 : 22;
+  const row = wide ? 25 : 21;
   const above = 48;
   const room = Math.min(viewWidth, 358);
-  const [atKey, atValue, atError, gap, longest] = [40, 80, room - 80, 12, 46];
+  const [atKey, atValue, gap] = [40, 82, 14];
   const list = fig(room, above + row * n);
   const every = rules.flatMap((_, by) => all.map((i) => compute(i + 1, by)));
-  const largest = Math.max(...every.flatMap(({ errors }) => errors));
   const reads = every.flatMap(({ found }) => found);
   const spans = v[0].map((_, j) => {
     const reached = [0, ...[...v, ...reads].map((row) => row[j])];
     return [Math.min(...reached), Math.max(...reached)];
   });
-  const unit = (atError - gap * e - atValue) / sum(spans.map(([a, b]) => b - a));
+  const unit = (room - 40 - gap * e - atValue) / sum(spans.map(([a, b]) => b - a));
   let next = atValue;
   const zeros = spans.map(([least, most]) => {
     const zero = next - least * unit;
@@ -131,7 +130,8 @@ function draw(stage) {
   const end = { "text-anchor": "end" }, start = { "text-anchor": "start" };
   const looks = {
     value: { height: 14, rx: 1.5, fill: "var(--v)", "fill-opacity": 0.55, "data-sym": "v" },
-    found: { r: 4.5, fill: "currentColor", stroke: "var(--paper)", "stroke-width": 1.5 },
+    found: { r: 4, fill: "currentColor", stroke: "var(--paper)", "stroke-width": 1 },
+    off: { height: 4, fill: "var(--rose)" },
   };
   const exactly = svg("tspan", { style: "font-size: 24px; font-weight: 600" });
   const count = set(text(0, 20, "", start), {}, exactly, " exact");
@@ -140,8 +140,10 @@ function draw(stage) {
     text(sign + 22, 19, "value", { ...start, style: "font-size: 13px", "data-sym": "v" })];
   const ofFound = [svg("circle", { cx: room - 80, cy: 14, ...looks.found }),
     text(room, 19, "read back", { ...end, style: "font-size: 13px" })];
+  const ofError = [svg("rect", { x: room - 62, y: 35, width: 14, ...looks.off }),
+    text(room - 4, 41, "error", { style: soft, ...end })];
   list.append(count, ...ofValue, ...ofFound, text(atKey + 15, 41, "key", { style: soft }),
-    text(atError, 41, "error", { style: soft, ...start }));
+    ...ofError);
   v[0].forEach((_, j) => list.append(text(zeros[j], 41, `v${j}`, { style: soft }),
     svg("path", { d: `M${zeros[j]} ${above}v${row * n}`, stroke: "var(--faint)" })));
   function keyBars(key, middle) {
@@ -158,27 +160,30 @@ function draw(stage) {
     const error = text(room - 4, middle + 5, "", { style: "font-size: 13px", ...end });
     const values = v[i].map((x, j) =>
       svg("rect", { ...from(j, x), y: middle - 7, ...looks.value }));
-    const off = svg("rect", { x: atError, y: middle - 5, height: 10, rx: 1.5, class: "moves" });
+    const offs = v[i].map(() =>
+      svg("rect", { y: middle - 2, ...looks.off, class: "moves" }));
     const founds = v[i].map(() => svg("circle", { cy: middle, ...looks.found, class: "moves" }));
-    const mark = svg("rect", { x: 1, y: y + 1, width: room - 2, height: row - 2, rx: 5,
-      fill: "var(--rose)", "fill-opacity": 0.1, stroke: "var(--rose)", "stroke-width": 1.5 });
-    const parts = [mark, name, ...keyBars(k[i], middle), ...values, ...founds, off, error];
-    const node = svg("g", {}, ...parts);
+    const mark = svg("rect", { y, width: room, height: row, rx: 4, fill: "var(--rest)" });
+    const parts = [...keyBars(k[i], middle), ...values, ...offs, ...founds, error];
+    const node = svg("g", {}, mark, name, ...parts);
     list.append(node);
-    return { node, founds, off, error, mark };
+    return { node, founds, offs, error, mark };
   });
   const paint = (i) => ({ fill: `var(--${i === t - 1 ? "rose" : "neutral"})`,
     "fill-opacity": i === t - 1 ? 0.75 : 0.6 });
-  function showPair({ node, founds, off, error }, i, now) {
+  function showPair({ node, founds, offs, error }, i, now) {
     const here = i < t;
     const found = here ? now.found[i] : v[i];
-    const wrong = here ? now.errors[i] : 0;
+    const far = here ? now.errors[i] : 0;
+    const at = (j, x) => zeros[j] + unit * x;
     set(node, { opacity: here ? 1 : 0.35 });
-    set(off, { width: (longest * wrong / largest).toFixed(1), ...paint(i) });
-    founds.forEach((dot, j) =>
-      set(dot, { cx: (zeros[j] + unit * found[j]).toFixed(1), opacity: here ? 1 : 0 }));
-    const exact = wrong < 1e-6;
-    error.textContent = here ? number(wrong, exact ? 0 : 1) : "";
+    founds.forEach((dot, j) => {
+      set(dot, { cx: at(j, found[j]).toFixed(1), opacity: here ? 1 : 0 });
+      const [from, to] = [found[j], v[i][j]].map((x) => at(j, x));
+      set(offs[j], { x: Math.min(from, to).toFixed(1), width: Math.abs(to - from).toFixed(1) });
+    });
+    const exact = far < 1e-6;
+    error.textContent = here ? number(far, exact ? 0 : 1) : "";
     set(error, { style: exact ? soft : "font-size: 13px; font-weight: 600" });
   }
   function showPairs(now) {

@@ -134,15 +134,16 @@ function draw(stage) {
   }
 
   const room = phone ? viewWidth - size - 8 : broad ? 196 : size;
-  const tall = broad ? 60 : phone ? 39 : 41, thick = broad ? 24 : 15;
+  const tall = broad ? n * unit / world : phone ? 39 : 41, thick = broad ? 24 : 15;
+  const first = broad ? high + tall / 2 - 21 : 36;
   const full = Math.min(150, room - 28);
-  const foot = 36 + tall * world;
+  const foot = broad ? low - 12 : first + tall * world;
   const work = svg("svg", { width: room, height: foot + 12,
     viewBox: `0 0 ${room} ${foot + 12}`, "aria-hidden": true });
   const write = (x, y, text, style = "") =>
     svg("text", { x, y, style: `${small}; ${style}` }, text);
   const bars = ranks.map((r) => {
-    const y = 36 + tall * r;
+    const y = first + tall * r;
     const bar = { y: y + 18, height: thick, rx: 2, class: "moves" };
     const done = svg("rect", { ...bar, x: 0, fill: "var(--faint)" });
     const now = svg("rect", { ...bar, fill: "var(--neutral)", "fill-opacity": 0.55,
@@ -161,7 +162,7 @@ function draw(stage) {
   work.append(goal, fair);
   function showFair(long) {
     const equal = sum(all.map((i) => all.filter((j) => allowed(i, j)).length)) / world;
-    const across = ranks.map((r) => `M${1 + long(equal)} ${52 + tall * r}v${thick + 4}`);
+    const across = ranks.map((r) => `M${1 + long(equal)} ${first + 16 + tall * r}v${thick + 4}`);
     set(goal, { d: `${across.join("")}V${foot - 6}` });
     fair.textContent = `equal work: ${grouped(equal)}`;
     const half = 3.7 * fair.textContent.length;

@@ -7,7 +7,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
   const pairs = all.map((i) => [vector[i], vector[i + half]]);
   const top = dot(vector, vector);
   const longest = 64;
-  const halves = [...Array(longest * 2 + 1).keys()].map((i) => i / 2);
+  const fine = 8;
+  const samples = [...Array(longest * fine + 1).keys()].map((i) => i / fine);
   let { position, distance, base } = data;
   let scaling = trained ? 1 : 0;
 
@@ -46,8 +47,10 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
   const high = begin + tall * half + 12;
   const low = high + (phone ? 116 : 138);
   const y = (s) => high + ((low - high) * (top - s)) / (top - lowest);
-  const through = (at) =>
-    `M${halves.map((d) => `${x(d).toFixed(1)} ${at(d).toFixed(1)}`).join("L")}`;
+  function through(at, end = longest) {
+    const passed = samples.filter((d) => d <= end);
+    return `M${passed.map((d) => `${x(d).toFixed(1)} ${at(d).toFixed(1)}`).join("L")}`;
+  }
   const path = (stroke, width, more) => svg("path", { fill: "none", stroke, "stroke-width": width,
     "stroke-linejoin": "round", ...more });
   const small = "font-size: 13px";
@@ -92,15 +95,19 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
     const cy = begin + tall * (i + 0.5);
     const dial = dialOf(i, cy);
     const speed = text(0, cy + 14, "", `${small}; fill: var(--soft)`);
-    const [wave, unscaled, mark] = [path("var(--neutral)", 1.75), path("var(--soft)", 1, dashes),
-      dotOf(phone ? 5 : 6)];
+    const wave = path("var(--neutral)", 1.25, { opacity: trained ? 0.8 : 0.5 });
+    const passed = path("var(--neutral)", 2.25);
+    const unscaled = path("var(--soft)", 1, { ...dashes, opacity: 0.4 });
+    const mark = dotOf(phone ? 5 : 6);
     const node = svg("g", {}, text(0, cy - 3, `pair ${i}`, small), speed, dial.node,
-      path("var(--faint)", 1, { d: `M${x(0)} ${cy}H${x(longest)}` }), unscaled, wave, mark);
+      path("var(--faint)", 1, { d: `M${x(0)} ${cy}H${x(longest)}` }), unscaled, wave, passed,
+      mark);
     const most = ((tall / 2 - 6) * dot(pairs[i], pairs[i])) / largest;
     const at = (d, f) => cy - most * Math.cos(d * f);
     function show(f, trainedAt) {
       dial.show(f);
       set(wave, { d: through((d) => at(d, f)) });
+      set(passed, { d: through((d) => at(d, f), distance) });
       if (trained) set(unscaled, { d: through((d) => at(d, trainedAt)) });
       set(mark, { cx: x(distance), cy: at(distance, f) });
       const degrees = (f * 180) / Math.PI;
@@ -168,7 +175,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
   function picture(now) {
     const unscaled = frequencies(base);
     const drawn = trained ? Object.values(scalings).map((f) => f()) : [unscaled];
-    lowest = Math.min(0, ...drawn.flatMap((f) => halves.map((d) => score(d, f))));
+    lowest = Math.min(0, ...drawn.flatMap((f) => samples.map((d) => score(d, f))));
     rows.forEach((row, i) => row.show(now[i], unscaled[i]));
     showCurve(now, unscaled);
   }

@@ -168,15 +168,16 @@ function draw(stage) {
     return { pick, table, row };
   }
   const parts = rows.map(rowOf);
-  const thirds = `repeat(${phone ? 2 : 3}, minmax(0, 1fr))`;
+  const evenly = phone ? "repeat(2, minmax(0, 1fr))"
+    : `repeat(${rows.length}, minmax(max-content, 1fr))`;
   const list = el("div", { role: "group", "aria-label": "The sequences and their block tables",
-    style: `grid-column: 1 / -1; display: grid; gap: 2px 12px; grid-template-columns: ${thirds}` },
+    style: `grid-column: 1 / -1; display: grid; gap: 2px 8px; grid-template-columns: ${evenly}` },
   el("span", { style: `grid-column: 1 / -1; ${inLine}; color: var(--soft)` }, "block tables"),
   ...parts.map(({ row }) => row));
   function showRow(r) {
     const { table, pick, row } = parts[r];
     const seq = seqs[r];
-    table.textContent = seq ? seq.table.join(" · ") : "";
+    table.textContent = seq ? seq.table.join("\u2009·\u2009") : "";
     set(table, { style: `${inLine}${r === chosen && seq ? "; font-weight: 700" : ""}` });
     set(pick, { disabled: !seq });
     row.style.visibility = seq ? "" : "hidden";
@@ -301,8 +302,8 @@ function draw(stage) {
   const columns = phone ? "minmax(0, 1fr)" : `${across}px minmax(0, 1fr)`;
   const places = `display: grid; gap: 8px ${between}px; grid-template-columns: ${columns}`;
   const narrowed = "overflow: clip; overflow-clip-margin: 4px"; // a page that becomes narrow
-  view.append(el("div", { style: `display: grid; gap: 8px; ${narrowed}` }, pressed, said,
-    el("div", { style: places }, paged.node, buffered.node, list)));
+  view.append(el("div", { style: `display: grid; gap: 8px; ${narrowed}` }, pressed,
+    el("div", { style: places }, paged.node, buffered.node, list), said));
   show();
   tell("");
   expose(() => ({

@@ -97,12 +97,14 @@ function draw(stage) {
   }
 
   function lines() {
-    queries.forEach((q, i) => set(q.line, { d: `M${queryAt(i)} ${top + side}L${q.at} ${bottom}` }));
+    const [from, middle] = [top + side, (top + side + bottom) / 2];
+    queries.forEach((q, i) => set(q.line, {
+      d: `M${queryAt(i)} ${from}C${queryAt(i)} ${middle} ${q.at} ${middle} ${q.at} ${bottom}` }));
   }
   function showQuery(q, i, reads, lit, off) {
     set(q.line, {
-      stroke: lit ? "var(--q)" : "var(--soft)",
-      "stroke-width": i === chosen ? 4 : lit ? 2.5 : 1.2,
+      stroke: off ? "var(--rose)" : lit ? "var(--q)" : "var(--edge)",
+      "stroke-width": i === chosen ? 4 : lit ? 2.5 : 1.5,
       "stroke-dasharray": off ? "5 4" : null });
     set(q.box, { "fill-opacity": lit ? 0.55 : 0.15, "stroke-width": i === chosen ? 3 : 1 });
     const judged = off ? ", the wrong one" : "";

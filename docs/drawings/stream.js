@@ -12,7 +12,7 @@ function draw(stage) {
   const wide = viewWidth >= 600;
   const up = wide ? 112 : 62;
   const down = wide ? 78 : 52;
-  const full = 340, left = 2, unit = (full - 2 * left) / n;
+  const full = 344, left = 46, right = 2, inner = full - left - right, unit = inner / n;
   const head = 26, base = head + up, under = base + 20, deep = under + down + 20;
   const text = (attributes, ...words) =>
     svg("text", { "text-anchor": "middle", style: "font-size: 12px", ...attributes }, ...words);
@@ -24,7 +24,7 @@ function draw(stage) {
   const soft = "font-size: 12px; fill: var(--soft)";
   const numberOf = (i) =>
     text({ x: inside(left + (i - 0.5) * unit), y: base + 14, style: soft }, i);
-  const inside = (x) => Math.max(9, Math.min(full - 9, x));
+  const inside = (x) => Math.max(left + 7, Math.min(full - 9, x));
   const pictureOf = (name, high, ...nodes) => svg("svg", {
     width: full,
     height: high,
@@ -38,46 +38,46 @@ function draw(stage) {
     return el("div", { style: "font-size: 14px" }, el("b", {}, name), " ", rule);
   }
   const quiet = "font-size: 13px; fill: var(--soft)";
-  const end = (y) => svg("path", { d: `M${left} ${y}H${full - left}`, stroke: "var(--faint)" });
-  const scaleOf = (x, y, anchor, words) =>
+  const scaleOf = (y, value) => [
+    svg("path", { d: `M${left} ${y}H${full - right}`, stroke: "var(--faint)" }),
+    svg("text", { x: left - 6, y: y + 5, "text-anchor": "end", style: quiet }, value)];
+  const scales = () => [...scaleOf(base - up, number(tops.lengths, 1)),
+    ...scaleOf(under + down, number(tops.gradients, 3))];
+  const measureOf = (x, y, anchor, words) =>
     svg("text", { x, y, "text-anchor": anchor, style: quiet }, words);
-  function scales(run) {
-    const [most, steepest] = [number(tops.lengths, 1), number(tops.gradients, 3)];
-    return isFirst(run) ? { length: svg("g"), gradient: scaleOf(full - left - 2, under + down - 5,
-      "end", `↓ length of a gradient, to ${steepest}`) }
-      : { length: scaleOf(left, base - up + 16, "start", `↑ length of a hidden state, to ${most}`),
-        gradient: svg("g") };
-  }
+  const measured = (run) => (isFirst(run)
+    ? { gradient: measureOf(full - 4, under + down - 6, "end", "↓ length of a gradient") }
+    : { length: measureOf(left + 4, base - up + 18, "start", "↑ length of a hidden state") });
   const lastOf = ({ gradients }) => gradients[n - 1];
   const isFirst = (run) => run === runs[0];
   function ratioOf(run) {
     const ratio = number(lastOf(run) / lastOf(runs[0]), 1);
     const words = [svg("tspan", { style: "font-size: 24px; font-weight: 600" }, `×${ratio}`),
       " in the last block"];
-    return svg("text", { x: full - left, y: deep + 22, "text-anchor": "end" },
+    return svg("text", { x: full - right, y: deep + 22, "text-anchor": "end" },
       ...(isFirst(run) ? [] : words));
   }
   function panelOf(run) {
     const bars = run.gradients.map(barsAt);
     const here = text({ y: base + 14, style: "font-size: 13px; font-weight: 700" });
     const coming = svg("g", {},
-      svg("rect", { x: left + 1, y: under + 4, width: full - 2 * left - 2, height: down - 4, rx: 4,
+      svg("rect", { x: left + 1, y: under + 4, width: inner - 2, height: down - 4, rx: 4,
         fill: "none", stroke: "var(--rose)", "stroke-opacity": 0.6, "stroke-dasharray": "4 4" }),
-      text({ x: full / 2, y: under + down / 2 + 6, style: "font-size: 13px; fill: var(--soft)" },
+      text({ x: left + inner / 2, y: under + down / 2 + 6, style: quiet },
         "← gradients come backward"));
     const texts = { length: text({}), gradient: text({}), origin: text({}) };
     const numbers = [1, n / 2, n].map((i) => ({ i, node: numberOf(i) }));
     const both = bars.flatMap(({ length, gradient }) => [length, gradient]);
-    const scale = scales(run), ratio = ratioOf(run);
+    const scale = measured(run), ratio = ratioOf(run);
     const whole = deep + (isFirst(run) ? 0 : 28);
-    const root = pictureOf(run.name, whole, end(base - up), end(under + down), ...both,
+    const root = pictureOf(run.name, whole, ...scales(), ...both,
       ...Object.values(scale), ...numbers.map(({ node }) => node), here, coming,
       ...Object.values(texts), ratio);
     const node = el("div", { style: "min-width: 0; max-width: 100%" }, titleOf(run), root);
     return { run, bars, here, coming, numbers, texts, scale, ratio, node };
   }
   const panels = runs.map(panelOf);
-  const within = (x) => Math.max(20, Math.min(full - 20, x));
+  const within = (x) => Math.max(left + 20, Math.min(full - 20, x));
   const high = (run, i) => (up * run.lengths[i]) / tops.lengths;
   const low = (run, i) => (down * run.gradients[i]) / tops.gradients;
   const centre = (i) => left + (i + 0.5) * unit;
@@ -91,7 +91,8 @@ function draw(stage) {
     const here = i === block();
     set(bars[i].length, {
       y: base - rise, height: rise, fill: "var(--neutral)", ...strong(here) });
-    set(bars[i].gradient, { height: fall, fill: "var(--rose)", ...strong(here || i === n - 1) });
+    const marked = on.gradient && (here || i === n - 1);
+    set(bars[i].gradient, { height: fall, fill: "var(--rose)", ...strong(marked) });
   }
   function showPanel(panel) {
     const { run, bars, here, coming, numbers, scale, ratio } = panel;
@@ -100,7 +101,7 @@ function draw(stage) {
     bars.forEach((_, j) => showBar(panel, j));
     set(here, { x: inside(centre(i)) }).textContent = String(i + 1);
     set(coming, { visibility: back() ? "hidden" : "visible" });
-    for (const node of [scale.gradient, ratio]) set(node, seen);
+    for (const node of [scale.gradient, ratio]) if (node) set(node, seen);
     for (const one of numbers) {
       set(one.node, { visibility: Math.abs(one.i - i - 1) < 2 ? "hidden" : "visible" });
     }

@@ -11,7 +11,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const wide = viewWidth >= 600;
 
   const low = -2, high = 3;
-  const across = wide ? 340 : Math.min(250, viewWidth - 108);
+  const across = wide ? 340 : viewWidth < 350 ? 220 : 236;
   const { root, at, arrow } = plane(across, high, low);
   set(root, { style: "flex: none", "aria-label": "The query and the keys as arrows" });
   root.style.overflow = "hidden";
@@ -52,7 +52,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const last = el("th", { scope: "col", style: "text-align: left" }, hue("w", "weight"));
   const inLine = "display: flex; align-items: center; gap: 0.3rem; "
     + `width: ${wide ? "min(11rem, 30vw)" : "8.2rem"}`;
-  const tall = `height: ${wide ? 34 : 27}px`;
+  const tall = `height: ${wide ? 33 : 25}px`;
   function rowOf({ key, score, bar, weight }, i) {
     const weighed = el("td", { style: "text-align: left" },
       el("div", { style: inLine }, bar, weight));
@@ -237,9 +237,9 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
       const each = best.length > 1 ? " each" : "";
       return `No key fits: ${listed(best)} get${each ? "" : "s"} ${number(most)}${each}.`;
     }
-    if (best.length > 1) return `${token} finds ${listed(best)} alike, ${number(most)} each.`;
+    if (best.length > 1) return `${token} finds ${listed(best)}: ${number(most)} each.`;
     const which = best[0] === tokens[chosen] ? "itself" : `“${best[0]}”`;
-    return `${token} finds ${which}: ${number(most)} of its weight.`;
+    return `${token} finds ${which}: ${number(most)}.`;
   }
   function show() {
     compute();
@@ -264,7 +264,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     + "flex-direction: column; justify-content: space-between";
   const parts = wide
     ? [around("1rem", root, el("div", { style: rest }, sentence, said, table))]
-    : [sentence, around("0.5rem", root, said), table];
+    : [sentence, said, root, table];
   const controls = el("div", { class: "row steered", style: "margin-top: 0" }, turning);
   view.append(controls, ...parts,
     el("details", { class: "more" },
@@ -272,8 +272,10 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
       picked,
       around("0.5rem 3rem", matrix("W_q", "looks for"), matrix("W_k", "is found as")),
       working));
-  set(said, { style: wide ? "margin-block: 4px"
-    : `width: ${viewWidth - across - 8}px; flex: none` });
+  const [size, lines] = wide ? [17, 2.8] : [14, viewWidth < 350 ? 2.8 : 1.4];
+  set(said, { style: `margin: ${wide ? 4 : 8}px 0; font-size: ${size}px; font-weight: 600; `
+    + `max-width: none; min-height: ${lines}em` });
+  if (!wide) root.style.marginInline = "auto";
   show();
   expose(() => ({ chosen, turned, ...W, ...now }));
 }

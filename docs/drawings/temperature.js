@@ -79,6 +79,8 @@ function draw(stage) {
   const grid = el("div", { role: "img", "aria-label": "A hundred tokens that were drawn",
     style: `position: absolute; right: 0; top: ${head + 4 * high}px; display: grid; gap: 1px; `
       + `grid: auto-flow ${down}px / repeat(10, ${across}px)` }, ...cells);
+  const hundred = el("span", { "aria-hidden": true, style: `${text}; color: var(--soft); `
+    + `position: absolute; right: 0; top: ${head + 3 * high + 2}px` }, "100 drawn");
   function showCell(cell, token, p) {
     cell.textContent = short(tokens[token]);
     set(cell, { style: `font-size: ${wide ? 13 : 12}px; line-height: ${down}px; `
@@ -89,7 +91,7 @@ function draw(stage) {
     role: "group",
     "aria-label": "The probability of each next token",
     style: `position: relative; height: ${head + high * size}px; flex: 1 1 20rem; min-width: 0`,
-  }, heading, ...rows.map(({ node }) => node), line, grid);
+  }, heading, ...rows.map(({ node }) => node), line, hundred, grid);
   const reaching = (x) => `width: ${(100 * x).toFixed(2)}%; box-sizing: border-box`;
   const rounded = "border-radius: 0 3px 3px 0";
   const differs = (now, was) => Math.abs(now - was) > 1e-9;

@@ -61,8 +61,8 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   const left = 62, broad = Math.min(720, viewWidth || 350);
   const longest = Math.max(...tokens.map((token) => token.length));
   const slants = phone || 8 * longest * n > broad - left;
-  const side = (broad - left - (slants ? 18 : 2)) / n, tall = phone ? 18 : 20;
-  const high = phone ? 68 : 116;
+  const side = (broad - left - (slants ? 18 : 2)) / n, tall = phone ? 17 : 20;
+  const high = phone ? 66 : 116;
   const names = 24 + high;
   const top = names + (slants ? 48 : 22);
   const x = (j) => left + side * (j + 0.5);
@@ -158,11 +158,13 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
   const leaks = (mask) => all.filter((i) => mask[i].some((m, j) => m && j > i)).length;
   function tell(mask, through, far) {
     const sees = mask[query].filter(Boolean).length;
-    const leak = ` The mask allows ${plural(leaks(mask), "token")} to attend to the future.`;
-    say(`Token ${query}, “${tokens[query]}”, attends to ${sees}; `
-      + `through ${plural(layers, "layer")} ${through.length} of ${n} tokens reach it`
-      + (far === undefined ? "." : `, up to “${tokens[far]}” (rose).`)
-      + (leaks(mask) ? leak : ""));
+    const who = `Token ${query}, “${tokens[query]}”, attends to ${sees}`;
+    if (leaks(mask)) {
+      say(`${who}. The mask allows ${plural(leaks(mask), "token")} to attend to the future.`);
+      return;
+    }
+    say(`${who}; through ${plural(layers, "layer")} ${through.length} of ${n} tokens reach it`
+      + (far === undefined ? "." : `, up to “${tokens[far]}” (rose).`));
   }
   function show() {
     const mask = board();
@@ -214,10 +216,12 @@ function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices,
     input: after((i) => { layers = i; }), text: whole });
 
   const five = Object.values(buttons);
-  for (const one of five) one.style.paddingInline = "5px";
+  for (const one of five) one.style.paddingInline = phone ? "4px" : "5px";
   const switches = el("div", { class: "row", style: "gap: 4px" }, ...five);
   const below = el("div", { style: "display: grid; margin-block: 0.4rem" }, joined, needless);
-  set(said, { style: `min-height: ${phone ? 4.2 : 1.4}em; margin-top: 4px` });
+  set(said, { style: `min-height: ${phone ? 2.8 : 1.4}em; margin-top: 4px` });
+  for (const one of [widths, depth]) one.firstChild.style.minWidth = phone ? "3.6rem" : null;
+  if (phone) for (const one of [widths, depth, chosen, switches, below]) one.style.marginBlock = 0;
   view.append(
     el("div", { class: "beside", style: "gap: 0 2rem; margin: 0 0 8px" }, widths, depth),
     picture, legend, said,
