@@ -67,19 +67,24 @@ function draw(stage) {
   }
 
   // ---- A brick for each key that was computed so far, under its step ----
-  const pitch = 12, stair = 42 + pitch * n;  // where the stair stands
+  const pitch = 12, stair = Math.max(42 + pitch * n, 98);  // where the stair stands
   const across = (viewWidth - 50) / n;
   const brick = (i, y) => svg("rect", { x: 52 + across * i, y, width: across - 4, height: 10,
     rx: 2, fill: "var(--k)", "data-sym": "k", class: "moves" });
   function counted(name, base, y, says, high) {  // `high(i)` bricks in step i
     const piled = (i) => Array.from({ length: high(i) }, (_, j) => brick(i, base - 10 - pitch * j));
     const many = svg("tspan", { style: "font-size: 20px; font-weight: 700" });
-    const title = svg("text", { x: 0, y, "aria-hidden": true }, `${says} `, many);
-    return { name, bricks: all.map(piled), title, many };
+    const rest = svg("tspan");
+    const title = svg("text", { x: 0, y, "aria-hidden": true }, many, rest);
+    const tell = (n) => {
+      many.textContent = String(n);
+      rest.textContent = ` ${says(n)}`;
+    };
+    return { name, bricks: all.map(piled), title, tell };
   }
   const tally = [
-    counted("with", 36, 16, "keys computed with a cache:", () => 1),
-    counted("without", stair, stair - 44, "without:", (i) => i + 1)];
+    counted("with", 36, 16, (n) => `${n === 1 ? "key" : "keys"} computed with a cache`, () => 1),
+    counted("without", stair, stair - 44, () => "without", (i) => i + 1)];
   const total = svg("svg", { width: viewWidth, height: stair + 4, role: "img",
     viewBox: `0 0 ${viewWidth} ${stair + 4}`, style: "height: auto; margin-top: 16px" },
   ...tally.flatMap(({ bricks, title }) => [...bricks.flat(), title]));
@@ -116,11 +121,11 @@ function draw(stage) {
     });
   }
   function showTally(computed) {
-    for (const { name, bricks, title, many } of tally) {
+    for (const { name, bricks, title, tell } of tally) {
       bricks.forEach((of, i) => of.forEach((one) => set(one, { opacity: i <= t ? 1 : 0 })));
       const weight = cached === (name === "with") ? 600 : 400;
       set(title, { style: `font-size: 13px; font-weight: ${weight}` });
-      many.textContent = String(computed[name]);
+      tell(computed[name]);
     }
     set(total, { "aria-label": "Keys computed so far: "
       + tally.map(({ name }) => `${computed[name]} ${name} a cache`).join(", ") });
