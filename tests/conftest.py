@@ -285,7 +285,6 @@ def place_in(order: tuple[str, ...], item) -> int:
     return next((i for i, name in enumerate(order) if name in names), len(order))
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_make_parametrize_id(val):
     "A function without a name is known by the names that it uses."
     if getattr(val, "__name__", "") == "<lambda>":
@@ -293,6 +292,7 @@ def pytest_make_parametrize_id(val):
     return None
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
 def pytest_collection_modifyitems(items):
     """What takes long begins first: nobody waits for it alone.
 
