@@ -1,5 +1,5 @@
 """A red test says what it is for: its docstring and that of its module stand in the report,
-by a hook in conftest.py.
+by a hook in conftest.py. Another says which tests one worker runs.
 """
 
 import os
@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import ROOT
+from conftest import COSTLY, ROOT, fail_if
 
 FILE = '''
 """What these tests look at."""
@@ -61,3 +61,14 @@ def test_a_failed_test_says_what_to_do(tmp_path, workers):
     )
     assert "The fixture is made. If not: mend it." in done.stdout
     assert "Nobody needs this text." not in done.stdout
+
+
+def test_what_is_costly_is_made_once(request):
+    """Tests that share such a fixture go to one worker, and their names say to which group.
+
+    If it fails: The hook that groups them runs after pytest-xdist has looked at the groups.
+    """
+    in_a_worker = hasattr(request.config, "workerinput")
+    items = request.session.items if in_a_worker else []
+    costly = [item for item in items if set(COSTLY) & set(item.fixturenames)]
+    fail_if([item.nodeid for item in costly if "@" not in item.nodeid], "In no group:")
