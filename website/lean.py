@@ -28,11 +28,11 @@ NEEDED = {  # a file is left out of pages that do not contain this
     "sphinx_highlight.js": None,  # it marks what Sphinx's own search has found
 }
 LOADERS = {".html", ".css", ".js"}
-# What no browser needs: comments of styles, and of scripts, alone in a line or after two spaces. A
+# What no browser needs: indents, and comments, of scripts alone in a line or after two spaces. A
 # licence begins with "!".
-COMMENTS = {
-    ".css": re.compile(r"/\*(?!!).*?\*/[ ]*\n?", re.S),
-    ".js": re.compile(r"(?m)^[ ]*//(?!!).*\n|[ ]{2,}// .*$"),
+UNNEEDED = {
+    ".css": re.compile(r"/\*(?!!).*?\*/[ ]*\n?|^[ ]+", re.S | re.M),
+    ".js": re.compile(r"^[ ]*//(?!!).*\n|[ ]{2,}// .*$|^[ ]+", re.M),
 }
 # Of a style or a script, and what Sphinx says of its content.
 ADDRESS = re.compile(r"(_static/([\w./-]+)\?v=)\w+")
@@ -167,7 +167,7 @@ def trim(path: Path, pages: list[str], formulas: Formulas) -> None:
     """
     text = path.read_text(encoding="utf-8")
     short = re.sub(r"\n?(?://|/\*)# sourceMappingURL=\S+(?: ?\*/)?\n?", "\n", text)
-    short = COMMENTS[path.suffix].sub("", short)
+    short = UNNEEDED[path.suffix].sub("", short)
     short = spoken(short, pages) if path.suffix == ".css" else short
     short = re.sub(r"@font-face\s*{(?![^}]*font-display)", "@font-face{font-display:swap;", short)
     short = embed(path, short, formulas)

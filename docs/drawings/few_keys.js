@@ -1,271 +1,271 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, sum, clamp, softmax, number, percent } = stage;
-  const { said, say, slider, choices, player, more, expose } = stage;
-  const { tokens, scores, ways, block, sizes } = data;
-  const n = tokens.length, queries = scores.length, first = n - queries;
-  const all = [...tokens.keys()];
-  const blocks = all.filter((j) => j % block === 0);
-  let query = data.query;
-  let way = data.way;
-  let size = 0;
-  let state;
+const { view, viewWidth, data, el, svg, set, sum, clamp, softmax, number, percent } = stage;
+const { said, say, slider, choices, player, more, expose } = stage;
+const { tokens, scores, ways, block, sizes } = data;
+const n = tokens.length, queries = scores.length, first = n - queries;
+const all = [...tokens.keys()];
+const blocks = all.filter((j) => j % block === 0);
+let query = data.query;
+let way = data.way;
+let size = 0;
+let state;
 
-  function worked(i) {
-    const seen = scores[i].slice(0, first + i + 1);
-    const kept = all.map((j) => j < seen.length && ways[way].kept[size][i][j] > 0);
-    const full = softmax(seen);
-    const weights = softmax(seen.map((s, j) => (kept[j] ? s : -Infinity)));
-    return { seen, kept, full, weights, share: sum(full.filter((_, j) => kept[j])) };
-  }
-  const perBlock = () => ways[way].per === "block";
-  const own = () => Math.floor((first + query) / block);
-  const quoted = (j) => `“${tokens[j]}”`;
+function worked(i) {
+const seen = scores[i].slice(0, first + i + 1);
+const kept = all.map((j) => j < seen.length && ways[way].kept[size][i][j] > 0);
+const full = softmax(seen);
+const weights = softmax(seen.map((s, j) => (kept[j] ? s : -Infinity)));
+return { seen, kept, full, weights, share: sum(full.filter((_, j) => kept[j])) };
+}
+const perBlock = () => ways[way].per === "block";
+const own = () => Math.floor((first + query) / block);
+const quoted = (j) => `“${tokens[j]}”`;
 
-  const wide = viewWidth >= 600;
-  const width = Math.min(viewWidth, 720), gap = wide ? 10 : 4;
-  const unit = (width - gap * (blocks.length - 1)) / n, span = block * unit;
-  const left = (j) => j * unit + gap * Math.floor(j / block);
-  const middle = (j) => left(j) + unit / 2;
-  const row = { top: 58, deep: wide ? 122 : 104 };
-  const cells = row.top + row.deep + (wide ? 20 : 34), tall = 28;
-  const under = cells + tall + 38, high = wide ? 70 : 60, base = under + high;
-  const end = base + 2, bar = 36;
-  const reach = data.reach, room = row.deep / (reach[1] - reach[0]);
-  const at = (score) => row.top + (reach[1] - score) * room;
-  const root = svg("svg", { width, height: end, viewBox: `0 0 ${width} ${end}`, role: "img",
-    style: "height: auto; touch-action: manipulation" });
-  const text = (x, y, says, more = {}) =>
-    svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
-  const soft = { style: "font-size: 13px; fill: var(--soft)" };
-  const start = { "text-anchor": "start" };
-  const rect = (more) => svg("rect", { class: "moves", ...more });
-  const second = { class: "moves second" }, third = { class: "moves third" };
+const wide = viewWidth >= 600;
+const width = Math.min(viewWidth, 720), gap = wide ? 10 : 4;
+const unit = (width - gap * (blocks.length - 1)) / n, span = block * unit;
+const left = (j) => j * unit + gap * Math.floor(j / block);
+const middle = (j) => left(j) + unit / 2;
+const row = { top: 58, deep: wide ? 122 : 104 };
+const cells = row.top + row.deep + (wide ? 20 : 34), tall = 28;
+const under = cells + tall + 38, high = wide ? 70 : 60, base = under + high;
+const end = base + 2, bar = 36;
+const reach = data.reach, room = row.deep / (reach[1] - reach[0]);
+const at = (score) => row.top + (reach[1] - score) * room;
+const root = svg("svg", { width, height: end, viewBox: `0 0 ${width} ${end}`, role: "img",
+style: "height: auto; touch-action: manipulation" });
+const text = (x, y, says, more = {}) =>
+svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
+const soft = { style: "font-size: 13px; fill: var(--soft)" };
+const start = { "text-anchor": "start" };
+const rect = (more) => svg("rect", { class: "moves", ...more });
+const second = { class: "moves second" }, third = { class: "moves third" };
 
-  const bands = all.map((j) => {
-    const edge = j % block === block - 1 ? 0 : 0.5;
-    return rect({ x: left(j), y: row.top, width: unit + edge, height: base - row.top, ...second });
-  });
-  const zero = svg("path", { d: `M0 ${at(0)}H${width}`, stroke: "var(--soft)" });
-  const ofBlocks = blocks.map((j) => ({
-    fill: rect({ x: left(j) + 2, width: span - 4, fill: "var(--neutral)", "fill-opacity": 0.35 }),
-    level: rect({ x: left(j), width: span, height: 5, rx: 2.5, fill: "var(--neutral)" }),
-  }));
-  const ends = blocks.map((j) => text(left(j) + span / 2, cells - 6, "", { class: "halo",
-    style: "font-size: 13px" }));
-  const dots = all.map((j) => svg("circle", { cx: middle(j), r: wide ? 4 : 3, class: "moves",
-    stroke: "currentColor", "stroke-width": 1.5 }));
-  const ring = svg("circle", {
-    r: wide ? 9 : 8, fill: "none", "stroke-width": 2.5, class: "moves" });
-  const best = text(0, row.top - 8, "", { style: "font-size: 13px" });
-  const other = text(0, 0, "", { ...soft, class: "halo" });
-  const boxes = all.map((j) =>
-    rect({ x: left(j) + 0.5, y: cells, width: unit - 1, height: tall, rx: 3, ...second }));
-  const narrowed = (j) => (!wide && "MW".includes(tokens[j])
-    ? { textLength: unit - 3, lengthAdjust: "spacingAndGlyphs" } : {});
-  const letters = all.map((j) => text(middle(j), cells + 19, tokens[j], narrowed(j)));
-  const floor = svg("path", { d: `M0 ${base}H${width}`, stroke: "var(--soft)" });
-  const missing = { rx: 2, fill: "none", stroke: "var(--rose)", "stroke-width": 1.5,
-    "stroke-dasharray": "4 3" };
-  const bars = all.map((j) => ({
-    kept: rect({ x: left(j) + 1, width: unit - 2, rx: 2, fill: "var(--w)", "fill-opacity": 0.8,
-      "data-sym": "w", ...third }),
-    lost: rect({ x: left(j) + 1.5, width: unit - 3, ...missing, ...third }),
-    says: text(middle(j), 0, "", { class: "halo", style: "font-size: 12px" }),
-  }));
-  const shares = scores.map((_, i) => {
-    const x = left(first + i) + 1;
-    const center = middle(first + i);
-    return {
-      track: rect({ x: x + 0.5, y: 0.5, width: unit - 3, height: bar - 1, ...missing }),
-      fill: rect({ x, width: unit - 2, rx: 2, fill: "var(--w)", "fill-opacity": 0.8,
-        "data-sym": "w" }),
-      name: text(center, bar + 17, tokens[first + i], { "data-sym": "q" }),
-      mark: rect({ x: x - 1, y: bar + 3, width: unit, height: 19, rx: 3, fill: "none" }),
-      says: text(center, 22, "", { style: "font-size: 12px" }),
-    };
-  });
-  const large = svg("tspan", { "data-sym": "w",
-    style: "font-size: 24px; font-weight: 700; fill: var(--ink-w)" });
-  const result = text(0, 24, "", { ...soft, ...start });
-  set(result, {}, large, " of its weight kept");
-  const hitsOf = (y, height) => scores.map((_, i) => svg("rect", { x: left(first + i), y, height,
-    width: unit, fill: "transparent", style: "cursor: pointer", onclick: () => pick(i) }));
-  root.append(...bands, zero, ...ofBlocks.flatMap(({ fill, level }) => [fill, level]), ...dots,
-    ring, ...ends, best, other, result, ...boxes, ...letters, floor,
-    ...bars.flatMap(({ kept, lost, says }) => [kept, lost, says]),
-    text(0, cells + tall + 17, "weights", { style: "font-size: 13px", ...start, class: "halo",
-      "data-sym": "w" }),
-    ...hitsOf(cells, base - cells));
-  const average = text(0, 52, "", { ...soft, ...start });
-  const strip = svg("svg", { width, height: bar + 24, viewBox: `0 0 ${width} ${bar + 24}`,
-    role: "img", style: "height: auto", "aria-label": "The share of its weight each query keeps" },
-  text(0, 16, "the share of its full", { ...soft, ...start }),
-  text(0, 34, `weight each query keeps${wide ? ", %" : ""}`, { ...soft, ...start }), average,
-  ...shares.flatMap(({ track, fill, mark, name, says }) => [track, fill, mark, name, says]),
-  ...hitsOf(0, bar + 24));
+const bands = all.map((j) => {
+const edge = j % block === block - 1 ? 0 : 0.5;
+return rect({ x: left(j), y: row.top, width: unit + edge, height: base - row.top, ...second });
+});
+const zero = svg("path", { d: `M0 ${at(0)}H${width}`, stroke: "var(--soft)" });
+const ofBlocks = blocks.map((j) => ({
+fill: rect({ x: left(j) + 2, width: span - 4, fill: "var(--neutral)", "fill-opacity": 0.35 }),
+level: rect({ x: left(j), width: span, height: 5, rx: 2.5, fill: "var(--neutral)" }),
+}));
+const ends = blocks.map((j) => text(left(j) + span / 2, cells - 6, "", { class: "halo",
+style: "font-size: 13px" }));
+const dots = all.map((j) => svg("circle", { cx: middle(j), r: wide ? 4 : 3, class: "moves",
+stroke: "currentColor", "stroke-width": 1.5 }));
+const ring = svg("circle", {
+r: wide ? 9 : 8, fill: "none", "stroke-width": 2.5, class: "moves" });
+const best = text(0, row.top - 8, "", { style: "font-size: 13px" });
+const other = text(0, 0, "", { ...soft, class: "halo" });
+const boxes = all.map((j) =>
+rect({ x: left(j) + 0.5, y: cells, width: unit - 1, height: tall, rx: 3, ...second }));
+const narrowed = (j) => (!wide && "MW".includes(tokens[j])
+? { textLength: unit - 3, lengthAdjust: "spacingAndGlyphs" } : {});
+const letters = all.map((j) => text(middle(j), cells + 19, tokens[j], narrowed(j)));
+const floor = svg("path", { d: `M0 ${base}H${width}`, stroke: "var(--soft)" });
+const missing = { rx: 2, fill: "none", stroke: "var(--rose)", "stroke-width": 1.5,
+"stroke-dasharray": "4 3" };
+const bars = all.map((j) => ({
+kept: rect({ x: left(j) + 1, width: unit - 2, rx: 2, fill: "var(--w)", "fill-opacity": 0.8,
+"data-sym": "w", ...third }),
+lost: rect({ x: left(j) + 1.5, width: unit - 3, ...missing, ...third }),
+says: text(middle(j), 0, "", { class: "halo", style: "font-size: 12px" }),
+}));
+const shares = scores.map((_, i) => {
+const x = left(first + i) + 1;
+const center = middle(first + i);
+return {
+track: rect({ x: x + 0.5, y: 0.5, width: unit - 3, height: bar - 1, ...missing }),
+fill: rect({ x, width: unit - 2, rx: 2, fill: "var(--w)", "fill-opacity": 0.8,
+"data-sym": "w" }),
+name: text(center, bar + 17, tokens[first + i], { "data-sym": "q" }),
+mark: rect({ x: x - 1, y: bar + 3, width: unit, height: 19, rx: 3, fill: "none" }),
+says: text(center, 22, "", { style: "font-size: 12px" }),
+};
+});
+const large = svg("tspan", { "data-sym": "w",
+style: "font-size: 24px; font-weight: 700; fill: var(--ink-w)" });
+const result = text(0, 24, "", { ...soft, ...start });
+set(result, {}, large, " of its weight kept");
+const hitsOf = (y, height) => scores.map((_, i) => svg("rect", { x: left(first + i), y, height,
+width: unit, fill: "transparent", style: "cursor: pointer", onclick: () => pick(i) }));
+root.append(...bands, zero, ...ofBlocks.flatMap(({ fill, level }) => [fill, level]), ...dots,
+ring, ...ends, best, other, result, ...boxes, ...letters, floor,
+...bars.flatMap(({ kept, lost, says }) => [kept, lost, says]),
+text(0, cells + tall + 17, "weights", { style: "font-size: 13px", ...start, class: "halo",
+"data-sym": "w" }),
+...hitsOf(cells, base - cells));
+const average = text(0, 52, "", { ...soft, ...start });
+const strip = svg("svg", { width, height: bar + 24, viewBox: `0 0 ${width} ${bar + 24}`,
+role: "img", style: "height: auto", "aria-label": "The share of its weight each query keeps" },
+text(0, 16, "the share of its full", { ...soft, ...start }),
+text(0, 34, `weight each query keeps${wide ? ", %" : ""}`, { ...soft, ...start }), average,
+...shares.flatMap(({ track, fill, mark, name, says }) => [track, fill, mark, name, says]),
+...hitsOf(0, bar + 24));
 
-  function upright(node, from, to, more = {}) {
-    set(node, { y: Math.min(from, to), height: Math.max(0.5, Math.abs(to - from)), ...more });
-  }
-  const estimates = () => (perBlock() ? ways[way].estimates[query].slice(0, own()) : []);
-  function showBlock(b) {
-    const score = estimates()[b] ?? 0;
-    const seen = { visibility: b < estimates().length ? "visible" : "hidden" };
-    upright(ofBlocks[b].fill, at(0), at(score), seen);
-    set(ofBlocks[b].level, { y: at(score) - 2.5, ...seen });
-  }
-  function showEnds({ kept }, needed) {
-    const scores = estimates();
-    const bold = { style: "font-weight: 600" };
-    ends.forEach((node, b) => {
-      const x = Math.max(left(blocks[b]) + span / 2, wide ? 44 : 24);
-      const score = (more) => svg("tspan", { ...bold, ...more }, number(scores[b], 1));
-      const named = () => (wide ? [`${ways[way].title} `, score()]
-        : [svg("tspan", { x, dy: -14 }, ways[way].title), score({ x, dy: 14 })]);
-      const told = b < scores.length && (kept[blocks[b]] || b === Math.floor(needed / block));
-      set(node, { x }, ...(told ? named() : [""]));
-    });
-  }
-  const computed = (j, { kept }) => kept[j] || ways[way].per === "key";
-  const called = (j, now) => (computed(j, now) ? "computed" : "not computed");
-  function showScore(j, now) {
-    const { seen, kept, full } = now;
-    const there = j < seen.length;
-    const is = computed(j, now);
-    set(dots[j], { cy: at(there ? seen[j] : 0), visibility: there ? "visible" : "hidden",
-      fill: is ? "currentColor" : "var(--paper)", opacity: is ? 1 : 0.65 });
-    const lost = there && !kept[j] && full[j] > 0.3;
-    set(bands[j], { opacity: kept[j] || lost ? 1 : 0, "fill-opacity": 0.11,
-      fill: `var(--${lost ? "rose" : j === first + query ? "q" : "k"})` });
-  }
-  function showToken(j, { seen, kept }) {
-    const asks = j === first + query;
-    const hue = asks ? "q" : "k";
-    const on = asks || kept[j];
-    const opacity = asks ? 0.3 : 0.2;
-    set(boxes[j], { fill: on ? `var(--${hue})` : "none", "fill-opacity": opacity,
-      stroke: on ? `var(--${hue})` : "var(--faint)", "stroke-width": asks ? 2.5 : 1 });
-    const style = `font-size: ${wide ? 15 : 12}px; font-weight: ${on ? 700 : 400}`;
-    set(letters[j], { style, "data-sym": on ? hue : null,
-      opacity: on ? 1 : j < seen.length ? 0.7 : 0.25 });
-  }
-  function showWeight(j, { seen, kept, full, weights }) {
-    const lost = j < seen.length && !kept[j] && full[j] > 0.005;
-    const weight = kept[j] ? weights[j] : 0;
-    upright(bars[j].kept, base, base - high * weight, { opacity: kept[j] ? 1 : 0 });
-    upright(bars[j].lost, base, base - high * (lost ? full[j] : 0), { opacity: lost ? 1 : 0 });
-  }
-  function showPercents({ kept, full, weights }, needed) {
-    const most = weights.indexOf(Math.max(...weights));
-    const lost = kept[needed] ? null : needed;
-    const close = Math.abs(middle(most) - middle(needed)) < 64;
-    const covered = lost !== null && close && weights[most] > full[lost] - 0.25;
-    bars.forEach(({ says }, j) => {
-      const [mine, room] = j === lost ? [full[j], 44] : [weights[j] ?? 0, 20];
-      set(says, { x: clamp(middle(j), room, width - room), y: base - high * mine - 4,
-        style: `font-size: 13px; font-weight: ${j === lost ? 600 : 400}` });
-      const told = j === lost || (j === most && !covered);
-      says.textContent = told ? `${percent(mine)}${j === lost ? " lost" : ""}` : "";
-    });
-  }
-  function showBest(now, j) {
-    const { seen, kept } = now;
-    set(ring, { cx: middle(j), cy: at(seen[j]), stroke: `var(--${kept[j] ? "w" : "rose"})` });
-    const needed = svg("tspan", { style: "font-weight: 600" }, `needed: ${number(seen[j], 1)}`);
-    set(best, { x: Math.min(left(j), width - 214), ...start }, needed,
-      svg("tspan", { fill: "var(--soft)" }, ` ${called(j, now)}`));
-  }
-  const meet = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
-  function marks(seen) {
-    const dots = seen.map((s, j) => [middle(j) - 6, at(s) - 6, middle(j) + 6, at(s) + 6]);
-    const plates = estimates().map((s, b) => [left(blocks[b]), Math.min(at(0), at(s)) - 4,
-      left(blocks[b]) + span, Math.max(at(0), at(s)) + 4]);
-    return [...dots, ...plates, [0, at(0) - 1, width, at(0) + 1]];
-  }
-  function places(j, score, long) {
-    const [x, y] = [middle(j), at(score)];
-    const corners = [[x + 9, y - 8], [x - 9 - long, y - 8], [x - long / 2, y + 8],
-      [x - long / 2, y - 23]];
-    return corners.map(([x, y]) => [x, y, x + long, y + 15]);
-  }
-  function showOther(now, needed) {
-    const { seen } = now;
-    const kind = [...seen.keys()].filter((j) => computed(j, now) !== computed(needed, now))
-      .reverse();
-    const name = kind.length ? called(kind[0], now) : "";
-    const taken = marks(seen);
-    const fits = ([x, y, end, foot]) => x >= 0 && end <= width && y > row.top && foot < cells - 18;
-    const found = kind.flatMap((j) => places(j, seen[j], 8.2 * name.length)).filter(fits);
-    const crowd = (box) => taken.filter((mark) => meet(box, mark)).length;
-    const [x, y, end] = found.sort((a, b) => crowd(a) - crowd(b))[0] ?? [0, 0, 0];
-    set(other, { x: (x + end) / 2, y: y + 12 });
-    other.textContent = found.length ? name : "";
-  }
-  function showShare({ track, fill, mark, name, says }, i, { share }) {
-    const chosen = i === query;
-    upright(fill, bar, bar * (1 - share));
-    set(track, { opacity: share < 0.97 ? 1 : 0 });
-    set(mark, { fill: chosen ? "var(--q)" : "none", "fill-opacity": 0.3,
-      stroke: chosen ? "var(--q)" : "none", "stroke-width": 2.5 });
-    says.textContent = wide && share < 0.5 ? number(100 * share, 0) : "";
-    set(name, { style: `font-size: ${wide ? 14 : 12}px; font-weight: ${chosen ? 700 : 400}` });
-  }
-  function explain({ seen, kept, full, share }, j) {
-    const many = kept.filter(Boolean).length;
-    const scored = { block: own() + many, key: seen.length, none: many }[ways[way].per];
-    large.textContent = percent(share);
-    const missed = kept[j] ? `${quoted(j)} with ${percent(full[j])} of the weight among them.`
-      : `${quoted(j)} has ${percent(full[j])}, and is left out.`;
-    say(`${quoted(first + query)} computes ${scored} scores for ${seen.length} keys and keeps `
-      + `${many}${kept[j] ? ", " : ": "}${missed}`);
-  }
-  function show() {
-    const every = scores.map((_, i) => worked(i));
-    const now = every[query];
-    const needed = now.full.indexOf(Math.max(...now.full));
-    blocks.forEach((_, b) => showBlock(b));
-    showEnds(now, needed);
-    for (const j of all) {
-      showScore(j, now);
-      showToken(j, now);
-      showWeight(j, now);
-    }
-    shares.forEach((share, i) => showShare(share, i, every[i]));
-    const mean = sum(every.map(({ share }) => share)) / queries;
-    average.textContent = `on average ${percent(mean)}`;
-    showBest(now, needed);
-    showOther(now, needed);
-    showPercents(now, needed);
-    explain(now, needed);
-    set(root, { "aria-label": `Keys of ${quoted(first + query)}, chosen by ${ways[way].title}` });
-    state = { query, way: ways[way].name, size: sizes[size], average: mean, ...now };
-  }
+function upright(node, from, to, more = {}) {
+set(node, { y: Math.min(from, to), height: Math.max(0.5, Math.abs(to - from)), ...more });
+}
+const estimates = () => (perBlock() ? ways[way].estimates[query].slice(0, own()) : []);
+function showBlock(b) {
+const score = estimates()[b] ?? 0;
+const seen = { visibility: b < estimates().length ? "visible" : "hidden" };
+upright(ofBlocks[b].fill, at(0), at(score), seen);
+set(ofBlocks[b].level, { y: at(score) - 2.5, ...seen });
+}
+function showEnds({ kept }, needed) {
+const scores = estimates();
+const bold = { style: "font-weight: 600" };
+ends.forEach((node, b) => {
+const x = Math.max(left(blocks[b]) + span / 2, wide ? 44 : 24);
+const score = (more) => svg("tspan", { ...bold, ...more }, number(scores[b], 1));
+const named = () => (wide ? [`${ways[way].title} `, score()]
+: [svg("tspan", { x, dy: -14 }, ways[way].title), score({ x, dy: 14 })]);
+const told = b < scores.length && (kept[blocks[b]] || b === Math.floor(needed / block));
+set(node, { x }, ...(told ? named() : [""]));
+});
+}
+const computed = (j, { kept }) => kept[j] || ways[way].per === "key";
+const called = (j, now) => (computed(j, now) ? "computed" : "not computed");
+function showScore(j, now) {
+const { seen, kept, full } = now;
+const there = j < seen.length;
+const is = computed(j, now);
+set(dots[j], { cy: at(there ? seen[j] : 0), visibility: there ? "visible" : "hidden",
+fill: is ? "currentColor" : "var(--paper)", opacity: is ? 1 : 0.65 });
+const lost = there && !kept[j] && full[j] > 0.3;
+set(bands[j], { opacity: kept[j] || lost ? 1 : 0, "fill-opacity": 0.11,
+fill: `var(--${lost ? "rose" : j === first + query ? "q" : "k"})` });
+}
+function showToken(j, { seen, kept }) {
+const asks = j === first + query;
+const hue = asks ? "q" : "k";
+const on = asks || kept[j];
+const opacity = asks ? 0.3 : 0.2;
+set(boxes[j], { fill: on ? `var(--${hue})` : "none", "fill-opacity": opacity,
+stroke: on ? `var(--${hue})` : "var(--faint)", "stroke-width": asks ? 2.5 : 1 });
+const style = `font-size: ${wide ? 15 : 12}px; font-weight: ${on ? 700 : 400}`;
+set(letters[j], { style, "data-sym": on ? hue : null,
+opacity: on ? 1 : j < seen.length ? 0.7 : 0.25 });
+}
+function showWeight(j, { seen, kept, full, weights }) {
+const lost = j < seen.length && !kept[j] && full[j] > 0.005;
+const weight = kept[j] ? weights[j] : 0;
+upright(bars[j].kept, base, base - high * weight, { opacity: kept[j] ? 1 : 0 });
+upright(bars[j].lost, base, base - high * (lost ? full[j] : 0), { opacity: lost ? 1 : 0 });
+}
+function showPercents({ kept, full, weights }, needed) {
+const most = weights.indexOf(Math.max(...weights));
+const lost = kept[needed] ? null : needed;
+const close = Math.abs(middle(most) - middle(needed)) < 64;
+const covered = lost !== null && close && weights[most] > full[lost] - 0.25;
+bars.forEach(({ says }, j) => {
+const [mine, room] = j === lost ? [full[j], 44] : [weights[j] ?? 0, 20];
+set(says, { x: clamp(middle(j), room, width - room), y: base - high * mine - 4,
+style: `font-size: 13px; font-weight: ${j === lost ? 600 : 400}` });
+const told = j === lost || (j === most && !covered);
+says.textContent = told ? `${percent(mine)}${j === lost ? " lost" : ""}` : "";
+});
+}
+function showBest(now, j) {
+const { seen, kept } = now;
+set(ring, { cx: middle(j), cy: at(seen[j]), stroke: `var(--${kept[j] ? "w" : "rose"})` });
+const needed = svg("tspan", { style: "font-weight: 600" }, `needed: ${number(seen[j], 1)}`);
+set(best, { x: Math.min(left(j), width - 214), ...start }, needed,
+svg("tspan", { fill: "var(--soft)" }, ` ${called(j, now)}`));
+}
+const meet = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
+function marks(seen) {
+const dots = seen.map((s, j) => [middle(j) - 6, at(s) - 6, middle(j) + 6, at(s) + 6]);
+const plates = estimates().map((s, b) => [left(blocks[b]), Math.min(at(0), at(s)) - 4,
+left(blocks[b]) + span, Math.max(at(0), at(s)) + 4]);
+return [...dots, ...plates, [0, at(0) - 1, width, at(0) + 1]];
+}
+function places(j, score, long) {
+const [x, y] = [middle(j), at(score)];
+const corners = [[x + 9, y - 8], [x - 9 - long, y - 8], [x - long / 2, y + 8],
+[x - long / 2, y - 23]];
+return corners.map(([x, y]) => [x, y, x + long, y + 15]);
+}
+function showOther(now, needed) {
+const { seen } = now;
+const kind = [...seen.keys()].filter((j) => computed(j, now) !== computed(needed, now))
+.reverse();
+const name = kind.length ? called(kind[0], now) : "";
+const taken = marks(seen);
+const fits = ([x, y, end, foot]) => x >= 0 && end <= width && y > row.top && foot < cells - 18;
+const found = kind.flatMap((j) => places(j, seen[j], 8.2 * name.length)).filter(fits);
+const crowd = (box) => taken.filter((mark) => meet(box, mark)).length;
+const [x, y, end] = found.sort((a, b) => crowd(a) - crowd(b))[0] ?? [0, 0, 0];
+set(other, { x: (x + end) / 2, y: y + 12 });
+other.textContent = found.length ? name : "";
+}
+function showShare({ track, fill, mark, name, says }, i, { share }) {
+const chosen = i === query;
+upright(fill, bar, bar * (1 - share));
+set(track, { opacity: share < 0.97 ? 1 : 0 });
+set(mark, { fill: chosen ? "var(--q)" : "none", "fill-opacity": 0.3,
+stroke: chosen ? "var(--q)" : "none", "stroke-width": 2.5 });
+says.textContent = wide && share < 0.5 ? number(100 * share, 0) : "";
+set(name, { style: `font-size: ${wide ? 14 : 12}px; font-weight: ${chosen ? 700 : 400}` });
+}
+function explain({ seen, kept, full, share }, j) {
+const many = kept.filter(Boolean).length;
+const scored = { block: own() + many, key: seen.length, none: many }[ways[way].per];
+large.textContent = percent(share);
+const missed = kept[j] ? `${quoted(j)} with ${percent(full[j])} of the weight among them.`
+: `${quoted(j)} has ${percent(full[j])}, and is left out.`;
+say(`${quoted(first + query)} computes ${scored} scores for ${seen.length} keys and keeps `
++ `${many}${kept[j] ? ", " : ": "}${missed}`);
+}
+function show() {
+const every = scores.map((_, i) => worked(i));
+const now = every[query];
+const needed = now.full.indexOf(Math.max(...now.full));
+blocks.forEach((_, b) => showBlock(b));
+showEnds(now, needed);
+for (const j of all) {
+showScore(j, now);
+showToken(j, now);
+showWeight(j, now);
+}
+shares.forEach((share, i) => showShare(share, i, every[i]));
+const mean = sum(every.map(({ share }) => share)) / queries;
+average.textContent = `on average ${percent(mean)}`;
+showBest(now, needed);
+showOther(now, needed);
+showPercents(now, needed);
+explain(now, needed);
+set(root, { "aria-label": `Keys of ${quoted(first + query)}, chosen by ${ways[way].title}` });
+state = { query, way: ways[way].name, size: sizes[size], average: mean, ...now };
+}
 
-  function go(to) {
-    query = to;
-    range.move(to + 1);
-    show();
-  }
-  function pick(i) {
-    play.stop();
-    go(i);
-  }
-  const range = slider("Query", { min: 1, max: queries, step: 1, value: query + 1,
-    text: (x) => quoted(first + x - 1), input: (x) => pick(x - 1) });
-  const play = player({ at: () => query, last: () => queries - 1, go, ms: () => 1300 });
-  const ofWay = choices("How keys are chosen", ways.map(({ name }) => name), way,
-    (i) => { way = i; show(); });
-  const ofSize = choices("Blocks that are kept", sizes.map(String), size,
-    (i) => { size = i; show(); });
-  if (viewWidth < 345) for (const label of ofWay.children) label.style.paddingInline = "7px";
-  set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem` });
-  const steered = el("div", { class: "row steered" }, play.node, range);
-  view.append(el("div", { class: "row", style: "margin-top: 0" }, ofWay, steered), root, said,
-    more(el("div", { class: "row" }, el("span", {}, "Blocks that are kept, its own among them"),
-      ofSize), strip));
-  show();
-  expose(() => state);
+function go(to) {
+query = to;
+range.move(to + 1);
+show();
+}
+function pick(i) {
+play.stop();
+go(i);
+}
+const range = slider("Query", { min: 1, max: queries, step: 1, value: query + 1,
+text: (x) => quoted(first + x - 1), input: (x) => pick(x - 1) });
+const play = player({ at: () => query, last: () => queries - 1, go, ms: () => 1300 });
+const ofWay = choices("How keys are chosen", ways.map(({ name }) => name), way,
+(i) => { way = i; show(); });
+const ofSize = choices("Blocks that are kept", sizes.map(String), size,
+(i) => { size = i; show(); });
+if (viewWidth < 345) for (const label of ofWay.children) label.style.paddingInline = "7px";
+set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem` });
+const steered = el("div", { class: "row steered" }, play.node, range);
+view.append(el("div", { class: "row", style: "margin-top: 0" }, ofWay, steered), root, said,
+more(el("div", { class: "row" }, el("span", {}, "Blocks that are kept, its own among them"),
+ofSize), strip));
+show();
+expose(() => state);
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=few_keys]")) begin(figure, draw);
 })();

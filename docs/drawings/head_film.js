@@ -1,142 +1,142 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, el, set, sum, between, number, listed } = stage;
-  const { said, say, slider, player, byItself, motion, expose } = stage;
-  const { weights, steps, losses } = data;
-  const n = weights[0][0].length;
-  let frame = Math.floor((steps.length - 1) / 2);
-  let shows = weights[frame];
-  const mean = (list) => sum(list) / list.length;
-  const shown = (w) => {
-    const rows = w.slice(2);
-    return [mean(rows.map((row) => row[0])), mean(rows.map((row, i) => row[i + 1]))];
-  };
+const { view, viewWidth, data, el, set, sum, between, number, listed } = stage;
+const { said, say, slider, player, byItself, motion, expose } = stage;
+const { weights, steps, losses } = data;
+const n = weights[0][0].length;
+let frame = Math.floor((steps.length - 1) / 2);
+let shows = weights[frame];
+const mean = (list) => sum(list) / list.length;
+const shown = (w) => {
+const rows = w.slice(2);
+return [mean(rows.map((row) => row[0])), mean(rows.map((row, i) => row[i + 1]))];
+};
 
-  const wide = viewWidth >= 600;
-  const side = wide ? 43 : viewWidth < 345 ? 22 : 24;
-  const across = `min-width: ${side}px; max-width: ${side}px; padding: 0; text-align: center; `
-    + `font-size: ${wide ? 13 : 12}px; overflow: hidden`;
-  const box = `${across}; height: ${side}px`;
-  const head = (text) => el("th", { scope: "col", "data-sym": "k", style: across }, text);
-  const query = (i) => el("th", {
-    scope: "row", "data-sym": "q", style: "padding: 0 6px 0 0; font-size: 13px; min-width: 0" },
-  wide ? `token ${i}` : `${i}`);
-  const named = wide ? 106 : 64;
-  const long = (wide ? 56 : 20) + n * side - named - 40;
-  function meanOf(name) {
-    const bar = el("span", { class: "moves", "data-sym": "w" });
-    const value = el("span", { "data-sym": "w" });
-    const line = el("span", { style: "display: flex; align-items: center; gap: 6px" }, bar, value);
-    const node = el("div", { style: "display: flex; line-height: 20px; font-size: 13px; "
-      + "font-variant-numeric: tabular-nums" },
-    el("span", { style: `width: ${named}px` }, name), line);
-    return { bar, value, node };
-  }
-  const heads = weights[0].map((_, k) => {
-    const cells = weights[0][k].map((row) =>
-      row.map(() => el("td", { "data-sym": "w" }, el("span"))));
-    const means = ["first", "previous"].map((name) => meanOf(wide ? `${name} token` : name));
-    const table = el("table", {
-      "aria-label": `head ${k}: a row for each query, a column for each key`,
-      tabindex: 0, style: "margin: 0 0 0.3rem" },
-    el("thead", {}, el("tr", {}, el("td", {}), ...cells.map((_, j) => head(`${j}`)))),
-    el("tbody", {}, ...cells.map((row, i) => el("tr", {}, query(i), ...row))));
-    const title = el("b", { style: "font-weight: 600" }, `head ${k}`);
-    const node = el("div", {}, title, table, ...means.map((mean) => mean.node));
-    return { cells, means, node };
-  });
+const wide = viewWidth >= 600;
+const side = wide ? 43 : viewWidth < 345 ? 22 : 24;
+const across = `min-width: ${side}px; max-width: ${side}px; padding: 0; text-align: center; `
++ `font-size: ${wide ? 13 : 12}px; overflow: hidden`;
+const box = `${across}; height: ${side}px`;
+const head = (text) => el("th", { scope: "col", "data-sym": "k", style: across }, text);
+const query = (i) => el("th", {
+scope: "row", "data-sym": "q", style: "padding: 0 6px 0 0; font-size: 13px; min-width: 0" },
+wide ? `token ${i}` : `${i}`);
+const named = wide ? 106 : 64;
+const long = (wide ? 56 : 20) + n * side - named - 40;
+function meanOf(name) {
+const bar = el("span", { class: "moves", "data-sym": "w" });
+const value = el("span", { "data-sym": "w" });
+const line = el("span", { style: "display: flex; align-items: center; gap: 6px" }, bar, value);
+const node = el("div", { style: "display: flex; line-height: 20px; font-size: 13px; "
++ "font-variant-numeric: tabular-nums" },
+el("span", { style: `width: ${named}px` }, name), line);
+return { bar, value, node };
+}
+const heads = weights[0].map((_, k) => {
+const cells = weights[0][k].map((row) =>
+row.map(() => el("td", { "data-sym": "w" }, el("span"))));
+const means = ["first", "previous"].map((name) => meanOf(wide ? `${name} token` : name));
+const table = el("table", {
+"aria-label": `head ${k}: a row for each query, a column for each key`,
+tabindex: 0, style: "margin: 0 0 0.3rem" },
+el("thead", {}, el("tr", {}, el("td", {}), ...cells.map((_, j) => head(`${j}`)))),
+el("tbody", {}, ...cells.map((row, i) => el("tr", {}, query(i), ...row))));
+const title = el("b", { style: "font-weight: 600" }, `head ${k}`);
+const node = el("div", {}, title, table, ...means.map((mean) => mean.node));
+return { cells, means, node };
+});
 
-  const loss = el("span", { style: "font-variant-numeric: tabular-nums" });
-  const most = Math.max(...losses);
-  const lossBars = losses.map((one) => el("span", { class: "moves", style: "flex: 1; "
-    + `height: ${(100 * one / most).toFixed(1)}%; background: var(--neutral)` }));
-  const apart = steps.findLastIndex((_, i) =>
-    new Set(weights[i].map((w) => favourite(w).to)).size < heads.length) + 1;
-  const mark = el("span", { style: "position: absolute; padding-left: 4px; font-size: 13px; "
-    + `inset: 0 0 0 ${100 * apart / steps.length}%; line-height: 16px; `
-    + "border-left: 1px solid var(--soft)" },
-  `heads differ${wide ? ` from step ${steps[apart]} on` : ""}`);
+const loss = el("span", { style: "font-variant-numeric: tabular-nums" });
+const most = Math.max(...losses);
+const lossBars = losses.map((one) => el("span", { class: "moves", style: "flex: 1; "
++ `height: ${(100 * one / most).toFixed(1)}%; background: var(--neutral)` }));
+const apart = steps.findLastIndex((_, i) =>
+new Set(weights[i].map((w) => favourite(w).to)).size < heads.length) + 1;
+const mark = el("span", { style: "position: absolute; padding-left: 4px; font-size: 13px; "
++ `inset: 0 0 0 ${100 * apart / steps.length}%; line-height: 16px; `
++ "border-left: 1px solid var(--soft)" },
+`heads differ${wide ? ` from step ${steps[apart]} on` : ""}`);
 
-  function showHead({ cells, means }, now) {
-    shown(now).forEach((mean, i) => {
-      const { bar, value } = means[i];
-      set(bar, { style: "height: 14px; background: var(--w); "
-        + `width: ${(long * mean).toFixed(1)}px` });
-      value.textContent = number(mean);
-    });
-    cells.forEach((row, i) => row.forEach((cell, j) => {
-      const large = wide && now[i][j] > 0.095;
-      set(cell.firstChild, { style: large ? "opacity: 1" : null });
-      cell.firstChild.textContent = number(100 * now[i][j], 0);
-    }));
-  }
-  function look(weight) {
-    const share = `${(60 * weight).toFixed(1)}%`;
-    return `${box}; border: 1px solid var(--faint); color: inherit; `
-      + `background: color-mix(in srgb, var(--w) ${share}, transparent)`;
-  }
-  function paint(now) {
-    heads.forEach(({ cells }, k) => cells.forEach((row, i) => row.forEach((cell, j) => {
-      set(cell, { style: look(now[k][i][j]) });
-    })));
-    shows = now;
-  }
-  const glide = motion();
-  function favourite(now) {
-    const [first, before] = shown(now);
-    const most = Math.max(first, before);
-    const to = first > before ? "the first token" : "the previous token";
-    return most < 1.5 / n ? { to: "all tokens", most: null } : { to, most };
-  }
-  function gives(verb, to, mosts) {
-    if (mosts.includes(null)) return `${verb}${to} about the same weight`;
-    return `${verb}${to}${verb && " the most weight"}, ${listed(mosts, number)}`;
-  }
-  function told() {
-    const found = weights[frame].map(favourite);
-    const same = new Set(found.map(({ to }) => to)).size === 1;
-    const both = found.length === 2 ? "both heads" : "all heads";
-    if (same) return `${both} ${gives("give ", found[0].to, found.map(({ most }) => most))}`;
-    const each = ({ to, most }, k) => `head ${k} ${gives(k ? "" : "gives ", to, [most])}`;
-    return found.map(each).join("; ");
-  }
-  function show() {
-    const from = shows;
-    heads.forEach((head, k) => showHead(head, weights[frame][k]));
-    glide(500, (t) => paint(between(from, weights[frame], t)));
-    loss.textContent = `loss ${number(losses[frame], 3)}`;
-    lossBars.forEach((bar, i) => { bar.style.opacity = i === frame ? 1 : 0.4; });
-    mark.style.visibility = frame < apart ? "hidden" : "";
-    say(`Step ${steps[frame]}: ${told()}.`);
-  }
-  function go(i) {
-    frame = i;
-    time.move(i);
-    show();
-  }
-  const time = slider("step", {
-    min: 0, max: steps.length - 1, step: 1, value: frame, text: (i) => `step ${steps[i]}`,
-    input: (i) => { play.stop(); frame = i; show(); } });
-  const play = player({ at: () => frame, last: () => steps.length - 1, ms: () => 900, go });
-  const [title, range] = time.children;
-  title.hidden = true;
-  const inset = `max(0px, ${50 / steps.length}% - 8px)`;
-  Object.assign(range.style, { marginInline: inset, width: `calc(100% - 2 * ${inset})` });
-  set(time, { style: "display: contents" });
-  const bars = el("div", { "aria-hidden": true, style: "display: flex; gap: 3px; height: 28px; "
-    + "align-items: flex-end; padding-top: 18px; position: relative" }, ...lossBars, mark);
-  view.append(
-    el("div", { style: "display: grid; gap: 0 12px; align-items: end; margin-bottom: 8px; "
-      + `grid-template-columns: max-content minmax(0, 1fr) ${wide ? 6 : 5.2}rem` },
-    el("span"), bars, loss, play.node, time),
-    el("div", { style: `display: flex; flex-wrap: wrap; gap: 0.4rem ${wide ? 3 : 1}rem` },
-      ...heads.map((k) => k.node)),
-    el("div", { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem` }, said));
-  show();
-  byItself(play);
-  expose(() => ({
-    step: steps[frame], loss: losses[frame], weights: weights[frame],
-    means: weights[frame].map(shown), playing: play.playing() }));
+function showHead({ cells, means }, now) {
+shown(now).forEach((mean, i) => {
+const { bar, value } = means[i];
+set(bar, { style: "height: 14px; background: var(--w); "
++ `width: ${(long * mean).toFixed(1)}px` });
+value.textContent = number(mean);
+});
+cells.forEach((row, i) => row.forEach((cell, j) => {
+const large = wide && now[i][j] > 0.095;
+set(cell.firstChild, { style: large ? "opacity: 1" : null });
+cell.firstChild.textContent = number(100 * now[i][j], 0);
+}));
+}
+function look(weight) {
+const share = `${(60 * weight).toFixed(1)}%`;
+return `${box}; border: 1px solid var(--faint); color: inherit; `
++ `background: color-mix(in srgb, var(--w) ${share}, transparent)`;
+}
+function paint(now) {
+heads.forEach(({ cells }, k) => cells.forEach((row, i) => row.forEach((cell, j) => {
+set(cell, { style: look(now[k][i][j]) });
+})));
+shows = now;
+}
+const glide = motion();
+function favourite(now) {
+const [first, before] = shown(now);
+const most = Math.max(first, before);
+const to = first > before ? "the first token" : "the previous token";
+return most < 1.5 / n ? { to: "all tokens", most: null } : { to, most };
+}
+function gives(verb, to, mosts) {
+if (mosts.includes(null)) return `${verb}${to} about the same weight`;
+return `${verb}${to}${verb && " the most weight"}, ${listed(mosts, number)}`;
+}
+function told() {
+const found = weights[frame].map(favourite);
+const same = new Set(found.map(({ to }) => to)).size === 1;
+const both = found.length === 2 ? "both heads" : "all heads";
+if (same) return `${both} ${gives("give ", found[0].to, found.map(({ most }) => most))}`;
+const each = ({ to, most }, k) => `head ${k} ${gives(k ? "" : "gives ", to, [most])}`;
+return found.map(each).join("; ");
+}
+function show() {
+const from = shows;
+heads.forEach((head, k) => showHead(head, weights[frame][k]));
+glide(500, (t) => paint(between(from, weights[frame], t)));
+loss.textContent = `loss ${number(losses[frame], 3)}`;
+lossBars.forEach((bar, i) => { bar.style.opacity = i === frame ? 1 : 0.4; });
+mark.style.visibility = frame < apart ? "hidden" : "";
+say(`Step ${steps[frame]}: ${told()}.`);
+}
+function go(i) {
+frame = i;
+time.move(i);
+show();
+}
+const time = slider("step", {
+min: 0, max: steps.length - 1, step: 1, value: frame, text: (i) => `step ${steps[i]}`,
+input: (i) => { play.stop(); frame = i; show(); } });
+const play = player({ at: () => frame, last: () => steps.length - 1, ms: () => 900, go });
+const [title, range] = time.children;
+title.hidden = true;
+const inset = `max(0px, ${50 / steps.length}% - 8px)`;
+Object.assign(range.style, { marginInline: inset, width: `calc(100% - 2 * ${inset})` });
+set(time, { style: "display: contents" });
+const bars = el("div", { "aria-hidden": true, style: "display: flex; gap: 3px; height: 28px; "
++ "align-items: flex-end; padding-top: 18px; position: relative" }, ...lossBars, mark);
+view.append(
+el("div", { style: "display: grid; gap: 0 12px; align-items: end; margin-bottom: 8px; "
++ `grid-template-columns: max-content minmax(0, 1fr) ${wide ? 6 : 5.2}rem` },
+el("span"), bars, loss, play.node, time),
+el("div", { style: `display: flex; flex-wrap: wrap; gap: 0.4rem ${wide ? 3 : 1}rem` },
+...heads.map((k) => k.node)),
+el("div", { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem` }, said));
+show();
+byItself(play);
+expose(() => ({
+step: steps[frame], loss: losses[frame], weights: weights[frame],
+means: weights[frame].map(shown), playing: play.playing() }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=head_film]")) begin(figure, draw);
 })();

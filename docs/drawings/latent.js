@@ -1,251 +1,251 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, number, grouped, plural, said, say } = stage;
-  const { slider, choices, clamp, motion, expose } = stage;
-  const { d_head, d_latent, d_rope, shared, choice, forms } = data;
-  const wide = viewWidth >= 600;
-  const columns = wide ? 32 : 16;
-  const move = motion();
-  let heads = data.heads;
-  let tokens = data.tokens;
-  let form = 0;
-  let reads = false;
-  let state;
+const { view, viewWidth, data, el, svg, set, number, grouped, plural, said, say } = stage;
+const { slider, choices, clamp, motion, expose } = stage;
+const { d_head, d_latent, d_rope, shared, choice, forms } = data;
+const wide = viewWidth >= 600;
+const columns = wide ? 32 : 16;
+const move = motion();
+let heads = data.heads;
+let tokens = data.tokens;
+let form = 0;
+let reads = false;
+let state;
 
-  const kinds = () => ({ MHA: heads, GQA: Math.min(shared, heads), MQA: 1 });
-  function count(n = tokens) {
-    const cached = Object.entries(kinds()).map(([kind, h]) => [kind, 2 * h * d_head]);
-    const make = 2 * d_latent * d_head;
-    const wider = { expanded: 2 * d_head + d_rope, absorbed: 2 * d_latent + d_rope };
-    const made = { expanded: n * make, absorbed: make };
-    const read = (form) => n * wider[form];
-    const total = (form) => heads * (made[form] + read(form));
-    const work = Object.fromEntries(forms.map((form) => [form, total(form)]));
-    return { cached: Object.fromEntries([...cached, ["MLA", d_latent + d_rope]]), work };
-  }
+const kinds = () => ({ MHA: heads, GQA: Math.min(shared, heads), MQA: 1 });
+function count(n = tokens) {
+const cached = Object.entries(kinds()).map(([kind, h]) => [kind, 2 * h * d_head]);
+const make = 2 * d_latent * d_head;
+const wider = { expanded: 2 * d_head + d_rope, absorbed: 2 * d_latent + d_rope };
+const made = { expanded: n * make, absorbed: make };
+const read = (form) => n * wider[form];
+const total = (form) => heads * (made[form] + read(form));
+const work = Object.fromEntries(forms.map((form) => [form, total(form)]));
+return { cached: Object.fromEntries([...cached, ["MLA", d_latent + d_rope]]), work };
+}
 
-  const text = (x, y, says, more = {}) => svg("text", { x, y, "aria-hidden": true, ...more }, says);
-  const bold = { style: "font-weight: 600" };
-  const small = { style: "font-size: 13px; fill: var(--soft)" };
-  const middle = { "text-anchor": "middle" };
-  const left = 112;
-  const step = wide ? 18.5 : Math.min(14.5, (viewWidth - left) / columns);
-  const fig = (width, height) =>
-    svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
-  const lines = Math.ceil(Math.max(...choice) / columns);
-  const first = 2 * step * lines + 12;
-  const lower = 2 * step + 12;
-  const tops = [0, first, first + lower, first + 2 * lower];
-  const board = fig(left + columns * step, tops[3] + step + 2);
-  const names = ["MHA", "GQA", "MQA", "MLA"];
-  const middleOf = (i) => tops[i] + (i < 3 ? step : step / 2) + 5;
-  const totals = names.map((name, i) => {
-    const y = middleOf(i);
-    const node = text(left - 16, y, "", { "text-anchor": "end" });
-    board.append(text(0, y, name, bold), node);
-    return node;
-  });
-  const sideOf = (y, says, sym) => text(left - 16, y,
-    says, { "text-anchor": "end", "data-sym": sym, style: "font-size: 13px" });
-  board.append(sideOf(middleOf(0) + 20, "keys", "k"),
-    sideOf(step * lines + 2 + step / 2 + 5, "values", "v"));
-  const square = (i, top, sym) => svg("rect", {
-    x: left + step * (i % columns), y: top + step * Math.floor(i / columns),
-    width: step - 1, height: step - 1, fill: `var(--${sym})`, "data-sym": sym });
-  const most = { MHA: Math.max(...choice), GQA: shared, MQA: 1 };
-  const squares = Object.entries(most).map(([kind, n], row) => {
-    const top = tops[row];
-    const below = top + step * Math.ceil(n / columns) + 2;
-    const both = [["k", top], ["v", below]].map(([sym, y]) =>
-      Array.from({ length: n }, (_, i) => square(i, y, sym)));
-    board.append(...both.flat());
-    return { kind, both };
-  });
-  const beside = (i, x, says) => text(left + x + 10, middleOf(i), says, small);
-  const bar = (x, width, hue, more = {}) => svg("rect", { x, y: tops[3], width: width - 1,
-    height: step - 1, fill: `var(--${hue})`, ...more });
-  const perNumber = step / 128, wideLatent = d_latent * perNumber;
-  board.append(
-    ...[0, 1, 2, 3].map((i) => bar(left + i * wideLatent / 4, wideLatent / 4, "neutral")),
-    bar(left + wideLatent, d_rope * perNumber, "k", { "data-sym": "k" }),
-    beside(1, step * shared, `${shared} heads`),
-    beside(2, step, "one of each for all heads"),
-    beside(3, wideLatent + d_rope * perNumber,
-      wide ? `latent ${d_latent} + rotated part ${d_rope}` : "latent + rotated part"));
+const text = (x, y, says, more = {}) => svg("text", { x, y, "aria-hidden": true, ...more }, says);
+const bold = { style: "font-weight: 600" };
+const small = { style: "font-size: 13px; fill: var(--soft)" };
+const middle = { "text-anchor": "middle" };
+const left = 112;
+const step = wide ? 18.5 : Math.min(14.5, (viewWidth - left) / columns);
+const fig = (width, height) =>
+svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
+const lines = Math.ceil(Math.max(...choice) / columns);
+const first = 2 * step * lines + 12;
+const lower = 2 * step + 12;
+const tops = [0, first, first + lower, first + 2 * lower];
+const board = fig(left + columns * step, tops[3] + step + 2);
+const names = ["MHA", "GQA", "MQA", "MLA"];
+const middleOf = (i) => tops[i] + (i < 3 ? step : step / 2) + 5;
+const totals = names.map((name, i) => {
+const y = middleOf(i);
+const node = text(left - 16, y, "", { "text-anchor": "end" });
+board.append(text(0, y, name, bold), node);
+return node;
+});
+const sideOf = (y, says, sym) => text(left - 16, y,
+says, { "text-anchor": "end", "data-sym": sym, style: "font-size: 13px" });
+board.append(sideOf(middleOf(0) + 20, "keys", "k"),
+sideOf(step * lines + 2 + step / 2 + 5, "values", "v"));
+const square = (i, top, sym) => svg("rect", {
+x: left + step * (i % columns), y: top + step * Math.floor(i / columns),
+width: step - 1, height: step - 1, fill: `var(--${sym})`, "data-sym": sym });
+const most = { MHA: Math.max(...choice), GQA: shared, MQA: 1 };
+const squares = Object.entries(most).map(([kind, n], row) => {
+const top = tops[row];
+const below = top + step * Math.ceil(n / columns) + 2;
+const both = [["k", top], ["v", below]].map(([sym, y]) =>
+Array.from({ length: n }, (_, i) => square(i, y, sym)));
+board.append(...both.flat());
+return { kind, both };
+});
+const beside = (i, x, says) => text(left + x + 10, middleOf(i), says, small);
+const bar = (x, width, hue, more = {}) => svg("rect", { x, y: tops[3], width: width - 1,
+height: step - 1, fill: `var(--${hue})`, ...more });
+const perNumber = step / 128, wideLatent = d_latent * perNumber;
+board.append(
+...[0, 1, 2, 3].map((i) => bar(left + i * wideLatent / 4, wideLatent / 4, "neutral")),
+bar(left + wideLatent, d_rope * perNumber, "k", { "data-sym": "k" }),
+beside(1, step * shared, `${shared} heads`),
+beside(2, step, "one of each for all heads"),
+beside(3, wideLatent + d_rope * perNumber,
+wide ? `latent ${d_latent} + rotated part ${d_rope}` : "latent + rotated part"));
 
-  const apart = viewWidth >= 714;
-  const zoom = apart ? 1.2 : 1;
-  const way = set(fig(340 * zoom, 240 * zoom), { viewBox: "0 0 340 240" });
-  const fine = { style: `font-size: ${13 / zoom}px; fill: var(--soft)` };
-  const at = { v: 37, k: 125, q: 236, mix: 193 };
-  const cache = (at.v + at.k) / 2;
-  const scale = 72 / d_latent;
-  const [latent, head, rope] = [d_latent, d_head, d_rope].map((n) => n * scale);
-  const block = (x, y, width, rows, hue, more = {}) => Array.from({ length: rows }, (_, i) =>
-    svg("rect", { x: x - width / 2, y: y + 6 * i, width, height: rows > 1 ? 5 : 8,
-      fill: `var(--${hue})`, ...more }));
-  const sym = (name) => ({ "data-sym": name });
-  const centred = { ...fine, ...middle };
-  const wire = (hue, d) => svg("path", { d, fill: "none", stroke: `var(--${hue})`,
-    "stroke-width": 2, "stroke-linejoin": "round" });
-  const tip = (hue, x, y) => svg("path", { d: `M${x} ${y}l-5 -8h10z`, fill: `var(--${hue})` });
-  function box(index) {
-    const [width, high] = [latent, head + 4];
-    const frame = { x: -width / 2, y: 0, width, height: high, rx: 3, fill: "var(--paper)" };
-    const lowered = svg("tspan", { dy: 4, style: "font-size: 12px" }, index);
-    const shade = { ...frame, fill: "var(--neutral)", "fill-opacity": 0.14 };
-    return svg("g", {}, svg("rect", frame),
-      svg("rect", { ...shade, stroke: "var(--neutral)", "stroke-width": 2 }),
-      set(text(0, high - 8, "", { ...middle, ...bold }), {}, "W", lowered));
-  }
-  const boxes = { k: box("k"), v: box("v") };
-  function ghost([x, y], index) {
-    const frame = { x: x - latent / 2, y, width: latent, height: head + 4, rx: 3, fill: "none" };
-    const lowered = svg("tspan", { dy: 3, style: `font-size: ${12 / zoom}px` }, index);
-    return svg("g", {}, svg("rect", { ...frame, stroke: "var(--soft)", "stroke-dasharray": "4 3" }),
-      set(text(x, y + head - 3, "", centred), {}, "W", lowered));
-  }
-  const ends = { k: [[at.k, 64], [at.q, 40]], v: [[at.v, 64], [at.mix, 190]] };
-  const ghosts = Object.entries(ends).map(([index, both]) => both.map((at) => ghost(at, index)));
-  const group = (...parts) => svg("g", {}, ...parts.flat());
-  const rotated = { ...sym("k"), "fill-opacity": 0.5 };
-  const begin = (x) => `M${x} 58V64M${x} 86`;
-  const toScores = `${begin(at.k)}V136H${at.mix - 30}`;
-  const toMixture = `${begin(at.v)}V162H${at.mix - 10}`;
-  const made = group(
-    wire("k", toScores), wire("v", toMixture), wire("v", `M${at.mix} 172V190M${at.mix} 212V222`),
-    tip("v", at.mix, 224), block(at.k, 92, head, 5, "k", sym("k")),
-    block(at.v, 92, head, 5, "v", sym("v")),
-    block(at.k + head / 2 + rope / 2 + 2, 92, rope, 5, "k", rotated),
-    text(at.k + 28, 111, "keys", fine), text(at.v + 16, 111, "values", fine));
-  const absorbed = group(
-    wire("neutral", toScores), wire("neutral", toMixture), wire("neutral", `M${at.mix} 172V190`),
-    wire("v", `M${at.mix} 212V222`), tip("v", at.mix, 224),
-    block(at.q, 76, latent, 1, "q", sym("q")),
-    text(at.q + 42, 77, "absorbed", fine), text(at.q + 42, 92, "query", fine),
-    block(at.mix, 176, latent, 1, "neutral"), text(at.mix + 42, 184, "mixed latents", fine));
-  const cells = Array.from({ length: 5 }, (_, i) => svg("rect", { x: at.mix - 30 + 12 * i, y: 130,
-    width: 11, height: 12, fill: "var(--w)", "fill-opacity": 0.3 + 0.12 * i, ...sym("w") }));
-  way.append(
-    wire("neutral", `M${cache} 50V58M${at.v} 62V58H${at.k}V62`), made, absorbed,
-    wire("q", `M${at.q} 30V40M${at.q} 62V136H${at.mix + 29}`),
-    wire("w", `M${at.mix} 142V146`), tip("w", at.mix, 153),
-    svg("circle", { cx: at.mix, cy: 162, r: 9, fill: "var(--paper)", stroke: "var(--soft)" }),
-    text(at.mix, 167, "Σ", middle), ...cells, text(at.mix + 42, 158, "scores, weights", fine),
-    ...block(cache, 20, latent, 5, "neutral"),
-    ...block(cache + latent / 2 + rope / 2 + 1, 20, rope, 5, "k", sym("k")),
-    text(0, 12, "cache: a row per token", fine),
-    ...block(at.q, 22, head, 1, "q", sym("q")), text(at.q, 12, "query of a head", centred),
-    ...block(at.mix, 226, head, 1, "v", sym("v")),
-    text(at.mix + 16, 235, "context of a head", fine), ...ghosts.flat(), boxes.k, boxes.v);
-  function place(share) {
-    for (const [name, [[x0, y0], [x1, y1]]] of Object.entries(ends)) {
-      const [x, y] = [x0 + (x1 - x0) * share, y0 + (y1 - y0) * share];
-      set(boxes[name], { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` });
-    }
-    for (const [before, after] of ghosts) {
-      set(before, { opacity: share });
-      set(after, { opacity: 1 - share });
-    }
-    set(made, { opacity: (1 - share).toFixed(2) });
-    set(absorbed, { opacity: share.toFixed(2) });
-  }
+const apart = viewWidth >= 714;
+const zoom = apart ? 1.2 : 1;
+const way = set(fig(340 * zoom, 240 * zoom), { viewBox: "0 0 340 240" });
+const fine = { style: `font-size: ${13 / zoom}px; fill: var(--soft)` };
+const at = { v: 37, k: 125, q: 236, mix: 193 };
+const cache = (at.v + at.k) / 2;
+const scale = 72 / d_latent;
+const [latent, head, rope] = [d_latent, d_head, d_rope].map((n) => n * scale);
+const block = (x, y, width, rows, hue, more = {}) => Array.from({ length: rows }, (_, i) =>
+svg("rect", { x: x - width / 2, y: y + 6 * i, width, height: rows > 1 ? 5 : 8,
+fill: `var(--${hue})`, ...more }));
+const sym = (name) => ({ "data-sym": name });
+const centred = { ...fine, ...middle };
+const wire = (hue, d) => svg("path", { d, fill: "none", stroke: `var(--${hue})`,
+"stroke-width": 2, "stroke-linejoin": "round" });
+const tip = (hue, x, y) => svg("path", { d: `M${x} ${y}l-5 -8h10z`, fill: `var(--${hue})` });
+function box(index) {
+const [width, high] = [latent, head + 4];
+const frame = { x: -width / 2, y: 0, width, height: high, rx: 3, fill: "var(--paper)" };
+const lowered = svg("tspan", { dy: 4, style: "font-size: 12px" }, index);
+const shade = { ...frame, fill: "var(--neutral)", "fill-opacity": 0.14 };
+return svg("g", {}, svg("rect", frame),
+svg("rect", { ...shade, stroke: "var(--neutral)", "stroke-width": 2 }),
+set(text(0, high - 8, "", { ...middle, ...bold }), {}, "W", lowered));
+}
+const boxes = { k: box("k"), v: box("v") };
+function ghost([x, y], index) {
+const frame = { x: x - latent / 2, y, width: latent, height: head + 4, rx: 3, fill: "none" };
+const lowered = svg("tspan", { dy: 3, style: `font-size: ${12 / zoom}px` }, index);
+return svg("g", {}, svg("rect", { ...frame, stroke: "var(--soft)", "stroke-dasharray": "4 3" }),
+set(text(x, y + head - 3, "", centred), {}, "W", lowered));
+}
+const ends = { k: [[at.k, 64], [at.q, 40]], v: [[at.v, 64], [at.mix, 190]] };
+const ghosts = Object.entries(ends).map(([index, both]) => both.map((at) => ghost(at, index)));
+const group = (...parts) => svg("g", {}, ...parts.flat());
+const rotated = { ...sym("k"), "fill-opacity": 0.5 };
+const begin = (x) => `M${x} 58V64M${x} 86`;
+const toScores = `${begin(at.k)}V136H${at.mix - 30}`;
+const toMixture = `${begin(at.v)}V162H${at.mix - 10}`;
+const made = group(
+wire("k", toScores), wire("v", toMixture), wire("v", `M${at.mix} 172V190M${at.mix} 212V222`),
+tip("v", at.mix, 224), block(at.k, 92, head, 5, "k", sym("k")),
+block(at.v, 92, head, 5, "v", sym("v")),
+block(at.k + head / 2 + rope / 2 + 2, 92, rope, 5, "k", rotated),
+text(at.k + 28, 111, "keys", fine), text(at.v + 16, 111, "values", fine));
+const absorbed = group(
+wire("neutral", toScores), wire("neutral", toMixture), wire("neutral", `M${at.mix} 172V190`),
+wire("v", `M${at.mix} 212V222`), tip("v", at.mix, 224),
+block(at.q, 76, latent, 1, "q", sym("q")),
+text(at.q + 42, 77, "absorbed", fine), text(at.q + 42, 92, "query", fine),
+block(at.mix, 176, latent, 1, "neutral"), text(at.mix + 42, 184, "mixed latents", fine));
+const cells = Array.from({ length: 5 }, (_, i) => svg("rect", { x: at.mix - 30 + 12 * i, y: 130,
+width: 11, height: 12, fill: "var(--w)", "fill-opacity": 0.3 + 0.12 * i, ...sym("w") }));
+way.append(
+wire("neutral", `M${cache} 50V58M${at.v} 62V58H${at.k}V62`), made, absorbed,
+wire("q", `M${at.q} 30V40M${at.q} 62V136H${at.mix + 29}`),
+wire("w", `M${at.mix} 142V146`), tip("w", at.mix, 153),
+svg("circle", { cx: at.mix, cy: 162, r: 9, fill: "var(--paper)", stroke: "var(--soft)" }),
+text(at.mix, 167, "Σ", middle), ...cells, text(at.mix + 42, 158, "scores, weights", fine),
+...block(cache, 20, latent, 5, "neutral"),
+...block(cache + latent / 2 + rope / 2 + 1, 20, rope, 5, "k", sym("k")),
+text(0, 12, "cache: a row per token", fine),
+...block(at.q, 22, head, 1, "q", sym("q")), text(at.q, 12, "query of a head", centred),
+...block(at.mix, 226, head, 1, "v", sym("v")),
+text(at.mix + 16, 235, "context of a head", fine), ...ghosts.flat(), boxes.k, boxes.v);
+function place(share) {
+for (const [name, [[x0, y0], [x1, y1]]] of Object.entries(ends)) {
+const [x, y] = [x0 + (x1 - x0) * share, y0 + (y1 - y0) * share];
+set(boxes[name], { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` });
+}
+for (const [before, after] of ghosts) {
+set(before, { opacity: share });
+set(after, { opacity: 1 - share });
+}
+set(made, { opacity: (1 - share).toFixed(2) });
+set(absorbed, { opacity: share.toFixed(2) });
+}
 
-  const room = apart ? viewWidth - 340 * zoom - 32 : 342;
-  const [thick, below] = apart ? [56, 104] : [16, 44];
-  const under = 42 + below + thick + 24;
-  const sums = fig(room, under);
-  const bars = forms.map((name, i) => {
-    const y = 36 + below * i;
-    const label = text(0, y, name);
-    const value = text(92, y, "");
-    const bar = svg("rect", { y: y + 6, height: thick, fill: "var(--neutral)",
-      class: "moves" });
-    sums.append(label, value, bar);
-    return { bar, label, value };
-  });
-  const ratio = text(0, 0, "", { style: "font-size: 17px; font-weight: 600" });
-  const counted = text(0, 12, "multiplications for one new token", small);
-  sums.append(counted, ratio);
-  function amount(x) {
-    const units = [[1e12, "trillion"], [1e9, "billion"], [1e6, "million"]];
-    const [unit, name] = units.find(([unit]) => x >= unit);
-    return `${number(x / unit, 1)} ${name}`;
-  }
+const room = apart ? viewWidth - 340 * zoom - 32 : 342;
+const [thick, below] = apart ? [56, 104] : [16, 44];
+const under = 42 + below + thick + 24;
+const sums = fig(room, under);
+const bars = forms.map((name, i) => {
+const y = 36 + below * i;
+const label = text(0, y, name);
+const value = text(92, y, "");
+const bar = svg("rect", { y: y + 6, height: thick, fill: "var(--neutral)",
+class: "moves" });
+sums.append(label, value, bar);
+return { bar, label, value };
+});
+const ratio = text(0, 0, "", { style: "font-size: 17px; font-weight: 600" });
+const counted = text(0, 12, "multiplications for one new token", small);
+sums.append(counted, ratio);
+function amount(x) {
+const units = [[1e12, "trillion"], [1e9, "billion"], [1e6, "million"]];
+const [unit, name] = units.find(([unit]) => x >= unit);
+return `${number(x / unit, 1)} ${name}`;
+}
 
-  function showCaches({ cached }) {
-    const now = kinds();
-    for (const { kind, both } of squares) {
-      both.flat().forEach((one, i) => set(one, { opacity: i % most[kind] < now[kind] ? 1 : 0.1 }));
-    }
-    names.forEach((name, i) => { totals[i].textContent = grouped(cached[name]); });
-    const parts = names.map((name) => `${name} ${grouped(cached[name])}`).join(", ");
-    set(board, { "aria-label": `Numbers that a layer caches for each token: ${parts}` });
-  }
-  function showWork({ work }) {
-    const [more, less] = forms.map((name) => work[name]);
-    bars.forEach(({ bar, label, value }, i) => {
-      const [amounts, on] = [work[forms[i]], i === form];
-      const width = clamp(room * amounts / Math.max(more, less), 1, room);
-      set(bar, { width, "fill-opacity": on ? 1 : 0.5 });
-      for (const node of [label, value]) set(node, { style: `font-weight: ${on ? 600 : 400}` });
-      value.textContent = amount(amounts);
-    });
-    if (!apart) counted.textContent = `multiplications for one new token, all ${heads} heads`;
-    const times = more / less;
-    const alike = times < 1.05;
-    ratio.textContent = alike ? "about the same" : `${number(times, 0)} times fewer`;
-    set(ratio, { x: alike ? 0 : room / times + 8,
-      y: 42 + below + (alike ? thick + 20 : thick / 2 + 6) });
-    const both = forms.map((name) => `${name} ${amount(work[name])}`).join(", ");
-    set(sums, { "aria-label": `Multiplications: ${both}` });
-  }
-  function explain({ cached }) {
-    const ratio = number(cached.MHA / cached.MLA, 1);
-    const rows = plural(tokens, "row");
-    const how = form ? `Absorbed: Wₖ meets 1 query and Wᵥ 1 mixture, instead of ${rows}.`
-      : `Expanded: each head makes keys and values of ${plural(tokens, "token")}.`;
-    say(reads ? how : `With ${plural(heads, "head")} MHA caches ${ratio} times as much as MLA.`);
-    set(said, { style: reads ? spoken : `${spoken}; font-size: 17px; font-weight: 600` });
-    set(way, { "aria-label": `From the cache to the context of a head, ${forms[form]}` });
-  }
-  function show() {
-    const now = count();
-    showCaches(now);
-    showWork(now);
-    explain(now);
-    for (const node of [many, board]) node.style.display = reads ? "none" : "";
-    for (const node of [long, way, sums]) node.style.display = reads ? "" : "none";
-    state = { heads, tokens, form: forms[form], ...now };
-  }
-  function change(to) {
-    reads = to > 0;
-    const from = form;
-    form = reads ? to - 1 : from;
-    move(700, (share) => place(from + (form - from) * share));
-    show();
-  }
-  const ruled = (list, value, input) => ({ min: 0, max: list.length - 1, step: 1,
-    value: list.indexOf(value), text: (i) => grouped(list[i]), input: (i) => input(list[i]) });
-  const many = slider("Heads", ruled(choice, heads, (n) => { heads = n; show(); }));
-  const longer = ruled(data.lengths, tokens, (n) => { tokens = n; show(); });
-  const long = slider("Tokens in the cache", longer);
-  for (const one of [many, long]) {
-    one.querySelector("input").style.width = wide ? "8rem" : "6rem";
-    one.style.margin = "0";
-  }
-  const spoken = `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 16px`;
-  const parts = choices("What is shown", ["what is cached", ...forms], 0, change);
-  set(parts, { style: "margin: 0" });
-  view.append(
-    el("div", { class: "row", style: "gap: 8px 32px; margin: 0 0 12px" }, parts, many, long),
-    board,
-    el("div", { class: "beside", style: "align-items: flex-start; gap: 8px 32px; margin: 0" },
-      way, sums),
-    said);
-  place(form);
-  show();
-  expose(() => state);
+function showCaches({ cached }) {
+const now = kinds();
+for (const { kind, both } of squares) {
+both.flat().forEach((one, i) => set(one, { opacity: i % most[kind] < now[kind] ? 1 : 0.1 }));
+}
+names.forEach((name, i) => { totals[i].textContent = grouped(cached[name]); });
+const parts = names.map((name) => `${name} ${grouped(cached[name])}`).join(", ");
+set(board, { "aria-label": `Numbers that a layer caches for each token: ${parts}` });
+}
+function showWork({ work }) {
+const [more, less] = forms.map((name) => work[name]);
+bars.forEach(({ bar, label, value }, i) => {
+const [amounts, on] = [work[forms[i]], i === form];
+const width = clamp(room * amounts / Math.max(more, less), 1, room);
+set(bar, { width, "fill-opacity": on ? 1 : 0.5 });
+for (const node of [label, value]) set(node, { style: `font-weight: ${on ? 600 : 400}` });
+value.textContent = amount(amounts);
+});
+if (!apart) counted.textContent = `multiplications for one new token, all ${heads} heads`;
+const times = more / less;
+const alike = times < 1.05;
+ratio.textContent = alike ? "about the same" : `${number(times, 0)} times fewer`;
+set(ratio, { x: alike ? 0 : room / times + 8,
+y: 42 + below + (alike ? thick + 20 : thick / 2 + 6) });
+const both = forms.map((name) => `${name} ${amount(work[name])}`).join(", ");
+set(sums, { "aria-label": `Multiplications: ${both}` });
+}
+function explain({ cached }) {
+const ratio = number(cached.MHA / cached.MLA, 1);
+const rows = plural(tokens, "row");
+const how = form ? `Absorbed: Wₖ meets 1 query and Wᵥ 1 mixture, instead of ${rows}.`
+: `Expanded: each head makes keys and values of ${plural(tokens, "token")}.`;
+say(reads ? how : `With ${plural(heads, "head")} MHA caches ${ratio} times as much as MLA.`);
+set(said, { style: reads ? spoken : `${spoken}; font-size: 17px; font-weight: 600` });
+set(way, { "aria-label": `From the cache to the context of a head, ${forms[form]}` });
+}
+function show() {
+const now = count();
+showCaches(now);
+showWork(now);
+explain(now);
+for (const node of [many, board]) node.style.display = reads ? "none" : "";
+for (const node of [long, way, sums]) node.style.display = reads ? "" : "none";
+state = { heads, tokens, form: forms[form], ...now };
+}
+function change(to) {
+reads = to > 0;
+const from = form;
+form = reads ? to - 1 : from;
+move(700, (share) => place(from + (form - from) * share));
+show();
+}
+const ruled = (list, value, input) => ({ min: 0, max: list.length - 1, step: 1,
+value: list.indexOf(value), text: (i) => grouped(list[i]), input: (i) => input(list[i]) });
+const many = slider("Heads", ruled(choice, heads, (n) => { heads = n; show(); }));
+const longer = ruled(data.lengths, tokens, (n) => { tokens = n; show(); });
+const long = slider("Tokens in the cache", longer);
+for (const one of [many, long]) {
+one.querySelector("input").style.width = wide ? "8rem" : "6rem";
+one.style.margin = "0";
+}
+const spoken = `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 16px`;
+const parts = choices("What is shown", ["what is cached", ...forms], 0, change);
+set(parts, { style: "margin: 0" });
+view.append(
+el("div", { class: "row", style: "gap: 8px 32px; margin: 0 0 12px" }, parts, many, long),
+board,
+el("div", { class: "beside", style: "align-items: flex-start; gap: 8px 32px; margin: 0" },
+way, sums),
+said);
+place(form);
+show();
+expose(() => state);
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=latent]")) begin(figure, draw);
 })();

@@ -1,286 +1,286 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, matmul, sum, number, plural, between } = stage;
-  const { said, say, slider, choices, player, motion, expose } = stage;
-  const { names, k, v, rules } = data;
-  const n = names.length;
-  const [d, e] = [k[0].length, v[0].length];
-  const wide = viewWidth >= 600;
-  const all = [...names.keys()];
-  const move = motion();
-  let t = data.written;
-  let rule = 0;
-  let state;
+const { view, viewWidth, data, el, svg, set, matmul, sum, number, plural, between } = stage;
+const { said, say, slider, choices, player, motion, expose } = stage;
+const { names, k, v, rules } = data;
+const n = names.length;
+const [d, e] = [k[0].length, v[0].length];
+const wide = viewWidth >= 600;
+const all = [...names.keys()];
+const move = motion();
+let t = data.written;
+let rule = 0;
+let state;
 
-  const product = (key, value) => key.map((a) => value.map((b) => a * b));
-  const plus = (a, b) => a.map((row, i) => row.map((x, j) => x + b[i][j]));
-  const read = (key, S) => matmul([key], S)[0];
-  const minus = (a, b) => a.map((x, i) => x - b[i]);
-  function write(S, i, by = rule) {
-    const known = rules[by] === "delta rule" ? read(k[i], S) : v[i].map(() => 0);
-    return product(k[i], minus(v[i], known));
-  }
-  function compute(t, by) {
-    let S = k[0].map(() => v[0].map(() => 0));
-    let before = S;
-    let added = S;
-    for (let i = 0; i < t; i++) {
-      [before, added] = [S, write(S, i, by)];
-      S = plus(S, added);
-    }
-    const found = k.slice(0, t).map((key) => read(key, S));
-    const errors = found.map((row, i) => Math.sqrt(sum(minus(row, v[i]).map((x) => x * x))));
-    return { S, before, added, found, errors, mean: sum(errors) / Math.max(1, t) };
-  }
-  const whole = (x) => Math.abs(x - Math.round(x)) < 1e-9;
-  const alike = (rows) => (x) => number(x, rows.flat().every(whole) ? 0 : 1);
-  const short = (x) => number(x, whole(x) ? 0 : 1);
+const product = (key, value) => key.map((a) => value.map((b) => a * b));
+const plus = (a, b) => a.map((row, i) => row.map((x, j) => x + b[i][j]));
+const read = (key, S) => matmul([key], S)[0];
+const minus = (a, b) => a.map((x, i) => x - b[i]);
+function write(S, i, by = rule) {
+const known = rules[by] === "delta rule" ? read(k[i], S) : v[i].map(() => 0);
+return product(k[i], minus(v[i], known));
+}
+function compute(t, by) {
+let S = k[0].map(() => v[0].map(() => 0));
+let before = S;
+let added = S;
+for (let i = 0; i < t; i++) {
+[before, added] = [S, write(S, i, by)];
+S = plus(S, added);
+}
+const found = k.slice(0, t).map((key) => read(key, S));
+const errors = found.map((row, i) => Math.sqrt(sum(minus(row, v[i]).map((x) => x * x))));
+return { S, before, added, found, errors, mean: sum(errors) / Math.max(1, t) };
+}
+const whole = (x) => Math.abs(x - Math.round(x)) < 1e-9;
+const alike = (rows) => (x) => number(x, rows.flat().every(whole) ? 0 : 1);
+const short = (x) => number(x, whole(x) ? 0 : 1);
 
-  const text = (x, y, says, more = {}) =>
-    svg("text", { x, y, "aria-hidden": true, "text-anchor": "middle", ...more }, says);
-  const soft = "font-size: 13px; fill: var(--soft)";
-  const side = 44, high = wide ? 42 : 22;
-  const top = 40, left = 52;
-  const apart = e * side + 20, broad = left + apart + e * side + 2;
-  const foot = top + d * high + 8;
-  const tall = foot + 44;
-  const fig = (width, height) =>
-    svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
-  const board = fig(broad, tall);
-  function grid(x) {
-    const cell = (_, at) => {
-      const [i, j] = [Math.floor(at / e), at % e];
-      const [a, b] = [x + side * j, top + high * i];
-      const size = { x: a, y: b, width: side - 1, height: high - 1 };
-      const tint = svg("rect", { ...size, stroke: "var(--faint)" });
-      const more = { "text-anchor": "end", style: `font-size: ${wide ? 14 : 13}px` };
-      return { tint, word: text(a + side - 8, b + high / 2 + 5, "", more) };
-    };
-    const cells = Array.from({ length: d * e }, cell);
-    const size = { width: e * side - 1, height: d * high - 1 };
-    const paper = svg("rect", { x, y: top, ...size, fill: "var(--paper)" });
-    const node = svg("g", {}, paper, ...cells.flatMap(({ tint, word }) => [tint, word]));
-    return { node, cells };
-  }
-  const held = grid(left), added = grid(left + apart), flying = grid(left + apart);
-  function fill({ cells }, numbers, write = alike(numbers)) {
-    numbers.flat().forEach((x, i) => {
-      const shade = Math.min(0.5, Math.abs(x) / 12);
-      set(cells[i].tint, { fill: "var(--neutral)", "fill-opacity": shade });
-      cells[i].word.textContent = write(x);
-    });
-  }
-  const heading = { style: "font-weight: 600", "text-anchor": "start" };
-  const titles = [["the state S", heading], ["added now", { ...heading, style: soft }]].map(
-    ([says, how], i) => text(left + i * apart, 14, says, how));
-  const right = (j) => left + (j < e ? 0 : apart) + side * (j % e) + side - 8;
-  const columns = [...Array(2 * e).keys()].map((j) =>
-    text(right(j), 33, `v${j % e}`, { style: soft, "text-anchor": "end" }));
-  const who = text(0, 14, "", heading);
-  const tint = { fill: "var(--k)", "fill-opacity": 0.2, stroke: "var(--k)" };
-  const asked = k[0].map((_, i) => {
-    const size = { x: 1, y: top + high * i, width: left - 16, height: high - 1, rx: 2 };
-    const word = text(left - 17, top + high * i + high / 2 + 5, "",
-      { "text-anchor": "end", "data-sym": "k", style: "font-size: 13px" });
-    const times = text(left - 8, top + high * i + high / 2 + 4, "×", { style: soft });
-    return { word, parts: [svg("rect", { ...size, ...tint, "data-sym": "k" }), times, word] };
-  });
-  const below = (y, more) => v[0].map((_, j) => text(right(j), y, "",
-    { "text-anchor": "end", style: "font-weight: 600", ...more }));
-  const got = below(foot + 16, { class: "moves" });
-  const stored = below(foot + 36, { "data-sym": "v" });
-  const formula = text(left + apart + e * side / 2, foot + 16, "", { style: soft });
-  board.append(...titles, ...columns, held.node, added.node, flying.node, who,
-    text(left - 17, 33, "key", { style: soft, "text-anchor": "end" }),
-    ...asked.flatMap(({ parts }) => parts),
-    text(0, foot + 16, "read", heading), ...got, formula,
-    text(0, foot + 36, "value", { ...heading, "data-sym": "v" }), ...stored);
-  function showReading({ found }) {
-    const write = alike([found[t - 1]]);
-    got.forEach((one, j) => {
-      set(one, { opacity: 1 }).textContent = write(found[t - 1][j]);
-    });
-  }
-  function showAsked() {
-    const i = t - 1;
-    who.textContent = names[i];
-    asked.forEach(({ word }, row) => { word.textContent = short(k[i][row]); });
-    stored.forEach((one, j) => { one.textContent = short(v[i][j]); });
-    formula.textContent = rules[rule] === "delta rule" ? "key × (value − read)" : "key × value";
-  }
+const text = (x, y, says, more = {}) =>
+svg("text", { x, y, "aria-hidden": true, "text-anchor": "middle", ...more }, says);
+const soft = "font-size: 13px; fill: var(--soft)";
+const side = 44, high = wide ? 42 : 22;
+const top = 40, left = 52;
+const apart = e * side + 20, broad = left + apart + e * side + 2;
+const foot = top + d * high + 8;
+const tall = foot + 44;
+const fig = (width, height) =>
+svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
+const board = fig(broad, tall);
+function grid(x) {
+const cell = (_, at) => {
+const [i, j] = [Math.floor(at / e), at % e];
+const [a, b] = [x + side * j, top + high * i];
+const size = { x: a, y: b, width: side - 1, height: high - 1 };
+const tint = svg("rect", { ...size, stroke: "var(--faint)" });
+const more = { "text-anchor": "end", style: `font-size: ${wide ? 14 : 13}px` };
+return { tint, word: text(a + side - 8, b + high / 2 + 5, "", more) };
+};
+const cells = Array.from({ length: d * e }, cell);
+const size = { width: e * side - 1, height: d * high - 1 };
+const paper = svg("rect", { x, y: top, ...size, fill: "var(--paper)" });
+const node = svg("g", {}, paper, ...cells.flatMap(({ tint, word }) => [tint, word]));
+return { node, cells };
+}
+const held = grid(left), added = grid(left + apart), flying = grid(left + apart);
+function fill({ cells }, numbers, write = alike(numbers)) {
+numbers.flat().forEach((x, i) => {
+const shade = Math.min(0.5, Math.abs(x) / 12);
+set(cells[i].tint, { fill: "var(--neutral)", "fill-opacity": shade });
+cells[i].word.textContent = write(x);
+});
+}
+const heading = { style: "font-weight: 600", "text-anchor": "start" };
+const titles = [["the state S", heading], ["added now", { ...heading, style: soft }]].map(
+([says, how], i) => text(left + i * apart, 14, says, how));
+const right = (j) => left + (j < e ? 0 : apart) + side * (j % e) + side - 8;
+const columns = [...Array(2 * e).keys()].map((j) =>
+text(right(j), 33, `v${j % e}`, { style: soft, "text-anchor": "end" }));
+const who = text(0, 14, "", heading);
+const tint = { fill: "var(--k)", "fill-opacity": 0.2, stroke: "var(--k)" };
+const asked = k[0].map((_, i) => {
+const size = { x: 1, y: top + high * i, width: left - 16, height: high - 1, rx: 2 };
+const word = text(left - 17, top + high * i + high / 2 + 5, "",
+{ "text-anchor": "end", "data-sym": "k", style: "font-size: 13px" });
+const times = text(left - 8, top + high * i + high / 2 + 4, "×", { style: soft });
+return { word, parts: [svg("rect", { ...size, ...tint, "data-sym": "k" }), times, word] };
+});
+const below = (y, more) => v[0].map((_, j) => text(right(j), y, "",
+{ "text-anchor": "end", style: "font-weight: 600", ...more }));
+const got = below(foot + 16, { class: "moves" });
+const stored = below(foot + 36, { "data-sym": "v" });
+const formula = text(left + apart + e * side / 2, foot + 16, "", { style: soft });
+board.append(...titles, ...columns, held.node, added.node, flying.node, who,
+text(left - 17, 33, "key", { style: soft, "text-anchor": "end" }),
+...asked.flatMap(({ parts }) => parts),
+text(0, foot + 16, "read", heading), ...got, formula,
+text(0, foot + 36, "value", { ...heading, "data-sym": "v" }), ...stored);
+function showReading({ found }) {
+const write = alike([found[t - 1]]);
+got.forEach((one, j) => {
+set(one, { opacity: 1 }).textContent = write(found[t - 1][j]);
+});
+}
+function showAsked() {
+const i = t - 1;
+who.textContent = names[i];
+asked.forEach(({ word }, row) => { word.textContent = short(k[i][row]); });
+stored.forEach((one, j) => { one.textContent = short(v[i][j]); });
+formula.textContent = rules[rule] === "delta rule" ? "key × (value − read)" : "key × value";
+}
 
-  const row = wide ? 25 : 21;
-  const above = 48;
-  const room = Math.min(viewWidth, 358);
-  const [atKey, atValue, gap] = [40, 82, 14];
-  const list = fig(room, above + row * n);
-  const every = rules.flatMap((_, by) => all.map((i) => compute(i + 1, by)));
-  const reads = every.flatMap(({ found }) => found);
-  const spans = v[0].map((_, j) => {
-    const reached = [0, ...[...v, ...reads].map((row) => row[j])];
-    return [Math.min(...reached), Math.max(...reached)];
-  });
-  const unit = (room - 40 - gap * e - atValue) / sum(spans.map(([a, b]) => b - a));
-  let next = atValue;
-  const zeros = spans.map(([least, most]) => {
-    const zero = next - least * unit;
-    next = zero + most * unit + gap;
-    return zero;
-  });
-  const end = { "text-anchor": "end" }, start = { "text-anchor": "start" };
-  const looks = {
-    value: { height: 14, rx: 1.5, fill: "var(--v)", "fill-opacity": 0.55, "data-sym": "v" },
-    found: { r: 4, fill: "currentColor", stroke: "var(--paper)", "stroke-width": 1 },
-    off: { height: 4, fill: "var(--rose)" },
-  };
-  const exactly = svg("tspan", { style: "font-size: 24px; font-weight: 600" });
-  const count = set(text(0, 20, "", start), {}, exactly, " exact");
-  const sign = room - 160;
-  const ofValue = [svg("rect", { x: sign, y: 7, width: 16, ...looks.value }),
-    text(sign + 22, 19, "value", { ...start, style: "font-size: 13px", "data-sym": "v" })];
-  const ofFound = [svg("circle", { cx: room - 80, cy: 14, ...looks.found }),
-    text(room, 19, "read back", { ...end, style: "font-size: 13px" })];
-  const ofError = [svg("rect", { x: room - 62, y: 35, width: 14, ...looks.off }),
-    text(room - 4, 41, "error", { style: soft, ...end })];
-  list.append(count, ...ofValue, ...ofFound, text(atKey + 15, 41, "key", { style: soft }),
-    ...ofError);
-  v[0].forEach((_, j) => list.append(text(zeros[j], 41, `v${j}`, { style: soft }),
-    svg("path", { d: `M${zeros[j]} ${above}v${row * n}`, stroke: "var(--faint)" })));
-  function keyBars(key, middle) {
-    return key.map((x, j) => svg("rect", {
-      x: atKey + 8 * j, width: 6, y: x > 0 ? middle - 11 * x : middle,
-      height: Math.max(1, 11 * Math.abs(x)), fill: "var(--k)", "data-sym": "k" }));
-  }
-  const from = (j, x) => ({ x: (zeros[j] + unit * Math.min(0, x)).toFixed(1),
-    width: (unit * Math.abs(x)).toFixed(1) });
-  const pairs = all.map((i) => {
-    const y = above + row * i, middle = y + row / 2;
-    const bold = { style: "font-weight: 600", ...start };
-    const name = text(4, middle + 5, names[i], bold);
-    const error = text(room - 4, middle + 5, "", { style: "font-size: 13px", ...end });
-    const values = v[i].map((x, j) =>
-      svg("rect", { ...from(j, x), y: middle - 7, ...looks.value }));
-    const offs = v[i].map(() =>
-      svg("rect", { y: middle - 2, ...looks.off, class: "moves" }));
-    const founds = v[i].map(() => svg("circle", { cy: middle, ...looks.found, class: "moves" }));
-    const mark = svg("rect", { y, width: room, height: row, rx: 4, fill: "var(--rest)" });
-    const parts = [...keyBars(k[i], middle), ...values, ...offs, ...founds, error];
-    const node = svg("g", {}, mark, name, ...parts);
-    list.append(node);
-    return { node, founds, offs, error, mark };
-  });
-  const paint = (i) => ({ fill: `var(--${i === t - 1 ? "rose" : "neutral"})`,
-    "fill-opacity": i === t - 1 ? 0.75 : 0.6 });
-  function showPair({ node, founds, offs, error }, i, now) {
-    const here = i < t;
-    const found = here ? now.found[i] : v[i];
-    const far = here ? now.errors[i] : 0;
-    const at = (j, x) => zeros[j] + unit * x;
-    set(node, { opacity: here ? 1 : 0.35 });
-    founds.forEach((dot, j) => {
-      set(dot, { cx: at(j, found[j]).toFixed(1), opacity: here ? 1 : 0 });
-      const [from, to] = [found[j], v[i][j]].map((x) => at(j, x));
-      set(offs[j], { x: Math.min(from, to).toFixed(1), width: Math.abs(to - from).toFixed(1) });
-    });
-    const exact = far < 1e-6;
-    error.textContent = here ? number(far, exact ? 0 : 1) : "";
-    set(error, { style: exact ? soft : "font-size: 13px; font-weight: 600" });
-  }
-  function showPairs(now) {
-    pairs.forEach((pair, i) => showPair(pair, i, now));
-    exactly.textContent = `${now.errors.filter((x) => x < 1e-6).length} of ${t}`;
-    const told = now.errors.map((x, i) => `${names[i]} ${number(x, 1)}`).join(", ");
-    set(list, { "aria-label": `${exactly.textContent} are read back exactly. Errors: ${told}` });
-  }
+const row = wide ? 25 : 21;
+const above = 48;
+const room = Math.min(viewWidth, 358);
+const [atKey, atValue, gap] = [40, 82, 14];
+const list = fig(room, above + row * n);
+const every = rules.flatMap((_, by) => all.map((i) => compute(i + 1, by)));
+const reads = every.flatMap(({ found }) => found);
+const spans = v[0].map((_, j) => {
+const reached = [0, ...[...v, ...reads].map((row) => row[j])];
+return [Math.min(...reached), Math.max(...reached)];
+});
+const unit = (room - 40 - gap * e - atValue) / sum(spans.map(([a, b]) => b - a));
+let next = atValue;
+const zeros = spans.map(([least, most]) => {
+const zero = next - least * unit;
+next = zero + most * unit + gap;
+return zero;
+});
+const end = { "text-anchor": "end" }, start = { "text-anchor": "start" };
+const looks = {
+value: { height: 14, rx: 1.5, fill: "var(--v)", "fill-opacity": 0.55, "data-sym": "v" },
+found: { r: 4, fill: "currentColor", stroke: "var(--paper)", "stroke-width": 1 },
+off: { height: 4, fill: "var(--rose)" },
+};
+const exactly = svg("tspan", { style: "font-size: 24px; font-weight: 600" });
+const count = set(text(0, 20, "", start), {}, exactly, " exact");
+const sign = room - 160;
+const ofValue = [svg("rect", { x: sign, y: 7, width: 16, ...looks.value }),
+text(sign + 22, 19, "value", { ...start, style: "font-size: 13px", "data-sym": "v" })];
+const ofFound = [svg("circle", { cx: room - 80, cy: 14, ...looks.found }),
+text(room, 19, "read back", { ...end, style: "font-size: 13px" })];
+const ofError = [svg("rect", { x: room - 62, y: 35, width: 14, ...looks.off }),
+text(room - 4, 41, "error", { style: soft, ...end })];
+list.append(count, ...ofValue, ...ofFound, text(atKey + 15, 41, "key", { style: soft }),
+...ofError);
+v[0].forEach((_, j) => list.append(text(zeros[j], 41, `v${j}`, { style: soft }),
+svg("path", { d: `M${zeros[j]} ${above}v${row * n}`, stroke: "var(--faint)" })));
+function keyBars(key, middle) {
+return key.map((x, j) => svg("rect", {
+x: atKey + 8 * j, width: 6, y: x > 0 ? middle - 11 * x : middle,
+height: Math.max(1, 11 * Math.abs(x)), fill: "var(--k)", "data-sym": "k" }));
+}
+const from = (j, x) => ({ x: (zeros[j] + unit * Math.min(0, x)).toFixed(1),
+width: (unit * Math.abs(x)).toFixed(1) });
+const pairs = all.map((i) => {
+const y = above + row * i, middle = y + row / 2;
+const bold = { style: "font-weight: 600", ...start };
+const name = text(4, middle + 5, names[i], bold);
+const error = text(room - 4, middle + 5, "", { style: "font-size: 13px", ...end });
+const values = v[i].map((x, j) =>
+svg("rect", { ...from(j, x), y: middle - 7, ...looks.value }));
+const offs = v[i].map(() =>
+svg("rect", { y: middle - 2, ...looks.off, class: "moves" }));
+const founds = v[i].map(() => svg("circle", { cy: middle, ...looks.found, class: "moves" }));
+const mark = svg("rect", { y, width: room, height: row, rx: 4, fill: "var(--rest)" });
+const parts = [...keyBars(k[i], middle), ...values, ...offs, ...founds, error];
+const node = svg("g", {}, mark, name, ...parts);
+list.append(node);
+return { node, founds, offs, error, mark };
+});
+const paint = (i) => ({ fill: `var(--${i === t - 1 ? "rose" : "neutral"})`,
+"fill-opacity": i === t - 1 ? 0.75 : 0.6 });
+function showPair({ node, founds, offs, error }, i, now) {
+const here = i < t;
+const found = here ? now.found[i] : v[i];
+const far = here ? now.errors[i] : 0;
+const at = (j, x) => zeros[j] + unit * x;
+set(node, { opacity: here ? 1 : 0.35 });
+founds.forEach((dot, j) => {
+set(dot, { cx: at(j, found[j]).toFixed(1), opacity: here ? 1 : 0 });
+const [from, to] = [found[j], v[i][j]].map((x) => at(j, x));
+set(offs[j], { x: Math.min(from, to).toFixed(1), width: Math.abs(to - from).toFixed(1) });
+});
+const exact = far < 1e-6;
+error.textContent = here ? number(far, exact ? 0 : 1) : "";
+set(error, { style: exact ? soft : "font-size: 13px; font-weight: 600" });
+}
+function showPairs(now) {
+pairs.forEach((pair, i) => showPair(pair, i, now));
+exactly.textContent = `${now.errors.filter((x) => x < 1e-6).length} of ${t}`;
+const told = now.errors.map((x, i) => `${names[i]} ${number(x, 1)}`).join(", ");
+set(list, { "aria-label": `${exactly.textContent} are read back exactly. Errors: ${told}` });
+}
 
-  const reach = wide ? 44 : 20, floor = reach + 18, atBars = 92;
-  const broadBar = (room - atBars - 4) / n;
-  const plot = fig(room, floor + 18);
-  const meansOf = () => all.map((i) => compute(i + 1).mean);
-  const most = Math.max(...meansOf());
-  const bars = all.map((i) => {
-    const x = atBars + broadBar * (i + 0.5), across = broadBar - 6;
-    const bar = svg("rect", { x: x - across / 2, width: across, rx: 1.5, class: "moves" });
-    const word = text(x, 0, "", { style: "font-size: 13px; font-weight: 600", class: "halo" });
-    return { bar, word, tick: text(x, floor + 16, i + 1, { style: soft }) };
-  });
-  plot.append(...["mean error", "by pairs"].map((says, i) =>
-    text(0, floor - 1 + 17 * i, says, { style: soft, "text-anchor": "start" })),
-    svg("path", { d: `M${atBars} ${floor}H${room - 4}`, stroke: "var(--soft)" }),
-    ...bars.flatMap(({ bar, word, tick }) => [bar, word, tick]));
-  function showPlot() {
-    const means = meansOf();
-    bars.forEach(({ bar, word, tick }, i) => {
-      const [height, now] = [Math.max(2, reach * means[i] / most), i === t - 1];
-      const shade = i < t ? {} : { "fill-opacity": 0.2 };
-      set(bar, { y: floor - height, height, ...paint(i), ...shade });
-      set(word, { y: floor - height - 5 }, now ? number(means[i], 1) : "");
-      set(tick, { style: now ? "font-size: 13px; font-weight: 600" : soft });
-    });
-    const told = means.map((x, i) => `${i + 1}: ${number(x, 1)}`).join(", ");
-    set(plot, { "aria-label": `Mean error by pairs written: ${told}` });
-  }
+const reach = wide ? 44 : 20, floor = reach + 18, atBars = 92;
+const broadBar = (room - atBars - 4) / n;
+const plot = fig(room, floor + 18);
+const meansOf = () => all.map((i) => compute(i + 1).mean);
+const most = Math.max(...meansOf());
+const bars = all.map((i) => {
+const x = atBars + broadBar * (i + 0.5), across = broadBar - 6;
+const bar = svg("rect", { x: x - across / 2, width: across, rx: 1.5, class: "moves" });
+const word = text(x, 0, "", { style: "font-size: 13px; font-weight: 600", class: "halo" });
+return { bar, word, tick: text(x, floor + 16, i + 1, { style: soft }) };
+});
+plot.append(...["mean error", "by pairs"].map((says, i) =>
+text(0, floor - 1 + 17 * i, says, { style: soft, "text-anchor": "start" })),
+svg("path", { d: `M${atBars} ${floor}H${room - 4}`, stroke: "var(--soft)" }),
+...bars.flatMap(({ bar, word, tick }) => [bar, word, tick]));
+function showPlot() {
+const means = meansOf();
+bars.forEach(({ bar, word, tick }, i) => {
+const [height, now] = [Math.max(2, reach * means[i] / most), i === t - 1];
+const shade = i < t ? {} : { "fill-opacity": 0.2 };
+set(bar, { y: floor - height, height, ...paint(i), ...shade });
+set(word, { y: floor - height - 5 }, now ? number(means[i], 1) : "");
+set(tick, { style: now ? "font-size: 13px; font-weight: 600" : soft });
+});
+const told = means.map((x, i) => `${i + 1}: ${number(x, 1)}`).join(", ");
+set(plot, { "aria-label": `Mean error by pairs written: ${told}` });
+}
 
-  function slide(now) {
-    const put = (share) => set(flying.node, {
-      transform: `translate(${(-apart * share).toFixed(1)} 0)`, visibility: null });
-    const write = alike([...now.before, ...now.S]);
-    const change = (share) => fill(held, between(now.before, now.S, share), write);
-    fill(held, now.before);
-    got.forEach((one) => set(one, { opacity: 0 }));
-    move(300, put).then((came) => came && set(flying.node, { visibility: "hidden" })
-      && move(300, change).then((came) => came && settle(now)));
-  }
-  function settle(now) {
-    fill(held, now.S);
-    showReading(now);
-    showPairs(now);
-    showPlot();
-  }
-  function explain(now) {
-    say(`${plural(t, "pair")} in ${d * e} numbers: the mean error is ${number(now.mean, 1)}.`);
-    const after = `The state after ${plural(t, "pair")}, by the ${rules[rule]}, and what the last `
-      + "one added";
-    set(board, { "aria-label": after });
-  }
-  function show(moves = false) {
-    const now = compute(t);
-    showAsked();
-    pairs.forEach(({ mark }, i) => set(mark, { visibility: i === t - 1 ? null : "hidden" }));
-    move(0, () => set(flying.node, { visibility: "hidden" }));
-    fill(added, now.added);
-    fill(flying, now.added, () => "");
-    if (moves) slide(now);
-    else settle(now);
-    explain(now);
-    state = { t, rule: rules[rule], ...now };
-  }
-  function go(to, moves) {
-    t = to;
-    range.move(t);
-    show(moves);
-  }
-  function moved(x) {
-    const on = x === t + 1;
-    play.stop();
-    t = x;
-    show(on);
-  }
-  const range = slider("Pairs written", { min: 1, max: n, step: 1, value: t,
-    text: (x) => `${x} of ${n}`, input: moved });
-  const steps = { at: () => t - 1, last: () => n - 1, go: (i) => go(i + 1, true) };
-  const play = player({ ...steps, ms: () => 1500 });
-  const ruled = choices("How a pair is written", rules, 0, (i) => { rule = i; show(); });
-  set(said, { style: "min-height: 1.4em" });
-  const beside = "display: flex; flex-wrap: wrap; gap: 8px 24px; margin: 0 0 8px";
-  const steered = set(el("div", { class: "row steered" }, play.node, range),
-    { style: "flex: none; margin: 8px 0 0" });
-  const written = el("div", { style: `width: ${broad}px; max-width: 100%` }, board, steered,
-    ...(rules.length > 1 ? [set(ruled, { style: "margin: 8px 0 0" })] : []));
-  const kept = el("div", { style: "display: grid; gap: 8px" }, list, plot);
-  view.append(el("div", { style: beside }, written, kept), said);
-  show();
-  expose(() => state);
+function slide(now) {
+const put = (share) => set(flying.node, {
+transform: `translate(${(-apart * share).toFixed(1)} 0)`, visibility: null });
+const write = alike([...now.before, ...now.S]);
+const change = (share) => fill(held, between(now.before, now.S, share), write);
+fill(held, now.before);
+got.forEach((one) => set(one, { opacity: 0 }));
+move(300, put).then((came) => came && set(flying.node, { visibility: "hidden" })
+&& move(300, change).then((came) => came && settle(now)));
+}
+function settle(now) {
+fill(held, now.S);
+showReading(now);
+showPairs(now);
+showPlot();
+}
+function explain(now) {
+say(`${plural(t, "pair")} in ${d * e} numbers: the mean error is ${number(now.mean, 1)}.`);
+const after = `The state after ${plural(t, "pair")}, by the ${rules[rule]}, and what the last `
++ "one added";
+set(board, { "aria-label": after });
+}
+function show(moves = false) {
+const now = compute(t);
+showAsked();
+pairs.forEach(({ mark }, i) => set(mark, { visibility: i === t - 1 ? null : "hidden" }));
+move(0, () => set(flying.node, { visibility: "hidden" }));
+fill(added, now.added);
+fill(flying, now.added, () => "");
+if (moves) slide(now);
+else settle(now);
+explain(now);
+state = { t, rule: rules[rule], ...now };
+}
+function go(to, moves) {
+t = to;
+range.move(t);
+show(moves);
+}
+function moved(x) {
+const on = x === t + 1;
+play.stop();
+t = x;
+show(on);
+}
+const range = slider("Pairs written", { min: 1, max: n, step: 1, value: t,
+text: (x) => `${x} of ${n}`, input: moved });
+const steps = { at: () => t - 1, last: () => n - 1, go: (i) => go(i + 1, true) };
+const play = player({ ...steps, ms: () => 1500 });
+const ruled = choices("How a pair is written", rules, 0, (i) => { rule = i; show(); });
+set(said, { style: "min-height: 1.4em" });
+const beside = "display: flex; flex-wrap: wrap; gap: 8px 24px; margin: 0 0 8px";
+const steered = set(el("div", { class: "row steered" }, play.node, range),
+{ style: "flex: none; margin: 8px 0 0" });
+const written = el("div", { style: `width: ${broad}px; max-width: 100%` }, board, steered,
+...(rules.length > 1 ? [set(ruled, { style: "margin: 8px 0 0" })] : []));
+const kept = el("div", { style: "display: grid; gap: 8px" }, list, plot);
+view.append(el("div", { style: beside }, written, kept), said);
+show();
+expose(() => state);
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=memory]")) begin(figure, draw);
 })();

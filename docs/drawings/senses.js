@@ -1,243 +1,243 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, dot, softmax, mix, number, listed } = stage;
-  const { said, say, choices, toggle, player, byItself, motion, plane, expose } = stage;
-  const { tokens, query, axes } = data;
-  const vectors = data.x.map((row) => [...row]);
-  const me = tokens.indexOf(query);
-  const old = vectors[me];
-  const here = tokens.map((token, i) => i === me || data.beside.includes(token));
-  const plain = (x) => String(+x.toFixed(2));
-  const pair = (vector, text = number) => `(${vector.map((x) => text(x)).join(", ")})`;
-  const MEAN = 2;
-  let step = MEAN;
-  let tip = old;
-  const names = {};
+const { view, viewWidth, data, el, svg, set, dot, softmax, mix, number, listed } = stage;
+const { said, say, choices, toggle, player, byItself, motion, plane, expose } = stage;
+const { tokens, query, axes } = data;
+const vectors = data.x.map((row) => [...row]);
+const me = tokens.indexOf(query);
+const old = vectors[me];
+const here = tokens.map((token, i) => i === me || data.beside.includes(token));
+const plain = (x) => String(+x.toFixed(2));
+const pair = (vector, text = number) => `(${vector.map((x) => text(x)).join(", ")})`;
+const MEAN = 2;
+let step = MEAN;
+let tip = old;
+const names = {};
 
-  const tight = viewWidth < 345;
-  const side = viewWidth < 600 ? 172 : 300;
-  const { root, at, arrow, drag } = plane(side, 3, 0);
-  const [width, height] = [side + 92, side + 44];
-  set(root, {
-    width, height, viewBox: `-72 -12 ${width} ${height}`, role: "group",
-    "aria-label": `The words by their ${axes[0]} and ${axes[1]}, and where “${query}” moves`,
-    style: "overflow: hidden" });
-  const [left, base] = at([0, 0]);
-  const soft = "fill: var(--soft)";
-  const write = (x, y, text, style, anchor = "start") =>
-    svg("text", { x, y, style, "text-anchor": anchor }, text);
-  root.append(write(left + 0.3 * side, base + 26, `${axes[0]} →`, soft, "middle"));
-  const upwards = `translate(${left - 12} ${base - side / 3}) rotate(-90)`;
-  root.append(svg("text", { transform: upwards, "text-anchor": "middle", style: soft },
-    `${axes[1]} →`));
-  const string = { stroke: "var(--w)", opacity: 0.5, "stroke-linecap": "round" };
-  const strings = tokens.map(() => svg("path", { "data-sym": "w", ...string }));
-  const dots = tokens.map((word, i) => ({
-    mark: svg("circle", { "data-sym": "k", r: 6, "stroke-width": 2 }),
-    label: i === me ? "" : svg("text", { class: "halo", style: "font-weight: 600" }, word),
-  }));
-  const others = dots.filter((_, i) => i !== me);
-  root.append(...strings, ...others.flatMap(({ mark, label }) => [mark, label]));
-  function placeDot({ mark, label }, i) {
-    const [x, y] = at(vectors[i]);
-    const [right, up] = vectors[i];
-    set(mark, { cx: x, cy: y });
-    if (i === me) return;
-    const [dx, dy, anchor] = !up ? [0, 26, "middle"]
-      : right && right < 2.4 ? [15, 5, "start"] : [-15, 5, "end"];
-    set(label, { x: x + dx, y: y + dy, "text-anchor": anchor });
-  }
-  const before = arrow("var(--q)", query), after = arrow("var(--v)", "new");
-  before.point(old);
-  set(before.node, { "data-sym": "q" });
-  for (const { label } of [before, after]) set(label, { class: "halo", "text-anchor": "middle" });
-  const around = [...Array(16).keys()].map((i) => (i * Math.PI) / 8)
-    .map((angle) => [24 * Math.cos(angle), 17 * Math.sin(angle)]);
-  function aside([x, y], lines) {
-    const free = ([dx, dy]) => Math.min(...lines.map((line) => away([x + dx, y + dy], line)));
-    return around.reduce((a, b) => (free(b) > free(a) + 1e-6 ? b : a));
-  }
-  function away([x, y], [[x0, y0], [x1, y1]]) {
-    const [dx, dy] = [x1 - x0, y1 - y0];
-    const part = ((x - x0) * dx + (y - y0) * dy) / (dx * dx + dy * dy || 1);
-    const t = Math.max(0, Math.min(1, part));
-    return Math.hypot(x0 + t * dx - x, y0 + t * dy - y);
-  }
+const tight = viewWidth < 345;
+const side = viewWidth < 600 ? 172 : 300;
+const { root, at, arrow, drag } = plane(side, 3, 0);
+const [width, height] = [side + 92, side + 44];
+set(root, {
+width, height, viewBox: `-72 -12 ${width} ${height}`, role: "group",
+"aria-label": `The words by their ${axes[0]} and ${axes[1]}, and where “${query}” moves`,
+style: "overflow: hidden" });
+const [left, base] = at([0, 0]);
+const soft = "fill: var(--soft)";
+const write = (x, y, text, style, anchor = "start") =>
+svg("text", { x, y, style, "text-anchor": anchor }, text);
+root.append(write(left + 0.3 * side, base + 26, `${axes[0]} →`, soft, "middle"));
+const upwards = `translate(${left - 12} ${base - side / 3}) rotate(-90)`;
+root.append(svg("text", { transform: upwards, "text-anchor": "middle", style: soft },
+`${axes[1]} →`));
+const string = { stroke: "var(--w)", opacity: 0.5, "stroke-linecap": "round" };
+const strings = tokens.map(() => svg("path", { "data-sym": "w", ...string }));
+const dots = tokens.map((word, i) => ({
+mark: svg("circle", { "data-sym": "k", r: 6, "stroke-width": 2 }),
+label: i === me ? "" : svg("text", { class: "halo", style: "font-weight: 600" }, word),
+}));
+const others = dots.filter((_, i) => i !== me);
+root.append(...strings, ...others.flatMap(({ mark, label }) => [mark, label]));
+function placeDot({ mark, label }, i) {
+const [x, y] = at(vectors[i]);
+const [right, up] = vectors[i];
+set(mark, { cx: x, cy: y });
+if (i === me) return;
+const [dx, dy, anchor] = !up ? [0, 26, "middle"]
+: right && right < 2.4 ? [15, 5, "start"] : [-15, 5, "end"];
+set(label, { x: x + dx, y: y + dy, "text-anchor": anchor });
+}
+const before = arrow("var(--q)", query), after = arrow("var(--v)", "new");
+before.point(old);
+set(before.node, { "data-sym": "q" });
+for (const { label } of [before, after]) set(label, { class: "halo", "text-anchor": "middle" });
+const around = [...Array(16).keys()].map((i) => (i * Math.PI) / 8)
+.map((angle) => [24 * Math.cos(angle), 17 * Math.sin(angle)]);
+function aside([x, y], lines) {
+const free = ([dx, dy]) => Math.min(...lines.map((line) => away([x + dx, y + dy], line)));
+return around.reduce((a, b) => (free(b) > free(a) + 1e-6 ? b : a));
+}
+function away([x, y], [[x0, y0], [x1, y1]]) {
+const [dx, dy] = [x1 - x0, y1 - y0];
+const part = ((x - x0) * dx + (y - y0) * dy) / (dx * dx + dy * dy || 1);
+const t = Math.max(0, Math.min(1, part));
+return Math.hypot(x0 + t * dx - x, y0 + t * dy - y);
+}
 
-  const cell = (style) => el("span", { style });
-  const own = (word) => el("b", {
-    "data-sym": "q",
-    style: "justify-self: start; margin-left: 0.7rem; border-bottom: 3px solid var(--q)" }, word);
-  function switched(word, i) {
-    const node = toggle(word, here[i], (on) => {
-      play.stop();
-      here[i] = on;
-      go(MEAN);
-    });
-    return set(node, { "aria-label": `${word}, beside ${query}` });
-  }
-  const hued = (style) => set(cell(style), { "data-sym": "w" });
-  const cells = tokens.map((word, i) => ({
-    name: i === me ? own(word) : switched(word, i),
-    vector: el("span", { style: "font-size: 13px; white-space: nowrap" }),
-    score: cell("text-align: right"),
-    weight: hued("margin-right: -2.6rem; font-weight: 600"),
-    bar: el("span", { class: "moves" }),
-  }));
-  const mean = {
-    name: el("b", { style: "justify-self: start; margin-left: 0.7rem; "
-      + "border-bottom: 3px solid var(--v)" }, "new"),
-    vector: el("b", {
-      style: "grid-column: span 2; white-space: nowrap; color: var(--ink-v)" }),
-    weight: hued("text-align: left; font-weight: 600"),
-  };
-  const head = (text, style = "") =>
-    el("span", { style: `font-size: 13px; line-height: 1.2; align-self: end; ${style}` }, text);
-  const weighed = ({ bar, weight }) =>
-    el("div", { style: "display: flex; align-items: center; gap: 6px; padding-right: 2.6rem" },
-      bar, weight);
-  const weightHead = head("weight");
-  const score = viewWidth < 600 ? "3.2rem" : "4.4rem";
-  const grid = el("div", {
-    style: `display: grid; grid-template-columns: 5.2rem 4.1rem ${score} 1fr; gap: 4px 10px; `
-      + "align-items: center; font-variant-numeric: tabular-nums" },
-    head("neighbours"), head("vector"), head(`“${query}” · word`, "text-align: right"),
-    weightHead,
-    ...cells.flatMap((c) => [c.name, c.vector, c.score, weighed(c)]),
-    mean.name, mean.vector, mean.weight);
-  const steps = choices("Step", ["1 scores", "2 weights", "3 mean"], step, (i) => {
-    play.stop();
-    step = i;
-    move();
-  });
+const cell = (style) => el("span", { style });
+const own = (word) => el("b", {
+"data-sym": "q",
+style: "justify-self: start; margin-left: 0.7rem; border-bottom: 3px solid var(--q)" }, word);
+function switched(word, i) {
+const node = toggle(word, here[i], (on) => {
+play.stop();
+here[i] = on;
+go(MEAN);
+});
+return set(node, { "aria-label": `${word}, beside ${query}` });
+}
+const hued = (style) => set(cell(style), { "data-sym": "w" });
+const cells = tokens.map((word, i) => ({
+name: i === me ? own(word) : switched(word, i),
+vector: el("span", { style: "font-size: 13px; white-space: nowrap" }),
+score: cell("text-align: right"),
+weight: hued("margin-right: -2.6rem; font-weight: 600"),
+bar: el("span", { class: "moves" }),
+}));
+const mean = {
+name: el("b", { style: "justify-self: start; margin-left: 0.7rem; "
++ "border-bottom: 3px solid var(--v)" }, "new"),
+vector: el("b", {
+style: "grid-column: span 2; white-space: nowrap; color: var(--ink-v)" }),
+weight: hued("text-align: left; font-weight: 600"),
+};
+const head = (text, style = "") =>
+el("span", { style: `font-size: 13px; line-height: 1.2; align-self: end; ${style}` }, text);
+const weighed = ({ bar, weight }) =>
+el("div", { style: "display: flex; align-items: center; gap: 6px; padding-right: 2.6rem" },
+bar, weight);
+const weightHead = head("weight");
+const score = viewWidth < 600 ? "3.2rem" : "4.4rem";
+const grid = el("div", {
+style: `display: grid; grid-template-columns: 5.2rem 4.1rem ${score} 1fr; gap: 4px 10px; `
++ "align-items: center; font-variant-numeric: tabular-nums" },
+head("neighbours"), head("vector"), head(`“${query}” · word`, "text-align: right"),
+weightHead,
+...cells.flatMap((c) => [c.name, c.vector, c.score, weighed(c)]),
+mean.name, mean.vector, mean.weight);
+const steps = choices("Step", ["1 scores", "2 weights", "3 mean"], step, (i) => {
+play.stop();
+step = i;
+move();
+});
 
-  for (const label of steps.children) label.style.paddingInline = tight ? "5px" : "0.5rem";
-  function now() {
-    const scores = vectors.map((vector) => dot(old, vector));
-    const weights = softmax(scores.map((s, i) => (here[i] ? s : -Infinity)));
-    return { scores, weights, mean: mix(weights, vectors) };
-  }
-  function showToken(i, { scores, weights }) {
-    const [score, weight] = [scores[i], weights[i]];
-    const c = cells[i];
-    const [fill, stroke, clear, faint] = here[i] ? ["var(--k)", "var(--k)", 1, 1]
-      : ["none", "var(--soft)", 0.55, 0.7];
-    c.score.textContent = here[i] ? number(score, 1) : "";
-    c.weight.textContent = here[i] && step > 0 ? number(weight) : "";
-    const most = Math.max(3, ...scores.filter((_, j) => here[j]));
-    showBar(c.bar, here[i] ? score / most : 0, weight);
-    c.vector.style.opacity = clear;
-    c.vector.textContent = pair(vectors[i], plain);
-    placeDot(dots[i], i);
-    set(dots[i].mark, { fill, stroke });
-    if (i !== me) dots[i].label.style.opacity = faint;
-    set(strings[i], {
-      d: `M${at(vectors[i])}L${at(tip)}`, "stroke-width": step > 0 ? 14 * weight : 0 });
-  }
-  function showBar(bar, share, weight) {
-    const [part, ink] = step ? [weight, "w"] : [share, "neutral"];
-    set(bar, { "data-sym": step ? "w" : null, style: "--pace: 0.4s; height: 14px; "
-      + `border-radius: 2px; width: ${100 * part}%; background: var(--${ink})` });
-  }
-  function show() {
-    const numbers = now();
-    for (const i of tokens.keys()) showToken(i, numbers);
-    after.point(tip);
-    showName(before, old, names.before);
-    showName(after, tip, names.after);
-    set(after.node, { visibility: step === MEAN ? "visible" : "hidden" });
-  }
-  function placeNames(weights, to) {
-    const [zero, first, second] = [[0, 0], old, to].map((point) => at(point));
-    const strings = vectors.filter((_, i) => step && weights[i]).map((one) => [at(one), second]);
-    const dots = vectors.map((one) => [at(one), at(one)]);
-    const lines = [[zero, first], [zero, second], ...strings, ...dots];
-    names.before = aside(first, lines);
-    const place = first.map((x, axis) => x + names.before[axis]);
-    names.after = aside(second, [...lines, [place, place]]);
-  }
-  function showName({ label }, point, [dx, dy]) {
-    const [x, y] = at(point);
-    set(label, { x: x + dx, y: y + dy + 5 });
-  }
-  function leaning(mean) {
-    const gap = mean[0] - mean[1];
-    if (Math.abs(gap) < 0.005) return `as much ${axes[0]} as ${axes[1]}`;
-    return `more ${axes[gap > 0 ? 0 : 1]} than ${axes[gap > 0 ? 1 : 0]}`;
-  }
-  function sentence({ scores, weights, mean }) {
-    const beside = tokens.filter((_, i) => here[i] && i !== me);
-    if (!beside.length) return `Alone, “${query}” keeps its vector.`;
-    const scored = (word) => `${word} ${plain(scores[tokens.indexOf(word)])}`;
-    if (step === 0) return `The score with each neighbour: ${beside.map(scored).join(", ")}.`;
-    const most = Math.max(...weights);
-    const first = tokens.filter((_, i) => weights[i] > most - 1e-6);
-    if (step === 1) {
-      return `The scores become weights. The largest, ${number(most)}, goes to ${listed(first)}.`;
-    }
-    return `“${query}” moves from ${pair(old, plain)} to ${pair(mean)}: ${leaning(mean)}.`;
-  }
-  function tell(numbers) {
-    weightHead.style.visibility = step ? "visible" : "hidden";
-    mean.weight.textContent = number(1);
-    mean.vector.textContent = pair(numbers.mean);
-    const visible = [step > 1, step > 1, step > 0];
-    Object.values(mean).forEach((node, i) => {
-      node.style.visibility = visible[i] ? "visible" : "hidden";
-    });
-    say(sentence(numbers));
-  }
-  const glide = motion();
-  function move() {
-    const numbers = now();
-    const from = tip;
-    const to = step === MEAN ? numbers.mean : old;
-    tell(numbers);
-    placeNames(numbers.weights, to);
-    glide(700, (t) => {
-      tip = from.map((x, i) => x + (to[i] - x) * t);
-      show();
-    });
-  }
-  function moveTo(i, to) {
-    vectors[i] = to;
-    play.stop();
-    pick(MEAN);
-    const numbers = now();
-    tell(numbers);
-    placeNames(numbers.weights, numbers.mean);
-    glide(0, () => {
-      tip = numbers.mean;
-      show();
-    });
-  }
-  function pick(i) {
-    step = i;
-    steps.querySelectorAll("input")[i].checked = true;
-  }
-  function go(i) {
-    pick(i);
-    move();
-  }
-  const play = player({ at: () => step, last: () => MEAN, ms: () => 1600, go });
-  const panel = el("div", { style: "flex: 1 1 300px; min-width: 0" },
-    el("div", { class: "row", style: "margin-top: 0; gap: 0.4rem" }, play.node, steps),
-    grid, said);
-  set(said, { style: "min-height: 2.8em; margin-top: 0.5rem" });
-  view.append(el("div", {
-    class: "beside", style: "gap: 0.5rem 1.5rem; align-items: flex-start; margin: 0" },
-  root, panel));
-  tokens.forEach((token, i) => {
-    if (i === me) return;
-    drag(`vector of ${token}`, vectors[i], (to) => moveTo(i, to), axes);
-  });
-  tip = now().mean;
-  move();
-  byItself(play, () => {
-    go(0);
-    tip = old;
-  });
-  expose(() => ({ here: tokens.filter((_, i) => here[i]), ...now(), step, tip, x: vectors }));
+for (const label of steps.children) label.style.paddingInline = tight ? "5px" : "0.5rem";
+function now() {
+const scores = vectors.map((vector) => dot(old, vector));
+const weights = softmax(scores.map((s, i) => (here[i] ? s : -Infinity)));
+return { scores, weights, mean: mix(weights, vectors) };
+}
+function showToken(i, { scores, weights }) {
+const [score, weight] = [scores[i], weights[i]];
+const c = cells[i];
+const [fill, stroke, clear, faint] = here[i] ? ["var(--k)", "var(--k)", 1, 1]
+: ["none", "var(--soft)", 0.55, 0.7];
+c.score.textContent = here[i] ? number(score, 1) : "";
+c.weight.textContent = here[i] && step > 0 ? number(weight) : "";
+const most = Math.max(3, ...scores.filter((_, j) => here[j]));
+showBar(c.bar, here[i] ? score / most : 0, weight);
+c.vector.style.opacity = clear;
+c.vector.textContent = pair(vectors[i], plain);
+placeDot(dots[i], i);
+set(dots[i].mark, { fill, stroke });
+if (i !== me) dots[i].label.style.opacity = faint;
+set(strings[i], {
+d: `M${at(vectors[i])}L${at(tip)}`, "stroke-width": step > 0 ? 14 * weight : 0 });
+}
+function showBar(bar, share, weight) {
+const [part, ink] = step ? [weight, "w"] : [share, "neutral"];
+set(bar, { "data-sym": step ? "w" : null, style: "--pace: 0.4s; height: 14px; "
++ `border-radius: 2px; width: ${100 * part}%; background: var(--${ink})` });
+}
+function show() {
+const numbers = now();
+for (const i of tokens.keys()) showToken(i, numbers);
+after.point(tip);
+showName(before, old, names.before);
+showName(after, tip, names.after);
+set(after.node, { visibility: step === MEAN ? "visible" : "hidden" });
+}
+function placeNames(weights, to) {
+const [zero, first, second] = [[0, 0], old, to].map((point) => at(point));
+const strings = vectors.filter((_, i) => step && weights[i]).map((one) => [at(one), second]);
+const dots = vectors.map((one) => [at(one), at(one)]);
+const lines = [[zero, first], [zero, second], ...strings, ...dots];
+names.before = aside(first, lines);
+const place = first.map((x, axis) => x + names.before[axis]);
+names.after = aside(second, [...lines, [place, place]]);
+}
+function showName({ label }, point, [dx, dy]) {
+const [x, y] = at(point);
+set(label, { x: x + dx, y: y + dy + 5 });
+}
+function leaning(mean) {
+const gap = mean[0] - mean[1];
+if (Math.abs(gap) < 0.005) return `as much ${axes[0]} as ${axes[1]}`;
+return `more ${axes[gap > 0 ? 0 : 1]} than ${axes[gap > 0 ? 1 : 0]}`;
+}
+function sentence({ scores, weights, mean }) {
+const beside = tokens.filter((_, i) => here[i] && i !== me);
+if (!beside.length) return `Alone, “${query}” keeps its vector.`;
+const scored = (word) => `${word} ${plain(scores[tokens.indexOf(word)])}`;
+if (step === 0) return `The score with each neighbour: ${beside.map(scored).join(", ")}.`;
+const most = Math.max(...weights);
+const first = tokens.filter((_, i) => weights[i] > most - 1e-6);
+if (step === 1) {
+return `The scores become weights. The largest, ${number(most)}, goes to ${listed(first)}.`;
+}
+return `“${query}” moves from ${pair(old, plain)} to ${pair(mean)}: ${leaning(mean)}.`;
+}
+function tell(numbers) {
+weightHead.style.visibility = step ? "visible" : "hidden";
+mean.weight.textContent = number(1);
+mean.vector.textContent = pair(numbers.mean);
+const visible = [step > 1, step > 1, step > 0];
+Object.values(mean).forEach((node, i) => {
+node.style.visibility = visible[i] ? "visible" : "hidden";
+});
+say(sentence(numbers));
+}
+const glide = motion();
+function move() {
+const numbers = now();
+const from = tip;
+const to = step === MEAN ? numbers.mean : old;
+tell(numbers);
+placeNames(numbers.weights, to);
+glide(700, (t) => {
+tip = from.map((x, i) => x + (to[i] - x) * t);
+show();
+});
+}
+function moveTo(i, to) {
+vectors[i] = to;
+play.stop();
+pick(MEAN);
+const numbers = now();
+tell(numbers);
+placeNames(numbers.weights, numbers.mean);
+glide(0, () => {
+tip = numbers.mean;
+show();
+});
+}
+function pick(i) {
+step = i;
+steps.querySelectorAll("input")[i].checked = true;
+}
+function go(i) {
+pick(i);
+move();
+}
+const play = player({ at: () => step, last: () => MEAN, ms: () => 1600, go });
+const panel = el("div", { style: "flex: 1 1 300px; min-width: 0" },
+el("div", { class: "row", style: "margin-top: 0; gap: 0.4rem" }, play.node, steps),
+grid, said);
+set(said, { style: "min-height: 2.8em; margin-top: 0.5rem" });
+view.append(el("div", {
+class: "beside", style: "gap: 0.5rem 1.5rem; align-items: flex-start; margin: 0" },
+root, panel));
+tokens.forEach((token, i) => {
+if (i === me) return;
+drag(`vector of ${token}`, vectors[i], (to) => moveTo(i, to), axes);
+});
+tip = now().mean;
+move();
+byItself(play, () => {
+go(0);
+tip = old;
+});
+expose(() => ({ here: tokens.filter((_, i) => here[i]), ...now(), step, tip, x: vectors }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=senses]")) begin(figure, draw);
 })();

@@ -1,258 +1,258 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, clamp, mix, softmax, sum, number, listed } = stage;
-  const { vector, percent, said, say, slider, choices, player, handle, expose } = stage;
-  const { tokens, v, window, modes, reach } = data;
-  const n = tokens.length;
-  const all = [...tokens.keys()];
-  const scores = [...data.scores, data.sink];
-  const wide = viewWidth >= 600;
-  let newest = data.newest;
-  let mode = data.mode;
-  let state;
+const { view, viewWidth, data, el, svg, set, clamp, mix, softmax, sum, number, listed } = stage;
+const { vector, percent, said, say, slider, choices, player, handle, expose } = stage;
+const { tokens, v, window, modes, reach } = data;
+const n = tokens.length;
+const all = [...tokens.keys()];
+const scores = [...data.scores, data.sink];
+const wide = viewWidth >= 600;
+let newest = data.newest;
+let mode = data.mode;
+let state;
 
-  function compute() {
-    const { first, sink } = modes[mode];
-    const inside = (i) => i <= newest && (!window || i > newest - window);
-    const open = [...all.map((i) => inside(i) || (first && i === 0)), sink];
-    const weights = softmax(scores.map((s, i) => (open[i] ? s : -Infinity)));
-    const context = mix(weights.slice(0, n), v);
-    const full = mix(softmax(scores.slice(0, n).map((s, i) => (i <= newest ? s : -Infinity))), v);
-    return { open, weights, context, full, kept: sum(weights.slice(0, n)) };
-  }
+function compute() {
+const { first, sink } = modes[mode];
+const inside = (i) => i <= newest && (!window || i > newest - window);
+const open = [...all.map((i) => inside(i) || (first && i === 0)), sink];
+const weights = softmax(scores.map((s, i) => (open[i] ? s : -Infinity)));
+const context = mix(weights.slice(0, n), v);
+const full = mix(softmax(scores.slice(0, n).map((s, i) => (i <= newest ? s : -Infinity))), v);
+return { open, weights, context, full, kept: sum(weights.slice(0, n)) };
+}
 
-  const whole = (x) => number(x, 0);
-  const quoted = (token) => `“${token}”`;
+const whole = (x) => number(x, 0);
+const quoted = (token) => `“${token}”`;
 
-  const width = Math.max(342, Math.min(viewWidth, 720)), apart = wide ? 40 : 24;
-  const tight = Math.min(136, Math.floor((width - apart) / (n + 1 + v[0].length)));
-  const beside = tight >= 56;
-  const column = beside ? tight : width / (n + 1), thick = Math.min(104, Math.round(column - 16));
-  const across = column * (n + 1);
-  const unit = 10, zero = 40 + reach * unit, low = zero + reach * unit;
-  const roomy = column > 100;
-  const height = low + (beside ? (roomy ? 130 : 146) : 146 + 20 * v[0].length);
-  const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group",
-    "aria-label": "Scores to drag, their weights, and the context" });
-  const text = (x, y, says, more = {}) =>
-    svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
-  const small = { style: "font-size: 13px; fill: var(--soft)" };
-  const left = { "text-anchor": "start" };
-  const line = (d, more = {}) => svg("path", { d, fill: "none", stroke: "var(--soft)", ...more });
-  const frame = svg("rect", { y: 3, height: low - 3, rx: 8, class: "moves",
-    fill: "var(--control)", "fill-opacity": 0.07, stroke: "var(--control)" });
-  if (window) root.append(frame);
-  root.append(line(`M0 ${zero}H${across}`, { stroke: "var(--faint)" }));
-  const keys = { ArrowUp: 0.5, ArrowRight: 0.5, ArrowDown: -0.5, ArrowLeft: -0.5,
-    Home: -Infinity, End: Infinity };
-  const names = [...tokens, "sink"];
-  const ofValue = { style: `font-size: ${wide ? 13 : 12}px` };
-  const upright = (x, more) => svg("rect", { x: x - thick / 2, width: thick, rx: 3, ...more });
-  function gripAt(x) {
-    const broad = Math.min(44, thick + 6), half = 7;
-    const [up, down] = [`M${x - 5} -1.5l5 -4l5 4`, `M${x - 5} 1.5l5 4l5 -4`];
-    const ring = svg("rect", { x: x - broad / 2 - 4, y: -half - 4, width: broad + 8,
-      height: 2 * half + 8, rx: half + 4, fill: "none", stroke: "var(--accent)",
-      "stroke-width": 2, visibility: "hidden" });
-    const node = svg("g", { class: "grip" }, ring,
-      svg("rect", { x: x - broad / 2, y: -half, width: broad, height: 2 * half, rx: half,
-        fill: "var(--control)" }),
-      svg("path", { d: up + down, fill: "none", stroke: "var(--paper)", "stroke-width": 2,
-        "stroke-linecap": "round", "stroke-linejoin": "round" }));
-    return { node, ring };
-  }
-  function knobOf(i, x) {
-    const move = (to) => {
-      scores[i] = Math.round(2 * clamp(to, -reach, reach)) / 2;
-      show();
-    };
-    const at = (_, y) => move((zero - y) / unit);
-    const knob = handle(root, `score of ${names[i]}`, { cx: x }, [-reach, reach], at, keys,
-      (by) => move(scores[i] + by));
-    Object.assign(knob.style, { cursor: "ns-resize", outlineColor: "transparent" });
-    return knob;
-  }
-  function ringed(knob, ring) {
-    const seen = (on) => () =>
-      set(ring, { visibility: on && knob.matches(":focus-visible") ? "visible" : "hidden" });
-    set(knob, { onfocus: seen(true), onblur: seen(false) });
-  }
-  const lines = (x, says, look) =>
-    svg("g", {}, ...says.map((line, i) => text(x, low + 20 + 15 * i, line, look)));
-  function valueOf(row) {
-    const says = vector(row, whole);
-    if (column > 8.5 * (says.length + 6)) return [`value ${says}`];
-    return n < 4 ? ["value", says] : [says];
-  }
-  const bars = names.map((name, i) => {
-    const x = column * (i + 0.5);
-    const label = text(x, 22, name, { style: `font-weight: 600; font-size: ${wide ? 14 : 13}px` });
-    const edge = i < n ? {} : { stroke: "var(--rose)", "stroke-dasharray": "4 3" };
-    const track = upright(x, { y: 40, height: low - 40, fill: "var(--faint)", opacity: 0.45 });
-    const bar = upright(x, { fill: "var(--neutral)", "fill-opacity": 0.6, ...edge });
-    const { node: dot, ring } = gripAt(x);
-    const value = text(x, 0, "", { class: "halo" });
-    const under = i < n ? set(lines(x, valueOf(v[i]), ofValue), { "data-sym": "v" })
-      : lines(x, column > 62 ? ["no value"] : ["no", "value"], small);
-    const node = svg("g", {}, label, track, bar, dot, value, under);
-    root.append(node);
-    const knob = knobOf(i, x);
-    ringed(knob, ring);
-    root.append(knob);
-    return { node, bar, dot, value, knob };
-  });
-  const below = low + 28;
+const width = Math.max(342, Math.min(viewWidth, 720)), apart = wide ? 40 : 24;
+const tight = Math.min(136, Math.floor((width - apart) / (n + 1 + v[0].length)));
+const beside = tight >= 56;
+const column = beside ? tight : width / (n + 1), thick = Math.min(104, Math.round(column - 16));
+const across = column * (n + 1);
+const unit = 10, zero = 40 + reach * unit, low = zero + reach * unit;
+const roomy = column > 100;
+const height = low + (beside ? (roomy ? 130 : 146) : 146 + 20 * v[0].length);
+const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group",
+"aria-label": "Scores to drag, their weights, and the context" });
+const text = (x, y, says, more = {}) =>
+svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
+const small = { style: "font-size: 13px; fill: var(--soft)" };
+const left = { "text-anchor": "start" };
+const line = (d, more = {}) => svg("path", { d, fill: "none", stroke: "var(--soft)", ...more });
+const frame = svg("rect", { y: 3, height: low - 3, rx: 8, class: "moves",
+fill: "var(--control)", "fill-opacity": 0.07, stroke: "var(--control)" });
+if (window) root.append(frame);
+root.append(line(`M0 ${zero}H${across}`, { stroke: "var(--faint)" }));
+const keys = { ArrowUp: 0.5, ArrowRight: 0.5, ArrowDown: -0.5, ArrowLeft: -0.5,
+Home: -Infinity, End: Infinity };
+const names = [...tokens, "sink"];
+const ofValue = { style: `font-size: ${wide ? 13 : 12}px` };
+const upright = (x, more) => svg("rect", { x: x - thick / 2, width: thick, rx: 3, ...more });
+function gripAt(x) {
+const broad = Math.min(44, thick + 6), half = 7;
+const [up, down] = [`M${x - 5} -1.5l5 -4l5 4`, `M${x - 5} 1.5l5 4l5 -4`];
+const ring = svg("rect", { x: x - broad / 2 - 4, y: -half - 4, width: broad + 8,
+height: 2 * half + 8, rx: half + 4, fill: "none", stroke: "var(--accent)",
+"stroke-width": 2, visibility: "hidden" });
+const node = svg("g", { class: "grip" }, ring,
+svg("rect", { x: x - broad / 2, y: -half, width: broad, height: 2 * half, rx: half,
+fill: "var(--control)" }),
+svg("path", { d: up + down, fill: "none", stroke: "var(--paper)", "stroke-width": 2,
+"stroke-linecap": "round", "stroke-linejoin": "round" }));
+return { node, ring };
+}
+function knobOf(i, x) {
+const move = (to) => {
+scores[i] = Math.round(2 * clamp(to, -reach, reach)) / 2;
+show();
+};
+const at = (_, y) => move((zero - y) / unit);
+const knob = handle(root, `score of ${names[i]}`, { cx: x }, [-reach, reach], at, keys,
+(by) => move(scores[i] + by));
+Object.assign(knob.style, { cursor: "ns-resize", outlineColor: "transparent" });
+return knob;
+}
+function ringed(knob, ring) {
+const seen = (on) => () =>
+set(ring, { visibility: on && knob.matches(":focus-visible") ? "visible" : "hidden" });
+set(knob, { onfocus: seen(true), onblur: seen(false) });
+}
+const lines = (x, says, look) =>
+svg("g", {}, ...says.map((line, i) => text(x, low + 20 + 15 * i, line, look)));
+function valueOf(row) {
+const says = vector(row, whole);
+if (column > 8.5 * (says.length + 6)) return [`value ${says}`];
+return n < 4 ? ["value", says] : [says];
+}
+const bars = names.map((name, i) => {
+const x = column * (i + 0.5);
+const label = text(x, 22, name, { style: `font-weight: 600; font-size: ${wide ? 14 : 13}px` });
+const edge = i < n ? {} : { stroke: "var(--rose)", "stroke-dasharray": "4 3" };
+const track = upright(x, { y: 40, height: low - 40, fill: "var(--faint)", opacity: 0.45 });
+const bar = upright(x, { fill: "var(--neutral)", "fill-opacity": 0.6, ...edge });
+const { node: dot, ring } = gripAt(x);
+const value = text(x, 0, "", { class: "halo" });
+const under = i < n ? set(lines(x, valueOf(v[i]), ofValue), { "data-sym": "v" })
+: lines(x, column > 62 ? ["no value"] : ["no", "value"], small);
+const node = svg("g", {}, label, track, bar, dot, value, under);
+root.append(node);
+const knob = knobOf(i, x);
+ringed(knob, ring);
+root.append(knob);
+return { node, bar, dot, value, knob };
+});
+const below = low + 28;
 
-  const share = below + 34, tall = 44;
-  const bottom = share + tall + 36;
-  const most = Math.max(...v.flat().map(Math.abs));
-  root.append(text(0, share - 7, "weights: 1 in all", { ...small, ...left }));
-  const parts = names.map((_, i) => {
-    const token = i < n;
-    const colour = token ? "w" : "rose";
-    const rect = svg("rect", { y: share, height: tall, rx: 2, class: "moves",
-      fill: `var(--${colour})`, "fill-opacity": token ? 0.4 : 0.15,
-      stroke: `var(--${colour})`,
-      ...(token ? { "data-sym": "w" } : { "stroke-dasharray": "4 3" }) });
-    const words = [18, 35].map((by) => text(0, share + by, "", { "pointer-events": "none" }));
-    root.append(rect);
-    return { rect, words };
-  });
-  const rest = text(0, share + tall + 19, "", { ...small, ...left });
-  root.append(...parts.flatMap(({ words }) => words), ...(beside ? [rest] : []));
+const share = below + 34, tall = 44;
+const bottom = share + tall + 36;
+const most = Math.max(...v.flat().map(Math.abs));
+root.append(text(0, share - 7, "weights: 1 in all", { ...small, ...left }));
+const parts = names.map((_, i) => {
+const token = i < n;
+const colour = token ? "w" : "rose";
+const rect = svg("rect", { y: share, height: tall, rx: 2, class: "moves",
+fill: `var(--${colour})`, "fill-opacity": token ? 0.4 : 0.15,
+stroke: `var(--${colour})`,
+...(token ? { "data-sym": "w" } : { "stroke-dasharray": "4 3" }) });
+const words = [18, 35].map((by) => text(0, share + by, "", { "pointer-events": "none" }));
+root.append(rect);
+return { rect, words };
+});
+const rest = text(0, share + tall + 19, "", { ...small, ...left });
+root.append(...parts.flatMap(({ words }) => words), ...(beside ? [rest] : []));
 
-  const signed = v.flat().some((x) => x < 0);
-  const long = share + tall - 40;
-  const end = beside ? 40 + long : width - 46;
-  const start = beside ? 40 : 76;
-  const half = (beside ? long : end - start) / (signed ? 2 : 1);
-  const middle = beside ? end - (signed ? long / 2 : 0) : end - half;
-  const corner = beside ? across + apart + (column - thick) / 2 : 0;
-  const without = text(beside ? corner + column * v[0].length - column + thick : 76,
-    beside ? (roomy ? 22 : height - 4) : bottom - 14,
-    `dashed: without ${window ? "a window" : "a sink"}`,
-    { ...small, "text-anchor": beside ? "end" : "start" });
-  const nth = ["first", "second", "third"];
-  const called = (j) => `${nth[j]}${beside && roomy ? " number" : ""}`;
-  const axis = beside ? `M${across + apart} ${middle}H${across + apart + column * v[0].length}`
-    : `M${middle} ${bottom - 8}V${bottom + 36}`;
-  root.append(text(corner, beside ? 22 : bottom - 14, "context",
-    { ...left, style: "font-weight: 600" }), without, line(axis));
-  const sums = v[0].map((_, j) => {
-    const x = across + apart + column * (j + 0.5) - thick / 2, y = bottom - 4 + 20 * j;
-    const at = beside ? { x, width: thick } : { y, height: 16 };
-    const look = { class: "moves", fill: "var(--v)", "fill-opacity": 0.7 };
-    const bar = svg("rect", { ...at, ...look, "data-sym": "v" });
-    const value = beside ? text(x + thick / 2, 0, "", { class: "halo", "data-sym": "v",
-      style: "font-size: 17px; font-weight: 600" })
-      : text(0, y + 13, "", { class: "halo", style: "font-size: 13px" });
-    const full = svg("rect", { ...at, class: "moves", fill: "none",
-      stroke: "var(--v)", "stroke-dasharray": "4 3" });
-    const track = svg("rect", beside ? { ...at, y: start, height: end - start, rx: 3 }
-      : { ...at, x: start, width: end - start, rx: 3 });
-    set(track, { fill: "var(--faint)", opacity: 0.45 });
-    const name = beside ? text(x + thick / 2, end + 19, called(j), small)
-      : text(0, y + 13, called(j), { ...small, ...left });
-    root.append(track, full, bar, value, name);
-    return { bar, full, value };
-  });
+const signed = v.flat().some((x) => x < 0);
+const long = share + tall - 40;
+const end = beside ? 40 + long : width - 46;
+const start = beside ? 40 : 76;
+const half = (beside ? long : end - start) / (signed ? 2 : 1);
+const middle = beside ? end - (signed ? long / 2 : 0) : end - half;
+const corner = beside ? across + apart + (column - thick) / 2 : 0;
+const without = text(beside ? corner + column * v[0].length - column + thick : 76,
+beside ? (roomy ? 22 : height - 4) : bottom - 14,
+`dashed: without ${window ? "a window" : "a sink"}`,
+{ ...small, "text-anchor": beside ? "end" : "start" });
+const nth = ["first", "second", "third"];
+const called = (j) => `${nth[j]}${beside && roomy ? " number" : ""}`;
+const axis = beside ? `M${across + apart} ${middle}H${across + apart + column * v[0].length}`
+: `M${middle} ${bottom - 8}V${bottom + 36}`;
+root.append(text(corner, beside ? 22 : bottom - 14, "context",
+{ ...left, style: "font-weight: 600" }), without, line(axis));
+const sums = v[0].map((_, j) => {
+const x = across + apart + column * (j + 0.5) - thick / 2, y = bottom - 4 + 20 * j;
+const at = beside ? { x, width: thick } : { y, height: 16 };
+const look = { class: "moves", fill: "var(--v)", "fill-opacity": 0.7 };
+const bar = svg("rect", { ...at, ...look, "data-sym": "v" });
+const value = beside ? text(x + thick / 2, 0, "", { class: "halo", "data-sym": "v",
+style: "font-size: 17px; font-weight: 600" })
+: text(0, y + 13, "", { class: "halo", style: "font-size: 13px" });
+const full = svg("rect", { ...at, class: "moves", fill: "none",
+stroke: "var(--v)", "stroke-dasharray": "4 3" });
+const track = svg("rect", beside ? { ...at, y: start, height: end - start, rx: 3 }
+: { ...at, x: start, width: end - start, rx: 3 });
+set(track, { fill: "var(--faint)", opacity: 0.45 });
+const name = beside ? text(x + thick / 2, end + 19, called(j), small)
+: text(0, y + 13, called(j), { ...small, ...left });
+root.append(track, full, bar, value, name);
+return { bar, full, value };
+});
 
-  function showScore({ node, bar, dot, value, knob }, i, open) {
-    const s = scores[i];
-    const y = zero - unit * s;
-    const said = number(s, 1);
-    const shown = i < n ? (open ? 1 : 0.3) : open ? 1 : 0;
-    set(node, { opacity: shown });
-    set(bar, { y: Math.min(y, zero), height: Math.abs(y - zero) });
-    set(dot, { transform: `translate(0 ${y})` });
-    const [over, below] = [y - 22, y + 32];
-    const free = s < 0 ? below < low : over > 48;
-    set(value, { y: (s < 0) === free ? below : over });
-    value.textContent = said;
-    const visibility = shown ? "visible" : "hidden";
-    set(knob, { cy: y, "aria-valuenow": s, "aria-valuetext": said, visibility });
-  }
-  function showWeights({ weights }) {
-    let x = 0;
-    const narrow = [];
-    parts.forEach(({ rect, words }, i) => {
-      const long = weights[i] * across;
-      set(rect, { x, width: Math.max(0, long - 1), opacity: long > 1 ? 1 : 0 });
-      const fits = long > 8.2 * Math.max(names[i].length, 4);
-      [names[i], percent(weights[i])].forEach((says, j) => {
-        set(words[j], { x: x + long / 2 });
-        words[j].textContent = fits ? says : "";
-      });
-      if (weights[i] && !fits) narrow.push(i);
-      x += long;
-    });
-    const part = percent(sum(narrow.map((i) => weights[i])));
-    rest.textContent = narrow.length ? `${listed(narrow, (i) => names[i])}: ${part}` : "";
-  }
-  function stretch(bar, x) {
-    const long = half * Math.abs(x) / most;
-    const from = (x < 0) === beside ? middle : middle - long;
-    set(bar, beside ? { y: from, height: Math.max(1, long) }
-      : { x: from, width: Math.max(1, long) });
-    return x < 0 ? -long : long;
-  }
-  function placeValue(value, end, edge) {
-    const below = end < 0;
-    const near = Math.abs(edge - end) > 3 && Math.abs(Math.abs(edge - end) - 15) < 15;
-    const inside = Math.abs(end) > half - 26 || (near && Math.abs(end) > 26);
-    const under = below !== inside;
-    set(value, beside ? { y: middle - end + (under ? 20 : -7) }
-      : { x: middle + end + (below ? -22 : 22) });
-  }
-  function showContext({ context, full: all }) {
-    const differs = all.some((x, j) => Math.abs(x - context[j]) > 0.005);
-    const visibility = differs ? "visible" : "hidden";
-    set(without, { visibility });
-    sums.forEach(({ bar, full, value }, j) => {
-      set(full, { visibility });
-      const edge = stretch(full, all[j]);
-      placeValue(value, stretch(bar, context[j]), edge);
-      value.textContent = number(context[j]);
-    });
-  }
-  function explain({ open, weights, context, kept }) {
-    const seen = tokens.filter((_, i) => open[i]);
-    const past = window && newest >= window;
-    const who = window ? `${quoted(tokens[newest])} attends to ${listed(seen)}` : "";
-    const gone = past && !open[0] ? `; ${quoted(tokens[0])} has left the window` : "";
-    const to = (name, w) => `${name} takes ${percent(w)}`;
-    const rest = open[n] ? `${to("The sink", weights[n])}; ${percent(kept)} is left for tokens.`
-      : window && open[0] ? `${to(quoted(tokens[0]), weights[0])}.`
-        : "All the weight falls on tokens.";
-    say(`${who}${gone}${who ? ". " : ""}${rest} The context is ${vector(context, number)}.`);
-  }
-  function show() {
-    const now = compute();
-    const from = Math.max(0, newest - (window ?? 1) + 1);
-    bars.forEach((bar, i) => showScore(bar, i, now.open[i]));
-    set(frame, { x: column * from + 2, width: column * (newest - from + 1) - 4 });
-    showWeights(now);
-    showContext(now);
-    explain(now);
-    state = { newest, mode: modes[mode].name, scores: [...scores], ...now };
-  }
-  function go(to) {
-    newest = to;
-    range.move(newest + 1);
-    show();
-  }
-  const range = slider(wide ? "Newest token" : "Newest", {
-    min: 1, max: n, step: 1, value: newest + 1, text: (x) => quoted(tokens[x - 1]),
-    input: (x) => { play.stop(); newest = x - 1; show(); } });
-  const play = player({ at: () => newest, last: () => n - 1, go, ms: () => 1200 });
-  const pick = choices("Where spare weight may go", modes.map(({ name }) => name), mode,
-    (i) => { mode = i; show(); });
-  const deep = window ? (wide ? 2 : 4) : (wide ? 1 : 2);
-  set(said, { style: `min-height: ${1.4 * deep}em; margin-top: ${beside ? 10 : 0}px` });
-  const steered = el("div", { class: "row steered" }, play.node, range);
-  view.append(pick, ...(window ? [steered] : []), root, said);
-  show();
-  expose(() => state);
+function showScore({ node, bar, dot, value, knob }, i, open) {
+const s = scores[i];
+const y = zero - unit * s;
+const said = number(s, 1);
+const shown = i < n ? (open ? 1 : 0.3) : open ? 1 : 0;
+set(node, { opacity: shown });
+set(bar, { y: Math.min(y, zero), height: Math.abs(y - zero) });
+set(dot, { transform: `translate(0 ${y})` });
+const [over, below] = [y - 22, y + 32];
+const free = s < 0 ? below < low : over > 48;
+set(value, { y: (s < 0) === free ? below : over });
+value.textContent = said;
+const visibility = shown ? "visible" : "hidden";
+set(knob, { cy: y, "aria-valuenow": s, "aria-valuetext": said, visibility });
+}
+function showWeights({ weights }) {
+let x = 0;
+const narrow = [];
+parts.forEach(({ rect, words }, i) => {
+const long = weights[i] * across;
+set(rect, { x, width: Math.max(0, long - 1), opacity: long > 1 ? 1 : 0 });
+const fits = long > 8.2 * Math.max(names[i].length, 4);
+[names[i], percent(weights[i])].forEach((says, j) => {
+set(words[j], { x: x + long / 2 });
+words[j].textContent = fits ? says : "";
+});
+if (weights[i] && !fits) narrow.push(i);
+x += long;
+});
+const part = percent(sum(narrow.map((i) => weights[i])));
+rest.textContent = narrow.length ? `${listed(narrow, (i) => names[i])}: ${part}` : "";
+}
+function stretch(bar, x) {
+const long = half * Math.abs(x) / most;
+const from = (x < 0) === beside ? middle : middle - long;
+set(bar, beside ? { y: from, height: Math.max(1, long) }
+: { x: from, width: Math.max(1, long) });
+return x < 0 ? -long : long;
+}
+function placeValue(value, end, edge) {
+const below = end < 0;
+const near = Math.abs(edge - end) > 3 && Math.abs(Math.abs(edge - end) - 15) < 15;
+const inside = Math.abs(end) > half - 26 || (near && Math.abs(end) > 26);
+const under = below !== inside;
+set(value, beside ? { y: middle - end + (under ? 20 : -7) }
+: { x: middle + end + (below ? -22 : 22) });
+}
+function showContext({ context, full: all }) {
+const differs = all.some((x, j) => Math.abs(x - context[j]) > 0.005);
+const visibility = differs ? "visible" : "hidden";
+set(without, { visibility });
+sums.forEach(({ bar, full, value }, j) => {
+set(full, { visibility });
+const edge = stretch(full, all[j]);
+placeValue(value, stretch(bar, context[j]), edge);
+value.textContent = number(context[j]);
+});
+}
+function explain({ open, weights, context, kept }) {
+const seen = tokens.filter((_, i) => open[i]);
+const past = window && newest >= window;
+const who = window ? `${quoted(tokens[newest])} attends to ${listed(seen)}` : "";
+const gone = past && !open[0] ? `; ${quoted(tokens[0])} has left the window` : "";
+const to = (name, w) => `${name} takes ${percent(w)}`;
+const rest = open[n] ? `${to("The sink", weights[n])}; ${percent(kept)} is left for tokens.`
+: window && open[0] ? `${to(quoted(tokens[0]), weights[0])}.`
+: "All the weight falls on tokens.";
+say(`${who}${gone}${who ? ". " : ""}${rest} The context is ${vector(context, number)}.`);
+}
+function show() {
+const now = compute();
+const from = Math.max(0, newest - (window ?? 1) + 1);
+bars.forEach((bar, i) => showScore(bar, i, now.open[i]));
+set(frame, { x: column * from + 2, width: column * (newest - from + 1) - 4 });
+showWeights(now);
+showContext(now);
+explain(now);
+state = { newest, mode: modes[mode].name, scores: [...scores], ...now };
+}
+function go(to) {
+newest = to;
+range.move(newest + 1);
+show();
+}
+const range = slider(wide ? "Newest token" : "Newest", {
+min: 1, max: n, step: 1, value: newest + 1, text: (x) => quoted(tokens[x - 1]),
+input: (x) => { play.stop(); newest = x - 1; show(); } });
+const play = player({ at: () => newest, last: () => n - 1, go, ms: () => 1200 });
+const pick = choices("Where spare weight may go", modes.map(({ name }) => name), mode,
+(i) => { mode = i; show(); });
+const deep = window ? (wide ? 2 : 4) : (wide ? 1 : 2);
+set(said, { style: `min-height: ${1.4 * deep}em; margin-top: ${beside ? 10 : 0}px` });
+const steered = el("div", { class: "row steered" }, play.node, range);
+view.append(pick, ...(window ? [steered] : []), root, said);
+show();
+expose(() => state);
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=sinks]")) begin(figure, draw);
 })();

@@ -1,300 +1,300 @@
 (() => {
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, dot, mix, matmul, sum, number } = stage;
-  const { vector, said, say, legendOf, wash, slider, player, motion, expose } = stage;
-  const { tokens, q, k, v } = data;
-  const n = tokens.length;
-  const all = [...tokens.keys()];
-  const width = k[0].length;
-  const columns = [...v[0].keys(), v[0].length];
-  const ones = v.map((row) => [...row, 1]);
-  let t = Math.min(1, n - 1);
+const { view, viewWidth, data, el, svg, set, dot, mix, matmul, sum, number } = stage;
+const { vector, said, say, legendOf, wash, slider, player, motion, expose } = stage;
+const { tokens, q, k, v } = data;
+const n = tokens.length;
+const all = [...tokens.keys()];
+const width = k[0].length;
+const columns = [...v[0].keys(), v[0].length];
+const ones = v.map((row) => [...row, 1]);
+let t = Math.min(1, n - 1);
 
-  const product = (key, value) => key.map((a) => value.map((b) => a * b));
-  const products = all.map((i) => product(k[i], ones[i]));
-  const plus = (a, b) => a.map((row, i) => row.map((x, j) => x + b[i][j]));
-  const state = (to) => products.slice(0, to + 1).reduce(plus);
-  function compute() {
-    const scores = k.slice(0, t + 1).map((key) => dot(q[t], key));
-    const S = state(t);
-    const sums = { cache: mix(scores, ones.slice(0, t + 1)), state: matmul([q[t]], S)[0] };
-    const total = sums.state.at(-1);
-    const context = sums.state.slice(0, -1).map((x) => x / total);
-    const kept = { cache: (t + 1) * (width + v[0].length), state: width * columns.length };
-    return { scores, S, added: products[t], sums, context, kept };
-  }
-  const whole = (x) => number(x, 0);
-  const isWhole = (x) => Math.abs(x - Math.round(x)) < 1e-9;
-  const short = (x) => number(x, isWhole(x) ? 0 : 2);
+const product = (key, value) => key.map((a) => value.map((b) => a * b));
+const products = all.map((i) => product(k[i], ones[i]));
+const plus = (a, b) => a.map((row, i) => row.map((x, j) => x + b[i][j]));
+const state = (to) => products.slice(0, to + 1).reduce(plus);
+function compute() {
+const scores = k.slice(0, t + 1).map((key) => dot(q[t], key));
+const S = state(t);
+const sums = { cache: mix(scores, ones.slice(0, t + 1)), state: matmul([q[t]], S)[0] };
+const total = sums.state.at(-1);
+const context = sums.state.slice(0, -1).map((x) => x / total);
+const kept = { cache: (t + 1) * (width + v[0].length), state: width * columns.length };
+return { scores, S, added: products[t], sums, context, kept };
+}
+const whole = (x) => number(x, 0);
+const isWhole = (x) => Math.abs(x - Math.round(x)) < 1e-9;
+const short = (x) => number(x, isWhole(x) ? 0 : 2);
 
-  const wide = viewWidth >= 600;
-  const room = wide ? 340 : Math.floor((viewWidth - 12) / 2);
-  const text = (x, y, says, more = {}) =>
-    svg("text", { x, y, "text-anchor": "middle", ...more }, says);
-  const small = { style: "font-size: 13px; fill: var(--soft)" };
-  const picture = (high, label) => svg("svg", { width: room, height: high, role: "img",
-    viewBox: `0 0 ${room} ${high}`, style: "height: auto", "aria-label": label });
-  const name = wide ? 62 : 53, below = wide ? 48 : 62;
-  const high = wide ? 84 : 68, head = 22, gap = 24;
-  const tallest = head + (high + gap) * width;
-  const under = 54, tall = (tallest - under - 4) / n, thick = Math.min(tall - 6, 34);
-  const own = width + v[0].length, apart = wide ? 10 : 5;
-  const cell = Math.min(44, (room - name - apart - (wide ? 70 : 30)) / own);
-  const cache = picture(tallest + below + 8,
-    "The cache: a key and a value of each token so far");
-  const leftOf = (c) => name + cell * c + (c < width ? 0 : apart);
-  const scoreAt = leftOf(own) + (wide ? 34 : 16);
-  const looksOf = (sym) =>
-    ({ rx: 2, fill: `var(--${sym})`, "fill-opacity": 0.22, stroke: `var(--${sym})` });
-  function queryCell(x, y, broad) {
-    const box = { x, y, width: broad, height: 26, ...looksOf("q"), "data-sym": "q" };
-    const node = text(x + broad / 2, y + 18, "", { "data-sym": "q" });
-    return { box: svg("rect", box), node };
-  }
-  const query = k[0].map((_, c) => queryCell(leftOf(c), 1, cell - 2));
-  cache.append(text(name - 10, 19, "query", { "data-sym": "q", "text-anchor": "end", ...small }),
-    ...query.flatMap(({ box, node }) => [box, node]),
-    text(leftOf(0) + cell * width / 2, 46, "key", { "data-sym": "k", ...small }),
-    text(leftOf(width) + cell * (own - width) / 2, 46, "value", { "data-sym": "v", ...small }),
-    text(scoreAt, 46, wide ? "q · k" : "q·k", { "data-sym": "w", ...small }));
-  function stored(x, c, i) {
-    const [sym, y] = [c < width ? "k" : "v", under + tall * i];
-    return [svg("rect", { x: leftOf(c), y: y + (tall - thick) / 2,
-      width: cell - 2, height: thick, ...looksOf(sym) }),
-    text(leftOf(c) + cell / 2 - 1, y + tall / 2 + 5, short(x), { "data-sym": sym })];
-  }
-  const rows = all.map((i) => {
-    const y = under + tall * i;
-    const score = text(scoreAt, y + tall / 2 + 5, "", { "data-sym": "w" });
-    const numbers = [...k[i], ...v[i]].flatMap((x, c) => stored(x, c, i));
-    const token = text(name - (wide ? 10 : 6), y + tall / 2 + 5, tokens[i],
-      { "text-anchor": "end" });
-    return { token, score, row: svg("g", {}, ...numbers, score) };
-  });
-  cache.append(...rows.flatMap(({ token, row }) => [token, row]));
+const wide = viewWidth >= 600;
+const room = wide ? 340 : Math.floor((viewWidth - 12) / 2);
+const text = (x, y, says, more = {}) =>
+svg("text", { x, y, "text-anchor": "middle", ...more }, says);
+const small = { style: "font-size: 13px; fill: var(--soft)" };
+const picture = (high, label) => svg("svg", { width: room, height: high, role: "img",
+viewBox: `0 0 ${room} ${high}`, style: "height: auto", "aria-label": label });
+const name = wide ? 62 : 53, below = wide ? 48 : 62;
+const high = wide ? 84 : 68, head = 22, gap = 24;
+const tallest = head + (high + gap) * width;
+const under = 54, tall = (tallest - under - 4) / n, thick = Math.min(tall - 6, 34);
+const own = width + v[0].length, apart = wide ? 10 : 5;
+const cell = Math.min(44, (room - name - apart - (wide ? 70 : 30)) / own);
+const cache = picture(tallest + below + 8,
+"The cache: a key and a value of each token so far");
+const leftOf = (c) => name + cell * c + (c < width ? 0 : apart);
+const scoreAt = leftOf(own) + (wide ? 34 : 16);
+const looksOf = (sym) =>
+({ rx: 2, fill: `var(--${sym})`, "fill-opacity": 0.22, stroke: `var(--${sym})` });
+function queryCell(x, y, broad) {
+const box = { x, y, width: broad, height: 26, ...looksOf("q"), "data-sym": "q" };
+const node = text(x + broad / 2, y + 18, "", { "data-sym": "q" });
+return { box: svg("rect", box), node };
+}
+const query = k[0].map((_, c) => queryCell(leftOf(c), 1, cell - 2));
+cache.append(text(name - 10, 19, "query", { "data-sym": "q", "text-anchor": "end", ...small }),
+...query.flatMap(({ box, node }) => [box, node]),
+text(leftOf(0) + cell * width / 2, 46, "key", { "data-sym": "k", ...small }),
+text(leftOf(width) + cell * (own - width) / 2, 46, "value", { "data-sym": "v", ...small }),
+text(scoreAt, 46, wide ? "q · k" : "q·k", { "data-sym": "w", ...small }));
+function stored(x, c, i) {
+const [sym, y] = [c < width ? "k" : "v", under + tall * i];
+return [svg("rect", { x: leftOf(c), y: y + (tall - thick) / 2,
+width: cell - 2, height: thick, ...looksOf(sym) }),
+text(leftOf(c) + cell / 2 - 1, y + tall / 2 + 5, short(x), { "data-sym": sym })];
+}
+const rows = all.map((i) => {
+const y = under + tall * i;
+const score = text(scoreAt, y + tall / 2 + 5, "", { "data-sym": "w" });
+const numbers = [...k[i], ...v[i]].flatMap((x, c) => stored(x, c, i));
+const token = text(name - (wide ? 10 : 6), y + tall / 2 + 5, tokens[i],
+{ "text-anchor": "end" });
+return { token, score, row: svg("g", {}, ...numbers, score) };
+});
+cache.append(...rows.flatMap(({ token, row }) => [token, row]));
 
-  function sumsOf(root, y, middles, broad) {
-    return middles.map((x, c) => {
-      const sym = c < v[0].length ? "v" : "w";
-      const across = { x: x - broad / 2, width: broad };
-      const box = { ...across, y: y + below - 31, height: 27, ...looksOf(sym), "data-sym": sym };
-      const close = wide ? "" : "; word-spacing: -3px; letter-spacing: -0.3px";
-      const terms = text(x, y + 13, "", { style: `font-size: 12px${close}` });
-      const total = text(x, y + below - 12, "", { "data-sym": sym,
-        style: `font-weight: 600; font-size: ${wide ? 17 : 12}px` });
-      root.append(svg("rect", box), terms, total);
-      return { terms, total, x };
-    });
-  }
-  const valueAt = v[0].map((_, c) => leftOf(width + c) + cell / 2 - 1);
-  cache.append(svg("path", { d: `M2 ${tallest + 2}H${Math.min(room, scoreAt + 44)}`,
-    stroke: "var(--soft)" }));
-  cache.append(text(name - 10, tallest + below - 14, "sum", { ...small, "text-anchor": "end" }));
-  function bracket(root, from, to) {
-    const y = tallest + below + 1;
-    root.append(svg("path", { d: `M${from} ${y}v6H${to}v-6`, fill: "none", stroke: "var(--soft)",
-      "stroke-width": 1.5 }));
-  }
-  bracket(cache, valueAt[0] - cell / 2 + 1, scoreAt + cell / 2 - 1);
-  const fromCache = sumsOf(cache, tallest, [...valueAt, scoreAt], cell - 2);
+function sumsOf(root, y, middles, broad) {
+return middles.map((x, c) => {
+const sym = c < v[0].length ? "v" : "w";
+const across = { x: x - broad / 2, width: broad };
+const box = { ...across, y: y + below - 31, height: 27, ...looksOf(sym), "data-sym": sym };
+const close = wide ? "" : "; word-spacing: -3px; letter-spacing: -0.3px";
+const terms = text(x, y + 13, "", { style: `font-size: 12px${close}` });
+const total = text(x, y + below - 12, "", { "data-sym": sym,
+style: `font-weight: 600; font-size: ${wide ? 17 : 12}px` });
+root.append(svg("rect", box), terms, total);
+return { terms, total, x };
+});
+}
+const valueAt = v[0].map((_, c) => leftOf(width + c) + cell / 2 - 1);
+cache.append(svg("path", { d: `M2 ${tallest + 2}H${Math.min(room, scoreAt + 44)}`,
+stroke: "var(--soft)" }));
+cache.append(text(name - 10, tallest + below - 14, "sum", { ...small, "text-anchor": "end" }));
+function bracket(root, from, to) {
+const y = tallest + below + 1;
+root.append(svg("path", { d: `M${from} ${y}v6H${to}v-6`, fill: "none", stroke: "var(--soft)",
+"stroke-width": 1.5 }));
+}
+bracket(cache, valueAt[0] - cell / 2 + 1, scoreAt + cell / 2 - 1);
+const fromCache = sumsOf(cache, tallest, [...valueAt, scoreAt], cell - 2);
 
-  const piles = k[0].flatMap((_, r) => columns.map((c) => products.map((one) => one[r][c])));
-  const heap = (pile, way) => sum(pile.map((x) => Math.max(0, way * x)));
-  const [highest, deepest] = [1, -1].map((way) => Math.max(...piles.map((one) => heap(one, way))));
-  const unit = high / Math.max(highest + deepest, 1e-9);
-  const aside = wide ? name : 44;
-  const step = Math.min(88, (room - aside) / columns.length);
-  const board = picture(tallest + below + 8,
-    "The state: what all tokens so far have added");
-  const baseOf = (r) => head + (high + gap) * r + gap - 8 + unit * highest;
-  const middleOf = (c) => aside + step * (c + 0.5);
-  columns.forEach((c) => board.append(c < v[0].length
-    ? text(middleOf(c), 14, `${wide ? "value " : "v"}${c}`, { "data-sym": "v", ...small })
-    : text(middleOf(c), 14, "1", small)));
-  const asked = k[0].map((_, r) => queryCell(aside - 42, baseOf(r) - 46, 30));
-  k[0].forEach((_, r) => board.append(asked[r].box, asked[r].node,
-    text(aside - 10, baseOf(r) - 4, `key ${r}`,
-      { ...small, "text-anchor": "end", "data-sym": "k" }),
-    svg("path", { d: `M${aside} ${baseOf(r)}h${step * columns.length}`, stroke: "var(--soft)" })));
-  const blocks = all.map((i) => products[i].map((row, r) => row.map((x, c) => {
-    const before = products.slice(0, i).map((one) => one[r][c]);
-    const from = heap(before, x < 0 ? -1 : 1);
-    const y = x < 0 ? baseOf(r) + unit * from : baseOf(r) - unit * (from + x);
-    return svg("rect", { x: middleOf(c) - step * 0.36, y, width: step * 0.72,
-      height: Math.max(0, unit * Math.abs(x) - 1), rx: 1.5 });
-  })));
-  const totals = k[0].map(() => columns.map((c) =>
-    text(middleOf(c), 0, "", { style: "font-weight: 600" })));
-  board.append(...blocks.flat(2), ...totals.flat());
-  board.append(text(wide ? 20 : 12, tallest + below - 12, "=",
-    { style: `font-size: ${wide ? 20 : 17}px; font-weight: 600` }));
-  const each = Math.min(42, step - 4);
-  const fromState = sumsOf(board, tallest, columns.map(middleOf), each);
-  bracket(board, middleOf(0) - each / 2, middleOf(columns.length - 1) + each / 2);
+const piles = k[0].flatMap((_, r) => columns.map((c) => products.map((one) => one[r][c])));
+const heap = (pile, way) => sum(pile.map((x) => Math.max(0, way * x)));
+const [highest, deepest] = [1, -1].map((way) => Math.max(...piles.map((one) => heap(one, way))));
+const unit = high / Math.max(highest + deepest, 1e-9);
+const aside = wide ? name : 44;
+const step = Math.min(88, (room - aside) / columns.length);
+const board = picture(tallest + below + 8,
+"The state: what all tokens so far have added");
+const baseOf = (r) => head + (high + gap) * r + gap - 8 + unit * highest;
+const middleOf = (c) => aside + step * (c + 0.5);
+columns.forEach((c) => board.append(c < v[0].length
+? text(middleOf(c), 14, `${wide ? "value " : "v"}${c}`, { "data-sym": "v", ...small })
+: text(middleOf(c), 14, "1", small)));
+const asked = k[0].map((_, r) => queryCell(aside - 42, baseOf(r) - 46, 30));
+k[0].forEach((_, r) => board.append(asked[r].box, asked[r].node,
+text(aside - 10, baseOf(r) - 4, `key ${r}`,
+{ ...small, "text-anchor": "end", "data-sym": "k" }),
+svg("path", { d: `M${aside} ${baseOf(r)}h${step * columns.length}`, stroke: "var(--soft)" })));
+const blocks = all.map((i) => products[i].map((row, r) => row.map((x, c) => {
+const before = products.slice(0, i).map((one) => one[r][c]);
+const from = heap(before, x < 0 ? -1 : 1);
+const y = x < 0 ? baseOf(r) + unit * from : baseOf(r) - unit * (from + x);
+return svg("rect", { x: middleOf(c) - step * 0.36, y, width: step * 0.72,
+height: Math.max(0, unit * Math.abs(x) - 1), rx: 1.5 });
+})));
+const totals = k[0].map(() => columns.map((c) =>
+text(middleOf(c), 0, "", { style: "font-weight: 600" })));
+board.append(...blocks.flat(2), ...totals.flat());
+board.append(text(wide ? 20 : 12, tallest + below - 12, "=",
+{ style: `font-size: ${wide ? 20 : 17}px; font-weight: 600` }));
+const each = Math.min(42, step - 4);
+const fromState = sumsOf(board, tallest, columns.map(middleOf), each);
+bracket(board, middleOf(0) - each / 2, middleOf(columns.length - 1) + each / 2);
 
-  const factors = svg("text", { "text-anchor": "middle", "font-weight": 600, y: 5 });
-  const ground = svg("rect", { y: -12, height: 24, rx: 12, fill: "var(--paper)",
-    stroke: "var(--soft)" });
-  const pill = svg("g", { "aria-hidden": true, visibility: "hidden" }, ground, factors);
-  board.append(pill);
-  function largest() {
-    const flat = products[t].map((row) => row.slice(0, -1)).flat();
-    const i = flat.indexOf(Math.max(...flat));
-    return [Math.floor(i / v[0].length), i % v[0].length];
-  }
-  function load() {
-    const [r, c] = largest();
-    const [of, by] = [[k[t][r], "k"], [v[t][c], "v"]].map(([x, hue]) =>
-      svg("tspan", { style: `fill: var(--ink-${hue})` }, short(x)));
-    set(factors, {}, of, " · ", by);
-    const long = 30 + 8 * (short(k[t][r]).length + short(v[t][c]).length);
-    set(ground, { x: -long / 2, width: long });
-  }
-  function carry(part, grown) {
-    const [r, c] = largest();
-    const block = blocks[t][r][c];
-    const from = [leftOf(width) - apart / 2 - viewWidth + room, under + tall * (t + 0.5)];
-    const to = [middleOf(c), +block.getAttribute("y") + block.getAttribute("height") / 2];
-    if (part === 1 && grown < 1) totals[r][c].textContent = "";
-    const [x, y] = from.map((start, i) => (start + (to[i] - start) * part).toFixed(1));
-    set(pill, { transform: `translate(${x} ${y}) scale(${1 - grown})`,
-      visibility: part > 0 && grown < 1 ? "visible" : "hidden" });
-  }
+const factors = svg("text", { "text-anchor": "middle", "font-weight": 600, y: 5 });
+const ground = svg("rect", { y: -12, height: 24, rx: 12, fill: "var(--paper)",
+stroke: "var(--soft)" });
+const pill = svg("g", { "aria-hidden": true, visibility: "hidden" }, ground, factors);
+board.append(pill);
+function largest() {
+const flat = products[t].map((row) => row.slice(0, -1)).flat();
+const i = flat.indexOf(Math.max(...flat));
+return [Math.floor(i / v[0].length), i % v[0].length];
+}
+function load() {
+const [r, c] = largest();
+const [of, by] = [[k[t][r], "k"], [v[t][c], "v"]].map(([x, hue]) =>
+svg("tspan", { style: `fill: var(--ink-${hue})` }, short(x)));
+set(factors, {}, of, " · ", by);
+const long = 30 + 8 * (short(k[t][r]).length + short(v[t][c]).length);
+set(ground, { x: -long / 2, width: long });
+}
+function carry(part, grown) {
+const [r, c] = largest();
+const block = blocks[t][r][c];
+const from = [leftOf(width) - apart / 2 - viewWidth + room, under + tall * (t + 0.5)];
+const to = [middleOf(c), +block.getAttribute("y") + block.getAttribute("height") / 2];
+if (part === 1 && grown < 1) totals[r][c].textContent = "";
+const [x, y] = from.map((start, i) => (start + (to[i] - start) * part).toFixed(1));
+set(pill, { transform: `translate(${x} ${y}) scale(${1 - grown})`,
+visibility: part > 0 && grown < 1 ? "visible" : "hidden" });
+}
 
-  const edge = wide ? 14 : 12, pitch = edge + 1.5;
-  const deep = wide ? 2 * pitch : 2 * pitch + 20;
-  const line = () => el("div", { style: `height: ${deep}px; margin-bottom: 4px; display: flex; `
-    + "flex-wrap: wrap; align-items: center; gap: 0 8px; font-size: 13px; line-height: 20px; "
-    + "white-space: nowrap; font-variant-numeric: tabular-nums" });
-  const count = { cache: line(), state: line() };
-  const inCache = (i) => {
-    const [token, c] = [Math.floor(i / own), i % own];
-    const [row, at] = c < width ? [0, c] : [1, c - width];
-    return [pitch * (at + token * Math.max(width, own - width)) + 3 * token, row, "kv"[row]];
-  };
-  const inState = (i) =>
-    [pitch * (i % columns.length), Math.floor(i / columns.length), "neutral"];
-  function squares(many, place) {
-    const parts = Array.from({ length: many }, (_, i) => place(i));
-    const across = Math.max(...parts.map(([x]) => x)) + edge;
-    const size = { width: across, height: pitch * Math.max(2, ...parts.map(([, r]) => r + 1)) };
-    return svg("svg", { ...size, "aria-hidden": true }, ...parts.map(([x, r, hue]) =>
-      svg("rect", { x, y: pitch * r, width: edge, height: edge, rx: 2, fill: `var(--${hue})` })));
-  }
-  const title = (says, more) => el("div", {}, el("b", {}, says), ` ${more}`);
-  const legend = set(legendOf([wash("neutral", 95), "new"], [wash("neutral", 35), "before"]),
-    { style: "display: flex; gap: 12px; margin: 0; font-size: 13px" });
-  const named = (...parts) => el("div", { style: "display: flex; flex-wrap: wrap; "
-    + `align-items: center; align-content: flex-start; `
-    + `justify-content: space-between; height: ${wide ? 28 : 48}px` }, ...parts);
-  const panel = (...parts) => el("div", { style: `flex: 0 1 ${room}px; min-width: 0` }, ...parts);
+const edge = wide ? 14 : 12, pitch = edge + 1.5;
+const deep = wide ? 2 * pitch : 2 * pitch + 20;
+const line = () => el("div", { style: `height: ${deep}px; margin-bottom: 4px; display: flex; `
++ "flex-wrap: wrap; align-items: center; gap: 0 8px; font-size: 13px; line-height: 20px; "
++ "white-space: nowrap; font-variant-numeric: tabular-nums" });
+const count = { cache: line(), state: line() };
+const inCache = (i) => {
+const [token, c] = [Math.floor(i / own), i % own];
+const [row, at] = c < width ? [0, c] : [1, c - width];
+return [pitch * (at + token * Math.max(width, own - width)) + 3 * token, row, "kv"[row]];
+};
+const inState = (i) =>
+[pitch * (i % columns.length), Math.floor(i / columns.length), "neutral"];
+function squares(many, place) {
+const parts = Array.from({ length: many }, (_, i) => place(i));
+const across = Math.max(...parts.map(([x]) => x)) + edge;
+const size = { width: across, height: pitch * Math.max(2, ...parts.map(([, r]) => r + 1)) };
+return svg("svg", { ...size, "aria-hidden": true }, ...parts.map(([x, r, hue]) =>
+svg("rect", { x, y: pitch * r, width: edge, height: edge, rx: 2, fill: `var(--${hue})` })));
+}
+const title = (says, more) => el("div", {}, el("b", {}, says), ` ${more}`);
+const legend = set(legendOf([wash("neutral", 95), "new"], [wash("neutral", 35), "before"]),
+{ style: "display: flex; gap: 12px; margin: 0; font-size: 13px" });
+const named = (...parts) => el("div", { style: "display: flex; flex-wrap: wrap; "
++ `align-items: center; align-content: flex-start; `
++ `justify-content: space-between; height: ${wide ? 28 : 48}px` }, ...parts);
+const panel = (...parts) => el("div", { style: `flex: 0 1 ${room}px; min-width: 0` }, ...parts);
 
-  const ends = [[valueAt[0], scoreAt], [middleOf(0), middleOf(columns.length - 1)]]
-    .map((across) => sum(across) / 2);
-  const bothSums = () => el("div", { "aria-hidden": true, style: "height: 9px; "
-    + "border: 1.5px solid var(--soft); border-top: none; "
-    + `margin: 0 ${room - ends[1]}px 0 ${ends[0]}px` });
+const ends = [[valueAt[0], scoreAt], [middleOf(0), middleOf(columns.length - 1)]]
+.map((across) => sum(across) / 2);
+const bothSums = () => el("div", { "aria-hidden": true, style: "height: 9px; "
++ "border: 1.5px solid var(--soft); border-top: none; "
++ `margin: 0 ${room - ends[1]}px 0 ${ends[0]}px` });
 
-  const move = motion();
-  const written = (pile, grown) => whole(sum(pile.slice(0, grown < 1 ? t : t + 1)));
-  function showTotal(r, c, grown) {
-    const pile = piles[r * columns.length + c];
-    const [was, is] = [t, t + 1].map((to) => heap(pile.slice(0, to), 1));
-    set(totals[r][c], { y: baseOf(r) - unit * (was + (is - was) * grown) - 5 },
-      t || grown === 1 ? written(pile, grown) : "");
-  }
-  function grow(block, x, share) {
-    const [y, high] = ["y", "height"].map((name) => +block.getAttribute(name));
-    const foot = x < 0 ? y : y + high;
-    set(block, { transform: `translate(0 ${(foot * (1 - share)).toFixed(2)}) scale(1 ${share})` });
-  }
-  function place(come, carried, grown) {
-    all.forEach((i) => {
-      const [here, late] = [i <= t, i === t ? 1 - come : 0];
-      set(rows[i].row, { visibility: here ? null : "hidden",
-        transform: `translate(${(24 * late).toFixed(1)} 0)`, opacity: 1 - late });
-      blocks[i].forEach((row, r) => row.forEach((block, c) => {
-        set(block, { visibility: here ? null : "hidden" });
-        grow(block, products[i][r][c], i === t ? grown : 1);
-      }));
-    });
-    totals.forEach((row, r) => row.forEach((_, c) => showTotal(r, c, grown)));
-    carry(carried, grown);
-    for (const { terms, total } of [...fromCache, ...fromState]) {
-      for (const node of [terms, total]) set(node, { opacity: grown < 1 ? 0.3 : 1 });
-    }
-  }
-  function come(now) {
-    move(200, (part) => place(part, 0, 0))
-      .then((on) => on && move(300, (part) => place(1, part, 0)))
-      .then((on) => on && move(200, (part) => place(1, 1, part)))
-      .then((on) => on && showSums(now));
-  }
-  function paint(now) {
-    all.forEach((i) => {
-      const style = i === t ? "font-weight: 600" : i > t ? "opacity: 0.55" : "";
-      set(rows[i].token, { style: `font-size: ${wide ? 14 : 12.5}px; ${style}` });
-      rows[i].score.textContent = i > t ? "" : whole(now.scores[i]);
-      for (const block of blocks[i].flat()) {
-        set(block, { fill: "var(--neutral)", "fill-opacity": i === t ? 0.95 : 0.35 });
-      }
-    });
-    for (const cells of [query, asked]) {
-      cells.forEach(({ node }, r) => { node.textContent = short(q[t][r]); });
-    }
-  }
-  const times = (x, y) => [svg("tspan", { "data-sym": "q", style: "fill: var(--ink-q); "
-    + "font-weight: 600" }, short(x)), `·${whole(y)}`];
-  function showSums({ sums, S }) {
-    fromCache.forEach(({ total }, c) => { total.textContent = whole(sums.cache[c]); });
-    fromState.forEach(({ terms, total, x: middle }, c) => {
-      const next = wide ? " + " : svg("tspan", { x: middle, dy: 14 }, " + ");
-      const parts = q[t].flatMap((x, r) => [...(r ? [next] : []), ...times(x, S[r][c])]);
-      set(terms, {}, ...parts);
-      total.textContent = whole(sums.state[c]);
-    });
-  }
-  function tell({ sums, context, kept }) {
-    for (const name of ["cache", "state"]) {
-      const many = el("b", { style: "font-size: 24px" }, whole(kept[name]));
-      const held = squares(kept[name], name === "cache" ? inCache : inState);
-      const says = el("span", { style: wide ? "" : "order: 1" }, `numbers in the ${name}`);
-      set(count[name], {}, many, says, held);
-    }
-    const values = vector(sums.state.slice(0, -1), short);
-    say(`“${tokens[t]}”: ${values} ÷ ${whole(sums.state.at(-1))} = ${vector(context, short)}, `
-      + "the\u00a0context,\u00a0both\u00a0ways");
-  }
-  function show(moves) {
-    const now = compute();
-    paint(now);
-    load();
-    tell(now);
-    if (moves) return come(now);
-    showSums(now);
-    move(0, () => place(1, 1, 1));
-  }
-  function go(i) {
-    const further = i > t;
-    t = i;
-    range.move(t + 1);
-    show(further);
-  }
-  const range = slider("Tokens so far", { min: 1, max: n, step: 1, value: t + 1, text: whole,
-    input: (x) => { play.stop(); go(x - 1); } });
-  const play = player({ at: () => t, last: () => n - 1, go, ms: () => 1100 });
-  range.querySelector("input").style.width = "min(11rem, 0.26 * var(--window))";
-  const steered = el("div", { class: "row", style: "margin: 0" }, play.node, range);
-  set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin: 4px 0 8px; max-width: none; `
-    + "text-align: center; font-weight: 600; "
-    + `padding-left: ${wide ? sum(ends) - room : 0}px` });
-  view.append(
-    el("div", { style: "display: flex; gap: 12px; justify-content: space-between" },
-    panel(count.cache, named(title("Scores first", "(q kᵀ) v")), cache),
-    panel(count.state, named(title("Values first", "q (kᵀ v)"), legend), board)),
-    bothSums(), said, steered);
-  show(false);
-  expose(() => ({ step: t, ...compute() }));
+const move = motion();
+const written = (pile, grown) => whole(sum(pile.slice(0, grown < 1 ? t : t + 1)));
+function showTotal(r, c, grown) {
+const pile = piles[r * columns.length + c];
+const [was, is] = [t, t + 1].map((to) => heap(pile.slice(0, to), 1));
+set(totals[r][c], { y: baseOf(r) - unit * (was + (is - was) * grown) - 5 },
+t || grown === 1 ? written(pile, grown) : "");
+}
+function grow(block, x, share) {
+const [y, high] = ["y", "height"].map((name) => +block.getAttribute(name));
+const foot = x < 0 ? y : y + high;
+set(block, { transform: `translate(0 ${(foot * (1 - share)).toFixed(2)}) scale(1 ${share})` });
+}
+function place(come, carried, grown) {
+all.forEach((i) => {
+const [here, late] = [i <= t, i === t ? 1 - come : 0];
+set(rows[i].row, { visibility: here ? null : "hidden",
+transform: `translate(${(24 * late).toFixed(1)} 0)`, opacity: 1 - late });
+blocks[i].forEach((row, r) => row.forEach((block, c) => {
+set(block, { visibility: here ? null : "hidden" });
+grow(block, products[i][r][c], i === t ? grown : 1);
+}));
+});
+totals.forEach((row, r) => row.forEach((_, c) => showTotal(r, c, grown)));
+carry(carried, grown);
+for (const { terms, total } of [...fromCache, ...fromState]) {
+for (const node of [terms, total]) set(node, { opacity: grown < 1 ? 0.3 : 1 });
+}
+}
+function come(now) {
+move(200, (part) => place(part, 0, 0))
+.then((on) => on && move(300, (part) => place(1, part, 0)))
+.then((on) => on && move(200, (part) => place(1, 1, part)))
+.then((on) => on && showSums(now));
+}
+function paint(now) {
+all.forEach((i) => {
+const style = i === t ? "font-weight: 600" : i > t ? "opacity: 0.55" : "";
+set(rows[i].token, { style: `font-size: ${wide ? 14 : 12.5}px; ${style}` });
+rows[i].score.textContent = i > t ? "" : whole(now.scores[i]);
+for (const block of blocks[i].flat()) {
+set(block, { fill: "var(--neutral)", "fill-opacity": i === t ? 0.95 : 0.35 });
+}
+});
+for (const cells of [query, asked]) {
+cells.forEach(({ node }, r) => { node.textContent = short(q[t][r]); });
+}
+}
+const times = (x, y) => [svg("tspan", { "data-sym": "q", style: "fill: var(--ink-q); "
++ "font-weight: 600" }, short(x)), `·${whole(y)}`];
+function showSums({ sums, S }) {
+fromCache.forEach(({ total }, c) => { total.textContent = whole(sums.cache[c]); });
+fromState.forEach(({ terms, total, x: middle }, c) => {
+const next = wide ? " + " : svg("tspan", { x: middle, dy: 14 }, " + ");
+const parts = q[t].flatMap((x, r) => [...(r ? [next] : []), ...times(x, S[r][c])]);
+set(terms, {}, ...parts);
+total.textContent = whole(sums.state[c]);
+});
+}
+function tell({ sums, context, kept }) {
+for (const name of ["cache", "state"]) {
+const many = el("b", { style: "font-size: 24px" }, whole(kept[name]));
+const held = squares(kept[name], name === "cache" ? inCache : inState);
+const says = el("span", { style: wide ? "" : "order: 1" }, `numbers in the ${name}`);
+set(count[name], {}, many, says, held);
+}
+const values = vector(sums.state.slice(0, -1), short);
+say(`“${tokens[t]}”: ${values} ÷ ${whole(sums.state.at(-1))} = ${vector(context, short)}, `
++ "the\u00a0context,\u00a0both\u00a0ways");
+}
+function show(moves) {
+const now = compute();
+paint(now);
+load();
+tell(now);
+if (moves) return come(now);
+showSums(now);
+move(0, () => place(1, 1, 1));
+}
+function go(i) {
+const further = i > t;
+t = i;
+range.move(t + 1);
+show(further);
+}
+const range = slider("Tokens so far", { min: 1, max: n, step: 1, value: t + 1, text: whole,
+input: (x) => { play.stop(); go(x - 1); } });
+const play = player({ at: () => t, last: () => n - 1, go, ms: () => 1100 });
+range.querySelector("input").style.width = "min(11rem, 0.26 * var(--window))";
+const steered = el("div", { class: "row", style: "margin: 0" }, play.node, range);
+set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin: 4px 0 8px; max-width: none; `
++ "text-align: center; font-weight: 600; "
++ `padding-left: ${wide ? sum(ends) - room : 0}px` });
+view.append(
+el("div", { style: "display: flex; gap: 12px; justify-content: space-between" },
+panel(count.cache, named(title("Scores first", "(q kᵀ) v")), cache),
+panel(count.state, named(title("Values first", "q (kᵀ v)"), legend), board)),
+bothSums(), said, steered);
+show(false);
+expose(() => ({ step: t, ...compute() }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=state_steps]")) begin(figure, draw);
 })();

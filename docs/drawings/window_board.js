@@ -1,241 +1,241 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices, toggle, more,
-  legendOf, hatch, wash, slider, motion, expose }) {
-  const { tokens, documents, sinks, block } = data;
-  const n = tokens.length;
-  const all = [...tokens.keys()];
-  const on = { window: true, sinks: false, documents: false, blocks: false, causal: false };
-  let width = data.window;
-  let either = true;
-  let query = n - 1;
-  let layers = 2;
+legendOf, hatch, wash, slider, motion, expose }) {
+const { tokens, documents, sinks, block } = data;
+const n = tokens.length;
+const all = [...tokens.keys()];
+const on = { window: true, sinks: false, documents: false, blocks: false, causal: false };
+let width = data.window;
+let either = true;
+let query = n - 1;
+let layers = 2;
 
-  const masks = {
-    causal: (i, j) => j <= i,
-    window: (i, j) => j <= i && j > i - width,
-    sinks: (i, j) => j < sinks,
-    documents: (i, j) => documents[i] === documents[j],
-    blocks: (i, j) => Math.floor(i / block) === Math.floor(j / block),
-  };
-  const pair = () => ["window", "sinks"].filter((name) => on[name]);
-  const others = () => ["causal", "documents", "blocks"].filter((name) => on[name]);
-  function may(i, j) {
-    const two = pair().map((name) => masks[name](i, j));
-    const first = !two.length || (either ? two.some(Boolean) : two.every(Boolean));
-    return first && others().every((name) => masks[name](i, j));
-  }
-  function formula() {
-    const written = {
-      causal: "causal",
-      window: `window ${width}`,
-      sinks: `sinks ${sinks}`,
-      documents: "documents",
-      blocks: `blocks ${block}`,
-    };
-    const two = pair().map((name) => written[name]).join(either ? " | " : " & ");
-    const first = two.includes("|") && others().length ? `(${two})` : two;
-    const parts = [first, ...others().map((name) => written[name])];
-    return parts.filter(Boolean).join(" & ") || "no mask";
-  }
-  const hidden = () => on.window && !(on.sinks && either);
-  const board = () => all.map((i) => all.map((j) => may(i, j)));
-  function levels(mask, i) {
-    const found = [[i]];
-    for (let l = 0; l < layers; l++) {
-      found.push(all.filter((j) => found[l].some((m) => mask[m][j])));
-    }
-    return found;
-  }
+const masks = {
+causal: (i, j) => j <= i,
+window: (i, j) => j <= i && j > i - width,
+sinks: (i, j) => j < sinks,
+documents: (i, j) => documents[i] === documents[j],
+blocks: (i, j) => Math.floor(i / block) === Math.floor(j / block),
+};
+const pair = () => ["window", "sinks"].filter((name) => on[name]);
+const others = () => ["causal", "documents", "blocks"].filter((name) => on[name]);
+function may(i, j) {
+const two = pair().map((name) => masks[name](i, j));
+const first = !two.length || (either ? two.some(Boolean) : two.every(Boolean));
+return first && others().every((name) => masks[name](i, j));
+}
+function formula() {
+const written = {
+causal: "causal",
+window: `window ${width}`,
+sinks: `sinks ${sinks}`,
+documents: "documents",
+blocks: `blocks ${block}`,
+};
+const two = pair().map((name) => written[name]).join(either ? " | " : " & ");
+const first = two.includes("|") && others().length ? `(${two})` : two;
+const parts = [first, ...others().map((name) => written[name])];
+return parts.filter(Boolean).join(" & ") || "no mask";
+}
+const hidden = () => on.window && !(on.sinks && either);
+const board = () => all.map((i) => all.map((j) => may(i, j)));
+function levels(mask, i) {
+const found = [[i]];
+for (let l = 0; l < layers; l++) {
+found.push(all.filter((j) => found[l].some((m) => mask[m][j])));
+}
+return found;
+}
 
-  function wayOf(mask, found) {
-    const far = found.at(-1).reduce((a, b) => (Math.abs(b - query) > Math.abs(a - query) ? b : a),
-      query);
-    const way = [far];
-    for (let down = layers - 1; down >= 0; down--) {
-      way.unshift(found[down].findLast((m) => mask[m][way[0]]));
-    }
-    return far === query ? [] : way;
-  }
+function wayOf(mask, found) {
+const far = found.at(-1).reduce((a, b) => (Math.abs(b - query) > Math.abs(a - query) ? b : a),
+query);
+const way = [far];
+for (let down = layers - 1; down >= 0; down--) {
+way.unshift(found[down].findLast((m) => mask[m][way[0]]));
+}
+return far === query ? [] : way;
+}
 
-  const phone = viewWidth < 600;
-  const left = 62, broad = Math.min(720, viewWidth || 350);
-  const longest = Math.max(...tokens.map((token) => token.length));
-  const slants = phone || 8 * longest * n > broad - left;
-  const side = (broad - left - (slants ? 18 : 2)) / n, tall = phone ? 17 : 20;
-  const high = phone ? 66 : 116;
-  const names = 24 + high;
-  const top = names + (slants ? 48 : 22);
-  const x = (j) => left + side * (j + 0.5);
-  const label = (x, y, text, style, anchor = "middle") =>
-    svg("text", { x, y, "text-anchor": anchor, style: `font-size: 13px; ${style}` }, text);
-  const slanted = (j) => svg("text", { transform: `translate(${x(j) + 4} ${top - 6}) rotate(-55)`,
-    style: "font-size: 13px" }, tokens[j]);
-  function cellAt(i, j) {
-    const box = svg("rect", { x: left + side * j, y: top + tall * i, width: side, height: tall,
-      stroke: "var(--faint)", class: "moves" });
-    const ring = svg("circle", { cx: x(j), cy: top + tall * (i + 0.5), r: 5, class: "moves",
-      fill: "none", stroke: "var(--neutral)", "stroke-width": 2 });
-    const looks = { style: "cursor: pointer", onclick: () => choose(i) };
-    return { node: svg("g", looks, box, ring), box, ring };
-  }
-  const cells = all.map((i) => all.map((j) => cellAt(i, j)));
-  const ahead = hatch("board-future", "var(--neutral)", 2.5, wash("neutral", 30));
-  const ofFuture = svg("rect", { x: 1, y: 2, width: 16, height: 14, fill: ahead.fill });
-  const sides = all.map((i) =>
-    set(label(left - 8, top + tall * i + tall / 2 + 5, tokens[i], "", "end"), { "data-sym": "q" }));
-  const tops = all.map((j) => set(slants ? slanted(j) : label(x(j), top - 8, tokens[j], ""),
-    { "data-sym": "k" }));
-  const row = svg("rect", { "data-sym": "q", x: left, width: side * n, height: tall,
-    fill: "none", stroke: "var(--q)", "stroke-width": 2.5, class: "moves" });
-  const begins = all.slice(1).filter((i) => documents[i] !== documents[i - 1]);
-  const breaks = begins.map((i) => svg("path", {
-    d: `M${left} ${top + tall * i}h${side * n}M${left + side * i} ${top}v${tall * n}`,
-    stroke: "var(--soft)", "stroke-width": 1.5 }));
-  const ways = svg("g"), dots = svg("g"), appear = motion();
-  const deep = top + tall * n + 4;
-  const picture = svg("svg", { width: broad, height: deep, viewBox: `0 0 ${broad} ${deep}`,
-    "aria-hidden": true }, ahead.node, ways, dots,
-    ...cells.flat().map((c) => c.node), ...breaks, ...sides, ...tops, row);
+const phone = viewWidth < 600;
+const left = 62, broad = Math.min(720, viewWidth || 350);
+const longest = Math.max(...tokens.map((token) => token.length));
+const slants = phone || 8 * longest * n > broad - left;
+const side = (broad - left - (slants ? 18 : 2)) / n, tall = phone ? 17 : 20;
+const high = phone ? 66 : 116;
+const names = 24 + high;
+const top = names + (slants ? 48 : 22);
+const x = (j) => left + side * (j + 0.5);
+const label = (x, y, text, style, anchor = "middle") =>
+svg("text", { x, y, "text-anchor": anchor, style: `font-size: 13px; ${style}` }, text);
+const slanted = (j) => svg("text", { transform: `translate(${x(j) + 4} ${top - 6}) rotate(-55)`,
+style: "font-size: 13px" }, tokens[j]);
+function cellAt(i, j) {
+const box = svg("rect", { x: left + side * j, y: top + tall * i, width: side, height: tall,
+stroke: "var(--faint)", class: "moves" });
+const ring = svg("circle", { cx: x(j), cy: top + tall * (i + 0.5), r: 5, class: "moves",
+fill: "none", stroke: "var(--neutral)", "stroke-width": 2 });
+const looks = { style: "cursor: pointer", onclick: () => choose(i) };
+return { node: svg("g", looks, box, ring), box, ring };
+}
+const cells = all.map((i) => all.map((j) => cellAt(i, j)));
+const ahead = hatch("board-future", "var(--neutral)", 2.5, wash("neutral", 30));
+const ofFuture = svg("rect", { x: 1, y: 2, width: 16, height: 14, fill: ahead.fill });
+const sides = all.map((i) =>
+set(label(left - 8, top + tall * i + tall / 2 + 5, tokens[i], "", "end"), { "data-sym": "q" }));
+const tops = all.map((j) => set(slants ? slanted(j) : label(x(j), top - 8, tokens[j], ""),
+{ "data-sym": "k" }));
+const row = svg("rect", { "data-sym": "q", x: left, width: side * n, height: tall,
+fill: "none", stroke: "var(--q)", "stroke-width": 2.5, class: "moves" });
+const begins = all.slice(1).filter((i) => documents[i] !== documents[i - 1]);
+const breaks = begins.map((i) => svg("path", {
+d: `M${left} ${top + tall * i}h${side * n}M${left + side * i} ${top}v${tall * n}`,
+stroke: "var(--soft)", "stroke-width": 1.5 }));
+const ways = svg("g"), dots = svg("g"), appear = motion();
+const deep = top + tall * n + 4;
+const picture = svg("svg", { width: broad, height: deep, viewBox: `0 0 ${broad} ${deep}`,
+"aria-hidden": true }, ahead.node, ways, dots,
+...cells.flat().map((c) => c.node), ...breaks, ...sides, ...tops, row);
 
-  const icon = (mark) => svg("svg", { width: 18, height: 18, viewBox: "0 0 18 18" }, mark);
-  const circled = { cx: 9, cy: 9, r: 5, fill: "none", stroke: "var(--neutral)", "stroke-width": 2 };
-  const legend = legendOf([wash("neutral", 40), el("span")],
-    [icon(svg("circle", circled)), "via layers"], [icon(ofFuture), "future"]);
-  const [count, , future] = legend.children;
+const icon = (mark) => svg("svg", { width: 18, height: 18, viewBox: "0 0 18 18" }, mark);
+const circled = { cx: 9, cy: 9, r: 5, fill: "none", stroke: "var(--neutral)", "stroke-width": 2 };
+const legend = legendOf([wash("neutral", 40), el("span")],
+[icon(svg("circle", circled)), "via layers"], [icon(ofFuture), "future"]);
+const [count, , future] = legend.children;
 
-  const y = (l) => 12 + high - (high * l) / layers;
-  function drawPairs(mask, found) {
-    const line = (i, j, l) => svg("path", { d: `M${x(i)} ${y(l)}L${x(j)} ${y(l - 1)}`,
-      stroke: "var(--neutral)", "stroke-width": 1.25, opacity: 0.45 });
-    const seenBy = (i) => all.filter((j) => mask[i][j]);
-    return found.slice(0, -1).flatMap((level, down) =>
-      level.flatMap((i) => seenBy(i).map((j) => line(i, j, layers - down))));
-  }
-  function drawWay(way) {
-    const d = way.map((j, down) => `${down ? "L" : "M"}${x(j)} ${y(layers - down)}`).join("");
-    return way.length ? [svg("path", { d, fill: "none", stroke: "var(--rose)",
-      "stroke-width": 4, "stroke-linejoin": "round" })] : [];
-  }
-  function drawLayer(level, down, way) {
-    const l = layers - down;
-    const cy = y(l);
-    const spots = all.map((j) => {
-      const here = level.includes(j);
-      const mine = !down && j === query;
-      const marked = down && j === way[down];
-      const hue = mine ? "var(--q)" : marked ? "var(--rose)" : here && "var(--neutral)";
-      const size = mine || marked ? 7 : 5;
-      return svg("circle", { "data-sym": mine ? "q" : null, cx: x(j), cy, r: here ? size : 2.5,
-        fill: hue || "var(--faint)" });
-    });
-    const says = l ? `layer ${l}` : "tokens";
-    return [label(left - 8, cy + 5, says, "fill: var(--soft)", "end"), ...spots];
-  }
-  function build(mask, found, way) {
-    ways.replaceChildren(...drawPairs(mask, found), ...drawWay(way));
-    dots.replaceChildren(...found.flatMap((level, down) => drawLayer(level, down, way)));
-    appear(300, (t) => set(ways, { opacity: t }));
-  }
+const y = (l) => 12 + high - (high * l) / layers;
+function drawPairs(mask, found) {
+const line = (i, j, l) => svg("path", { d: `M${x(i)} ${y(l)}L${x(j)} ${y(l - 1)}`,
+stroke: "var(--neutral)", "stroke-width": 1.25, opacity: 0.45 });
+const seenBy = (i) => all.filter((j) => mask[i][j]);
+return found.slice(0, -1).flatMap((level, down) =>
+level.flatMap((i) => seenBy(i).map((j) => line(i, j, layers - down))));
+}
+function drawWay(way) {
+const d = way.map((j, down) => `${down ? "L" : "M"}${x(j)} ${y(layers - down)}`).join("");
+return way.length ? [svg("path", { d, fill: "none", stroke: "var(--rose)",
+"stroke-width": 4, "stroke-linejoin": "round" })] : [];
+}
+function drawLayer(level, down, way) {
+const l = layers - down;
+const cy = y(l);
+const spots = all.map((j) => {
+const here = level.includes(j);
+const mine = !down && j === query;
+const marked = down && j === way[down];
+const hue = mine ? "var(--q)" : marked ? "var(--rose)" : here && "var(--neutral)";
+const size = mine || marked ? 7 : 5;
+return svg("circle", { "data-sym": mine ? "q" : null, cx: x(j), cy, r: here ? size : 2.5,
+fill: hue || "var(--faint)" });
+});
+const says = l ? `layer ${l}` : "tokens";
+return [label(left - 8, cy + 5, says, "fill: var(--soft)", "end"), ...spots];
+}
+function build(mask, found, way) {
+ways.replaceChildren(...drawPairs(mask, found), ...drawWay(way));
+dots.replaceChildren(...found.flatMap((level, down) => drawLayer(level, down, way)));
+appear(300, (t) => set(ways, { opacity: t }));
+}
 
-  const code = el("code", { style: "font-size: 14px; background: none; border: none; padding: 0; "
-    + "color: inherit" });
-  function showRow(mask, i, end) {
-    const far = levels(mask, i).at(-1);
-    cells[i].forEach((cell, j) => {
-      showCell(cell, mask[i][j], far.includes(j), j > i, i === query);
-      const marked = i === query && j === end;
-      set(cell.ring, marked ? { stroke: "var(--rose)", "stroke-width": 3 }
-        : { stroke: "var(--neutral)", "stroke-width": 2 });
-    });
-    set(sides[i], { "font-weight": i === query ? 700 : 400 });
-  }
-  function showCell({ box, ring }, allowed, reached, future, mine) {
-    const fill = future ? ahead.fill : wash("neutral", mine ? 85 : 40);
-    set(box, { fill: allowed ? fill : "transparent" });
-    const shown = mine ? 1 : 0.5;
-    set(ring, { opacity: !allowed && reached ? shown : 0 });
-  }
-  const leaks = (mask) => all.filter((i) => mask[i].some((m, j) => m && j > i)).length;
-  function tell(mask, through, far) {
-    const sees = mask[query].filter(Boolean).length;
-    const who = `Token ${query}, “${tokens[query]}”, attends to ${sees}`;
-    if (leaks(mask)) {
-      say(`${who}. The mask allows ${plural(leaks(mask), "token")} to attend to the future.`);
-      return;
-    }
-    say(`${who}; through ${plural(layers, "layer")} ${through.length} of ${n} tokens reach it`
-      + (far === undefined ? "." : `, up to “${tokens[far]}” (rose).`));
-  }
-  function show() {
-    const mask = board();
-    const found = levels(mask, query);
-    const scores = mask.flat().filter(Boolean).length;
-    const way = wayOf(mask, found);
-    build(mask, found, way);
-    for (const i of all) showRow(mask, i, way.at(-1));
-    tops.forEach((name, j) => set(name, { "font-weight": j === way.at(-1) ? 700 : 400 }));
-    set(row, { y: top + tall * query });
-    code.textContent = formula();
-    for (const line of breaks) set(line, { visibility: on.documents ? "visible" : "hidden" });
-    joined.style.visibility = on.window && on.sinks ? "" : "hidden";
-    needless.style.visibility = on.window && !on.sinks ? "" : "hidden";
-    disable(buttons.causal, buttons.causal, hidden());
-    disable(widths, widths.querySelector("input"), !on.window);
-    count.lastChild.textContent = `${scores} of ${n * n} pairs`;
-    future.style.visibility = leaks(mask) ? "" : "hidden";
-    tell(mask, found.at(-1), way.at(-1));
-  }
+const code = el("code", { style: "font-size: 14px; background: none; border: none; padding: 0; "
++ "color: inherit" });
+function showRow(mask, i, end) {
+const far = levels(mask, i).at(-1);
+cells[i].forEach((cell, j) => {
+showCell(cell, mask[i][j], far.includes(j), j > i, i === query);
+const marked = i === query && j === end;
+set(cell.ring, marked ? { stroke: "var(--rose)", "stroke-width": 3 }
+: { stroke: "var(--neutral)", "stroke-width": 2 });
+});
+set(sides[i], { "font-weight": i === query ? 700 : 400 });
+}
+function showCell({ box, ring }, allowed, reached, future, mine) {
+const fill = future ? ahead.fill : wash("neutral", mine ? 85 : 40);
+set(box, { fill: allowed ? fill : "transparent" });
+const shown = mine ? 1 : 0.5;
+set(ring, { opacity: !allowed && reached ? shown : 0 });
+}
+const leaks = (mask) => all.filter((i) => mask[i].some((m, j) => m && j > i)).length;
+function tell(mask, through, far) {
+const sees = mask[query].filter(Boolean).length;
+const who = `Token ${query}, “${tokens[query]}”, attends to ${sees}`;
+if (leaks(mask)) {
+say(`${who}. The mask allows ${plural(leaks(mask), "token")} to attend to the future.`);
+return;
+}
+say(`${who}; through ${plural(layers, "layer")} ${through.length} of ${n} tokens reach it`
++ (far === undefined ? "." : `, up to “${tokens[far]}” (rose).`));
+}
+function show() {
+const mask = board();
+const found = levels(mask, query);
+const scores = mask.flat().filter(Boolean).length;
+const way = wayOf(mask, found);
+build(mask, found, way);
+for (const i of all) showRow(mask, i, way.at(-1));
+tops.forEach((name, j) => set(name, { "font-weight": j === way.at(-1) ? 700 : 400 }));
+set(row, { y: top + tall * query });
+code.textContent = formula();
+for (const line of breaks) set(line, { visibility: on.documents ? "visible" : "hidden" });
+joined.style.visibility = on.window && on.sinks ? "" : "hidden";
+needless.style.visibility = on.window && !on.sinks ? "" : "hidden";
+disable(buttons.causal, buttons.causal, hidden());
+disable(widths, widths.querySelector("input"), !on.window);
+count.lastChild.textContent = `${scores} of ${n * n} pairs`;
+future.style.visibility = leaks(mask) ? "" : "hidden";
+tell(mask, found.at(-1), way.at(-1));
+}
 
-  function disable(node, control, disabled) {
-    set(control, { disabled });
-    node.style.opacity = disabled ? 0.45 : 1;
-  }
-  const after = (change) => (to) => {
-    change(to);
-    show();
-  };
-  const chosen = slider("Query", { min: 0, max: n - 1, step: 1, value: query,
-    input: after((i) => { query = i; }), text: (i) => `${i} ${tokens[i]}` });
-  function choose(i) {
-    const range = chosen.querySelector("input");
-    range.value = i;
-    range.dispatchEvent(new Event("input"));
-  }
-  const turn = (name) => toggle(name, on[name], after((value) => { on[name] = value; }));
-  const buttons = Object.fromEntries(Object.keys(on).map((name) => [name, turn(name)]));
-  const whole = (i) => `${i}`;
-  const joining = choices("A key in the window, in the sinks, or in both", ["either |", "both &"],
-    0, after((i) => { either = !i; }));
-  const inPlace = "grid-area: 1 / 1; margin: 0; align-content: center";
-  const joined = set(joining, { class: "row joined", style: inPlace });
-  const needless = el("span", { style: `${inPlace}; font-size: 13px; color: var(--soft)` },
-    "The window hides the future: causal adds nothing.");
-  const widths = slider("Window", { min: 1, max: n, step: 1, value: width,
-    input: after((i) => { width = i; }), text: whole });
-  const depth = slider("Layers", { min: 1, max: 4, step: 1, value: layers,
-    input: after((i) => { layers = i; }), text: whole });
+function disable(node, control, disabled) {
+set(control, { disabled });
+node.style.opacity = disabled ? 0.45 : 1;
+}
+const after = (change) => (to) => {
+change(to);
+show();
+};
+const chosen = slider("Query", { min: 0, max: n - 1, step: 1, value: query,
+input: after((i) => { query = i; }), text: (i) => `${i} ${tokens[i]}` });
+function choose(i) {
+const range = chosen.querySelector("input");
+range.value = i;
+range.dispatchEvent(new Event("input"));
+}
+const turn = (name) => toggle(name, on[name], after((value) => { on[name] = value; }));
+const buttons = Object.fromEntries(Object.keys(on).map((name) => [name, turn(name)]));
+const whole = (i) => `${i}`;
+const joining = choices("A key in the window, in the sinks, or in both", ["either |", "both &"],
+0, after((i) => { either = !i; }));
+const inPlace = "grid-area: 1 / 1; margin: 0; align-content: center";
+const joined = set(joining, { class: "row joined", style: inPlace });
+const needless = el("span", { style: `${inPlace}; font-size: 13px; color: var(--soft)` },
+"The window hides the future: causal adds nothing.");
+const widths = slider("Window", { min: 1, max: n, step: 1, value: width,
+input: after((i) => { width = i; }), text: whole });
+const depth = slider("Layers", { min: 1, max: 4, step: 1, value: layers,
+input: after((i) => { layers = i; }), text: whole });
 
-  const five = Object.values(buttons);
-  for (const one of five) one.style.paddingInline = phone ? "4px" : "5px";
-  const switches = el("div", { class: "row", style: "gap: 4px" }, ...five);
-  const below = el("div", { style: "display: grid; margin-block: 0.4rem" }, joined, needless);
-  set(said, { style: `min-height: ${phone ? 2.8 : 1.4}em; margin-top: 4px` });
-  for (const one of [widths, depth]) one.firstChild.style.minWidth = phone ? "3.6rem" : null;
-  if (phone) for (const one of [widths, depth, chosen, switches, below]) one.style.marginBlock = 0;
-  view.append(
-    el("div", { class: "beside", style: "gap: 0 2rem; margin: 0 0 8px" }, widths, depth),
-    picture, legend, said,
-    more(switches, el("div", { style: "min-height: 1.5em" }, code), below, chosen));
-  show();
-  const reachedBy = (mask, i) => {
-    const far = levels(mask, i).at(-1);
-    return all.map((j) => far.includes(j));
-  };
-  expose(() => {
-    const mask = board();
-    return { mask, scores: mask.flat().filter(Boolean).length, formula: formula(), layers, query,
-      reached: all.map((i) => reachedBy(mask, i)) };
-  });
+const five = Object.values(buttons);
+for (const one of five) one.style.paddingInline = phone ? "4px" : "5px";
+const switches = el("div", { class: "row", style: "gap: 4px" }, ...five);
+const below = el("div", { style: "display: grid; margin-block: 0.4rem" }, joined, needless);
+set(said, { style: `min-height: ${phone ? 2.8 : 1.4}em; margin-top: 4px` });
+for (const one of [widths, depth]) one.firstChild.style.minWidth = phone ? "3.6rem" : null;
+if (phone) for (const one of [widths, depth, chosen, switches, below]) one.style.marginBlock = 0;
+view.append(
+el("div", { class: "beside", style: "gap: 0 2rem; margin: 0 0 8px" }, widths, depth),
+picture, legend, said,
+more(switches, el("div", { style: "min-height: 1.5em" }, code), below, chosen));
+show();
+const reachedBy = (mask, i) => {
+const far = levels(mask, i).at(-1);
+return all.map((j) => far.includes(j));
+};
+expose(() => {
+const mask = board();
+return { mask, scores: mask.flat().filter(Boolean).length, formula: formula(), layers, query,
+reached: all.map((i) => reachedBy(mask, i)) };
+});
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=window_board]")) begin(figure, draw);
 })();
