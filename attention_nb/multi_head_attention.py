@@ -132,7 +132,7 @@ def _biased(bias: bool | Iterable[str]) -> tuple[str, ...]:
     if isinstance(bias, bool):
         return _PROJECTIONS if bias else ()
     names = tuple(bias) if isinstance(bias, Iterable) and not isinstance(bias, (str, Tensor)) else ()
-    if not names or not {*names} <= {*_PROJECTIONS}:
+    if not names or any(name not in _PROJECTIONS for name in names):
         raise TypeError("bias: expected True, False or names of projections, some of "
                         f"{', '.join(_PROJECTIONS)}; got {bias!r:.60}")
     return names

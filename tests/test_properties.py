@@ -387,6 +387,13 @@ def test_bad_arguments_are_told_of(name, data):
         pytest.fail(complaint, pytrace=False)
 
 
+@pytest.mark.parametrize("bias", [[["q_proj"]], [None], [], "q_proj", 1])
+def test_names_of_projections_are_told(bias):
+    "A list cannot be hashed: the error is still about `bias`."
+    with pytest.raises(TypeError, match="bias: expected True, False or names of projections"):
+        nb.MultiHeadAttention(6, 2, bias=bias)
+
+
 _X, _B = torch.ones(2, 3, 3), torch.ones(2, 2, 3, 3, dtype=torch.bool)
 _QKV = dict.fromkeys("qkv", _X)
 
