@@ -7,7 +7,7 @@ How a check finds that the split into heads of a layer is wrong (`split.viewed`)
 2. own_stages.py makes steps of what was declared, such as `softcap=` or `gate=`. One that may be
    meant in several ways gives several `Way`s: a right step, and the bugs in its place.
 3. tracing.py puts all this together as a `Trace`, a frozen value. What follows only reads it: the
-   layer is called no more.
+   layer is not called again.
 4. readings.py splits the projections into heads in every way that papers use, each a `_Reading`.
    With the stages it becomes a `Start`: a `Case`, from which the right output is computed; the bugs
    that this reading assumes, such as `project.untransposed`; and bugs that only it may have.

@@ -85,7 +85,7 @@ def _fewest_explanation(
     if bugs := next(filter(None, scales), ()):
         return bugs
     filled = (with_fill(start) for start in right if _masks(start))
-    found = _fewest(right + wrong[:7]) or _fewest(filled, that_mask)
+    found = _fewest(right + wrong[:7]) or _fewest(filled, bugs_of_masks)
     if found is not None:
         return found
     fits: list[Callable[[Case], Bug | None]] = [fitted_cap, partial(_end_of, trace)]
@@ -192,7 +192,7 @@ def with_fill(start: Start) -> Start:
     return _with_stages(start, with_own(stages, {after("mask"): (fill, [])}))
 
 
-def that_mask(
+def bugs_of_masks(
     bugs: Iterable[Bug],
 ) -> list[Bug]:  # those that can show beside `with_fill`, and not without it
     "Return the bugs of masks and of weights."

@@ -15,7 +15,7 @@ from attention_checks.catalogue.scales_and_routes import SCALE
 from attention_checks.fitting import fitted_cap, fitted_scale
 from attention_checks.pipeline import Bug, Step, Way, adding, after, unchanged
 from attention_checks.search import explain
-from attention_checks.trace.comparing import more_fits, that_mask, with_fill
+from attention_checks.trace.comparing import bugs_of_masks, more_fits, with_fill
 from attention_checks.trace.readings import Start, starts_of
 from attention_checks.trace.tracing import Trace
 from attention_nb.positions import alibi_slopes
@@ -113,7 +113,7 @@ def name_rotation_bug(
     every = [*LAYER_BUGS, *GROUP_BUGS, *ATTENTION]
     tried = [(start, [*start.more, *SCALE, *(every if i < 4 else [])]) for i, start in starts]
     late = [with_fill(start) for i, start in starts if trace.contract.hides_future and i < 4]
-    for start, some in (*tried, *((start, that_mask(every)) for start in late)):
+    for start, some in (*tried, *((start, bugs_of_masks(every)) for start in late)):
         bugs = explain([start.case], some, 1)
         if bugs and len(bugs) == 1:
             return bugs
