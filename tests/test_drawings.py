@@ -2269,7 +2269,7 @@ def test_a_translator_is_moved_by_keys_and_by_pointing(visit):
         ("Cross-attention", "four hundred and two", "4 0 2 end"),
     ]:
         figure.get_by_role("radio", name=kind).check()
-        figure.get_by_role("radio", name="3", exact=True).check()
+        figure.get_by_role("radio", name="2", exact=True).check()
         figure.get_by_role("slider", name="Token").press("ArrowRight")
         now = state(figure)
         assert (now["attended"]["keys"], now["attended"]["queries"], now["chosen"]) == (
@@ -2285,7 +2285,7 @@ def test_a_translator_is_moved_by_keys_and_by_pointing(visit):
             }[kind[0]]
         ]
         assert_close(numbers(now["attended"]["weights"]), numbers(seen[2]), **EXACT)
-        assert "head 3 attends to" in said(figure)
+        assert "head 2 attends to" in said(figure)
         assert (
             figure.locator("svg text[data-sym=k]").all_text_contents()[: len(keys.split())]
             == keys.split()
@@ -2429,7 +2429,7 @@ def test_the_copying_model_computes_what_python_computes(visit):
     figure.locator("details.more > summary").click()
     for i in (len(steps) - 1, 6, 0):
         slider.fill(str(i))
-        for pressed in (["Layer 1, head 1"], ["Layer 2, head 2", "Layer 1, head 3"], []):
+        for pressed in (["Block 0, head 0"], ["Block 1, head 1", "Block 0, head 2"], []):
             for name in pressed:
                 figure.get_by_role("button", name=name).click()
             now = state(figure)
@@ -2461,7 +2461,7 @@ def test_a_head_is_switched_off_by_a_click(visit):
     for name, right in {
         "Previous-token head": range(3),
         "Induction head": range(3),
-        "Layer 1, head 4": [7],
+        "Block 0, head 3": [7],
     }.items():
         head = figure.get_by_role("button", name=name)
         head.press("Enter")
@@ -2470,9 +2470,9 @@ def test_a_head_is_switched_off_by_a_click(visit):
             and sum(state(figure)["right"]) in right
             and "one head off" in said(figure)
         ), name
-        assert copied.count() == ("head 4" in name)
+        assert copied.count() == ("head 3" in name)
         dashed = figure.locator("svg path[stroke-dasharray='3 5']").count()
-        assert bool(dashed) == ("head 4" not in name)
+        assert bool(dashed) == ("head 3" not in name)
         head.click()
     figure.get_by_role("slider", name="Training step").press("Home")
     assert (
@@ -2487,9 +2487,9 @@ def test_a_head_is_switched_off_by_a_click(visit):
     now = state(figure)
     letters = [given(figure)["names"][i] for i in now["ids"]]
     name = figure.locator("svg").get_attribute("aria-label")
-    assert now["chosen"] == 12 and f"at “{letters[12]}”, position 13" in name
-    assert f"the induction head attends to “{letters[13]}”, position 6" in name
-    assert f"the previous-token head attends to “{letters[12]}”, position 5" in name
+    assert now["chosen"] == 12 and f"at “{letters[12]}”, position 12" in name
+    assert f"the induction head attends to “{letters[13]}”, position 5" in name
+    assert f"the previous-token head attends to “{letters[12]}”, position 4" in name
     figure.get_by_role("button", name="Induction head").click()
     assert "the induction head is off" in figure.locator("svg").get_attribute("aria-label")
 
@@ -2811,11 +2811,11 @@ def test_models_are_used_by_finger(visit):
     figure.get_by_role("button", name="Translate").tap()
     figure.locator("svg rect").nth(1).tap()
     figure.get_by_text("More switches").tap()
-    figure.get_by_role("radio", name="4", exact=True).tap()
+    figure.get_by_role("radio", name="3", exact=True).tap()
     assert (state(figure)["out"], state(figure)["chosen"]) == (
         ["1", "9", "end"],
         2,
-    ) and "head 4 attends to “nineteen” (100 %)" in said(figure)
+    ) and "head 3 attends to “nineteen” (100 %)" in said(figure)
     figure.get_by_role("slider", name="Training step").tap(position={"x": 2, "y": 14})
     assert state(figure)["step"] == 0
     figure = drawing(visit, PAGE_OF["induction"], "induction", **FINGER)
