@@ -902,8 +902,14 @@ def test_few_keys_hold_what_the_package_says(visit):
     scores, past = numbers(shown["scores"]), causal_mask(12, 24)
     range_of = figure.get_by_role("slider", name="Query")
     assert "“H” has 100 %, and is left out" in output.inner_text()  # it begins with a miss
+    assert figure.locator("svg").get_by_text("score", exact=True).is_visible()  # the axis
+    marks = figure.locator(".beside > span:visible")
+    names = {"mean": "mean", "bound": "bound"}  # of the scores of blocks, where there are any
     figure.get_by_text("More switches").click()
     for way in shown["ways"]:
+        figure.get_by_role("radio", name=way["name"], exact=True).check()
+        extra = [names[way["title"]]] if way["per"] == "block" else []
+        assert marks.all_inner_texts() == ["computed", "not computed", *extra]
         for size, blocks in enumerate((2, 3, 4)):
             kept = kept_by_package(way, scores, blocks)
             full, few = masked_softmax(scores, past), masked_softmax(scores, kept)
@@ -3258,6 +3264,33 @@ def test_no_result_is_told_before_it_is_counted(visit):
     assert {drawn for _, drawn in told} == {False, True}
 
 
+@pytest.mark.parametrize(
+    "script, coming, result",
+    [
+        ("memory", "added to the state", "the mean error is"),
+        ("state_steps", "products for the state", "both\u00a0ways"),
+    ],
+)
+def test_a_result_is_told_when_its_step_has_ended(visit, script, coming, result):
+    "What is moving is named first; the result, said and drawn, waits until it rests."
+    figure = drawing(visit, PAGE_OF[script], script, reduced_motion="no-preference")
+    figure.evaluate("""figure => {
+      window.told = [];
+      const output = figure.querySelector("output"), pictures = figure.querySelectorAll(".view svg");
+      const drawn = () => [...pictures].map((one) => one.outerHTML).join();
+      const tell = () => window.told.push([output.textContent, drawn()]);
+      new MutationObserver(tell).observe(output, { childList: true, characterData: true });
+    }""")
+    range_of = figure.get_by_role("slider")
+    range_of.press("ArrowRight")
+    expect(figure.locator("output")).to_contain_text(coming)
+    expect(figure.locator("output")).to_contain_text(result)
+    (first, moving), (last, _) = figure.page.evaluate("told")
+    assert (coming in first, result in first) == (True, False) and result in last
+    before = " of 5 exact" if script == "memory" else 'opacity="0"'
+    assert before in re.sub("</?tspan[^>]*>", "", moving)
+
+
 def test_another_dimension_keeps_what_is_drawn(visit):
     "The weights and the bars move to those of the choice; none is empty on the way."
     figure = drawing(visit, "02_softmax.html", "sums", reduced_motion="no-preference")
@@ -3402,8 +3435,34 @@ def test_tiles_say_what_their_table_says(visit):
         if "multiplied by" in text:
             factor = text.split("multiplied by ")[1].split(",")[0].split(" = ")[1]
             assert f"× {factor}" in box.locator("text").all_text_contents()
+        larger = any("→" in one for one in box.locator("text.max").all_text_contents())
+        assert box.get_by_text("before").is_visible() == larger  # only where a sum is rescaled
         told.add(("context" in text, "multiplied" in text))
     assert {(True, False), (False, True), (False, False)} <= told
+
+
+@pytest.mark.parametrize("width, font", [(390, ""), (390, WIDE), (1280, WIDE)])
+def test_numbers_in_fast_memory_have_room_in_its_frame(visit, width, font):
+    "Of each size of a tile, at each tile: all that is written ends before the frame."
+    figure = drawing(visit, PAGE_OF["tiles"], "tiles", width=width, font=font)
+    figure.page.emulate_media(reduced_motion="reduce")
+    for size in range(3):
+        figure.get_by_role("radiogroup", name="Tile size").get_by_role("radio").nth(size).check()
+        rooms = figure.evaluate(
+            """figure => {
+              const range = figure.querySelector("input[type=range]"), found = [];
+              const box = figure.querySelector("svg[aria-label^='In fast']");
+              const right = (node) => node.getBoundingClientRect().right;
+              for (let i = 1; i <= +range.max; i++) {
+                range.value = i;
+                range.dispatchEvent(new Event("input"));
+                const texts = [...box.querySelectorAll("text")].filter((one) => one.textContent);
+                found.push(right(box) - Math.max(...texts.map(right)));
+              }
+              return found;
+            }"""
+        )
+        assert len(rooms) == (64, 16, 4)[size] and min(rooms) > 6, size
 
 
 @pytest.mark.parametrize("width", [390, 1280])
