@@ -1561,6 +1561,10 @@ def test_programs_share_the_tiles(visit):
             t += 1
         assert now["last"] == t - 1 and now["count"] == sum(map(len, now["tiles"]))
         assert (f"Done after {now['last']} time steps" in said) == (now["step"] == now["last"])
+        named = re.findall(r"\d+", said.split(" run")[0])
+        assert now["step"] == now["last"] or named == [
+            str(one) for one in (now["step"], *now["busy"])
+        ]
 
     assert (state(figure)["last"], state(figure)["step"]) == (6, 3)  # programs are at work
     hatched = figure.get_by_role("img", name="A grid").locator("rect[visibility=visible]")
@@ -1582,9 +1586,14 @@ def test_programs_share_the_tiles(visit):
     assert (state(figure)["last"], hatched.count()) == (8, 0)
     figure.get_by_role("button", name="causal mask").press("Enter")
     assert state(figure)["last"] == 5
+    step = figure.get_by_role("slider", name="Time step")
+    saved = figure.locator("svg tspan", has_text="saved")
+    expect(saved).to_have_css("visibility", "hidden")  # until the work is done
+    step.press("End")
+    expect(saved).to_have_css("visibility", "visible")
+    assert saved.text_content() == "1 saved"
     figure.get_by_role("button", name="last block first").press("Enter")
     assert state(figure)["last"] == 6
-    step = figure.get_by_role("slider", name="Time step")
     step.press("End")
     now = state(figure)
     line = figure.get_by_role("img", name="Time line of 2 slots, at time step 6 of 6: running")
@@ -1687,6 +1696,32 @@ def test_a_ring_computes_what_the_package_counts(visit):
         seen = ways.evaluate_all("all => all.map(one => one.getAttribute('opacity'))")
         assert seen == ["1" if step_now < 3 else "0.3"] * 4
     assert played(figure)["step"] == 3
+
+
+# The dashed line of equal work goes through bars alone: texts that it meets, from its own path.
+CROSSED = """figure => {
+  const line = figure.querySelector("path[stroke-dasharray]");
+  const edge = line.ownerSVGElement.getBoundingClientRect();
+  const spans = [...line.getAttribute("d").matchAll(/M([\\d.]+) ([\\d.]+)v([\\d.]+)/g)]
+    .map(([, ...place]) => place.map(Number));
+  const meets = ({ left, right, top, bottom }) => spans.some(([x, y, long]) =>
+    left - edge.left < x + 1 && x - 1 < right - edge.left
+    && top + 3 < edge.top + y + long && edge.top + y < bottom - 3);
+  const texts = [...line.ownerSVGElement.querySelectorAll("text")];
+  const met = texts.filter((one) => meets(one.getBoundingClientRect()));
+  return [spans.length, ...met.map((one) => one.textContent)];
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_equal_work_is_marked_clear_of_what_is_written(visit, width):
+    "With and without a mask, at each step: the counts of pairs stand beside the line."
+    figure = drawing(visit, "figures/ring.html", "ring", width=width, reduced_motion="reduce")
+    for _ in range(2):
+        for step in "1234":
+            figure.get_by_role("slider", name="Step").fill(step)
+            assert figure.evaluate(CROSSED) == [4]
+        figure.get_by_role("button", name="causal mask").click()
 
 
 SEVEN = "seven hundred and nine thousand and fifty"
@@ -1874,10 +1909,14 @@ def test_the_stream_goes_forward_and_back(visit):
     figure = drawing(visit, "07_transformer.html", "stream")
     pre, post = given(figure)["runs"]
     slider, n = figure.get_by_role("slider", name="Pass"), len(pre["lengths"])
-    assert n == 24 and state(figure)["block"] == 1 and state(figure)["back"]  # the whole pass
+    assert n == 24 and (state(figure)["moment"], state(figure)["block"]) == (0, 1)
     begins = pre["gradients"][-1], post["gradients"][-1]
-    ratio = figure.get_by_text("in the last block")
-    assert ratio.all_text_contents()[-1] == f"×{begins[1] / begins[0]:.1f} in the last block"
+    ratio = figure.locator("svg").get_by_text(f"×{begins[1] / begins[0]:.1f} in the last block")
+    slider.press("End")
+    expect(ratio).to_be_visible()
+    slider.press("ArrowLeft")
+    expect(ratio).to_be_hidden()  # until the backward pass has ended
+    slider.press("ArrowRight")
     texts = figure.locator("svg text").all_text_contents()
     written = [float(text) for text in texts if re.fullmatch(r"\d\.\d{3}", text)]
     assert all(min(abs(x - one) for x in written) < 6e-4 for one in begins)
@@ -3276,7 +3315,8 @@ def test_a_result_is_told_when_its_step_has_ended(visit, script, coming, result)
     figure = drawing(visit, PAGE_OF[script], script, reduced_motion="no-preference")
     figure.evaluate("""figure => {
       window.told = [];
-      const output = figure.querySelector("output"), pictures = figure.querySelectorAll(".view svg");
+      const output = figure.querySelector("output");
+      const pictures = figure.querySelectorAll(".view svg");
       const drawn = () => [...pictures].map((one) => one.outerHTML).join();
       const tell = () => window.told.push([output.textContent, drawn()]);
       new MutationObserver(tell).observe(output, { childList: true, characterData: true });
@@ -3318,9 +3358,10 @@ SET = """(figure, [mode, values]) => {
 }"""
 
 
-def test_the_list_below_the_roofline_has_one_unit(visit):
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_list_below_the_roofline_has_one_unit(visit, width):
     "Three digits of what was computed, all times in one unit, and every dot within the axes."
-    figure = drawing(visit, "17_cost.html", "roofline", reduced_motion="reduce")
+    figure = drawing(visit, "17_cost.html", "roofline", width=width, reduced_motion="reduce")
     units = {"s": 1, "ms": 1e3, "µs": 1e6}
     for mode, values in product((1, 2), product((0, 1, 7, 12, 17), (0, 5), (0, 8))):
         figure.evaluate(SET, [mode, values])
