@@ -1706,7 +1706,7 @@ CROSSED = """figure => {
     .map(([, ...place]) => place.map(Number));
   const meets = ({ left, right, top, bottom }) => spans.some(([x, y, long]) =>
     left - edge.left < x + 1 && x - 1 < right - edge.left
-    && top + 3 < edge.top + y + long && edge.top + y < bottom - 3);
+    && top < edge.top + y + long + 1 && edge.top + y - 1 < bottom);
   const texts = [...line.ownerSVGElement.querySelectorAll("text")];
   const met = texts.filter((one) => meets(one.getBoundingClientRect()));
   return [spans.length, ...met.map((one) => one.textContent)];
