@@ -136,7 +136,7 @@ function draw(stage) {
     off: { height: 4, fill: "var(--rose)" },
   };
   // What is seen, large: how many come back as they were. Beside it what the marks mean.
-  const exactly = svg("tspan", { style: "font-size: 22px; font-weight: 600" });
+  const exactly = svg("tspan", { style: `font-size: ${wide ? 22 : 20}px; font-weight: 600` });
   const count = set(text(0, 20, "", start), {}, exactly, " exact");
   const named = (x, says, more) => text(room - x, 19, says, { style: "font-size: 13px", ...more });
   const legend = [

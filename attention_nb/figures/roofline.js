@@ -213,12 +213,13 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   }
   const pair = ways.filter((way) => way.queries).map(({ letter, queries, cost }) => {
     const bars = pairOf(thick);
-    const title = el("div", { style: `font-weight: 600; margin-top: ${beside ? 18 : 8}px` },
+    const title = el("div", { style: `font-weight: 600; margin-top: ${beside ? 12 : 8}px` },
       `${letter}, ${queries > 1 ? `each of ${grouped(queries)} queries` : "its one query"}`);
     const { operations, moved } = cost();
     const counts = [`${grouped(operations / queries)} operations`,
       `${grouped(moved / queries)} bytes`];
-    const lines = bars.flatMap(({ node }, i) => [el("div", { style: soft }, counts[i]), node]);
+    const above = beside ? `${soft}; margin-top: 5px` : soft;
+    const lines = bars.flatMap(({ node }, i) => [el("div", { style: above }, counts[i]), node]);
     const grid = beside ? "" : "display: grid; align-items: center; gap: 4px 8px; "
       + "grid-template-columns: 9.5em minmax(0, 1fr)";
     return { bars, queries, node: el("div", {}, title, el("div", { style: grid }, ...lines)) };

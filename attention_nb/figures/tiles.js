@@ -59,8 +59,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   begin();
 
   // ---- The matrix of scores: never stored, a square for each pair ----
-  const phone = viewWidth < 600;
-  const unit = phone ? 18 : 20, left = phone ? 57 : 58, high = 58;
+  const phone = viewWidth < 600, slim = viewWidth < 345;
+  const unit = slim ? 17 : phone ? 18 : 20, left = phone ? 57 : 58, high = 58;
   const wide = left + n * unit + (phone ? 53 : 60), low = high + n * unit + 2;
   const x = (j) => left + j * unit;
   const y = (i) => high + i * unit;
@@ -306,7 +306,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     again(() => { size = sizes[i]; }));
   const masking = toggle("causal mask", false, (on) => again(() => { causal = on; }));
   for (const one of phone ? [masking, ...sizing.querySelectorAll("label")] : []) {
-    one.style.paddingInline = "7px";
+    Object.assign(one.style, slim ? { paddingInline: "2px", minWidth: "24px" }
+      : { paddingInline: "7px" });
   }
   set(said, { style: `min-height: ${phone ? 4.2 : 1.4}em; margin-top: 4px` });
   const inRow = (...parts) => el("div", { class: "row" }, ...parts);
