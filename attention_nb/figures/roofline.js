@@ -1,8 +1,9 @@
 // The roofline of a machine: first one head in prefill and in decode, two dots, then all parts of a
 // layer in either, of which one is chosen and named; the others have small names, where there is
 // room. Beside it what each takes: a bar for the operations, a bar for the bytes; the longer one is
-// the minimum time, and of a part of a layer that is not chosen there is no other. The slope and the bars of bytes have one hue, the roof and the
-// bars of operations the other, and a dot has the hue of what limits it.
+// the minimum time, and of a part of a layer that is not chosen there is no other. The slope and
+// the bars of bytes have one hue, the roof and the bars of operations the other, and a dot has the
+// hue of what limits it.
 function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, say, said,
   slider, choices, more, motion, expose }) {
   const { peak, bandwidth, heads, width, model, latent, window, bits, example } = data;
@@ -209,7 +210,8 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   const table = el("div", { class: "times" }, head, ...list.map(({ row }) => row));
   function showRow(row, on) {
     const look = on ? "var(--control); background: var(--rest)" : "var(--faint)";
-    set(row, { style: `${grid} ${look}; border-radius: 8px; margin-top: ${beside ? 3 : 2}px; cursor: pointer` });
+    set(row, { style: `${grid} ${look}; border-radius: 8px; cursor: pointer; `
+      + `margin-top: ${beside ? 3 : 2}px` });
   }
   const pair = ways.filter((way) => way.queries).map(({ letter, queries, cost }) => {
     const bars = pairOf(thick);
