@@ -902,8 +902,14 @@ def test_few_keys_hold_what_the_package_says(visit):
     scores, past = numbers(shown["scores"]), causal_mask(12, 24)
     range_of = figure.get_by_role("slider", name="Query")
     assert "“H” has 100 %, and is left out" in output.inner_text()  # it begins with a miss
+    assert figure.locator("svg").get_by_text("score", exact=True).is_visible()  # the axis
+    marks = figure.locator(".beside > span:visible")
+    names = {"mean": "mean", "bound": "bound"}  # of the scores of blocks, where there are any
     figure.get_by_text("More switches").click()
     for way in shown["ways"]:
+        figure.get_by_role("radio", name=way["name"], exact=True).check()
+        extra = [names[way["title"]]] if way["per"] == "block" else []
+        assert marks.all_inner_texts() == ["computed", "not computed", *extra]
         for size, blocks in enumerate((2, 3, 4)):
             kept = kept_by_package(way, scores, blocks)
             full, few = masked_softmax(scores, past), masked_softmax(scores, kept)
@@ -1555,6 +1561,10 @@ def test_programs_share_the_tiles(visit):
             t += 1
         assert now["last"] == t - 1 and now["count"] == sum(map(len, now["tiles"]))
         assert (f"Done after {now['last']} time steps" in said) == (now["step"] == now["last"])
+        named = re.findall(r"\d+", said.split(" run")[0])
+        assert now["step"] == now["last"] or named == [
+            str(one) for one in (now["step"], *now["busy"])
+        ]
 
     assert (state(figure)["last"], state(figure)["step"]) == (6, 3)  # programs are at work
     hatched = figure.get_by_role("img", name="A grid").locator("rect[visibility=visible]")
@@ -1576,9 +1586,14 @@ def test_programs_share_the_tiles(visit):
     assert (state(figure)["last"], hatched.count()) == (8, 0)
     figure.get_by_role("button", name="causal mask").press("Enter")
     assert state(figure)["last"] == 5
+    step = figure.get_by_role("slider", name="Time step")
+    saved = figure.locator("svg tspan", has_text="saved")
+    expect(saved).to_have_css("visibility", "hidden")  # until the work is done
+    step.press("End")
+    expect(saved).to_have_css("visibility", "visible")
+    assert saved.text_content() == "1 saved"
     figure.get_by_role("button", name="last block first").press("Enter")
     assert state(figure)["last"] == 6
-    step = figure.get_by_role("slider", name="Time step")
     step.press("End")
     now = state(figure)
     line = figure.get_by_role("img", name="Time line of 2 slots, at time step 6 of 6: running")
@@ -1681,6 +1696,32 @@ def test_a_ring_computes_what_the_package_counts(visit):
         seen = ways.evaluate_all("all => all.map(one => one.getAttribute('opacity'))")
         assert seen == ["1" if step_now < 3 else "0.3"] * 4
     assert played(figure)["step"] == 3
+
+
+# The dashed line of equal work goes through bars alone: texts that it meets, from its own path.
+CROSSED = """figure => {
+  const line = figure.querySelector("path[stroke-dasharray]");
+  const edge = line.ownerSVGElement.getBoundingClientRect();
+  const spans = [...line.getAttribute("d").matchAll(/M([\\d.]+) ([\\d.]+)v([\\d.]+)/g)]
+    .map(([, ...place]) => place.map(Number));
+  const meets = ({ left, right, top, bottom }) => spans.some(([x, y, long]) =>
+    left - edge.left < x + 1 && x - 1 < right - edge.left
+    && top < edge.top + y + long + 1 && edge.top + y - 1 < bottom);
+  const texts = [...line.ownerSVGElement.querySelectorAll("text")];
+  const met = texts.filter((one) => meets(one.getBoundingClientRect()));
+  return [spans.length, ...met.map((one) => one.textContent)];
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_equal_work_is_marked_clear_of_what_is_written(visit, width):
+    "With and without a mask, at each step: the counts of pairs stand beside the line."
+    figure = drawing(visit, "figures/ring.html", "ring", width=width, reduced_motion="reduce")
+    for _ in range(2):
+        for step in "1234":
+            figure.get_by_role("slider", name="Step").fill(step)
+            assert figure.evaluate(CROSSED) == [4]
+        figure.get_by_role("button", name="causal mask").click()
 
 
 SEVEN = "seven hundred and nine thousand and fifty"
@@ -1868,10 +1909,14 @@ def test_the_stream_goes_forward_and_back(visit):
     figure = drawing(visit, "07_transformer.html", "stream")
     pre, post = given(figure)["runs"]
     slider, n = figure.get_by_role("slider", name="Pass"), len(pre["lengths"])
-    assert n == 24 and state(figure)["block"] == 1 and state(figure)["back"]  # the whole pass
+    assert n == 24 and (state(figure)["moment"], state(figure)["block"]) == (0, 1)
     begins = pre["gradients"][-1], post["gradients"][-1]
-    ratio = figure.get_by_text("in the last block")
-    assert ratio.all_text_contents()[-1] == f"×{begins[1] / begins[0]:.1f} in the last block"
+    ratio = figure.locator("svg").get_by_text(f"×{begins[1] / begins[0]:.1f} in the last block")
+    slider.press("End")
+    expect(ratio).to_be_visible()
+    slider.press("ArrowLeft")
+    expect(ratio).to_be_hidden()  # until the backward pass has ended
+    slider.press("ArrowRight")
     texts = figure.locator("svg text").all_text_contents()
     written = [float(text) for text in texts if re.fullmatch(r"\d\.\d{3}", text)]
     assert all(min(abs(x - one) for x in written) < 6e-4 for one in begins)
@@ -3258,6 +3303,34 @@ def test_no_result_is_told_before_it_is_counted(visit):
     assert {drawn for _, drawn in told} == {False, True}
 
 
+@pytest.mark.parametrize(
+    "script, coming, result",
+    [
+        ("memory", "added to the state", "the mean error is"),
+        ("state_steps", "products for the state", "both\u00a0ways"),
+    ],
+)
+def test_a_result_is_told_when_its_step_has_ended(visit, script, coming, result):
+    "What is moving is named first; the result, said and drawn, waits until it rests."
+    figure = drawing(visit, PAGE_OF[script], script, reduced_motion="no-preference")
+    figure.evaluate("""figure => {
+      window.told = [];
+      const output = figure.querySelector("output");
+      const pictures = figure.querySelectorAll(".view svg");
+      const drawn = () => [...pictures].map((one) => one.outerHTML).join();
+      const tell = () => window.told.push([output.textContent, drawn()]);
+      new MutationObserver(tell).observe(output, { childList: true, characterData: true });
+    }""")
+    range_of = figure.get_by_role("slider")
+    range_of.press("ArrowRight")
+    expect(figure.locator("output")).to_contain_text(coming)
+    expect(figure.locator("output")).to_contain_text(result)
+    (first, moving), (last, _) = figure.page.evaluate("told")
+    assert (coming in first, result in first) == (True, False) and result in last
+    before = " of 5 exact" if script == "memory" else 'opacity="0"'
+    assert before in re.sub("</?tspan[^>]*>", "", moving)
+
+
 def test_another_dimension_keeps_what_is_drawn(visit):
     "The weights and the bars move to those of the choice; none is empty on the way."
     figure = drawing(visit, "02_softmax.html", "sums", reduced_motion="no-preference")
@@ -3285,9 +3358,10 @@ SET = """(figure, [mode, values]) => {
 }"""
 
 
-def test_the_list_below_the_roofline_has_one_unit(visit):
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_list_below_the_roofline_has_one_unit(visit, width):
     "Three digits of what was computed, all times in one unit, and every dot within the axes."
-    figure = drawing(visit, "17_cost.html", "roofline", reduced_motion="reduce")
+    figure = drawing(visit, "17_cost.html", "roofline", width=width, reduced_motion="reduce")
     units = {"s": 1, "ms": 1e3, "µs": 1e6}
     for mode, values in product((1, 2), product((0, 1, 7, 12, 17), (0, 5), (0, 8))):
         figure.evaluate(SET, [mode, values])
@@ -3402,8 +3476,34 @@ def test_tiles_say_what_their_table_says(visit):
         if "multiplied by" in text:
             factor = text.split("multiplied by ")[1].split(",")[0].split(" = ")[1]
             assert f"× {factor}" in box.locator("text").all_text_contents()
+        larger = any("→" in one for one in box.locator("text.max").all_text_contents())
+        assert box.get_by_text("before").is_visible() == larger  # only where a sum is rescaled
         told.add(("context" in text, "multiplied" in text))
     assert {(True, False), (False, True), (False, False)} <= told
+
+
+@pytest.mark.parametrize("width, font", [(390, ""), (390, WIDE), (1280, WIDE)])
+def test_numbers_in_fast_memory_have_room_in_its_frame(visit, width, font):
+    "Of each size of a tile, at each tile: all that is written ends before the frame."
+    figure = drawing(visit, PAGE_OF["tiles"], "tiles", width=width, font=font)
+    figure.page.emulate_media(reduced_motion="reduce")
+    for size in range(3):
+        figure.get_by_role("radiogroup", name="Tile size").get_by_role("radio").nth(size).check()
+        rooms = figure.evaluate(
+            """figure => {
+              const range = figure.querySelector("input[type=range]"), found = [];
+              const box = figure.querySelector("svg[aria-label^='In fast']");
+              const right = (node) => node.getBoundingClientRect().right;
+              for (let i = 1; i <= +range.max; i++) {
+                range.value = i;
+                range.dispatchEvent(new Event("input"));
+                const texts = [...box.querySelectorAll("text")].filter((one) => one.textContent);
+                found.push(right(box) - Math.max(...texts.map(right)));
+              }
+              return found;
+            }"""
+        )
+        assert len(rooms) == (64, 16, 4)[size] and min(rooms) > 6, size
 
 
 @pytest.mark.parametrize("width", [390, 1280])
