@@ -1053,6 +1053,11 @@ def test_head_film_shows_what_was_stored(visit):
         [weights[:, 2:, 0].mean(-1), weights[:, range(2, 6), range(1, 5)].mean(-1)], dim=-1
     )
     assert_close(numbers(now["means"]), expected, **EXACT)
+    heights = numbers(figure.locator("svg ~ span[style*=radius]").evaluate_all(CENTRES))[:, 1]
+    powers = numbers(film["losses"]).log10()  # a dot is as high as the power of ten of its loss
+    scale = (heights[0] - heights[-1]) / (powers[0] - powers[-1])
+    assert_close(heights - heights[0], scale * (powers - powers[0]), atol=0.1, rtol=0)
+    assert float(heights.max() - heights.min()) == pytest.approx(60, abs=0.5)
     mark = figure.get_by_text("heads differ from step")
     for i, heads in enumerate(numbers(film["weights"])):  # from where they prefer other tokens
         slider.fill(str(i))
@@ -2702,6 +2707,10 @@ FINGER = {
     "is_mobile": True,
     "reduced_motion": "reduce",
 }
+CENTRES = """nodes => nodes.map((node) => {
+  const { left, top, width, height } = node.getBoundingClientRect();
+  return [left + width / 2, top + height / 2];
+})"""
 CENTRE = (
     "node => { const { left, top, width, height } = node.getBoundingClientRect(); "
     "return [left + width / 2, top + height / 2]; }"
