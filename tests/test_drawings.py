@@ -384,10 +384,18 @@ def test_senses_move_to_the_weighted_mean(visit):
     there = [s * (word in state(figure)["here"]) for s, word in zip(state(figure)["scores"], rows)]
     assert shares == pytest.approx([100 * s / max(3, *there) for s in there])
     assert not any("--w" in one for one in styles(bars))
+    feet = figure.locator("svg circle[r='4'][visibility=visible]").evaluate_all(
+        "all => all.map((one) => [+one.getAttribute('cx'), +one.getAttribute('cy')])"
+    )  # on the line of the query: as far from zero as the score is large
+    here, bank = state(figure)["here"], rows["bank"]
+    others = torch.tensor([s for s, word in zip(there, rows) if word in here and word != "bank"])
+    landed = numbers(feet) * torch.tensor([1, -1]) + torch.tensor([0, 300])
+    assert_close(landed, 100 * others[:, None] * bank / bank.dot(bank), **EXACT)
     for _ in range(2):  # a neighbour that comes or goes shows where the word moves
         steps.nth(0).check()
         figure.get_by_role("button", name="muddy, beside bank").press("Enter")
         assert state(figure)["step"] == 2 and steps.nth(2).is_checked()
+        assert not figure.locator("svg circle[r='4'][visibility=visible]").count()
     assert played(figure)["step"] == 2
     assert_close(numbers(state(figure)["tip"]), context[0], **EXACT)
 
@@ -717,11 +725,9 @@ def test_window_board_combines_masks_as_the_package_does(visit):
         "up to “bark” (rose)."
     )
     ring = figure.locator("circle[r='5'][stroke='var(--rose)']")
-    way = figure.locator(
-        "path[stroke='var(--rose)']"
-    )  # from layer to layer to the token that it is
-    assert ring.count() == 1 == way.count()
-    assert way.get_attribute("d").count("L") == 2
+    ways = figure.locator("path[stroke='var(--rose)']")  # from layer to layer to that token
+    assert ring.count() == 1 == ways.count()
+    assert ways.get_attribute("d").count("L") == 2
     assert [one.get_attribute("aria-label") for one in figure.get_by_role("slider").all()] == [
         "Window",
         "Layers",
@@ -758,6 +764,23 @@ def test_window_board_combines_masks_as_the_package_does(visit):
     for name in ("causal", "blocks", "window"):
         press(name)
     assert width.is_enabled()
+    figure.get_by_role("slider", name="Layers").press("ArrowRight")
+    paths = torch.linalg.matrix_power(window.double(), 3)[11]  # of each token to the query
+    figure.page.mouse.move(0, 0)  # it points at nothing
+    for token in range(12):
+        figure.get_by_role("slider", name="Paths from").fill(str(token))
+        assert (state(figure)["aim"], state(figure)["paths"]) == (token, paths[token])
+        assert ("does not reach it" in said.inner_text()) == (paths[token] == 0)
+    board = figure.locator("svg:has(#board-future)")
+    names = board.locator("> text[data-sym=k]")
+    for token, edges in ((5, 3), (6, 7), (3, 0)):  # 3 paths of 3 pairs share all but 7
+        names.nth(token).hover()
+        assert ways.get_attribute("d").count("L") == edges and state(figure)["aim"] == token
+        assert names.nth(token).get_attribute("font-weight") == "700"
+    pale = board.locator("path[stroke='var(--neutral)']")
+    assert float(pale.get_attribute("opacity")) < 0.2
+    figure.get_by_role("slider", name="Layers").press("ArrowLeft")
+    assert state(figure)["aim"] is None
     for _ in range(2):
         figure.get_by_role("slider", name="Window").press("ArrowRight")
     figure.get_by_role("slider", name="Layers").press("ArrowLeft")
@@ -1754,6 +1777,10 @@ def test_the_temperature_draws_as_generate_does(visit):
     assert sum(state(figure)["drawn"]) == 100 and "Only 2 tokens can be drawn" in said(figure)
     sliders["temperature"].press("ArrowLeft")  # the same hundred numbers draw the same tokens
     assert state(figure)["drawn"] == now["drawn"]
+    dots = figure.locator(".view div[style*=radial-gradient]")  # a dot is 0.01 of a bar, twice
+    lengths = [2 * -(-(n - below) // 2) for n in now["drawn"] for below in (0, 1)]
+    assert dots.evaluate_all("all => all.map((one) => parseFloat(one.style.width))") == lengths
+    assert sum(lengths) >= 100
     sliders["temperature"].fill("2")  # what is lost was theirs at this temperature
     lost = 1 - float((logits / 2).softmax(-1).topk(2).values.sum())
     assert f"the others lost {lost:.2f}." in said(figure)
