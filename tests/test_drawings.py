@@ -5,6 +5,7 @@ If it fails: Look at attention_nb/figures/NAME.js, and at drawing.js and drawing
 A drawing that is higher than the space reserved for it needs another `height` in its notebook.
 """
 
+import math
 import random
 import re
 from base64 import b64decode
@@ -646,6 +647,13 @@ def test_mask_board_masks_as_the_package_does(visit):
     said, causal = figure.locator("output"), causal_mask(5)
     assert_board(figure, causal)
     assert said.inner_text() == "The context of “drank” depends on: the, cat, drank."
+    own = figure.get_by_role("button", name="own mask")
+    assert own.is_disabled() and own.get_attribute("aria-pressed") == "false"
+    figure.get_by_role("button", name="cat must not attend to milk").click()
+    assert own.inner_text() == "own: 1 pair" and own.get_attribute("aria-pressed") == "true"
+    own.click()  # the mask that was chosen is back
+    assert_board(figure, causal)
+    figure.get_by_role("button", name="drank attends to the").hover()
     cell = figure.locator("td button[tabindex='0']")
     cell.focus()
     for key in ("ArrowRight", "ArrowUp", "Enter"):
@@ -1006,13 +1014,23 @@ def test_sinks_take_what_the_package_says(visit):
                 t > 2 and mode != "window and first token"
             )
             newest.press("ArrowRight")
+    # the context is a stack: a share of each token, as high as its weight times its value
+    shares = figure.locator("svg rect.moves[data-sym=v]").evaluate_all(
+        "all => all.map((one) => +one.getAttribute('height'))"
+    )
+    adds = (numbers(now["weights"][:-1])[:, None] * v).abs().T.flatten()
+    assert_close(numbers(shares), adds * max(shares) / adds.max(), atol=0.01, rtol=0)
     assert state(figure)["scores"] == [5.5, 0, 0, 0, 0, 0, 4]
+    knob.press("End")
+    tracks = figure.locator("svg g > rect[opacity='0.45']").first.bounding_box()
+    assert knob.bounding_box()["y"] + 16 - tracks["y"] == pytest.approx(12, abs=1)  # head room
+    knob.press("ArrowDown")
     knob.hover()
     figure.page.mouse.down()
     box = figure.locator("svg").bounding_box()
     figure.page.mouse.move(
         box["x"] + 20,
-        box["y"] + 100 * box["height"] / int(figure.locator("svg").get_attribute("height")),
+        box["y"] + 112 * box["height"] / int(figure.locator("svg").get_attribute("height")),
     )
     figure.page.mouse.up()
     assert state(figure)["scores"][0] == 0
@@ -1171,6 +1189,10 @@ def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
 
     before = agrees()
     assert figure.get_by_role("slider").count() == 2 and figure.get_by_role("radio").count() == 4
+    speeds = figure.locator("svg text", has_text="° per position")  # however slow, none is 0
+    shown = [float(text.split("°")[0]) for text in speeds.all_text_contents()]
+    turned = [b ** (-i / 4) / 4 * 180 / math.pi for b in [before["base"]] for i in range(4)]
+    assert shown == pytest.approx(turned, rel=0.05)
     point = figure.locator(".handle")  # on the curve
     point.press("ArrowRight")
     assert agrees()["distance"] == before["distance"] + 1
@@ -1850,6 +1872,10 @@ def test_no_line_of_the_tree_runs_through_a_number(visit, width):
     figure = drawing(visit, "08_translation.html", "beams", width=width, reduced_motion="reduce")
     assert figure.locator("svg path[stroke-width]").count() > 3
     assert figure.evaluate(STRUCK) == []
+    now = state(figure)  # where it is narrow only hypotheses that are kept have their number
+    texts = figure.locator("svg text", has_text=re.compile(r"^−\d\.\d\d$")).count()
+    nodes = figure.locator("svg g > rect").count() - 1
+    assert texts == (nodes if width == 1280 else now["width"] * now["step"])
 
 
 def test_scores_spread_as_the_formula_says(visit):

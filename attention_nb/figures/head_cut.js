@@ -155,9 +155,9 @@ function draw(stage) {
       const whole = kind === "given" || found[kind][h].flat().every((m) => headOf(m) === h);
       const says = before ? h : `head ${h}`;
       sign.textContent = apart ? `${says} ${whole ? "✓" : "✗"}` : says;
-      const [left, top] = apart ? [0, h * tall + title - 18]
-        : [h * (part * wide + between), topOf(kind) - 18];
-      Object.assign(sign.style, { left: `${named[kind] + left}px`, top: `${top}px`,
+      const [x, y] = place(kind, h * part);  // the first of its numbers, if not yet stacked
+      const [left, top] = apart ? [named[kind], h * tall + title - 18] : [x, y - 18];
+      Object.assign(sign.style, { left: `${left}px`, top: `${top}px`,
         visibility: seen ? "visible" : "hidden" });
     });
   }

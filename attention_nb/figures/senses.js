@@ -2,7 +2,8 @@
 // weighted mean. The vectors of the neighbours can be dragged.
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, dot, softmax, mix, between } = stage;
-  const { number, listed, said, say, choices, toggle, player, byItself, motion, plane, expose } = stage;
+  const { number, listed, said, say, choices, toggle } = stage;
+  const { player, byItself, motion, plane, expose } = stage;
   const { tokens, query, axes } = data;
   const vectors = data.x.map((row) => [...row]);
   const me = tokens.indexOf(query);
