@@ -897,7 +897,11 @@ def test_a_latent_cache_counts_as_the_package_does(visit):
         )
         assert lit.count() == h + 8 + 1
         heads.press("ArrowRight")
-    figure.get_by_role("radio", name="expanded").check()
+    prompts = set()  # each view has a question of its own
+    for name in ("absorbed", "what is cached", "expanded"):
+        figure.get_by_role("radio", name=name).check()
+        prompts.add(figure.get_by_text(re.compile(r"\?$")).last.inner_text())
+    assert len(prompts) == 3
     expect(heads).to_be_hidden()
     tokens.press("Home")
     for n in chosen["lengths"]:
@@ -1062,6 +1066,16 @@ def test_head_cut_lands_where_split_heads_puts_it(visit):
         now = state(figure)
         assert torch.equal(numbers(now["right"]), left)
         assert torch.equal(numbers(now["wrong"]), rows if step == "the vectors" else wrong)
+        drawn = 1 if step == "the vectors" else 3  # the vectors once, and two ways to split them
+        assert figure.get_by_role("option").count() == drawn * rows.numel()
+        assert figure.locator("svg path[visibility=visible]").count() == drawn - 1
+    lit = figure.locator("[role=option][aria-selected=true]").evaluate_all(CENTRES)
+    corner = figure.locator("svg").bounding_box()
+    ways = figure.locator("svg path").evaluate_all("all => all.map((one) => one.getAttribute('d'))")
+    for way, end in zip(ways, (lit[0], lit[2]), strict=True):  # from the vectors to each picture
+        ends = [float(x) for x in re.findall(r"[\d.]+", way)]
+        expected = [x - corner["xy"[i % 2]] for i, x in enumerate([*lit[1], *end])]
+        assert ends == pytest.approx(expected, abs=1)
     figure.get_by_role("option", name="10, of token 1").first.hover()
     for lit, key in ((10, None), (11, "ArrowRight"), (1, "ArrowUp")):
         if key:
@@ -3135,6 +3149,7 @@ ILL_WRITTEN = [
     r"undefined|null|Infinity|\[object",
     r"\b1 (words|layers|heads|tiles|programs|texts|scores|slots|places|keys|queries|steps) ",
     "MiB.*GiB",
+    r"\bW_\w",  # an index is lowered
 ]
 
 
