@@ -5,6 +5,7 @@ If it fails: Look at attention_nb/figures/NAME.js, and at drawing.js and drawing
 A drawing that is higher than the space reserved for it needs another `height` in its notebook.
 """
 
+import math
 import random
 import re
 from base64 import b64decode
@@ -384,10 +385,18 @@ def test_senses_move_to_the_weighted_mean(visit):
     there = [s * (word in state(figure)["here"]) for s, word in zip(state(figure)["scores"], rows)]
     assert shares == pytest.approx([100 * s / max(3, *there) for s in there])
     assert not any("--w" in one for one in styles(bars))
+    feet = figure.locator("svg circle[r='4'][visibility=visible]").evaluate_all(
+        "all => all.map((one) => [+one.getAttribute('cx'), +one.getAttribute('cy')])"
+    )  # on the line of the query: as far from zero as the score is large
+    here, bank = state(figure)["here"], rows["bank"]
+    others = torch.tensor([s for s, word in zip(there, rows) if word in here and word != "bank"])
+    landed = numbers(feet) * torch.tensor([1, -1]) + torch.tensor([0, 300])
+    assert_close(landed, 100 * others[:, None] * bank / bank.dot(bank), **EXACT)
     for _ in range(2):  # a neighbour that comes or goes shows where the word moves
         steps.nth(0).check()
         figure.get_by_role("button", name="muddy, beside bank").press("Enter")
         assert state(figure)["step"] == 2 and steps.nth(2).is_checked()
+        assert not figure.locator("svg circle[r='4'][visibility=visible]").count()
     assert played(figure)["step"] == 2
     assert_close(numbers(state(figure)["tip"]), context[0], **EXACT)
 
@@ -638,6 +647,13 @@ def test_mask_board_masks_as_the_package_does(visit):
     said, causal = figure.locator("output"), causal_mask(5)
     assert_board(figure, causal)
     assert said.inner_text() == "The context of “drank” depends on: the, cat, drank."
+    own = figure.get_by_role("button", name="own mask")
+    assert own.is_disabled() and own.get_attribute("aria-pressed") == "false"
+    figure.get_by_role("button", name="cat must not attend to milk").click()
+    assert own.inner_text() == "own: 1 pair" and own.get_attribute("aria-pressed") == "true"
+    own.click()  # the mask that was chosen is back
+    assert_board(figure, causal)
+    figure.get_by_role("button", name="drank attends to the").hover()
     cell = figure.locator("td button[tabindex='0']")
     cell.focus()
     for key in ("ArrowRight", "ArrowUp", "Enter"):
@@ -717,11 +733,9 @@ def test_window_board_combines_masks_as_the_package_does(visit):
         "up to “bark” (rose)."
     )
     ring = figure.locator("circle[r='5'][stroke='var(--rose)']")
-    way = figure.locator(
-        "path[stroke='var(--rose)']"
-    )  # from layer to layer to the token that it is
-    assert ring.count() == 1 == way.count()
-    assert way.get_attribute("d").count("L") == 2
+    ways = figure.locator("path[stroke='var(--rose)']")  # from layer to layer to that token
+    assert ring.count() == 1 == ways.count()
+    assert ways.get_attribute("d").count("L") == 2
     assert [one.get_attribute("aria-label") for one in figure.get_by_role("slider").all()] == [
         "Window",
         "Layers",
@@ -758,6 +772,23 @@ def test_window_board_combines_masks_as_the_package_does(visit):
     for name in ("causal", "blocks", "window"):
         press(name)
     assert width.is_enabled()
+    figure.get_by_role("slider", name="Layers").press("ArrowRight")
+    paths = torch.linalg.matrix_power(window.double(), 3)[11]  # of each token to the query
+    figure.page.mouse.move(0, 0)  # it points at nothing
+    for token in range(12):
+        figure.get_by_role("slider", name="Paths from").fill(str(token))
+        assert (state(figure)["aim"], state(figure)["paths"]) == (token, paths[token])
+        assert ("does not reach it" in said.inner_text()) == (paths[token] == 0)
+    board = figure.locator("svg:has(#board-future)")
+    names = board.locator("> text[data-sym=k]")
+    for token, edges in ((5, 3), (6, 7), (3, 0)):  # 3 paths of 3 pairs share all but 7
+        names.nth(token).hover()
+        assert ways.get_attribute("d").count("L") == edges and state(figure)["aim"] == token
+        assert names.nth(token).get_attribute("font-weight") == "700"
+    pale = board.locator("path[stroke='var(--neutral)']")
+    assert float(pale.get_attribute("opacity")) < 0.2
+    figure.get_by_role("slider", name="Layers").press("ArrowLeft")
+    assert state(figure)["aim"] is None
     for _ in range(2):
         figure.get_by_role("slider", name="Window").press("ArrowRight")
     figure.get_by_role("slider", name="Layers").press("ArrowLeft")
@@ -866,7 +897,11 @@ def test_a_latent_cache_counts_as_the_package_does(visit):
         )
         assert lit.count() == h + 8 + 1
         heads.press("ArrowRight")
-    figure.get_by_role("radio", name="expanded").check()
+    prompts = set()  # each view has a question of its own
+    for name in ("absorbed", "what is cached", "expanded"):
+        figure.get_by_role("radio", name=name).check()
+        prompts.add(figure.get_by_text(re.compile(r"\?$")).last.inner_text())
+    assert len(prompts) == 3
     expect(heads).to_be_hidden()
     tokens.press("Home")
     for n in chosen["lengths"]:
@@ -989,13 +1024,23 @@ def test_sinks_take_what_the_package_says(visit):
                 t > 2 and mode != "window and first token"
             )
             newest.press("ArrowRight")
+    # the context is a stack: a share of each token, as high as its weight times its value
+    shares = figure.locator("svg rect.moves[data-sym=v]").evaluate_all(
+        "all => all.map((one) => +one.getAttribute('height'))"
+    )
+    adds = (numbers(now["weights"][:-1])[:, None] * v).abs().T.flatten()
+    assert_close(numbers(shares), adds * max(shares) / adds.max(), atol=0.01, rtol=0)
     assert state(figure)["scores"] == [5.5, 0, 0, 0, 0, 0, 4]
+    knob.press("End")
+    tracks = figure.locator("svg g > rect[opacity='0.45']").first.bounding_box()
+    assert knob.bounding_box()["y"] + 16 - tracks["y"] == pytest.approx(12, abs=1)  # head room
+    knob.press("ArrowDown")
     knob.hover()
     figure.page.mouse.down()
     box = figure.locator("svg").bounding_box()
     figure.page.mouse.move(
         box["x"] + 20,
-        box["y"] + 100 * box["height"] / int(figure.locator("svg").get_attribute("height")),
+        box["y"] + 112 * box["height"] / int(figure.locator("svg").get_attribute("height")),
     )
     figure.page.mouse.up()
     assert state(figure)["scores"][0] == 0
@@ -1027,6 +1072,16 @@ def test_head_cut_lands_where_split_heads_puts_it(visit):
         now = state(figure)
         assert torch.equal(numbers(now["right"]), left)
         assert torch.equal(numbers(now["wrong"]), rows if step == "the vectors" else wrong)
+        drawn = 1 if step == "the vectors" else 3  # the vectors once, and two ways to split them
+        assert figure.get_by_role("option").count() == drawn * rows.numel()
+        assert figure.locator("svg path[visibility=visible]").count() == drawn - 1
+    lit = figure.locator("[role=option][aria-selected=true]").evaluate_all(CENTRES)
+    corner = figure.locator("svg").bounding_box()
+    ways = figure.locator("svg path").evaluate_all("all => all.map((one) => one.getAttribute('d'))")
+    for way, end in zip(ways, (lit[0], lit[2]), strict=True):  # from the vectors to each picture
+        ends = [float(x) for x in re.findall(r"[\d.]+", way)]
+        expected = [x - corner["xy"[i % 2]] for i, x in enumerate([*lit[1], *end])]
+        assert ends == pytest.approx(expected, abs=1)
     figure.get_by_role("option", name="10, of token 1").first.hover()
     for lit, key in ((10, None), (11, "ArrowRight"), (1, "ArrowUp")):
         if key:
@@ -1059,6 +1114,11 @@ def test_head_film_shows_what_was_stored(visit):
         [weights[:, 2:, 0].mean(-1), weights[:, range(2, 6), range(1, 5)].mean(-1)], dim=-1
     )
     assert_close(numbers(now["means"]), expected, **EXACT)
+    heights = numbers(figure.locator("svg ~ span[style*=radius]").evaluate_all(CENTRES))[:, 1]
+    powers = numbers(film["losses"]).log10()  # a dot is as high as the power of ten of its loss
+    scale = (heights[0] - heights[-1]) / (powers[0] - powers[-1])
+    assert_close(heights - heights[0], scale * (powers - powers[0]), atol=0.1, rtol=0)
+    assert float(heights.max() - heights.min()) == pytest.approx(60, abs=0.5)
     mark = figure.get_by_text("heads differ from step")
     for i, heads in enumerate(numbers(film["weights"])):  # from where they prefer other tokens
         slider.fill(str(i))
@@ -1149,6 +1209,10 @@ def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
 
     before = agrees()
     assert figure.get_by_role("slider").count() == 2 and figure.get_by_role("radio").count() == 4
+    speeds = figure.locator("svg text", has_text="° per position")  # however slow, none is 0
+    shown = [float(text.split("°")[0]) for text in speeds.all_text_contents()]
+    turned = [b ** (-i / 4) / 4 * 180 / math.pi for b in [before["base"]] for i in range(4)]
+    assert shown == pytest.approx(turned, rel=0.05)
     point = figure.locator(".handle")  # on the curve
     point.press("ArrowRight")
     assert agrees()["distance"] == before["distance"] + 1
@@ -1790,6 +1854,10 @@ def test_the_temperature_draws_as_generate_does(visit):
     assert sum(state(figure)["drawn"]) == 100 and "Only 2 tokens can be drawn" in said(figure)
     sliders["temperature"].press("ArrowLeft")  # the same hundred numbers draw the same tokens
     assert state(figure)["drawn"] == now["drawn"]
+    dots = figure.locator(".view div[style*=radial-gradient]")  # a dot is 0.01 of a bar, twice
+    lengths = [2 * -(-(n - below) // 2) for n in now["drawn"] for below in (0, 1)]
+    assert dots.evaluate_all("all => all.map((one) => parseFloat(one.style.width))") == lengths
+    assert sum(lengths) >= 100
     sliders["temperature"].fill("2")  # what is lost was theirs at this temperature
     lost = 1 - float((logits / 2).softmax(-1).topk(2).values.sum())
     assert f"the others lost {lost:.2f}." in said(figure)
@@ -1859,6 +1927,10 @@ def test_no_line_of_the_tree_runs_through_a_number(visit, width):
     figure = drawing(visit, "08_translation.html", "beams", width=width, reduced_motion="reduce")
     assert figure.locator("svg path[stroke-width]").count() > 3
     assert figure.evaluate(STRUCK) == []
+    now = state(figure)  # where it is narrow only hypotheses that are kept have their number
+    texts = figure.locator("svg text", has_text=re.compile(r"^−\d\.\d\d$")).count()
+    nodes = figure.locator("svg g > rect").count() - 1
+    assert texts == (nodes if width == 1280 else now["width"] * now["step"])
 
 
 def test_scores_spread_as_the_formula_says(visit):
@@ -2747,6 +2819,10 @@ FINGER = {
     "is_mobile": True,
     "reduced_motion": "reduce",
 }
+CENTRES = """nodes => nodes.map((node) => {
+  const { left, top, width, height } = node.getBoundingClientRect();
+  return [left + width / 2, top + height / 2];
+})"""
 CENTRE = (
     "node => { const { left, top, width, height } = node.getBoundingClientRect(); "
     "return [left + width / 2, top + height / 2]; }"
@@ -3118,6 +3194,7 @@ ILL_WRITTEN = [
     r"undefined|null|Infinity|\[object",
     r"\b1 (words|layers|heads|tiles|programs|texts|scores|slots|places|keys|queries|steps) ",
     "MiB.*GiB",
+    r"\bW_\w",  # an index is lowered
 ]
 
 
