@@ -133,7 +133,8 @@ function draw(stage) {
       const told = b < scores.length && (kept[blocks[b]] || b === Math.floor(needed / block));
       node.textContent = told ? number(scores[b], 1) : "";
     });
-    plate.parentNode.style.visibility = perBlock() ? null : "hidden";
+    const visibility = perBlock() ? null : "hidden";
+    for (const part of [plate, plateSays]) part.style.visibility = visibility;
     plateSays.textContent = ways[way].title;
   }
   const computed = (j, { kept }) => kept[j] || ways[way].per === "key";
