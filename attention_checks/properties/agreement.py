@@ -42,9 +42,9 @@ def _properties(
             partial(_must_agree, fn, reference, example, examples, wrong),
             "your reference",
         )
-    yield BoundProperty("inputs are not modified", lambda: _untouched(fn, examples))
+    yield BoundProperty("inputs are not modified", lambda: _must_not_modify(fn, examples))
     if _has_gradients(reference, examples):
-        same = lambda: _same_gradients(fn, reference, examples)
+        same = lambda: _must_agree_in_gradients(fn, reference, examples)
         yield BoundProperty("gradients are right", same, differentiates=True)
 
 
@@ -172,7 +172,7 @@ def _must_be_same_tensor(got: Tensor, want: Tensor, where: str) -> None:
 # Inputs and gradients -----------------------------------------------------------------------------
 
 
-def _untouched(fn: _Fn, examples: tuple[_Example, ...]) -> None:
+def _must_not_modify(fn: _Fn, examples: tuple[_Example, ...]) -> None:
     "Raise Broken if an argument is modified."
     for example in examples:
         given = _copied(example)
@@ -206,7 +206,7 @@ def _has_gradients(reference: _Fn, examples: tuple[_Example, ...]) -> bool:
     return False
 
 
-def _same_gradients(fn: _Fn, reference: _Fn, examples: tuple[_Example, ...]) -> None:
+def _must_agree_in_gradients(fn: _Fn, reference: _Fn, examples: tuple[_Example, ...]) -> None:
     "Raise Broken if a gradient differs."
     if not all(_agrees(fn, reference, example) for example in examples):
         raise NotChecked("gradients are compared when all results are right")

@@ -15,7 +15,7 @@ from attention_checks.subjects import TensorFunction, WithReference
 from attention_checks.tensors import must_be_near
 
 
-def right_gradients(atol: float = 1e-3) -> Callable[[WithReference], None]:
+def must_match_gradients(atol: float = 1e-3) -> Callable[[WithReference], None]:
     "Try that gradients are those of the reference, as near as that."
 
     def holds(subject: WithReference) -> None:

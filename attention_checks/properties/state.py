@@ -14,26 +14,26 @@ from attention_checks.subjects import TensorFunction, UnderTest
 from attention_checks.tensors import first_difference, must_be_near
 
 
-def repeats(subject: UnderTest) -> None:
+def must_repeat(subject: UnderTest) -> None:
     "Raise Broken if the same inputs give another result, also after others."
     first, other = (list(subject.inputs(seed).values()) for seed in (0, 5))
-    must_repeat(lambda: subject(*first), lambda: subject(*other))
+    must_repeat_call(lambda: subject(*first), lambda: subject(*other))
 
 
-def untouched(subject: UnderTest) -> None:
+def must_not_modify(subject: UnderTest) -> None:
     "Raise Broken if inputs are changed."
     must_leave_alone(subject.on_these, subject.raw_inputs())
 
 
-def any_strides(subject: UnderTest) -> None:
+def must_take_any_strides(subject: UnderTest) -> None:
     "Raise Broken if the same numbers, with other strides in memory, give others."
     must_not_mind_strides(subject.on_these, *subject.raw_inputs().values())
 
 
-def untouched_anyhow(subject: UnderTest) -> None:
+def must_only_read(subject: UnderTest) -> None:
     "Raise Broken if inputs are changed, or must be contiguous."
-    untouched(subject)
-    any_strides(subject)
+    must_not_modify(subject)
+    must_take_any_strides(subject)
 
 
 _LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -76,7 +76,7 @@ def must_leave_alone(f: TensorFunction, inputs: Mapping[str, Tensor]) -> None:
         raise Broken(f"after the call {name} has changed: {now}", bug)
 
 
-def must_repeat(
+def must_repeat_call(
     f: Callable[[], Tensor],  # one call
     between: Callable[[], Any] = lambda: None,  # calls with other inputs
 ) -> None:

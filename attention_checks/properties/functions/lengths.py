@@ -20,7 +20,7 @@ from attention_checks.subjects.function import ONES, Sizes
 from attention_checks.tensors import first_difference, must_be_near, must_run, nearly, sizes_of
 
 
-def _single(subject: AttentionFunction) -> None:
+def _must_take_one(subject: AttentionFunction) -> None:
     "Try sizes of 1: shapes must stay, and a single key must give its value."
     ranks = [t.ndim for t in _weights_at(subject, subject.usual)]
     one_of_many = () if subject.causal is True else (Sizes(n_q=1),)
@@ -51,7 +51,7 @@ def _size_bug(sizes: Sizes) -> Bug:
     return known("length.size", what=" and ".join(ones) or "width 1")
 
 
-def _lengths(subject: AttentionFunction) -> None:
+def _must_take_lengths(subject: AttentionFunction) -> None:
     "Try a shorter and a longer input, or the declared lengths."
     usual, differences = subject.usual, [-2, 2]
     if subject.contract.lengths is not None:
@@ -65,19 +65,19 @@ def _lengths(subject: AttentionFunction) -> None:
         shown = f"{sizes_of(q=q, k=k, v=v)}, after other sizes"
         got = must_run(lambda: subject(q, k, v), shown, lambda: known("length.one"))
         if subject.sound and not nearly(got, want := subject.reference(q, k, v)):
-            bugs = _long_bug(subject, got, q, k, v) if difference > 0 else ()
+            bugs = _bug_of_many_keys(subject, got, q, k, v) if difference > 0 else ()
             raise Broken(f"{shown}: {first_difference(got, want)}", bugs or known("length.one"))
 
 
-def _long(subject: AttentionFunction) -> None:
+def _must_take_many_keys(subject: AttentionFunction) -> None:
     "Try many keys, and for quick code very many."
     if not subject.right_at_near_lengths:
         raise NotChecked("shorter inputs give wrong numbers")
     for right, n in pairwise((subject.usual.n_k + 2, *subject.many)):
-        _must_take(subject, right, n)
+        _must_be_right_for(subject, right, n)
 
 
-def _must_take(subject: AttentionFunction, right: int, n: int) -> None:
+def _must_be_right_for(subject: AttentionFunction, right: int, n: int) -> None:
     "Raise Broken if `n` keys give wrong numbers."
     q, k, v = draw_many(subject, n)
     shown = sizes_of(q=q, k=k, v=v)
@@ -90,11 +90,11 @@ def _must_take(subject: AttentionFunction, right: int, n: int) -> None:
         raise Broken(f"{shown}: it gives shape {tuple(got.shape)}", known("length.one"))
     if nearly(got, want, 1e-3):
         return
-    bugs = _long_bug(subject, got, q, k, v) or known("blocks.length", wrong=n, right=right)
+    bugs = _bug_of_many_keys(subject, got, q, k, v) or known("blocks.length", wrong=n, right=right)
     raise Broken(f"{shown}: {first_difference(got, want, 1e-3)}", bugs)
 
 
-def _long_bug(
+def _bug_of_many_keys(
     subject: AttentionFunction, got: Tensor, q: Tensor, k: Tensor, v: Tensor
 ) -> tuple[Bug, ...]:
     "Name what goes wrong with many keys."
@@ -131,10 +131,14 @@ def any_length(subject: AttentionFunction) -> bool:
 
 LENGTHS = (
     Property(
-        "one query and one key: the context is the value", _single, symptom_unless=("finite",)
+        "one query and one key: the context is the value",
+        _must_take_one,
+        symptom_unless=("finite",),
     ),
-    Property("shorter and longer inputs work", _lengths, symptom_unless=("finite",)),
+    Property("shorter and longer inputs work", _must_take_lengths, symptom_unless=("finite",)),
     Property(
-        "so do many keys: blocks fit together, and nothing is cut off", _long, applies=any_length
+        "so do many keys: blocks fit together, and nothing is cut off",
+        _must_take_many_keys,
+        applies=any_length,
     ),
 )

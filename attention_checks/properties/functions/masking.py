@@ -14,7 +14,7 @@ from attention_checks.pipeline import Bug
 from attention_checks.properties import Property
 from attention_checks.properties.equivariance import first_leak
 from attention_checks.properties.functions.lengths import any_length, name_empty
-from attention_checks.properties.gradients import right_gradients
+from attention_checks.properties.gradients import must_match_gradients
 from attention_checks.subjects.facts import MANY, AttentionFunction, draw_many
 from attention_checks.subjects.function import SQUARE, Sizes
 from attention_checks.subjects.masks import PLAIN
@@ -22,7 +22,7 @@ from attention_checks.tensors import first_difference, must_be_near, nearly, siz
 from attention_nb.masks import causal_mask
 
 
-def _no_future(subject: AttentionFunction) -> None:
+def _must_hide_future(subject: AttentionFunction) -> None:
     "Change one key and value, with and without gradients: no earlier context may change."
     lengths_declared = subject.contract.lengths is not None
     sizes = subject.usual if subject.causal is True or lengths_declared else subject.at(SQUARE)
@@ -43,30 +43,30 @@ def _context(subject: AttentionFunction, *qkv: Tensor) -> Tensor:
     return subject(*(t.clone().requires_grad_(wanted) for t in qkv)).detach()
 
 
-def _gradients(subject: AttentionFunction) -> None:
+def _must_have_gradients(subject: AttentionFunction) -> None:
     "Compare gradients with those of the oracle."
     reach = subject.reach
     if reach and reach.window == 1 and not reach.sinks:
         raise NotChecked("through a window of one, nothing depends on queries and keys")
-    right_gradients()(subject)
+    must_match_gradients()(subject)
 
 
 INFLUENCE = (
     Property(
         "the future cannot reach the past",
-        _no_future,
+        _must_hide_future,
         symptom_unless=("finite",),
         applies=lambda subject: bool(subject.causal),
     ),
     Property(
         "gradients are those of the oracle",
-        _gradients,
+        _must_have_gradients,
         differentiates=True,
     ),
 )
 
 
-def _masked(subject: AttentionFunction) -> None:
+def _must_hide(subject: AttentionFunction) -> None:
     "Try a mask of the usual sizes, then one of many keys."
     if subject.hiding:
         raise subject.hiding.with_traceback(None)
@@ -89,7 +89,7 @@ def _must_hide_many(subject: AttentionFunction) -> None:
     raise Broken(shown, known("blocks.mask"))
 
 
-def _mask_shapes(subject: AttentionFunction) -> None:
+def _must_take_mask_shapes(subject: AttentionFunction) -> None:
     "Try masks that are one for all, or differ between sequences and heads."
     sizes = subject.usual
     b, h, n_q, n_k, *_ = sizes
@@ -124,7 +124,7 @@ def _fits(subject: AttentionFunction, shape: tuple[int, ...], sizes: Sizes) -> b
     return not style.of_keys or shape[-2] == 1
 
 
-def _empty(subject: AttentionFunction) -> None:
+def _must_give_zero(subject: AttentionFunction) -> None:
     "Forbid everything to one query: its context must be zero, and gradients finite."
     if subject.style.of_keys:
         raise NotChecked("its mask is the same for all queries")
@@ -157,7 +157,7 @@ def _empty_bugs(subject: AttentionFunction, context: Tensor) -> tuple[Bug, ...]:
     return hiding if explained else (empty,)
 
 
-def _unclear(subject: AttentionFunction) -> str:
+def _why_not_tried(subject: AttentionFunction) -> str:
     "Say why its masks tell nothing more; empty if they do."
     mismatch = subject.mask_mismatch
     if subject.no_mask or not mismatch:
@@ -168,19 +168,19 @@ def _unclear(subject: AttentionFunction) -> str:
 HIDING = (
     Property(
         "the mask decides: what is forbidden has no influence",
-        _masked,
+        _must_hide,
         lambda subject: subject.no_mask,
     ),
     Property(
         "a mask may differ between sequences, and broadcast",
-        _mask_shapes,
-        _unclear,
+        _must_take_mask_shapes,
+        _why_not_tried,
         applies=any_length,
     ),
     Property(
         "a query that may attend to nothing gets zero, with finite gradients",
-        _empty,
-        _unclear,
+        _must_give_zero,
+        _why_not_tried,
         applies=lambda subject: subject.contract.empty != "any",
     ),
 )

@@ -11,14 +11,14 @@ from attention_checks.catalogue import known
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Property
 from attention_checks.properties.numerics import must_be_finite, must_hold_in_half
-from attention_checks.properties.state import any_strides, untouched
+from attention_checks.properties.state import must_not_modify, must_take_any_strides
 from attention_checks.subjects.facts import AttentionFunction, draw_many
 from attention_checks.subjects.function import Sizes
 from attention_checks.tensors import must_be_near, sizes_of
 from attention_nb.masks import causal_mask
 
 
-def _large(subject: AttentionFunction) -> None:
+def _must_stand_large_scores(subject: AttentionFunction) -> None:
     "Try scores of 10⁴: of all keys, all low, and of one among many."
     q, k, v = subject.usual.draw()
     scale = subject.right_scale(q)
@@ -83,7 +83,7 @@ def _last_is_finite(subject: AttentionFunction, at: int) -> bool:
     return bool(subject(*_peaked(subject, at))[..., -1, :].isfinite().all())
 
 
-def _half(subject: AttentionFunction) -> None:
+def _must_stand_sixteen_bits(subject: AttentionFunction) -> None:
     "Run in sixteen bits, with a causal mask and without."
     atols = {torch.float16: 0.02, torch.bfloat16: 0.12}
     n_q, n_k = subject.usual.n_q, subject.usual.n_k
@@ -93,12 +93,12 @@ def _half(subject: AttentionFunction) -> None:
 
 
 NUMBERS = (
-    Property("inputs need not be contiguous", any_strides),
-    Property("inputs are not modified", untouched),
-    Property("scores of ±10⁴ give finite values and gradients", _large),
+    Property("inputs need not be contiguous", must_take_any_strides),
+    Property("inputs are not modified", must_not_modify),
+    Property("scores of ±10⁴ give finite values and gradients", _must_stand_large_scores),
     Property(
         "float16 and bfloat16 give finite, nearly equal values of their type",
-        _half,
+        _must_stand_sixteen_bits,
         applies=lambda subject: subject.contract.dtype is None,
     ),
 )

@@ -18,7 +18,7 @@ from attention_checks.outcomes import (
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Property, must_agree
 from attention_checks.properties.functions.recognising import used_weights
-from attention_checks.properties.state import repeats
+from attention_checks.properties.state import must_repeat
 from attention_checks.subjects.facts import AttentionFunction
 from attention_checks.subjects.function import CUBE, EQUAL, SQUARE, Sizes
 from attention_checks.subjects.masks import PLAIN
@@ -26,7 +26,7 @@ from attention_checks.tensors import first_difference, nearly, sizes_of
 from attention_checks.tolerance import tolerance_factor
 
 
-def _runs(subject: AttentionFunction) -> str | None:
+def _must_give_a_context(subject: AttentionFunction) -> str | None:
     "Call it once, and look at type and shape."
     q, k, v = subject.usual.draw()
     shown = sizes_of(q=q, k=k, v=v)
@@ -93,7 +93,7 @@ def _why_it_raises(subject: AttentionFunction, e: Exception) -> Bug:
     return known(told_by(e) or "shape.fails", error=type(e).__name__)
 
 
-def _weights(subject: AttentionFunction) -> None:
+def _must_have_weights(subject: AttentionFunction) -> None:
     "Find the weights with one-hot values."
     q, k, _ = subject.usual.draw()
     weights = attempt(lambda: used_weights(subject, q, k))
@@ -113,7 +113,7 @@ def _weights(subject: AttentionFunction) -> None:
         raise Broken(shown, known("weights.columns" if columns else "weights.sums"))
 
 
-def _returned(subject: AttentionFunction) -> None:
+def _must_return_used_weights(subject: AttentionFunction) -> None:
     "Multiply returned weights by v: they must give the context."
     q, k, v = subject.usual.draw()
     _, rest = subject.call_on_copies(q, k, v)
@@ -138,17 +138,19 @@ def _returned(subject: AttentionFunction) -> None:
 
 
 VALUES = (
-    Property("it runs, and the context has the shape (b, h, n_q, d_v)", _runs),
-    Property("the same inputs give the same answer", repeats),
+    Property("it runs, and the context has the shape (b, h, n_q, d_v)", _must_give_a_context),
+    Property("the same inputs give the same answer", must_repeat),
     Property(
         "it agrees with the oracle: softmax(q kᵀ · scale) v", must_agree, compares="the oracle"
     ),
     Property(
         "weights are not negative, and those of each query sum to 1",
-        _weights,
+        _must_have_weights,
         applies=lambda subject: not subject.contract.attend,  # it need not make weights
     ),
     Property(
-        "the weights that it returns are those that it used", _returned, symptom_unless=("finite",)
+        "the weights that it returns are those that it used",
+        _must_return_used_weights,
+        symptom_unless=("finite",),
     ),
 )

@@ -24,7 +24,7 @@ from attention_checks.pipeline import Bug
 from attention_checks.properties import Property
 from attention_checks.properties.equivariance import must_not_mix_along
 from attention_checks.properties.numerics import must_be_finite, must_keep_dtype, run_in_half
-from attention_checks.properties.state import untouched_anyhow
+from attention_checks.properties.state import must_only_read
 from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import for_memory, is_torch_mha, needed_by, packing_names
 from attention_checks.subjects.copies import deep_copy, softened_copy, zero_weights
@@ -43,7 +43,7 @@ _FIXED_LENGTHS = (  # likely ones
 )
 
 
-def _runs(layer: Layer) -> str | None:
+def _must_give_a_vector_per_token(layer: Layer) -> str | None:
     "It runs, and gives one finite vector per token."
     x = layer.draw()
     shape = f"x {tuple(x.shape)}"
@@ -225,7 +225,7 @@ def _why_not_together(layer: Layer) -> Bug | None:
     return known("shape.only_square") if square.fits(BATCH, layer.n) else None
 
 
-def _repeats(layer: Layer) -> None:
+def _must_repeat(layer: Layer) -> None:
     "The same inputs give the same answer, with gradients and without."
     x = layer.draw()
     with torch.no_grad():
@@ -385,7 +385,7 @@ def _close_if_softened(layer: Layer, x: Tensor, dtype: torch.dtype, tolerance: f
     return bool((got - want).abs().max() <= tolerance * want.abs().max())
 
 
-def _returns_weights(layer: Layer) -> None:
+def _must_return_weights(layer: Layer) -> None:
     "Weights that come with the output are those that made it."
     returned = [
         t.detach() for t in layer.output_and_rest(layer.draw())[1] if _may_be_weights(layer, t)
@@ -413,8 +413,10 @@ def _may_be_weights(layer: Layer, found: Any) -> bool:
 
 
 RUNS = (
-    Property("it runs, and gives one vector per token: (b, n, d_out)", _runs),
-    Property("the same inputs give the same answer in evaluation", _repeats),
+    Property(
+        "it runs, and gives one vector per token: (b, n, d_out)", _must_give_a_vector_per_token
+    ),
+    Property("the same inputs give the same answer in evaluation", _must_repeat),
 )
 CALLS = (
     Property("nothing is kept from call to call", must_forget),
@@ -422,7 +424,7 @@ CALLS = (
 )
 EDGES = (
     Property("one token, one sequence", must_take_one),
-    Property("inputs are not modified, and need not be contiguous", untouched_anyhow),
+    Property("inputs are not modified, and need not be contiguous", must_only_read),
     Property("large inputs give finite values and gradients", must_stay_finite),
     Property(
         "float16 and bfloat16 give finite, nearly equal values",
@@ -430,5 +432,5 @@ EDGES = (
         no_module,
         applies=lambda layer: layer.contract.dtype is None,
     ),
-    Property("weights that it returns are weights", _returns_weights),
+    Property("weights that it returns are weights", _must_return_weights),
 )

@@ -25,7 +25,7 @@ from attention_checks.tensors import rounding
 from attention_checks.trace.comparing import compare_with_own_weights
 
 
-def _no_future(layer: Layer) -> None:
+def _must_hide_future_in_every_mode(layer: Layer) -> None:
     "A causal layer hides the future in every mode."
     # large scores find a number that stands for minus infinity, and is too small
     for training, grad, size in product((False, True), (False, True), (1.0, 300.0)):
@@ -66,7 +66,7 @@ def _why_leaks(layer: Layer, x: Tensor, other: Tensor, j: int, training: bool, a
     return "dropout.scores" if by_chance else "mode.mask_in_evaluation"
 
 
-def _reaches(layer: Layer) -> str | None:
+def _must_reach_outputs(layer: Layer) -> str | None:
     "Every token has an influence on each output that may attend to it."
     n, window = layer.n, layer.contract.window
     if layer.contract.ahead:
@@ -165,7 +165,7 @@ def _is_window(layer: Layer, reach: Tensor, size: int) -> bool:
 LONG = (37, 23, 16, 11, 8)  # tokens of the long trial: the first length that it takes
 
 
-def _longer(layer: Layer) -> str | None:
+def _must_treat_long_as_short(layer: Layer) -> str | None:
     "What holds of short sequences holds of long ones."
     _must_give_vectors(layer)
     n = _long_length(layer)
@@ -264,7 +264,7 @@ def _unseen(allowed: Tensor, reach: Tensor) -> Bug | None:
     return known("window.narrow", widest=widest) if widest < n - 5 else None
 
 
-def _ordered(layer: Layer) -> None:
+def _must_not_mind_order(layer: Layer) -> None:
     "Another order of the tokens gives the same outputs in that order, unless it knows positions."
     window = layer.contract.window
     if layer.contract.ahead or window and window < layer.n:
@@ -310,25 +310,29 @@ def _must_know_positions(layer: Layer, free: bool) -> None:
 MASKING = (
     Property(
         "the future cannot reach the past, in evaluation and training, with and without gradients",
-        _no_future,
+        _must_hide_future_in_every_mode,
         applies=lambda layer: layer.causal,
     ),
     Property(
         "every token reaches its own output and all after it",
-        _reaches,
+        _must_reach_outputs,
         applies=lambda layer: layer.causal,
     ),
-    Property("every token reaches every output", _reaches, applies=lambda layer: not layer.causal),
-    Property("longer sequences are treated as short ones", _longer),
+    Property(
+        "every token reaches every output",
+        _must_reach_outputs,
+        applies=lambda layer: not layer.causal,
+    ),
+    Property("longer sequences are treated as short ones", _must_treat_long_as_short),
     Property("what its own masks hide has no influence", must_hide_padding, no_module),
     Property(
         "the order of the past does not matter to the last token",
-        _ordered,
+        _must_not_mind_order,
         applies=lambda layer: layer.causal,
     ),
     Property(
         "reordering the tokens only reorders the outputs",
-        _ordered,
+        _must_not_mind_order,
         applies=lambda layer: not layer.causal,
     ),
 )

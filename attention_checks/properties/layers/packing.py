@@ -21,9 +21,9 @@ from attention_checks.subjects.layer import Layer, no_module
 from attention_checks.tensors import first_difference, nearly
 
 
-def _apart(layer: Layer) -> str:
+def _must_keep_documents_apart(layer: Layer) -> str:
     "Raise Broken unless packed documents come out as alone; say how they were given."
-    name, cut = _names(layer)[0], layer.n // 2 + 1
+    name, cut = _packing_arguments(layer)[0], layer.n // 2 + 1
     lengths = [cut, layer.n - cut]
     if layer.contract.call:
         raise NotChecked("call= says how it is called")
@@ -42,12 +42,12 @@ def _apart(layer: Layer) -> str:
         if got.shape == alone.shape and nearly(got, alone):
             return f"{name} was given with x {'(n, d)' if flat else '(1, n, d)'}"
         shown = f"documents of {cut} and {layer.n - cut} tokens: {first_difference(got, alone)}"
-        bug = known(_why(layer, x, got, cut, flat), name=name)
+        bug = known(_code_of(layer, x, got, cut, flat), name=name)
         raise Broken(f"{shown}, as each alone", bug)
     raise NotChecked(f"{name}: no way that was tried will do; {error}")
 
 
-def _why(layer: Layer, x: Tensor, got: Tensor, cut: int, flat: bool) -> str:
+def _code_of(layer: Layer, x: Tensor, got: Tensor, cut: int, flat: bool) -> str:
     "Return the code: the argument is ignored, one document influences the other, or neither."
     lengths = [cut, layer.n - cut]
     if nearly(got, _packed(layer, x, [layer.n], flat)):
@@ -73,7 +73,7 @@ def _packed(layer: Layer, x: Tensor, lengths: list[int], flat: bool) -> Tensor:
         return layer.calling(call).output_of(layer.module, x.clone())
 
 
-def _names(layer: Layer) -> list[str]:
+def _packing_arguments(layer: Layer) -> list[str]:
     "Its arguments that say where documents end."
     return packing_names(parameters_of(layer.original) or {})
 
@@ -81,8 +81,8 @@ def _names(layer: Layer) -> list[str]:
 PACKED = (
     Property(
         "documents that are packed into one sequence come out as each does alone",
-        _apart,
+        _must_keep_documents_apart,
         no_module,
-        applies=lambda layer: bool(_names(layer)),
+        applies=lambda layer: bool(_packing_arguments(layer)),
     ),
 )

@@ -22,7 +22,7 @@ from attention_checks.subjects.layer import Layer, no_module, normalises_batch, 
 from attention_checks.tensors import first_difference, nearly
 
 
-def _modes_agree(layer: Layer) -> None:
+def _must_agree_in_training(layer: Layer) -> None:
     "Training gives what evaluation gives; with dropout, its mean."
     x = layer.draw()
     want, first, second = layer(x), layer.in_mode(x, True), layer.in_mode(x, True, seed=1)
@@ -86,7 +86,9 @@ def _own_dropout(m: nn.Module) -> bool:
     return is_dropout(type(m).__name__) and not isinstance(m, nn.modules.dropout._DropoutNd)
 
 
-def _changed(layer: Layer, which: int = -1, by: float = 0.0) -> tuple[Tensor, _Changes]:
+def _with_one_dropout_changed(
+    layer: Layer, which: int = -1, by: float = 0.0
+) -> tuple[Tensor, _Changes]:
     "Return the output in training with one dropout changed, and what was seen."
     with _Changes(which, by) as changes, ExitStack() as hooks:
         hook = lambda _, __, out: changes.changed(out)
@@ -99,10 +101,12 @@ def _must_be_linear(layer: Layer) -> None:
     "Raise NotChecked if what follows a dropout, but of scores, is not linear in what it gives."
     if normalises_batch(layer):
         raise NotChecked("it has batch normalisation, which differs in training")
-    as_it_is, changes = _changed(layer)
+    as_it_is, changes = _with_one_dropout_changed(layer)
     for which in range(changes.seen):
         # beyond 1, so that signs change: a ReLU of other sizes alone is linear
-        (more, seen), (less, _) = (_changed(layer, which, by) for by in (3.0, -3.0))
+        (more, seen), (less, _) = (
+            _with_one_dropout_changed(layer, which, by) for by in (3.0, -3.0)
+        )
         if not seen.softmax_later and not nearly(more + less, 2 * as_it_is, 1e-3, True):
             raise NotChecked("what follows dropout is not linear: no mean is kept")
 
@@ -132,7 +136,7 @@ def _runs_of_training(layer: Layer, runs: int = 4096) -> tuple[Tensor, Tensor]:
             return want, layer.output_of_batch(layer.module, x.expand(runs, -1, -1).contiguous())
 
 
-def _trained(layer: Layer) -> str | None:
+def _must_train(layer: Layer) -> str | None:
     "Every parameter is registered, and receives a gradient."
     _must_be_registered(layer)
     parameters = dict(layer.module.named_parameters())
@@ -229,7 +233,7 @@ def _plain_weights(layer: Layer) -> str | None:
     return None
 
 
-def _untied(layer: Layer) -> None:
+def _must_not_tie(layer: Layer) -> None:
     """No two parameters share their memory; a list of parameters only registers them once more,
     and two modules that were given one parameter were given it on purpose.
     """
@@ -247,7 +251,7 @@ def _untied(layer: Layer) -> None:
             raise Broken(f"{first} and {name} are one tensor", bug)
 
 
-def _adds_no_state(layer: Layer) -> None:
+def _must_not_grow_state(layer: Layer) -> None:
     "Calls add nothing to the state dict."
     before, after = (
         {name: getattr(value, "shape", None) for name, value in m.state_dict().items()}
@@ -260,13 +264,15 @@ def _adds_no_state(layer: Layer) -> None:
 
 
 TRAINING = (
-    Property("training gives what evaluation gives, on average", _modes_agree, no_module),
+    Property(
+        "training gives what evaluation gives, on average", _must_agree_in_training, no_module
+    ),
     Property(
         "every parameter is registered and receives a gradient",
-        _trained,
+        _must_train,
         no_module,
         differentiates=True,
     ),
-    Property("no two parameters are one", _untied, no_module),
-    Property("calls add nothing to the state dict", _adds_no_state, no_module),
+    Property("no two parameters are one", _must_not_tie, no_module),
+    Property("calls add nothing to the state dict", _must_not_grow_state, no_module),
 )
