@@ -28,6 +28,7 @@ from attention_checks.properties.cache import CachedLayer, cache_properties
 from attention_checks.properties.cross_attention import cross_properties
 from attention_checks.properties.flash import flash_properties
 from attention_checks.properties.functions import attention_properties
+from attention_checks.properties.functions.facts import ExaminedFunction
 from attention_checks.properties.layers import layer_properties
 from attention_checks.properties.positions import bias_properties, rotation_properties
 from attention_checks.properties.softmax import masked_softmax_properties, softmax_properties
@@ -35,7 +36,6 @@ from attention_checks.report import CheckFailed, Report
 from attention_checks.signatures import name_of
 from attention_checks.spec import HELP, Contract, declared, keywords_of
 from attention_checks.subjects.copies import in_mode
-from attention_checks.subjects.facts import AttentionFunction
 from attention_nb.positions import RotaryEmbedding
 from attention_nb.tools.guards import expect_flags, expect_sizes
 from attention_nb.tools.ranks import Ranks
@@ -86,7 +86,7 @@ def check_attention(
     """
     contract = declared("check_attention", causal=causal, mask=mask, **design)
     expect_attention(fn, contract)
-    subject = AttentionFunction(fn, contract)
+    subject = ExaminedFunction(fn, contract)
     return _run(check_attention, fn, lambda: attention_properties(subject), contract, strict)
 
 
@@ -104,7 +104,7 @@ def check_flash(
     """
     contract = declared("check_flash", causal=causal, mask=mask, **design)
     expect_attention(fn, contract, named_mask=True)
-    subject = AttentionFunction(fn, contract)
+    subject = ExaminedFunction(fn, contract)
     return _run(check_flash, fn, lambda: flash_properties(subject), contract)
 
 

@@ -16,7 +16,7 @@ def first_calls(
     return {path: seen.of(path)[0] for path in reversed(seen.layers)}
 
 
-def diagnosed(
+def code_of_step(
     whole: Call,  # the attention of a layer in one pass
     part: Call,  # the same in a step
     start: int,  # of the tokens of the step

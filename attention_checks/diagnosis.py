@@ -10,7 +10,14 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.outcomes import Broken, Misused, NotChecked, attempt, first_line, tell_own
+from attention_checks.outcomes import (
+    Broken,
+    Misused,
+    NotChecked,
+    attempt,
+    first_line,
+    raise_own_error,
+)
 from attention_checks.pipeline import Bug
 from attention_checks.spec import OF_ANY_FUNCTION, Contract
 from attention_checks.subjects.layer import BATCH, Diagnosis, Layer, Observed, no_module
@@ -77,7 +84,7 @@ def _reason(e: Exception) -> Exception:
     "Return why there is no reference: it is not the fault of the layer."
     if isinstance(e, (Broken, NotChecked, Misused)):
         return e
-    tell_own(e)
+    raise_own_error(e)
     return NotChecked(f"no reference could be built: {first_line(e, 60)}")
 
 

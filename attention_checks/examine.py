@@ -14,9 +14,9 @@ from attention_checks.outcomes import (
     NotChecked,
     attempt,
     bugs_in,
+    code_told_by,
     first_line,
-    tell_own,
-    told_by,
+    raise_own_error,
 )
 from attention_checks.pipeline import Bug, sentence
 from attention_checks.report import CheckFailed, Failure, NotCompared, Note, Report
@@ -223,10 +223,10 @@ def _try(holds: Callable[[], str | None], first: bool) -> str | None:
             raise NotChecked(first_line(e)) from None
         raise Broken(f"it raised {first_line(e)}", known("code.not_implemented")) from e
     except Exception as e:
-        tell_own(e)
+        raise_own_error(e)
         if not first and _ELSEWHERE.search(str(e)):
             raise NotChecked(
                 f"{first_line(e)}: it cannot do this here; declare device=… where it can"
             ) from None
-        bug = known(told_by(e) or "code.raises", error=first_line(e, 80, where=False))
+        bug = known(code_told_by(e) or "code.raises", error=first_line(e, 80, where=False))
         raise Broken(f"it raised {first_line(e)}", bug) from e

@@ -142,8 +142,8 @@ def fitted_band(
 ) -> Bug | None:  # None: it is no band, or the declared one
     "Name the band of keys that queries see, if it is a wrong one."
     declared = declared or Reach(causal=False)
-    i, j = declared.places(*seen.shape)
-    inside = seen & ~declared.kept(i, j) if declared.window else seen
+    i, j = declared.positions(*seen.shape)
+    inside = seen & ~declared.is_sink(i, j) if declared.window else seen
     if not inside.any():
         return None
     back, ahead = int((i - j)[inside].max()), max(0, int((j - i)[inside].max()))

@@ -5,8 +5,8 @@ How a check finds that the scores are not scaled (`scale.missing`):
 1. A row in catalogue/ holds the code, the sentence, and the wrong scale, `lambda work: 1.0`. It
    becomes a `Bug` with that `factor`. Other rows become bugs with `steps`, which replace stages.
 2. The check calls the code under test. It keeps what went in as `Work` (q, k, v and the right
-   scale), and what came out; the two are a `Case`. `rightly(work)` goes through `STAGES` and gives
-   another output: so a property fails.
+   scale), and what came out; the two are a `Case`. `right_output(work)` goes through
+   `STAGES` and gives another output: so a property fails.
 3. `explain` in search.py takes the right scale and those of all such bugs as one tensor. With it,
    one `run` through the stages gives an output for each scale.
 4. `alike` tells that the output for 1.0 is the one that was seen. `explain` returns this one bug,
@@ -187,7 +187,7 @@ class Bug(NamedTuple):
         return self.needs != "mask" or work.masked
 
 
-Way = tuple[Step, list[Bug]]  # a step that may be the right one, and the bugs in its place
+RightStep = tuple[Step, list[Bug]]  # a step that may be the right one, and the bugs in its place
 
 
 def codes_of_table(table: str) -> list[Bug]:
@@ -262,7 +262,7 @@ def _step_or_none(step: Step, work: Work) -> Work | None:
         return None
 
 
-def rightly(work: Work) -> Tensor:
+def right_output(work: Work) -> Tensor:
     "Go through the stages, each as it should be."
     for step in STAGES.values():
         work = step(work)

@@ -11,11 +11,11 @@ import torch.nn as nn
 
 from attention_checks.auditing.audit_report import AuditReport, Fault, LayerFacts
 from attention_checks.auditing.borrowing import borrowed
-from attention_checks.auditing.caching import Cached, decode
-from attention_checks.auditing.causality import batch, future, pack
+from attention_checks.auditing.caching import Cached, try_cache
+from attention_checks.auditing.causality import try_batch, try_future, try_packing
 from attention_checks.auditing.expected import Expected
-from attention_checks.auditing.layer_facts import described, promised, watched
-from attention_checks.auditing.padding import pad
+from attention_checks.auditing.layer_facts import facts_of_layers, try_promises, watch_layers
+from attention_checks.auditing.padding import try_padding
 from attention_checks.auditing.preparing import prepared
 from attention_checks.auditing.session import Part, Session
 from attention_checks.outcomes import Misused, first_line
@@ -90,13 +90,13 @@ def _begun(
 def _audited(s: Session, inputs: Any, cached: Cached | None, skip: Collection[str]) -> AuditReport:
     "Try everything."
     parts: dict[str, Part] = {
-        "what layers compute": watched,
-        "the future": future,
-        "sequences of a batch": batch,
-        "padding": pad,
-        "what is promised": promised,
-        "packed documents": partial(pack, inputs=inputs),
-        "a cache": partial(decode, cached=cached),
+        "what layers compute": watch_layers,
+        "the future": try_future,
+        "sequences of a batch": try_batch,
+        "padding": try_padding,
+        "what is promised": try_promises,
+        "packed documents": partial(try_packing, inputs=inputs),
+        "a cache": partial(try_cache, cached=cached),
     }
     for what, part in parts.items():
         if any(fault.code.startswith("state.") for fault in s.faults):
@@ -106,7 +106,7 @@ def _audited(s: Session, inputs: Any, cached: Cached | None, skip: Collection[st
             part(s)
         except Exception as e:
             s.note(what, f"it raised {type(e).__name__}: {first_line(e)}")
-    subject, found = f"audit({name_of(s.call.model)})", described(s)
+    subject, found = f"audit({name_of(s.call.model)})", facts_of_layers(s)
     faults = tuple(fault for fault in _innermost(s.faults) if fault.code not in skip)
     return AuditReport(subject, faults, found, tuple(s.passed), tuple(s.notes))
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from attention_checks.auditing.model_call import ModelCall, parameters_of_call, weights_dtype
 from attention_checks.auditing.passes import Axis, Change, compare
 from attention_checks.auditing.session import Session
-from attention_checks.cache_steps import diagnosed, first_calls
+from attention_checks.cache_steps import code_of_step, first_calls
 from attention_checks.subjects.copies import tensors_in
 from attention_nb.tools.watching import watch
 
@@ -35,7 +35,7 @@ class CachedStep(NamedTuple):
         return f"{chunk if several else f'token {self.start} alone'}, after a cache of {self.start}"
 
 
-def decode(s: Session, cached: Cached | None) -> None:
+def try_cache(s: Session, cached: Cached | None) -> None:
     "Go through the sequence in steps with a cache: each token must be as it is in one pass."
     take = cached or _step_of(s.call)
     if take is None:
@@ -81,7 +81,7 @@ def _name(s: Session, step: CachedStep, change: Change) -> None:
     if _rounded(s, step.cache):
         code = "cache.rounded"
     elif whole is not None and part is not None:
-        code = diagnosed(whole, part, step.start, step.end)
+        code = code_of_step(whole, part, step.start, step.end)
     off = f"{change.size:.2g}"
     facts = {"off": off, "tolerance": "1e-2"}
     example = f"{step}: off by {off} of the largest number"

@@ -45,7 +45,7 @@ class ModuleLeak(NamedTuple):
         return f"another token {self.changed[0]}{rest}: tokens {tokens} change, by {size}"
 
 
-def future(s: Session) -> None:
+def try_future(s: Session) -> None:
     "Change tokens, one or all from one on: earlier ones must not notice, in any layer."
     pairs: list[tuple[Tensor, Change]] = []
     for token in dict.fromkeys((early_token(s), 0, s.n - 1)):
@@ -143,7 +143,7 @@ def _note_reaches(s: Session, pairs: list[tuple[Tensor, Change]]) -> None:
         s.reaches[path] = MeasuredReach(back, ahead, first)
 
 
-def batch(s: Session) -> None:
+def try_batch(s: Session) -> None:
     "Change all sequences but the first, which must not notice."
     if len(s.call.sequence) < 2:
         why = "the inputs hold one sequence, which was kept as it is"
@@ -158,7 +158,7 @@ def batch(s: Session) -> None:
         s.passed.append("sequences of a batch do not mix")
 
 
-def pack(s: Session, inputs: Any) -> None:
+def try_packing(s: Session, inputs: Any) -> None:
     "Change the first of two documents in one sequence: the second must not notice."
     name, what = s.call.positions_name, "packed documents"
     if not name:

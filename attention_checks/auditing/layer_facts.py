@@ -14,7 +14,7 @@ from attention_checks.cache_steps import first_calls
 from attention_nb.tools.watching import watch
 
 
-def watched(s: Session) -> None:
+def watch_layers(s: Session) -> None:
     "Watch one pass: what attention is computed in which module."
     with watch(s.call.model, keep="copies") as seen:
         changes = compare(s.call.model, s.call.run, s.first, s.axes(s.all), s.tolerance)
@@ -27,7 +27,7 @@ def watched(s: Session) -> None:
         s.note(f"what {unseen.layer or 'the model'} computes", unseen.why)
 
 
-def promised(s: Session) -> None:
+def try_promises(s: Session) -> None:
     "Compare what each layer does with what is promised of it."
     before = len(s.faults)
     for path in s.calls:
@@ -37,7 +37,7 @@ def promised(s: Session) -> None:
         s.passed.append("windows and scales are as promised")
 
 
-def described(s: Session) -> tuple[LayerFacts, ...]:
+def facts_of_layers(s: Session) -> tuple[LayerFacts, ...]:
     "List the layers in which tokens see each other."
     paths = dict.fromkeys((*s.calls, *s.reaches))
     return tuple(LayerFacts(path, _does(s, path), _said(s, path)) for path in paths)

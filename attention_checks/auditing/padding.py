@@ -14,7 +14,7 @@ from attention_checks.auditing.session import Session
 _LENGTHS = (0, 3, 5)  # of the padding of the sequences in turn
 
 
-def pad(s: Session) -> None:
+def try_padding(s: Session) -> None:
     "Pad the sequence on both sides, and an encoder's on the right."
     for side in ("right", "left"):
         _side(s, s.call, side)

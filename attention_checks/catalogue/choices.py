@@ -16,8 +16,8 @@ from torch import Tensor
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.pipeline import (
     Bug,
+    RightStep,
     Step,
-    Way,
     Work,
     after,
     bugs_of,
@@ -47,21 +47,21 @@ ACTIVATIONS = (
 )
 
 
-def ways_of(
+def right_steps(
     stage: str,  # where it is applied
     what: str,  # what declares it, such as "scale='tau'"
     steps: list[Step],  # each may be meant
-) -> list[Way]:
+) -> list[RightStep]:
     "Pair each way to apply a choice with the bug that it is not applied."
     missing = MISSING.about(what=what)._replace(steps={stage: unchanged})
     return [(step, [missing]) for step in steps]
 
 
-def then(
+def chained(
     stage: str,  # of both
-    first: list[Way],  # what comes first
-    second: list[Way],  # what follows it
-) -> list[Way]:  # every pair; a bug of one beside the other as it should be
+    first: list[RightStep],  # what comes first
+    second: list[RightStep],  # what follows it
+) -> list[RightStep]:  # every pair; a bug of one beside the other as it should be
     "Join two choices that are made at one stage."
 
     def both(f: Step, g: Step) -> Step:
@@ -300,7 +300,7 @@ def norming(
     norms: Mapping[str, _Norm],  # q, k → its norm
     stage: str = after("split"),  # where they are applied
     factors: Mapping[str, _Norm] = {},  # q, k → what may be left of a norm: its multiplication
-) -> Way:
+) -> RightStep:
     "Make the steps of norms of queries and keys."
     bugs = []
     for rest in (factors, {}) if factors else ({},):
@@ -323,7 +323,7 @@ def _normed(norms: Mapping[str, _Norm]) -> Step:
 
 def capping(
     cap: float,  # no score reaches it
-) -> Way:  # for the stage `cap`
+) -> RightStep:  # for the stage `cap`
     "Make the steps of a soft cap, and of a bias that is added after it."
 
     def step(f: Callable[[Tensor, float], Tensor]) -> Step:
@@ -336,7 +336,7 @@ def capping(
 
 def sinking(
     sinks: Tensor,  # one logit per head, (h,)
-) -> Way:  # for the stage `weigh`
+) -> RightStep:  # for the stage `weigh`
     "Make the steps of sinks."
 
     def step(f: Callable[[Work, Tensor], Tensor]) -> Step:
@@ -358,7 +358,7 @@ GATES: list[Callable[[Tensor], Tensor]] = [  # its activation functions
 def gating(
     gate: Tensor,  # before its activation function, (b, n, h) or (b, n, width)
     function: Callable[[Tensor], Tensor] = torch.sigmoid,  # one of GATES
-) -> Way:  # for the stage after `merge`
+) -> RightStep:  # for the stage after `merge`
     "Make the steps of a gate."
 
     def step(f: Callable[[Tensor, Tensor], Tensor]) -> Step:

@@ -18,7 +18,7 @@ from attention_checks.catalogue.positions import (
     without_minus,
 )
 from attention_checks.catalogue.scales_and_routes import changing, routing
-from attention_checks.pipeline import Bug, Step, Way, Work, bugs_of
+from attention_checks.pipeline import Bug, RightStep, Step, Work, bugs_of
 
 _Heads = tuple[Tensor, Tensor, Tensor]
 
@@ -146,7 +146,7 @@ def rotating(
     angles: Tensor,  # of each pair at each position, (n, pairs)
     halves: bool,  # as in `rotate_pairs`
     factor: float = 1.0,  # by how much rotated pairs are scaled (YaRN)
-) -> Way:  # for the stage `rotate`
+) -> RightStep:  # for the stage `rotate`
     "Make the steps of one table of angles."
 
     def scaled(x: Tensor) -> Tensor:
@@ -186,25 +186,25 @@ def backwards(
 
 def declared_rotation(
     rotate: _Rotate,
-) -> Way:  # for the stage `rotate`
+) -> RightStep:  # for the stage `rotate`
     "Make the steps of a rotation that was declared."
-    rightly: Callable[[Tensor], Tensor] = lambda t: rotate(t, _at(t))
+    right: Callable[[Tensor], Tensor] = lambda t: rotate(t, _at(t))
     back, still = (lambda t: backwards(rotate, t)), (lambda t: t)
 
     def step(*changes: Callable[[Tensor], Tensor]) -> dict[str, Step]:
         return {"rotate": routing(lambda *qkv: tuple(f(t) for f, t in zip(changes, qkv)))}
 
     wrong = {
-        "rotation.queries_only": (rightly, still, still),
-        "rotation.keys_only": (still, rightly, still),
-        "rotation.values": (rightly, rightly, rightly),
-        "rotation.opposite": (rightly, back, still),
+        "rotation.queries_only": (right, still, still),
+        "rotation.keys_only": (still, right, still),
+        "rotation.values": (right, right, right),
+        "rotation.opposite": (right, back, still),
     }
     bugs = [Bug(code, _ROTATIONS[code][0], step(*each)) for code, each in wrong.items()]
     for which, more in (("one after their own", 1), ("one before their own", -1)):
         late = partial(lambda more, t: rotate(t, _at(t) + more), more)
-        bugs.append(OFFSET.about(which=which)._replace(steps=step(rightly, late, still)))
-    return step(rightly, rightly, still)["rotate"], bugs
+        bugs.append(OFFSET.about(which=which)._replace(steps=step(right, late, still)))
+    return step(right, right, still)["rotate"], bugs
 
 
 def turned_back(

@@ -20,7 +20,14 @@ from attention_checks.distributed.recognising import (
     name_context,
     name_gradients,
 )
-from attention_checks.distributed.running import Given, Job, RunFault, Seen, run_trials, takes_group
+from attention_checks.distributed.running import (
+    Job,
+    RankOutput,
+    RunFault,
+    RunResults,
+    run_trials,
+    takes_group,
+)
 from attention_checks.distributed.shards import Sharding, Trial, trial_of, trials_of
 from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.pipeline import Bug
@@ -46,15 +53,15 @@ class Study:
     sharding: Sharding
     ranks: Ranks
 
-    def run(self, trials: Sequence[Trial], **how: Any) -> Seen:
+    def run(self, trials: Sequence[Trial], **how: Any) -> RunResults:
         "Run some trials, each as in `Job`."
         how = {"gradients": self.sharding.contract.gradients, **how}
         return run_trials(self.ranks, Job(self.fn, tuple(trials), **how))
 
     @cached_property
-    def seen(self) -> list[Seen]:
+    def seen(self) -> list[RunResults]:
         "Run the trials for each number of ranks, until one does not finish."
-        found: list[Seen] = []
+        found: list[RunResults] = []
         for world in self.sharding.worlds:
             found.append(self.run(list(trials_of(self.sharding, world))))
             if found[-1].fault:
@@ -62,7 +69,7 @@ class Study:
         return found
 
     @property
-    def finished(self) -> list[tuple[Trial, tuple[Given, ...]]]:
+    def finished(self) -> list[tuple[Trial, tuple[RankOutput, ...]]]:
         "List the trials that all ranks finished."
         return [pair for seen in self.seen for pair in seen.pairs()]
 
@@ -91,7 +98,7 @@ class Study:
         return not self.fault and not _wrong_results([*self.contexts(), *slopes])
 
 
-def _beside_right(trial: Trial, given: Sequence[Given]) -> tuple[RankResults, RankResults]:
+def _beside_right(trial: Trial, given: Sequence[RankOutput]) -> tuple[RankResults, RankResults]:
     "Set the context and the gradients of a trial beside the right ones."
     context, gradients = trial.right()
     return contexts_of(trial, given, context), compared_gradients(trial, given, gradients)
@@ -162,7 +169,7 @@ def _must_take_lengths(study: Study) -> None:
 def _must_have_shape(trial: Trial, rank: int, context: Any) -> None:
     "Raise Broken unless a rank returned a tensor as large as its queries."
     must_be_tensor(None if context == "NoneType" else context)
-    want = tuple(trial.part(trial.up, rank).shape)
+    want = tuple(trial.part(trial.upstream, rank).shape)
     if tuple(context.shape) != want:
         bug = known("ranks.shape", got=tuple(context.shape), rank=rank, want=want)
         raise Broken(trial.shown, bug, last=True)
@@ -250,7 +257,7 @@ def _trial_on_several(study: Study, **choices: Any) -> Trial:
 
 def _results_of(
     study: Study, trial: Trial, blamed: Bug | None = None, **how: Any
-) -> tuple[Given, ...]:
+) -> tuple[RankOutput, ...]:
     "Try one more trial; raise Broken, with the bug that is to blame, if it does not finish."
     seen = study.run([trial], **how)
     if seen.fault:

@@ -12,7 +12,7 @@ from torch import Tensor
 from attention_checks.catalogue import ATTENTION, known
 from attention_checks.catalogue.windows import reach_bugs
 from attention_checks.distributed.bugs import BACKWARD, FORWARD, Wrong
-from attention_checks.distributed.running import Given
+from attention_checks.distributed.running import RankOutput
 from attention_checks.distributed.shards import Trial
 from attention_checks.distributed.simulated import gradients, simulated
 from attention_checks.pipeline import Bug
@@ -48,14 +48,14 @@ class RankResults(NamedTuple):
         return self._replace(right=tuple(with_these)).off <= tolerance
 
 
-def contexts_of(trial: Trial, given: Sequence[Given], right: Tensor) -> RankResults:
+def contexts_of(trial: Trial, given: Sequence[RankOutput], right: Tensor) -> RankResults:
     "Set contexts beside the right one."
     got = tuple(each.context.double() for each in given)
     return RankResults(trial, got, tuple(trial.part(right, rank) for rank in range(trial.world)))
 
 
 def compared_gradients(
-    trial: Trial, given: Sequence[Given], right: Sequence[Tensor]
+    trial: Trial, given: Sequence[RankOutput], right: Sequence[Tensor]
 ) -> RankResults:
     "Set gradients beside the right ones; what has none has gradients of zero."
     wanted = tuple(trial.part(g, rank) for rank in range(trial.world) for g in right)

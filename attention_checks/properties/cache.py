@@ -11,16 +11,16 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.cache_steps import diagnosed, first_calls
+from attention_checks.cache_steps import code_of_step, first_calls
 from attention_checks.catalogue import known
 from attention_checks.outcomes import (
     Broken,
     Misused,
     NotChecked,
     attempt,
+    broken_by,
     first_line,
-    outcome,
-    tell_own,
+    raise_own_error,
 )
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Properties, Property, Recognise, bound
@@ -243,7 +243,7 @@ def _code_of_steps(layer: CachedLayer, sizes: list[int], got: Tensor) -> str:
         end = start + chunk.shape[1]
         if not _outputs_right(got[:, start:end], layer.want[:, start:end]):
             for path in whole:
-                code = diagnosed(whole[path], part[path], start, end) if path in part else ""
+                code = code_of_step(whole[path], part[path], start, end) if path in part else ""
                 if code:
                     return code
         start = end
@@ -345,7 +345,7 @@ def _must_reorder(layer: CachedLayer) -> None:
 
 def _must_reorder_lengths(layer: CachedLayer) -> None:
     "Raise Broken unless lengths are reordered with the sequences."
-    if outcome(lambda: _must_hold_different_lengths(layer)):
+    if broken_by(lambda: _must_hold_different_lengths(layer)):
         raise NotChecked("sequences of different lengths are wrong in their own order")
     order = [layer.b - 1] * (layer.b - 1) + [0]
     how = f"sequences of {layer.lengths} tokens, after reorder({order})"
@@ -364,7 +364,7 @@ def _must_refuse_when_full(layer: CachedLayer) -> None:
     except Broken:
         raise
     except Exception as e:
-        tell_own(e)
+        raise_own_error(e)
         _must_keep_what_it_has(layer, cache, first)
         return
     raise Broken("a cache for 4 tokens took 5", known("cache.full_silent"))

@@ -14,11 +14,11 @@ from torch import Tensor
 
 from attention_checks.autograd import gradients_of
 from attention_checks.catalogue import known
-from attention_checks.outcomes import Broken, NotChecked, outcome
+from attention_checks.outcomes import Broken, NotChecked, broken_by
 from attention_checks.properties import Properties, Property, Recognise, bound
 from attention_checks.properties.functions import attention_properties
+from attention_checks.properties.functions.facts import ExaminedFunction
 from attention_checks.subjects.calling import first_tensor
-from attention_checks.subjects.facts import AttentionFunction
 from attention_checks.tensors import first_difference, nearly
 from attention_nb.tools.testing import allocated, operations, random_qkv
 
@@ -30,7 +30,7 @@ _FEW = 7  # tokens of a short sequence
 class _Flash:
     "The function under test, and what was declared of it."
 
-    subject: AttentionFunction
+    subject: ExaminedFunction
 
     def __call__(self, *qkv: Tensor) -> tuple[Tensor, ...]:
         "Context and whatever else is returned."
@@ -104,7 +104,7 @@ def _must_grow_linearly_backward(flash: _Flash) -> None:
     "Raise Broken if the backward pass holds the matrix of scores."
     if flash.gradients(*_one_head(_FEW)) is None:
         raise NotChecked("it has no gradient")
-    if outcome(lambda: _must_grow_linearly(flash)):
+    if broken_by(lambda: _must_grow_linearly(flash)):
         raise NotChecked("its forward pass already holds the matrix")
     _must_stay_linear(flash, flash.gradients, "flash.matrix_backward")
 
@@ -148,7 +148,7 @@ def _no_lse(flash: _Flash) -> str:
 
 def _no_right_lse(flash: _Flash) -> str:
     "Return why the gradient of its log-sum-exp is not tried."
-    wrong = "the log-sum-exp itself is wrong" if outcome(lambda: _must_give_lse(flash)) else ""
+    wrong = "the log-sum-exp itself is wrong" if broken_by(lambda: _must_give_lse(flash)) else ""
     return _no_lse(flash) or wrong
 
 
@@ -171,7 +171,7 @@ _PROPERTIES = (
 
 
 def flash_properties(
-    subject: AttentionFunction,  # over q, k, v (b, h, n, d), mask → context, or (context, lse)
+    subject: ExaminedFunction,  # over q, k, v (b, h, n, d), mask → context, or (context, lse)
 ) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
     "List what flash attention must do: what every attention must, and its own."
     flash = _Flash(subject)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.positions import ALIBI, PAIRINGS, rotary_bugs, turn_pairs
-from attention_checks.outcomes import Broken, NotChecked, first_line, outcome
+from attention_checks.outcomes import Broken, NotChecked, broken_by, first_line
 from attention_checks.pipeline import Bug, Step, Work, run
 from attention_checks.properties import Properties, Property, Recognise, bound, must_agree
 from attention_checks.properties.gradients import must_match_gradients
@@ -222,7 +222,7 @@ class _Bias:
     @cached_property
     def mismatch(self) -> Broken | None:
         "How its numbers differ from slope times distance."
-        return outcome(lambda: _must_be_alibi(self))
+        return broken_by(lambda: _must_be_alibi(self))
 
     def recognise(self) -> tuple[Bug, ...] | None:
         "Name the bug by its numbers."

@@ -15,7 +15,7 @@ from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import MASK_APPLICATIONS, UNREQUESTED_MASKS, WRONG_MASKS
 from attention_checks.catalogue.softmax import WEIGHTS, softmax_bugs
 from attention_checks.fitting import fitted_dtype, fitted_epsilon
-from attention_checks.outcomes import Broken, NotChecked, first_line, outcome, runs
+from attention_checks.outcomes import Broken, NotChecked, broken_by, first_line, runs
 from attention_checks.pipeline import STAGES, Bug, Step, Work
 from attention_checks.properties import Properties, Property, Recognise, bound, must_agree
 from attention_checks.properties.gradients import must_match_gradients
@@ -144,17 +144,17 @@ class _Softmax:
     @cached_property
     def mismatch(self) -> Broken | None:
         "How its numbers differ from the right ones."
-        return outcome(lambda: _must_be_right(self))
+        return broken_by(lambda: _must_be_right(self))
 
     @cached_property
     def sound(self) -> bool:
         "Return whether ordinary scores give right weights."
-        return self.mismatch is None and outcome(lambda: _must_sum_to_one(self)) is None
+        return self.mismatch is None and broken_by(lambda: _must_sum_to_one(self)) is None
 
     @cached_property
     def overflow(self) -> Broken | None:
         "How large scores fail."
-        return outcome(lambda: _must_stand_shifts(self))
+        return broken_by(lambda: _must_stand_shifts(self))
 
     def must_be_right(self, inputs: _Inputs, shown: str, code: str, atol: float = 1e-4) -> None:
         "Raise Broken unless these weights are right; if ordinary ones are not, nothing follows."

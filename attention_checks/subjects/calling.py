@@ -128,7 +128,7 @@ def _detach_kept(module: Any) -> None:
                     kept[name] = value.detach().clone()
 
 
-class _Given:
+class _WithArguments:
     "A module that is called with arguments of ours, besides those of the caller."
 
     def __init__(self, module: Any, given: dict[str, Any]):
@@ -157,7 +157,7 @@ def called_with(
     """
     if given.keys() <= (parameters_of(call) or {}).keys():
         return call(module, *inputs, **given)
-    wrapped = _Given(module, given)
+    wrapped = _WithArguments(module, given)
     result = call(wrapped, *inputs)
     if not wrapped._called:
         raise TypeError(

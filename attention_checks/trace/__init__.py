@@ -5,7 +5,7 @@ How a check finds that the split into heads of a layer is wrong (`split.viewed`)
 1. roles.py tells by names, or by `roles=`, which parts of the layer project: `q_proj` gives
    queries. recording.py calls the layer once, and keeps what went in and out of each.
 2. own_stages.py makes steps of what was declared, such as `softcap=` or `gate=`. One that may be
-   meant in several ways gives several `Way`s: a right step, and the bugs in its place.
+   meant in several ways gives several `RightStep`s, each with the bugs in its place.
 3. tracing.py puts all this together as a `Trace`, a frozen value. What follows only reads it: the
    layer is not called again.
 4. readings.py splits the projections into heads in every way that papers use, each a `_Reading`.

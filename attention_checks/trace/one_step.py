@@ -22,7 +22,7 @@ from attention_checks.pipeline import Bug, Memo, Step, Work, after, run
 from attention_checks.search import Case
 from attention_checks.spec import Contract
 
-_Way = tuple[str, Callable[[], Any]]  # what is changed, in words, and what it gives then
+_Change = tuple[str, Callable[[], Any]]  # what is changed, in words, and what it gives then
 _ALONG = ("softmax", "log_softmax", "normalize", "cumsum", "flip")
 _BROADCAST = ("add", "sub", "mul", "div", "truediv")
 _OPPOSITE: dict[str, Callable[..., Tensor]] = {
@@ -57,12 +57,12 @@ def changed_step(
         name = next((name for name in names if getattr(contract, name) is not None), "")
         if not name or stage not in case.stages:
             continue
-        if what := _change(case, stage):
+        if what := _change_needed(case, stage):
             return known("layer.step", name=name, what=what)
     return None
 
 
-def _change(case: Case, stage: str) -> str:  # empty: none, or none is needed
+def _change_needed(case: Case, stage: str) -> str:  # empty: none, or none is needed
     "Return the change of one operation in a stage that gives what was seen."
     memo: Memo = {}
     made, seen = _under_changes(case, stage, memo, [], -1)
@@ -101,7 +101,7 @@ class _Changing(TorchFunctionMode):
 
     def __init__(self, known_inputs: list[Tensor], i: int):  # which change is made; -1: none
         super().__init__()
-        self.ways: list[_Way] = []
+        self.ways: list[_Change] = []
         self.inputs: list[Tensor] = []  # what operations were given that none of them made
         self.made: list[Tensor] = []
         self.known_inputs, self.i = known_inputs, i
@@ -119,7 +119,7 @@ class _Changing(TorchFunctionMode):
         self.made.append(chosen)
         return chosen
 
-    def _other_inputs(self, func: Any, args: Any, kwargs: Any) -> Iterator[_Way]:
+    def _other_inputs(self, func: Any, args: Any, kwargs: Any) -> Iterator[_Change]:
         "Yield what an operation gives if it is given another tensor of the same shape."
         leaves, tree = tree_flatten(args)
         for at, t in enumerate(leaves):
@@ -137,7 +137,7 @@ class _Changing(TorchFunctionMode):
         name = type(module).__name__.strip("_")
         return self._one_of([*_left_out(name, args, made)], made, _line())
 
-    def _one_of(self, ways: list[_Way], made: Any, line: str | None) -> Any:
+    def _one_of(self, ways: list[_Change], made: Any, line: str | None) -> Any:
         "Return what is given after the change, or what is given without one."
         for what, other in ways:
             if len(self.ways) == self.i:
@@ -146,7 +146,7 @@ class _Changing(TorchFunctionMode):
         return made
 
 
-def _other_results(func: Any, args: Any, kwargs: Any, made: Tensor) -> Iterator[_Way]:
+def _other_results(func: Any, args: Any, kwargs: Any, made: Tensor) -> Iterator[_Change]:
     "Yield what an operation gives if it is left out, or done in another way."
     name = _name_of(func)
     if not args:
@@ -168,7 +168,7 @@ def _name_of(func: Any) -> str:
     return getattr(func, "__name__", "").strip("_")
 
 
-def _left_out(name: str, args: Any, made: Any) -> Iterator[_Way]:
+def _left_out(name: str, args: Any, made: Any) -> Iterator[_Change]:
     "Yield each tensor that an operation was given and that might stand for what it gave."
     for t in tree_leaves(args):
         if not isinstance(t, Tensor) or not isinstance(made, Tensor):
@@ -177,7 +177,7 @@ def _left_out(name: str, args: Any, made: Any) -> Iterator[_Way]:
             yield f"{name} is left out", partial(t.expand_as, made)
 
 
-def _along_others(name: str, func: Any, args: Any, kwargs: Any, made: Tensor) -> Iterator[_Way]:
+def _along_others(name: str, func: Any, args: Any, kwargs: Any, made: Tensor) -> Iterator[_Change]:
     "Yield what an operation gives along other dimensions."
     dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
     rest = {key: value for key, value in kwargs.items() if key != "dim"}

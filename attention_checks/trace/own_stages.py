@@ -19,30 +19,32 @@ from attention_checks.catalogue.choices import (
     MISSING,
     attending,
     capping,
+    chained,
     context_step,
     gating,
     joined_by,
     mixing_heads,
     norming,
     prefixing,
+    right_steps,
     shortened_by,
     sinking,
     temperature_steps,
-    then,
-    ways_of,
 )
 from attention_checks.catalogue.layer_rotations import declared_rotation, turned_back
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.catalogue.positions import each_once
 from attention_checks.choice_guards import names_in
 from attention_checks.outcomes import Broken, Misused, NotChecked
-from attention_checks.pipeline import Step, Way, Work, adding, after
+from attention_checks.pipeline import RightStep, Step, Work, adding, after
 from attention_checks.spec import Contract
 from attention_checks.trace.recording import OneCall, as_float, as_rows, part_of, recorded_call
 from attention_nb.multi_head_attention import merge_heads, split_heads
 
-_Own = dict[str, Way]  # stage → its step, and its bugs
-_Choices = Iterator[tuple[str, list[Way]]]  # a stage, and its steps, of which each may be meant
+_Own = dict[str, RightStep]  # stage → its step, and its bugs
+_Choices = Iterator[
+    tuple[str, list[RightStep]]
+]  # a stage, and its steps, of which each may be meant
 
 
 def own_stages(
@@ -66,9 +68,9 @@ def own_stages(
         _beside_context(layer, norms, contract, x, called),
         _gated(layer, x, call, contract),
     )
-    ways: dict[str, list[Way]] = {}
+    ways: dict[str, list[RightStep]] = {}
     for stage, more in choices:
-        ways[stage] = then(stage, ways[stage], more) if stage in ways else more
+        ways[stage] = chained(stage, ways[stage], more) if stage in ways else more
     return [dict(zip(ways, chosen)) for chosen in islice(product(*ways.values()), 128)]
 
 
@@ -187,7 +189,7 @@ def _mixed_heads(layer: nn.Module, contract: Contract) -> _Choices:
         matrix, bias = _matrix_of(part)
         matrix = matrix.squeeze()
         matrices = [matrix] if isinstance(part, nn.Module) else [matrix, matrix.T]
-        yield stage, ways_of(stage, what, mixing_heads(field, matrices, bias))
+        yield stage, right_steps(stage, what, mixing_heads(field, matrices, bias))
 
 
 def _beside_keys(
@@ -201,20 +203,20 @@ def _beside_keys(
     if isinstance(contract.scale, str):
         temperature = as_float(part_of(layer, contract.scale, "scale"))
         steps = temperature_steps(temperature, contract.scale)
-        yield stage, ways_of(stage, f"scale={contract.scale!r}", steps)
+        yield stage, right_steps(stage, f"scale={contract.scale!r}", steps)
     if contract.shortened:
         by = {r: part_of(layer, name, "shortened") for r, name in contract.shortened.items()}
         made = {roles: _shorter(part, contract, call) for roles, part in by.items()}
         each = {role: f for roles, f in made.items() for role in roles}
         what = f"shortened={dict(contract.shortened)}"
-        yield stage, ways_of(stage, what, [shortened_by(each)])
+        yield stage, right_steps(stage, what, [shortened_by(each)])
     if contract.prefix:
         parts = {r: part_of(layer, name, "prefix") for r, name in contract.prefix.items()}
         k, v = map(as_float, parts["kv"] if "kv" in parts else (parts["k"], parts["v"]))
         some = [each["k"] for each in (norms, _factors(norms)) if "k" in each]
         over = (_as_it_is, *(_over_each_head(norm, contract) for norm in some))
         steps = [prefixing(k, v, f) for f in over]
-        yield stage, ways_of(stage, f"prefix={dict(contract.prefix)}", steps)
+        yield stage, right_steps(stage, f"prefix={dict(contract.prefix)}", steps)
 
 
 def _shorter(
@@ -252,21 +254,21 @@ def _beside_context(
             else declared
         )
         scaled = context_step(lambda out: part * out)
-        yield mixed, ways_of(mixed, f"value_scale={declared!r}", [scaled])
+        yield mixed, right_steps(mixed, f"value_scale={declared!r}", [scaled])
     if name := contract.residual:
         added = _added_by(part_of(layer, name, "residual"), x, call)
         steps: list[Step] = [partial(_with_added, t) for t in added]
-        yield projected, ways_of(projected, f"residual={name!r}", steps)
+        yield projected, right_steps(projected, f"residual={name!r}", steps)
     if name := contract.activation:
         given = getattr(nn.functional, name, None) or part_of(layer, name, "activation")
         f = partial(_once_through, given, contract)
         last: Step = lambda work: work._replace(out=f(work.out))
         stage, step = (projected, last) if contract.residual else (mixed, context_step(f))
-        yield stage, ways_of(stage, f"activation={name!r}", [step])
+        yield stage, right_steps(stage, f"activation={name!r}", [step])
     if "out" in norms:
         normed = partial(_once_through, norms["out"], contract)
         steps = [context_step(normed, merged) for merged in (True, False)]
-        yield mixed, ways_of(mixed, "norms['out']", steps)
+        yield mixed, right_steps(mixed, "norms['out']", steps)
 
 
 def _added_by(part: Any, x: Tensor, call: Callable[[], Tensor]) -> list[Tensor]:
@@ -283,7 +285,7 @@ def _with_added(added: Tensor, work: Work) -> Work:
     return work._replace(out=work.out + added)
 
 
-def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> list[Way]:
+def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> list[RightStep]:
     "Return the bias of the scores, as its declared part or function gives it."
     if not isinstance(declared := contract.bias, str):
         steps: list[Step] = [partial(_with_made, contract), partial(_with_scaled, contract)]
@@ -323,7 +325,7 @@ def _with_turned(contract: Contract, work: Work) -> Work:
     return work if made is None else work._replace(bias=work.bias + made.flip(-1, -2))
 
 
-def _in_either_order(steps: list[Step], contract: Contract) -> list[Way]:
+def _in_either_order(steps: list[Step], contract: Contract) -> list[RightStep]:
     "Add a bias before a soft cap or after it, which is a choice."
     last: list[Step] = [partial(_capped_first, add) for add in steps if contract.softcap]
     return [(step, BIAS) for step in steps + last]

@@ -28,8 +28,8 @@ from attention_checks.catalogue.layers import (
 from attention_checks.pipeline import (
     LAYER_STAGES,
     Bug,
+    RightStep,
     Step,
-    Way,
     after,
     unchanged,
     with_own,
@@ -240,7 +240,7 @@ def _in_windows(trace: Trace) -> Iterator[Bug]:
         yield bug._replace(steps=steps)
 
 
-def _before_norms(bug: Bug, own: dict[str, Way]) -> Bug:
+def _before_norms(bug: Bug, own: dict[str, RightStep]) -> Bug:
     "Exchange what a fused projection gives before norms over all heads, if there are any."
     stage, exchange = "before split", bug.steps["split"]
     if stage not in own:

@@ -13,7 +13,7 @@ from attention_checks.catalogue.layer_rotations import rotating
 from attention_checks.catalogue.layers import GROUP_BUGS, LAYER_BUGS
 from attention_checks.catalogue.scales_and_routes import SCALE
 from attention_checks.fitting import fitted_cap, fitted_scale
-from attention_checks.pipeline import Bug, Step, Way, adding, after, unchanged
+from attention_checks.pipeline import Bug, RightStep, Step, adding, after, unchanged
 from attention_checks.search import explain
 from attention_checks.trace.comparing import bugs_of_masks, more_fits, with_fill
 from attention_checks.trace.readings import Start, starts_of
@@ -37,14 +37,14 @@ def _angles(trace: Trace, d: int) -> Iterator[tuple[Tensor, float]]:
             yield positions * base ** -(torch.arange(0, size, 2) / size), 1.0
 
 
-def _rotations(trace: Trace, d: int, signs: tuple[int, ...]) -> Iterator[Way]:
+def _rotations(trace: Trace, d: int, signs: tuple[int, ...]) -> Iterator[RightStep]:
     "Yield ways to rotate d features by positions."
     for angles, longer in _angles(trace, d):
         for halves, sign in product((True, False), signs):
             yield rotating(sign * angles, halves, longer)
 
 
-def _penalties(h: int, n: int, capped: bool) -> Iterator[Way]:
+def _penalties(h: int, n: int, capped: bool) -> Iterator[RightStep]:
     "Penalties that grow with the distance (ALiBi), by the usual slopes of h heads."
     distance = torch.arange(n)[:, None] - torch.arange(n)
     orders = (False, True) if capped else (False,)  # after a soft cap, too

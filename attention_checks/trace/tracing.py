@@ -15,7 +15,7 @@ from torch import Tensor
 
 from attention_checks.catalogue.layers import untransposed
 from attention_checks.conventions import biased_role, heads_of
-from attention_checks.pipeline import Bug, Way
+from attention_checks.pipeline import Bug, RightStep
 from attention_checks.reach import Reach
 from attention_checks.spec import OF_ANY_FUNCTION, Contract
 from attention_checks.trace.own_stages import kept_by, own_stages, rotations_in
@@ -74,7 +74,9 @@ class Trace(NamedTuple):
     calls: dict[str, int]  # how often each recognised projection was called
     names: dict[str, list[str]]  # role → names
     unrecognised: list[str]  # modules and parameters that are none of them
-    stage_choices: list[dict[str, Way]] = [{}]  # its own stages, such as a cap: all that may be
+    stage_choices: list[dict[str, RightStep]] = [
+        {}
+    ]  # its own stages, such as a cap: all that may be
     rotations: list[Tensor] = []  # complex numbers that may rotate pairs of features, (n, pairs)
     contract: Contract = Contract()  # what was declared of it
     n_heads: int | None = None  # as declared, or as an attribute of the layer tells
@@ -87,7 +89,7 @@ class Trace(NamedTuple):
         return self.output_projection.received
 
     @property
-    def stages(self) -> dict[str, Way]:
+    def stages(self) -> dict[str, RightStep]:
         "Return its own stages in the way that is tried first."
         return self.stage_choices[0]
 

@@ -13,14 +13,14 @@ from attention_checks.outcomes import Broken, NotChecked, attempt, first_line
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Property
 from attention_checks.properties.equivariance import must_give
+from attention_checks.properties.functions.facts import MANY, ExaminedFunction, draw_many
 from attention_checks.properties.functions.recognising import measured_band
 from attention_checks.search import Case, alike, explain
-from attention_checks.subjects.facts import MANY, AttentionFunction, draw_many
 from attention_checks.subjects.function import ONES, Sizes
 from attention_checks.tensors import first_difference, must_be_near, must_run, nearly, sizes_of
 
 
-def _must_take_one(subject: AttentionFunction) -> None:
+def _must_take_one(subject: ExaminedFunction) -> None:
     "Try sizes of 1: shapes must stay, and a single key must give its value."
     ranks = [t.ndim for t in _weights_at(subject, subject.usual)]
     one_of_many = () if subject.causal is True else (Sizes(n_q=1),)
@@ -39,7 +39,7 @@ def _must_take_one(subject: AttentionFunction) -> None:
             must_be_near(got, want, shown, _size_bug(sizes), symptom=True)
 
 
-def _weights_at(subject: AttentionFunction, sizes: Sizes) -> list[Tensor]:
+def _weights_at(subject: ExaminedFunction, sizes: Sizes) -> list[Tensor]:
     "Return the tensors that it returns beside the context."
     return [t for t in subject.call_on_copies(*sizes.draw())[1] if isinstance(t, Tensor)]
 
@@ -51,7 +51,7 @@ def _size_bug(sizes: Sizes) -> Bug:
     return known("length.size", what=" and ".join(ones) or "width 1")
 
 
-def _must_take_lengths(subject: AttentionFunction) -> None:
+def _must_take_lengths(subject: ExaminedFunction) -> None:
     "Try a shorter and a longer input, or the declared lengths."
     usual, differences = subject.usual, [-2, 2]
     if subject.contract.lengths is not None:
@@ -69,7 +69,7 @@ def _must_take_lengths(subject: AttentionFunction) -> None:
             raise Broken(f"{shown}: {first_difference(got, want)}", bugs or known("length.one"))
 
 
-def _must_take_many_keys(subject: AttentionFunction) -> None:
+def _must_take_many_keys(subject: ExaminedFunction) -> None:
     "Try many keys, and for quick code very many."
     if not subject.right_at_near_lengths:
         raise NotChecked("shorter inputs give wrong numbers")
@@ -77,7 +77,7 @@ def _must_take_many_keys(subject: AttentionFunction) -> None:
         _must_be_right_for(subject, right, n)
 
 
-def _must_be_right_for(subject: AttentionFunction, right: int, n: int) -> None:
+def _must_be_right_for(subject: ExaminedFunction, right: int, n: int) -> None:
     "Raise Broken if `n` keys give wrong numbers."
     q, k, v = draw_many(subject, n)
     shown = sizes_of(q=q, k=k, v=v)
@@ -95,7 +95,7 @@ def _must_be_right_for(subject: AttentionFunction, right: int, n: int) -> None:
 
 
 def _bug_of_many_keys(
-    subject: AttentionFunction, got: Tensor, q: Tensor, k: Tensor, v: Tensor
+    subject: ExaminedFunction, got: Tensor, q: Tensor, k: Tensor, v: Tensor
 ) -> tuple[Bug, ...]:
     "Name what goes wrong with many keys."
     got, n = got.detach(), k.shape[-2]
@@ -124,7 +124,7 @@ def name_empty(
     return known("mask.empty_mean" if nearly(context, v.mean(-2)) else "mask.empty_something")
 
 
-def any_length(subject: AttentionFunction) -> bool:
+def any_length(subject: ExaminedFunction) -> bool:
     "Return whether it was promised to take any number of tokens."
     return subject.contract.lengths is None
 

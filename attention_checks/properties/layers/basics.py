@@ -15,10 +15,10 @@ from attention_checks.outcomes import (
     Misused,
     NotChecked,
     attempt,
+    broken_by,
+    code_told_by,
     first_line,
-    outcome,
     runs,
-    told_by,
 )
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Property
@@ -165,7 +165,7 @@ def _why_it_raises(layer: Layer, e: Exception) -> Bug:
     called = layer.module.forward if layer.modules else layer.module
     of_call = getattr(called, "__qualname__", "") in str(e) and "argument" in str(e)
     plain = layer.contract.call is None
-    if told_by(e) == "code.devices":
+    if code_told_by(e) == "code.devices":
         return known("code.devices")
     if plain and isinstance(e, TypeError) and of_call:
         return known("shape.call")
@@ -287,7 +287,7 @@ def must_not_mix(layer: Layer) -> None:
     "Raise Broken if a sequence of a batch comes out other than alone."
     x = layer.draw()
     mixed = lambda: _mixed(layer, x)
-    broken = outcome(lambda: must_not_mix_along(layer, [x], 0, "sequence", mixed))
+    broken = broken_by(lambda: must_not_mix_along(layer, [x], 0, "sequence", mixed))
     if broken:  # if it attends over the batch, all else of tokens is a symptom
         over_batch = broken.bugs == (known("batch.axes"),)
         symptom = broken.symptom and not over_batch

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import MASK_APPLICATIONS, MASKS_AFTER_SOFTMAX, SHIFTED_MASKS
-from attention_checks.conventions import MASK, MEMORY_MASKS, hides_padding, is_mask, must_matter
+from attention_checks.conventions import MASK, MEMORY_MASKS, hides_padding, is_mask, is_plain_mask
 from attention_checks.diagnosis import ignores_order, trace_of
 from attention_checks.outcomes import Broken, NotChecked, attempt, first_line, runs
 from attention_checks.pipeline import Bug
@@ -223,7 +223,7 @@ def _not_hiding(layer: Layer, name: str, tried: _TriedMasks) -> Broken | NotChec
         return NotChecked(why, undecided=bool(declared))
     plain = layer(layer.draw())
     if all(nearly(got, plain) for got in tried.outputs):
-        if not must_matter(name) and not declared:
+        if not is_plain_mask(name) and not declared:
             return NotChecked(f"{name}: it makes no difference; is it for another input?")
         shown = f"{name}: whatever it hides, the output is the same"
         bug = known("mask.ignored")
