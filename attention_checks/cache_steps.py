@@ -25,25 +25,35 @@ def code_of_step(
     "Name what is wrong with a step: tokens are lost, vectors differ, or the mask does."
     if whole.q is None or part.q is None:
         return ""
-    held, new, right_q = part.n_k, end - start, whole.q[:, :, start:end]
+    right_q = whole.q[:, :, start:end]
     if part.q.numel() != right_q.numel():
         return ""
     q = part.q.reshape(right_q.shape)  # sequences, heads and queries may be folded together
-    first = max(end - held, 0)  # the oldest position in the cache
     k, right = _keys(part, *q.shape[:2]), _keys(whole, *q.shape[:2])
     if _same(q, right_q) and _sees_the_right_keys(whole, part, k, right[:, :, :end], start):
         return "cache.values"
-    if held < end and (whole.window or end) > held:
-        if held == start and _same(k, right[:, :, :start]):
-            return "cache.late"
-        return _alone(new) if held == new else "cache.drops"
+    if part.n_k < end and (whole.window or end) > part.n_k:
+        return _too_few_keys(part.n_k, k, right, start, end)
+    first = max(end - part.n_k, 0)  # the oldest position in the cache
     kept, added = k[:, :, : start - first], k[:, :, start - first : end - first]
     before, now = right[:, :, first:start], right[:, :, start:end]
     if not _same(q, right_q):
-        if _same(added, now):
-            return "cache.query_positions"
-        return "cache.chunk_positions" if new > 1 else "cache.positions"
+        return _other_queries(end - start, keys_right=_same(added, now))
     return _changed(kept, before, added, now) or _mask(whole, part, start, end, first)
+
+
+def _too_few_keys(held: int, k: Tensor, right: Tensor, start: int, end: int) -> str:
+    "Name what is wrong with a step that sees fewer keys than it should."
+    if held == start and _same(k, right[:, :, :start]):
+        return "cache.late"
+    return _alone(end - start) if held == end - start else "cache.drops"
+
+
+def _other_queries(new: int, keys_right: bool) -> str:
+    "Name what is wrong with a step of so many tokens whose queries are others."
+    if keys_right:
+        return "cache.query_positions"
+    return "cache.chunk_positions" if new > 1 else "cache.positions"
 
 
 def _sees_the_right_keys(whole: Call, part: Call, k: Tensor, right: Tensor, start: int) -> bool:

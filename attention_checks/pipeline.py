@@ -19,7 +19,7 @@ How a check finds that the scores are not scaled (`scale.missing`):
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -188,6 +188,8 @@ class Bug(NamedTuple):
 
 
 RightStep = tuple[Step, list[Bug]]  # a step that may be the right one, and the bugs in its place
+# stages of a layer\'s own, with their steps, of which each may be meant
+StageChoices = Iterator[tuple[str, list[RightStep]]]
 
 
 def codes_of_table(table: str) -> list[Bug]:

@@ -188,23 +188,23 @@ def declared_rotation(
     rotate: _Rotate,
 ) -> RightStep:  # for the stage `rotate`
     "Make the steps of a rotation that was declared."
-    right: Callable[[Tensor], Tensor] = lambda t: rotate(t, _at(t))
+    rightly: Callable[[Tensor], Tensor] = lambda t: rotate(t, _at(t))
     back, still = (lambda t: backwards(rotate, t)), (lambda t: t)
 
     def step(*changes: Callable[[Tensor], Tensor]) -> dict[str, Step]:
         return {"rotate": routing(lambda *qkv: tuple(f(t) for f, t in zip(changes, qkv)))}
 
     wrong = {
-        "rotation.queries_only": (right, still, still),
-        "rotation.keys_only": (still, right, still),
-        "rotation.values": (right, right, right),
-        "rotation.opposite": (right, back, still),
+        "rotation.queries_only": (rightly, still, still),
+        "rotation.keys_only": (still, rightly, still),
+        "rotation.values": (rightly, rightly, rightly),
+        "rotation.opposite": (rightly, back, still),
     }
     bugs = [Bug(code, _ROTATIONS[code][0], step(*each)) for code, each in wrong.items()]
     for which, more in (("one after their own", 1), ("one before their own", -1)):
         late = partial(lambda more, t: rotate(t, _at(t) + more), more)
-        bugs.append(OFFSET.about(which=which)._replace(steps=step(right, late, still)))
-    return step(right, right, still)["rotate"], bugs
+        bugs.append(OFFSET.about(which=which)._replace(steps=step(rightly, late, still)))
+    return step(rightly, rightly, still)["rotate"], bugs
 
 
 def turned_back(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from inspect import Signature
@@ -13,7 +13,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
 
 from attention_checks.autograd import gradients_of
 from attention_checks.outcomes import Misused
@@ -158,31 +158,6 @@ def _knowing(f: Callable[..., Tensor], parts: dict[str, Any]) -> Callable[..., T
     g = lambda *given: f(*given, **parts)
     vars(g)["__signature__"] = Signature(rest)
     return g
-
-
-@contextmanager
-def tables_handed_on(
-    layer: nn.Module,  # to be called inside
-    n: int,  # sequence length
-) -> Iterator[list[list[Tensor]]]:  # a list for each call of a module
-    "Record all inputs and outputs of modules that have one vector for each token."
-    seen: list[list[Tensor]] = []
-
-    def keep(_: nn.Module, *what: Any) -> None:
-        tensors = [t.cpu() for t in tree_leaves(what) if isinstance(t, Tensor) and t.ndim > 1]
-        tensors = [_as_complex(t) if t.ndim > 3 and t.shape[-2:] == (2, 2) else t for t in tensors]
-        for_all = [t.squeeze(-2) if t.ndim > 2 else t for t in tensors]  # (…, n, 1, d), of heads
-        seen.append([t for t in for_all if t.shape[-2] == n])
-
-    with ExitStack() as hooks:
-        for m in layer.modules():
-            hooks.enter_context(m.register_forward_hook(keep, with_kwargs=True))
-        yield seen
-
-
-def _as_complex(t: Tensor) -> Tensor:
-    "Read matrices that rotate pairs of features, (…, 2, 2), as complex numbers."
-    return torch.complex(t[..., 0, 0].float(), t[..., 1, 0].float())
 
 
 def used_between(

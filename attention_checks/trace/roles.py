@@ -228,11 +228,11 @@ def what_is_read(
             if rows is not None and nearly(rows, given):
                 found.append((name, role, well))
 
+    roles = by_name or _roles(_leaves(layer))
+    asked = {name: role for name, role in roles.items() if role in ("q", "k", "v", "kv")}
     with ExitStack() as hooks, torch.no_grad(), suppress(Exception):
-        for name, role in (by_name or _roles(_leaves(layer))).items():
-            if role in ("q", "k", "v", "kv"):
-                hooks.enter_context(
-                    parts[name].register_forward_pre_hook(partial(note, name, role))
-                )
+        for name, role in asked.items():
+            hook = parts[name].register_forward_pre_hook(partial(note, name, role))
+            hooks.enter_context(hook)
         call(layer, x)
     return found

@@ -18,7 +18,7 @@ from attention_checks.conventions import biased_role, heads_of
 from attention_checks.pipeline import Bug, RightStep
 from attention_checks.reach import Reach
 from attention_checks.spec import OF_ANY_FUNCTION, Contract
-from attention_checks.trace.own_stages import kept_by, own_stages, rotations_in
+from attention_checks.trace.own_stages import own_stages
 from attention_checks.trace.recording import (
     OneCall,
     as_float,
@@ -26,7 +26,6 @@ from attention_checks.trace.recording import (
     given_parts,
     products_of,
     recorded_call,
-    tables_handed_on,
     used_of,
     with_streams,
 )
@@ -37,6 +36,7 @@ from attention_checks.trace.roles import (
     sources,
     unrecognised_in,
 )
+from attention_checks.trace.tables import kept_by, rotations_in, tables_handed_on
 from attention_checks.trace.token_order import TokenOrder, in_token_order, order_of_tokens
 
 _Bugs = tuple[Bug, ...]

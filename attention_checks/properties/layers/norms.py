@@ -61,11 +61,10 @@ def _names_of_norms(layer: Layer) -> Mapping[str, Any]:
 
 def _as_it_runs(layer: Layer, norm: Any) -> Callable[[Tensor], Tensor]:
     "Return what calls a norm where the layer runs."
-    place = layer.contract.placement
 
     def call(t: Tensor) -> Tensor:
         with torch.no_grad():
-            made: Tensor = as_float(place.back(norm(place.to(t))))
+            made: Tensor = as_float(layer.contract.placement.through(norm, t))
         return made
 
     return call
