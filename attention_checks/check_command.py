@@ -28,7 +28,7 @@ from attention_checks.api import (
 from attention_checks.loading import (
     Unusable,
     load,
-    made,
+    made_as,
     parsed_settings,
     restored_path,
     written_at,
@@ -109,14 +109,10 @@ def _given(kind: str, args: argparse.Namespace, used: Collection[str]) -> dict[s
 
 def _check(args: argparse.Namespace) -> Report:
     "Load, make and check what the command line names."
-    thing, used = made(load(args.target), args)
+    thing, used = made_as(load(args.target), args)
     kind = _kind(thing, args)
     given = _given(kind, args, used)
-    for name, parameter in TAKES[kind].items():
-        if parameter.default is parameter.empty and name not in given:
-            raise Unusable(
-                f"--as {kind} needs --{name.replace('_', '-')}: {name}: {options()[name]['says']}"
-            )
+    _expect_required(kind, given)
     try:
         return CHECKS[kind](thing, **given)
     except CheckFailed as e:
@@ -130,6 +126,14 @@ def _check(args: argparse.Namespace) -> Report:
         f" {', '.join(required_by(thing))}: name a function of yours that calls it,"
         " --call module:function"
     )
+
+
+def _expect_required(kind: str, given: dict[str, Any]) -> None:
+    "Raise Unusable unless all is given that a check cannot do without."
+    for name, parameter in TAKES[kind].items():
+        if parameter.default is parameter.empty and name not in given:
+            option = name.replace("_", "-")
+            raise Unusable(f"--as {kind} needs --{option}: {name}: {options()[name]['says']}")
 
 
 def _find(args: argparse.Namespace) -> Finding:

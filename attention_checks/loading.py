@@ -157,7 +157,7 @@ def parsed_settings(
     return settings
 
 
-def made(
+def made_as(
     thing: Any,  # a layer, a function, a class, or a function that makes a layer
     args: argparse.Namespace,  # what the command says
 ) -> tuple[Any, set[str]]:  # and the options that were used to make it

@@ -165,14 +165,7 @@ def try_packing(s: Session, inputs: Any) -> None:
         s.note(what, "the model takes no positions of tokens")
         return
     demanded = s.expected.documents or _restarts(inputs, name)
-    cut = s.n // 3
-    positions = torch.cat([torch.arange(cut), torch.arange(s.n - cut)])
-    positions = positions.expand(s.call.sequence.shape[:2]).to(s.call.sequence.device)
-    first = s.recorded(s.call, **{name: positions})
-    kept = torch.zeros(positions.shape, dtype=torch.bool)
-    kept[:, cut:] = True
-    changes = s.compared(s.with_others(~kept), s.axes(kept), first, **{name: positions})
-    leaking = {change.path: change for change in changes if change.path in s.reaches}
+    leaking = _leaking_documents(s, name)
     kinds = {path: type(s.call.model.get_submodule(path)) for path in s.reaches}
     apart = {kind for path, kind in kinds.items() if path not in leaking}
     for path, change in leaking.items():
@@ -183,6 +176,17 @@ def try_packing(s: Session, inputs: Any) -> None:
         s.passed.append("packed documents do not see each other, where positions begin anew")
     elif not demanded and not apart & {kinds[path] for path in leaking}:
         s.note(what, "positions that begin anew do not keep all apart here: give a mask")
+
+
+def _leaking_documents(s: Session, positions_name: str) -> dict[str, Change]:
+    "Return what changes in the second document, by the module that mixes tokens."
+    cut, tokens = s.n // 3, s.call.sequence
+    positions = torch.cat([torch.arange(cut), torch.arange(s.n - cut)])
+    given = {positions_name: positions.expand(s.size).to(tokens.device)}
+    kept = (torch.arange(s.n) >= cut).expand(s.size)
+    first = s.recorded(s.call, **given)
+    changes = s.compared(s.with_others(~kept), s.axes(kept), first, **given)
+    return {change.path: change for change in changes if change.path in s.reaches}
 
 
 def _restarts(inputs: Any, name: str) -> bool:

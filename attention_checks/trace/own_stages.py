@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import chain, islice, product
+from itertools import islice, product
 from typing import Any
 
 import torch
@@ -57,26 +57,30 @@ def own_stages(
     contract: Contract = Contract(),  # what was declared of it
 ) -> list[_Own]:  # stage → its step, and its bugs; several where what was declared leaves a choice
     "Make the stages that a layer adds on purpose, as declared."
-    called = lambda: call(layer, x)
-    norms = norms_of(layer, contract, _tokens_of_streams(layer, contract, called))
-    choices = chain(
-        stages_of_norms(norms, contract),
-        _changed_scores(layer, x, call, contract),
-        _by_functions(contract),
-        _mixed_heads(layer, contract),
-        _temperature(layer, contract),
-        _fewer_keys(layer, contract, called),
-        _learned_keys(layer, norms, contract),
-        _scaled_values(layer, contract),
-        _residual(layer, contract, x, called),
-        _activation(layer, contract),
-        norm_of_context(norms, contract),
-        _gated(layer, x, call, contract),
-    )
     ways: dict[str, list[RightStep]] = {}
-    for stage, more in choices:
+    for stage, more in _declared_stages(layer, x, call, contract):
         ways[stage] = chained(stage, ways[stage], more) if stage in ways else more
     return [dict(zip(ways, chosen)) for chosen in islice(product(*ways.values()), 128)]
+
+
+def _declared_stages(
+    layer: nn.Module, x: Tensor, call: OneCall, contract: Contract
+) -> StageChoices:
+    "Yield what each choice declares, in the order in which a layer goes through it."
+    called = lambda: call(layer, x)
+    norms = norms_of(layer, contract, _tokens_of_streams(layer, contract, called))
+    yield from stages_of_norms(norms, contract)
+    yield from _changed_scores(layer, x, call, contract)
+    yield from _by_functions(contract)
+    yield from _mixed_heads(layer, contract)
+    yield from _temperature(layer, contract)
+    yield from _fewer_keys(layer, contract, called)
+    yield from _learned_keys(layer, norms, contract)
+    yield from _scaled_values(layer, contract)
+    yield from _residual(layer, contract, x, called)
+    yield from _activation(layer, contract)
+    yield from norm_of_context(norms, contract)
+    yield from _gated(layer, x, call, contract)
 
 
 def _changed_scores(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> StageChoices:

@@ -158,29 +158,38 @@ def _fused_viewed(rows: Tensor, h: int) -> Iterator[_Reading]:
 
 
 def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Triple]:
-    "Layouts of a fused projection of grouped heads: by role, or group by group."
-    b, n, width = rows.shape
-    as_qvk, as_kvq = (
-        (FUSED.about(name=name, found=found, expected="qkv"),) for found in ("qvk", "kvq")
-    )
-    for groups in (g for g in range(1, h + 1) if h % g == 0 and width == (h + 2 * g) * d):
-        q, k, v = rows.split((h * d, groups * d, groups * d), -1)
-        yield (), q, k, v
-        if groups > 1:
-            *queries, k_, v_ = rows.view(b, n, groups, -1, d).unbind(3)
-            yield (), torch.stack(queries, 3).flatten(2), k_.flatten(2), v_.flatten(2)
-        yield as_qvk, q, v, k
-        if groups > 1:  # keys and values of one head after the other
-            k, v = [*_halves(rows[..., h * d :], groups)][1]
-            yield (FUSED.about(name=name, found="q, kv of each head", expected="qkv"),), q, k, v
-        k, v, q = rows.split((groups * d, groups * d, h * d), -1)
-        yield as_kvq, q, k, v
+    "Layouts of a fused projection of grouped heads, as wide as the values or not."
+    width = rows.shape[-1]
+    for groups in range(1, h + 1):
+        if h % groups == 0 and width == (h + 2 * groups) * d:
+            yield from _in_groups(rows, (h, groups, d), name)
     d_k, rest = divmod(width - h * d, 2 * h)
     if d_k > 0 and d_k != d and not rest:  # values of another width, as in LeViT
-        q, k, v = (t.flatten(2) for t in rows.view(b, n, h, -1).split((d_k, d_k, d), -1))
+        heads = rows.unflatten(-1, (h, -1)).split((d_k, d_k, d), -1)
+        q, k, v = (t.flatten(2) for t in heads)
         yield (), q, k, v
         q, k, v = rows.split((h * d_k, h * d_k, h * d), -1)
         yield (), q, k, v
+
+
+def _in_groups(rows: Tensor, sizes: tuple[int, int, int], name: str) -> Iterator[_Triple]:
+    "Layouts of a fused projection of h heads in some groups: by role, or group by group."
+    h, groups, d = sizes
+
+    def split_as(found: str) -> tuple[Bug, ...]:
+        return (FUSED.about(name=name, found=found, expected="qkv"),)
+
+    q, k, v = rows.split((h * d, groups * d, groups * d), -1)
+    yield (), q, k, v
+    if groups > 1:
+        *queries, own_k, own_v = rows.unflatten(-1, (groups, -1, d)).unbind(3)
+        yield (), torch.stack(queries, 3).flatten(2), own_k.flatten(2), own_v.flatten(2)
+    yield split_as("qvk"), q, v, k
+    if groups > 1:  # keys and values of one head after the other
+        k, v = [*_halves(rows[..., h * d :], groups)][1]
+        yield split_as("q, kv of each head"), q, k, v
+    k, v, q = rows.split((groups * d, groups * d, h * d), -1)
+    yield split_as("kvq"), q, k, v
 
 
 class Start(NamedTuple):
@@ -207,11 +216,7 @@ def _starts_read(
     trace: Trace, h: int, mask: Tensor | None, bugs: tuple[Bug, ...]
 ) -> Iterator[Start]:
     "Yield every way to read the projections, once a fused gate is split off."
-    mine = [*_in_windows(trace), *(bug for _, wrong in trace.stages.values() for bug in wrong)]
-    fused: list[Bug] = []
-    if "qkv" in trace.projections and trace.fused_in_thirds:
-        fused = fused_orders(trace.names["qkv"][0], _fused_order(trace))
-        fused = [_before_norms(bug, trace.stages) for bug in fused]
+    mine = _bugs_of_layer(trace)
     share = SHARES[trace.contract.group_order or "blocks"]
     split = {"split": splitting(share_k=share, share_v=share)}
     inside = {stage: way for stage, way in trace.stages.items() if stage != after("project")}
@@ -227,7 +232,23 @@ def _starts_read(
             scale = trace.contract.scale_of(reading.q.shape[-1])
             work = work_of(reading.q, reading.k, reading.v, mask, scale, trace.x.shape[-1])
             case = Case(work, seen, stages=stages)
-            yield Start(case, bugs + reading.bugs, (*fused, *ends, *mine))
+            yield Start(case, bugs + reading.bugs, (*mine.fused, *ends, *mine.own))
+
+
+class _BugsOfLayer(NamedTuple):
+    "Bugs that one layer alone may have."
+
+    fused: list[Bug]  # orders of a fused projection
+    own: list[Bug]  # of its windows, and of the stages that were declared
+
+
+def _bugs_of_layer(trace: Trace) -> _BugsOfLayer:
+    "List the bugs of a layer's fused projection, and those of its own stages."
+    own = [*_in_windows(trace), *(bug for _, wrong in trace.stages.values() for bug in wrong)]
+    if "qkv" not in trace.projections or not trace.fused_in_thirds:
+        return _BugsOfLayer([], own)
+    orders = fused_orders(trace.names["qkv"][0], _fused_order(trace))
+    return _BugsOfLayer([_before_norms(bug, trace.stages) for bug in orders], own)
 
 
 def _in_windows(trace: Trace) -> Iterator[Bug]:

@@ -217,22 +217,32 @@ def what_is_read(
     declared: Mapping[str, Any] | None = None,  # role → name, as the caller declares it
 ) -> list[tuple[str, str, bool]]:  # name, role, and whether it reads the input of its role
     "Say which projections read which of two inputs, even if the layer fails."
-    parts, right, wrong = dict(layer.named_modules()), sources(x, memory), sources(memory, x)
+    parts, inputs = dict(layer.named_modules()), (sources(x, memory), sources(memory, x))
     named = [(name, role) for role, some in (declared or {}).items() for name in names_in(some)]
     by_name = {name: role for name, role in named if name in parts}
-    found: list[tuple[str, str, bool]] = []
-
-    def note(name: str, role: str, _: nn.Module, args: tuple[Any, ...]) -> None:
-        for given, well in ((right[role], True), (wrong[role], False)):
-            rows = as_rows(as_float(args[0]), given) if args else None
-            if rows is not None and nearly(rows, given):
-                found.append((name, role, well))
-
     roles = by_name or _roles(_leaves(layer))
-    asked = {name: role for name, role in roles.items() if role in ("q", "k", "v", "kv")}
+    found: list[tuple[str, str, bool]] = []
     with ExitStack() as hooks, torch.no_grad(), suppress(Exception):
-        for name, role in asked.items():
-            hook = parts[name].register_forward_pre_hook(partial(note, name, role))
-            hooks.enter_context(hook)
+        for name, role in roles.items():
+            if role in ("q", "k", "v", "kv"):
+                right, wrong = (of[role] for of in inputs)
+                note = partial(_note_what_is_read, found, name, role, right, wrong)
+                hooks.enter_context(parts[name].register_forward_pre_hook(note))
         call(layer, x)
     return found
+
+
+def _note_what_is_read(
+    found: list[tuple[str, str, bool]],
+    name: str,
+    role: str,
+    right: Tensor,  # the input of its role
+    wrong: Tensor,  # the other one
+    _: nn.Module,
+    args: tuple[Any, ...],
+) -> None:
+    "Note which of two inputs a projection is given, if it is one of them."
+    for given, well in ((right, True), (wrong, False)):
+        rows = as_rows(as_float(args[0]), given) if args else None
+        if rows is not None and nearly(rows, given):
+            found.append((name, role, well))

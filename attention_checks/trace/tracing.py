@@ -55,9 +55,9 @@ class OutputProjection(NamedTuple):
 
 
 class _InputProjections(NamedTuple):
-    "What happened to the projections of queries, keys and values."
+    "What happened to the projections of queries, keys and values; fields as in `Trace`."
 
-    rows: _Rows
+    projections: _Rows
     untransposed: list[tuple[_Bugs, _Rows]]
     calls: dict[str, int]
     unrecognised: list[str]
@@ -209,12 +209,9 @@ def trace_layer(
     return Trace(
         x=x,
         out=seen.out,
-        projections=inputs.rows,
-        untransposed=inputs.untransposed,
+        **inputs._asdict(),
         output_projection=_output_projection(seen, names),
-        calls=inputs.calls,
         names=names,
-        unrecognised=inputs.unrecognised,
         stage_choices=own_stages(layer, x, call, with_parts),
         rotations=rotations_in(seen.tables) or rotations_in(kept_by(layer, x.shape[1])),
         contract=with_parts,
@@ -252,7 +249,7 @@ def _input_projections(seen: _Seen) -> _InputProjections:
     ran = {*seen.outs, *parts.bare} - {name for name, _, options in given if options}
     recognised = _names_with_role(seen) - {name for name, *_ in given if name in ran}
     return _InputProjections(
-        rows=(ways[0][1] if contract.projects else {}) | as_it_is,
+        projections=(ways[0][1] if contract.projects else {}) | as_it_is,
         untransposed=[(bugs, rows | as_it_is) for bugs, rows in ways[1:]],
         calls=_calls(parts, seen.outs, used) | dict.fromkeys(read, 1),
         unrecognised=unrecognised_in(seen.layer, recognised | contract.declared_parts, read),

@@ -100,18 +100,23 @@ def _must_take_mask_shapes(subject: ExaminedFunction) -> None:
         if not _fits(subject, shape, sizes):
             continue
         q, k, v = sizes._replace(n_k=shape[-1]).draw()
-        try:
-            got = subject(q, k, v, mask)
-        except Exception as e:
-            shown = f"a mask of shape {shape} for scores {(b, h, n_q, n_k)}"
-            bugs = subject.hiding.bugs if subject.hiding else known("mask.broadcast")
-            shown = f"{shown}: it raised {first_line(e, 100)}"
-            raise Broken(shown, bugs, symptom=not subject.mask_sound) from None
-        want = subject.reference(q, k, v, mask)
+        got, want = _masked(subject, q, k, v, mask), subject.reference(q, k, v, mask)
         if shape == (n_q, n_k):
             sound = nearly(got, want)
         elif sound:
             must_be_near(got, want, f"a mask of shape {shape}", known("mask.axis"))
+
+
+def _masked(subject: ExaminedFunction, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    "Return the context under a mask; raise Broken if it raises."
+    try:
+        return subject(q, k, v, mask)
+    except Exception as e:
+        scores = (*q.shape[:-1], subject.usual.n_k)
+        shown = f"a mask of shape {tuple(mask.shape)} for scores {scores}"
+        bugs = subject.hiding.bugs if subject.hiding else known("mask.broadcast")
+        shown = f"{shown}: it raised {first_line(e, 100)}"
+        raise Broken(shown, bugs, symptom=not subject.mask_sound) from None
 
 
 def _fits(subject: ExaminedFunction, shape: tuple[int, ...], sizes: Sizes) -> bool:

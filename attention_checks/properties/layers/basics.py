@@ -333,29 +333,37 @@ def must_stay_finite(layer: Layer) -> None:
         must_be_finite(layer, inputs, shown, lambda: known(code), gradient=code)
 
 
+_OFF_IN_SIXTEEN_BITS = {torch.bfloat16: 0.06, torch.float16: 0.02}  # of the largest number
+
+
 def must_stand_sixteen_bits(layer: Layer) -> str | None:
     "Raise Broken unless 16 bits give finite, nearly equal values of their type."
-    x, softened = layer.draw(), []
+    x = layer.draw()
     want = layer(x).detach()
-    for dtype, tolerance in ((torch.bfloat16, 0.06), (torch.float16, 0.02)):
-        y = _in_sixteen_bits(layer, x, dtype)
-        if not y.isfinite().all():
-            shown = f"{dtype}: the output is NaN or infinite"
-            raise Broken(shown, known("dtype.overflows", dtype=dtype))
-        must_keep_dtype(y, dtype, "x")
-        atol = tolerance * max(1.0, want.abs().max().item())
-        if nearly(y.float(), want, atol):
-            continue
-        softened.append(str(dtype))
-        if not _close_if_softened(layer, x, dtype, tolerance):
-            shown = f"{dtype}: {first_difference(y.float(), want, atol)}"
-            raise Broken(shown, known("dtype.loses", dtype=dtype))
-    if not softened:
+    apart = [dtype for dtype in _OFF_IN_SIXTEEN_BITS if not _near_in(layer, x, want, dtype)]
+    if not apart:
         return None
     return (
-        f"in {' and '.join(softened)} small weights were tried: "
+        f"in {' and '.join(map(str, apart))} small weights were tried: "
         "with its own, scores are so large that rounding decides"
     )
+
+
+def _near_in(layer: Layer, x: Tensor, want: Tensor, dtype: torch.dtype) -> bool:
+    "Return whether 16 bits give the same with its own weights; Broken unless small ones do."
+    y = _in_sixteen_bits(layer, x, dtype)
+    if not y.isfinite().all():
+        raise Broken(
+            f"{dtype}: the output is NaN or infinite", known("dtype.overflows", dtype=dtype)
+        )
+    must_keep_dtype(y, dtype, "x")
+    tolerance = _OFF_IN_SIXTEEN_BITS[dtype]
+    atol = tolerance * max(1.0, want.abs().max().item())
+    near = nearly(y.float(), want, atol)
+    if not near and not _close_if_softened(layer, x, dtype, tolerance):
+        shown = f"{dtype}: {first_difference(y.float(), want, atol)}"
+        raise Broken(shown, known("dtype.loses", dtype=dtype))
+    return near
 
 
 def _in_sixteen_bits(layer: Layer, x: Tensor, dtype: torch.dtype) -> Tensor:

@@ -68,29 +68,32 @@ def _why_leaks(layer: Layer, x: Tensor, other: Tensor, j: int, training: bool, a
 
 def _must_reach_outputs(layer: Layer) -> str | None:
     "Every token has an influence on each output that may attend to it."
-    n, window = layer.n, layer.contract.window
     if layer.contract.ahead:
         _must_be_band(layer)
         return None
-    beyond = bool(window and window >= n)
+    n, window = layer.n, layer.contract.window or 0
     reach = measured_reach(layer)
-    if beyond and layer.long_n:
+    if window >= n and layer.long_n:
         n = layer.long_n
-        reach = _reach_under(layer, Reach(window or 0).mask(n, n))
+        reach = _reach_under(layer, Reach(window).mask(n, n))
     missing = layer.sees(n) & ~reach
-    if not missing.any():
-        if window and window < n:
-            raise Broken("every token moves all outputs after it", known("window.ignored"))
-        if beyond:
-            return f"no sequence longer than the window of {window} was tried"
-        return None
+    if missing.any():
+        raise _unreached(layer, reach, missing)
+    if window and window < n:
+        raise Broken("every token moves all outputs after it", known("window.ignored"))
+    return f"no sequence longer than the window of {window} was tried" if window else None
+
+
+def _unreached(layer: Layer, reach: Tensor, missing: Tensor) -> Broken | NotChecked:
+    "Return what to raise for outputs that a token does not move: a window may be meant."
     if layer.window:
         name, size = layer.window
-        if layer.positions and not window or _is_window(layer, reach, size):
-            raise NotChecked(f"it attends to a window ({name} = {size})")
+        meant = layer.positions and not layer.contract.window
+        if meant or _is_window(layer, reach, size):
+            return NotChecked(f"it attends to a window ({name} = {size})")
     j, i = (int(at) for at in missing.T.nonzero()[0])
     shown = f"changing token {j} does not move output {i}"
-    raise Broken(shown, _why_unseen(layer, reach, missing), symptom=True)
+    return Broken(shown, _why_unseen(layer, reach, missing), symptom=True)
 
 
 def _must_be_band(layer: Layer) -> None:
