@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from attention_checks.tolerance import FLOAT32, NOT_ZERO
 from attention_nb.tools.calls import Call
 from attention_nb.tools.watching import Seen
 
@@ -64,7 +65,7 @@ def _sees_the_right_keys(whole: Call, part: Call, k: Tensor, right: Tensor, star
     want = whole.allowed()[:, :, start:end, :end].float()
     allowed = part.allowed().reshape(*want.shape[:3], -1).float()
     apart = (k[:, :, :, None] - right[:, :, None]).abs().amax((0, 1, 4))
-    equal = apart <= 1e-4 * right.abs().max()  # (slots, positions)
+    equal = apart <= FLOAT32 * right.abs().max()  # (slots, positions)
     seen = allowed.flatten(0, 2).any(0)
     if not equal[seen].any(-1).all():
         return False
@@ -101,8 +102,8 @@ def _same(a: Tensor, b: Tensor) -> bool:
     "Return whether two tensors are the same but for rounding."
     if a.shape != b.shape or not b.numel():
         return a.shape == b.shape
-    size = max(float(b.abs().max()), 1e-30)
-    return bool((a - b).abs().max() <= 1e-4 * size)
+    size = max(float(b.abs().max()), NOT_ZERO)
+    return bool((a - b).abs().max() <= FLOAT32 * size)
 
 
 def _permuted(k: Tensor, want: Tensor) -> str:

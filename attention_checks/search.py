@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.pipeline import STAGES, Bug, Memo, Step, Work, run
-from attention_checks.tolerance import tolerance_factor
+from attention_checks.tolerance import FLOAT32, ONE_NUMBER, RELATIVE, tolerance_factor
 
 
 class Case(NamedTuple):
@@ -19,7 +19,7 @@ class Case(NamedTuple):
 
     work: Work  # before the first stage
     seen: Tensor  # what it returned
-    atol: float = 1e-4  # how close is the same
+    atol: float = FLOAT32  # how close is the same
     stages: Mapping[str, Step] = STAGES  # what it should have gone through
 
     def run(self, work: Work | None = None, bugs: Iterable[Bug] = ()) -> Work | None:
@@ -85,7 +85,7 @@ def _is_wrong_scale(bug: Bug, work: Work) -> bool:
     "Return whether it is a scale other than the right one."
     if bug.factor is None:
         return False
-    return not math.isclose(bug.factor(work), float(work.scale), rel_tol=1e-3)
+    return not math.isclose(bug.factor(work), float(work.scale), rel_tol=ONE_NUMBER)
 
 
 def _tries(cases: list[Case], scales: Sequence[Bug]) -> list[_Try]:
@@ -100,7 +100,7 @@ def _tries(cases: list[Case], scales: Sequence[Bug]) -> list[_Try]:
 
 def _described(bug: Bug, work: Work) -> Bug:
     "Fill in the sentence of a wrong scale."
-    usual = math.isclose(float(work.scale), work.q.shape[-1] ** -0.5, rel_tol=1e-3)
+    usual = math.isclose(float(work.scale), work.q.shape[-1] ** -0.5, rel_tol=ONE_NUMBER)
     right = "1/√d_k" if usual else f"{float(work.scale):.4g}, as declared"
     return bug.about(scale=right, found=f"{bug.factor(work):.4g}" if bug.factor else "")
 
@@ -121,7 +121,7 @@ def _agreeing_scales(tries: list[_Try], bugs: tuple[Bug, ...]) -> list[int]:
 def alike(
     several: Tensor,  # (s, ...), or (...) for one
     seen: Tensor,  # (...)
-    atol: float = 1e-4,  # how close is the same
+    atol: float = FLOAT32,  # how close is the same
 ) -> list[int]:  # which of them
     "Return which of several tensors have the shape and nearly the values of another one, NaN too."
     several = several[None] if several.ndim == seen.ndim else several
@@ -130,7 +130,7 @@ def alike(
     want, flat = seen.flatten(), several.flatten(1)
     if want[-1].isnan() and want.isnan().all():
         return []  # NaN everywhere tells no bug from another
-    rtol, atol = 1e-3 * tolerance_factor(), atol * tolerance_factor()
+    rtol, atol = RELATIVE * tolerance_factor(), atol * tolerance_factor()
     # one number tells most apart: the last, since the first query may attend to one key only
     close = torch.isclose(flat[:, -1].to(want), want[-1], rtol, atol, equal_nan=True)
     return [

@@ -12,6 +12,7 @@ from attention_checks.auditing.config import attention_scale, config_of, scale_s
 from attention_checks.auditing.session import Session
 from attention_checks.catalogue import known
 from attention_checks.pipeline import work_of
+from attention_checks.tolerance import FLOAT32, SAME_CALL
 
 _NAMED = (  # wrong scales of whole models that have a name, in the order of trying
     "scale.missing",
@@ -68,12 +69,12 @@ def promised_scale(
 
 def _is_one(scale: Any) -> bool:
     "Return whether a scale is 1: perhaps the layer scaled its queries before."
-    return isinstance(scale, float) and abs(scale - 1) < 1e-6
+    return isinstance(scale, float) and abs(scale - 1) < SAME_CALL
 
 
 def _near(a: float, b: float) -> bool:
     "Return whether two numbers are the same but for rounding."
-    return abs(a - b) <= 1e-4 * max(abs(a), abs(b))
+    return abs(a - b) <= FLOAT32 * max(abs(a), abs(b))
 
 
 def _code(s: Session, path: str, scale: float) -> str:

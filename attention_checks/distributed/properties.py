@@ -13,6 +13,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.distributed.recognising import (
+    LEAST,
     RankResults,
     compared_gradients,
     contexts_of,
@@ -33,6 +34,7 @@ from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Properties, Property, bound
 from attention_checks.tensors import first_difference, must_be_tensor
+from attention_checks.tolerance import SHORT_SUMS
 from attention_nb.tools.ranks import Ranks
 
 _LARGE = 400.0  # factor of the queries: scores of a thousand, whose exponentials overflow
@@ -270,7 +272,7 @@ def _must_stand_large_scores(study: Study) -> None:
     _must_be_sound(study)
     trial = _trial_on_several(study, times=_LARGE)
     compared, _ = _beside_right(trial, _results_of(study, trial, gradients=False))
-    if compared.off > max(1e-6, study.sharding.tolerance):
+    if compared.off > max(LEAST, study.sharding.tolerance):
         raise Broken(_first_wrong_rank(compared), known("shares.overflow"))
 
 
@@ -305,7 +307,7 @@ def _must_repeat(study: Study) -> None:
 def _same_context(one: Tensor, other: Any) -> bool:
     "Return whether two contexts are the same."
     alike = isinstance(other, Tensor) and one.shape == other.shape
-    return alike and torch.allclose(one, other, 1e-5, 1e-8, equal_nan=True)
+    return alike and torch.allclose(one, other, SHORT_SUMS, 1e-8, equal_nan=True)
 
 
 def _must_stand_sixteen_bits(study: Study) -> None:

@@ -18,7 +18,9 @@ from attention_checks.distributed.simulated import gradients, simulated
 from attention_checks.pipeline import Bug
 from attention_checks.search import Case
 from attention_checks.search import explain as explain_stages
+from attention_checks.tolerance import SHORT_SUMS
 
+LEAST = 1e-6  # so far apart may numbers and simulated ones be, whatever is declared
 NEAR = 0.03  # of the largest number: so far apart are numbers that were rounded to 16 bits
 
 
@@ -78,7 +80,7 @@ def _gives(
     predict: Callable[[Trial, Any], Sequence[Tensor]], wrong: Wrong, compared: Sequence[RankResults]
 ) -> bool:
     "Return whether a bug gives the numbers of every trial, and is seen in one."
-    tolerance, shows = max(1e-6, 10 * compared[0].trial.sharding.tolerance), False
+    tolerance, shows = max(LEAST, 10 * compared[0].trial.sharding.tolerance), False
     for each in compared:
         try:
             numbers = predict(each.trial, wrong.steps)
@@ -122,7 +124,7 @@ def rounded(compared: Sequence[RankResults]) -> tuple[Bug, ...]:
     off = max(each.off for each in compared)
     if off > NEAR:
         return ()
-    kept = "kept in 32 bits" if off < 1e-5 else "kept in 16 bits"
+    kept = "kept in 32 bits" if off < SHORT_SUMS else "kept in 16 bits"
     return (known("shares.rounded", off=f"{off:.1g}", kept=kept, tolerance=f"{2 * off:.0e}"),)
 
 

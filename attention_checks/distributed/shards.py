@@ -14,7 +14,7 @@ from torch import Tensor
 from attention_checks.pipeline import Work, right_output, work_of
 from attention_checks.reach import Reach
 from attention_checks.spec import Contract
-from attention_checks.tolerance import TOLERANCES, USUAL_TOLERANCE
+from attention_checks.tolerance import FLOAT64, TOLERANCES, USUAL_TOLERANCE
 from attention_nb.many_machines import split_sequence
 from attention_nb.tools.guards import expect_flags, expect_groups, expect_sizes
 
@@ -95,7 +95,7 @@ class Sharding:
     @property
     def tolerance(self) -> float:
         "Return how far apart equal numbers may be."
-        usual = 1e-9 if self.dtype == torch.float64 else USUAL_TOLERANCE
+        usual = FLOAT64 if self.dtype == torch.float64 else USUAL_TOLERANCE
         return self.contract.tolerance or TOLERANCES.get(self.dtype, usual)
 
     def held(self, n: int, world: int) -> tuple[Tensor, ...]:

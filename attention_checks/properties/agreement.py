@@ -17,6 +17,7 @@ from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.properties import Properties
 from attention_checks.signatures import name_of, parameters_of
 from attention_checks.tensors import first_difference, must_return, nearly
+from attention_checks.tolerance import FLOAT32, SHORT_SUMS
 
 _Fn = Callable[..., Any]
 _Example = tuple[Any, ...]  # the arguments of one call
@@ -148,7 +149,7 @@ def _must_be_same(got: Any, want: Any, where: str) -> None:
         raise Broken(shown, known("result.kind", got=_kind(got), want=_kind(want)))
     close = False
     if isinstance(want, float) and isinstance(got, (int, float)):
-        close = math.isclose(got, want, rel_tol=1e-4)
+        close = math.isclose(got, want, rel_tol=FLOAT32)
     if not close and got != want:
         raise Broken(shown, ())  # the example tells all
 
@@ -162,11 +163,11 @@ def _must_be_same_tensor(got: Tensor, want: Tensor, where: str) -> None:
     if got.dtype != want.dtype:
         bug = known("result.dtype", got=got.dtype, want=want.dtype)
         raise Broken(f"{where}it gives {got.dtype}, expected {want.dtype}", bug)
-    same = nearly(got, want, 1e-5) if _floats(want) else torch.equal(got, want)
+    same = nearly(got, want, SHORT_SUMS) if _floats(want) else torch.equal(got, want)
     if not same:
         nan = bool(want.isfinite().all()) and not got.isfinite().all()
         bugs = known("result.nan") if nan else ()  # else the example tells all
-        raise Broken(where + first_difference(got, want, 1e-5), bugs)
+        raise Broken(where + first_difference(got, want, SHORT_SUMS), bugs)
 
 
 # Inputs and gradients -----------------------------------------------------------------------------
@@ -222,8 +223,8 @@ def _must_agree_in_gradients(fn: _Fn, reference: _Fn, examples: tuple[_Example, 
         for j, (leaf, want, got) in enumerate(zip(leaves, wanted, given)):
             want = torch.zeros_like(leaf) if want is None else want
             got = torch.zeros_like(leaf) if got is None else got
-            if not nearly(got, want, 1e-4):
-                shown = f"gradient of floating argument {j}, {first_difference(got, want, 1e-4)}"
+            if not nearly(got, want, FLOAT32):
+                shown = f"gradient of floating argument {j}, {first_difference(got, want, FLOAT32)}"
                 bug = known("grad.partly_detached" if got.isfinite().all() else "grad.nan")
                 raise Broken(f"{where}: {shown}", bug)
 

@@ -29,6 +29,7 @@ from attention_checks.spec import Contract
 from attention_checks.subjects.calling import declared_output, first_tensor
 from attention_checks.subjects.copies import tensors_in
 from attention_checks.tensors import first_difference, must_be_tensor, nearly
+from attention_checks.tolerance import NOT_ZERO, SHORT_SUMS
 from attention_nb.kv_cache import KVCache
 from attention_nb.multi_head_attention import MultiHeadAttention
 from attention_nb.tools.watching import watch
@@ -165,14 +166,14 @@ def _cache_of(module: Any) -> Callable[[int, int], Any]:
 
 def _outputs_right(got: Tensor, want: Tensor) -> bool:
     "Return whether outputs are right, however small the layer makes them."
-    size = want.abs().amax().clamp(min=1e-30)
+    size = want.abs().amax().clamp(min=NOT_ZERO)
     return nearly(got / size, want / size)
 
 
 def _unmoved(got: Tensor, want: Tensor) -> bool:
     "Return whether outputs are the same but for rounding: what was changed made no difference."
-    atol = 1e-5 * float(want.abs().nan_to_num(0, 0, 0).max())
-    return got.shape == want.shape and torch.allclose(got, want, 1e-5, atol, equal_nan=True)
+    atol = SHORT_SUMS * float(want.abs().nan_to_num(0, 0, 0).max())
+    return got.shape == want.shape and torch.allclose(got, want, SHORT_SUMS, atol, equal_nan=True)
 
 
 def _must_be_right(got: Tensor, want: Tensor, how: str, why: Callable[[], Any]) -> None:
@@ -224,7 +225,7 @@ _NEAR = 0.02  # so far apart, of the largest number, are those that were kept in
 def _bug_of_steps(layer: CachedLayer, sizes: list[int], got: Tensor) -> Bug:
     "Name the bug of steps of so many tokens."
     code = attempt(lambda: _code_of_steps(layer, sizes, got)) or "cache.unknown"
-    off = float((got - layer.want).abs().max() / layer.want.abs().max().clamp(min=1e-30))
+    off = float((got - layer.want).abs().max() / layer.want.abs().max().clamp(min=NOT_ZERO))
     if code in ("cache.stored", "cache.values", "cache.unknown") and off < _NEAR:
         digits = 1 - math.floor(math.log10(off))
         tolerance = f"{round(1.5 * off, digits):g}"

@@ -20,6 +20,7 @@ from attention_checks.properties.functions import attention_properties
 from attention_checks.properties.functions.facts import ExaminedFunction
 from attention_checks.subjects.calling import first_tensor
 from attention_checks.tensors import first_difference, nearly
+from attention_checks.tolerance import FLOAT32, LONG_SUMS
 from attention_nb.tools.testing import allocated, operations, random_qkv
 
 _GROWTH = 3.3  # from 600 to 1200 tokens a tile of 1024 × 1024 grows by 2.9, a matrix by 4
@@ -114,9 +115,9 @@ def _must_give_lse(flash: _Flash) -> None:
     q, k, v = _one_head(_FEW)
     scores, lse = flash.scores(q, k), flash.lse_of(q, k, v)
     want = scores.logsumexp(-1).flatten()
-    if lse is None or nearly(lse.float(), want, 1e-4):
+    if lse is None or nearly(lse.float(), want, FLOAT32):
         return
-    raise Broken(first_difference(lse.float(), want, 1e-4), known("lse.wrong"))
+    raise Broken(first_difference(lse.float(), want, FLOAT32), known("lse.wrong"))
 
 
 def _must_give_lse_gradient(flash: _Flash) -> None:
@@ -129,8 +130,8 @@ def _must_give_lse_gradient(flash: _Flash) -> None:
     total = (flash.scores(q, k).logsumexp(-1).flatten() * upstream).sum()
     wanted = torch.autograd.grad(total, (q, k))
     for name, got, want in zip("qk", gradients_of(lse, (q, k), upstream), wanted):
-        if got is None or not nearly(got, want, 1e-3):
-            shown = "is none" if got is None else first_difference(got, want, 1e-3)
+        if got is None or not nearly(got, want, LONG_SUMS):
+            shown = "is none" if got is None else first_difference(got, want, LONG_SUMS)
             shown = f"gradient of {name} through the log-sum-exp: {shown}"
             raise Broken(shown, known("lse.gradient"))
 

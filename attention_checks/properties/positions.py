@@ -20,6 +20,7 @@ from attention_checks.properties.numerics import must_hold_in_half
 from attention_checks.properties.state import must_not_modify, must_repeat, must_repeat_call
 from attention_checks.search import Case, explain
 from attention_checks.tensors import first_difference, must_be_near, must_be_tensor
+from attention_checks.tolerance import FLOAT32, LARGE_SCORES, SHORT_SUMS
 from attention_nb.positions import RotaryEmbedding, alibi_bias, alibi_slopes, rotary_angles
 
 _SHIFTED = torch.arange(5) + 3
@@ -80,7 +81,7 @@ class _Rotation:
         for positions in (torch.arange(5), _SHIFTED, torch.tensor([4, 0, 9, 2, 7])):
             got = self(self.vectors(), positions).detach().float() / self.factor
             work = Work(q=self.vectors(), k=positions)
-            cases.append(Case(work, got, 1e-4, self.stages(way)))
+            cases.append(Case(work, got, FLOAT32, self.stages(way)))
         return cases
 
     @cached_property
@@ -150,7 +151,7 @@ def _must_rotate_far(rotation: _Rotation) -> None:
     except Exception as e:
         raise NotChecked(f"positions up to 4099: it raises {first_line(e)}") from None
     shown = f"vectors at positions {positions.tolist()}"
-    must_be_near(got, rotation.reference(x, positions), shown, known("rotary.far"), 1e-2)
+    must_be_near(got, rotation.reference(x, positions), shown, known("rotary.far"), LARGE_SCORES)
 
 
 def _must_stand_sixteen_bits(rotation: _Rotation) -> None:
@@ -232,7 +233,7 @@ class _Bias:
         for n_q, n_k in ((5, 5), (3, 7)):
             distances = torch.arange(n_k) - torch.arange(n_k - n_q, n_k)[:, None]
             work = Work(k=distances, d_model=self.n_heads)
-            cases.append(Case(work, self(n_q, n_k), 1e-5, _BIASED))
+            cases.append(Case(work, self(n_q, n_k), SHORT_SUMS, _BIASED))
         return explain(cases, ALIBI)
 
 
@@ -246,14 +247,14 @@ def _must_be_alibi(bias: _Bias) -> None:
     "Raise Broken unless it is slope times distance."
     for n_q, n_k in ((2, 2), (5, 5), (3, 7)):
         got, want = bias(n_q, n_k), alibi_bias(bias.n_heads, n_q, n_k)
-        must_be_near(got, want, f"{n_q} queries, {n_k} keys", known("alibi.unknown"), 1e-5)
+        must_be_near(got, want, f"{n_q} queries, {n_k} keys", known("alibi.unknown"), SHORT_SUMS)
 
 
 def _must_depend_on_distance(bias: _Bias) -> None:
     "Raise Broken if it depends on more than the distance."
     now, before = bias(7, 7)[:, 1:, 1:], bias(7, 7)[:, :-1, :-1]
     shown = "7 tokens, and each one further on"
-    must_be_near(now, before, shown, known("alibi.absolute"), 1e-5)
+    must_be_near(now, before, shown, known("alibi.absolute"), SHORT_SUMS)
 
 
 def _not_alibi(bias: _Bias) -> str:

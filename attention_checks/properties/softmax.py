@@ -32,7 +32,7 @@ from attention_checks.tensors import (
     numbers_of,
     some_mask,
 )
-from attention_checks.tolerance import tolerance_factor
+from attention_checks.tolerance import FLOAT32, LONG_SUMS, SHORT_SUMS, tolerance_factor
 from attention_nb.softmax import masked_softmax
 
 _STAGES: dict[str, Step] = {
@@ -156,7 +156,7 @@ class _Softmax:
         "How large scores fail."
         return broken_by(lambda: _must_stand_shifts(self))
 
-    def must_be_right(self, inputs: _Inputs, shown: str, code: str, atol: float = 1e-4) -> None:
+    def must_be_right(self, inputs: _Inputs, shown: str, code: str, atol: float = FLOAT32) -> None:
         "Raise Broken unless these weights are right; if ordinary ones are not, nothing follows."
         if not self.sound:
             return
@@ -181,10 +181,10 @@ def _must_be_right(subject: _Softmax) -> None:
     for inputs in subject.trials:
         got, want = subject(*inputs), masked_softmax(*inputs)
         if not got.isfinite().all():  # all else would be a guess
-            shown = f"{inputs}: {first_difference(got, want, 1e-5)}"
+            shown = f"{inputs}: {first_difference(got, want, SHORT_SUMS)}"
             raise Broken(shown, known("values.nan"), symptom=True, last=True)
         unknown = known("mask.unknown" if subject.masked else "softmax.unknown")
-        must_be_near(got, want, f"{inputs}", unknown, 1e-5)
+        must_be_near(got, want, f"{inputs}", unknown, SHORT_SUMS)
 
 
 def _must_sum_to_one(subject: _Softmax) -> None:
@@ -274,7 +274,7 @@ def _must_hide(subject: _Softmax) -> None:
     for number in (100.0, 1e4, -1e4):
         got = subject(scores.masked_fill(~mask, number), mask)
         shown, bug = f"masked scores of {number:g}", known("mask.influence")
-        must_be_near(got, before, shown, bug, 1e-5, symptom=not subject.sound)
+        must_be_near(got, before, shown, bug, SHORT_SUMS, symptom=not subject.sound)
 
 
 def _must_broadcast(subject: _Softmax) -> None:
@@ -286,7 +286,7 @@ def _must_broadcast(subject: _Softmax) -> None:
         mask[..., 0] = True
         shown = f"a mask of shape {shape} for scores {tuple(scores.shape)}"
         must_run(lambda: subject(scores, mask), shown, lambda: known("mask.broadcast"))
-        subject.must_be_right(_Inputs(scores, mask), shown, "mask.axis", 1e-5)
+        subject.must_be_right(_Inputs(scores, mask), shown, "mask.axis", SHORT_SUMS)
 
 
 def _must_give_zero(subject: _Softmax) -> None:
@@ -299,7 +299,7 @@ def _must_give_zero(subject: _Softmax) -> None:
     if not row.isfinite().all():
         raise Broken("a row with nothing allowed: NaN", known("mask.empty_nan"))
     if (row != 0).any():
-        equal = nearly(row, torch.full_like(row, 1 / row.shape[-1]), 1e-3)
+        equal = nearly(row, torch.full_like(row, 1 / row.shape[-1]), LONG_SUMS)
         bug = known("mask.equal_weights" if equal else "mask.empty_something")
         numbers = [round(x, 3) for x in row[0, 0].tolist()]
         shown = f"a row with nothing allowed: weights {numbers}, expected zeros"
@@ -329,7 +329,7 @@ _PLAIN = (
     _REPEATS,
     Property("it is exp(x) / Σ exp(x), along every dim", must_agree, compares="the definition"),
     Property("weights are not negative, and sum to 1", _must_sum_to_one),
-    Property("gradients are those of softmax", must_match_gradients(1e-4), differentiates=True),
+    Property("gradients are those of softmax", must_match_gradients(FLOAT32), differentiates=True),
     *_NUMERICS,
     *_LAST,
 )
@@ -344,7 +344,7 @@ _MASKED = (
     Property("fully masked rows are zero, with finite gradients", _must_give_zero),
     Property(
         "gradients are those of softmax over the allowed scores",
-        must_match_gradients(1e-4),
+        must_match_gradients(FLOAT32),
         differentiates=True,
     ),
     *_LAST,
@@ -381,7 +381,7 @@ def _likely_bugs(subject: _Softmax) -> tuple[Bug, ...] | None:
             scores=scores.movedim(dim, -1), allowed=mask.movedim(dim, -1), masked=subject.masked
         )
         weights = subject(*inputs).detach().movedim(dim, -1)
-        bug = explain([Case(work, weights, 1e-5, _STAGES)], bugs, 1)
+        bug = explain([Case(work, weights, SHORT_SUMS, _STAGES)], bugs, 1)
         if bug:
             return bug
     scores, mask, _ = subject.usual

@@ -12,6 +12,7 @@ from attention_checks.catalogue import known
 from attention_checks.outcomes import Broken, NotChecked, first_line
 from attention_checks.subjects import TensorFunction, UnderTest
 from attention_checks.tensors import first_difference, must_be_near
+from attention_checks.tolerance import SAME_CALL
 
 
 def must_repeat(subject: UnderTest) -> None:
@@ -97,4 +98,4 @@ def _seeded(f: Callable[[], Tensor]) -> Tensor:
 
 def _must_be_same(got: Tensor, first: Tensor, call: str, code: str) -> None:
     "Raise Broken unless another call gave what the first one did."
-    must_be_near(got, first, f"called {call}", known(code), 1e-6, equal_nan=True, last=True)
+    must_be_near(got, first, f"called {call}", known(code), SAME_CALL, equal_nan=True, last=True)

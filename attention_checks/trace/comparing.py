@@ -22,6 +22,7 @@ from attention_checks.fitting import (
 from attention_checks.pipeline import Bug, Step, after, with_own
 from attention_checks.search import Case, explain
 from attention_checks.tensors import nearly
+from attention_checks.tolerance import NO_FACTOR
 from attention_checks.trace.one_step import changed_step
 from attention_checks.trace.readings import Start, starts_of
 from attention_checks.trace.tracing import Trace
@@ -144,7 +145,7 @@ def _multiple(t: Tensor, of: Tensor | None) -> float | None:
         return None
     of = of.expand_as(t)
     factor = float((t * of).sum() / (of * of).sum())
-    return factor if abs(factor) > 1e-3 and nearly(t / factor, of) else None
+    return factor if abs(factor) > NO_FACTOR and nearly(t / factor, of) else None
 
 
 def _first_of(starts: list[Start], heads: list[int]) -> list[Start]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from attention_checks.catalogue.positions import each_once
+from attention_checks.tolerance import LONG_SUMS
 
 
 def tensors_kept(module: nn.Module) -> list[Tensor]:
@@ -76,4 +77,8 @@ def _turning(a: Tensor, b: Tensor) -> Tensor:
 def _rotates(z: Tensor) -> bool:
     "Return whether complex numbers have one modulus, as cosines and sines have."
     size = z.abs()
-    return bool(z.imag.any()) and float(size.min()) > 0.1 and float(size.max() - size.min()) < 1e-3
+    return (
+        bool(z.imag.any())
+        and float(size.min()) > 0.1
+        and float(size.max() - size.min()) < LONG_SUMS
+    )

@@ -16,7 +16,7 @@ from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.function import ONES, AttentionFunction, Sizes, find_call_style
 from attention_checks.subjects.masks import other_meaning
 from attention_checks.tensors import first_difference, must_be_near, nearly, numbers_of, sizes_of
-from attention_checks.tolerance import USUAL_TOLERANCE
+from attention_checks.tolerance import LONG_SUMS, USUAL_TOLERANCE
 from attention_nb.naive_attention import naive_attention
 from attention_nb.tools.testing import operations
 
@@ -109,7 +109,7 @@ def draw_many(
 
 def right_for(subject: ExaminedFunction, n_k: int) -> bool:
     "Return whether that many keys give right numbers."
-    return _right(subject, draw_many(subject, n_k), 1e-3)
+    return _right(subject, draw_many(subject, n_k), LONG_SUMS)
 
 
 def _right(

@@ -18,6 +18,7 @@ from attention_checks.properties.functions.recognising import measured_band
 from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.function import ONES, Sizes
 from attention_checks.tensors import first_difference, must_be_near, must_run, nearly, sizes_of
+from attention_checks.tolerance import LONG_SUMS
 
 
 def _must_take_one(subject: ExaminedFunction) -> None:
@@ -88,10 +89,10 @@ def _must_be_right_for(subject: ExaminedFunction, right: int, n: int) -> None:
     want = subject.reference(q, k, v)
     if got.shape != want.shape:
         raise Broken(f"{shown}: it gives shape {tuple(got.shape)}", known("length.one"))
-    if nearly(got, want, 1e-3):
+    if nearly(got, want, LONG_SUMS):
         return
     bugs = _bug_of_many_keys(subject, got, q, k, v) or known("blocks.length", wrong=n, right=right)
-    raise Broken(f"{shown}: {first_difference(got, want, 1e-3)}", bugs)
+    raise Broken(f"{shown}: {first_difference(got, want, LONG_SUMS)}", bugs)
 
 
 def _bug_of_many_keys(
@@ -101,10 +102,10 @@ def _bug_of_many_keys(
     got, n = got.detach(), k.shape[-2]
     if band := attempt(lambda: measured_band(subject, *draw_many(subject)[:2])):
         return (band,)
-    case = Case(subject.work(q, k, v), got, 1e-3)
+    case = Case(subject.work(q, k, v), got, LONG_SUMS)
     position = torch.arange(n).expand(q.shape[-2], n)
     for kept in range(1, n, 1 if n <= MANY else 32):
-        if alike(subject.reference(q, k, v, position < kept), got, 1e-3):
+        if alike(subject.reference(q, k, v, position < kept), got, LONG_SUMS):
             return (known("blocks.cut_tail"),)
     other_v = v.clone()
     other_v[..., -1, :] += 100

@@ -19,6 +19,7 @@ from attention_checks.properties.gradients import must_match_gradients
 from attention_checks.subjects.function import SQUARE, Sizes
 from attention_checks.subjects.masks import PLAIN
 from attention_checks.tensors import first_difference, must_be_near, nearly, sizes_of
+from attention_checks.tolerance import LONG_SUMS
 from attention_nb.masks import causal_mask
 
 
@@ -83,9 +84,9 @@ def _must_hide_many(subject: ExaminedFunction) -> None:
     want = subject.reference(q, k, v, mask)
     if got is None or not subject.right_for_many_keys:
         return  # None: its mask has a length of its own
-    if got.shape != want.shape or nearly(got, want, 1e-3):
+    if got.shape != want.shape or nearly(got, want, LONG_SUMS):
         return
-    shown = f"{sizes_of(q=q, k=k, v=v, mask=mask)}: {first_difference(got, want, 1e-3)}"
+    shown = f"{sizes_of(q=q, k=k, v=v, mask=mask)}: {first_difference(got, want, LONG_SUMS)}"
     raise Broken(shown, known("blocks.mask"))
 
 

@@ -15,6 +15,7 @@ from attention_checks.properties.numerics import must_be_finite, must_hold_in_ha
 from attention_checks.properties.state import must_not_modify, must_take_any_strides
 from attention_checks.subjects.function import Sizes
 from attention_checks.tensors import must_be_near, sizes_of
+from attention_checks.tolerance import LARGE_SCORES
 from attention_nb.masks import causal_mask
 
 
@@ -27,7 +28,7 @@ def _must_stand_large_scores(subject: ExaminedFunction) -> None:
     out = must_be_finite(subject, inputs, shown, lambda: _maximum_bug(subject))
     want = subject.reference(q, k, v)
     if subject.sound:
-        must_be_near(out, want, shown, known("softmax.cut"), 1e-2)
+        must_be_near(out, want, shown, known("softmax.cut"), LARGE_SCORES)
         _must_take_low_scores(subject, scale)
     if not subject.right_for_many_keys:
         return
@@ -36,7 +37,7 @@ def _must_stand_large_scores(subject: ExaminedFunction) -> None:
         q, k, v = _peaked(subject, at)
         got, want = subject(q, k, v), subject.reference(q, k, v)
         shown = f"{sizes_of(q=q, k=k, v=v)}, key {at} with a score of 10⁴"
-        must_be_near(got, want, shown, partial(_cut, subject, got), 1e-2)
+        must_be_near(got, want, shown, partial(_cut, subject, got), LARGE_SCORES)
 
 
 def _must_take_low_scores(subject: ExaminedFunction, scale: float) -> None:

@@ -18,7 +18,10 @@ from attention_checks.properties.functions.facts import ExaminedFunction
 from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.function import CUBE, EQUAL, SQUARE, Sizes
 from attention_checks.tensors import nearly
+from attention_checks.tolerance import FLOAT32, LONG_SUMS, NO_WEIGHT
 from attention_checks.trace.one_step import changed_step
+
+_SOME_BIAS = 1e-2  # less may be rounding
 
 
 def used_weights(
@@ -98,10 +101,10 @@ def measured_band(
 ) -> Bug | None:  # None: there is none, or it is the declared one
     "Name the keys that each query sees, if they are a band other than the declared one."
     weights = used_weights(subject, q, k)
-    seen = (weights.abs() > 1e-9).flatten(0, -3).any(0)
+    seen = (weights.abs() > NO_WEIGHT).flatten(0, -3).any(0)
     bug = fitted_band(seen, subject.sees)
     scores = subject.scores(q, k).masked_fill(~seen, -math.inf)
-    return bug if bug and nearly(weights, scores.softmax(-1), 1e-4) else None
+    return bug if bug and nearly(weights, scores.softmax(-1), FLOAT32) else None
 
 
 def _added(subject: ExaminedFunction) -> tuple[Bug, ...] | Bug | None:
@@ -133,10 +136,11 @@ def _biased(subject: ExaminedFunction) -> Bug | None:
         weights = used_weights(subject, q, k)
         if not nearly(weights @ v, subject(q, k, v)):
             return None
-        gaps = (weights.log() - subject.scores(q, k)).masked_fill(weights < 1e-9, math.nan)
+        gaps = (weights.log() - subject.scores(q, k)).masked_fill(weights < NO_WEIGHT, math.nan)
         added.append(gaps - gaps.nanmean(-1, keepdim=True))
     one, other = added
-    found = one.nan_to_num().abs().max() > 1e-2 and nearly(one, other, 1e-3, equal_nan=True)
+    adds = one.nan_to_num().abs().max() > _SOME_BIAS
+    found = adds and nearly(one, other, LONG_SUMS, equal_nan=True)
     return known("bias.undeclared") if found else None
 
 

@@ -23,7 +23,7 @@ from attention_checks.properties.state import must_repeat
 from attention_checks.subjects.function import CUBE, EQUAL, SQUARE, Sizes
 from attention_checks.subjects.masks import PLAIN
 from attention_checks.tensors import first_difference, nearly, sizes_of
-from attention_checks.tolerance import tolerance_factor
+from attention_checks.tolerance import LONG_SUMS, SHORT_SUMS, tolerance_factor
 
 
 def _must_give_a_context(subject: ExaminedFunction) -> str | None:
@@ -102,13 +102,13 @@ def _must_have_weights(subject: ExaminedFunction) -> None:
     if not weights.isfinite().all():
         bugs = subject.mismatch.bugs if subject.mismatch else known("values.nan")
         raise Broken("with one-hot values it gives NaN or infinity", bugs, symptom=True)
-    if (weights < -1e-5).any():
+    if (weights < -SHORT_SUMS).any():
         shown = f"the smallest weight is {weights.min():.4g}"
         raise Broken(shown, known("weights.negative"))
     total = weights.sum(-1)
-    atol = 2e-5 * tolerance_factor() if weights.dtype == torch.float32 else 1e-3
+    atol = 2e-5 * tolerance_factor() if weights.dtype == torch.float32 else LONG_SUMS
     if (total - 1).abs().max() > atol:
-        columns = (weights.sum(-2) - 1).abs().max() < 1e-3
+        columns = (weights.sum(-2) - 1).abs().max() < LONG_SUMS
         shown = f"the weights of a query sum to {total.min():.6g} … {total.max():.6g}"
         raise Broken(shown, known("weights.columns" if columns else "weights.sums"))
 

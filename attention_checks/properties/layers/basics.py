@@ -36,6 +36,7 @@ from attention_checks.tensors import (
     must_run,
     nearly,
 )
+from attention_checks.tolerance import FLOAT32, LONG_SUMS, MOVED, SHORT_SUMS
 from attention_checks.trace.roles import what_is_read
 
 _FIXED_LENGTHS = (  # likely ones
@@ -230,19 +231,19 @@ def _must_repeat(layer: Layer) -> None:
     x = layer.draw()
     with torch.no_grad():
         first, second = layer(x), layer(x)
-    if not nearly(first, second, 1e-5, equal_nan=True):
-        shown = f"called twice in evaluation: {first_difference(second, first, 1e-5)}"
+    if not nearly(first, second, SHORT_SUMS, equal_nan=True):
+        shown = f"called twice in evaluation: {first_difference(second, first, SHORT_SUMS)}"
         raise Broken(shown, _chance_or_state(layer, x), last=True)
     must_be_vectors(layer, x, first, ", without gradients")
     y = layer(x)
     shown = "with and without gradients"
-    must_be_near(y.detach(), first, shown, known("mode.no_grad"), 1e-4)
+    must_be_near(y.detach(), first, shown, known("mode.no_grad"), FLOAT32)
 
 
 def _chance_or_state(layer: Layer, x: Tensor) -> Bug:
     "Return why two calls differ: something kept, or chance."
     outs = [attempt(lambda: _seeded_output(layer, x)) for _ in range(2)]
-    if outs[1] is None or not nearly(outs[0], outs[1], 1e-5):
+    if outs[1] is None or not nearly(outs[0], outs[1], SHORT_SUMS):
         return known("state.kept")
     bare = layer.modules and not list(layer.module.parameters())
     return known("dropout.in_evaluation", anew=" (it has no parameters)" if bare else "")
@@ -266,7 +267,7 @@ def must_forget(layer: Layer) -> None:
     for m in others:
         b = BATCH - 1 if m == n else BATCH
         attempt(lambda: layer(layer.draw(b, m, seed=m)))  # a layer may have a maximum
-    if not nearly(layer(x), first, 1e-5):
+    if not nearly(layer(x), first, SHORT_SUMS):
         shown = "called again after other inputs, it gives another answer"
         raise Broken(shown, known("state.kept"))
 
@@ -405,10 +406,10 @@ def _must_return_weights(layer: Layer) -> None:
         raise NotChecked("a sink takes a part of each query's weights")
     shown, weights = "what it returns beside the output ", returned[0]
     sums = weights.sum(-1)
-    positive = (weights >= -1e-6).all() and (sums > -1e-6).all()
+    positive = (weights >= -MOVED).all() and (sums > -MOVED).all()
     if not (positive and (sums < 4).all() and 0.5 < sums.mean() < 2):  # scores, or a bias
         raise NotChecked(f"{shown}is not meant as weights: rows sum to {sums.min():.4g} …")
-    if not nearly(sums, torch.ones_like(sums), 1e-3):
+    if not nearly(sums, torch.ones_like(sums), LONG_SUMS):
         bug = known("weights.returned_sums")
         raise Broken(f"{shown}has rows that sum to {sums.min():.4g} … {sums.max():.4g}", bug)
 

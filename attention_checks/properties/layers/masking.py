@@ -22,6 +22,7 @@ from attention_checks.reach import Reach
 from attention_checks.subjects.copies import softened_copy
 from attention_checks.subjects.layer import Layer, no_module, normalises_batch
 from attention_checks.tensors import rounding
+from attention_checks.tolerance import MOVED
 from attention_checks.trace.comparing import compare_with_own_weights
 
 
@@ -144,7 +145,7 @@ def measured_reach(
     for j in range(layer.n):
         other = x.clone()
         other[:, j] = -other[:, j] + 1
-        moved.append((layer(other) - before).abs().amax((0, 2)) > 1e-6)
+        moved.append((layer(other) - before).abs().amax((0, 2)) > MOVED)
     # a peaked softmax hides tokens, a flat one none
     return torch.stack(moved, -1) | moved_by(layer, layer.n, softened_copy(layer.module))[1]
 
@@ -251,7 +252,7 @@ def moved_by(
             y = layer.output_of_batch(module, torch.cat([x, others]))
         difference = (y[1:] - y[:1]).abs().amax(-1).nan_to_num(nan=math.inf).T
         surely |= difference > rounding(y[0])
-        at_all |= difference > 1e-6
+        at_all |= difference > MOVED
     return surely, at_all
 
 

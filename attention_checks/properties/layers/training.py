@@ -20,6 +20,7 @@ from attention_checks.properties.layers.basics import must_be_vectors
 from attention_checks.subjects.copies import in_training, plain_attributes, tensors_in
 from attention_checks.subjects.layer import Layer, no_module, normalises_batch, unregistered
 from attention_checks.tensors import first_difference, nearly
+from attention_checks.tolerance import LONG_SUMS
 
 
 def _must_agree_in_training(layer: Layer) -> None:
@@ -107,7 +108,7 @@ def _must_be_linear(layer: Layer) -> None:
         (more, seen), (less, _) = (
             _with_one_dropout_changed(layer, which, by) for by in (3.0, -3.0)
         )
-        if not seen.softmax_later and not nearly(more + less, 2 * as_it_is, 1e-3, True):
+        if not seen.softmax_later and not nearly(more + less, 2 * as_it_is, LONG_SUMS, True):
             raise NotChecked("what follows dropout is not linear: no mean is kept")
 
 
