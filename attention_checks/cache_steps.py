@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -111,11 +113,15 @@ def _permuted(k: Tensor, want: Tensor) -> str:
     for code, axis in (("cache.groups", 1), ("cache.mixes_sequences", 0)):
         if _same(k, want) or k.shape != want.shape:
             return ""
-        rows = list(enumerate(want.unbind(axis)))
-        found = [next((j for j, row in rows if _same(row, t)), None) for t in k.unbind(axis)]
-        if None not in found and found != list(range(len(found))):
+        order = [_index_of(t, want.unbind(axis)) for t in k.unbind(axis)]
+        if -1 not in order and order != list(range(len(order))):
             return code
     return ""
+
+
+def _index_of(t: Tensor, several: Sequence[Tensor]) -> int:
+    "Return which of several tensors is this one; -1 if none is."
+    return next((i for i, other in enumerate(several) if _same(other, t)), -1)
 
 
 def _mask(whole: Call, part: Call, start: int, end: int, first: int) -> str:

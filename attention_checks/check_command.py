@@ -95,7 +95,8 @@ def _several(value: Any) -> Any:
 
 def _given(kind: str, args: argparse.Namespace, used: Collection[str]) -> dict[str, Any]:
     "Return the arguments of a check that the command line gives; Unusable for one too many."
-    given = {name: value for name in options() if (value := getattr(args, name)) is not None}
+    values = {name: getattr(args, name) for name in options()}
+    given = {name: value for name, value in values.items() if value is not None}
     for name in given:
         if name not in TAKES[kind] and name not in used:
             option, kinds = name.replace("_", "-"), ", ".join(_kinds_of(name))

@@ -161,10 +161,10 @@ def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str,
     h, width = layer.n_heads or 0, trace.context_width
     projections = [name for names in trace.names.values() for name in names]
     owners = [name for name in owners_of(trace.unrecognised, projections) if name not in named]
-    found = [
-        [_undeclared(contract, each) for each in possible_choices(layer.module, name, h, width)]
-        for name in owners
-    ]
+    found: list[list[Choices]] = []
+    for name in owners:
+        possible = possible_choices(layer.module, name, h, width)
+        found.append([_undeclared(contract, each) for each in possible])
     only_way = all(len(each) == 1 for each in found)
     for i, more in enumerate(joined_choices([[choices], *found] if choices else found)):
         if more.keys() - choices.keys():

@@ -12,7 +12,7 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.catalogue.choices import ACTIVATIONS, CAPPED
 from attention_checks.catalogue.scales_and_routes import routing
-from attention_checks.pipeline import Bug, Step, Work
+from attention_checks.pipeline import Bug, Work
 from attention_checks.reach import Reach
 from attention_checks.search import Case, alike
 from attention_checks.tensors import nearly
@@ -90,7 +90,11 @@ def fitted_activation(
 def _with_end(case: Case, f: Callable[[Tensor], Tensor]) -> Work | None:
     "Return what a context that is changed before heads are merged gives; None if it does not fit."
     mix = case.stages["mix"]
-    changed: Step = lambda work: (made := mix(work))._replace(out=f(made.out))
+
+    def changed(work: Work) -> Work:
+        made = mix(work)
+        return made._replace(out=f(made.out))
+
     return case.run(case.work, [Bug("", "", {"mix": changed})])
 
 

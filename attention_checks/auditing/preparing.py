@@ -59,18 +59,16 @@ def _with_vocabulary(call: ModelCall) -> ModelCall:
     ids = call.sequence
     if ids.is_floating_point():
         return call
-    passed = record(call.model, call.run)
-    sizes = [
-        m.num_embeddings
-        for path, m in call.model.named_modules()
-        if isinstance(m, nn.Embedding) and any(_same(t, ids) for t in passed.taken(path))
-    ]
-    config = getattr(call.model, "config", None)
-    size = min(sizes, default=getattr(config, "vocab_size", None) or int(ids.max()) + 1)
-    return replace(call, vocabulary=size)
+    passed, sizes = record(call.model, call.run), []
+    for path, m in call.model.named_modules():
+        takes_ids = any(_same_ids(t, ids) for t in passed.taken(path))
+        if isinstance(m, nn.Embedding) and takes_ids:
+            sizes.append(m.num_embeddings)
+    promised = getattr(getattr(call.model, "config", None), "vocab_size", None)
+    return replace(call, vocabulary=min(sizes, default=promised or int(ids.max()) + 1))
 
 
-def _same(t: Tensor, ids: Tensor) -> bool:
+def _same_ids(t: Tensor, ids: Tensor) -> bool:
     "Return whether two tensors hold the same ids, of any type."
     return t.shape == ids.shape and bool((t == ids).all())
 

@@ -32,7 +32,8 @@ def compare_scales(s: Session) -> None:
         promised, firm = promised_scale(s, path)
         if scale is None or promised is None or _near(scale, promised):
             continue
-        kin = Counter(round(v, 9) for p in s.same_class(path) if (v := found.get(p)))
+        alike = [found.get(p) for p in s.same_class(path)]
+        kin = Counter(round(v, 9) for v in alike if v)
         odd = len(kin) > 1 and any(_near(v, promised) for v in kin)
         code = _code(s, path, scale)
         if firm or odd or code == "scale.d_model_root":
@@ -82,6 +83,9 @@ def _code(s: Session, path: str, scale: float) -> str:
     call = s.calls[path]
     q, v = (torch.empty(1, call.heads, 0, d) for d in (call.d_k, call.d_v))
     work = work_of(q, q, v, d_model=getattr(config_of(s.call.model), "hidden_size", None))
-    wrong = {code: f(work) for code in _NAMED if (f := known(code).factor)}
-    fits = (code for code, f in wrong.items() if _near(f, scale) and f != work.scale)
-    return next(fits, "promise.scale")
+    for code in _NAMED:
+        factor = known(code).factor
+        wrong = factor(work) if factor else work.scale
+        if wrong != work.scale and _near(float(wrong), scale):
+            return code
+    return "promise.scale"

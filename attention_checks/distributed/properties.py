@@ -213,9 +213,12 @@ def _must_be_right_alone(study: Study) -> None:
 
 def _without_gradient(study: Study, least: int) -> str:
     "List the inputs that get no gradient on any rank, with at least so many ranks."
-    given = [each for trial, ranks in study.finished if trial.world >= least for each in ranks]
-    found = [each.gradients or (None,) * 3 for each in given]
-    return ", ".join(x for i, x in enumerate("qkv") if all(of[i] is None for of in found))
+    reached: set[str] = set()
+    for trial, ranks in study.finished:
+        for each in ranks if trial.world >= least else ():
+            gradients = zip("qkv", each.gradients or (None,) * 3)
+            reached |= {name for name, gradient in gradients if gradient is not None}
+    return ", ".join(name for name in "qkv" if name not in reached)
 
 
 def _must_give_contexts(study: Study) -> None:

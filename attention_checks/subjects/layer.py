@@ -94,8 +94,10 @@ class Layer:
 
     def __repr__(self) -> str:
         memory = "" if self.other is None else f", memory of {tuple(self.other.shape[1:])}"
-        bugs = self.diagnosis.bugs
-        found = "" if bugs is None else f", {'+'.join(b.code for b in bugs) or 'no bug'}"
+        found = ""
+        if self.diagnosis.bugs is not None:
+            codes = "+".join(bug.code for bug in self.diagnosis.bugs)
+            found = f", {codes or 'no bug'}"
         name, heads = name_of(self.original), self.n_heads or "?"
         return f"Layer({name}: {self.n} × {self.d_model}, {heads} heads{memory}{found})"
 

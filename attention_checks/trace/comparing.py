@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from itertools import islice
+from itertools import islice, product
 
 import torch
 from torch import Tensor
@@ -68,12 +68,10 @@ def _must_run(trace: Trace, cases: list[Case]) -> None:
 
 def _starts(trace: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:
     "Every way to read the projections, transposed as they should be or not; correct ones first."
-    found = [
-        start
-        for bugs, rows in [((), trace.projections), *trace.untransposed]
-        for h in heads
-        for start in starts_of(trace._replace(projections=rows), h, mask, bugs)
-    ]
+    found: list[Start] = []
+    for bugs, rows in [((), trace.projections), *trace.untransposed]:
+        for h in heads:
+            found += starts_of(trace._replace(projections=rows), h, mask, bugs)
     return sorted(found, key=lambda start: len(start.bugs))
 
 
@@ -82,18 +80,19 @@ def _fewest_explanation(
 ) -> tuple[Bug, ...] | None:
     "Return the fewest bugs that explain the layer's output: a scale comes first."
     right, wrong = _first_of(starts, heads), [start for start in starts if start.bugs]
-    scales = (explain([start.case], SCALE, 0) for start in starts if not start.bugs)
-    if bugs := next(filter(None, scales), ()):
-        return bugs
+    for start in starts:
+        bugs = () if start.bugs else explain([start.case], SCALE, 0)
+        if bugs:
+            return bugs
     filled = (with_fill(start) for start in right if _masks(start))
     found = _fewest(right + wrong[:7]) or _fewest(filled, bugs_of_masks)
     if found is not None:
         return found
     fits: list[Callable[[Case], Bug | None]] = [fitted_cap, partial(_end_of, trace)]
     fits += [*more_fits(trace), partial(changed_step, trace.contract)]
-    fitted = (fit(start.case) for fit in fits for start in right)
-    if bug := next(filter(None, fitted), None):
-        return (bug,)
+    for fit, start in product(fits, right):
+        if bug := fit(start.case):
+            return (bug,)
     if most == 1:
         return None
     return _fewest(  # one bug is taken as given, to find a second one

@@ -22,12 +22,12 @@ _NORM = re.compile(
 
 def _norms(layer: nn.Module) -> dict[str, str] | None:
     "Return the norms of queries and keys, by their names; None unless both are found."
-    found = [
-        (name, match)
-        for name, m in layer.named_modules()
-        if (match := _NORM.search(name)) and not isinstance(m, nn.Identity)
-    ]
-    norms = {(match[1] or match[2])[0].lower(): name for name, match in found}
+    norms: dict[str, str] = {}
+    for name, m in layer.named_modules():
+        match = _NORM.search(name)
+        if match and not isinstance(m, nn.Identity):
+            role = (match[1] or match[2])[0].lower()
+            norms[role] = name
     return norms if norms.keys() == {"q", "k"} else None
 
 
@@ -54,15 +54,18 @@ def owners_of(
     projections: Iterable[str],  # names of projections
 ) -> list[str]:  # each once; of a network of several parts the name of the network
     "List the largest parts of a layer that hold no projection."
-    inside = {
-        ".".join(name.split(".")[:i]) for name in projections for i in range(len(name.split(".")))
-    }
+    inside = {outer for name in projections for outer in ("", *_outer_names(name)[:-1])}
     owners = []
     for name in unrecognised:
-        path = name.split(".")
-        ends = (".".join(path[: i + 1]) for i in range(len(path)))
-        owners.append(next((end for end in ends if end not in inside), name))
+        free = [outer for outer in _outer_names(name) if outer not in inside]
+        owners.append(free[0] if free else name)
     return list(dict.fromkeys(owners))
+
+
+def _outer_names(name: str) -> list[str]:
+    "List the names of the modules around something, from outside, and its own."
+    path = name.split(".")
+    return [".".join(path[: i + 1]) for i in range(len(path))]
 
 
 _MEMORY = re.compile(r"mem|null|bias_[kv]$|prefix|persist|learned_[kv]", re.I)

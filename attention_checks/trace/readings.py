@@ -256,7 +256,8 @@ def _in_windows(trace: Trace) -> Iterator[Bug]:
     order = trace.order
     if order is None or order.window == len(order.places):
         return
-    for bug in (bug for bug in (*SPLITS, *MERGES) if "mixes positions" in bug.says):
+    mixing = [bug for bug in (*SPLITS, *MERGES) if "mixes positions" in bug.says]
+    for bug in mixing:
         steps = {stage: order.in_windows(step) for stage, step in bug.steps.items()}
         yield bug._replace(steps=steps)
 

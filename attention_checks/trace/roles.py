@@ -142,14 +142,10 @@ def _nearest(all_roles: Mapping[str, str | None], bare: list[str]) -> dict[str, 
     inward = [*bare, *(name for name, role in roles.items() if role != "out")]
     if sum(roles.get(q, "qkv") in ("q", "qkv") for q in inward) != 1:
         return roles  # several heads or layers
-    steps = {
-        name: min(_steps(name, q) for q in inward) for name, role in roles.items() if role == "out"
-    }
-    return {
-        name: role
-        for name, role in roles.items()
-        if steps.get(name, 0) <= min(steps.values(), default=0)
-    }
+    ends = [name for name, role in roles.items() if role == "out"]
+    steps = {name: min(_steps(name, q) for q in inward) for name in ends}
+    least = min(steps.values(), default=0)
+    return {name: role for name, role in roles.items() if steps.get(name, 0) <= least}
 
 
 def _steps(a: str, b: str) -> int:
@@ -203,10 +199,8 @@ def sources(
 ) -> dict[str, Tensor]:
     "Return the input of each role."
     of_memory = ("k", "v", "kv", "latent")
-    return {
-        role: x if memory is None or role not in of_memory else memory
-        for role in (*ASKED, "latent", "out")
-    }
+    given = dict.fromkeys((*ASKED, "latent", "out"), x)
+    return given if memory is None else given | dict.fromkeys(of_memory, memory)
 
 
 def what_is_read(

@@ -23,10 +23,9 @@ from attention_nb.positions import alibi_slopes
 
 def _angles(trace: Trace, d: int) -> Iterator[tuple[Tensor, float]]:
     "Angles for d features, (n, pairs), and the factor of rotated pairs: seen, kept, or usual ones."
-    if seen := [
-        (z.angle(), float(z.abs().mean())) for z in trace.rotations if 2 * z.shape[-1] <= d
-    ]:
-        yield from seen
+    fitting = [z for z in trace.rotations if 2 * z.shape[-1] <= d]
+    if fitting:
+        yield from ((z.angle(), float(z.abs().mean())) for z in fitting)
         return
     positions = torch.arange(trace.x.shape[1])[:, None]
     sizes: Iterable[int] = range(2, d, 2)
@@ -113,7 +112,8 @@ def name_rotation_bug(
     every = [*LAYER_BUGS, *GROUP_BUGS, *ATTENTION]
     tried = [(start, [*start.more, *SCALE, *(every if i < 4 else [])]) for i, start in starts]
     late = [with_fill(start) for i, start in starts if trace.contract.hides_future and i < 4]
-    for start, some in (*tried, *((start, bugs_of_masks(every)) for start in late)):
+    of_masks = bugs_of_masks(every)
+    for start, some in (*tried, *((start, of_masks) for start in late)):
         bugs = explain([start.case], some, 1)
         if bugs and len(bugs) == 1:
             return bugs
@@ -124,7 +124,10 @@ def name_rotation_bug(
 def _fitted(trace: Trace, starts: list[Start]) -> tuple[Bug, ...] | None:
     "Return the scale or the soft cap that was not declared, beside a rotation that was seen."
     fits = (fitted_scale, fitted_cap, *more_fits(trace))
-    tried = (fit(start.case) for start in starts for fit in fits)
+    if not trace.rotations:
+        return None
     with torch.no_grad():
-        bug = next(filter(None, tried), None) if trace.rotations else None
-    return None if bug is None else (bug,)
+        for start, fit in product(starts, fits):
+            if bug := fit(start.case):
+                return (bug,)
+    return None

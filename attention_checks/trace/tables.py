@@ -26,8 +26,11 @@ def kept_by(
     n: int,  # positions
 ) -> list[list[Tensor]]:  # of each module
     "List the tables that a layer keeps, for the first positions."
-    tables = ([t for t in tensors_kept(m) if t.ndim == 2 and len(t) >= n] for m in layer.modules())
-    return [[t[:n] for t in some] for some in tables]
+    tables = []
+    for m in layer.modules():
+        long_enough = [t for t in tensors_kept(m) if t.ndim == 2 and len(t) >= n]
+        tables.append([t[:n] for t in long_enough])
+    return tables
 
 
 @contextmanager
@@ -57,16 +60,23 @@ def _as_complex(t: Tensor) -> Tensor:
 
 def rotations_in(seen: list[list[Tensor]]) -> list[Tensor]:
     "List complex numbers that may rotate pairs of features, also from adjacent cosines and sines."
-    pairs = [
-        (a, b)
-        for some in seen
-        for a, b in zip(some, some[1:])
-        if a.shape == b.shape and a.is_floating_point() and b.is_floating_point()
-    ]
-    found = [_turning(a.float(), b.float()) for a, b in pairs]
-    found += [t for some in seen for t in some if t.is_complex()]
-    once = [each_once(z.flatten(0, -3)[0] if z.ndim > 2 else z) for z in found if _rotates(z)]
-    return [z for i, z in enumerate(once) if not any(torch.equal(z, other) for other in once[:i])]
+    found: list[Tensor] = []
+    for some in seen:
+        pairs = [(a, b) for a, b in zip(some, some[1:]) if _are_pair(a, b)]
+        found += [_turning(a.float(), b.float()) for a, b in pairs]
+    for some in seen:
+        found += [t for t in some if t.is_complex()]
+    rotations: list[Tensor] = []
+    for z in filter(_rotates, found):
+        of_one = each_once(z.flatten(0, -3)[0] if z.ndim > 2 else z)
+        if not any(torch.equal(of_one, other) for other in rotations):
+            rotations.append(of_one)
+    return rotations
+
+
+def _are_pair(a: Tensor, b: Tensor) -> bool:
+    "Return whether two tensors may be cosines and sines."
+    return a.shape == b.shape and a.is_floating_point() and b.is_floating_point()
 
 
 def _turning(a: Tensor, b: Tensor) -> Tensor:

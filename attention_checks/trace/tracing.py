@@ -306,8 +306,11 @@ def _last_bias(layer: nn.Module, named: dict[str, list[str]]) -> Tensor | None:
 def _names_by_role(parts: FoundProjections) -> dict[str, list[str]]:
     "Role → names, of modules and then of bare parameters."
     roles = [*parts.role_by_name.items(), *((n, role) for n, (role, _) in parts.bare.items())]
-    named = {role: [n for n, r in roles if r == role] for role in (*ASKED, "latent", "out")}
-    return {role: found for role, found in named.items() if found}
+    named: dict[str, list[str]] = {}
+    for role in (*ASKED, "latent", "out"):
+        if names := [n for n, r in roles if r == role]:
+            named[role] = names
+    return named
 
 
 def _calls(parts: FoundProjections, outs: Mapping[str, Any], used: list[str]) -> dict[str, int]:
@@ -318,11 +321,10 @@ def _calls(parts: FoundProjections, outs: Mapping[str, Any], used: list[str]) ->
 
 def _silent(parts: FoundProjections, outs: Mapping[str, Any]) -> dict[str, Any]:
     "Return the weights of input projections that were not called; they may be read all the same."
-    return {
-        name: parts.leaves[name].weight
-        for name, role in parts.role_by_name.items()
-        if role != "out" and name not in outs and hasattr(parts.leaves[name], "weight")
-    }
+    inputs = [name for name, role in parts.role_by_name.items() if role != "out"]
+    silent = [name for name in inputs if name not in outs]
+    weights = {name: getattr(parts.leaves[name], "weight", None) for name in silent}
+    return {name: weight for name, weight in weights.items() if weight is not None}
 
 
 def _given(seen: _Seen, read: list[str]) -> list[tuple[str, str, _Options]]:
@@ -446,20 +448,22 @@ def _by_matrix(
     if role != "qkv" or of["q"] is of["k"]:
         return [(role, _times(of[role], p, _bias(layer, role)))]
     bias = _bias(layer, role)
-    return [
-        (r, [("", t.chunk(3, -1)[i]) for _, t in _times(of[r], p, bias)])
-        for i, r in enumerate("qkv")
-    ]
+    found: list[tuple[str, _Options]] = []
+    for i, r in enumerate("qkv"):
+        thirds = [t.chunk(3, -1)[i] for _, t in _times(of[r], p, bias)]
+        found.append((r, [("", third) for third in thirds]))
+    return found
 
 
 def _ways(found: list[tuple[str, _Options]]) -> list[tuple[tuple[Bug, ...], _Rows]]:
     "Every choice of options, as bugs and vectors by role: all first, all last, mixed."
-    ways, most = [], sum(len(options) > 1 for _, options in found)
-    for chosen in islice(product(*(options for _, options in found)), 64):
+    ways, several = [], [options for _, options in found]
+    most = sum(len(options) > 1 for options in several)
+    for chosen in islice(product(*several), 64):
         rows: _Rows = {}
         for (role, _), (_, t) in zip(found, chosen):
             rows.setdefault(role, []).append(t)
-        changed = sum(pick is not options[0] for pick, (_, options) in zip(chosen, found))
+        changed = sum(pick is not options[0] for pick, options in zip(chosen, several))
         wrong = [name for name, _ in chosen if name]
         if changed == 0:
             degree = 0
@@ -473,11 +477,8 @@ def _ways(found: list[tuple[str, _Options]]) -> list[tuple[tuple[Bug, ...], _Row
 
 def _bias(layer: nn.Module, role: str) -> Tensor | None:
     "Return the bare bias of a bare projection of this role."
-    found = {
-        read_as: as_float(p)
-        for name, p in reversed(list(layer.named_parameters()))
-        if (read_as := biased_role(name))
-    }
+    named = [(biased_role(name), p) for name, p in layer.named_parameters()]
+    found = {read_as: as_float(bias) for read_as, bias in reversed(named) if read_as}
     parts = dict(zip("qkv", found["in"].chunk(3))) | {"qkv": found["in"]} if "in" in found else {}
     if {"q", "v"} <= found.keys():  # keys may have none
         q, v = found["q"].flatten(), found["v"].flatten()

@@ -63,10 +63,9 @@ class ExaminedFunction(AttentionFunction):
     @cached_property
     def right_for_many_keys(self) -> bool:
         "Return whether its numbers are right for many keys."
-        return (
-            self.right_at_near_lengths
-            and attempt(lambda: all(right_for(self, n) for n in self.many)) is True
-        )
+        if not self.right_at_near_lengths:
+            return False
+        return attempt(lambda: all(right_for(self, n) for n in self.many)) is True
 
     @cached_property
     def mask_mismatch(self) -> Broken | None:

@@ -45,9 +45,10 @@ def _changed(subject: ExaminedFunction) -> Bug | None:
     if (f := subject.contract.attend) is None:
         return None
     right = {"mix": attending(subject.contract.placement.wrap(f), subject.contract.scale_of)}
-    made = (attempt(lambda: _case(subject, sizes, None)) for sizes in (subject.usual, SQUARE))
-    case = next(filter(None, made), None)
-    return case and changed_step(subject.contract, case._replace(stages=right))
+    for sizes in (subject.usual, SQUARE):
+        if case := attempt(lambda: _case(subject, sizes, None)):
+            return changed_step(subject.contract, case._replace(stages=right))
+    return None
 
 
 def _wrong_cases(subject: ExaminedFunction) -> Iterator[list[Case]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import torch
 from torch import Tensor
 
@@ -83,10 +85,10 @@ def _with_parts_between(layer: Layer, trace: Trace) -> Trace:
     modules = dict(layer.module.named_modules())
     named = {role: [n for n in names if n in modules] for role, names in trace.names.items()}
     ends = named.pop("out", []) if trace.context is not None else []
-    read = [n for names in (*named.values(), *layer.contract.asked.values()) for n in names]
-    read += [n for some in (layer.contract.roles or {}).values() for n in names_in(some)[1:]]
-    inward = [modules[name] for name in read if name in modules]
     end = modules[ends[-1]] if ends else None
+    more_parts = [names_in(some)[1:] for some in (layer.contract.roles or {}).values()]
+    read = chain(*named.values(), *layer.contract.asked.values(), *more_parts)
+    inward = [modules[name] for name in read if name in modules]
     one = layer if trace.memory is None else layer.beside(trace.memory)
     silent = {n: m for n, m in modules.items() if n in trace.unrecognised and not [*m.parameters()]}
     find = lambda: used_between(layer.module, inward, end, trace.x, one.output_of, silent)
@@ -118,8 +120,9 @@ def _read_by_functions(layer: Layer, trace: Trace) -> set[str]:
         made = attempt(lambda: f(work_of(q, q, v)).out) if f else None
     made_of = [t for t in (bias, made) if t is not None]
     read = [p for t in made_of for p in leaves_of(t)]  # of the layer, of which this one is a copy
-    learned = layer.module.named_parameters()
-    return {n for n, p in learned if any(as_float(p).equal(as_float(t)) for t in read)}
+    copies = [as_float(t) for t in read]
+    learned = {name: as_float(p) for name, p in layer.module.named_parameters()}
+    return {name for name, p in learned.items() if any(p.equal(t) for t in copies)}
 
 
 def _sees_a_window(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:

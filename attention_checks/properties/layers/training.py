@@ -161,7 +161,8 @@ def _must_be_reached(layer: Layer, wanted: dict[str, nn.Parameter]) -> None:
         both[0] |= _reached_in_training(layer, {name: wanted[name] for name in unused})
     modules = dict(layer.module.named_modules())
     for name, p in wanted.items():
-        grad = torch.stack([g.abs() for grads in both if (g := grads[name]) is not None]).sum(0)
+        found = [grads[name] for grads in both]
+        grad = torch.stack([g.abs() for g in found if g is not None]).sum(0)
         if (grad == 0).all() and not name.endswith("bias"):
             raise Broken(f"the gradient of {name} is zero", known("parameter.silent", name=name))
         if isinstance(modules.get(name.rpartition(".")[0]), nn.Embedding):
