@@ -54,11 +54,11 @@ def audit(
     itemsize = min([p.dtype.itemsize for p in model.parameters()], default=4)
     for dtype in (torch.float64, torch.float32, None):
         with borrowed(model, dtype), torch.no_grad():
-            s = _begun(model, inputs, expected, n, itemsize)
+            s = _first_pass(model, inputs, expected, n, itemsize)
             if isinstance(s, Exception):
                 error = s
                 continue
-            report = _audited(s, inputs, cached, contract.skip)
+            report = _try_everything(s, inputs, cached, contract.skip)
             if dtype != torch.float64 or "padding.nan" not in report.codes:
                 return report  # a NaN may come from numbers that only float64 has
     raise Misused(f"the model cannot be called with these inputs: {first_line(error)}")
@@ -72,7 +72,7 @@ def _expect(model: Any, expected: Any) -> None:
         raise Misused(f"expected: expected an Expected; got {expected!r:.40}")
 
 
-def _begun(
+def _first_pass(
     model: nn.Module, inputs: Any, expected: Expected, n: int | None, itemsize: int
 ) -> Session | Exception:
     "Record the first pass, or return why the model cannot be called."
@@ -87,7 +87,7 @@ def _begun(
         return e
 
 
-def _audited(s: Session, inputs: Any, cached: Cached | None, skip: Collection[str]) -> AuditReport:
+def _try_everything(s: Session, inputs: Any, cached: Cached | None, skip: Collection[str]) -> AuditReport:
     "Try everything."
     parts: dict[str, Part] = {
         "what layers compute": watch_layers,

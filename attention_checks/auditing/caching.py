@@ -47,7 +47,7 @@ def try_cache(s: Session, cached: Cached | None) -> None:
     else:
         wrong = [(step, change) for step in _steps(s, take) for change in step.changes]
         for step, change in wrong:
-            _name(s, step, change)
+            _note_fault(s, step, change)
         if not wrong:
             s.passed.append("with a cache, token by token and in chunks, all is as in one pass")
 
@@ -58,11 +58,11 @@ def _steps(s: Session, take: Cached) -> Iterator[CachedStep]:
     ends = [end for end in accumulate([3, 1, 1, 1, 5, max(s.n - 14, 1), 1, 1, 1]) if end < s.n]
     for start, end in zip([0, *ends], [*ends, s.n]):
         with watch(s.call.model, keep="copies") as seen:
-            changes, cache = _taken(s, take, start, end, cache)
+            changes, cache = _compared_step(s, take, start, end, cache)
         yield CachedStep(start, end, changes, cache, first_calls(seen))
 
 
-def _taken(s: Session, take: Cached, start: int, end: int, cache: Any) -> tuple[list[Change], Any]:
+def _compared_step(s: Session, take: Cached, start: int, end: int, cache: Any) -> tuple[list[Change], Any]:
     "Take one step; return the changes, and the cache."
     kept = s.all[:, start:end]
     columns = torch.arange(start, end).expand(kept.shape)
@@ -73,12 +73,12 @@ def _taken(s: Session, take: Cached, start: int, end: int, cache: Any) -> tuple[
     return changes, held[0]
 
 
-def _name(s: Session, step: CachedStep, change: Change) -> None:
+def _note_fault(s: Session, step: CachedStep, change: Change) -> None:
     "Say what is wrong with a step, once for each module."
     if any(f.layer == change.path and f.code.startswith("cache.") for f in s.faults):
         return
     whole, part, code = s.calls.get(change.path), step.calls.get(change.path), ""
-    if _rounded(s, step.cache):
+    if _holds_fewer_bits(s, step.cache):
         code = "cache.rounded"
     elif whole is not None and part is not None:
         code = code_of_step(whole, part, step.start, step.end)
@@ -88,7 +88,7 @@ def _name(s: Session, step: CachedStep, change: Change) -> None:
     s.fault(code or "cache.unknown", change.path, example, **facts)
 
 
-def _rounded(s: Session, cache: Any) -> bool:
+def _holds_fewer_bits(s: Session, cache: Any) -> bool:
     "Return whether a cache holds fewer bits than the model."
     held = [t for _, t in tensors_in(cache, attributes=True)]
     bits = [t.dtype.itemsize for t in held if t.is_floating_point()]
@@ -99,13 +99,13 @@ def _step_of(call: ModelCall) -> Cached | None:
     "Return how a model is called with a cache; None if that is not known."
     parameters = parameters_of_call(call.model)
     if "past_key_values" in parameters and "use_cache" in parameters:
-        return lambda model, ids, cache: _transformers(call, ids, cache)
+        return lambda model, ids, cache: _step_of_transformers(call, ids, cache)
     if "caches" in parameters:
-        return lambda model, ids, caches: _book(call, ids, caches)
+        return lambda model, ids, caches: _step_of_book(call, ids, caches)
     return None
 
 
-def _transformers(call: ModelCall, ids: Tensor, cache: Any) -> Any:
+def _step_of_transformers(call: ModelCall, ids: Tensor, cache: Any) -> Any:
     "Take a step as models of transformers do."
     out = call.of(ids).run(past_key_values=cache, use_cache=True)
     if getattr(out, "past_key_values", None) is None:
@@ -113,7 +113,7 @@ def _transformers(call: ModelCall, ids: Tensor, cache: Any) -> Any:
     return out.past_key_values
 
 
-def _book(call: ModelCall, ids: Tensor, caches: Any) -> Any:
+def _step_of_book(call: ModelCall, ids: Tensor, caches: Any) -> Any:
     "Take a step as the book's models do."
     from attention_nb.kv_cache import new_caches
 

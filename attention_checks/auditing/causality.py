@@ -50,18 +50,18 @@ def try_future(s: Session) -> None:
     pairs: list[tuple[Tensor, Change]] = []
     for token in dict.fromkeys((early_token(s), 0, s.n - 1)):
         changed = (torch.arange(s.n) == token).expand(s.size)
-        pairs += _changes(s, changed, ~changed)
+        pairs += _run_with_others(s, changed, ~changed)
     _note_reaches(s, pairs)
-    changed = _from(s, (2, s.n // 3, 2 * s.n // 3))
-    leaks = _leaks(s, [*pairs, *_changes(s, changed, ~_may_change(s, changed))])
+    changed = _mark_from(s, (2, s.n // 3, 2 * s.n // 3))
+    leaks = _leaks(s, [*pairs, *_run_with_others(s, changed, ~_may_change(s, changed))])
     training = _in_training(s) if s.expected.causal else {}
     for path in dict.fromkeys((*leaks, *training)):
-        _name(s, path, leaks.get(path), training.get(path))
+        _note_leak(s, path, leaks.get(path), training.get(path))
     if not leaks and not training:
         s.passed.append("no token reaches one that may not depend on it, in any layer")
 
 
-def _changes(
+def _run_with_others(
     s: Session, changed: Tensor, kept: Tensor, first: Passed | None = None
 ) -> list[tuple[Tensor, Change]]:
     "Run with other tokens at some places; pair these with what changes elsewhere."
@@ -69,7 +69,7 @@ def _changes(
     return [(changed, change) for change in found]
 
 
-def _from(s: Session, starts: tuple[int, ...]) -> Tensor:
+def _mark_from(s: Session, starts: tuple[int, ...]) -> Tensor:
     "Mark all tokens from one on, another one in each sequence, (b, n)."
     first = torch.tensor([starts[i % len(starts)] for i in range(s.size[0])])
     return torch.arange(s.n) >= first[:, None]
@@ -96,11 +96,11 @@ def _leaks(s: Session, pairs: list[tuple[Tensor, Change]]) -> dict[str, ModuleLe
 def _in_training(s: Session) -> dict[str, ModuleLeak]:
     "Return the leaks in training mode, with gradients."
     buffers = [(buffer, buffer.clone()) for buffer in s.call.model.buffers()]
-    changed = _from(s, (s.n // 2, 3, s.n - 2))
+    changed = _mark_from(s, (s.n // 2, 3, s.n - 2))
     try:
         with torch.enable_grad(), in_training(s.call.model):
             first = s.recorded(s.call)
-            pairs = _changes(s, changed, ~_may_change(s, changed), first)
+            pairs = _run_with_others(s, changed, ~_may_change(s, changed), first)
             if pairs and s.compared(s.call, s.axes(s.all), first):
                 raise RuntimeError("two passes with the same seed differ")
     except Exception as e:
@@ -113,7 +113,7 @@ def _in_training(s: Session) -> dict[str, ModuleLeak]:
     return _leaks(s, pairs)
 
 
-def _name(s: Session, path: str, leak: ModuleLeak | None, trained: ModuleLeak | None) -> None:
+def _note_leak(s: Session, path: str, leak: ModuleLeak | None, trained: ModuleLeak | None) -> None:
     "Note a leak, by the mode that it appears in and by how far it reaches."
     if leak is None:
         assert trained is not None

@@ -31,7 +31,7 @@ def try_promises(s: Session) -> None:
     "Compare what each layer does with what is promised of it."
     before = len(s.faults)
     for path in s.calls:
-        _window(s, path)
+        _compare_window(s, path)
     compare_scales(s)
     if len(s.faults) == before and s.calls:
         s.passed.append("windows and scales are as promised")
@@ -40,10 +40,10 @@ def try_promises(s: Session) -> None:
 def facts_of_layers(s: Session) -> tuple[LayerFacts, ...]:
     "List the layers in which tokens see each other."
     paths = dict.fromkeys((*s.calls, *s.reaches))
-    return tuple(LayerFacts(path, _does(s, path), _said(s, path)) for path in paths)
+    return tuple(LayerFacts(path, _seen_of(s, path), _promises_of(s, path)) for path in paths)
 
 
-def _does(s: Session, path: str) -> dict[str, Any]:
+def _seen_of(s: Session, path: str) -> dict[str, Any]:
     "Return what a layer does, as far as it was seen."
     reach, call = s.reaches.get(path), s.calls.get(path)
     does: dict[str, Any] = {"mask": reach.kind, "window": reach.back} if reach else {}
@@ -63,28 +63,28 @@ def _bytes(s: Session, call: Any) -> int | None:
     return int(call.kv_heads * (call.d_k + call.d_v) * s.itemsize)
 
 
-def _said(s: Session, path: str) -> dict[str, Any]:
+def _promises_of(s: Session, path: str) -> dict[str, Any]:
     "Return what is promised of a layer, as far as config or caller say it."
     call, config = s.calls.get(path), config_of(s.call.model)
     if call is None or call.d_k is None:
         return {}
     settings = {
-        "window": _window_said(s, path),
+        "window": _promised_window(s, path),
         "scale": promised_scale(s, path)[0],
         "kv_heads": getattr(config, "num_key_value_heads", None),
     }
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _window_said(s: Session, path: str) -> int | None:
+def _promised_window(s: Session, path: str) -> int | None:
     "Return the window that is promised; the caller's word counts more than the config's."
     declared = s.expected.windows or {}
     return declared[path] if path in declared else window_of(s.call.model, path)
 
 
-def _window(s: Session, path: str) -> None:
+def _compare_window(s: Session, path: str) -> None:
     "Compare how far tokens see with the window that is promised."
-    reach, promised = s.reaches.get(path), _window_said(s, path)
+    reach, promised = s.reaches.get(path), _promised_window(s, path)
     if reach is None or reach.ahead:
         return
     shown = f"token {early_token(s)} is seen by {reach.back} tokens"

@@ -17,35 +17,35 @@ _LENGTHS = (0, 3, 5)  # of the padding of the sequences in turn
 def try_padding(s: Session) -> None:
     "Pad the sequence on both sides, and an encoder's on the right."
     for side in ("right", "left"):
-        _side(s, s.call, side)
+        _pad_one_side(s, s.call, side)
     for name, value in s.call.others.items():
         vocabulary = 0 if value.is_floating_point() else s.call.vocabulary
-        _side(s, replace(s.call, key=name, vocabulary=vocabulary), "right")
+        _pad_one_side(s, replace(s.call, key=name, vocabulary=vocabulary), "right")
 
 
-def _side(s: Session, call: ModelCall, side: str) -> None:
+def _pad_one_side(s: Session, call: ModelCall, side: str) -> None:
     "Pad one side: what padding holds must not matter, nor that it is there."
     what = f"padding of {call.key} on the {side}"
     if not call.mask_name:
         s.note(what, "the model takes no mask of padding")
         return
     before = len(s.faults)
-    real = _real(call.sequence, side)
+    real = _mark_real(call.sequence, side)
     hidden = {**call.mask(real), **_positions(call, real)}
     one, other = (_padded(call, real, seed) for seed in (11, 12))
     first = s.recorded(one, **hidden)
-    _finite(s, first, what)
+    _note_nan(s, first, what)
     for change in s.compared(other, _axes(s, call, real), first, **hidden):
         crossed = call.key != s.call.key and change.where.shape != real.shape
         code = "padding.memory" if crossed else f"padding.{side}"
         s.fault(code, change.path, f"other ids in the {what}: real tokens change, {change.by}")
     if len(s.faults) == before:
-        _counted(s, call, one, real, side, hidden)
+        _compare_without_padding(s, call, one, real, side, hidden)
     if len(s.faults) == before:
         s.passed.append(f"{what} changes no real token")
 
 
-def _real(sequence: Tensor, side: str) -> Tensor:
+def _mark_real(sequence: Tensor, side: str) -> Tensor:
     "Mark the tokens that are no padding, (b, n)."
     b, n = sequence.shape[:2]
     lengths = torch.tensor(_LENGTHS[-b:] if b < 3 else [_LENGTHS[i % 3] for i in range(b)])
@@ -83,14 +83,14 @@ def _axes(s: Session, call: ModelCall, real: Tensor, columns: Tensor | None = No
     return [Axis(real, columns), Axis(whole)]
 
 
-def _counted(
+def _compare_without_padding(
     s: Session, call: ModelCall, one: ModelCall, real: Tensor, side: str, hidden: dict[str, Tensor]
 ) -> None:
     "Compare with the sequence without padding: the real tokens must be as they are there."
     plain = s.expected.causal and not s.expected.spans and call.key == s.call.key
     if not plain or any(f.code.startswith(("mask.", "mode.")) for f in s.faults):
         return
-    if side == "left" and not call.positions_name and not _counts(call):
+    if side == "left" and not call.positions_name and not _counts_by_mask(call):
         s.note("padding on the left beside none", "the model takes no positions")
         return
     axes = _axes(s, call, real, _columns(real))
@@ -102,12 +102,12 @@ def _counted(
         s.fault("padding.counted", change.path, example, side=side)
 
 
-def _counts(call: ModelCall) -> bool:
+def _counts_by_mask(call: ModelCall) -> bool:
     "Return whether the model counts positions by the mask itself, as the book's does."
     return call.mask_name in ("mask", "source_mask")
 
 
-def _finite(s: Session, passed: Passed, what: str) -> None:
+def _note_nan(s: Session, passed: Passed, what: str) -> None:
     "Find the first module that makes a NaN from none."
     for (path, _), (taken, given) in passed.tensors.items():
         if any(map(_nan, given.values())) and not any(map(_nan, taken.values())):

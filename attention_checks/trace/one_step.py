@@ -65,24 +65,24 @@ def changed_step(
 def _change_needed(case: Case, stage: str) -> str:  # empty: none, or none is needed
     "Return the change of one operation in a stage that gives what was seen."
     memo: Memo = {}
-    made, seen = _under_changes(case, stage, memo, [], -1)
-    ways = _under_changes(case, stage, memo, seen.inputs, -1)[1].ways
+    made, seen = _with_change(case, stage, memo, [], -1)
+    ways = _with_change(case, stage, memo, seen.inputs, -1)[1].ways
     for i, (what, _) in enumerate([] if case.given_by(made) else ways[:_MOST]):
-        if case.given_by(_under_changes(case, stage, memo, seen.inputs, i)[0]):
+        if case.given_by(_with_change(case, stage, memo, seen.inputs, i)[0]):
             return what
     return ""
 
 
-def _under_changes(
+def _with_change(
     case: Case, stage: str, memo: Memo, inputs: list[Tensor], i: int
 ) -> tuple[Work | None, _Changing]:
     "Go through the stages while the changes in one of them are counted, and one is made."
     mode = _Changing(inputs, i)
-    bug = Bug("", "", {stage: _under(case.stages[stage], mode)})
+    bug = Bug("", "", {stage: _counting_changes(case.stages[stage], mode)})
     return run(case.work, [bug], memo, case.stages), mode
 
 
-def _under(step: Step, mode: _Changing) -> Step:
+def _counting_changes(step: Step, mode: _Changing) -> Step:
     "Return a step whose operations are counted, and one is changed."
 
     def called(work: Work) -> Work:
@@ -135,7 +135,7 @@ class _Changing(TorchFunctionMode):
     def after_module(self, module: nn.Module, args: Any, made: Any) -> Any:
         "Leave out a module that is called, if it gives what it might be given."
         name = type(module).__name__.strip("_")
-        return self._one_of([*_left_out(name, args, made)], made, _line())
+        return self._one_of([*_ways_left_out(name, args, made)], made, _line())
 
     def _one_of(self, ways: list[_Change], made: Any, line: str | None) -> Any:
         "Return what is given after the change, or what is given without one."
@@ -151,7 +151,7 @@ def _other_results(func: Any, args: Any, kwargs: Any, made: Tensor) -> Iterator[
     name = _name_of(func)
     if not args:
         return
-    yield from _left_out(name, args, made)
+    yield from _ways_left_out(name, args, made)
     if name in ("cat", "concat") and len(args[0]) > 1:
         turned = [*reversed(args[0])]
         yield f"{name} joins in the other order", lambda: func(turned, *args[1:], **kwargs)
@@ -160,7 +160,7 @@ def _other_results(func: Any, args: Any, kwargs: Any, made: Tensor) -> Iterator[
     if name in _SIGNED:
         yield f"{name} has the other sign", made.neg
     if name in _ALONG:
-        yield from _along_others(name, func, args, kwargs, made)
+        yield from _along_other_dims(name, func, args, kwargs, made)
 
 
 def _name_of(func: Any) -> str:
@@ -168,7 +168,7 @@ def _name_of(func: Any) -> str:
     return getattr(func, "__name__", "").strip("_")
 
 
-def _left_out(name: str, args: Any, made: Any) -> Iterator[_Change]:
+def _ways_left_out(name: str, args: Any, made: Any) -> Iterator[_Change]:
     "Yield each tensor that an operation was given and that might stand for what it gave."
     for t in tree_leaves(args):
         if not isinstance(t, Tensor) or not isinstance(made, Tensor):
@@ -177,7 +177,9 @@ def _left_out(name: str, args: Any, made: Any) -> Iterator[_Change]:
             yield f"{name} is left out", partial(t.expand_as, made)
 
 
-def _along_others(name: str, func: Any, args: Any, kwargs: Any, made: Tensor) -> Iterator[_Change]:
+def _along_other_dims(
+    name: str, func: Any, args: Any, kwargs: Any, made: Tensor
+) -> Iterator[_Change]:
     "Yield what an operation gives along other dimensions."
     dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
     rest = {key: value for key, value in kwargs.items() if key != "dim"}

@@ -21,7 +21,7 @@ from attention_checks.trace.tracing import Trace
 from attention_nb.positions import alibi_slopes
 
 
-def _angles(trace: Trace, d: int) -> Iterator[tuple[Tensor, float]]:
+def _possible_angles(trace: Trace, d: int) -> Iterator[tuple[Tensor, float]]:
     "Angles for d features, (n, pairs), and the factor of rotated pairs: seen, kept, or usual ones."
     fitting = [z for z in trace.rotations if 2 * z.shape[-1] <= d]
     if fitting:
@@ -38,7 +38,7 @@ def _angles(trace: Trace, d: int) -> Iterator[tuple[Tensor, float]]:
 
 def _rotations(trace: Trace, d: int, signs: tuple[int, ...]) -> Iterator[RightStep]:
     "Yield ways to rotate d features by positions."
-    for angles, longer in _angles(trace, d):
+    for angles, longer in _possible_angles(trace, d):
         for halves, sign in product((True, False), signs):
             yield rotating(sign * angles, halves, longer)
 
@@ -66,7 +66,7 @@ def _rotated_starts(
             yield i, start._replace(case=case, more=(*bugs, *start.more))
 
 
-def _firsts(
+def _first_starts(
     trace: Trace, heads: list[int], mask: Tensor | None, few: int, right: bool = True
 ) -> Iterator[Start]:
     "Return the first starts of each number of heads that are right, or wrong already."
@@ -76,7 +76,7 @@ def _firsts(
         yield from islice(found, most)
 
 
-def _normed_last(start: Start) -> Iterator[Start]:
+def _with_norm_after(start: Start) -> Iterator[Start]:
     "Yield the start, and the same with norms of each head after the rotation, not before."
     yield start
     case = start.case
@@ -93,9 +93,9 @@ def agrees_with_rotation(
     window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
 ) -> bool:
     "Say whether a layer is attention with queries and keys rotated by positions (RoPE)."
-    firsts = _firsts(trace, trace.heads, trace.allowed(window), 4)
+    firsts = _first_starts(trace, trace.heads, trace.allowed(window), 4)
     starts = _rotated_starts(trace, firsts, signs)
-    both = (each for _, start in starts for each in _normed_last(start))
+    both = (each for _, start in starts for each in _with_norm_after(start))
     return any(explain([start.case], [], 0) is not None for start in both)
 
 
@@ -105,10 +105,10 @@ def name_rotation_bug(
 ) -> tuple[Bug, ...] | None:  # None: no known bug gives its numbers
     "Find the bug of a layer that rotates queries and keys by positions."
     heads, mask, found = trace.heads[:1], trace.allowed(window), []
-    for _, start in _rotated_starts(trace, _firsts(trace, heads, mask, 8, right=False)):
+    for _, start in _rotated_starts(trace, _first_starts(trace, heads, mask, 8, right=False)):
         if explain([start.case], [], 0) is not None:
             return start.bugs
-    starts = list(_rotated_starts(trace, _firsts(trace, heads, mask, 2)))
+    starts = list(_rotated_starts(trace, _first_starts(trace, heads, mask, 2)))
     every = [*LAYER_BUGS, *GROUP_BUGS, *ATTENTION]
     tried = [(start, [*start.more, *SCALE, *(every if i < 4 else [])]) for i, start in starts]
     late = [with_fill(start) for i, start in starts if trace.contract.hides_future and i < 4]
@@ -118,10 +118,12 @@ def name_rotation_bug(
         if bugs and len(bugs) == 1:
             return bugs
         found += [bugs] if bugs else []
-    return min(found, key=len, default=None) or _fitted(trace, [start for _, start in starts])
+    return min(found, key=len, default=None) or _fitted_beside(
+        trace, [start for _, start in starts]
+    )
 
 
-def _fitted(trace: Trace, starts: list[Start]) -> tuple[Bug, ...] | None:
+def _fitted_beside(trace: Trace, starts: list[Start]) -> tuple[Bug, ...] | None:
     "Return the scale or the soft cap that was not declared, beside a rotation that was seen."
     fits = (fitted_scale, fitted_cap, *more_fits(trace))
     if not trace.rotations:

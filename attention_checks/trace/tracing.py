@@ -169,7 +169,7 @@ class Trace(NamedTuple):
 _Options = list[tuple[str, Tensor]]  # what it gave; under its name, what it would untransposed
 
 
-class _Seen(NamedTuple):
+class _RecordedCall(NamedTuple):
     "One call of a layer, and what went in and out of its parts."
 
     layer: nn.Module
@@ -203,7 +203,7 @@ def trace_layer(
     memory: Tensor | None = None,  # what keys and values are made of, as the call knows
 ) -> Trace:
     "Call a layer once and write down what goes in and out of its projections."
-    seen = _seen_in_a_call(layer, x, call, contract, memory)
+    seen = _recorded(layer, x, call, contract, memory)
     inputs, names = _input_projections(seen), _names_by_role(seen.parts)
     with_parts = given_parts(layer, x, call, contract)
     return Trace(
@@ -221,12 +221,12 @@ def trace_layer(
     )
 
 
-def _seen_in_a_call(
+def _recorded(
     layer: nn.Module, x: Tensor, call: OneCall, contract: Contract, memory: Tensor | None
-) -> _Seen:
+) -> _RecordedCall:
     "Call a layer and keep what goes in and out of its parts, in the order of the tokens."
     again = lambda: call(layer, x)
-    parts = _parts_of(layer, again, contract, memory)
+    parts = _projections_of(layer, again, contract, memory)
     with tables_handed_on(layer, x.shape[1]) as tables:
         out, ins, outs = recorded_call({n: parts.leaves[n] for n in _names_of(parts)}, again)
     ins, outs = (with_streams(kept, parts.streams) for kept in (ins, outs))
@@ -234,29 +234,31 @@ def _seen_in_a_call(
     if order is not None:
         ins, outs = (in_token_order(kept, order, x) for kept in (ins, outs))
     products = products_of({n: p for n, (_, p) in parts.bare.items()}, again)
-    return _Seen(layer, x, call, contract, memory, parts, out, ins, outs, products, tables, order)
+    return _RecordedCall(
+        layer, x, call, contract, memory, parts, out, ins, outs, products, tables, order
+    )
 
 
-def _input_projections(seen: _Seen) -> _InputProjections:
+def _input_projections(seen: _RecordedCall) -> _InputProjections:
     "Return what the input projections gave, how often they were called, and what is none of them."
-    parts, contract, silent = seen.parts, seen.contract, _silent(seen.parts, seen.outs)
+    parts, contract, silent = seen.parts, seen.contract, _uncalled_weights(seen.parts, seen.outs)
     weights = silent | {n: p for n, (_, p) in parts.bare.items()}
     used = used_of(seen.layer, weights, seen.x, seen.call)
     read = [name for name in used if name in silent]
-    given = _given(seen, read)
-    ways = _ways([(role, options) for _, role, options in given if options])
+    given = _given_by_projections(seen, read)
+    ways = _combinations([(role, options) for _, role, options in given if options])
     as_it_is = {role: [seen.of[role]] for role in contract.unprojected}
     ran = {*seen.outs, *parts.bare} - {name for name, _, options in given if options}
     recognised = _names_with_role(seen) - {name for name, *_ in given if name in ran}
     return _InputProjections(
         projections=(ways[0][1] if contract.projects else {}) | as_it_is,
         untransposed=[(bugs, rows | as_it_is) for bugs, rows in ways[1:]],
-        calls=_calls(parts, seen.outs, used) | dict.fromkeys(read, 1),
+        calls=_call_counts(parts, seen.outs, used) | dict.fromkeys(read, 1),
         unrecognised=unrecognised_in(seen.layer, recognised | contract.declared_parts, read),
     )
 
 
-def _names_with_role(seen: _Seen) -> set[str]:
+def _names_with_role(seen: _RecordedCall) -> set[str]:
     "Names of what has a role; beside a declared gate, activation functions are its own."
     declared = any(getattr(seen.contract, name) is not None for name in OF_ANY_FUNCTION)
     own = list(seen.layer.named_modules()) if declared else []
@@ -269,7 +271,7 @@ def _names_of(parts: FoundProjections) -> list[str]:
     return [*dict.fromkeys([*parts.role_by_name, *chain.from_iterable(parts.streams.values())])]
 
 
-def _parts_of(
+def _projections_of(
     layer: nn.Module, call: Callable[[], Tensor], contract: Contract, memory: Tensor | None
 ) -> FoundProjections:
     "Return the projections; with a memory a fused one is called twice, and split in unknown ways."
@@ -282,7 +284,7 @@ def _parts_of(
     )
 
 
-def _output_projection(seen: _Seen, named: dict[str, list[str]]) -> OutputProjection:
+def _output_projection(seen: _RecordedCall, named: dict[str, list[str]]) -> OutputProjection:
     "Return what went into the output projection, came out of it and is added; those not called."
     parts = seen.parts
     silent = [n for n in named.get("out", []) if n in parts.role_by_name and n not in seen.ins]
@@ -291,7 +293,7 @@ def _output_projection(seen: _Seen, named: dict[str, list[str]]) -> OutputProjec
         gave=_at_the_end(named, seen.outs, seen.x),
         uncalled={name: parts.leaves[name] for name in silent},
         matrices={n: as_float(p) for n, (role, p) in parts.bare.items() if role == "out"},
-        matrix_bias=_bias(seen.layer, "out"),
+        matrix_bias=_bare_bias(seen.layer, "out"),
         last_bias=_last_bias(seen.layer, named),
     )
 
@@ -299,7 +301,7 @@ def _output_projection(seen: _Seen, named: dict[str, list[str]]) -> OutputProjec
 def _last_bias(layer: nn.Module, named: dict[str, list[str]]) -> Tensor | None:
     "Return the bias of the last output projection, a module or bare."
     last = dict(layer.named_modules()).get(next(reversed(named.get("out", [])), ""))
-    bias = as_float(getattr(last, "bias", None)) if last else _bias(layer, "out")
+    bias = as_float(getattr(last, "bias", None)) if last else _bare_bias(layer, "out")
     return bias if isinstance(bias, Tensor) else None
 
 
@@ -313,13 +315,15 @@ def _names_by_role(parts: FoundProjections) -> dict[str, list[str]]:
     return named
 
 
-def _calls(parts: FoundProjections, outs: Mapping[str, Any], used: list[str]) -> dict[str, int]:
+def _call_counts(
+    parts: FoundProjections, outs: Mapping[str, Any], used: list[str]
+) -> dict[str, int]:
     "Return how often each projection was called, or each bare matrix used."
     called = {name: len(outs.get(name, ())) for name in parts.role_by_name}
     return called | {name: int(name in used) for name in parts.bare}
 
 
-def _silent(parts: FoundProjections, outs: Mapping[str, Any]) -> dict[str, Any]:
+def _uncalled_weights(parts: FoundProjections, outs: Mapping[str, Any]) -> dict[str, Any]:
     "Return the weights of input projections that were not called; they may be read all the same."
     inputs = [name for name, role in parts.role_by_name.items() if role != "out"]
     silent = [name for name in inputs if name not in outs]
@@ -327,28 +331,32 @@ def _silent(parts: FoundProjections, outs: Mapping[str, Any]) -> dict[str, Any]:
     return {name: weight for name, weight in weights.items() if weight is not None}
 
 
-def _given(seen: _Seen, read: list[str]) -> list[tuple[str, str, _Options]]:
+def _given_by_projections(seen: _RecordedCall, read: list[str]) -> list[tuple[str, str, _Options]]:
     "Return what each input projection gave, by name and role: called, a bare matrix, or only read."
-    found, parts, of, inside = [], seen.parts, seen.of, _inside(seen)
+    found, parts, of, inside = [], seen.parts, seen.of, _inputs_inside(seen)
     for name, role in parts.role_by_name.items():
         got = seen.outs.get(name)
-        given = _called(of[role], parts.leaves[name], name, got) or _other_number(role, seen, got)
+        given = _given_when_called(of[role], parts.leaves[name], name, got) or _of_other_length(
+            role, seen, got
+        )
         found.append((name, role, given))
     for name, (role, p) in parts.bare.items():
         source = inside.get(name.rpartition(".")[0], of)
-        made = _of_another(seen, name, source[role])
-        by_matrix = made or _by_matrix(source, role, p, seen.layer)
+        made = _from_other_vectors(seen, name, source[role])
+        by_matrix = made or _given_by_matrix(source, role, p, seen.layer)
         found += [(name, r, given) for r, given in by_matrix]
     for name in read:
         m, role = parts.leaves[name], parts.role_by_name[name]
         apart = role == "qkv" and of["q"] is not of["k"]
-        options = [(r, _third(of[r], m, i)) for i, r in enumerate("qkv")] if apart else []
-        more = options or [(role, _uncalled(of[role], m, name, _bias(seen.layer, role)))]
+        options = [(r, _third_if_read(of[r], m, i)) for i, r in enumerate("qkv")] if apart else []
+        more = options or [(role, _given_if_read(of[role], m, name, _bare_bias(seen.layer, role)))]
         found += [(name, *each) for each in more]
     return [row for row in found if row[1] != "out"]
 
 
-def _of_another(seen: _Seen, name: str, source: Tensor) -> list[tuple[str, _Options]]:
+def _from_other_vectors(
+    seen: _RecordedCall, name: str, source: Tensor
+) -> list[tuple[str, _Options]]:
     "Return what a bare matrix gave if it read other vectors than its source, such as latent ones."
     role, p = seen.parts.bare[name]
     read, gave = (as_rows(t, source) for t in seen.products.get(name, (None, None)))
@@ -357,7 +365,7 @@ def _of_another(seen: _Seen, name: str, source: Tensor) -> list[tuple[str, _Opti
     return [(role, [("", gave)])]
 
 
-def _inside(seen: _Seen) -> dict[str, dict[str, Tensor]]:
+def _inputs_inside(seen: _RecordedCall) -> dict[str, dict[str, Tensor]]:
     "Return the input of each role in the modules that hold bare matrices, as they are given it."
     owners = {name.rpartition(".")[0] for name in seen.parts.bare} - {""}
     given: dict[str, dict[str, Tensor]] = {}
@@ -386,16 +394,16 @@ def _at_the_end(named: dict[str, list[str]], kept: Mapping[str, Any], x: Tensor)
     return as_rows(kept[called[-1]][0], x) if called else None
 
 
-def _called(x: Tensor, m: nn.Module, name: str, got: Any) -> _Options:
+def _given_when_called(x: Tensor, m: nn.Module, name: str, got: Any) -> _Options:
     "Return what a called projection gave, and what its weight would give untransposed."
     rows = as_rows(got[0] if got else None, x)
     of_pairs = getattr(m, "out_features", 0) == 1  # it makes a score of a pair of tokens
     if rows is None or of_pairs and rows.shape[-1] > 1:
         return []
-    return [("", rows), *_uncalled(x, m, name)[1:2]]
+    return [("", rows), *_given_if_read(x, m, name)[1:2]]
 
 
-def _other_number(role: str, seen: _Seen, got: Any) -> _Options:
+def _of_other_length(role: str, seen: _RecordedCall, got: Any) -> _Options:
     "Return keys or values made of fewer vectors than there are tokens, or of queries as well."
     rows, x = got[0] if got and role in ("k", "v", "kv") else None, seen.of[role]
     if not isinstance(rows, Tensor) or rows.ndim != 3 or len(rows) != len(x):
@@ -404,7 +412,7 @@ def _other_number(role: str, seen: _Seen, got: Any) -> _Options:
     return [("", rows)] if rows.shape[1] < x.shape[1] or rows.shape[1] == both else []
 
 
-def _uncalled(x: Tensor, m: nn.Module, name: str, bare: Tensor | None = None) -> _Options:
+def _given_if_read(x: Tensor, m: nn.Module, name: str, bare: Tensor | None = None) -> _Options:
     """Return what a projection gives if its weight is read, with its bias or a bare one, and
     untransposed if it is square.
     """
@@ -419,7 +427,7 @@ def _uncalled(x: Tensor, m: nn.Module, name: str, bare: Tensor | None = None) ->
         return options
 
 
-def _third(x: Tensor, m: nn.Module, i: int) -> _Options:
+def _third_if_read(x: Tensor, m: nn.Module, i: int) -> _Options:
     "Return what queries, keys or values are, if they are read from one fused weight."
     w, b = (as_float(getattr(m, name, None)) for name in ("weight", "bias"))
     with torch.no_grad():
@@ -427,7 +435,7 @@ def _third(x: Tensor, m: nn.Module, i: int) -> _Options:
     return [("", rows)]
 
 
-def _times(x: Tensor, p: Tensor, bias: Tensor | None) -> _Options:
+def _multiplied(x: Tensor, p: Tensor, bias: Tensor | None) -> _Options:
     "Return the input times a bare parameter; for a square one both x @ W and x @ W.T are correct."
     d, products, p = x.shape[-1], [], as_float(p)
     with torch.no_grad():
@@ -439,23 +447,23 @@ def _times(x: Tensor, p: Tensor, bias: Tensor | None) -> _Options:
         return [("", t if bias is None else t + bias.flatten()) for t in products]
 
 
-def _by_matrix(
+def _given_by_matrix(
     of: Mapping[str, Tensor], role: str, p: Tensor, layer: nn.Module
 ) -> list[tuple[str, _Options]]:
     "Return what a bare parameter gives; of a fused one that reads two inputs, part by part."
     if role == "out":
         return []
     if role != "qkv" or of["q"] is of["k"]:
-        return [(role, _times(of[role], p, _bias(layer, role)))]
-    bias = _bias(layer, role)
+        return [(role, _multiplied(of[role], p, _bare_bias(layer, role)))]
+    bias = _bare_bias(layer, role)
     found: list[tuple[str, _Options]] = []
     for i, r in enumerate("qkv"):
-        thirds = [t.chunk(3, -1)[i] for _, t in _times(of[r], p, bias)]
+        thirds = [t.chunk(3, -1)[i] for _, t in _multiplied(of[r], p, bias)]
         found.append((r, [("", third) for third in thirds]))
     return found
 
 
-def _ways(found: list[tuple[str, _Options]]) -> list[tuple[tuple[Bug, ...], _Rows]]:
+def _combinations(found: list[tuple[str, _Options]]) -> list[tuple[tuple[Bug, ...], _Rows]]:
     "Every choice of options, as bugs and vectors by role: all first, all last, mixed."
     ways, several = [], [options for _, options in found]
     most = sum(len(options) > 1 for options in several)
@@ -475,7 +483,7 @@ def _ways(found: list[tuple[str, _Options]]) -> list[tuple[tuple[Bug, ...], _Row
     return [(bugs, rows) for _, bugs, rows in sorted(ways, key=lambda way: way[0])]
 
 
-def _bias(layer: nn.Module, role: str) -> Tensor | None:
+def _bare_bias(layer: nn.Module, role: str) -> Tensor | None:
     "Return the bare bias of a bare projection of this role."
     named = [(biased_role(name), p) for name, p in layer.named_parameters()]
     found = {read_as: as_float(bias) for read_as, bias in reversed(named) if read_as}
