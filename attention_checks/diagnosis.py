@@ -136,7 +136,9 @@ def _guesses(layer: Layer) -> Iterator[_Guess]:
             remark = f"{_remark_on(choices)}; its norms scale: scores are not scaled again"
             yield _Guess(remark, _as_if_declared(parts, scale=1.0))
     for more, alone in _choices_of_parts(layer, choices):
-        yield _Guess(_remark_on(more), _as_if_declared(layer, **more), names_bugs=alone, usual=alone)
+        yield _Guess(
+            _remark_on(more), _as_if_declared(layer, **more), names_bugs=alone, usual=alone
+        )
 
 
 def _choices_without_projection(layer: Layer) -> Iterator[Choices]:
@@ -152,7 +154,9 @@ def _choices_without_projection(layer: Layer) -> Iterator[Choices]:
         yield {"roles": {**(layer.contract.roles or {}), "q": None}}
 
 
-def _choices_of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:
+def _choices_of_parts(
+    layer: Layer, choices: dict[str, Any]
+) -> Iterator[tuple[dict[str, Any], bool]]:
     "Return what its other parts may be declared as, beside what names suggest; is it the only way?"
     trace, contract = layer.observed.trace, layer.contract
     if trace is None:
@@ -199,7 +203,9 @@ def _as_if_declared(layer: Layer, **choices: Any) -> Layer:
 
 def _agreement(layer: Layer, usual: bool = True) -> Diagnosis:
     "Return whether its numbers are those of its own weights, rotated or not, in any window."
-    return _diagnosed(layer, lambda trace, bugs: _bugs_if_rotated(layer, trace, bugs, usual), most=0)
+    return _diagnosed(
+        layer, lambda trace, bugs: _bugs_if_rotated(layer, trace, bugs, usual), most=0
+    )
 
 
 def _with_bugs_named(layer: Layer, plain: Diagnosis) -> Diagnosis:

@@ -54,11 +54,11 @@ def audit(
     itemsize = min([p.dtype.itemsize for p in model.parameters()], default=4)
     for dtype in (torch.float64, torch.float32, None):
         with borrowed(model, dtype), torch.no_grad():
-            s = _first_pass(model, inputs, expected, n, itemsize)
-            if isinstance(s, Exception):
-                error = s
+            session = _first_pass(model, inputs, expected, n, itemsize)
+            if isinstance(session, Exception):
+                error = session
                 continue
-            report = _try_everything(s, inputs, cached, contract.skip)
+            report = _try_everything(session, inputs, cached, contract.skip)
             if dtype != torch.float64 or "padding.nan" not in report.codes:
                 return report  # a NaN may come from numbers that only float64 has
     raise Misused(f"the model cannot be called with these inputs: {first_line(error)}")
@@ -78,16 +78,18 @@ def _first_pass(
     "Record the first pass, or return why the model cannot be called."
     model.eval()
     try:
-        s = Session(prepared(model, inputs, n), expected, itemsize=itemsize)
-        s.first = s.recorded(s.call)
-        return s
+        session = Session(prepared(model, inputs, n), expected, itemsize=itemsize)
+        session.first = session.recorded(session.call)
+        return session
     except Misused:
         raise
     except Exception as e:
         return e
 
 
-def _try_everything(s: Session, inputs: Any, cached: Cached | None, skip: Collection[str]) -> AuditReport:
+def _try_everything(
+    session: Session, inputs: Any, cached: Cached | None, skip: Collection[str]
+) -> AuditReport:
     "Try everything."
     parts: dict[str, Part] = {
         "what layers compute": watch_layers,
@@ -99,16 +101,16 @@ def _try_everything(s: Session, inputs: Any, cached: Cached | None, skip: Collec
         "a cache": partial(try_cache, cached=cached),
     }
     for what, part in parts.items():
-        if any(fault.code.startswith("state.") for fault in s.faults):
-            s.note(what, "two passes with the same inputs differ")
+        if any(fault.code.startswith("state.") for fault in session.faults):
+            session.note(what, "two passes with the same inputs differ")
             continue
         try:
-            part(s)
+            part(session)
         except Exception as e:
-            s.note(what, f"it raised {type(e).__name__}: {first_line(e)}")
-    subject, found = f"audit({name_of(s.call.model)})", facts_of_layers(s)
-    faults = tuple(fault for fault in _innermost(s.faults) if fault.code not in skip)
-    return AuditReport(subject, faults, found, tuple(s.passed), tuple(s.notes))
+            session.note(what, f"it raised {type(e).__name__}: {first_line(e)}")
+    subject, found = f"audit({name_of(session.call.model)})", facts_of_layers(session)
+    faults = tuple(fault for fault in _innermost(session.faults) if fault.code not in skip)
+    return AuditReport(subject, faults, found, tuple(session.passed), tuple(session.notes))
 
 
 def _innermost(faults: list[Fault]) -> list[Fault]:
