@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 import torch.nn as nn
 from torch import Tensor
 
@@ -39,6 +40,41 @@ class Made(nn.Module):
         return self.use(self, x)
 
 
+D, H = 24, 3  # width and heads of what `layer` makes
+
+
+def layer(
+    use: Callable[..., Tensor] | None = None,  # of the layer, x and heads q, k, v → the context
+    fused: str = "",  # the name of one projection of all three; "": q_proj, k_proj and v_proj
+    out: str = "out_proj",  # the name of the output projection; "": none
+    **parts: Any,  # as in `Made`
+) -> Made:
+    "Make self-attention; what a test is about is handed in, all else is usual."
+    names = (fused,) if fused else ("q_proj", "k_proj", "v_proj")
+    made = {name: nn.Linear(D, 3 * D if fused else D) for name in names}
+    made |= {out: nn.Linear(D, D)} if out else {}
+
+    def forward(m: Made, x: Tensor) -> Tensor:
+        rows = torch.cat([getattr(m, name)(x) for name in names], -1).chunk(3, -1)
+        q, k, v = (split_heads(t, H) for t in rows)
+        context = attend(q, k, v, (D // H) ** -0.5) if use is None else use(m, x, q, k, v)
+        return getattr(m, out)(context) if out else context
+
+    return Made(forward, **made | parts)
+
+
+def attend(
+    q: Tensor,  # (b, h, n, d_head)
+    k: Tensor,
+    v: Tensor,
+    scale: float = 3**-0.5,  # for heads of 3 features
+    merge: Callable[[Tensor], Tensor] = merge_heads,
+    **options: Any,  # as in `attention`
+) -> Tensor:  # (b, n, width)
+    "Compute attention and merge the heads."
+    return merge(attention(q, k, v, scale=scale, **options))
+
+
 def projections(
     *names: str,  # of those that give queries, keys and values
     width: int = 12,  # of what they give
@@ -58,18 +94,6 @@ def heads_of(
     return [
         split_heads(project(x), n_heads) for project in (layer.q_proj, layer.k_proj, layer.v_proj)
     ]
-
-
-def attend(
-    q: Tensor,  # (b, h, n, d_head)
-    k: Tensor,
-    v: Tensor,
-    scale: float = 3**-0.5,  # for heads of 3 features
-    merge: Callable[[Tensor], Tensor] = merge_heads,
-    **options: Any,  # as in `attention`
-) -> Tensor:  # (b, n, width)
-    "Compute attention and merge the heads."
-    return merge(attention(q, k, v, scale=scale, **options))
 
 
 def trace(
