@@ -40,7 +40,7 @@ from attention_nb.positions import RotaryEmbedding
 from attention_nb.tools.guards import expect_flags, expect_sizes
 from attention_nb.tools.ranks import Ranks
 
-_SAID = {  # arguments of several checks → what they mean
+_HELP_OF_ARGUMENTS = {  # arguments of several checks → what they mean
     "d_model": "width of x",
     "strict": "raise NotCompared if its numbers could be compared with nothing?",
     **HELP,
@@ -64,7 +64,7 @@ def _with_choices(check: _Check) -> _Check:
     more = [p for p in keywords_of(name) if p.name not in signature.parameters]
     doc = (check.__doc__ or "").rstrip()
     missing = [p.name for p in (*own, *more) if f"        {p.name}: " not in doc]
-    lines = "".join(f"\n        {each}: {_SAID[each]}" for each in missing)
+    lines = "".join(f"\n        {each}: {_HELP_OF_ARGUMENTS[each]}" for each in missing)
     strict = ", or nothing was compared" if "strict" in signature.parameters else ""
     check.__doc__ = doc + lines + _RAISES.format(strict)
     vars(check)["__signature__"] = signature.replace(parameters=[*own, *more])

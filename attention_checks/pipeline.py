@@ -192,7 +192,7 @@ RightStep = tuple[Step, list[Bug]]  # a step that may be the right one, and the 
 StageChoices = Iterator[tuple[str, list[RightStep]]]
 
 
-def codes_of_table(table: str) -> list[Bug]:
+def bugs_of_lines(table: str) -> list[Bug]:
     """Make bugs that replace no stage: a line is `code: sentence`, or `code: sentence | declare`,
     and goes on where it is indented; `~` marks a symptom.
     """
@@ -211,7 +211,7 @@ def _row(code: str, text: str) -> Bug:
     return Bug(code, says, declare=declare)
 
 
-def bugs_of(
+def bugs_of_stage(
     stage: str,  # which stage they replace
     form: Callable[[Any], Step],  # makes a step of what stands in the table
     table: Mapping[str, tuple[str, Any]],  # code → its sentence, and what the stage does

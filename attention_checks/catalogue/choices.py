@@ -20,9 +20,9 @@ from attention_checks.pipeline import (
     Step,
     Work,
     after,
-    bugs_of,
+    bugs_of_lines,
+    bugs_of_stage,
     capping_by,
-    codes_of_table,
     unchanged,
 )
 from attention_checks.signatures import parameters_of
@@ -33,7 +33,7 @@ from attention_nb.softmax import masked_softmax
 _Norm = Callable[[Tensor], Tensor]
 
 MISSING = Bug("choice.missing", "{what} is declared, and not applied: apply it")
-_FITTED: list[Bug] = codes_of_table(
+_FITTED: list[Bug] = bugs_of_lines(
     """
 values.scaled: the context is {found} times what the weights and the values give: leave it as it is
     | value_scale={value}
@@ -209,7 +209,7 @@ def context_step(
 
 CAPPED = Bug("scores.capped", "scores are squashed to ±{cap} by tanh", declare="softcap={cap}")
 
-_NORMS: list[Bug] = codes_of_table(
+_NORMS: list[Bug] = bugs_of_lines(
     """
 norm.queries_only: only the queries are normalised: normalise the keys too
 norm.keys_only: only the keys are normalised: normalise the queries too
@@ -330,7 +330,7 @@ def capping(
         return capping_by(lambda scores: f(scores, cap))
 
     late = partial(capping_by, lambda scores: soft_cap(scores, cap))
-    bugs = [*bugs_of("cap", step, _CAPS), *bugs_of("cap", late, _LATE)]
+    bugs = [*bugs_of_stage("cap", step, _CAPS), *bugs_of_stage("cap", late, _LATE)]
     return step(soft_cap), bugs
 
 
@@ -342,7 +342,7 @@ def sinking(
     def step(f: Callable[[Work, Tensor], Tensor]) -> Step:
         return lambda work: work._replace(weights=f(work, sinks))
 
-    return step(lambda work, sinks: sink_softmax(work.scores, sinks, work.allowed)), bugs_of(
+    return step(lambda work, sinks: sink_softmax(work.scores, sinks, work.allowed)), bugs_of_stage(
         "weigh", step, _SINKS
     )
 
@@ -366,7 +366,7 @@ def gating(
             out=f(work.out, gate.repeat_interleave(work.out.shape[-1] // gate.shape[-1], -1))
         )
 
-    return step(lambda out, gate: out * function(gate)), bugs_of(after("merge"), step, _GATES)
+    return step(lambda out, gate: out * function(gate)), bugs_of_stage(after("merge"), step, _GATES)
 
 
 CHOICES: list[Bug] = [

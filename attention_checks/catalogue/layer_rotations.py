@@ -18,7 +18,7 @@ from attention_checks.catalogue.positions import (
     without_minus,
 )
 from attention_checks.catalogue.scales_and_routes import changing, routing
-from attention_checks.pipeline import Bug, RightStep, Step, Work, bugs_of
+from attention_checks.pipeline import Bug, RightStep, Step, Work, bugs_of_stage
 
 _Heads = tuple[Tensor, Tensor, Tensor]
 
@@ -164,7 +164,7 @@ def rotating(
         OFFSET.about(which=which)._replace(steps={"rotate": step(_keys_by(other))})
         for which, other in _OFFSETS.items()
     ]
-    return step(_RIGHTLY), [*bugs_of("rotate", step, _ROTATIONS), *offsets]
+    return step(_RIGHTLY), [*bugs_of_stage("rotate", step, _ROTATIONS), *offsets]
 
 
 _Rotate = Callable[[Tensor, Tensor], Tensor]  # of x, (b, h, n, d), and positions, (n,)

@@ -75,14 +75,14 @@ def _change_needed(case: Case, stage: str) -> str:  # empty: none, or none is ne
 
 def _with_change(
     case: Case, stage: str, memo: Memo, inputs: list[Tensor], i: int
-) -> tuple[Work | None, _Changing]:
+) -> tuple[Work | None, _ChangingMode]:
     "Go through the stages while the changes in one of them are counted, and one is made."
-    mode = _Changing(inputs, i)
+    mode = _ChangingMode(inputs, i)
     bug = Bug("", "", {stage: _counting_changes(case.stages[stage], mode)})
     return run(case.work, [bug], memo, case.stages), mode
 
 
-def _counting_changes(step: Step, mode: _Changing) -> Step:
+def _counting_changes(step: Step, mode: _ChangingMode) -> Step:
     "Return a step whose operations are counted, and one is changed."
 
     def called(work: Work) -> Work:
@@ -96,7 +96,7 @@ def _counting_changes(step: Step, mode: _Changing) -> Step:
     return called
 
 
-class _Changing(TorchFunctionMode):
+class _ChangingMode(TorchFunctionMode):
     "Count what may be changed in all operations that run, and change one."
 
     def __init__(self, known_inputs: list[Tensor], i: int):  # which change is made; -1: none

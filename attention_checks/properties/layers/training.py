@@ -53,7 +53,7 @@ def _must_not_set_dropout(layer: Layer) -> None:
 _DROPS = {"scaled_dot_product_attention": 4, "multi_head_attention_forward": 10}  # which argument
 
 
-class _Changes(TorchFunctionMode):
+class _ChangedDropout(TorchFunctionMode):
     "Multiply what one dropout of a call gives by 1 plus or minus a number, by chance."
 
     def __init__(self, which: int = -1, by: float = 0.0):
@@ -89,9 +89,9 @@ def _own_dropout(m: nn.Module) -> bool:
 
 def _with_one_dropout_changed(
     layer: Layer, which: int = -1, by: float = 0.0
-) -> tuple[Tensor, _Changes]:
+) -> tuple[Tensor, _ChangedDropout]:
     "Return the output in training with one dropout changed, and what was seen."
-    with _Changes(which, by) as changes, ExitStack() as hooks:
+    with _ChangedDropout(which, by) as changes, ExitStack() as hooks:
         hook = lambda _, __, out: changes.changed(out)
         for m in filter(_own_dropout, layer.modules[1:]):
             hooks.enter_context(m.register_forward_hook(hook))
