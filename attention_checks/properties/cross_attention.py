@@ -14,18 +14,13 @@ from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.properties import Properties, Property, Recognise
 from attention_checks.properties.gradients import gradients_of_mixture
 from attention_checks.properties.layers import in_phases
-from attention_checks.properties.layers.basics import (
-    CALLS,
-    EDGES,
-    misrouted,
-    must_be_vectors,
-    must_not_mix,
-    reads_of,
-)
+from attention_checks.properties.layers.basics import CALLS, must_be_vectors, must_not_mix
+from attention_checks.properties.layers.edges import EDGES
 from attention_checks.properties.layers.given_masks import must_hide_padding
 from attention_checks.properties.layers.masking import LONG, measured_reach, moved_by
 from attention_checks.properties.layers.norms import NORMS
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
+from attention_checks.properties.layers.raising import misrouted, reads_of
 from attention_checks.properties.layers.training import TRAINING
 from attention_checks.properties.state import must_only_read
 from attention_checks.spec import Contract

@@ -19,7 +19,8 @@ How a check finds that the split into heads of a layer is wrong (`split.viewed`)
 7. diagnosis.py does this for the layer as declared and, if it does not fit, for what its names
    suggest (guesses.py), and for rotations that were not declared (rotating.py).
 
-token_order.py is for layers whose parts see the tokens in another order than the layer.
+own_norms.py holds the stages of norms; tables.py finds cosines and sines that rotate; token_order.py
+is for layers whose parts see the tokens in another order than the layer.
 """
 
 from attention_checks.trace.tracing import Trace, trace_layer

@@ -7,7 +7,8 @@ from typing import Any
 
 from attention_checks.diagnosis import examined
 from attention_checks.properties import Properties, Property, Recognise, bound
-from attention_checks.properties.layers.basics import CALLS, EDGES, RUNS
+from attention_checks.properties.layers.basics import CALLS, RUNS
+from attention_checks.properties.layers.edges import EDGES
 from attention_checks.properties.layers.masking import MASKING
 from attention_checks.properties.layers.norms import NORMS
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS

@@ -17,7 +17,7 @@ from attention_checks.diagnosis import ignores_order, trace_of
 from attention_checks.outcomes import Broken, NotChecked, attempt, first_line, runs
 from attention_checks.pipeline import Bug
 from attention_checks.properties.equivariance import first_leak
-from attention_checks.properties.layers.basics import must_stand_sixteen_bits
+from attention_checks.properties.layers.edges import must_stand_sixteen_bits
 from attention_checks.properties.state import must_leave_alone
 from attention_checks.search import explain
 from attention_checks.signatures import parameters_of
