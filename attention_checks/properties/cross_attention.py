@@ -131,11 +131,11 @@ _CROSS = (
 
 
 def cross_properties(
-    given: Any,  # the layer under test
+    module: Any,  # the layer under test
     d_model: int,  # width of x
     contract: Contract,  # what was declared of it
     d_memory: int | None = None,  # width of the memory's vectors; default d_model
 ) -> tuple[Properties, Recognise]:
     "List what every cross-attention layer must do, in the order of trying."
-    layer = adapt(given, d_model, contract, d_memory or d_model)
+    layer = adapt(module, d_model, contract, d_memory or d_model)
     return in_phases(layer, [*_CROSS, *OWN_WEIGHTS, *NORMS, *CALLS, *TRAINING, *EDGES])

@@ -258,21 +258,21 @@ class Layer:
 
 
 def adapt(
-    given: Any,  # a layer, or a function of x
+    module: Any,  # a layer, or a function of x
     d_model: int,
     contract: Contract,  # what was declared of it
     d_memory: int = 0,  # width of a memory, if it is called with one
 ) -> Layer:
     "Copy a layer and find out how it is called; NeedsMore if call= must be declared."
-    must_be_whole(given)
-    copied, window = copy_of(given, contract), _window(given, contract)
+    must_be_whole(module)
+    copied, window = copy_of(module, contract), _window(module, contract)
     layer = Layer(
-        original=given,
+        original=module,
         d_model=d_model,
         contract=contract,
         module=copied,
         uncalled=copied,
-        call_both=whole_call(_how(given, contract, bool(d_memory)), contract),
+        call_both=whole_call(_how(module, contract, bool(d_memory)), contract),
         n=_tokens(contract, window),
         n_heads=contract.n_heads or heads_of(copied),
         window=window,
@@ -284,11 +284,11 @@ def adapt(
     return replace(layer, uncalled=copy_of(copied, contract))
 
 
-def _how(given: Any, contract: Contract, both: bool) -> LayerCall:
+def _how(module: Any, contract: Contract, both: bool) -> LayerCall:
     "Return how it is called, as declared or as its parameters demand."
     if contract.call is not None:
         return contract.call
-    return how_to_call_both(given) if both else how_to_call(given, contract.hides_future)
+    return how_to_call_both(module) if both else how_to_call(module, contract.hides_future)
 
 
 def _tokens(contract: Contract, window: Window | None) -> int:
@@ -298,11 +298,11 @@ def _tokens(contract: Contract, window: Window | None) -> int:
     return contract.nearest_length(n + 1) if longer else n
 
 
-def _window(given: Any, contract: Contract) -> Window | None:
+def _window(module: Any, contract: Contract) -> Window | None:
     "Return how many tokens a token may attend to, with the name of what says so."
     if contract.window:
         return Window("window", contract.window)
-    sizes = settings_of(given, "window")
+    sizes = settings_of(module, "window")
     return next((Window(name, size) for name, size in sizes if type(size) is int), None)
 
 

@@ -121,20 +121,20 @@ def _bug_of_end(trace: Trace, case: Case) -> Bug | None:
 def named_end(
     trace: Trace,
     out: Tensor,  # the layer's output, (b, n, d_out)
-    given: Tensor,  # what its output projection gives, (b, n, d_out)
+    projected: Tensor,  # what its output projection gives, (b, n, d_out)
 ) -> Bug | None:  # None for what may be meant, or is not known
     "Name what is wrong with that which follows the output projection."
     name = next(reversed(trace.names.get("out", [])), "")
     if trace.context is not None and nearly(out, trace.context):
         return NEVER.about(name=name)
-    if out.shape != given.shape:
+    if out.shape != projected.shape:
         return None
-    if nearly(out, given.mean(1, keepdim=True).expand_as(given)):
+    if nearly(out, projected.mean(1, keepdim=True).expand_as(projected)):
         return known("project.pooled")
-    if times := _factor_between(out - given, trace.output_projection.last_bias):
+    if times := _factor_between(out - projected, trace.output_projection.last_bias):
         return known("project.bias", name=name, times=f"{1 + times:.3g}")
     others = [part for part in trace.unrecognised if ", whose weight is read" not in part]
-    factor = None if others else _factor_between(out, given)
+    factor = None if others else _factor_between(out, projected)
     return known("project.scaled", factor=f"{factor:.3g}") if factor else None
 
 
@@ -157,12 +157,12 @@ def _first_right_ones(starts: list[Start], heads: list[int]) -> list[Start]:
 
 
 def _fewest_from(
-    starts: Iterable[Start], some: Callable[[list[Bug]], list[Bug]] = list
+    starts: Iterable[Start], chosen_of: Callable[[list[Bug]], list[Bug]] = list
 ) -> tuple[Bug, ...] | None:
     "Return the fewest bugs that explain the output from some start: one and a scale at most."
     found: list[tuple[Bug, ...]] = []
     for start in starts:
-        bugs = some([*start.more, *LAYER_BUGS, *GROUP_BUGS, *ATTENTION])
+        bugs = chosen_of([*start.more, *LAYER_BUGS, *GROUP_BUGS, *ATTENTION])
         if (agreeing := explain([start.case], bugs, 1)) is not None:
             found.append((*agreeing, *start.bugs))
             if len(found[-1]) < 2:

@@ -60,31 +60,35 @@ class InputProjections(NamedTuple):
     unrecognised: list[str]
 
 
-def read_input_projections(seen: RecordedCall) -> InputProjections:
+def read_input_projections(recorded: RecordedCall) -> InputProjections:
     "Return what the input projections gave, how often they were called, and what is none of them."
-    parts, contract, silent = seen.parts, seen.contract, _uncalled_weights(seen.parts, seen.outs)
+    parts, contract, silent = (
+        recorded.parts,
+        recorded.contract,
+        _uncalled_weights(recorded.parts, recorded.outs),
+    )
     weights = silent | {n: p for n, (_, p) in parts.bare.items()}
-    used = used_of(seen.layer, weights, seen.x, seen.call)
+    used = used_of(recorded.layer, weights, recorded.x, recorded.call)
     read = [name for name in used if name in silent]
-    given = _given_by_projections(seen, read)
+    given = _given_by_projections(recorded, read)
     ways = _combinations([(role, options) for _, role, options in given if options])
-    as_it_is = {role: [seen.of[role]] for role in contract.unprojected}
-    ran = {*seen.outs, *parts.bare} - {name for name, _, options in given if options}
-    recognised = _names_with_role(seen) - {name for name, *_ in given if name in ran}
+    as_it_is = {role: [recorded.of[role]] for role in contract.unprojected}
+    ran = {*recorded.outs, *parts.bare} - {name for name, _, options in given if options}
+    recognised = _names_with_role(recorded) - {name for name, *_ in given if name in ran}
     return InputProjections(
         projections=(ways[0][1] if contract.projects else {}) | as_it_is,
         untransposed=[(bugs, rows | as_it_is) for bugs, rows in ways[1:]],
-        calls=_call_counts(parts, seen.outs, used) | dict.fromkeys(read, 1),
-        unrecognised=unrecognised_in(seen.layer, recognised | contract.declared_parts, read),
+        calls=_call_counts(parts, recorded.outs, used) | dict.fromkeys(read, 1),
+        unrecognised=unrecognised_in(recorded.layer, recognised | contract.declared_parts, read),
     )
 
 
-def _names_with_role(seen: RecordedCall) -> set[str]:
+def _names_with_role(recorded: RecordedCall) -> set[str]:
     "Names of what has a role; beside a declared gate, activation functions are its own."
-    declared = any(getattr(seen.contract, name) is not None for name in OF_ANY_FUNCTION)
-    own = list(seen.layer.named_modules()) if declared else []
+    declared = any(getattr(recorded.contract, name) is not None for name in OF_ANY_FUNCTION)
+    own = list(recorded.layer.named_modules()) if declared else []
     gating = {name for name, m in own if type(m).__module__ == "torch.nn.modules.activation"}
-    return {*names_of_projections(seen.parts), *seen.parts.bare, *gating}
+    return {*names_of_projections(recorded.parts), *recorded.parts.bare, *gating}
 
 
 def names_of_projections(parts: FoundProjections) -> list[str]:
@@ -108,60 +112,64 @@ def _uncalled_weights(parts: FoundProjections, outs: Mapping[str, Any]) -> dict[
     return {name: weight for name, weight in weights.items() if weight is not None}
 
 
-def _given_by_projections(seen: RecordedCall, read: list[str]) -> list[tuple[str, str, _Options]]:
+def _given_by_projections(
+    recorded: RecordedCall, read: list[str]
+) -> list[tuple[str, str, _Options]]:
     "Return what each input projection gave, by name and role: called, a bare matrix, or only read."
-    found, parts, of, inside = [], seen.parts, seen.of, _inputs_inside(seen)
+    found, parts, of, inside = [], recorded.parts, recorded.of, _inputs_inside(recorded)
     for name, role in parts.role_by_name.items():
-        got = seen.outs.get(name)
+        got = recorded.outs.get(name)
         given = _given_when_called(of[role], parts.leaves[name], name, got) or _of_other_length(
-            role, seen, got
+            role, recorded, got
         )
         found.append((name, role, given))
     for name, (role, p) in parts.bare.items():
         source = inside.get(name.rpartition(".")[0], of)
-        made = _from_other_vectors(seen, name, source[role])
-        by_matrix = made or _given_by_matrix(source, role, p, seen.layer)
+        made = _from_other_vectors(recorded, name, source[role])
+        by_matrix = made or _given_by_matrix(source, role, p, recorded.layer)
         found += [(name, r, given) for r, given in by_matrix]
     for name in read:
         m, role = parts.leaves[name], parts.role_by_name[name]
         apart = role == "qkv" and of["q"] is not of["k"]
         options = [(r, _third_if_read(of[r], m, i)) for i, r in enumerate("qkv")] if apart else []
-        more = options or [(role, _given_if_read(of[role], m, name, bare_bias(seen.layer, role)))]
+        more = options or [
+            (role, _given_if_read(of[role], m, name, bare_bias(recorded.layer, role)))
+        ]
         found += [(name, *each) for each in more]
     return [row for row in found if row[1] != "out"]
 
 
 def _from_other_vectors(
-    seen: RecordedCall, name: str, source: Tensor
+    recorded: RecordedCall, name: str, source: Tensor
 ) -> list[tuple[str, _Options]]:
     "Return what a bare matrix gave if it read other vectors than its source, such as latent ones."
-    role, p = seen.parts.bare[name]
-    read, gave = (as_rows(t, source) for t in seen.products.get(name, (None, None)))
+    role, p = recorded.parts.bare[name]
+    read, gave = (as_rows(t, source) for t in recorded.products.get(name, (None, None)))
     if role == "out" or read is None or gave is None or read.shape == source.shape:
         return []
     return [(role, [("", gave)])]
 
 
-def _inputs_inside(seen: RecordedCall) -> dict[str, dict[str, Tensor]]:
+def _inputs_inside(recorded: RecordedCall) -> dict[str, dict[str, Tensor]]:
     "Return the input of each role in the modules that hold bare matrices, as they are given it."
-    owners = {name.rpartition(".")[0] for name in seen.parts.bare} - {""}
+    owners = {name.rpartition(".")[0] for name in recorded.parts.bare} - {""}
     given: dict[str, dict[str, Tensor]] = {}
 
     def note(name: str, _: nn.Module, args: Any, kwargs: Any) -> None:
         "Keep what a module is given, if it is given three inputs."
-        of = [seen.of[role] for role in "qkv"]
+        of = [recorded.of[role] for role in "qkv"]
         rows = [as_rows(as_float(t), s) for t, s in zip([*args, *kwargs.values()], of)]
         if len(found := [t for t in rows if t is not None]) == 3:
             q, k, v = found
             given[name] = dict(q=q, qk=q, qkv=q, k=k, kv=k, latent=k, v=v, out=q)
 
     with ExitStack() as hooks, torch.no_grad():
-        for name, m in seen.layer.named_modules():
+        for name, m in recorded.layer.named_modules():
             if name in owners:
                 hook = m.register_forward_pre_hook(partial(note, name), with_kwargs=True)
                 hooks.enter_context(hook)
         if owners:
-            seen.again()
+            recorded.again()
     return given
 
 
@@ -174,12 +182,12 @@ def _given_when_called(x: Tensor, m: nn.Module, name: str, got: Any) -> _Options
     return [("", rows), *_given_if_read(x, m, name)[1:2]]
 
 
-def _of_other_length(role: str, seen: RecordedCall, got: Any) -> _Options:
+def _of_other_length(role: str, recorded: RecordedCall, got: Any) -> _Options:
     "Return keys or values made of fewer vectors than there are tokens, or of queries as well."
-    rows, x = got[0] if got and role in ("k", "v", "kv") else None, seen.of[role]
+    rows, x = got[0] if got and role in ("k", "v", "kv") else None, recorded.of[role]
     if not isinstance(rows, Tensor) or rows.ndim != 3 or len(rows) != len(x):
         return []
-    both = 0 if seen.memory is None else seen.x.shape[1] + x.shape[1]
+    both = 0 if recorded.memory is None else recorded.x.shape[1] + x.shape[1]
     return [("", rows)] if rows.shape[1] < x.shape[1] or rows.shape[1] == both else []
 
 

@@ -159,21 +159,21 @@ def trace_layer(
     memory: Tensor | None = None,  # what keys and values are made of, as the call knows
 ) -> Trace:
     "Call a layer once and write down what goes in and out of its projections."
-    seen = _recorded(layer, x, call, contract, memory)
-    inputs, names = read_input_projections(seen), _names_by_role(seen.parts)
+    recorded = _recorded(layer, x, call, contract, memory)
+    inputs, names = read_input_projections(recorded), _names_by_role(recorded.parts)
     with_parts = given_parts(layer, x, call, contract)
     return Trace(
         x=x,
-        out=seen.out,
+        out=recorded.out,
         **inputs._asdict(),
-        output_projection=_output_projection(seen, names),
+        output_projection=_output_projection(recorded, names),
         names=names,
         stage_choices=own_stages(layer, x, call, with_parts),
-        rotations=rotations_in(seen.tables) or rotations_in(kept_by(layer, x.shape[1])),
+        rotations=rotations_in(recorded.tables) or rotations_in(kept_by(layer, x.shape[1])),
         contract=with_parts,
         n_heads=contract.n_heads or heads_of(layer),
         memory=memory,
-        order=seen.order,
+        order=recorded.order,
     )
 
 
@@ -210,17 +210,17 @@ def _projections_of(
     )
 
 
-def _output_projection(seen: RecordedCall, named: dict[str, list[str]]) -> OutputProjection:
+def _output_projection(recorded: RecordedCall, named: dict[str, list[str]]) -> OutputProjection:
     "Return what went into the output projection, came out of it and is added; those not called."
-    parts = seen.parts
-    silent = [n for n in named.get("out", []) if n in parts.role_by_name and n not in seen.ins]
+    parts = recorded.parts
+    silent = [n for n in named.get("out", []) if n in parts.role_by_name and n not in recorded.ins]
     return OutputProjection(
-        received=_at_the_end(named, seen.ins, seen.x),
-        gave=_at_the_end(named, seen.outs, seen.x),
+        received=_at_the_end(named, recorded.ins, recorded.x),
+        gave=_at_the_end(named, recorded.outs, recorded.x),
         uncalled={name: parts.leaves[name] for name in silent},
         matrices={n: as_float(p) for n, (role, p) in parts.bare.items() if role == "out"},
-        matrix_bias=bare_bias(seen.layer, "out"),
-        last_bias=_last_bias(seen.layer, named),
+        matrix_bias=bare_bias(recorded.layer, "out"),
+        last_bias=_last_bias(recorded.layer, named),
     )
 
 

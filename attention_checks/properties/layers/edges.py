@@ -128,11 +128,15 @@ def _must_return_weights(layer: Layer) -> None:
         raise Broken(f"{shown}has rows that sum to {sums.min():.4g} … {sums.max():.4g}", bug)
 
 
-def _may_be_weights(layer: Layer, found: Any) -> bool:
+def _may_be_weights(layer: Layer, returned: Any) -> bool:
     "Return whether something has the shape of weights, (b, n_q, n_k) or (b, h, n_q, n_k)."
-    if not isinstance(found, Tensor) or not found.is_floating_point() or found.ndim not in (3, 4):
+    if (
+        not isinstance(returned, Tensor)
+        or not returned.is_floating_point()
+        or returned.ndim not in (3, 4)
+    ):
         return False
-    return len(found) == BATCH and found.shape[-2:] == (layer.n, layer.n_k)
+    return len(returned) == BATCH and returned.shape[-2:] == (layer.n, layer.n_k)
 
 
 EDGES = (
