@@ -40,27 +40,45 @@ class Made(nn.Module):
         return self.use(self, x)
 
 
-D, H = 24, 3  # width and heads of what `layer` makes
+D, H = 24, 3  # width and heads of a `Layer`
+SCALE = (D // H) ** -0.5
 
 
-def layer(
-    use: Callable[..., Tensor] | None = None,  # of the layer, x and heads q, k, v → the context
-    fused: str = "",  # the name of one projection of all three; "": q_proj, k_proj and v_proj
-    out: str = "out_proj",  # the name of the output projection; "": none
-    **parts: Any,  # as in `Made`
-) -> Made:
-    "Make self-attention; what a test is about is handed in, all else is usual."
-    names = (fused,) if fused else ("q_proj", "k_proj", "v_proj")
-    made = {name: nn.Linear(D, 3 * D if fused else D) for name in names}
-    made |= {out: nn.Linear(D, D)} if out else {}
+def softmaxed(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    "Attend, with the usual scale."
+    return (q @ k.mT * SCALE).softmax(-1) @ v
 
-    def forward(m: Made, x: Tensor) -> Tensor:
-        rows = torch.cat([getattr(m, name)(x) for name in names], -1).chunk(3, -1)
-        q, k, v = (split_heads(t, H) for t in rows)
-        context = attend(q, k, v, (D // H) ** -0.5) if use is None else use(m, x, q, k, v)
-        return getattr(m, out)(context) if out else context
 
-    return Made(forward, **made | parts)
+class Layer(Made):
+    "Self-attention; what a test is about is handed in, all else is usual."
+
+    def __init__(
+        self,
+        core: Callable[..., Tensor] = softmaxed,  # of heads q, k, v → their contexts
+        use: Callable[..., Tensor] | None = None,  # of the layer, x and heads → merged context
+        fused: str = "",  # the name of one projection of all three; "": q_proj, k_proj, v_proj
+        out: str = "out_proj",  # the name of the output projection; "": none
+        **parts: Any,  # as in `Made`
+    ) -> None:
+        super().__init__(use or (lambda m, x, *heads: merge_heads(m.core(*heads))), core=core)
+        self.names, self.end = (fused,) if fused else ("q_proj", "k_proj", "v_proj"), out
+        for name in self.names:
+            setattr(self, name, nn.Linear(D, 3 * D if fused else D))
+        for name, part in (({out: nn.Linear(D, D)} if out else {}) | parts).items():
+            setattr(self, name, part)
+
+    def heads(
+        self,
+        x: Tensor,  # (b, n, d_model)
+    ) -> list[Tensor]:  # queries, keys and values, (b, h, n, d_head)
+        "Project and split into heads."
+        rows = torch.cat([getattr(self, name)(x) for name in self.names], -1).chunk(3, -1)
+        return [split_heads(t, H) for t in rows]
+
+    def forward(self, x: Tensor) -> Any:
+        "Attend, and project the context."
+        context = self.use(self, x, *self.heads(x))
+        return getattr(self, self.end)(context) if self.end else context
 
 
 def attend(

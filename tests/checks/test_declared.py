@@ -26,7 +26,8 @@ from attention_nb.positions import RotaryEmbedding
 from attention_nb.softmax import masked_softmax, softmax
 from conftest import by_day
 from tests.checks.finding import report_of
-from tests.checks.made import D, H, Made, attend, layer
+from tests.checks.made import D, H, Made, attend
+from tests.checks.made import Layer as Usual
 from tests.checks.variants import attention
 
 
@@ -402,7 +403,7 @@ def normed(scale):
     "Queries and keys are normalised, and the scores have a scale."
     norms = {"q_norm": nn.RMSNorm(8), "k_norm": nn.RMSNorm(8)}
     use = lambda m, x, q, k, v: attend(m.q_norm(q), m.k_norm(k), v, scale)
-    return layer(use, fused="qkv", out="proj", **norms)
+    return Usual(use=use, fused="qkv", out="proj", **norms)
 
 
 NORMS = {"q": "q_norm", "k": "k_norm"}
@@ -431,7 +432,7 @@ def test_a_scale_beside_declared_norms_is_compared(scale, code, declared):
 
 def beside(part, use):
     "Make attention with a part that is not declared, under a name that says nothing."
-    return layer(lambda m, *given: use(m.p, *given), p=part)
+    return Usual(use=lambda m, *given: use(m.p, *given), p=part)
 
 
 def plain(q, k, v, more=0):
@@ -592,7 +593,7 @@ def test_a_gate_by_a_module_is_compared():
             gate = m.act(m.p(x)) if times == 1 else m.act(m.act(m.p(x)))
             return plain(*qkv) * gate
 
-        return layer(use, fused="qkv", act=nn.Sigmoid(), p=nn.Linear(D, D))
+        return Usual(use=use, fused="qkv", act=nn.Sigmoid(), p=nn.Linear(D, D))
 
     declared = dict(n_heads=H, gate="p")
     assert report_of(check_self_attention, gated(1), D, **declared).verdict == "sound"
@@ -704,7 +705,7 @@ def one_matrix(end=lambda context: context, norm=None):
             q = m.norm(q.transpose(1, 2)).transpose(1, 2)
         return end(plain(q, k, v))
 
-    return layer(use, fused="one", **({} if norm is None else {"norm": norm}))
+    return Usual(use=use, fused="one", **({} if norm is None else {"norm": norm}))
 
 
 TWO = {"value_scale": 0.5, "activation": "gelu"}
