@@ -206,13 +206,13 @@ def _declarable(failure: Failure, accepts: Collection[str]) -> Failure:
 def _failure(finding: _Finding, named: bool) -> Failure:
     "Return a property that failed, if it is named with its bugs and what would declare them all."
     bugs = finding.kept if named else ()
-    declare = [bug.declare for bug in bugs]
+    declares = dict.fromkeys(bug.declare for bug in bugs)
     return Failure(
         property=finding.name,
         example=finding.broken.example,
         bug=sentence(bugs),
         codes=tuple(bug.code for bug in bugs if bug.code),
-        declare=", ".join(dict.fromkeys(declare)) if all(declare) else "",
+        declare="" if "" in declares else ", ".join(declares),
     )
 
 

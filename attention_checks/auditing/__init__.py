@@ -115,11 +115,12 @@ def _try_everything(
 
 def _innermost(faults: list[Fault]) -> list[Fault]:
     "Leave out what is wrong with a module because it is wrong with a part of it."
-    return [
-        fault
-        for fault in faults
-        if not any(fault is not other and _within(fault, other) for other in faults)
-    ]
+    kept = []
+    for fault in faults:
+        others = [other for other in faults if other is not fault]
+        if not any(_within(fault, other) for other in others):
+            kept.append(fault)
+    return kept
 
 
 def _within(outer: Fault, inner: Fault) -> bool:

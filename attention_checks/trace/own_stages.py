@@ -110,9 +110,12 @@ def _tokens_of_streams(
     layer: nn.Module, contract: Contract, call: Callable[[], Tensor]
 ) -> list[int]:
     "Return of how many tokens each of several declared projections is; [] if none is declared so."
-    names = next((some for some in map(names_in, (contract.roles or {}).values()) if some[1:]), [])
-    made = recorded_call({name: part_of(layer, name, "roles") for name in names}, call)[2]
-    return [made[name][0].shape[1] for name in names]
+    for names in map(names_in, (contract.roles or {}).values()):
+        if len(names) > 1:
+            parts = {name: part_of(layer, name, "roles") for name in names}
+            made = recorded_call(parts, call)[2]
+            return [made[name][0].shape[1] for name in names]
+    return []
 
 
 def _as_it_is(t: Tensor) -> Tensor:

@@ -42,15 +42,21 @@ def tables_handed_on(
     seen: list[list[Tensor]] = []
 
     def keep(_: nn.Module, *what: Any) -> None:
-        tensors = [t.cpu() for t in tree_leaves(what) if isinstance(t, Tensor) and t.ndim > 1]
-        tensors = [_as_complex(t) if t.ndim > 3 and t.shape[-2:] == (2, 2) else t for t in tensors]
-        for_all = [t.squeeze(-2) if t.ndim > 2 else t for t in tensors]  # (…, n, 1, d), of heads
-        seen.append([t for t in for_all if t.shape[-2] == n])
+        tensors = [t for t in tree_leaves(what) if isinstance(t, Tensor) and t.ndim > 1]
+        tables = [_as_table(t.cpu()) for t in tensors]
+        seen.append([t for t in tables if t.shape[-2] == n])
 
     with ExitStack() as hooks:
         for m in layer.modules():
             hooks.enter_context(m.register_forward_hook(keep, with_kwargs=True))
         yield seen
+
+
+def _as_table(t: Tensor) -> Tensor:
+    "Read a table without its axis of heads, (…, n, 1, d), and matrices as complex numbers."
+    if t.ndim > 3 and t.shape[-2:] == (2, 2):
+        t = _as_complex(t)
+    return t.squeeze(-2) if t.ndim > 2 else t
 
 
 def _as_complex(t: Tensor) -> Tensor:
