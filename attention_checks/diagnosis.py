@@ -74,7 +74,7 @@ def diagnose(layer: Layer) -> Layer:
 
 def trace_of(layer: Layer, x: Tensor, n_k: int = 0) -> Trace:
     "Return what its projections do in a call, with a memory of n_k tokens if it has one."
-    if layer.other is None:
+    if layer.other_input is None:
         return trace_layer(layer.module, x, layer.output_of, layer.contract)
     memory = layer.over_memory.draw(len(x), n_k or layer.n_k, seed=8)
     return trace_layer(layer.module, x, layer.beside(memory).output_of, layer.contract, memory)

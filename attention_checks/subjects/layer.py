@@ -77,7 +77,7 @@ class Layer:
     n: int  # tokens of the usual trial
     n_heads: int | None = None  # as declared, or as an attribute tells
     window: Window | None = None  # how far a token sees
-    other: Tensor | None = None  # of cross-attention, the other input, (1, n, width)
+    other_input: Tensor | None = None  # of cross-attention, the other input, (1, n, width)
     of_memory: bool = False  # is x the memory, and the other input what asks?
     observed: Observed = field(default=Observed())
     diagnosis: Diagnosis = field(default=Diagnosis())
@@ -93,7 +93,9 @@ class Layer:
         return True if self.contract.rotate else self.contract.positions
 
     def __repr__(self) -> str:
-        memory = "" if self.other is None else f", memory of {tuple(self.other.shape[1:])}"
+        memory = (
+            "" if self.other_input is None else f", memory of {tuple(self.other_input.shape[1:])}"
+        )
         found = ""
         if self.diagnosis.bugs is not None:
             codes = "+".join(bug.code for bug in self.diagnosis.bugs)
@@ -139,15 +141,15 @@ class Layer:
 
     def call(self, module: Any, x: Tensor) -> tuple[Any, tuple[Any, ...]]:
         "Call it with x, and with the other input if it has one; the output comes first."
-        if self.other is None:
+        if self.other_input is None:
             return self.call_both(module, x)
-        other = self.other.expand(len(x), -1, -1).to(x)
+        other = self.other_input.expand(len(x), -1, -1).to(x)
         y = other.clone(memory_format=torch.contiguous_format)
         return self.call_both(module, *((y, x) if self.of_memory else (x, y)))
 
     def beside(self, other: Tensor) -> Layer:
         "Return the layer with another input beside x, (1, n, width) for all, or (b, n, width)."
-        return replace(self, other=other)
+        return replace(self, other_input=other)
 
     def calling(self, call: LayerCall) -> Layer:
         "Return the layer, called in another way, with the same contract."
@@ -156,26 +158,26 @@ class Layer:
     def declaring(self, **choices: Any) -> Layer:
         "Return the layer, with other choices in its contract."
         contract = replace(self.contract, **choices)
-        call = _how(self.original, contract, self.other is not None)
+        call = _how(self.original, contract, self.other_input is not None)
         usual = _tokens(contract, self.window)
         return replace(self, contract=contract, call_both=whole_call(call, contract), n=usual)
 
     @property
     def over_memory(self) -> Layer:
         "The layer as a function of its memory."
-        assert self.other is not None
-        n, width = self.other.shape[1:]
+        assert self.other_input is not None
+        n, width = self.other_input.shape[1:]
         usual = self.contract.nearest_length(n)
-        return replace(self, d_model=width, other=self.draw(1), of_memory=True, n=usual)
+        return replace(self, d_model=width, other_input=self.draw(1), of_memory=True, n=usual)
 
     @property
     def n_k(self) -> int:
         "How many tokens are attended to."
-        return self.n if self.other is None or self.of_memory else self.other.shape[1]
+        return self.n if self.other_input is None or self.of_memory else self.other_input.shape[1]
 
     def output_length(self, n: int) -> int:
         "Return how many vectors come out of n tokens."
-        return self.other.shape[1] if self.other is not None and self.of_memory else n
+        return self.other_input.shape[1] if self.other_input is not None and self.of_memory else n
 
     def output_shape(self, x: Tensor) -> tuple[int, int]:
         "Return how many sequences of how many vectors come out."

@@ -70,7 +70,7 @@ def _how_called(layer: Layer) -> list[str]:
             "batch_first=False, so it takes (n, b, d_model): x was transposed for it. "
             "Handed (b, n, d_model), it attends over the batch"
         ]
-    if layer.other is not None:
+    if layer.other_input is not None:
         takers = for_memory(given)
         second = list(parameters_of(given) or takers)[1:2]
         return [] if takers == second else [f"the memory was given as {' and '.join(takers)}"]

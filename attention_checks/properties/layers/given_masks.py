@@ -268,9 +268,9 @@ def _by_numbers(layer: Layer, name: str, tried: _TriedMasks, bugs: list[Bug]) ->
 def _traced_under(layer: Layer, name: str, mask: Tensor) -> Trace:
     "Return what its projections do in a call under a mask."
     masked, x = _masked(layer, name, mask), layer.draw()
-    if layer.other is None or not layer.of_memory:
+    if layer.other_input is None or not layer.of_memory:
         return trace_of(masked, x)
-    queries = layer.other.expand(len(x), -1, -1)
+    queries = layer.other_input.expand(len(x), -1, -1)
     call = lambda module, q: masked.beside(q).output_of(module, x)
     return trace_layer(layer.module, queries, call, layer.contract, x)
 

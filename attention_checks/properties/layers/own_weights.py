@@ -289,7 +289,7 @@ def _own_weights_give(layer: Layer, trace: Trace) -> bool:
 def _remark_on_residual(layer: Layer, got: Tensor, want: Tensor) -> str:
     "Return what is said of a residual; Broken where none is allowed."
     in_a_block = any("norm" in type(m).__name__.lower() for m in layer.modules)
-    usual = layer.other is None or in_a_block
+    usual = layer.other_input is None or in_a_block
     if layer.contract.only_attention or not usual:
         raise Broken(first_difference(got, want), known("project.residual"))
     return "a residual is in it: x is added"

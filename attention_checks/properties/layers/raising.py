@@ -33,7 +33,7 @@ def must_fit(layer: Layer, e: Exception) -> None:
                 f"{name}: expected {width}, the width of the vectors that it takes; "
                 f"got {layer.d_model}"
             )
-    if layer.other is not None and not layer.of_memory:
+    if layer.other_input is not None and not layer.of_memory:
         must_fit(layer.over_memory, e)
 
 
@@ -46,12 +46,12 @@ def why_it_raises(layer: Layer, e: Exception) -> Bug:
         return known("code.devices")
     if plain and isinstance(e, TypeError) and of_call:
         return known("shape.call")
-    if layer.other is not None and (bug := misrouted(layer) or _why_not_together(layer)):
+    if layer.other_input is not None and (bug := misrouted(layer) or _why_not_together(layer)):
         return bug
     if lengths := _other_lengths(layer):
         return known("shape.only_length", given=layer.n, n=lengths)
     needed = needed_by(layer.module)
-    if plain and len(needed) > 1 and layer.other is None:
+    if plain and len(needed) > 1 and layer.other_input is None:
         return known("shape.arguments", needed=", ".join(needed))
     at_once = (AttributeError, NameError, ImportError, TypeError, NotImplementedError)
     if plain and isinstance(e, at_once):
@@ -70,7 +70,7 @@ def misrouted(
     layer: Layer,  # the layer under test
 ) -> Bug | None:  # None without a memory
     "Find out whether projections read the other input, or x and the memory are exchanged."
-    if layer.other is None or layer.of_memory:
+    if layer.other_input is None or layer.of_memory:
         return None
     reads = reads_of(layer)
     well = {name for name, _, right in reads if right}  # a layer of both ways reads both
