@@ -22,7 +22,7 @@ from attention_checks.pipeline import Bug, Memo, Step, Work, after, run
 from attention_checks.search import Case
 from attention_checks.spec import Contract
 
-_Change = tuple[str, Callable[[], Any]]  # what is changed, in words, and what it gives then
+_Way = tuple[str, Callable[[], Any]]  # what is changed, in words, and what it gives then
 _ALONG = ("softmax", "log_softmax", "normalize", "cumsum", "flip")
 _BROADCAST = ("add", "sub", "mul", "div", "truediv")
 _OPPOSITE: dict[str, Callable[..., Tensor]] = {
@@ -57,32 +57,32 @@ def changed_step(
         name = next((name for name in names if getattr(contract, name) is not None), "")
         if not name or stage not in case.stages:
             continue
-        if what := _change_needed(case, stage):
+        if what := _change(case, stage):
             return known("layer.step", name=name, what=what)
     return None
 
 
-def _change_needed(case: Case, stage: str) -> str:  # empty: none, or none is needed
+def _change(case: Case, stage: str) -> str:  # empty: none, or none is needed
     "Return the change of one operation in a stage that gives what was seen."
     memo: Memo = {}
-    made, seen = _with_change(case, stage, memo, [], -1)
-    ways = _with_change(case, stage, memo, seen.inputs, -1)[1].ways
+    made, seen = _under_changes(case, stage, memo, [], -1)
+    ways = _under_changes(case, stage, memo, seen.inputs, -1)[1].ways
     for i, (what, _) in enumerate([] if case.given_by(made) else ways[:_MOST]):
-        if case.given_by(_with_change(case, stage, memo, seen.inputs, i)[0]):
+        if case.given_by(_under_changes(case, stage, memo, seen.inputs, i)[0]):
             return what
     return ""
 
 
-def _with_change(
+def _under_changes(
     case: Case, stage: str, memo: Memo, inputs: list[Tensor], i: int
-) -> tuple[Work | None, _ChangingMode]:
+) -> tuple[Work | None, _Changing]:
     "Go through the stages while the changes in one of them are counted, and one is made."
-    mode = _ChangingMode(inputs, i)
-    bug = Bug("", "", {stage: _counting_changes(case.stages[stage], mode)})
+    mode = _Changing(inputs, i)
+    bug = Bug("", "", {stage: _under(case.stages[stage], mode)})
     return run(case.work, [bug], memo, case.stages), mode
 
 
-def _counting_changes(step: Step, mode: _ChangingMode) -> Step:
+def _under(step: Step, mode: _Changing) -> Step:
     "Return a step whose operations are counted, and one is changed."
 
     def called(work: Work) -> Work:
@@ -96,12 +96,12 @@ def _counting_changes(step: Step, mode: _ChangingMode) -> Step:
     return called
 
 
-class _ChangingMode(TorchFunctionMode):
+class _Changing(TorchFunctionMode):
     "Count what may be changed in all operations that run, and change one."
 
     def __init__(self, known_inputs: list[Tensor], i: int):  # which change is made; -1: none
         super().__init__()
-        self.ways: list[_Change] = []
+        self.ways: list[_Way] = []
         self.inputs: list[Tensor] = []  # what operations were given that none of them made
         self.made: list[Tensor] = []
         self.known_inputs, self.i = known_inputs, i
@@ -119,7 +119,7 @@ class _ChangingMode(TorchFunctionMode):
         self.made.append(chosen)
         return chosen
 
-    def _other_inputs(self, func: Any, args: Any, kwargs: Any) -> Iterator[_Change]:
+    def _other_inputs(self, func: Any, args: Any, kwargs: Any) -> Iterator[_Way]:
         "Yield what an operation gives if it is given another tensor of the same shape."
         leaves, tree = tree_flatten(args)
         for at, t in enumerate(leaves):
@@ -135,9 +135,9 @@ class _ChangingMode(TorchFunctionMode):
     def after_module(self, module: nn.Module, args: Any, made: Any) -> Any:
         "Leave out a module that is called, if it gives what it might be given."
         name = type(module).__name__.strip("_")
-        return self._one_of([*_ways_left_out(name, args, made)], made, _line())
+        return self._one_of([*_left_out(name, args, made)], made, _line())
 
-    def _one_of(self, ways: list[_Change], made: Any, line: str | None) -> Any:
+    def _one_of(self, ways: list[_Way], made: Any, line: str | None) -> Any:
         "Return what is given after the change, or what is given without one."
         for what, other in ways:
             if len(self.ways) == self.i:
@@ -146,12 +146,12 @@ class _ChangingMode(TorchFunctionMode):
         return made
 
 
-def _other_results(func: Any, args: Any, kwargs: Any, made: Tensor) -> Iterator[_Change]:
+def _other_results(func: Any, args: Any, kwargs: Any, made: Tensor) -> Iterator[_Way]:
     "Yield what an operation gives if it is left out, or done in another way."
     name = _name_of(func)
     if not args:
         return
-    yield from _ways_left_out(name, args, made)
+    yield from _left_out(name, args, made)
     if name in ("cat", "concat") and len(args[0]) > 1:
         turned = [*reversed(args[0])]
         yield f"{name} joins in the other order", lambda: func(turned, *args[1:], **kwargs)
@@ -160,7 +160,7 @@ def _other_results(func: Any, args: Any, kwargs: Any, made: Tensor) -> Iterator[
     if name in _SIGNED:
         yield f"{name} has the other sign", made.neg
     if name in _ALONG:
-        yield from _along_other_dims(name, func, args, kwargs, made)
+        yield from _along_others(name, func, args, kwargs, made)
 
 
 def _name_of(func: Any) -> str:
@@ -168,7 +168,7 @@ def _name_of(func: Any) -> str:
     return getattr(func, "__name__", "").strip("_")
 
 
-def _ways_left_out(name: str, args: Any, made: Any) -> Iterator[_Change]:
+def _left_out(name: str, args: Any, made: Any) -> Iterator[_Way]:
     "Yield each tensor that an operation was given and that might stand for what it gave."
     for t in tree_leaves(args):
         if not isinstance(t, Tensor) or not isinstance(made, Tensor):
@@ -177,9 +177,7 @@ def _ways_left_out(name: str, args: Any, made: Any) -> Iterator[_Change]:
             yield f"{name} is left out", partial(t.expand_as, made)
 
 
-def _along_other_dims(
-    name: str, func: Any, args: Any, kwargs: Any, made: Tensor
-) -> Iterator[_Change]:
+def _along_others(name: str, func: Any, args: Any, kwargs: Any, made: Tensor) -> Iterator[_Way]:
     "Yield what an operation gives along other dimensions."
     dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
     rest = {key: value for key, value in kwargs.items() if key != "dim"}

@@ -150,11 +150,11 @@ def given_parts(
         if asked:
             given = {n: t[0] for n, t in recorded_call(asked, lambda: call(layer, x))[2].items()}
             rows = {n: t if (r := as_rows(t, x)) is None else r for n, t in given.items()}
-            knowing[field] = _knowing_parts(getattr(contract, field), rows)
+            knowing[field] = _knowing(getattr(contract, field), rows)
     return replace(contract, **knowing)
 
 
-def _knowing_parts(f: Callable[..., Tensor], parts: dict[str, Any]) -> Callable[..., Tensor]:
+def _knowing(f: Callable[..., Tensor], parts: dict[str, Any]) -> Callable[..., Tensor]:
     "Return a function that is given some of its arguments, and asks for the others."
     rest = [p for name, p in (parameters_of(f) or {}).items() if name not in parts]
     g = lambda *given: f(*given, **parts)

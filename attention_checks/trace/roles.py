@@ -39,7 +39,7 @@ def find_projections(
     declared: Mapping[str, Any] | None = None,  # role → name, as the caller declares it
 ) -> FoundProjections:
     "Find the projections of a layer, by their names unless they were declared."
-    leaves = _computing_modules(layer, _wrapping_modules(layer, call))
+    leaves = _leaves(layer, _wrapping_modules(layer, call))
     if declared:
         q = declared.get("q", "")
         if q and q == declared.get("k") == declared.get("v"):  # one matrix for all three
@@ -72,7 +72,7 @@ def _declared_projections(
     return FoundProjections({**leaves, **modules}, names, bare, several)
 
 
-def _computing_modules(layer: nn.Module, wraps: Iterable[str] = ()) -> dict[str, nn.Module]:
+def _leaves(layer: nn.Module, wraps: Iterable[str] = ()) -> dict[str, nn.Module]:
     "Return modules that compute, by name: linear layers, others with weights, some that wrap one."
     found: dict[str, nn.Module] = {}
     for name, m in layer.named_modules():
@@ -220,7 +220,7 @@ def what_is_read(
     parts, inputs = dict(layer.named_modules()), (sources(x, memory), sources(memory, x))
     named = [(name, role) for role, some in (declared or {}).items() for name in names_in(some)]
     by_name = {name: role for name, role in named if name in parts}
-    roles = by_name or _roles(_computing_modules(layer))
+    roles = by_name or _roles(_leaves(layer))
     found: list[tuple[str, str, bool]] = []
     with ExitStack() as hooks, torch.no_grad(), suppress(Exception):
         for name, role in roles.items():
