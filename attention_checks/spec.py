@@ -363,6 +363,11 @@ class Contract:
         return {name for name in named if isinstance(name, str)}
 
     @property
+    def orders_tokens(self) -> bool:
+        "Return whether something is declared that may tell positions."
+        return any(map(bool, (self.bias, self.rotate, self.shortened, self.attend)))
+
+    @property
     def settles_scale(self) -> bool:
         "Return whether something is declared beside which a scale is not taken as meant."
         return isinstance(self.sinks, str) or any(getattr(self, name) for name in _SETTLE_SCALE)

@@ -224,16 +224,22 @@ def _shorter(
     matrix, bias = _matrix_of(part)
     if isinstance(matrix, Tensor) and matrix.ndim == 2:
         return partial(joined_by, matrix, bias)
-    given = recorded_call({"": part}, call)[1].get("", [])
-    seen = {t.shape[1] for t in given if isinstance(t, Tensor)}
+    given, made = (_lengths(kept.get("", [])) for kept in recorded_call({"": part}, call)[1:])
 
     def shorter(t: Tensor) -> Tensor:
-        if seen - {n := t.shape[-2]}:
+        if {n := t.shape[-2]} == made != given:  # it shortens what is projected
+            return t
+        if seen := given - {n}:
             why = f"what shortens {n} vectors is given {max(seen)}: declare lengths=…"
             raise NotChecked(f"no reference could be built: {why} that need no padding")
         return split_heads(_once_through(part, contract, merge_heads(t)), t.shape[-3])
 
     return shorter
+
+
+def _lengths(kept: list[Any]) -> set[int]:
+    "Return of how many vectors, in a sequence or on a grid, tensors (b, …, d) are."
+    return {math.prod(t.shape[1:-1]) for t in kept if isinstance(t, Tensor)}
 
 
 def _beside_context(
@@ -298,8 +304,8 @@ def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) ->
         return _in_either_order(steps, contract)
     got = getattr(part if read is None else read, "shape", None)
     wanted = (
-        "that gives (h, n, n) or (n, n, h), a table by distance (2 L - 1, h), on a grid"
-        " (h, 2 a - 1, 2 b - 1) or with a buffer of indices, or slopes (h)"
+        "that gives (h, n, n) or (n, n, h), or that of each sequence, a table by distance"
+        " (2 L - 1, h), on a grid (h, 2 a - 1, 2 b - 1) or with a buffer of indices, or slopes (h)"
     )
     raise Misused(f"bias: expected a part {wanted}; got {got}")
 
@@ -397,13 +403,15 @@ def _by_distance(table: Tensor, n: int, call: Callable[[], Tensor]) -> Tensor | 
 
 
 def _per_head(read: Any, n: int) -> Tensor | None:
-    "Return a bias as (h, n, n), of n positions; None if it has no such shape."
+    "Return a bias as (h, n, n) or (b, h, n, n), of n positions; None if it has no such shape."
     if not isinstance(read, Tensor) or read.ndim < 2:
         return None
     read = as_float(read)
-    if read.ndim == 3 and read.shape[:2] == (n, n):
-        return read.movedim(-1, 0)
-    return read.flatten(0, -3) if read.ndim > 2 and read.shape[-2:] == (n, n) else None
+    if read.ndim > 2 and read.shape[-3:-1] == (n, n):
+        read = read.movedim(-1, -3)
+    elif read.ndim < 3 or read.shape[-2:] != (n, n):
+        return None
+    return read.flatten(0, -4) if read.ndim > 4 else read
 
 
 def _gated(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> _Choices:
