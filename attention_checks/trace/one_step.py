@@ -37,6 +37,13 @@ _OPPOSITE: dict[str, Callable[..., Tensor]] = {
 _SIGNED = ("sub", "rsub", "add", "sin", "matmul", "einsum")
 _OURS = __name__.partition(".")[0]
 _MOST = 300  # changes that are tried
+_NAMED = {  # how a change begins, in words → the code of that bug
+    "softmax is left out": "softmax.missing",
+    "softmax is taken over dim=-2": "softmax.over_queries",
+    "softmax is taken over dim=-3": "softmax.over_heads",
+    "softmax is taken over dim=-4": "softmax.over_batch",
+    "masked_fill is left out": "mask.ignored",
+}
 _CHOICES = {  # stage → what may be declared of it, and runs code of others
     "mix": ["attend"],
     after("route"): ["bias"],
@@ -58,7 +65,8 @@ def changed_step(
         if not name or stage not in case.stages:
             continue
         if what := _change(case, stage):
-            return known("layer.step", name=name, what=what)
+            code = next((c for says, c in _NAMED.items() if what.startswith(says)), "")
+            return known(code) if code else known("layer.step", name=name, what=what)
     return None
 
 

@@ -251,19 +251,13 @@ def _beside_context(
 ) -> _Choices:
     "Yield the other choices of the context: a factor, a residual, an activation, a norm."
     mixed, projected = after("mix"), after("project")
-    if declared := contract.value_scale:
-        part = (
-            as_float(part_of(layer, declared, "value_scale"))
-            if isinstance(declared, str)
-            else declared
-        )
-        scaled = context_step(lambda out: part * out)
-        yield mixed, ways_of(mixed, f"value_scale={declared!r}", [scaled])
+    if "out" not in norms:
+        yield from _scaled_context(layer, contract)
     if name := contract.residual:
         added = _added_by(part_of(layer, name, "residual"), x, call)
         steps: list[Step] = [partial(_with_added, t) for t in added]
         yield projected, ways_of(projected, f"residual={name!r}", steps)
-    if name := contract.activation:
+    if (name := contract.activation) and not _begins_with(layer, contract, name):
         given = getattr(nn.functional, name, None) or part_of(layer, name, "activation")
         f = partial(_once_through, given, contract)
         last: Step = lambda work: work._replace(out=f(work.out))
@@ -273,6 +267,26 @@ def _beside_context(
         normed = partial(_once_through, norms["out"], contract)
         steps = [context_step(normed, merged) for merged in (True, False)]
         yield mixed, ways_of(mixed, "norms['out']", steps)
+        yield from _scaled_context(layer, contract)  # before a norm it would have no influence
+
+
+def _begins_with(layer: nn.Module, contract: Contract, activation: str) -> bool:
+    "Return whether an activation is a part of the output projection, which is taken as it is."
+    out = (contract.roles or {}).get("out")
+    part = part_of(layer, out, "roles['out']") if isinstance(out, str) else None
+    parts = dict(part.named_modules()) if isinstance(part, nn.Module) else {}
+    within = {type(m).__name__.lower() for m in parts.values()} | {f"{out}.{n}" for n in parts}
+    return activation in within or activation.replace("_", "") in within
+
+
+def _scaled_context(layer: nn.Module, contract: Contract) -> _Choices:
+    "Yield the factor of the context, a number or a parameter."
+    if declared := contract.value_scale:
+        part = declared
+        if isinstance(declared, str):
+            part = as_float(part_of(layer, declared, "value_scale"))
+        scaled = context_step(lambda out: part * out)
+        yield after("mix"), ways_of(after("mix"), f"value_scale={declared!r}", [scaled])
 
 
 def _added_by(part: Any, x: Tensor, call: Callable[[], Tensor]) -> list[Tensor]:
