@@ -23,6 +23,7 @@ from attention_checks.search import Case
 from attention_checks.spec import Contract
 
 _Way = tuple[str, Callable[[], Any]]  # what is changed, in words, and what it gives then
+_Found = tuple[str, torch.Size]  # a change in words, and the shape of what is changed
 _ALONG = ("softmax", "log_softmax", "normalize", "cumsum", "flip")
 _BROADCAST = ("add", "sub", "mul", "div", "truediv")
 _OPPOSITE: dict[str, Callable[..., Tensor]] = {
@@ -64,21 +65,27 @@ def changed_step(
         name = next((name for name in names if getattr(contract, name) is not None), "")
         if not name or stage not in case.stages:
             continue
-        if what := _change(case, stage):
-            code = next((c for says, c in _NAMED.items() if what.startswith(says)), "")
-            return known(code) if code else known("layer.step", name=name, what=what)
+        if found := _change(case, stage):
+            code = _code_of(case.work, *found)
+            return known(code) if code else known("layer.step", name=name, what=found[0])
     return None
 
 
-def _change(case: Case, stage: str) -> str:  # empty: none, or none is needed
+def _code_of(work: Work, what: str, shape: torch.Size) -> str:  # empty: it has no code
+    "Return the code of a change of scores that is a known bug."
+    of_scores = shape[-2:] == (work.q.shape[-2], work.k.shape[-2])
+    return next((c for says, c in _NAMED.items() if of_scores and what.startswith(says)), "")
+
+
+def _change(case: Case, stage: str) -> _Found | None:  # None: none, or none is needed
     "Return the change of one operation in a stage that gives what was seen."
     memo: Memo = {}
     made, seen = _under_changes(case, stage, memo, [], -1)
     ways = _under_changes(case, stage, memo, seen.inputs, -1)[1].ways
-    for i, (what, _) in enumerate([] if case.given_by(made) else ways[:_MOST]):
+    for i, found in enumerate([] if case.given_by(made) else ways[:_MOST]):
         if case.given_by(_under_changes(case, stage, memo, seen.inputs, i)[0]):
-            return what
-    return ""
+            return found
+    return None
 
 
 def _under_changes(
@@ -109,7 +116,7 @@ class _Changing(TorchFunctionMode):
 
     def __init__(self, known_inputs: list[Tensor], i: int):  # which change is made; -1: none
         super().__init__()
-        self.ways: list[_Way] = []
+        self.ways: list[_Found] = []
         self.inputs: list[Tensor] = []  # what operations were given that none of them made
         self.made: list[Tensor] = []
         self.known_inputs, self.i = known_inputs, i
@@ -150,7 +157,8 @@ class _Changing(TorchFunctionMode):
         for what, other in ways:
             if len(self.ways) == self.i:
                 made = other()
-            self.ways.append((f"{what} ({line})" if line else what, other))
+            shape = getattr(made, "shape", torch.Size())
+            self.ways.append((f"{what} ({line})" if line else what, shape))
         return made
 
 

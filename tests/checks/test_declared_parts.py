@@ -106,7 +106,7 @@ class OneForAll(nn.Module):
         return self.attend(t, t, t)
 
 
-@pytest.mark.parametrize("dim, codes", [(-1, OWN), (-2, ["layer.step"])])
+@pytest.mark.parametrize("dim, codes", [(-1, OWN), (-2, ["softmax.over_queries"])])
 def test_one_bare_matrix_may_make_queries_keys_and_values(dim, codes):
     layer, right = OneForAll(dim), OneForAll()
     right.load_state_dict(layer.state_dict())
@@ -333,7 +333,7 @@ def asking(core):
     return Asks(core, decay=nn.Linear(D, H), unary=nn.Linear(D, H))
 
 
-@pytest.mark.parametrize("dim, codes", [(-1, OWN), (-2, ["layer.step"])])
+@pytest.mark.parametrize("dim, codes", [(-1, OWN), (-2, ["softmax.over_queries"])])
 def test_declared_functions_may_be_given_what_parts_give(dim, codes):
     def attend(q, k, v, decay, unary):
         scores = layer.decayed(q, k, decay)
