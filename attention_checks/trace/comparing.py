@@ -10,7 +10,15 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION, known
-from attention_checks.catalogue.layers import GROUP_BUGS, LAYER_BUGS, NEVER, REPEATED, merging
+from attention_checks.catalogue.layers import (
+    GROUP_BUGS,
+    LAYER_BUGS,
+    MERGES,
+    NEVER,
+    REPEATED,
+    SPLITS,
+    merging,
+)
 from attention_checks.catalogue.scales_and_routes import SCALE
 from attention_checks.fitting import (
     fitted_activation,
@@ -29,7 +37,7 @@ from attention_nb.multi_head_attention import merge_heads
 
 _FREQUENT = [
     bug
-    for bug in LAYER_BUGS
+    for bug in (*SPLITS, *MERGES)
     if bug.code in ("split.viewed", "merge.viewed", "merge.features_first", "merge.heads_first")
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -38,12 +39,14 @@ _OPPOSITE: dict[str, Callable[..., Tensor]] = {
 _SIGNED = ("sub", "rsub", "add", "sin", "matmul", "einsum")
 _OURS = __name__.partition(".")[0]
 _MOST = 300  # changes that are tried
-_NAMED = {  # how a change begins, in words → the code of that bug
+_NAMED = {  # how a change of scores begins, in words → the code of that bug
     "softmax is left out": "softmax.missing",
     "softmax is taken over dim=-2": "softmax.over_queries",
     "softmax is taken over dim=-3": "softmax.over_heads",
     "softmax is taken over dim=-4": "softmax.over_batch",
     "masked_fill is left out": "mask.ignored",
+    "add is left out": "bias.ignored",
+    "sub stands for add": "bias.subtracted",
 }
 _CHOICES = {  # stage → what may be declared of it, and runs code of others
     "mix": ["attend"],
@@ -66,15 +69,17 @@ def changed_step(
         if not name or stage not in case.stages:
             continue
         if found := _change(case, stage):
-            code = _code_of(case.work, *found)
-            return known(code) if code else known("layer.step", name=name, what=found[0])
+            return _named(case.work, name, *found)
     return None
 
 
-def _code_of(work: Work, what: str, shape: torch.Size) -> str:  # empty: it has no code
-    "Return the code of a change of scores that is a known bug."
+def _named(work: Work, name: str, what: str, shape: torch.Size) -> Bug:
+    "Return the known bug that a change is, of scores or of a softmax; else say what it is."
     of_scores = shape[-2:] == (work.q.shape[-2], work.k.shape[-2])
-    return next((c for says, c in _NAMED.items() if of_scores and what.startswith(says)), "")
+    code = next((c for says, c in _NAMED.items() if of_scores and what.startswith(says)), "")
+    if not code and (dims := re.match(r"softmax is taken over dim=(-\d), not dim=(-?\d)", what)):
+        return known("softmax.dim", other=dims[1], dim=dims[2])
+    return known(code) if code else known("layer.step", name=name, what=what)
 
 
 def _change(case: Case, stage: str) -> _Found | None:  # None: none, or none is needed
@@ -202,7 +207,7 @@ def _along_others(name: str, func: Any, args: Any, kwargs: Any, made: Tensor) ->
     for other in range(-made.ndim, 0):
         if other != dim and other + made.ndim != dim:
             given = partial(func, args[0], dim=other, **rest)
-            yield f"{name} is taken over dim={other}", given
+            yield f"{name} is taken over dim={other}, not dim={dim}", given
 
 
 def _line() -> str | None:

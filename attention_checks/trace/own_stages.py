@@ -227,19 +227,21 @@ def _shorter(
     given, made = (_lengths(kept.get("", [])) for kept in recorded_call({"": part}, call)[1:])
 
     def shorter(t: Tensor) -> Tensor:
-        if {n := t.shape[-2]} == made != given:  # it shortens what is projected
+        if (n := t.shape[-2]) not in given and n in made:  # it shortens what is projected
             return t
-        if seen := given - {n}:
-            why = f"what shortens {n} vectors is given {max(seen)}: declare lengths=…"
+        if given and n not in given:
+            why = f"what shortens {n} vectors is given {given[0]}: declare lengths=…"
             raise NotChecked(f"no reference could be built: {why} that need no padding")
         return split_heads(_once_through(part, contract, merge_heads(t)), t.shape[-3])
 
     return shorter
 
 
-def _lengths(kept: list[Any]) -> set[int]:
-    "Return of how many vectors, in a sequence or on a grid, tensors (b, …, d) are."
-    return {math.prod(t.shape[1:-1]) for t in kept if isinstance(t, Tensor)}
+def _lengths(kept: list[Any]) -> list[int]:
+    "Return of how many vectors tensors (b, …, d) are, or (b, d, height, width)."
+    shapes = [t.shape for t in kept if isinstance(t, Tensor)]
+    grids = [shape[2:] for shape in shapes if len(shape) == 4]
+    return [*map(math.prod, [*(shape[1:-1] for shape in shapes), *grids])]
 
 
 def _beside_context(

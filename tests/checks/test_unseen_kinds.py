@@ -11,7 +11,17 @@ from attention_checks import check_attention, check_cache, check_self_attention
 from attention_nb.kv_cache import KVCache
 from attention_nb.multi_head_attention import MultiHeadAttention, merge_heads, split_heads
 from tests.checks.finding import codes_of
-from tests.checks.test_attend import OWN, SCALE, D, H, Layer, of_layer, softmaxed
+from tests.checks.test_attend import (
+    OWN,
+    SCALE,
+    D,
+    H,
+    Layer,
+    of_layer,
+    over_features,
+    over_rows,
+    softmaxed,
+)
 from tests.checks.test_declared_parts import flat
 
 
@@ -40,6 +50,29 @@ def test_a_declared_function_may_ask_for_a_parameter(dim, codes):
     layer = Near(dim)
     declared = lambda q, k, v, near: layer.attend(q, k, v, near)
     assert of_layer(layer, attend=declared) == codes
+
+
+SHIFT = torch.sin(1.3 * torch.arange(64))
+
+
+def shifted(q, k, v):
+    return (q @ k.mT * SCALE + SHIFT[: k.shape[-2]]).softmax(-1) @ v
+
+
+def shifted_back(q, k, v):
+    return (q @ k.mT * SCALE - SHIFT[: k.shape[-2]]).softmax(-1) @ v
+
+
+@pytest.mark.parametrize(
+    "attend, core, code",
+    [
+        (over_features, over_rows, "softmax.dim"),
+        (shifted, softmaxed, "bias.ignored"),
+        (shifted, shifted_back, "bias.subtracted"),
+    ],
+)
+def test_a_step_of_attend_that_is_a_known_bug_has_its_code(attend, core, code):
+    assert of_layer(Layer(core), attend=attend, positions=True) == [code]
 
 
 class Pairs(Layer):
@@ -103,8 +136,10 @@ class OnAGrid(Layer):
 
 
 @pytest.mark.parametrize("core, codes", [(softmaxed, OWN), (flat, ["scale.missing"])])
-def test_tokens_may_be_shortened_before_they_are_projected(core, codes):
-    layer = OnAGrid(core, smaller=nn.Conv2d(D, D, 2, stride=2))
+@pytest.mark.parametrize("wrap", [False, True])
+def test_tokens_may_be_shortened_before_they_are_projected(wrap, core, codes):
+    convolution = nn.Conv2d(D, D, 2, stride=2)
+    layer = OnAGrid(core, smaller=nn.Sequential(convolution) if wrap else convolution)
     assert of_layer(layer, lengths=(4, 16, 36), shortened={"kv": "smaller"}) == codes
 
 
