@@ -200,7 +200,9 @@ def declared_rotation(
 ) -> Way:  # for the stage `rotate`
     "Make the steps of a rotation that was declared."
     rightly: Callable[[Tensor], Tensor] = lambda t: rotate(t, _at(t))
-    back, plus, still = partial(backwards, rotate), partial(_all_plus, rotate), (lambda t: t)
+    back: Callable[[Tensor], Tensor] = partial(backwards, rotate)
+    plus: Callable[[Tensor], Tensor] = partial(_all_plus, rotate)
+    still: Callable[[Tensor], Tensor] = lambda t: t
 
     def step(*changes: Callable[[Tensor], Tensor]) -> dict[str, Step]:
         return {"rotate": routing(lambda *qkv: tuple(f(t) for f, t in zip(changes, qkv)))}

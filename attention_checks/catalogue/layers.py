@@ -375,7 +375,6 @@ GROUP_BUGS: list[Bug] = bugs_of(
 
 LAYER_BUGS: list[Bug] = [*SPLITS, *MERGES, *OTHER_LAYER_BUGS, *CHANNELS]
 LAYER_CATALOGUE: list[Bug] = [
-    *CHANNELS,  # their codes are those of the others
     *(*SPLITS, *MERGES, *OTHER_LAYER_BUGS),
     *{bug.code: bug for bug in [*rotating(torch.zeros(2, 1), True)[1], OFFSET]}.values(),
     FUSED,

@@ -284,10 +284,10 @@ def _begins_with(layer: nn.Module, contract: Contract, activation: str) -> bool:
 def _scaled_context(layer: nn.Module, contract: Contract) -> _Choices:
     "Yield the factor of the context, a number or a parameter."
     if declared := contract.value_scale:
-        part = declared
+        factor: Any = declared
         if isinstance(declared, str):
-            part = as_float(part_of(layer, declared, "value_scale"))
-        scaled = context_step(lambda out: part * out)
+            factor = as_float(part_of(layer, declared, "value_scale"))
+        scaled = context_step(lambda out: factor * out)
         yield after("mix"), ways_of(after("mix"), f"value_scale={declared!r}", [scaled])
 
 

@@ -30,5 +30,6 @@ def in_phases(
     "Tie to a layer what it promised: that it runs, and, once it is observed, all else."
     seen = cache(lambda: examined(layer))
     asked = [row for row in rows if row.applies(layer)]
-    named = lambda: [b for b in seen().diagnosis.bugs or () if b.code != "layer.step"]
+    bugs = lambda: seen().diagnosis.bugs or ()
+    named = lambda: tuple(bug for bug in bugs() if bug.code != "layer.step")
     return bound(RUNS, lambda: layer) + bound(asked, seen), named
