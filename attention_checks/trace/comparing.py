@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 import torch
 from torch import Tensor
@@ -97,9 +97,10 @@ def _fewest_explanation(
     if found is not None:
         return found
     fits: list[Callable[[Case], Bug | None]] = [fitted_cap, partial(_end_of, trace)]
-    fits += [*more_fits(trace), partial(changed_step, trace.contract)]
+    fits += more_fits(trace)
     fitted = (fit(start.case) for fit in fits for start in right)
-    if bug := next(filter(None, fitted), None):
+    changed = (changed_step(trace.contract, start.case) for start in right[:2])
+    if bug := next(filter(None, chain(fitted, changed)), None):
         return (bug,)
     if most == 1:
         return None

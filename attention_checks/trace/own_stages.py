@@ -254,7 +254,7 @@ def _beside_context(
     "Yield the other choices of the context: a factor, a residual, an activation, a norm."
     mixed, projected = after("mix"), after("project")
     if "out" not in norms:
-        yield from _scaled_context(layer, contract)
+        yield from _normed_and_scaled(layer, norms, contract)
     if name := contract.residual:
         added = _added_by(part_of(layer, name, "residual"), x, call)
         steps: list[Step] = [partial(_with_added, t) for t in added]
@@ -266,10 +266,7 @@ def _beside_context(
         stage, step = (projected, last) if contract.residual else (mixed, context_step(f))
         yield stage, ways_of(stage, f"activation={name!r}", [step])
     if "out" in norms:
-        normed = partial(_once_through, norms["out"], contract)
-        steps = [context_step(normed, merged) for merged in (True, False)]
-        yield mixed, ways_of(mixed, "norms['out']", steps)
-        yield from _scaled_context(layer, contract)  # before a norm it would have no influence
+        yield from _normed_and_scaled(layer, norms, contract)
 
 
 def _begins_with(layer: nn.Module, contract: Contract, activation: str) -> bool:
@@ -281,8 +278,14 @@ def _begins_with(layer: nn.Module, contract: Contract, activation: str) -> bool:
     return activation in within or activation.replace("_", "") in within
 
 
-def _scaled_context(layer: nn.Module, contract: Contract) -> _Choices:
-    "Yield the factor of the context, a number or a parameter."
+def _normed_and_scaled(
+    layer: nn.Module, norms: Mapping[str, nn.Module], contract: Contract
+) -> _Choices:
+    "Yield the norm of the context, and its factor, which before a norm would have no influence."
+    if "out" in norms:
+        normed = partial(_once_through, norms["out"], contract)
+        steps = [context_step(normed, merged) for merged in (True, False)]
+        yield after("mix"), ways_of(after("mix"), "norms['out']", steps)
     if declared := contract.value_scale:
         factor: Any = declared
         if isinstance(declared, str):
