@@ -99,7 +99,7 @@ def _fewest_explanation(
     fits: list[Callable[[Case], Bug | None]] = [fitted_cap, partial(_end_of, trace)]
     fits += more_fits(trace)
     fitted = (fit(start.case) for fit in fits for start in right)
-    changed = (changed_step(trace.contract, start.case) for start in right[:2])
+    changed = (changed_step(trace.contract, start.case) for start in right[:4])
     if bug := next(filter(None, chain(fitted, changed)), None):
         return (bug,)
     if most == 1:
