@@ -28,6 +28,19 @@ What several of these use:
     reach.py        which keys a query may attend to: windows, sinks, documents
     cache_steps.py  of a step with a cache: what is wrong in it
 
+What its words mean:
+
+    contract    what an author declares of the code: each choice is a keyword of a check
+    subject     the code under test, with its contract and the way in which it is called
+    property    what must hold of a subject; a function `must_…` tries it
+    code        the name of a bug, such as "scale.missing"; users see it, and skip it by it
+    stage       a part of attention, such as "score" or "merge"; a step does what it should, or not
+    work        what the stages hand on: queries, keys, values, scores, weights, output
+    case        work, and what came out of the code under test
+    trace       what the projections of a layer took and gave in one call
+    reading     one way to split these into heads; with the stages it is the start of a search
+    symptom     a failure that says less than the bug that the numbers tell, and gives way to it
+
 Beside it: auditing/ tries a whole model, distributed/ a sequence that is spread over processes,
 check_command.py is the command, and loading.py finds what the command names.
 """

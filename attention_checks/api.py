@@ -28,6 +28,7 @@ from attention_checks.properties.cache import CachedLayer, cache_properties
 from attention_checks.properties.cross_attention import cross_properties
 from attention_checks.properties.flash import flash_properties
 from attention_checks.properties.functions import attention_properties
+from attention_checks.properties.functions.facts import ExaminedFunction
 from attention_checks.properties.layers import layer_properties
 from attention_checks.properties.positions import bias_properties, rotation_properties
 from attention_checks.properties.softmax import masked_softmax_properties, softmax_properties
@@ -35,12 +36,11 @@ from attention_checks.report import CheckFailed, Report
 from attention_checks.signatures import name_of
 from attention_checks.spec import HELP, Contract, declared, keywords_of
 from attention_checks.subjects.copies import in_mode
-from attention_checks.subjects.facts import AttentionFunction
 from attention_nb.positions import RotaryEmbedding
 from attention_nb.tools.guards import expect_flags, expect_sizes
 from attention_nb.tools.ranks import Ranks
 
-_SAID = {  # arguments of several checks → what they mean
+_HELP_OF_ARGUMENTS = {  # arguments of several checks → what they mean
     "d_model": "width of x",
     "strict": "raise NotCompared if its numbers could be compared with nothing?",
     **HELP,
@@ -64,7 +64,7 @@ def _with_choices(check: _Check) -> _Check:
     more = [p for p in keywords_of(name) if p.name not in signature.parameters]
     doc = (check.__doc__ or "").rstrip()
     missing = [p.name for p in (*own, *more) if f"        {p.name}: " not in doc]
-    lines = "".join(f"\n        {each}: {_SAID[each]}" for each in missing)
+    lines = "".join(f"\n        {each}: {_HELP_OF_ARGUMENTS[each]}" for each in missing)
     strict = ", or nothing was compared" if "strict" in signature.parameters else ""
     check.__doc__ = doc + lines + _RAISES.format(strict)
     vars(check)["__signature__"] = signature.replace(parameters=[*own, *more])
@@ -86,7 +86,7 @@ def check_attention(
     """
     contract = declared("check_attention", causal=causal, mask=mask, **design)
     expect_attention(fn, contract)
-    subject = AttentionFunction(fn, contract)
+    subject = ExaminedFunction(fn, contract)
     return _run(check_attention, fn, lambda: attention_properties(subject), contract, strict)
 
 
@@ -104,7 +104,7 @@ def check_flash(
     """
     contract = declared("check_flash", causal=causal, mask=mask, **design)
     expect_attention(fn, contract, named_mask=True)
-    subject = AttentionFunction(fn, contract)
+    subject = ExaminedFunction(fn, contract)
     return _run(check_flash, fn, lambda: flash_properties(subject), contract)
 
 

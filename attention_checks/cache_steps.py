@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
+from attention_checks.tolerance import FLOAT32, NOT_ZERO
 from attention_nb.tools.calls import Call
 from attention_nb.tools.watching import Seen
 
@@ -16,7 +19,7 @@ def first_calls(
     return {path: seen.of(path)[0] for path in reversed(seen.layers)}
 
 
-def diagnosed(
+def code_of_step(
     whole: Call,  # the attention of a layer in one pass
     part: Call,  # the same in a step
     start: int,  # of the tokens of the step
@@ -25,25 +28,35 @@ def diagnosed(
     "Name what is wrong with a step: tokens are lost, vectors differ, or the mask does."
     if whole.q is None or part.q is None:
         return ""
-    held, new, right_q = part.n_k, end - start, whole.q[:, :, start:end]
+    right_q = whole.q[:, :, start:end]
     if part.q.numel() != right_q.numel():
         return ""
     q = part.q.reshape(right_q.shape)  # sequences, heads and queries may be folded together
-    first = max(end - held, 0)  # the oldest position in the cache
     k, right = _keys(part, *q.shape[:2]), _keys(whole, *q.shape[:2])
     if _same(q, right_q) and _sees_the_right_keys(whole, part, k, right[:, :, :end], start):
         return "cache.values"
-    if held < end and (whole.window or end) > held:
-        if held == start and _same(k, right[:, :, :start]):
-            return "cache.late"
-        return _alone(new) if held == new else "cache.drops"
+    if part.n_k < end and (whole.window or end) > part.n_k:
+        return _too_few_keys(part.n_k, k, right, start, end)
+    first = max(end - part.n_k, 0)  # the oldest position in the cache
     kept, added = k[:, :, : start - first], k[:, :, start - first : end - first]
     before, now = right[:, :, first:start], right[:, :, start:end]
     if not _same(q, right_q):
-        if _same(added, now):
-            return "cache.query_positions"
-        return "cache.chunk_positions" if new > 1 else "cache.positions"
+        return _other_queries(end - start, keys_right=_same(added, now))
     return _changed(kept, before, added, now) or _mask(whole, part, start, end, first)
+
+
+def _too_few_keys(held: int, k: Tensor, right: Tensor, start: int, end: int) -> str:
+    "Name what is wrong with a step that sees fewer keys than it should."
+    if held == start and _same(k, right[:, :, :start]):
+        return "cache.late"
+    return _alone(end - start) if held == end - start else "cache.drops"
+
+
+def _other_queries(new: int, keys_right: bool) -> str:
+    "Name what is wrong with a step of so many tokens whose queries are others."
+    if keys_right:
+        return "cache.query_positions"
+    return "cache.chunk_positions" if new > 1 else "cache.positions"
 
 
 def _sees_the_right_keys(whole: Call, part: Call, k: Tensor, right: Tensor, start: int) -> bool:
@@ -54,7 +67,7 @@ def _sees_the_right_keys(whole: Call, part: Call, k: Tensor, right: Tensor, star
     want = whole.allowed()[:, :, start:end, :end].float()
     allowed = part.allowed().reshape(*want.shape[:3], -1).float()
     apart = (k[:, :, :, None] - right[:, :, None]).abs().amax((0, 1, 4))
-    equal = apart <= 1e-4 * right.abs().max()  # (slots, positions)
+    equal = apart <= FLOAT32 * right.abs().max()  # (slots, positions)
     seen = allowed.flatten(0, 2).any(0)
     if not equal[seen].any(-1).all():
         return False
@@ -91,8 +104,8 @@ def _same(a: Tensor, b: Tensor) -> bool:
     "Return whether two tensors are the same but for rounding."
     if a.shape != b.shape or not b.numel():
         return a.shape == b.shape
-    size = max(float(b.abs().max()), 1e-30)
-    return bool((a - b).abs().max() <= 1e-4 * size)
+    size = max(float(b.abs().max()), NOT_ZERO)
+    return bool((a - b).abs().max() <= FLOAT32 * size)
 
 
 def _permuted(k: Tensor, want: Tensor) -> str:
@@ -100,11 +113,15 @@ def _permuted(k: Tensor, want: Tensor) -> str:
     for code, axis in (("cache.groups", 1), ("cache.mixes_sequences", 0)):
         if _same(k, want) or k.shape != want.shape:
             return ""
-        rows = list(enumerate(want.unbind(axis)))
-        found = [next((j for j, row in rows if _same(row, t)), None) for t in k.unbind(axis)]
-        if None not in found and found != list(range(len(found))):
+        order = [_index_of(t, want.unbind(axis)) for t in k.unbind(axis)]
+        if -1 not in order and order != list(range(len(order))):
             return code
     return ""
+
+
+def _index_of(t: Tensor, several: Sequence[Tensor]) -> int:
+    "Return which of several tensors is this one; -1 if none is."
+    return next((i for i, other in enumerate(several) if _same(other, t)), -1)
 
 
 def _mask(whole: Call, part: Call, start: int, end: int, first: int) -> str:

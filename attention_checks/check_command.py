@@ -28,7 +28,7 @@ from attention_checks.api import (
 from attention_checks.loading import (
     Unusable,
     load,
-    made,
+    made_as,
     parsed_settings,
     restored_path,
     written_at,
@@ -88,14 +88,15 @@ def _kind(thing: Any, args: argparse.Namespace) -> str:
     return "masked-softmax" if masked else "softmax"
 
 
-def _several(value: Any) -> Any:
+def _split_at_commas(value: Any) -> Any:
     "Return names that a comma separates as a tuple, and all else as it is."
     return tuple(value.split(",")) if isinstance(value, str) and "," in value else value
 
 
 def _given(kind: str, args: argparse.Namespace, used: Collection[str]) -> dict[str, Any]:
     "Return the arguments of a check that the command line gives; Unusable for one too many."
-    given = {name: value for name in options() if (value := getattr(args, name)) is not None}
+    values = {name: getattr(args, name) for name in options()}
+    given = {name: value for name, value in values.items() if value is not None}
     for name in given:
         if name not in TAKES[kind] and name not in used:
             option, kinds = name.replace("_", "-"), ", ".join(_kinds_of(name))
@@ -103,20 +104,16 @@ def _given(kind: str, args: argparse.Namespace, used: Collection[str]) -> dict[s
     for name in given:
         if "Mapping" in options()[name]["type"]:
             settings = parsed_settings(given[name])
-            given[name] = {key: _several(value) for key, value in settings.items()}
+            given[name] = {key: _split_at_commas(value) for key, value in settings.items()}
     return {name: value for name, value in given.items() if name in TAKES[kind]}
 
 
 def _check(args: argparse.Namespace) -> Report:
     "Load, make and check what the command line names."
-    thing, used = made(load(args.target), args)
+    thing, used = made_as(load(args.target), args)
     kind = _kind(thing, args)
     given = _given(kind, args, used)
-    for name, parameter in TAKES[kind].items():
-        if parameter.default is parameter.empty and name not in given:
-            raise Unusable(
-                f"--as {kind} needs --{name.replace('_', '-')}: {name}: {options()[name]['says']}"
-            )
+    _expect_required(kind, given)
     try:
         return CHECKS[kind](thing, **given)
     except CheckFailed as e:
@@ -132,7 +129,15 @@ def _check(args: argparse.Namespace) -> Report:
     )
 
 
-def _find(args: argparse.Namespace) -> Finding:
+def _expect_required(kind: str, given: dict[str, Any]) -> None:
+    "Raise Unusable unless all is given that a check cannot do without."
+    for name, parameter in TAKES[kind].items():
+        if parameter.default is parameter.empty and name not in given:
+            option = name.replace("_", "-")
+            raise Unusable(f"--as {kind} needs --{option}: {name}: {options()[name]['says']}")
+
+
+def _finding_of(args: argparse.Namespace) -> Finding:
     "Check what the command line names; return the report, and where its subject is written."
     place = written_at(load(args.target))
     try:
@@ -141,7 +146,7 @@ def _find(args: argparse.Namespace) -> Finding:
         return Finding(e.report, *place)
 
 
-def _written(findings: Sequence[Finding], form: str) -> str:
+def _as_text(findings: Sequence[Finding], form: str) -> str:
     "Write findings as text, or as JSON: an object with one entry for each."
     if form == "text":
         return "\n\n".join(str(finding.report) for finding in findings)
@@ -181,7 +186,7 @@ def _listed(file: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _arguments(row: dict[str, Any]) -> Iterator[str]:
+def _words_of_table(row: dict[str, Any]) -> Iterator[str]:
     "Return a table of `pyproject.toml` as arguments of the command line."
     yield row["target"]
     for option, value in row.items():
@@ -196,17 +201,17 @@ def _arguments(row: dict[str, Any]) -> Iterator[str]:
             yield f"--{option}={each}"
 
 
-def _asked(args: argparse.Namespace, words: Sequence[str]) -> list[Sequence[str]]:
+def _command_lines(args: argparse.Namespace, words: Sequence[str]) -> list[Sequence[str]]:
     "Return the command lines to go through: the one that was given, or those of the table."
     if args.target:
         return [words]
-    return [["check", *_arguments(row)] for row in _listed(Path("pyproject.toml"))]
+    return [["check", *_words_of_table(row)] for row in _listed(Path("pyproject.toml"))]
 
 
-def _tried(words: Sequence[str], prog: str) -> Finding | int:
+def _finding_or_status(words: Sequence[str], prog: str) -> Finding | int:
     "Check what a command line names; return what was found, or the exit status of an error."
     try:
-        return _find(parsed(words, prog, ["check"], load))
+        return _finding_of(parsed(words, prog, ["check"], load))
     except SystemExit:  # argparse has said why
         return 2
     except (Unusable, TypeError, ValueError) as e:
@@ -232,17 +237,17 @@ def main(
     words = sys.argv[1:] if argv is None else argv
     args = parsed(words, prog, ["check"])
     try:
-        asked = _asked(args, words)
+        asked = _command_lines(args, words)
     except Unusable as e:
         return unusable(prog, str(e))
-    tried = [_tried(each, prog) for each in asked]
+    tried = [_finding_or_status(each, prog) for each in asked]
     findings = [each for each in tried if isinstance(each, Finding)]
     if findings:
-        write(_written(findings, args.format))
-    return max(map(_status, tried))
+        write(_as_text(findings, args.format))
+    return max(map(_exit_status, tried))
 
 
-def _status(tried: Finding | int) -> int:
+def _exit_status(tried: Finding | int) -> int:
     "Return the exit status of what was found."
     if isinstance(tried, int):
         return tried

@@ -106,7 +106,12 @@ def _or_attribute(
     expect: Expect,  # of what is no name
 ) -> Expect:
     "Expect the name of a part of the layer, or something else."
-    return lambda name, value: (expect_attribute if isinstance(value, str) else expect)(name, value)
+
+    def expect_either(name: str, value: Any) -> None:
+        chosen = expect_attribute if isinstance(value, str) else expect
+        chosen(name, value)
+
+    return expect_either
 
 
 expect_scale_or_attribute = _or_attribute(

@@ -115,7 +115,7 @@ def is_mask(
     return bool(_MASK_ARGUMENT.search(name))
 
 
-def must_matter(
+def is_plain_mask(
     name: str,  # of an argument that takes a mask
 ) -> bool:  # True for "attention_mask", False for "additional_kv_mask"
     "Say whether the name of a mask leaves no doubt that it is for the hidden states that go in."

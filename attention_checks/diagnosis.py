@@ -10,7 +10,14 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.outcomes import Broken, Misused, NotChecked, attempt, first_line, tell_own
+from attention_checks.outcomes import (
+    Broken,
+    Misused,
+    NotChecked,
+    attempt,
+    first_line,
+    raise_own_error,
+)
 from attention_checks.pipeline import Bug
 from attention_checks.spec import OF_ANY_FUNCTION, Contract
 from attention_checks.subjects.layer import BATCH, Diagnosis, Layer, Observed, no_module
@@ -41,7 +48,7 @@ def observe(layer: Layer) -> Layer:
     try:
         trace = _traced_once(layer)
     except Exception as e:
-        return replace(layer, observed=Observed(why=_reason(e), order_free=free))
+        return replace(layer, observed=Observed(why=_why_no_reference(e), order_free=free))
     return replace(layer, observed=Observed(trace, order_free=free))
 
 
@@ -67,17 +74,17 @@ def diagnose(layer: Layer) -> Layer:
 
 def trace_of(layer: Layer, x: Tensor, n_k: int = 0) -> Trace:
     "Return what its projections do in a call, with a memory of n_k tokens if it has one."
-    if layer.other is None:
+    if layer.other_input is None:
         return trace_layer(layer.module, x, layer.output_of, layer.contract)
     memory = layer.over_memory.draw(len(x), n_k or layer.n_k, seed=8)
     return trace_layer(layer.module, x, layer.beside(memory).output_of, layer.contract, memory)
 
 
-def _reason(e: Exception) -> Exception:
+def _why_no_reference(e: Exception) -> Exception:
     "Return why there is no reference: it is not the fault of the layer."
     if isinstance(e, (Broken, NotChecked, Misused)):
         return e
-    tell_own(e)
+    raise_own_error(e)
     return NotChecked(f"no reference could be built: {first_line(e, 60)}")
 
 
@@ -120,19 +127,21 @@ class _Guess(NamedTuple):
 def _guesses(layer: Layer) -> Iterator[_Guess]:
     "Return what the layer suggests: names of settings and of parts, and shapes of other parts."
     choices = named_choices(layer.module, layer.contract)
-    for as_it_is in _unprojected(layer):
-        yield _Guess(_remark_on(as_it_is), _declaring(layer, **as_it_is), names_bugs=True)
-    parts = _declaring(layer, **choices) if choices else layer
+    for as_it_is in _choices_without_projection(layer):
+        yield _Guess(_remark_on(as_it_is), _as_if_declared(layer, **as_it_is), names_bugs=True)
+    parts = _as_if_declared(layer, **choices) if choices else layer
     if choices:
         yield _Guess(_remark_on(choices), parts, names_bugs=True)
         if "norms" in choices and layer.contract.scale is None:
             remark = f"{_remark_on(choices)}; its norms scale: scores are not scaled again"
-            yield _Guess(remark, _declaring(parts, scale=1.0))
-    for more, alone in _of_parts(layer, choices):
-        yield _Guess(_remark_on(more), _declaring(layer, **more), names_bugs=alone, usual=alone)
+            yield _Guess(remark, _as_if_declared(parts, scale=1.0))
+    for more, alone in _choices_of_parts(layer, choices):
+        yield _Guess(
+            _remark_on(more), _as_if_declared(layer, **more), names_bugs=alone, usual=alone
+        )
 
 
-def _unprojected(layer: Layer) -> Iterator[Choices]:
+def _choices_without_projection(layer: Layer) -> Iterator[Choices]:
     "Yield what declares that queries, or all three, go in as they are, if no projection was found."
     trace = layer.observed.trace
     if trace is None:
@@ -145,7 +154,9 @@ def _unprojected(layer: Layer) -> Iterator[Choices]:
         yield {"roles": {**(layer.contract.roles or {}), "q": None}}
 
 
-def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:
+def _choices_of_parts(
+    layer: Layer, choices: dict[str, Any]
+) -> Iterator[tuple[dict[str, Any], bool]]:
     "Return what its other parts may be declared as, beside what names suggest; is it the only way?"
     trace, contract = layer.observed.trace, layer.contract
     if trace is None:
@@ -154,17 +165,17 @@ def _of_parts(layer: Layer, choices: dict[str, Any]) -> Iterator[tuple[dict[str,
     h, width = layer.n_heads or 0, trace.context_width
     projections = [name for names in trace.names.values() for name in names]
     owners = [name for name in owners_of(trace.unrecognised, projections) if name not in named]
-    found = [
-        [_undeclared(contract, each) for each in possible_choices(layer.module, name, h, width)]
-        for name in owners
-    ]
+    found: list[list[Choices]] = []
+    for name in owners:
+        possible = possible_choices(layer.module, name, h, width)
+        found.append([_but_declared(contract, each) for each in possible])
     only_way = all(len(each) == 1 for each in found)
     for i, more in enumerate(joined_choices([[choices], *found] if choices else found)):
         if more.keys() - choices.keys():
             yield more, only_way and i == 0 and not any(name in more for name in OF_ANY_FUNCTION)
 
 
-def _undeclared(contract: Contract, choices: dict[str, Any]) -> dict[str, Any]:
+def _but_declared(contract: Contract, choices: dict[str, Any]) -> dict[str, Any]:
     "Choices but for those that were declared."
     return {key: value for key, value in choices.items() if not getattr(contract, key)}
 
@@ -185,14 +196,16 @@ def _remark_on(choices: dict[str, Any]) -> str:
     return f"not declared, and found by trying: {as_keywords(choices)}"
 
 
-def _declaring(layer: Layer, **choices: Any) -> Layer:
+def _as_if_declared(layer: Layer, **choices: Any) -> Layer:
     "Return the layer observed again, with choices as if they were declared."
     return observe(replace(layer, contract=replace(layer.contract, **choices)))
 
 
 def _agreement(layer: Layer, usual: bool = True) -> Diagnosis:
     "Return whether its numbers are those of its own weights, rotated or not, in any window."
-    return _diagnosed(layer, lambda trace, bugs: _rotated(layer, trace, bugs, usual), most=0)
+    return _diagnosed(
+        layer, lambda trace, bugs: _bugs_if_rotated(layer, trace, bugs, usual), most=0
+    )
 
 
 def _with_bugs_named(layer: Layer, plain: Diagnosis) -> Diagnosis:
@@ -220,7 +233,7 @@ def _diagnosed(layer: Layer, in_short: Callable[[Trace, Bugs], Bugs], most: int)
         bugs = short = () if unrotated == () else in_short(trace, unrotated)
         return Diagnosis(bugs, unrotated, short)
     except Exception as e:
-        return Diagnosis(why=_reason(e))
+        return Diagnosis(why=_why_no_reference(e))
 
 
 def _with_window(layer: Layer, trace: Trace, most: int) -> Bugs:
@@ -273,7 +286,7 @@ def _may_rotate(layer: Layer) -> bool:
     return not declared and not elsewhere and not ignores_order(layer)
 
 
-def _rotated(layer: Layer, trace: Trace, bugs: Bugs, usual: bool) -> Bugs:
+def _bugs_if_rotated(layer: Layer, trace: Trace, bugs: Bugs, usual: bool) -> Bugs:
     "Return what is wrong in the usual call if it rotates; else what was found before."
     seen = usual or trace.rotations  # else no usual rotation is tried
     if not seen or not _may_rotate(layer):

@@ -14,9 +14,9 @@ from attention_checks.outcomes import (
     NotChecked,
     attempt,
     bugs_in,
+    code_told_by,
     first_line,
-    tell_own,
-    told_by,
+    raise_own_error,
 )
 from attention_checks.pipeline import Bug, sentence
 from attention_checks.report import CheckFailed, Failure, NotCompared, Note, Report
@@ -42,20 +42,29 @@ def examine(
     "Try every property, none after a first that fails; raise CheckFailed unless the report is ok."
     tried = _try_all(properties, skip)
     failed, skipped = _settled(tried, recognise, skip)
-    compared = next((t.compares for t in tried if t.compares and _agrees(t, skip)), "")
-    report = Report(
-        subject,
-        passed=tuple(each.name for each in tried if not each.error),
-        failed=tuple(_declarable(failure, accepts) for failure in failed),
-        notes=(*filter(None, map(_note, tried)), *skipped),
-        remarks=tuple(each.remark for each in tried if each.remark),
-        compared=compared,
-        missing="" if failed else _undecided(tried) or _missing(tried, compared, bool(skipped)),
-        strict=strict,
-    )
+    failures = tuple(_declarable(failure, accepts) for failure in failed)
+    report = replace(_report(subject, tried, skipped, skip), failed=failures, strict=strict)
+    if failures:
+        report = replace(report, missing="")
     if report.ok:
         return report
     raise NotCompared(report) if report.verdict == "not compared" else CheckFailed(report)
+
+
+def _report(
+    subject: str, tried: list[_Result], skipped: list[Note], skip: Collection[str]
+) -> Report:
+    "Return what is to be said of properties that hold, or were not tried."
+    compared = next((t.compares for t in tried if t.compares and _agrees(t, skip)), "")
+    notes = [note for each in tried if (note := _note(each))]
+    return Report(
+        subject,
+        passed=tuple(each.name for each in tried if not each.error),
+        notes=(*notes, *skipped),
+        remarks=tuple(each.remark for each in tried if each.remark),
+        compared=compared,
+        missing=_undecided(tried) or _missing(tried, compared, bool(skipped)),
+    )
 
 
 class _Result(NamedTuple):
@@ -99,8 +108,10 @@ def _note(tried: _Result) -> Note | None:
 
 def _undecided(tried: list[_Result]) -> str:
     "Return what must be declared before it is known whether the code is right; empty for nothing."
-    open_ones = (e for each in tried if isinstance(e := each.error, NotChecked) and e.undecided)
-    return next(map(str, open_ones), "")
+    for each in tried:
+        if isinstance(each.error, NotChecked) and each.error.undecided:
+            return str(each.error)
+    return ""
 
 
 def _missing(tried: list[_Result], compared: str, skipped: bool) -> str:
@@ -195,13 +206,13 @@ def _declarable(failure: Failure, accepts: Collection[str]) -> Failure:
 def _failure(finding: _Finding, named: bool) -> Failure:
     "Return a property that failed, if it is named with its bugs and what would declare them all."
     bugs = finding.kept if named else ()
-    declare = [bug.declare for bug in bugs]
+    declares = dict.fromkeys(bug.declare for bug in bugs)
     return Failure(
         property=finding.name,
         example=finding.broken.example,
         bug=sentence(bugs),
         codes=tuple(bug.code for bug in bugs if bug.code),
-        declare=", ".join(dict.fromkeys(declare)) if all(declare) else "",
+        declare="" if "" in declares else ", ".join(declares),
     )
 
 
@@ -223,10 +234,10 @@ def _try(holds: Callable[[], str | None], first: bool) -> str | None:
             raise NotChecked(first_line(e)) from None
         raise Broken(f"it raised {first_line(e)}", known("code.not_implemented")) from e
     except Exception as e:
-        tell_own(e)
+        raise_own_error(e)
         if not first and _ELSEWHERE.search(str(e)):
             raise NotChecked(
                 f"{first_line(e)}: it cannot do this here; declare device=… where it can"
             ) from None
-        bug = known(told_by(e) or "code.raises", error=first_line(e, 80, where=False))
+        bug = known(code_told_by(e) or "code.raises", error=first_line(e, 80, where=False))
         raise Broken(f"it raised {first_line(e)}", bug) from e

@@ -12,11 +12,14 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.catalogue.choices import ACTIVATIONS, CAPPED
 from attention_checks.catalogue.scales_and_routes import routing
-from attention_checks.pipeline import Bug, Step, Work
+from attention_checks.pipeline import Bug, Work
 from attention_checks.reach import Reach
 from attention_checks.search import Case, alike
 from attention_checks.tensors import nearly
+from attention_checks.tolerance import FLOAT32, NO_FACTOR, ONE_NUMBER
 from attention_nb.softmax import softmax
+
+_LEAST_CAP = 1e-3  # a search for a cap may go below 0
 
 
 def nearest_number(
@@ -46,7 +49,7 @@ def fitted_cap(
     "Find the soft cap that gives the numbers that were seen, if none or another was declared."
 
     def capped(number: Tensor) -> tuple[Work, tuple[Bug, ...]]:
-        cap = number.abs() + 1e-3  # the search may go below 0
+        cap = number.abs() + _LEAST_CAP
         step = lambda work: work._replace(scores=cap * torch.tanh(work.scores / cap))
         return case.work, (CAPPED._replace(steps={"cap": step}),)
 
@@ -55,7 +58,7 @@ def fitted_cap(
     number = nearest_number(case, capped, 32.0, 31.0)
     if not case.given_by(case.run(*capped(torch.tensor(number)))):
         return None
-    return CAPPED.about(cap=f"{abs(number) + 1e-3:.3g}")
+    return CAPPED.about(cap=f"{abs(number) + _LEAST_CAP:.3g}")
 
 
 def fitted_factor(
@@ -68,7 +71,7 @@ def fitted_factor(
         return None
     given, seen = (once.out - none.out).flatten(), (case.seen - none.out).flatten()
     factor = float(seen @ given / (given @ given).clamp(min=1e-9))
-    wrong = abs(factor) > 1e-3 and not math.isclose(factor, 1, rel_tol=1e-3)
+    wrong = abs(factor) > NO_FACTOR and not math.isclose(factor, 1, rel_tol=ONE_NUMBER)
     if not wrong or not case.given_by(_with_end(case, lambda out: factor * out)):
         return None
     return known("values.scaled", found=f"{factor:.4g}", value=f"{declared * factor:.4g}")
@@ -87,7 +90,11 @@ def fitted_activation(
 def _with_end(case: Case, f: Callable[[Tensor], Tensor]) -> Work | None:
     "Return what a context that is changed before heads are merged gives; None if it does not fit."
     mix = case.stages["mix"]
-    changed: Step = lambda work: (made := mix(work))._replace(out=f(made.out))
+
+    def changed(work: Work) -> Work:
+        made = mix(work)
+        return made._replace(out=f(made.out))
+
     return case.run(case.work, [Bug("", "", {"mix": changed})])
 
 
@@ -142,8 +149,8 @@ def fitted_band(
 ) -> Bug | None:  # None: it is no band, or the declared one
     "Name the band of keys that queries see, if it is a wrong one."
     declared = declared or Reach(causal=False)
-    i, j = declared.places(*seen.shape)
-    inside = seen & ~declared.kept(i, j) if declared.window else seen
+    i, j = declared.positions(*seen.shape)
+    inside = seen & ~declared.is_sink(i, j) if declared.window else seen
     if not inside.any():
         return None
     back, ahead = int((i - j)[inside].max()), max(0, int((j - i)[inside].max()))
@@ -172,9 +179,9 @@ def fitted_scale(
     right = float(case.work.scale)
     scale = nearest_number(case, lambda s: (case.work._replace(scale=s), ()), 0.0, 4 * right)
     made = case.run(case.work._replace(scale=scale))
-    wrong = not math.isclose(scale, right, rel_tol=1e-3)
-    if made is not None and wrong and nearly(made.out, case.seen, 1e-4):
-        usual = math.isclose(right, case.work.q.shape[-1] ** -0.5, rel_tol=1e-3)
+    wrong = not math.isclose(scale, right, rel_tol=ONE_NUMBER)
+    if made is not None and wrong and nearly(made.out, case.seen, FLOAT32):
+        usual = math.isclose(right, case.work.q.shape[-1] ** -0.5, rel_tol=ONE_NUMBER)
         why = "which is 1/√d_head" if usual else "as declared"
         return known("scale.head_constant", found=f"{scale:.4g}", right=f"{right:.4g}, {why}")
     return None

@@ -157,14 +157,14 @@ def parsed_settings(
     return settings
 
 
-def made(
+def made_as(
     thing: Any,  # a layer, a function, a class, or a function that makes a layer
     args: argparse.Namespace,  # what the command says
 ) -> tuple[Any, set[str]]:  # and the options that were used to make it
     "Return a layer or a function as it is, or the object that a class or a maker makes."
     if not _is_maker(thing, args):
         return thing, set()
-    kwargs = _arguments(thing, args)
+    kwargs = _arguments_for(thing, args)
     call = f"{name_of(thing)}({', '.join(f'{k}={v!r}' for k, v in kwargs.items())})"
     try:
         result = thing(**kwargs)
@@ -190,7 +190,7 @@ def _is_maker(thing: Any, args: argparse.Namespace) -> bool:
     return needed[0] in (*_OPTION_OF, *LENGTHS) or is_dropout(needed[0])
 
 
-def _guess(name: str, args: argparse.Namespace) -> Any:
+def _guessed_argument(name: str, args: argparse.Namespace) -> Any:
     "Return what an argument of this name is given; None: nothing is known of it."
     if is_dropout(name):
         return 0.0
@@ -199,12 +199,12 @@ def _guess(name: str, args: argparse.Namespace) -> Any:
     return 64 if name in LENGTHS else None
 
 
-def _arguments(maker: Callable[..., Any], args: argparse.Namespace) -> dict[str, Any]:
+def _arguments_for(maker: Callable[..., Any], args: argparse.Namespace) -> dict[str, Any]:
     "Return the arguments to make a layer with."
     given, kwargs = parsed_settings(args.set), {}
     required = required_by(maker)
     for name, parameter in (parameters_of(maker) or {}).items():
-        guess = _guess(name, args)
+        guess = _guessed_argument(name, args)
         if name in given:
             kwargs[name] = given.pop(name)
         elif guess is not None and (name in required or name in _ALWAYS):

@@ -66,7 +66,7 @@ class NotChecked(Exception):
         self.undecided = undecided
 
 
-def outcome(
+def broken_by(
     holds: Callable[[], Any],  # raises Broken if something does not hold
 ) -> Broken | None:  # what does not hold, as a value
     "Try something, and return what it raises as Broken."
@@ -82,7 +82,7 @@ def attempt(f: Callable[[], Any]) -> Any:
     try:
         return f()
     except Exception as e:
-        tell_own(e)
+        raise_own_error(e)
         return None
 
 
@@ -99,7 +99,7 @@ class Crash(BaseException):
     "Raised where the checks themselves fail, past all that takes an error for a finding."
 
 
-def tell_own(e: BaseException) -> None:
+def raise_own_error(e: BaseException) -> None:
     "Raise Crash, if that is asked, for an error that a line of the checks raised."
     frames = [frame for frame, _ in traceback.walk_tb(e.__traceback__)]
     raised_by = frames[-1].f_globals.get("__name__", "") if frames else ""
@@ -115,7 +115,7 @@ _TELLING = {  # what a message of PyTorch tells
 }
 
 
-def told_by(
+def code_told_by(
     e: BaseException,  # any error
 ) -> str | None:  # its code; None: its message tells nothing
     "Return the code of the bug that a message of PyTorch tells."
@@ -128,9 +128,9 @@ def first_line(
     where: bool = True,  # with the line of the caller's code?
 ) -> str:
     """Return an error's class, the start of its message, and the line of the caller's code; raise
-    Crash, as `tell_own` does.
+    Crash, as `raise_own_error` does.
     """
-    tell_own(e)
+    raise_own_error(e)
     message = str(e).strip().splitlines() or [""]
     text = f": {message[0][:n]}" if message[0] or where else ""
     return f"{type(e).__name__}{text}{_where(e) if where else ''}"

@@ -5,8 +5,8 @@ How a check finds that the scores are not scaled (`scale.missing`):
 1. A row in catalogue/ holds the code, the sentence, and the wrong scale, `lambda work: 1.0`. It
    becomes a `Bug` with that `factor`. Other rows become bugs with `steps`, which replace stages.
 2. The check calls the code under test. It keeps what went in as `Work` (q, k, v and the right
-   scale), and what came out; the two are a `Case`. `rightly(work)` goes through `STAGES` and gives
-   another output: so a property fails.
+   scale), and what came out; the two are a `Case`. `right_output(work)` goes through
+   `STAGES` and gives another output: so a property fails.
 3. `explain` in search.py takes the right scale and those of all such bugs as one tensor. With it,
    one `run` through the stages gives an output for each scale.
 4. `alike` tells that the output for 1.0 is the one that was seen. `explain` returns this one bug,
@@ -19,7 +19,7 @@ How a check finds that the scores are not scaled (`scale.missing`):
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -187,10 +187,12 @@ class Bug(NamedTuple):
         return self.needs != "mask" or work.masked
 
 
-Way = tuple[Step, list[Bug]]  # a step that may be the right one, and the bugs in its place
+RightStep = tuple[Step, list[Bug]]  # a step that may be the right one, and the bugs in its place
+# stages of a layer\'s own, with their steps, of which each may be meant
+StageChoices = Iterator[tuple[str, list[RightStep]]]
 
 
-def codes_of_table(table: str) -> list[Bug]:
+def bugs_of_lines(table: str) -> list[Bug]:
     """Make bugs that replace no stage: a line is `code: sentence`, or `code: sentence | declare`,
     and goes on where it is indented; `~` marks a symptom.
     """
@@ -209,7 +211,7 @@ def _row(code: str, text: str) -> Bug:
     return Bug(code, says, declare=declare)
 
 
-def bugs_of(
+def bugs_of_stage(
     stage: str,  # which stage they replace
     form: Callable[[Any], Step],  # makes a step of what stands in the table
     table: Mapping[str, tuple[str, Any]],  # code → its sentence, and what the stage does
@@ -262,7 +264,7 @@ def _step_or_none(step: Step, work: Work) -> Work | None:
         return None
 
 
-def rightly(work: Work) -> Tensor:
+def right_output(work: Work) -> Tensor:
     "Go through the stages, each as it should be."
     for step in STAGES.values():
         work = step(work)

@@ -68,6 +68,14 @@ class Placement:
         t = t.cpu() if t.device.type != "cpu" else t
         return t.float() if t.dtype == self.dtype else t
 
+    def through(
+        self,
+        part: Callable[..., Any],  # a module of the code, or a function
+        t: Tensor,  # on the CPU
+    ) -> Any:  # on the CPU, too
+        "Return what a part of the code makes of a tensor, where the code runs."
+        return self.back(part(self.to(t)))
+
 
 def dtype_of(
     value: Any,  # a type of PyTorch, or its name

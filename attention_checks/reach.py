@@ -18,27 +18,27 @@ class Reach(NamedTuple):
     upper_left: bool = False  # True: the first query stands at the first key; else last at last
     ahead: int = 0  # keys after the query that it sees besides; 0: as `causal` says
 
-    def past(self, i: Tensor, j: Tensor) -> Tensor:
+    def not_future(self, i: Tensor, j: Tensor) -> Tensor:
         "Return where key j is not hidden as the future of query i."
         if self.ahead:
             return j - i <= self.ahead
         return (j <= i) | (not self.causal)
 
-    def near(self, i: Tensor, j: Tensor) -> Tensor:
+    def in_window(self, i: Tensor, j: Tensor) -> Tensor:
         "Return where key j is in the window of query i."
         if not self.window:
-            return self.past(i, j)
+            return self.not_future(i, j)
         return (j - i <= self.ahead) & (i - j < self.window)
 
-    def kept(self, i: Tensor, j: Tensor) -> Tensor:
+    def is_sink(self, i: Tensor, j: Tensor) -> Tensor:
         "Return where key j is a sink that query i sees."
-        return self.past(i, j) & (j < self.sinks)
+        return self.not_future(i, j) & (j < self.sinks)
 
-    def own(self, i: Tensor, j: Tensor) -> Tensor:
+    def same_document(self, i: Tensor, j: Tensor) -> Tensor:
         "Return where key j is in the document of query i."
         return i // self.documents == j // self.documents if self.documents else j <= j
 
-    def places(
+    def positions(
         self,
         n_q: int,  # queries
         n_k: int,  # keys
@@ -47,7 +47,10 @@ class Reach(NamedTuple):
         start = 0 if self.upper_left else n_k - n_q
         return torch.arange(start, start + n_q)[:, None], torch.arange(n_k)[None]
 
+    def sees(self, i: Tensor, j: Tensor) -> Tensor:
+        "Return where query i may attend to key j."
+        return (self.in_window(i, j) | self.is_sink(i, j)) & self.same_document(i, j)
+
     def mask(self, n_q: int, n_k: int) -> Tensor:
         "Return the whole mask."
-        i, j = self.places(n_q, n_k)
-        return (self.near(i, j) | self.kept(i, j)) & self.own(i, j)
+        return self.sees(*self.positions(n_q, n_k))

@@ -56,7 +56,8 @@ class Report:
     @property
     def ok(self) -> bool:
         "Return whether all properties hold, and, if strict, the numbers were compared."
-        return self.verdict == "sound" or self.verdict == "not compared" and not self.strict
+        accepted = ("sound",) if self.strict else ("sound", "not compared")
+        return self.verdict in accepted
 
     @property
     def bugs(self) -> list[str]:

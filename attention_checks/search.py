@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.pipeline import STAGES, Bug, Memo, Step, Work, run
-from attention_checks.tolerance import tolerance_factor
+from attention_checks.tolerance import FLOAT32, ONE_NUMBER, RELATIVE, tolerance_factor
 
 
 class Case(NamedTuple):
@@ -19,7 +19,7 @@ class Case(NamedTuple):
 
     work: Work  # before the first stage
     seen: Tensor  # what it returned
-    atol: float = 1e-4  # how close is the same
+    atol: float = FLOAT32  # how close is the same
     stages: Mapping[str, Step] = STAGES  # what it should have gone through
 
     def run(self, work: Work | None = None, bugs: Iterable[Bug] = ()) -> Work | None:
@@ -59,7 +59,7 @@ def explain(
     "Find the bugs that give the numbers that were seen, in every case."
     known, start = list(bugs), cases[0].work
     scales = [bug for bug in known if _is_wrong_scale(bug, start)]
-    others = [bug for bug in known if bug.steps and any(case.may_show(bug) for case in cases)]
+    others = [bug for bug in known if bug.steps and _may_show(bug, cases)]
     any_scale, right_scale = _tries(cases, scales), _tries(cases, [])
     scaled = 2 if _is_quick(cases[0]) else 1
     best: tuple[Bug, ...] | None = None
@@ -75,6 +75,11 @@ def explain(
     return best
 
 
+def _may_show(bug: Bug, cases: list[Case]) -> bool:
+    "Return whether a bug can show in one of some cases."
+    return any(case.may_show(bug) for case in cases)
+
+
 def _is_quick(case: Case) -> bool:
     "Return whether a bug may be tried with many scales: no function is declared, and few scores."
     q, k = case.work.q, case.work.k
@@ -85,7 +90,7 @@ def _is_wrong_scale(bug: Bug, work: Work) -> bool:
     "Return whether it is a scale other than the right one."
     if bug.factor is None:
         return False
-    return not math.isclose(bug.factor(work), float(work.scale), rel_tol=1e-3)
+    return not math.isclose(bug.factor(work), float(work.scale), rel_tol=ONE_NUMBER)
 
 
 def _tries(cases: list[Case], scales: Sequence[Bug]) -> list[_Try]:
@@ -100,7 +105,7 @@ def _tries(cases: list[Case], scales: Sequence[Bug]) -> list[_Try]:
 
 def _described(bug: Bug, work: Work) -> Bug:
     "Fill in the sentence of a wrong scale."
-    usual = math.isclose(float(work.scale), work.q.shape[-1] ** -0.5, rel_tol=1e-3)
+    usual = math.isclose(float(work.scale), work.q.shape[-1] ** -0.5, rel_tol=ONE_NUMBER)
     right = "1/√d_k" if usual else f"{float(work.scale):.4g}, as declared"
     return bug.about(scale=right, found=f"{bug.factor(work):.4g}" if bug.factor else "")
 
@@ -121,7 +126,7 @@ def _agreeing_scales(tries: list[_Try], bugs: tuple[Bug, ...]) -> list[int]:
 def alike(
     several: Tensor,  # (s, ...), or (...) for one
     seen: Tensor,  # (...)
-    atol: float = 1e-4,  # how close is the same
+    atol: float = FLOAT32,  # how close is the same
 ) -> list[int]:  # which of them
     "Return which of several tensors have the shape and nearly the values of another one, NaN too."
     several = several[None] if several.ndim == seen.ndim else several
@@ -130,7 +135,7 @@ def alike(
     want, flat = seen.flatten(), several.flatten(1)
     if want[-1].isnan() and want.isnan().all():
         return []  # NaN everywhere tells no bug from another
-    rtol, atol = 1e-3 * tolerance_factor(), atol * tolerance_factor()
+    rtol, atol = RELATIVE * tolerance_factor(), atol * tolerance_factor()
     # one number tells most apart: the last, since the first query may attend to one key only
     close = torch.isclose(flat[:, -1].to(want), want[-1], rtol, atol, equal_nan=True)
     return [

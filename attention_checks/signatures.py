@@ -47,7 +47,9 @@ def module_in(
         return owner if isinstance(owner, nn.Module) else None
     names = inspect.getclosurevars(f)
     held = [*names.nonlocals.values(), *names.globals.values()]
-    modules = [each for each in held if isinstance(each, nn.Module)]
-    others = (each for each in held if inspect.isfunction(each) and each not in (*seen, f))
+    for each in held:
+        if isinstance(each, nn.Module):
+            return each
+    others = [each for each in held if inspect.isfunction(each) and each not in (*seen, f)]
     inside = (module_in(each, (*seen, f)) for each in others)
-    return modules[0] if modules else next((m for m in inside if m is not None), None)
+    return next((m for m in inside if m is not None), None)

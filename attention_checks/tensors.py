@@ -11,7 +11,7 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.outcomes import Broken, Misused, NotChecked, first_line
 from attention_checks.pipeline import Bug
-from attention_checks.tolerance import USUAL_TOLERANCE, tolerance_factor
+from attention_checks.tolerance import FLOAT32, RELATIVE, USUAL_TOLERANCE, tolerance_factor
 
 
 def nearly(
@@ -28,7 +28,7 @@ def _apart(got: Tensor, want: Tensor, atol: float, equal_nan: bool) -> Tensor:
     "Mark where two tensors of one shape differ by more than the tolerance."
     factor = tolerance_factor()
     got, want = got.double(), want.double()
-    return ~torch.isclose(got, want, 1e-3 * factor, atol * factor, equal_nan)
+    return ~torch.isclose(got, want, RELATIVE * factor, atol * factor, equal_nan)
 
 
 def first_difference(
@@ -67,7 +67,7 @@ def rounding(
     y: Tensor,  # an output
 ) -> float:
     "Return how far an output may move by rounding alone."
-    return 1e-4 * max(1.0, y.abs().nan_to_num().max().item())
+    return FLOAT32 * max(1.0, y.abs().nan_to_num().max().item())
 
 
 def must_run(

@@ -5,6 +5,7 @@ If it fails: Look at attention_nb/figures/NAME.js, and at drawing.js and drawing
 A drawing that is higher than the space reserved for it needs another `height` in its notebook.
 """
 
+import math
 import random
 import re
 from base64 import b64decode
@@ -384,10 +385,18 @@ def test_senses_move_to_the_weighted_mean(visit):
     there = [s * (word in state(figure)["here"]) for s, word in zip(state(figure)["scores"], rows)]
     assert shares == pytest.approx([100 * s / max(3, *there) for s in there])
     assert not any("--w" in one for one in styles(bars))
+    feet = figure.locator("svg circle[r='4'][visibility=visible]").evaluate_all(
+        "all => all.map((one) => [+one.getAttribute('cx'), +one.getAttribute('cy')])"
+    )  # on the line of the query: as far from zero as the score is large
+    here, bank = state(figure)["here"], rows["bank"]
+    others = torch.tensor([s for s, word in zip(there, rows) if word in here and word != "bank"])
+    landed = numbers(feet) * torch.tensor([1, -1]) + torch.tensor([0, 300])
+    assert_close(landed, 100 * others[:, None] * bank / bank.dot(bank), **EXACT)
     for _ in range(2):  # a neighbour that comes or goes shows where the word moves
         steps.nth(0).check()
         figure.get_by_role("button", name="muddy, beside bank").press("Enter")
         assert state(figure)["step"] == 2 and steps.nth(2).is_checked()
+        assert not figure.locator("svg circle[r='4'][visibility=visible]").count()
     assert played(figure)["step"] == 2
     assert_close(numbers(state(figure)["tip"]), context[0], **EXACT)
 
@@ -638,6 +647,13 @@ def test_mask_board_masks_as_the_package_does(visit):
     said, causal = figure.locator("output"), causal_mask(5)
     assert_board(figure, causal)
     assert said.inner_text() == "The context of “drank” depends on: the, cat, drank."
+    own = figure.get_by_role("button", name="own mask")
+    assert own.is_disabled() and own.get_attribute("aria-pressed") == "false"
+    figure.get_by_role("button", name="cat must not attend to milk").click()
+    assert own.inner_text() == "own: 1 pair" and own.get_attribute("aria-pressed") == "true"
+    own.click()  # the mask that was chosen is back
+    assert_board(figure, causal)
+    figure.get_by_role("button", name="drank attends to the").hover()
     cell = figure.locator("td button[tabindex='0']")
     cell.focus()
     for key in ("ArrowRight", "ArrowUp", "Enter"):
@@ -717,11 +733,9 @@ def test_window_board_combines_masks_as_the_package_does(visit):
         "up to “bark” (rose)."
     )
     ring = figure.locator("circle[r='5'][stroke='var(--rose)']")
-    way = figure.locator(
-        "path[stroke='var(--rose)']"
-    )  # from layer to layer to the token that it is
-    assert ring.count() == 1 == way.count()
-    assert way.get_attribute("d").count("L") == 2
+    ways = figure.locator("path[stroke='var(--rose)']")  # from layer to layer to that token
+    assert ring.count() == 1 == ways.count()
+    assert ways.get_attribute("d").count("L") == 2
     assert [one.get_attribute("aria-label") for one in figure.get_by_role("slider").all()] == [
         "Window",
         "Layers",
@@ -758,6 +772,23 @@ def test_window_board_combines_masks_as_the_package_does(visit):
     for name in ("causal", "blocks", "window"):
         press(name)
     assert width.is_enabled()
+    figure.get_by_role("slider", name="Layers").press("ArrowRight")
+    paths = torch.linalg.matrix_power(window.double(), 3)[11]  # of each token to the query
+    figure.page.mouse.move(0, 0)  # it points at nothing
+    for token in range(12):
+        figure.get_by_role("slider", name="Paths from").fill(str(token))
+        assert (state(figure)["aim"], state(figure)["paths"]) == (token, paths[token])
+        assert ("does not reach it" in said.inner_text()) == (paths[token] == 0)
+    board = figure.locator("svg:has(#board-future)")
+    names = board.locator("> text[data-sym=k]")
+    for token, edges in ((5, 3), (6, 7), (3, 0)):  # 3 paths of 3 pairs share all but 7
+        names.nth(token).hover()
+        assert ways.get_attribute("d").count("L") == edges and state(figure)["aim"] == token
+        assert names.nth(token).get_attribute("font-weight") == "700"
+    pale = board.locator("path[stroke='var(--neutral)']")
+    assert float(pale.get_attribute("opacity")) < 0.2
+    figure.get_by_role("slider", name="Layers").press("ArrowLeft")
+    assert state(figure)["aim"] is None
     for _ in range(2):
         figure.get_by_role("slider", name="Window").press("ArrowRight")
     figure.get_by_role("slider", name="Layers").press("ArrowLeft")
@@ -866,7 +897,11 @@ def test_a_latent_cache_counts_as_the_package_does(visit):
         )
         assert lit.count() == h + 8 + 1
         heads.press("ArrowRight")
-    figure.get_by_role("radio", name="expanded").check()
+    prompts = set()  # each view has a question of its own
+    for name in ("absorbed", "what is cached", "expanded"):
+        figure.get_by_role("radio", name=name).check()
+        prompts.add(figure.get_by_text(re.compile(r"\?$")).last.inner_text())
+    assert len(prompts) == 3
     expect(heads).to_be_hidden()
     tokens.press("Home")
     for n in chosen["lengths"]:
@@ -902,8 +937,14 @@ def test_few_keys_hold_what_the_package_says(visit):
     scores, past = numbers(shown["scores"]), causal_mask(12, 24)
     range_of = figure.get_by_role("slider", name="Query")
     assert "“H” has 100 %, and is left out" in output.inner_text()  # it begins with a miss
+    assert figure.locator("svg").get_by_text("score", exact=True).is_visible()  # the axis
+    marks = figure.locator(".beside > span:visible")
+    names = {"mean": "mean", "bound": "bound"}  # of the scores of blocks, where there are any
     figure.get_by_text("More switches").click()
     for way in shown["ways"]:
+        figure.get_by_role("radio", name=way["name"], exact=True).check()
+        extra = [names[way["title"]]] if way["per"] == "block" else []
+        assert marks.all_inner_texts() == ["computed", "not computed", *extra]
         for size, blocks in enumerate((2, 3, 4)):
             kept = kept_by_package(way, scores, blocks)
             full, few = masked_softmax(scores, past), masked_softmax(scores, kept)
@@ -983,13 +1024,23 @@ def test_sinks_take_what_the_package_says(visit):
                 t > 2 and mode != "window and first token"
             )
             newest.press("ArrowRight")
+    # the context is a stack: a share of each token, as high as its weight times its value
+    shares = figure.locator("svg rect.moves[data-sym=v]").evaluate_all(
+        "all => all.map((one) => +one.getAttribute('height'))"
+    )
+    adds = (numbers(now["weights"][:-1])[:, None] * v).abs().T.flatten()
+    assert_close(numbers(shares), adds * max(shares) / adds.max(), atol=0.01, rtol=0)
     assert state(figure)["scores"] == [5.5, 0, 0, 0, 0, 0, 4]
+    knob.press("End")
+    tracks = figure.locator("svg g > rect[opacity='0.45']").first.bounding_box()
+    assert knob.bounding_box()["y"] + 16 - tracks["y"] == pytest.approx(12, abs=1)  # head room
+    knob.press("ArrowDown")
     knob.hover()
     figure.page.mouse.down()
     box = figure.locator("svg").bounding_box()
     figure.page.mouse.move(
         box["x"] + 20,
-        box["y"] + 100 * box["height"] / int(figure.locator("svg").get_attribute("height")),
+        box["y"] + 112 * box["height"] / int(figure.locator("svg").get_attribute("height")),
     )
     figure.page.mouse.up()
     assert state(figure)["scores"][0] == 0
@@ -1021,6 +1072,16 @@ def test_head_cut_lands_where_split_heads_puts_it(visit):
         now = state(figure)
         assert torch.equal(numbers(now["right"]), left)
         assert torch.equal(numbers(now["wrong"]), rows if step == "the vectors" else wrong)
+        drawn = 1 if step == "the vectors" else 3  # the vectors once, and two ways to split them
+        assert figure.get_by_role("option").count() == drawn * rows.numel()
+        assert figure.locator("svg path[visibility=visible]").count() == drawn - 1
+    lit = figure.locator("[role=option][aria-selected=true]").evaluate_all(CENTRES)
+    corner = figure.locator("svg").bounding_box()
+    ways = figure.locator("svg path").evaluate_all("all => all.map((one) => one.getAttribute('d'))")
+    for way, end in zip(ways, (lit[0], lit[2]), strict=True):  # from the vectors to each picture
+        ends = [float(x) for x in re.findall(r"[\d.]+", way)]
+        expected = [x - corner["xy"[i % 2]] for i, x in enumerate([*lit[1], *end])]
+        assert ends == pytest.approx(expected, abs=1)
     figure.get_by_role("option", name="10, of token 1").first.hover()
     for lit, key in ((10, None), (11, "ArrowRight"), (1, "ArrowUp")):
         if key:
@@ -1053,6 +1114,11 @@ def test_head_film_shows_what_was_stored(visit):
         [weights[:, 2:, 0].mean(-1), weights[:, range(2, 6), range(1, 5)].mean(-1)], dim=-1
     )
     assert_close(numbers(now["means"]), expected, **EXACT)
+    heights = numbers(figure.locator("svg ~ span[style*=radius]").evaluate_all(CENTRES))[:, 1]
+    powers = numbers(film["losses"]).log10()  # a dot is as high as the power of ten of its loss
+    scale = (heights[0] - heights[-1]) / (powers[0] - powers[-1])
+    assert_close(heights - heights[0], scale * (powers - powers[0]), atol=0.1, rtol=0)
+    assert float(heights.max() - heights.min()) == pytest.approx(60, abs=0.5)
     mark = figure.get_by_text("heads differ from step")
     for i, heads in enumerate(numbers(film["weights"])):  # from where they prefer other tokens
         slider.fill(str(i))
@@ -1143,6 +1209,10 @@ def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
 
     before = agrees()
     assert figure.get_by_role("slider").count() == 2 and figure.get_by_role("radio").count() == 4
+    speeds = figure.locator("svg text", has_text="° per position")  # however slow, none is 0
+    shown = [float(text.split("°")[0]) for text in speeds.all_text_contents()]
+    turned = [b ** (-i / 4) / 4 * 180 / math.pi for b in [before["base"]] for i in range(4)]
+    assert shown == pytest.approx(turned, rel=0.05)
     point = figure.locator(".handle")  # on the curve
     point.press("ArrowRight")
     assert agrees()["distance"] == before["distance"] + 1
@@ -1555,6 +1625,10 @@ def test_programs_share_the_tiles(visit):
             t += 1
         assert now["last"] == t - 1 and now["count"] == sum(map(len, now["tiles"]))
         assert (f"Done after {now['last']} time steps" in said) == (now["step"] == now["last"])
+        named = re.findall(r"\d+", said.split(" run")[0])
+        assert now["step"] == now["last"] or named == [
+            str(one) for one in (now["step"], *now["busy"])
+        ]
 
     assert (state(figure)["last"], state(figure)["step"]) == (6, 3)  # programs are at work
     hatched = figure.get_by_role("img", name="A grid").locator("rect[visibility=visible]")
@@ -1576,9 +1650,14 @@ def test_programs_share_the_tiles(visit):
     assert (state(figure)["last"], hatched.count()) == (8, 0)
     figure.get_by_role("button", name="causal mask").press("Enter")
     assert state(figure)["last"] == 5
+    step = figure.get_by_role("slider", name="Time step")
+    saved = figure.locator("svg tspan", has_text="saved")
+    expect(saved).to_have_css("visibility", "hidden")  # until the work is done
+    step.press("End")
+    expect(saved).to_have_css("visibility", "visible")
+    assert saved.text_content() == "1 saved"
     figure.get_by_role("button", name="last block first").press("Enter")
     assert state(figure)["last"] == 6
-    step = figure.get_by_role("slider", name="Time step")
     step.press("End")
     now = state(figure)
     line = figure.get_by_role("img", name="Time line of 2 slots, at time step 6 of 6: running")
@@ -1683,6 +1762,32 @@ def test_a_ring_computes_what_the_package_counts(visit):
     assert played(figure)["step"] == 3
 
 
+# The dashed line of equal work goes through bars alone: texts that it meets, from its own path.
+CROSSED = """figure => {
+  const line = figure.querySelector("path[stroke-dasharray]");
+  const edge = line.ownerSVGElement.getBoundingClientRect();
+  const spans = [...line.getAttribute("d").matchAll(/M([\\d.]+) ([\\d.]+)v([\\d.]+)/g)]
+    .map(([, ...place]) => place.map(Number));
+  const meets = ({ left, right, top, bottom }) => spans.some(([x, y, long]) =>
+    left - edge.left < x + 1 && x - 1 < right - edge.left
+    && top < edge.top + y + long + 1 && edge.top + y - 1 < bottom);
+  const texts = [...line.ownerSVGElement.querySelectorAll("text")];
+  const met = texts.filter((one) => meets(one.getBoundingClientRect()));
+  return [spans.length, ...met.map((one) => one.textContent)];
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_equal_work_is_marked_clear_of_what_is_written(visit, width):
+    "With and without a mask, at each step: the counts of pairs stand beside the line."
+    figure = drawing(visit, "figures/ring.html", "ring", width=width, reduced_motion="reduce")
+    for _ in range(2):
+        for step in "1234":
+            figure.get_by_role("slider", name="Step").fill(step)
+            assert figure.evaluate(CROSSED) == [4]
+        figure.get_by_role("button", name="causal mask").click()
+
+
 SEVEN = "seven hundred and nine thousand and fifty"
 
 
@@ -1749,6 +1854,10 @@ def test_the_temperature_draws_as_generate_does(visit):
     assert sum(state(figure)["drawn"]) == 100 and "Only 2 tokens can be drawn" in said(figure)
     sliders["temperature"].press("ArrowLeft")  # the same hundred numbers draw the same tokens
     assert state(figure)["drawn"] == now["drawn"]
+    dots = figure.locator(".view div[style*=radial-gradient]")  # a dot is 0.01 of a bar, twice
+    lengths = [2 * -(-(n - below) // 2) for n in now["drawn"] for below in (0, 1)]
+    assert dots.evaluate_all("all => all.map((one) => parseFloat(one.style.width))") == lengths
+    assert sum(lengths) >= 100
     sliders["temperature"].fill("2")  # what is lost was theirs at this temperature
     lost = 1 - float((logits / 2).softmax(-1).topk(2).values.sum())
     assert f"the others lost {lost:.2f}." in said(figure)
@@ -1818,6 +1927,10 @@ def test_no_line_of_the_tree_runs_through_a_number(visit, width):
     figure = drawing(visit, "08_translation.html", "beams", width=width, reduced_motion="reduce")
     assert figure.locator("svg path[stroke-width]").count() > 3
     assert figure.evaluate(STRUCK) == []
+    now = state(figure)  # where it is narrow only hypotheses that are kept have their number
+    texts = figure.locator("svg text", has_text=re.compile(r"^−\d\.\d\d$")).count()
+    nodes = figure.locator("svg g > rect").count() - 1
+    assert texts == (nodes if width == 1280 else now["width"] * now["step"])
 
 
 def test_scores_spread_as_the_formula_says(visit):
@@ -1868,10 +1981,14 @@ def test_the_stream_goes_forward_and_back(visit):
     figure = drawing(visit, "07_transformer.html", "stream")
     pre, post = given(figure)["runs"]
     slider, n = figure.get_by_role("slider", name="Pass"), len(pre["lengths"])
-    assert n == 24 and state(figure)["block"] == 1 and state(figure)["back"]  # the whole pass
+    assert n == 24 and (state(figure)["moment"], state(figure)["block"]) == (0, 1)
     begins = pre["gradients"][-1], post["gradients"][-1]
-    ratio = figure.get_by_text("in the last block")
-    assert ratio.all_text_contents()[-1] == f"×{begins[1] / begins[0]:.1f} in the last block"
+    ratio = figure.locator("svg").get_by_text(f"×{begins[1] / begins[0]:.1f} in the last block")
+    slider.press("End")
+    expect(ratio).to_be_visible()
+    slider.press("ArrowLeft")
+    expect(ratio).to_be_hidden()  # until the backward pass has ended
+    slider.press("ArrowRight")
     texts = figure.locator("svg text").all_text_contents()
     written = [float(text) for text in texts if re.fullmatch(r"\d\.\d{3}", text)]
     assert all(min(abs(x - one) for x in written) < 6e-4 for one in begins)
@@ -2269,7 +2386,7 @@ def test_a_translator_is_moved_by_keys_and_by_pointing(visit):
         ("Cross-attention", "four hundred and two", "4 0 2 end"),
     ]:
         figure.get_by_role("radio", name=kind).check()
-        figure.get_by_role("radio", name="3", exact=True).check()
+        figure.get_by_role("radio", name="2", exact=True).check()
         figure.get_by_role("slider", name="Token").press("ArrowRight")
         now = state(figure)
         assert (now["attended"]["keys"], now["attended"]["queries"], now["chosen"]) == (
@@ -2285,7 +2402,7 @@ def test_a_translator_is_moved_by_keys_and_by_pointing(visit):
             }[kind[0]]
         ]
         assert_close(numbers(now["attended"]["weights"]), numbers(seen[2]), **EXACT)
-        assert "head 3 attends to" in said(figure)
+        assert "head 2 attends to" in said(figure)
         assert (
             figure.locator("svg text[data-sym=k]").all_text_contents()[: len(keys.split())]
             == keys.split()
@@ -2429,7 +2546,7 @@ def test_the_copying_model_computes_what_python_computes(visit):
     figure.locator("details.more > summary").click()
     for i in (len(steps) - 1, 6, 0):
         slider.fill(str(i))
-        for pressed in (["Layer 1, head 1"], ["Layer 2, head 2", "Layer 1, head 3"], []):
+        for pressed in (["Block 0, head 0"], ["Block 1, head 1", "Block 0, head 2"], []):
             for name in pressed:
                 figure.get_by_role("button", name=name).click()
             now = state(figure)
@@ -2461,7 +2578,7 @@ def test_a_head_is_switched_off_by_a_click(visit):
     for name, right in {
         "Previous-token head": range(3),
         "Induction head": range(3),
-        "Layer 1, head 4": [7],
+        "Block 0, head 3": [7],
     }.items():
         head = figure.get_by_role("button", name=name)
         head.press("Enter")
@@ -2470,9 +2587,9 @@ def test_a_head_is_switched_off_by_a_click(visit):
             and sum(state(figure)["right"]) in right
             and "one head off" in said(figure)
         ), name
-        assert copied.count() == ("head 4" in name)
+        assert copied.count() == ("head 3" in name)
         dashed = figure.locator("svg path[stroke-dasharray='3 5']").count()
-        assert bool(dashed) == ("head 4" not in name)
+        assert bool(dashed) == ("head 3" not in name)
         head.click()
     figure.get_by_role("slider", name="Training step").press("Home")
     assert (
@@ -2487,9 +2604,9 @@ def test_a_head_is_switched_off_by_a_click(visit):
     now = state(figure)
     letters = [given(figure)["names"][i] for i in now["ids"]]
     name = figure.locator("svg").get_attribute("aria-label")
-    assert now["chosen"] == 12 and f"at “{letters[12]}”, position 13" in name
-    assert f"the induction head attends to “{letters[13]}”, position 6" in name
-    assert f"the previous-token head attends to “{letters[12]}”, position 5" in name
+    assert now["chosen"] == 12 and f"at “{letters[12]}”, position 12" in name
+    assert f"the induction head attends to “{letters[13]}”, position 5" in name
+    assert f"the previous-token head attends to “{letters[12]}”, position 4" in name
     figure.get_by_role("button", name="Induction head").click()
     assert "the induction head is off" in figure.locator("svg").get_attribute("aria-label")
 
@@ -2702,6 +2819,10 @@ FINGER = {
     "is_mobile": True,
     "reduced_motion": "reduce",
 }
+CENTRES = """nodes => nodes.map((node) => {
+  const { left, top, width, height } = node.getBoundingClientRect();
+  return [left + width / 2, top + height / 2];
+})"""
 CENTRE = (
     "node => { const { left, top, width, height } = node.getBoundingClientRect(); "
     "return [left + width / 2, top + height / 2]; }"
@@ -2811,11 +2932,11 @@ def test_models_are_used_by_finger(visit):
     figure.get_by_role("button", name="Translate").tap()
     figure.locator("svg rect").nth(1).tap()
     figure.get_by_text("More switches").tap()
-    figure.get_by_role("radio", name="4", exact=True).tap()
+    figure.get_by_role("radio", name="3", exact=True).tap()
     assert (state(figure)["out"], state(figure)["chosen"]) == (
         ["1", "9", "end"],
         2,
-    ) and "head 4 attends to “nineteen” (100 %)" in said(figure)
+    ) and "head 3 attends to “nineteen” (100 %)" in said(figure)
     figure.get_by_role("slider", name="Training step").tap(position={"x": 2, "y": 14})
     assert state(figure)["step"] == 0
     figure = drawing(visit, PAGE_OF["induction"], "induction", **FINGER)
@@ -3073,6 +3194,7 @@ ILL_WRITTEN = [
     r"undefined|null|Infinity|\[object",
     r"\b1 (words|layers|heads|tiles|programs|texts|scores|slots|places|keys|queries|steps) ",
     "MiB.*GiB",
+    r"\bW_\w",  # an index is lowered
 ]
 
 
@@ -3258,6 +3380,34 @@ def test_no_result_is_told_before_it_is_counted(visit):
     assert {drawn for _, drawn in told} == {False, True}
 
 
+@pytest.mark.parametrize(
+    "script, coming, result",
+    [
+        ("memory", "added to the state", "the mean error is"),
+        ("state_steps", "products for the state", "both\u00a0ways"),
+    ],
+)
+def test_a_result_is_told_when_its_step_has_ended(visit, script, coming, result):
+    "What is moving is named first; the result, said and drawn, waits until it rests."
+    figure = drawing(visit, PAGE_OF[script], script, reduced_motion="no-preference")
+    figure.evaluate("""figure => {
+      window.told = [];
+      const output = figure.querySelector("output");
+      const pictures = figure.querySelectorAll(".view svg");
+      const drawn = () => [...pictures].map((one) => one.outerHTML).join();
+      const tell = () => window.told.push([output.textContent, drawn()]);
+      new MutationObserver(tell).observe(output, { childList: true, characterData: true });
+    }""")
+    range_of = figure.get_by_role("slider")
+    range_of.press("ArrowRight")
+    expect(figure.locator("output")).to_contain_text(coming)
+    expect(figure.locator("output")).to_contain_text(result)
+    (first, moving), (last, _) = figure.page.evaluate("told")
+    assert (coming in first, result in first) == (True, False) and result in last
+    before = " of 5 exact" if script == "memory" else 'opacity="0"'
+    assert before in re.sub("</?tspan[^>]*>", "", moving)
+
+
 def test_another_dimension_keeps_what_is_drawn(visit):
     "The weights and the bars move to those of the choice; none is empty on the way."
     figure = drawing(visit, "02_softmax.html", "sums", reduced_motion="no-preference")
@@ -3285,9 +3435,10 @@ SET = """(figure, [mode, values]) => {
 }"""
 
 
-def test_the_list_below_the_roofline_has_one_unit(visit):
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_list_below_the_roofline_has_one_unit(visit, width):
     "Three digits of what was computed, all times in one unit, and every dot within the axes."
-    figure = drawing(visit, "17_cost.html", "roofline", reduced_motion="reduce")
+    figure = drawing(visit, "17_cost.html", "roofline", width=width, reduced_motion="reduce")
     units = {"s": 1, "ms": 1e3, "µs": 1e6}
     for mode, values in product((1, 2), product((0, 1, 7, 12, 17), (0, 5), (0, 8))):
         figure.evaluate(SET, [mode, values])
@@ -3402,8 +3553,34 @@ def test_tiles_say_what_their_table_says(visit):
         if "multiplied by" in text:
             factor = text.split("multiplied by ")[1].split(",")[0].split(" = ")[1]
             assert f"× {factor}" in box.locator("text").all_text_contents()
+        larger = any("→" in one for one in box.locator("text.max").all_text_contents())
+        assert box.get_by_text("before").is_visible() == larger  # only where a sum is rescaled
         told.add(("context" in text, "multiplied" in text))
     assert {(True, False), (False, True), (False, False)} <= told
+
+
+@pytest.mark.parametrize("width, font", [(390, ""), (390, WIDE), (1280, WIDE)])
+def test_numbers_in_fast_memory_have_room_in_its_frame(visit, width, font):
+    "Of each size of a tile, at each tile: all that is written ends before the frame."
+    figure = drawing(visit, PAGE_OF["tiles"], "tiles", width=width, font=font)
+    figure.page.emulate_media(reduced_motion="reduce")
+    for size in range(3):
+        figure.get_by_role("radiogroup", name="Tile size").get_by_role("radio").nth(size).check()
+        rooms = figure.evaluate(
+            """figure => {
+              const range = figure.querySelector("input[type=range]"), found = [];
+              const box = figure.querySelector("svg[aria-label^='In fast']");
+              const right = (node) => node.getBoundingClientRect().right;
+              for (let i = 1; i <= +range.max; i++) {
+                range.value = i;
+                range.dispatchEvent(new Event("input"));
+                const texts = [...box.querySelectorAll("text")].filter((one) => one.textContent);
+                found.push(right(box) - Math.max(...texts.map(right)));
+              }
+              return found;
+            }"""
+        )
+        assert len(rooms) == (64, 16, 4)[size] and min(rooms) > 6, size
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -150,13 +150,19 @@ def test_it_shows_the_weights(opened):
         state(figure)["i"] == 6
         and f"(4): {made[2].weights(3, 6)[0, 0, 0, 4]:.1f}" in state(figure)["said"]
     )
+    arcs = figure.locator("svg[aria-hidden] path")  # from the query to its keys, the largest lit
+    row = made[2].weights(3)[0, 0, 6]
+    assert abs(arcs.count() - int((row >= 0.05).sum())) <= 1
+    ends = arcs.evaluate_all("all => all.map((arc) => arc.getAttribute('d').match(/[\\d.]+/g))")
+    assert float(ends[0][0]) == 6.5 and float(ends[0][-2]) == int(row.argmax()) + 0.5
+    assert [arc.get_attribute("opacity") for arc in arcs.all()] == ["1"] + ["0.3"] * (len(ends) - 1)
     figure.get_by_role("radio", name="Lines").check()
     lines = figure.locator("svg line")
     assert (
         lines.count() == (made[2].weights(3)[0, 0] >= 0.0105).sum()
         or abs(lines.count() - (made[2].weights(3)[0, 0] >= 0.01).sum()) <= 2
     )
-    expect(figure.locator("svg")).to_contain_text("<script>ale…")
+    expect(figure.locator("svg[role=img]")).to_contain_text("<script>ale…")
     figure.locator("svg text", has_text="mat 6").click()
     assert state(figure)["i"] == 6
     figure.get_by_role("radio", name="All layers").check()

@@ -11,11 +11,11 @@ import torch.nn as nn
 
 from attention_checks.auditing.audit_report import AuditReport, Fault, LayerFacts
 from attention_checks.auditing.borrowing import borrowed
-from attention_checks.auditing.caching import Cached, decode
-from attention_checks.auditing.causality import batch, future, pack
+from attention_checks.auditing.caching import Cached, try_cache
+from attention_checks.auditing.causality import try_batch, try_future, try_packing
 from attention_checks.auditing.expected import Expected
-from attention_checks.auditing.layer_facts import described, promised, watched
-from attention_checks.auditing.padding import pad
+from attention_checks.auditing.layer_facts import facts_of_layers, try_promises, watch_layers
+from attention_checks.auditing.padding import try_padding
 from attention_checks.auditing.preparing import prepared
 from attention_checks.auditing.session import Part, Session
 from attention_checks.outcomes import Misused, first_line
@@ -54,11 +54,11 @@ def audit(
     itemsize = min([p.dtype.itemsize for p in model.parameters()], default=4)
     for dtype in (torch.float64, torch.float32, None):
         with borrowed(model, dtype), torch.no_grad():
-            s = _begun(model, inputs, expected, n, itemsize)
-            if isinstance(s, Exception):
-                error = s
+            session = _first_pass(model, inputs, expected, n, itemsize)
+            if isinstance(session, Exception):
+                error = session
                 continue
-            report = _audited(s, inputs, cached, contract.skip)
+            report = _try_everything(session, inputs, cached, contract.skip)
             if dtype != torch.float64 or "padding.nan" not in report.codes:
                 return report  # a NaN may come from numbers that only float64 has
     raise Misused(f"the model cannot be called with these inputs: {first_line(error)}")
@@ -72,52 +72,55 @@ def _expect(model: Any, expected: Any) -> None:
         raise Misused(f"expected: expected an Expected; got {expected!r:.40}")
 
 
-def _begun(
+def _first_pass(
     model: nn.Module, inputs: Any, expected: Expected, n: int | None, itemsize: int
 ) -> Session | Exception:
     "Record the first pass, or return why the model cannot be called."
     model.eval()
     try:
-        s = Session(prepared(model, inputs, n), expected, itemsize=itemsize)
-        s.first = s.recorded(s.call)
-        return s
+        session = Session(prepared(model, inputs, n), expected, itemsize=itemsize)
+        session.first = session.recorded(session.call)
+        return session
     except Misused:
         raise
     except Exception as e:
         return e
 
 
-def _audited(s: Session, inputs: Any, cached: Cached | None, skip: Collection[str]) -> AuditReport:
+def _try_everything(
+    session: Session, inputs: Any, cached: Cached | None, skip: Collection[str]
+) -> AuditReport:
     "Try everything."
     parts: dict[str, Part] = {
-        "what layers compute": watched,
-        "the future": future,
-        "sequences of a batch": batch,
-        "padding": pad,
-        "what is promised": promised,
-        "packed documents": partial(pack, inputs=inputs),
-        "a cache": partial(decode, cached=cached),
+        "what layers compute": watch_layers,
+        "the future": try_future,
+        "sequences of a batch": try_batch,
+        "padding": try_padding,
+        "what is promised": try_promises,
+        "packed documents": partial(try_packing, inputs=inputs),
+        "a cache": partial(try_cache, cached=cached),
     }
     for what, part in parts.items():
-        if any(fault.code.startswith("state.") for fault in s.faults):
-            s.note(what, "two passes with the same inputs differ")
+        if any(fault.code.startswith("state.") for fault in session.faults):
+            session.note(what, "two passes with the same inputs differ")
             continue
         try:
-            part(s)
+            part(session)
         except Exception as e:
-            s.note(what, f"it raised {type(e).__name__}: {first_line(e)}")
-    subject, found = f"audit({name_of(s.call.model)})", described(s)
-    faults = tuple(fault for fault in _innermost(s.faults) if fault.code not in skip)
-    return AuditReport(subject, faults, found, tuple(s.passed), tuple(s.notes))
+            session.note(what, f"it raised {type(e).__name__}: {first_line(e)}")
+    subject, found = f"audit({name_of(session.call.model)})", facts_of_layers(session)
+    faults = tuple(fault for fault in _innermost(session.faults) if fault.code not in skip)
+    return AuditReport(subject, faults, found, tuple(session.passed), tuple(session.notes))
 
 
 def _innermost(faults: list[Fault]) -> list[Fault]:
     "Leave out what is wrong with a module because it is wrong with a part of it."
-    return [
-        fault
-        for fault in faults
-        if not any(fault is not other and _within(fault, other) for other in faults)
-    ]
+    kept = []
+    for fault in faults:
+        others = [other for other in faults if other is not fault]
+        if not any(_within(fault, other) for other in others):
+            kept.append(fault)
+    return kept
 
 
 def _within(outer: Fault, inner: Fault) -> bool:

@@ -44,13 +44,11 @@ class LayerFacts:
 
     def __str__(self) -> str:
         parts = []
-        for name, value in self.does.items():
-            if value is not None:
-                promised = self.promises.get(name)
-                parts.append(
-                    f"{name} {_short(value)}"
-                    + ("" if promised is None else f" ({_short(promised)})")
-                )
+        seen = {name: value for name, value in self.does.items() if value is not None}
+        for name, value in seen.items():
+            promised = self.promises.get(name)
+            beside = "" if promised is None else f" ({_short(promised)})"
+            parts.append(f"{name} {_short(value)}{beside}")
         return f"{self.path or '(the model)'}: {', '.join(parts)}"
 
 
@@ -75,8 +73,10 @@ class AuditReport:
         return list(dict.fromkeys(fault.code for fault in self.faults))
 
     def __str__(self) -> str:
-        count = f"{len(self.faults)} fault" + "s" * (len(self.faults) != 1)
-        lines = [f"{self.subject}: {count if self.faults else 'sound'}; layers: {len(self.layers)}"]
+        verdict = f"{len(self.faults)} faults" if self.faults else "sound"
+        if len(self.faults) == 1:
+            verdict = "1 fault"
+        lines = [f"{self.subject}: {verdict}; layers: {len(self.layers)}"]
         for fault in self.faults:
             lines.append(f"  ✗ {fault.layer or '(the model)'} [{fault.code}]: {fault.bug}")
             lines.append(f"      {fault.example}")

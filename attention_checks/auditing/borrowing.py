@@ -65,7 +65,8 @@ def _restore(
     for name, before in contents.items():
         held = attributes[name]
         held.clear()
-        (held.extend if isinstance(held, list) else held.update)(before)
+        put_back = held.extend if isinstance(held, list) else held.update
+        put_back(before)
     m.training = mode
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from attention_checks.auditing.model_call import ModelCall, parameters_of_call, weights_dtype
 from attention_checks.auditing.passes import Axis, Change, compare
 from attention_checks.auditing.session import Session
-from attention_checks.cache_steps import diagnosed, first_calls
+from attention_checks.cache_steps import code_of_step, first_calls
 from attention_checks.subjects.copies import tensors_in
 from attention_nb.tools.watching import watch
 
@@ -35,77 +35,85 @@ class CachedStep(NamedTuple):
         return f"{chunk if several else f'token {self.start} alone'}, after a cache of {self.start}"
 
 
-def decode(s: Session, cached: Cached | None) -> None:
+def try_cache(session: Session, cached: Cached | None) -> None:
     "Go through the sequence in steps with a cache: each token must be as it is in one pass."
-    take = cached or _step_of(s.call)
+    take = cached or _step_of(session.call)
     if take is None:
-        s.note("a cache", "the model takes none that is known; say how, as cached=…")
-    elif not s.expected.causal or s.expected.spans or s.expected.prefix:
-        s.note("a cache", "the first tokens see later ones")
-    elif any(fault.code.startswith("mask.") for fault in s.faults):
-        s.note("a cache", "the pass to compare with sees the future")
+        session.note("a cache", "the model takes none that is known; say how, as cached=…")
+    elif not session.expected.causal or session.expected.spans or session.expected.prefix:
+        session.note("a cache", "the first tokens see later ones")
+    elif any(fault.code.startswith("mask.") for fault in session.faults):
+        session.note("a cache", "the pass to compare with sees the future")
     else:
-        wrong = [(step, change) for step in _steps(s, take) for change in step.changes]
+        wrong = [(step, change) for step in _steps(session, take) for change in step.changes]
         for step, change in wrong:
-            _name(s, step, change)
+            _note_fault(session, step, change)
         if not wrong:
-            s.passed.append("with a cache, token by token and in chunks, all is as in one pass")
+            session.passed.append(
+                "with a cache, token by token and in chunks, all is as in one pass"
+            )
 
 
-def _steps(s: Session, take: Cached) -> Iterator[CachedStep]:
+def _steps(session: Session, take: Cached) -> Iterator[CachedStep]:
     "Go through the sequence: a prompt, single tokens, chunks, single tokens."
     cache = None
-    ends = [end for end in accumulate([3, 1, 1, 1, 5, max(s.n - 14, 1), 1, 1, 1]) if end < s.n]
-    for start, end in zip([0, *ends], [*ends, s.n]):
-        with watch(s.call.model, keep="copies") as seen:
-            changes, cache = _taken(s, take, start, end, cache)
+    ends = [
+        end
+        for end in accumulate([3, 1, 1, 1, 5, max(session.n - 14, 1), 1, 1, 1])
+        if end < session.n
+    ]
+    for start, end in zip([0, *ends], [*ends, session.n]):
+        with watch(session.call.model, keep="copies") as seen:
+            changes, cache = _compared_step(session, take, start, end, cache)
         yield CachedStep(start, end, changes, cache, first_calls(seen))
 
 
-def _taken(s: Session, take: Cached, start: int, end: int, cache: Any) -> tuple[list[Change], Any]:
+def _compared_step(
+    session: Session, take: Cached, start: int, end: int, cache: Any
+) -> tuple[list[Change], Any]:
     "Take one step; return the changes, and the cache."
-    kept = s.all[:, start:end]
+    kept = session.all[:, start:end]
     columns = torch.arange(start, end).expand(kept.shape)
-    axes = [Axis(kept, columns, s.n), *s.axes(kept)[1:]]
+    axes = [Axis(kept, columns, session.n), *session.axes(kept)[1:]]
     held: list[Any] = []
-    run = lambda: held.append(take(s.call.model, s.call.sequence[:, start:end], cache))
-    changes = compare(s.call.model, run, s.first, axes, s.tolerance)
+    run = lambda: held.append(take(session.call.model, session.call.sequence[:, start:end], cache))
+    changes = compare(session.call.model, run, session.first, axes, session.tolerance)
     return changes, held[0]
 
 
-def _name(s: Session, step: CachedStep, change: Change) -> None:
+def _note_fault(session: Session, step: CachedStep, change: Change) -> None:
     "Say what is wrong with a step, once for each module."
-    if any(f.layer == change.path and f.code.startswith("cache.") for f in s.faults):
+    if any(f.layer == change.path and f.code.startswith("cache.") for f in session.faults):
         return
-    whole, part, code = s.calls.get(change.path), step.calls.get(change.path), ""
-    if _rounded(s, step.cache):
+    whole, part, code = session.calls.get(change.path), step.calls.get(change.path), ""
+    if _holds_fewer_bits(session, step.cache):
         code = "cache.rounded"
     elif whole is not None and part is not None:
-        code = diagnosed(whole, part, step.start, step.end)
+        code = code_of_step(whole, part, step.start, step.end)
     off = f"{change.size:.2g}"
     facts = {"off": off, "tolerance": "1e-2"}
     example = f"{step}: off by {off} of the largest number"
-    s.fault(code or "cache.unknown", change.path, example, **facts)
+    session.fault(code or "cache.unknown", change.path, example, **facts)
 
 
-def _rounded(s: Session, cache: Any) -> bool:
+def _holds_fewer_bits(session: Session, cache: Any) -> bool:
     "Return whether a cache holds fewer bits than the model."
     held = [t for _, t in tensors_in(cache, attributes=True)]
     bits = [t.dtype.itemsize for t in held if t.is_floating_point()]
-    return bool(bits) and min(bits) < weights_dtype(s.call.model).itemsize
+    return bool(bits) and min(bits) < weights_dtype(session.call.model).itemsize
 
 
 def _step_of(call: ModelCall) -> Cached | None:
     "Return how a model is called with a cache; None if that is not known."
     parameters = parameters_of_call(call.model)
     if "past_key_values" in parameters and "use_cache" in parameters:
-        return lambda model, ids, cache: _transformers(call, ids, cache)
+        return lambda model, ids, cache: _step_of_transformers(call, ids, cache)
     if "caches" in parameters:
-        return lambda model, ids, caches: _book(call, ids, caches)
+        return lambda model, ids, caches: _step_of_book(call, ids, caches)
     return None
 
 
-def _transformers(call: ModelCall, ids: Tensor, cache: Any) -> Any:
+def _step_of_transformers(call: ModelCall, ids: Tensor, cache: Any) -> Any:
     "Take a step as models of transformers do."
     out = call.of(ids).run(past_key_values=cache, use_cache=True)
     if getattr(out, "past_key_values", None) is None:
@@ -113,7 +121,7 @@ def _transformers(call: ModelCall, ids: Tensor, cache: Any) -> Any:
     return out.past_key_values
 
 
-def _book(call: ModelCall, ids: Tensor, caches: Any) -> Any:
+def _step_of_book(call: ModelCall, ids: Tensor, caches: Any) -> Any:
     "Take a step as the book's models do."
     from attention_nb.kv_cache import new_caches
 

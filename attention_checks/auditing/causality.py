@@ -19,10 +19,10 @@ _EARLY = 5  # a token near the beginning: a window behind it ends within the seq
 
 
 def early_token(
-    s: Session,  # the audit
+    session: Session,  # the audit
 ) -> int:  # its number
     "Choose the token that is changed to find how far others see."
-    return min(_EARLY, s.n // 2)
+    return min(_EARLY, session.n // 2)
 
 
 class ModuleLeak(NamedTuple):
@@ -45,46 +45,48 @@ class ModuleLeak(NamedTuple):
         return f"another token {self.changed[0]}{rest}: tokens {tokens} change, by {size}"
 
 
-def future(s: Session) -> None:
+def try_future(session: Session) -> None:
     "Change tokens, one or all from one on: earlier ones must not notice, in any layer."
     pairs: list[tuple[Tensor, Change]] = []
-    for token in dict.fromkeys((early_token(s), 0, s.n - 1)):
-        changed = (torch.arange(s.n) == token).expand(s.size)
-        pairs += _changes(s, changed, ~changed)
-    _note_reaches(s, pairs)
-    changed = _from(s, (2, s.n // 3, 2 * s.n // 3))
-    leaks = _leaks(s, [*pairs, *_changes(s, changed, ~_may_change(s, changed))])
-    training = _in_training(s) if s.expected.causal else {}
+    for token in dict.fromkeys((early_token(session), 0, session.n - 1)):
+        changed = (torch.arange(session.n) == token).expand(session.size)
+        pairs += _run_with_others(session, changed, ~changed)
+    _note_reaches(session, pairs)
+    changed = _mark_from(session, (2, session.n // 3, 2 * session.n // 3))
+    leaks = _leaks(
+        session, [*pairs, *_run_with_others(session, changed, ~_may_change(session, changed))]
+    )
+    training = _in_training(session) if session.expected.causal else {}
     for path in dict.fromkeys((*leaks, *training)):
-        _name(s, path, leaks.get(path), training.get(path))
+        _note_leak(session, path, leaks.get(path), training.get(path))
     if not leaks and not training:
-        s.passed.append("no token reaches one that may not depend on it, in any layer")
+        session.passed.append("no token reaches one that may not depend on it, in any layer")
 
 
-def _changes(
-    s: Session, changed: Tensor, kept: Tensor, first: Passed | None = None
+def _run_with_others(
+    session: Session, changed: Tensor, kept: Tensor, first: Passed | None = None
 ) -> list[tuple[Tensor, Change]]:
     "Run with other tokens at some places; pair these with what changes elsewhere."
-    found = s.compared(s.with_others(changed), s.axes(kept), first)
+    found = session.compared(session.with_others(changed), session.axes(kept), first)
     return [(changed, change) for change in found]
 
 
-def _from(s: Session, starts: tuple[int, ...]) -> Tensor:
+def _mark_from(session: Session, starts: tuple[int, ...]) -> Tensor:
     "Mark all tokens from one on, another one in each sequence, (b, n)."
-    first = torch.tensor([starts[i % len(starts)] for i in range(s.size[0])])
-    return torch.arange(s.n) >= first[:, None]
+    first = torch.tensor([starts[i % len(starts)] for i in range(session.size[0])])
+    return torch.arange(session.n) >= first[:, None]
 
 
-def _may_change(s: Session, changed: Tensor) -> Tensor:
+def _may_change(session: Session, changed: Tensor) -> Tensor:
     "Mark tokens that may depend on one that is changed, (b, n)."
-    return changed.double() @ s.expected.allowed(s.n).double().T > 0
+    return changed.double() @ session.expected.allowed(session.n).double().T > 0
 
 
-def _leaks(s: Session, pairs: list[tuple[Tensor, Change]]) -> dict[str, ModuleLeak]:
+def _leaks(session: Session, pairs: list[tuple[Tensor, Change]]) -> dict[str, ModuleLeak]:
     "Return the leak of each module that has one: that which reaches most tokens."
     found: dict[str, ModuleLeak] = {}
     for changed, change in pairs:
-        wrong = change.where.cpu() & ~_may_change(s, changed)
+        wrong = change.where.cpu() & ~_may_change(session, changed)
         row = int(wrong.sum(1).argmax())
         tokens, reached = (mask[row].nonzero().flatten().tolist() for mask in (changed, wrong))
         before = found.get(change.path)
@@ -93,96 +95,104 @@ def _leaks(s: Session, pairs: list[tuple[Tensor, Change]]) -> dict[str, ModuleLe
     return found
 
 
-def _in_training(s: Session) -> dict[str, ModuleLeak]:
+def _in_training(session: Session) -> dict[str, ModuleLeak]:
     "Return the leaks in training mode, with gradients."
-    buffers = [(buffer, buffer.clone()) for buffer in s.call.model.buffers()]
-    changed = _from(s, (s.n // 2, 3, s.n - 2))
+    buffers = [(buffer, buffer.clone()) for buffer in session.call.model.buffers()]
+    changed = _mark_from(session, (session.n // 2, 3, session.n - 2))
     try:
-        with torch.enable_grad(), in_training(s.call.model):
-            first = s.recorded(s.call)
-            pairs = _changes(s, changed, ~_may_change(s, changed), first)
-            if pairs and s.compared(s.call, s.axes(s.all), first):
+        with torch.enable_grad(), in_training(session.call.model):
+            first = session.recorded(session.call)
+            pairs = _run_with_others(session, changed, ~_may_change(session, changed), first)
+            if pairs and session.compared(session.call, session.axes(session.all), first):
                 raise RuntimeError("two passes with the same seed differ")
     except Exception as e:
-        s.untrained = True
-        s.note("training mode", f"it raised {first_line(e)}")
+        session.untrained = True
+        session.note("training mode", f"it raised {first_line(e)}")
         return {}
     finally:
         for buffer, before in buffers:  # running means
             buffer.copy_(before)
-    return _leaks(s, pairs)
+    return _leaks(session, pairs)
 
 
-def _name(s: Session, path: str, leak: ModuleLeak | None, trained: ModuleLeak | None) -> None:
+def _note_leak(
+    session: Session, path: str, leak: ModuleLeak | None, trained: ModuleLeak | None
+) -> None:
     "Note a leak, by the mode that it appears in and by how far it reaches."
     if leak is None:
         assert trained is not None
         norm = issubclass(trained.kind, nn.modules.batchnorm._BatchNorm)
-        s.fault("mode.batch_norm" if norm else "mode.mask_in_evaluation", path, str(trained))
-    elif trained is None and s.expected.causal and not s.untrained:
-        s.fault("mode.mask_in_training", path, str(leak))
+        session.fault("mode.batch_norm" if norm else "mode.mask_in_evaluation", path, str(trained))
+    elif trained is None and session.expected.causal and not session.untrained:
+        session.fault("mode.mask_in_training", path, str(leak))
     else:
-        s.fault("mask.sees_next" if leak.nearest else "mask.leaks", path, str(leak))
+        session.fault("mask.sees_next" if leak.nearest else "mask.leaks", path, str(leak))
 
 
-def _note_reaches(s: Session, pairs: list[tuple[Tensor, Change]]) -> None:
+def _note_reaches(session: Session, pairs: list[tuple[Tensor, Change]]) -> None:
     "Note how far the tokens of each module see that mixes tokens, by one token that changed."
     found: dict[str, dict[int, Tensor]] = {}
     for changed, change in pairs:
         token = int(changed[0].nonzero())
         found.setdefault(change.path, {})[token] = change.where.any(0)
-    early = early_token(s)
+    early = early_token(session)
     for path, columns in found.items():
         ahead = any(bool(where[:token].any()) for token, where in columns.items())
-        last = {t: int(w.nonzero().max()) for t, w in columns.items() if t < s.n - 1}
+        last = {t: int(w.nonzero().max()) for t, w in columns.items() if t < session.n - 1}
         if early not in last:
-            s.reaches[path] = MeasuredReach(None, ahead)
+            session.reaches[path] = MeasuredReach(None, ahead)
             continue
-        back = None if last[early] == s.n - 1 else max(last[early] - early + 1, 1)
+        back = None if last[early] == session.n - 1 else max(last[early] - early + 1, 1)
         first = back is not None and last.get(0, 0) >= back
-        s.reaches[path] = MeasuredReach(back, ahead, first)
+        session.reaches[path] = MeasuredReach(back, ahead, first)
 
 
-def batch(s: Session) -> None:
+def try_batch(session: Session) -> None:
     "Change all sequences but the first, which must not notice."
-    if len(s.call.sequence) < 2:
+    if len(session.call.sequence) < 2:
         why = "the inputs hold one sequence, which was kept as it is"
-        s.note("sequences of a batch apart", why)
+        session.note("sequences of a batch apart", why)
         return
-    kept = torch.zeros(s.size, dtype=torch.bool)
+    kept = torch.zeros(session.size, dtype=torch.bool)
     kept[0] = True
-    changes = s.compared(s.with_others(~kept), s.axes(kept))
+    changes = session.compared(session.with_others(~kept), session.axes(kept))
     for change in changes:
-        s.fault("batch.mixes", change.path, f"other sequences beside it: it changes, {change.by}")
+        session.fault(
+            "batch.mixes", change.path, f"other sequences beside it: it changes, {change.by}"
+        )
     if not changes:
-        s.passed.append("sequences of a batch do not mix")
+        session.passed.append("sequences of a batch do not mix")
 
 
-def pack(s: Session, inputs: Any) -> None:
+def try_packing(session: Session, inputs: Any) -> None:
     "Change the first of two documents in one sequence: the second must not notice."
-    name, what = s.call.positions_name, "packed documents"
+    name, what = session.call.positions_name, "packed documents"
     if not name:
-        s.note(what, "the model takes no positions of tokens")
+        session.note(what, "the model takes no positions of tokens")
         return
-    demanded = s.expected.documents or _restarts(inputs, name)
-    cut = s.n // 3
-    positions = torch.cat([torch.arange(cut), torch.arange(s.n - cut)])
-    positions = positions.expand(s.call.sequence.shape[:2]).to(s.call.sequence.device)
-    first = s.recorded(s.call, **{name: positions})
-    kept = torch.zeros(positions.shape, dtype=torch.bool)
-    kept[:, cut:] = True
-    changes = s.compared(s.with_others(~kept), s.axes(kept), first, **{name: positions})
-    leaking = {change.path: change for change in changes if change.path in s.reaches}
-    kinds = {path: type(s.call.model.get_submodule(path)) for path in s.reaches}
+    demanded = session.expected.documents or _restarts(inputs, name)
+    leaking = _leaking_documents(session, name)
+    kinds = {path: type(session.call.model.get_submodule(path)) for path in session.reaches}
     apart = {kind for path, kind in kinds.items() if path not in leaking}
     for path, change in leaking.items():
         if demanded or kinds[path] in apart:  # others of its kind keep them apart
             example = f"another first document: the second changes, {change.by}"
-            s.fault("documents.leak", path, example)
+            session.fault("documents.leak", path, example)
     if not leaking:
-        s.passed.append("packed documents do not see each other, where positions begin anew")
+        session.passed.append("packed documents do not see each other, where positions begin anew")
     elif not demanded and not apart & {kinds[path] for path in leaking}:
-        s.note(what, "positions that begin anew do not keep all apart here: give a mask")
+        session.note(what, "positions that begin anew do not keep all apart here: give a mask")
+
+
+def _leaking_documents(session: Session, positions_name: str) -> dict[str, Change]:
+    "Return what changes in the second document, by the module that mixes tokens."
+    cut, tokens = session.n // 3, session.call.sequence
+    positions = torch.cat([torch.arange(cut), torch.arange(session.n - cut)])
+    given = {positions_name: positions.expand(session.size).to(tokens.device)}
+    kept = (torch.arange(session.n) >= cut).expand(session.size)
+    first = session.recorded(session.call, **given)
+    changes = session.compared(session.with_others(~kept), session.axes(kept), first, **given)
+    return {change.path: change for change in changes if change.path in session.reaches}
 
 
 def _restarts(inputs: Any, name: str) -> bool:

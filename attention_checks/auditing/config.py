@@ -66,7 +66,8 @@ def window_of(
     config = config_of(model)
     if config is None:
         return None
-    window = next((w for name in _WINDOWS if (w := getattr(config, name, None))), None)
+    windows = [getattr(config, name, None) for name in _WINDOWS]
+    window = next(filter(None, windows), None)
     if not isinstance(window, int) or getattr(config, "use_sliding_window", True) is False:
         return None
     kinds = kinds_in(config)

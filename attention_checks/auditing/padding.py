@@ -14,38 +14,40 @@ from attention_checks.auditing.session import Session
 _LENGTHS = (0, 3, 5)  # of the padding of the sequences in turn
 
 
-def pad(s: Session) -> None:
+def try_padding(session: Session) -> None:
     "Pad the sequence on both sides, and an encoder's on the right."
     for side in ("right", "left"):
-        _side(s, s.call, side)
-    for name, value in s.call.others.items():
-        vocabulary = 0 if value.is_floating_point() else s.call.vocabulary
-        _side(s, replace(s.call, key=name, vocabulary=vocabulary), "right")
+        _pad_one_side(session, session.call, side)
+    for name, value in session.call.others.items():
+        vocabulary = 0 if value.is_floating_point() else session.call.vocabulary
+        _pad_one_side(session, replace(session.call, key=name, vocabulary=vocabulary), "right")
 
 
-def _side(s: Session, call: ModelCall, side: str) -> None:
+def _pad_one_side(session: Session, call: ModelCall, side: str) -> None:
     "Pad one side: what padding holds must not matter, nor that it is there."
     what = f"padding of {call.key} on the {side}"
     if not call.mask_name:
-        s.note(what, "the model takes no mask of padding")
+        session.note(what, "the model takes no mask of padding")
         return
-    before = len(s.faults)
-    real = _real(call.sequence, side)
+    before = len(session.faults)
+    real = _mark_real(call.sequence, side)
     hidden = {**call.mask(real), **_positions(call, real)}
     one, other = (_padded(call, real, seed) for seed in (11, 12))
-    first = s.recorded(one, **hidden)
-    _finite(s, first, what)
-    for change in s.compared(other, _axes(s, call, real), first, **hidden):
-        crossed = call.key != s.call.key and change.where.shape != real.shape
+    first = session.recorded(one, **hidden)
+    _note_nan(session, first, what)
+    for change in session.compared(other, _axes(session, call, real), first, **hidden):
+        crossed = call.key != session.call.key and change.where.shape != real.shape
         code = "padding.memory" if crossed else f"padding.{side}"
-        s.fault(code, change.path, f"other ids in the {what}: real tokens change, {change.by}")
-    if len(s.faults) == before:
-        _counted(s, call, one, real, side, hidden)
-    if len(s.faults) == before:
-        s.passed.append(f"{what} changes no real token")
+        session.fault(
+            code, change.path, f"other ids in the {what}: real tokens change, {change.by}"
+        )
+    if len(session.faults) == before:
+        _compare_without_padding(session, call, one, real, side, hidden)
+    if len(session.faults) == before:
+        session.passed.append(f"{what} changes no real token")
 
 
-def _real(sequence: Tensor, side: str) -> Tensor:
+def _mark_real(sequence: Tensor, side: str) -> Tensor:
     "Mark the tokens that are no padding, (b, n)."
     b, n = sequence.shape[:2]
     lengths = torch.tensor(_LENGTHS[-b:] if b < 3 else [_LENGTHS[i % 3] for i in range(b)])
@@ -75,44 +77,53 @@ def _padded(call: ModelCall, real: Tensor, seed: int) -> ModelCall:
     return call.of(torch.where(where, moved, drawn))
 
 
-def _axes(s: Session, call: ModelCall, real: Tensor, columns: Tensor | None = None) -> list[Axis]:
+def _axes(
+    session: Session, call: ModelCall, real: Tensor, columns: Tensor | None = None
+) -> list[Axis]:
     "Return the axis of what is padded, and those of other sequences, which are kept."
-    if call.key == s.call.key:
-        return s.axes(real, columns)
-    whole = torch.ones(s.call.sequence.shape[:2], dtype=torch.bool)
+    if call.key == session.call.key:
+        return session.axes(real, columns)
+    whole = torch.ones(session.call.sequence.shape[:2], dtype=torch.bool)
     return [Axis(real, columns), Axis(whole)]
 
 
-def _counted(
-    s: Session, call: ModelCall, one: ModelCall, real: Tensor, side: str, hidden: dict[str, Tensor]
+def _compare_without_padding(
+    session: Session,
+    call: ModelCall,
+    one: ModelCall,
+    real: Tensor,
+    side: str,
+    hidden: dict[str, Tensor],
 ) -> None:
     "Compare with the sequence without padding: the real tokens must be as they are there."
-    plain = s.expected.causal and not s.expected.spans and call.key == s.call.key
-    if not plain or any(f.code.startswith(("mask.", "mode.")) for f in s.faults):
+    plain = session.expected.causal and not session.expected.spans and call.key == session.call.key
+    if not plain or any(f.code.startswith(("mask.", "mode.")) for f in session.faults):
         return
-    if side == "left" and not call.positions_name and not _counts(call):
-        s.note("padding on the left beside none", "the model takes no positions")
+    if side == "left" and not call.positions_name and not _counts_by_mask(call):
+        session.note("padding on the left beside none", "the model takes no positions")
         return
-    axes = _axes(s, call, real, _columns(real))
-    first = s.first
+    axes = _axes(session, call, real, _columns(real))
+    first = session.first
     if name := call.positions_name:  # some models count from another number where none are given
-        first = s.recorded(call, **{name: torch.arange(s.n).expand(real.shape).to(real.device)})
-    for change in s.compared(one, axes, first, **hidden):
+        first = session.recorded(
+            call, **{name: torch.arange(session.n).expand(real.shape).to(real.device)}
+        )
+    for change in session.compared(one, axes, first, **hidden):
         example = f"{max(_LENGTHS)} ids of padding: real tokens change, {change.by}"
-        s.fault("padding.counted", change.path, example, side=side)
+        session.fault("padding.counted", change.path, example, side=side)
 
 
-def _counts(call: ModelCall) -> bool:
+def _counts_by_mask(call: ModelCall) -> bool:
     "Return whether the model counts positions by the mask itself, as the book's does."
     return call.mask_name in ("mask", "source_mask")
 
 
-def _finite(s: Session, passed: Passed, what: str) -> None:
+def _note_nan(session: Session, passed: Passed, what: str) -> None:
     "Find the first module that makes a NaN from none."
     for (path, _), (taken, given) in passed.tensors.items():
         if any(map(_nan, given.values())) and not any(map(_nan, taken.values())):
-            if not any(map(_nan, s.first.given(path))):
-                s.fault("padding.nan", path, f"{what}: it gives NaN")
+            if not any(map(_nan, session.first.given(path))):
+                session.fault("padding.nan", path, f"{what}: it gives NaN")
 
 
 def _nan(t: Tensor) -> bool:

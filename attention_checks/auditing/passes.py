@@ -17,6 +17,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.subjects.copies import tensors_in
+from attention_checks.tolerance import NOT_ZERO
 
 Key = tuple[str, int]  # path of a module, and which of its calls
 
@@ -202,7 +203,7 @@ def _differs(
     if not new.is_floating_point():
         return _by_token(new != want) & kept, 1.0, False
     new, want = new.detach().double(), want.double()
-    largest = max(_largest(want.abs()), 1e-30)
+    largest = max(_largest(want.abs()), NOT_ZERO)
     close = torch.isclose(new, want, 0.0, tolerance * largest, equal_nan=True)
     where = _by_token(~close) & kept
     distance = (new - want).abs()[where]

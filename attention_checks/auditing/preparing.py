@@ -34,14 +34,14 @@ def prepared(
     n: int | None = None,  # tokens of each sequence; default: enough to exceed the windows
 ) -> ModelCall:  # with sequences of its own
     "Make a call that shows faults from one that a user gave."
-    given = _cast(model, _plain(named(model, inputs)))
+    given = _cast(model, _kept_inputs(named(model, inputs)))
     call = _with_vocabulary(ModelCall(model, given, sequence_in(given)))
     if any(part in name for name in given for part in _PIXELS):
         return call
     return _stretched(call, n)
 
 
-def _plain(given: dict[str, Any]) -> dict[str, Any]:
+def _kept_inputs(given: dict[str, Any]) -> dict[str, Any]:
     "Drop labels, caches, positions and masks of padding: the audit makes its own."
     flat = {name for name, v in given.items() if isinstance(v, Tensor) and v.ndim == 2}
     masks = {name for name in flat if name.endswith("mask")}
@@ -59,25 +59,23 @@ def _with_vocabulary(call: ModelCall) -> ModelCall:
     ids = call.sequence
     if ids.is_floating_point():
         return call
-    passed = record(call.model, call.run)
-    sizes = [
-        m.num_embeddings
-        for path, m in call.model.named_modules()
-        if isinstance(m, nn.Embedding) and any(_same(t, ids) for t in passed.taken(path))
-    ]
-    config = getattr(call.model, "config", None)
-    size = min(sizes, default=getattr(config, "vocab_size", None) or int(ids.max()) + 1)
-    return replace(call, vocabulary=size)
+    passed, sizes = record(call.model, call.run), []
+    for path, m in call.model.named_modules():
+        takes_ids = any(_same_ids(t, ids) for t in passed.taken(path))
+        if isinstance(m, nn.Embedding) and takes_ids:
+            sizes.append(m.num_embeddings)
+    promised = getattr(getattr(call.model, "config", None), "vocab_size", None)
+    return replace(call, vocabulary=min(sizes, default=promised or int(ids.max()) + 1))
 
 
-def _same(t: Tensor, ids: Tensor) -> bool:
+def _same_ids(t: Tensor, ids: Tensor) -> bool:
     "Return whether two tensors hold the same ids, of any type."
     return t.shape == ids.shape and bool((t == ids).all())
 
 
 def _stretched(call: ModelCall, n: int | None) -> ModelCall:
     "Make the sequences several and long, if the model takes that."
-    for length in dict.fromkeys((n or _length(call), call.sequence.shape[1])):
+    for length in dict.fromkeys((n or _chosen_length(call), call.sequence.shape[1])):
         made = _extended(call, length)
         try:
             made.run()
@@ -87,7 +85,7 @@ def _stretched(call: ModelCall, n: int | None) -> ModelCall:
     return call
 
 
-def _length(call: ModelCall) -> int:
+def _chosen_length(call: ModelCall) -> int:
     "Choose a length over the windows that is no width, within the positions that there are."
     windows = [w for w in windows_in(call.model) if w <= LONGEST_WINDOW]
     n = max([LEAST, call.sequence.shape[1], *(w + 9 for w in windows)])

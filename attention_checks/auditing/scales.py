@@ -12,6 +12,7 @@ from attention_checks.auditing.config import attention_scale, config_of, scale_s
 from attention_checks.auditing.session import Session
 from attention_checks.catalogue import known
 from attention_checks.pipeline import work_of
+from attention_checks.tolerance import FLOAT32, SAME_CALL
 
 _NAMED = (  # wrong scales of whole models that have a name, in the order of trying
     "scale.missing",
@@ -24,63 +25,71 @@ _NAMED = (  # wrong scales of whole models that have a name, in the order of try
 )
 
 
-def compare_scales(s: Session) -> None:
+def compare_scales(session: Session) -> None:
     "Compare scales with what is promised, and those of layers of one class with each other."
-    found = {path: scale_of(s, path) for path, call in s.calls.items() if call.d_k is not None}
+    found = {
+        path: scale_of(session, path)
+        for path, call in session.calls.items()
+        if call.d_k is not None
+    }
     for path, scale in found.items():
-        promised, firm = promised_scale(s, path)
+        promised, firm = promised_scale(session, path)
         if scale is None or promised is None or _near(scale, promised):
             continue
-        kin = Counter(round(v, 9) for p in s.same_class(path) if (v := found.get(p)))
+        alike = [found.get(p) for p in session.same_class(path)]
+        kin = Counter(round(v, 9) for v in alike if v)
         odd = len(kin) > 1 and any(_near(v, promised) for v in kin)
-        code = _code(s, path, scale)
+        code = _code(session, path, scale)
         if firm or odd or code == "scale.d_model_root":
             example = f"scores are multiplied by {scale:.4g}; promised is {promised:.4g}"
             right = f"{promised:.4g}"
             facts = {"found": f"{scale:.4g}", "promised": right, "scale": right}
-            s.fault(code, path, example, **facts)
+            session.fault(code, path, example, **facts)
 
 
 def scale_of(
-    s: Session,
+    session: Session,
     path: str,  # of a layer with a call
 ) -> float | None:  # None: not one number
     "Return what q · k is multiplied by; what the layer says of itself where it scaled q before."
-    scale = s.calls[path].scale
+    scale = session.calls[path].scale
     if isinstance(scale, Tensor):
         same = bool((scale == scale.flatten()[0]).all())
         scale = scale.flatten()[0].item() if same else None
-    if scale is not None and all(_is_one(s.calls[p].scale) for p in s.same_class(path)):
-        return scale_said_by(s.call.model.get_submodule(path))
+    if scale is not None and all(_is_one(session.calls[p].scale) for p in session.same_class(path)):
+        return scale_said_by(session.call.model.get_submodule(path))
     return scale
 
 
 def promised_scale(
-    s: Session,
+    session: Session,
     path: str,  # of a layer with a call
 ) -> tuple[float | None, bool]:  # and whether caller or config say it; else it is only usual
     "Return the scale that is promised."
-    declared = (s.expected.scales or {}).get(path)
+    declared = (session.expected.scales or {}).get(path)
     if declared is not None:
         return declared, True
-    return attention_scale(s.call.model, path, s.calls[path].d_k)
+    return attention_scale(session.call.model, path, session.calls[path].d_k)
 
 
 def _is_one(scale: Any) -> bool:
     "Return whether a scale is 1: perhaps the layer scaled its queries before."
-    return isinstance(scale, float) and abs(scale - 1) < 1e-6
+    return isinstance(scale, float) and abs(scale - 1) < SAME_CALL
 
 
 def _near(a: float, b: float) -> bool:
     "Return whether two numbers are the same but for rounding."
-    return abs(a - b) <= 1e-4 * max(abs(a), abs(b))
+    return abs(a - b) <= FLOAT32 * max(abs(a), abs(b))
 
 
-def _code(s: Session, path: str, scale: float) -> str:
+def _code(session: Session, path: str, scale: float) -> str:
     "Return the code of a wrong scale."
-    call = s.calls[path]
+    call = session.calls[path]
     q, v = (torch.empty(1, call.heads, 0, d) for d in (call.d_k, call.d_v))
-    work = work_of(q, q, v, d_model=getattr(config_of(s.call.model), "hidden_size", None))
-    wrong = {code: f(work) for code in _NAMED if (f := known(code).factor)}
-    fits = (code for code, f in wrong.items() if _near(f, scale) and f != work.scale)
-    return next(fits, "promise.scale")
+    work = work_of(q, q, v, d_model=getattr(config_of(session.call.model), "hidden_size", None))
+    for code in _NAMED:
+        factor = known(code).factor
+        wrong = factor(work) if factor else work.scale
+        if wrong != work.scale and _near(float(wrong), scale):
+            return code
+    return "promise.scale"

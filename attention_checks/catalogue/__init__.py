@@ -2,39 +2,48 @@
 
 from __future__ import annotations
 
-from attention_checks.catalogue.any_code import ANY_CODE_CODES
+from attention_checks.catalogue.any_code import UNSTAGED_ANY_CODE_BUGS
 from attention_checks.catalogue.choices import CHOICES
-from attention_checks.catalogue.distributed import DISTRIBUTED_CODES
-from attention_checks.catalogue.flash_attention import BLOCK_CODES, FLASH_CODES, blocks
+from attention_checks.catalogue.distributed import UNSTAGED_DISTRIBUTED_BUGS
+from attention_checks.catalogue.flash_attention import (
+    UNSTAGED_BLOCK_BUGS,
+    UNSTAGED_FLASH_BUGS,
+    blocks,
+)
 from attention_checks.catalogue.heads import HEAD_BUGS
-from attention_checks.catalogue.kv_cache import CACHE_CODES
+from attention_checks.catalogue.kv_cache import UNSTAGED_CACHE_BUGS
 from attention_checks.catalogue.layers import GROUP_BUGS, LAYER_CATALOGUE
 from attention_checks.catalogue.masks import (
     BIAS,
     MASK_APPLICATIONS,
-    MASK_CODES,
     SHIFTED_MASKS,
     UNREQUESTED_MASKS,
+    UNSTAGED_MASK_BUGS,
     WINDOW,
     WRONG_MASKS,
 )
-from attention_checks.catalogue.positions import ALIBI, BIAS_CODES, ROTARY_CODES, rotary_bugs
+from attention_checks.catalogue.positions import (
+    ALIBI,
+    UNSTAGED_BIAS_BUGS,
+    UNSTAGED_ROTARY_BUGS,
+    rotary_bugs,
+)
 from attention_checks.catalogue.scales_and_routes import (
-    ATTENTION_CODES,
     CONTEXT_BUGS,
     QKV_BUGS,
     SCALE,
     UNDECLARED_NORMS,
+    UNSTAGED_ATTENTION_BUGS,
 )
 from attention_checks.catalogue.softmax import (
     EPSILON,
     OTHER_DIM,
     ROUNDED,
-    SOFTMAX_CODES,
     UNMASKED_SOFTMAX_BUGS,
+    UNSTAGED_SOFTMAX_BUGS,
     WEIGHTS,
 )
-from attention_checks.catalogue.whole_models import MODEL_CODES
+from attention_checks.catalogue.whole_models import UNSTAGED_MODEL_BUGS
 from attention_checks.catalogue.windows import BAND, SIZE, reach_bugs
 from attention_checks.pipeline import Bug
 from attention_checks.reach import Reach
@@ -60,23 +69,23 @@ _ALL: list[Bug] = [
     ROUNDED,
     *blocks(2),
     *reach_bugs(Reach(3, 2, 4)),
-    *SOFTMAX_CODES,
-    *MASK_CODES,
+    *UNSTAGED_SOFTMAX_BUGS,
+    *UNSTAGED_MASK_BUGS,
     *SHIFTED_MASKS,
-    *BLOCK_CODES,
-    *FLASH_CODES,
-    *ATTENTION_CODES,
-    *ANY_CODE_CODES,
+    *UNSTAGED_BLOCK_BUGS,
+    *UNSTAGED_FLASH_BUGS,
+    *UNSTAGED_ATTENTION_BUGS,
+    *UNSTAGED_ANY_CODE_BUGS,
     *LAYER_CATALOGUE,
     *GROUP_BUGS,
     *CHOICES,
-    *CACHE_CODES,
-    *MODEL_CODES,
-    *DISTRIBUTED_CODES,
+    *UNSTAGED_CACHE_BUGS,
+    *UNSTAGED_MODEL_BUGS,
+    *UNSTAGED_DISTRIBUTED_BUGS,
     *rotary_bugs(8),
-    *ROTARY_CODES,
+    *UNSTAGED_ROTARY_BUGS,
     *ALIBI,
-    *BIAS_CODES,
+    *UNSTAGED_BIAS_BUGS,
     *(BAND, SIZE, WINDOW),  # with the braces of what is found out
 ]
 CATALOGUE: dict[str, Bug] = {bug.code: bug for bug in _ALL}

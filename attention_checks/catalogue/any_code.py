@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from attention_checks.pipeline import Bug, codes_of_table
+from attention_checks.pipeline import Bug, bugs_of_lines
 
-ANY_CODE_CODES: list[Bug] = codes_of_table(
+UNSTAGED_ANY_CODE_BUGS: list[Bug] = bugs_of_lines(
     """
 code.not_implemented: it is not implemented: is the body still to be written?
 code.returns_nothing: it returns nothing: is a return missing?

@@ -16,13 +16,13 @@ from torch import Tensor
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.pipeline import (
     Bug,
+    RightStep,
     Step,
-    Way,
     Work,
     after,
-    bugs_of,
+    bugs_of_lines,
+    bugs_of_stage,
     capping_by,
-    codes_of_table,
     unchanged,
 )
 from attention_checks.signatures import parameters_of
@@ -33,7 +33,7 @@ from attention_nb.softmax import masked_softmax
 _Norm = Callable[[Tensor], Tensor]
 
 MISSING = Bug("choice.missing", "{what} is declared, and not applied: apply it")
-_FITTED: list[Bug] = codes_of_table(
+_FITTED: list[Bug] = bugs_of_lines(
     """
 values.scaled: the context is {found} times what the weights and the values give: leave it as it is
     | value_scale={value}
@@ -47,21 +47,21 @@ ACTIVATIONS = (
 )
 
 
-def ways_of(
+def right_steps(
     stage: str,  # where it is applied
     what: str,  # what declares it, such as "scale='tau'"
     steps: list[Step],  # each may be meant
-) -> list[Way]:
+) -> list[RightStep]:
     "Pair each way to apply a choice with the bug that it is not applied."
     missing = MISSING.about(what=what)._replace(steps={stage: unchanged})
     return [(step, [missing]) for step in steps]
 
 
-def then(
+def chained(
     stage: str,  # of both
-    first: list[Way],  # what comes first
-    second: list[Way],  # what follows it
-) -> list[Way]:  # every pair; a bug of one beside the other as it should be
+    first: list[RightStep],  # what comes first
+    second: list[RightStep],  # what follows it
+) -> list[RightStep]:  # every pair; a bug of one beside the other as it should be
     "Join two choices that are made at one stage."
 
     def both(f: Step, g: Step) -> Step:
@@ -209,7 +209,7 @@ def context_step(
 
 CAPPED = Bug("scores.capped", "scores are squashed to ±{cap} by tanh", declare="softcap={cap}")
 
-_NORMS: list[Bug] = codes_of_table(
+_NORMS: list[Bug] = bugs_of_lines(
     """
 norm.queries_only: only the queries are normalised: normalise the keys too
 norm.keys_only: only the keys are normalised: normalise the queries too
@@ -301,7 +301,7 @@ def norming(
     norms: Mapping[str, _Norm],  # q, k → its norm
     stage: str = after("split"),  # where they are applied
     factors: Mapping[str, _Norm] = {},  # q, k → what may be left of a norm: its multiplication
-) -> Way:
+) -> RightStep:
     "Make the steps of norms of queries and keys."
     bugs = []
     for rest in (factors, {}) if factors else ({},):
@@ -324,26 +324,26 @@ def _normed(norms: Mapping[str, _Norm]) -> Step:
 
 def capping(
     cap: float,  # no score reaches it
-) -> Way:  # for the stage `cap`
+) -> RightStep:  # for the stage `cap`
     "Make the steps of a soft cap, and of a bias that is added after it."
 
     def step(f: Callable[[Tensor, float], Tensor]) -> Step:
         return capping_by(lambda scores: f(scores, cap))
 
     late = partial(capping_by, lambda scores: soft_cap(scores, cap))
-    bugs = [*bugs_of("cap", step, _CAPS), *bugs_of("cap", late, _LATE)]
+    bugs = [*bugs_of_stage("cap", step, _CAPS), *bugs_of_stage("cap", late, _LATE)]
     return step(soft_cap), bugs
 
 
 def sinking(
     sinks: Tensor,  # one logit per head, (h,)
-) -> Way:  # for the stage `weigh`
+) -> RightStep:  # for the stage `weigh`
     "Make the steps of sinks."
 
     def step(f: Callable[[Work, Tensor], Tensor]) -> Step:
         return lambda work: work._replace(weights=f(work, sinks))
 
-    return step(lambda work, sinks: sink_softmax(work.scores, sinks, work.allowed)), bugs_of(
+    return step(lambda work, sinks: sink_softmax(work.scores, sinks, work.allowed)), bugs_of_stage(
         "weigh", step, _SINKS
     )
 
@@ -359,7 +359,7 @@ GATES: list[Callable[[Tensor], Tensor]] = [  # its activation functions
 def gating(
     gate: Tensor,  # before its activation function, (b, n, h) or (b, n, width)
     function: Callable[[Tensor], Tensor] = torch.sigmoid,  # one of GATES
-) -> Way:  # for the stage after `merge`
+) -> RightStep:  # for the stage after `merge`
     "Make the steps of a gate."
 
     def step(f: Callable[[Tensor, Tensor], Tensor]) -> Step:
@@ -367,7 +367,7 @@ def gating(
             out=f(work.out, gate.repeat_interleave(work.out.shape[-1] // gate.shape[-1], -1))
         )
 
-    return step(lambda out, gate: out * function(gate)), bugs_of(after("merge"), step, _GATES)
+    return step(lambda out, gate: out * function(gate)), bugs_of_stage(after("merge"), step, _GATES)
 
 
 CHOICES: list[Bug] = [

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue.scales_and_routes import mixing
-from attention_checks.pipeline import Bug, Work, codes_of_table
+from attention_checks.pipeline import Bug, Work, bugs_of_lines
 from attention_nb.softmax import masked_softmax
 
 
@@ -106,7 +106,7 @@ def blocks(
     return [_block_bug(code, size) for size in sizes for code in _BLOCKS]
 
 
-BLOCK_CODES: list[Bug] = codes_of_table(
+UNSTAGED_BLOCK_BUGS: list[Bug] = bugs_of_lines(
     """
 blocks.no_running_maximum: softmax in blocks without a running maximum: exp(old maximum - new
     maximum) overflows; use torch.maximum(old, new)
@@ -122,7 +122,7 @@ blocks.mask: with many keys the mask is wrong: blocks of keys do not get their o
 )
 
 
-FLASH_CODES: list[Bug] = codes_of_table(
+UNSTAGED_FLASH_BUGS: list[Bug] = bugs_of_lines(
     """
 lse.wrong: the log-sum-exp is wrong: it must be the largest score plus the logarithm of the sum of
     exponentials, of scaled and masked scores, to base e

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue.scales_and_routes import mixing, routing
-from attention_checks.pipeline import Bug, bugs_of
+from attention_checks.pipeline import Bug, bugs_of_stage
 
 
 def _first(t: Tensor) -> Tensor:
@@ -29,7 +29,7 @@ _TRANSPOSED = Bug(
     declare='layout="bnhd"',
 )
 HEAD_BUGS: list[Bug] = [
-    *bugs_of(
+    *bugs_of_stage(
         "route",
         routing,
         {
@@ -63,7 +63,7 @@ HEAD_BUGS: list[Bug] = [
             ),
         },
     ),
-    *bugs_of(
+    *bugs_of_stage(
         "mix",
         mixing,
         {

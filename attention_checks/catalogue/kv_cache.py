@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from attention_checks.pipeline import Bug, codes_of_table
+from attention_checks.pipeline import Bug, bugs_of_lines
 
-CACHE_CODES: list[Bug] = codes_of_table(
+UNSTAGED_CACHE_BUGS: list[Bug] = bugs_of_lines(
     """
 cache.full_future: the pass to compare with sees the future: it must be causal; say how to call
     it, as full=lambda x: …

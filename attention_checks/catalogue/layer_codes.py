@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from attention_checks.pipeline import Bug, codes_of_table
+from attention_checks.pipeline import Bug, bugs_of_lines
 
-LAYER_CODES: list[Bug] = codes_of_table(
+UNSTAGED_LAYER_BUGS: list[Bug] = bugs_of_lines(
     """
 shape.weights_and_output: it returns (weights, output): return (output, weights)
 rotation.backwards: queries and keys are rotated backwards (RoPE): negate the sines, or exchange

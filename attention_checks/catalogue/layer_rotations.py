@@ -18,7 +18,7 @@ from attention_checks.catalogue.positions import (
     without_minus,
 )
 from attention_checks.catalogue.scales_and_routes import changing, routing
-from attention_checks.pipeline import Bug, Step, Way, Work, bugs_of
+from attention_checks.pipeline import Bug, RightStep, Step, Work, bugs_of_stage
 
 _Heads = tuple[Tensor, Tensor, Tensor]
 
@@ -146,7 +146,7 @@ def rotating(
     angles: Tensor,  # of each pair at each position, (n, pairs)
     halves: bool,  # as in `rotate_pairs`
     factor: float = 1.0,  # by how much rotated pairs are scaled (YaRN)
-) -> Way:  # for the stage `rotate`
+) -> RightStep:  # for the stage `rotate`
     "Make the steps of one table of angles."
 
     def scaled(x: Tensor) -> Tensor:
@@ -164,7 +164,7 @@ def rotating(
         OFFSET.about(which=which)._replace(steps={"rotate": step(_keys_by(other))})
         for which, other in _OFFSETS.items()
     ]
-    return step(_RIGHTLY), [*bugs_of("rotate", step, _ROTATIONS), *offsets]
+    return step(_RIGHTLY), [*bugs_of_stage("rotate", step, _ROTATIONS), *offsets]
 
 
 _Rotate = Callable[[Tensor, Tensor], Tensor]  # of x, (b, h, n, d), and positions, (n,)
@@ -197,7 +197,7 @@ def _all_plus(rotate: _Rotate, t: Tensor) -> Tensor:
 
 def declared_rotation(
     rotate: _Rotate,
-) -> Way:  # for the stage `rotate`
+) -> RightStep:  # for the stage `rotate`
     "Make the steps of a rotation that was declared."
     rightly: Callable[[Tensor], Tensor] = lambda t: rotate(t, _at(t))
     back: Callable[[Tensor], Tensor] = partial(backwards, rotate)

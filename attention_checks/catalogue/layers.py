@@ -9,10 +9,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue.heads import HEAD_BUGS
-from attention_checks.catalogue.layer_codes import LAYER_CODES
+from attention_checks.catalogue.layer_codes import UNSTAGED_LAYER_BUGS
 from attention_checks.catalogue.layer_rotations import OFFSET, rotating
 from attention_checks.catalogue.scales_and_routes import changing, routing
-from attention_checks.pipeline import Bug, Step, Work, bugs_of, scoring
+from attention_checks.pipeline import Bug, Step, Work, bugs_of_stage, scoring
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from attention_nb.softmax import softmax
 
@@ -114,7 +114,7 @@ _GROUPED = (
     " repeat them as 0 0 1 1 (repeat_interleave)"
 )
 _APART = "are split into heads in different orders ({}): split all with view(b, n, h, d_head)"
-SPLITS: list[Bug] = bugs_of(
+SPLITS: list[Bug] = bugs_of_stage(
     "split",
     splitting,
     {
@@ -220,7 +220,7 @@ _TRANSPOSED = (
     "heads are merged from the axes ({}), which mixes positions and features:"
     " transpose to (b, n, h, d_head) first"
 )
-MERGES: list[Bug] = bugs_of(
+MERGES: list[Bug] = bugs_of_stage(
     "merge",
     merging,
     {
@@ -299,7 +299,7 @@ _ADDED_MASK = (
     " use masked_fill(~mask, -inf)"
 )
 OTHER_LAYER_BUGS: list[Bug] = [
-    *bugs_of(
+    *bugs_of_stage(
         "route",
         routing,
         {
@@ -355,7 +355,7 @@ def _averaged(kv: Tensor, n_heads: int) -> Tensor:
 
 
 _READS = "query head i reads key and value head {}: read head i // (n_heads // n_kv_heads)"
-GROUP_BUGS: list[Bug] = bugs_of(
+GROUP_BUGS: list[Bug] = bugs_of_stage(
     "split",
     lambda share: splitting(share_k=share, share_v=share),
     {
@@ -381,5 +381,5 @@ LAYER_CATALOGUE: list[Bug] = [
     REPEATED,
     NEVER,
     UNTRANSPOSED,
-    *LAYER_CODES,
+    *UNSTAGED_LAYER_BUGS,
 ]

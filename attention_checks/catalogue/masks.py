@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue.softmax import weighing
-from attention_checks.pipeline import Bug, Step, bugs_of, codes_of_table, scoring
+from attention_checks.pipeline import Bug, Step, bugs_of_lines, bugs_of_stage, scoring
 from attention_nb.softmax import masked_softmax, softmax
 
 _Change = Callable[[Tensor], Tensor]  # the right mask → the wrong one, boolean (b, h, n_q, n_k)
@@ -42,7 +42,7 @@ def _window(n: int) -> _Change:
     return lambda allowed: allowed & _all(allowed).tril().triu(1 - n)
 
 
-UNREQUESTED_MASKS: list[Bug] = bugs_of(
+UNREQUESTED_MASKS: list[Bug] = bugs_of_stage(
     "mask",
     allowing,
     {
@@ -66,7 +66,7 @@ UNREQUESTED_MASKS: list[Bug] = bugs_of(
 )
 
 
-WRONG_MASKS: list[Bug] = bugs_of(
+WRONG_MASKS: list[Bug] = bugs_of_stage(
     "mask",
     allowing,
     {
@@ -154,7 +154,7 @@ def _off_diagonal_but_first(scores: Tensor, allowed: Tensor) -> Tensor:
 
 
 _NOT_ITSELF = "the mask is off by one: a query does not attend to its own position"
-MASK_APPLICATIONS: list[Bug] = bugs_of(
+MASK_APPLICATIONS: list[Bug] = bugs_of_stage(
     "weigh",
     weighing,
     {
@@ -220,7 +220,7 @@ MASK_APPLICATIONS += [
 
 
 BIAS: list[Bug] = [
-    *bugs_of(
+    *bugs_of_stage(
         "score",
         scoring,
         {
@@ -257,7 +257,7 @@ BIAS: list[Bug] = [
 ]
 
 
-MASK_CODES: list[Bug] = codes_of_table(
+UNSTAGED_MASK_BUGS: list[Bug] = bugs_of_lines(
     """
 mask.meaning: the mask is {how}, where {expected} is expected | mask="{found}"
 mask.leaks_if_low: minus infinity is a number such as -1e4: where scores are lower, the mask

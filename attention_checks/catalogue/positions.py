@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_checks.pipeline import Bug, Step, Work, bugs_of, codes_of_table
+from attention_checks.pipeline import Bug, Step, Work, bugs_of_lines, bugs_of_stage
 from attention_nb.positions import alibi_slopes, rotary_angles
 
 _Right = Callable[[Tensor], Tensor]  # positions → the right angles
@@ -204,11 +204,11 @@ def rotary_bugs(
     "List wrong rotations: by wrong angles, and of pairs that are turned wrongly."
     right: _Right = lambda positions: rotary_angles(positions, d_head, base, scaling)
     angled = lambda f: lambda work: work._replace(scores=f(work.k, right, d_head, base))
-    bugs = bugs_of("angles", angled, _ANGLES)
+    bugs = bugs_of_stage("angles", angled, _ANGLES)
     if scaling is not None:
         bugs.append(UNSCALED._replace(steps={"angles": _with_base(d_head, base)}))
     bugs += _wrong_bases(d_head, base, measured)
-    bugs += bugs_of("pair", lambda f: turn_pairs(way, f), _ROTATIONS)
+    bugs += bugs_of_stage("pair", lambda f: turn_pairs(way, f), _ROTATIONS)
     return [*bugs, MIXED._replace(steps={"pair": mixed(way)})]
 
 
@@ -225,7 +225,7 @@ def _wrong_bases(d_head: int, base: float, measured: Iterable[float]) -> Iterato
             yield wrong._replace(steps={"angles": _with_base(d_head, other)})
 
 
-ROTARY_CODES: list[Bug] = [UNSCALED] + codes_of_table(
+UNSTAGED_ROTARY_BUGS: list[Bug] = [UNSCALED] + bugs_of_lines(
     """
 rotary.pairing: its pairs are {found}, and you said otherwise: permute projections or change
     pairing
@@ -271,15 +271,17 @@ _PRODUCTS: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
     "alibi.sign": ("the sign is wrong: scores of far tokens must become lower", lambda t: t)
 }
 ALIBI: list[Bug] = [
-    *bugs_of("slopes", lambda f: lambda work: work._replace(scores=f(work.d_model)), _SLOPES),
-    *bugs_of("distances", lambda f: lambda work: work._replace(weights=f(work.k)), _DISTANCES),
-    *bugs_of(
+    *bugs_of_stage("slopes", lambda f: lambda work: work._replace(scores=f(work.d_model)), _SLOPES),
+    *bugs_of_stage(
+        "distances", lambda f: lambda work: work._replace(weights=f(work.k)), _DISTANCES
+    ),
+    *bugs_of_stage(
         "product",
         lambda f: lambda work: work._replace(out=f(work.scores[:, None, None] * work.weights)),
         _PRODUCTS,
     ),
 ]
-BIAS_CODES: list[Bug] = codes_of_table(
+UNSTAGED_BIAS_BUGS: list[Bug] = bugs_of_lines(
     """
 alibi.shape: it gives another shape than (h, n_q, n_k)
 ~alibi.absolute: the bias differs between equal distances: it depends on positions

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from torch import Tensor
 from torch.nn import functional as F
 
-from attention_checks.pipeline import Bug, Step, Work, bugs_of, codes_of_table
+from attention_checks.pipeline import Bug, Step, Work, bugs_of_lines, bugs_of_stage
 
 
 def _d_k(work: Work) -> int:
@@ -78,7 +78,7 @@ def changing(
     return changed
 
 
-QKV_BUGS: list[Bug] = bugs_of(
+QKV_BUGS: list[Bug] = bugs_of_stage(
     "route",
     routing,
     {
@@ -108,7 +108,7 @@ QKV_BUGS: list[Bug] = bugs_of(
 )
 
 
-UNDECLARED_NORMS: list[Bug] = bugs_of(
+UNDECLARED_NORMS: list[Bug] = bugs_of_stage(
     "route",
     routing,
     {
@@ -131,7 +131,7 @@ def mixing(
     return lambda work: work._replace(out=f(work.weights @ work.v, work))
 
 
-CONTEXT_BUGS: list[Bug] = bugs_of(
+CONTEXT_BUGS: list[Bug] = bugs_of_stage(
     "mix",
     mixing,
     {
@@ -144,7 +144,7 @@ CONTEXT_BUGS: list[Bug] = bugs_of(
 )
 
 
-ATTENTION_CODES: list[Bug] = codes_of_table(
+UNSTAGED_ATTENTION_BUGS: list[Bug] = bugs_of_lines(
     """
 scale.constant: the scores are multiplied by {found}, not by {right} | scale={found}
 weights.returned_scores: it returns scores, not the weights that made the context

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from attention_checks.pipeline import Bug, Step, bugs_of, codes_of_table
+from attention_checks.pipeline import Bug, Step, bugs_of_lines, bugs_of_stage
 from attention_nb.softmax import masked_softmax, softmax
 
 _Weigh = Callable[[Tensor, Tensor], Tensor]  # scores, allowed → weights
@@ -61,7 +61,7 @@ def _exp(scores: Tensor, allowed: Tensor) -> Tensor:
     return scores.exp() * allowed
 
 
-WEIGHTS: list[Bug] = bugs_of(
+WEIGHTS: list[Bug] = bugs_of_stage(
     "weigh",
     weighing,
     {
@@ -164,7 +164,7 @@ def _without_keepdim(exponentials: Tensor) -> Tensor:
     return exponentials.sum(-1).unsqueeze(-2)
 
 
-UNMASKED_SOFTMAX_BUGS: list[Bug] = bugs_of(
+UNMASKED_SOFTMAX_BUGS: list[Bug] = bugs_of_stage(
     "weigh",
     weighing,
     {
@@ -223,7 +223,7 @@ ROUNDED = Bug(
 )
 
 
-SOFTMAX_CODES: list[Bug] = codes_of_table(
+UNSTAGED_SOFTMAX_BUGS: list[Bug] = bugs_of_lines(
     """
 softmax.overflows: the softmax overflows: subtract the largest score before exp
 softmax.underflows: the softmax underflows to 0 / 0: subtract each query's own largest score

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from attention_checks.pipeline import Bug, codes_of_table
+from attention_checks.pipeline import Bug, bugs_of_lines
 
-MODEL_CODES: list[Bug] = codes_of_table(
+UNSTAGED_MODEL_BUGS: list[Bug] = bugs_of_lines(
     """
 padding.left: padding on the left changes real tokens: hide it with the mask in each layer
 padding.right: padding on the right changes real tokens: hide it with the mask in each layer

@@ -11,7 +11,7 @@ from attention_checks.pipeline import Bug, Step
 from attention_checks.reach import Reach
 
 _Rule = Callable[[Reach, Tensor, Tensor], Tensor]  # reach, i, j → boolean, (n_q, n_k)
-_NEAR: dict[str, tuple[str, _Rule]] = {
+_WINDOW: dict[str, tuple[str, _Rule]] = {
     "window.ignored": ("the window is not applied", lambda reach, i, j: j <= i),
     "window.shifted": (
         "the window is off by one: a query does not attend to itself",
@@ -38,7 +38,7 @@ _NEAR: dict[str, tuple[str, _Rule]] = {
         lambda reach, i, j: (j <= i) & (j > j.max() - reach.window),
     ),
 }
-_KEPT: dict[str, tuple[str, _Rule]] = {
+_SINKS: dict[str, tuple[str, _Rule]] = {
     "sinks.forgotten": ("the sinks are forgotten", lambda reach, i, j: j < 0),
     "sinks.ahead": (
         "queries before the sinks attend to them, in the future: causal & (window | sinks)",
@@ -46,14 +46,14 @@ _KEPT: dict[str, tuple[str, _Rule]] = {
     ),
     "sinks.one_short": (
         "one sink too few is kept",
-        lambda reach, i, j: reach.past(i, j) & (j < reach.sinks - 1),
+        lambda reach, i, j: reach.not_future(i, j) & (j < reach.sinks - 1),
     ),
     "sinks.one_long": (
         "one sink too many is kept",
-        lambda reach, i, j: reach.past(i, j) & (j <= reach.sinks),
+        lambda reach, i, j: reach.not_future(i, j) & (j <= reach.sinks),
     ),
 }
-_OWN: dict[str, tuple[str, _Rule]] = {
+_DOCUMENTS: dict[str, tuple[str, _Rule]] = {
     "documents.leak": (
         "the documents of a packed sequence attend to each other",
         lambda reach, i, j: j <= j,
@@ -71,10 +71,10 @@ _OWN: dict[str, tuple[str, _Rule]] = {
         lambda reach, i, j: i // reach.documents != j // reach.documents,
     ),
 }
-_NEAR_AND_KEPT: dict[str, tuple[str, _Rule]] = {
+_WINDOW_AND_SINKS: dict[str, tuple[str, _Rule]] = {
     "sinks.joined_by_and": (
         "window and sinks are joined by &: join them by |",
-        lambda reach, i, j: reach.near(i, j) & reach.kept(i, j),
+        lambda reach, i, j: reach.in_window(i, j) & reach.is_sink(i, j),
     )
 }
 _CAUSAL: dict[str, tuple[str, _Rule]] = {
@@ -102,11 +102,11 @@ def reach_bugs(
 ) -> list[Bug]:  # those that can show, for the stage `mask`
     "List wrong windows, sinks and packed documents."
     tables = [
-        ("near", _NEAR, reach.window),
-        ("kept", _KEPT, reach.sinks),
-        ("own", _OWN, reach.documents),
-        ("near | kept", _NEAR_AND_KEPT, reach.window and reach.sinks),
-        ("near | kept", _CAUSAL, reach.documents and reach.causal),
+        ("window", _WINDOW, reach.window),
+        ("sinks", _SINKS, reach.sinks),
+        ("documents", _DOCUMENTS, reach.documents),
+        ("window | sinks", _WINDOW_AND_SINKS, reach.window and reach.sinks),
+        ("window | sinks", _CAUSAL, reach.documents and reach.causal),
     ]
     return [
         Bug(code, says, {"mask": _with(reach, part, rule)}, "mask")
@@ -120,12 +120,12 @@ def _with(reach: Reach, part: str, rule: _Rule) -> Step:
     "Make the mask with one rule in the place of one part."
 
     def mask(allowed: Tensor) -> Tensor:
-        i, j = reach.places(*allowed.shape[-2:])
+        i, j = reach.positions(*allowed.shape[-2:])
         wrong = rule(reach, i, j)
-        near = wrong if part == "near" else reach.near(i, j)
-        kept = wrong if part == "kept" else reach.kept(i, j)
-        own = wrong if part == "own" else reach.own(i, j)
-        seen = wrong if part == "near | kept" else near | kept
+        near = wrong if part == "window" else reach.in_window(i, j)
+        sink = wrong if part == "sinks" else reach.is_sink(i, j)
+        own = wrong if part == "documents" else reach.same_document(i, j)
+        seen = wrong if part == "window | sinks" else near | sink
         return (seen & own).expand_as(allowed)
 
     return allowing(mask)

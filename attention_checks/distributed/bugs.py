@@ -11,11 +11,11 @@ from torch import Tensor
 
 from attention_checks.distributed.shards import Trial, contiguous, zigzag
 from attention_checks.distributed.simulated import (
-    Back,
+    BackwardSteps,
     Block,
+    ForwardSteps,
     Keys,
-    Partial,
-    Steps,
+    PartialContext,
     Visit,
     all_in_turn,
     by_reach,
@@ -27,7 +27,7 @@ class Wrong(NamedTuple):
     "A bug of attention over ranks: its code, and the steps that it replaces."
 
     code: str
-    steps: Steps | Back
+    steps: ForwardSteps | BackwardSteps
     facts: dict[str, str] = {}  # what stands in the braces of its sentence
 
 
@@ -123,21 +123,21 @@ def _sinks_of_shard(visit: Visit) -> Tensor:
     "The first keys of each shard are taken for sinks."
     reach, i, j = visit.trial.sharding.reach, visit.i, visit.j
     first = j.argsort(1) < reach.sinks
-    return (reach.near(i, j) | reach.past(i, j) & first) & reach.own(i, j)
+    return (reach.in_window(i, j) | reach.not_future(i, j) & first) & reach.same_document(i, j)
 
 
 # Merging ------------------------------------------------------------------------------------------
 
-Merge = Callable[[list[Partial]], Tensor]
+Merge = Callable[[list[PartialContext]], Tensor]
 OfBoth = Callable[[Tensor, Tensor], Tensor]  # a number of two log-sum-exps, the old and the new
 
 
-def _contexts(partials: list[Partial]) -> Tensor:
+def _contexts(partials: list[PartialContext]) -> Tensor:
     "Stack the partial contexts."
     return torch.stack([partial.context for partial in partials])
 
 
-def _last(partials: list[Partial]) -> Tensor:
+def _last(partials: list[PartialContext]) -> Tensor:
     "Keep the partial context of the last visit that saw something."
     context = partials[0].context
     for partial in partials[1:]:
@@ -157,7 +157,7 @@ def _running(
 ) -> Merge:
     "Merge one after the other."
 
-    def merge(partials: list[Partial]) -> Tensor:
+    def merge(partials: list[PartialContext]) -> Tensor:
         "Fold the partials."
         context, lse = partials[0]
         for new in partials[1:]:
@@ -169,70 +169,101 @@ def _running(
 
 
 FORWARD: list[Wrong] = [  # likely ones first
-    Wrong("shards.window_cut", Steps(allowed=_own_window)),
-    Wrong("passing.own_keys", Steps(visits=lambda trial, rank: [(rank, rank)])),
-    Wrong("passing.own_again", Steps(visits=lambda t, rank: [(rank, of) for of in t.turn(rank)])),
-    Wrong("passing.first_shard", Steps(visits=lambda t, rank: [(0, of) for of in t.turn(rank)])),
-    Wrong("passing.one_short", Steps(visits=lambda trial, rank: all_in_turn(trial, rank)[:-1])),
+    Wrong("shards.window_cut", ForwardSteps(allowed=_own_window)),
+    Wrong("passing.own_keys", ForwardSteps(visits=lambda trial, rank: [(rank, rank)])),
+    Wrong(
+        "passing.own_again",
+        ForwardSteps(visits=lambda t, rank: [(rank, of) for of in t.ring_order(rank)]),
+    ),
+    Wrong(
+        "passing.first_shard",
+        ForwardSteps(visits=lambda t, rank: [(0, of) for of in t.ring_order(rank)]),
+    ),
+    Wrong(
+        "passing.one_short", ForwardSteps(visits=lambda trial, rank: all_in_turn(trial, rank)[:-1])
+    ),
     Wrong(
         "passing.one_long",
-        Steps(visits=lambda trial, rank: [*all_in_turn(trial, rank), (rank, rank)]),
+        ForwardSteps(visits=lambda trial, rank: [*all_in_turn(trial, rank), (rank, rank)]),
     ),
-    Wrong("passing.without_own", Steps(visits=lambda trial, rank: all_in_turn(trial, rank)[1:])),
+    Wrong(
+        "passing.without_own", ForwardSteps(visits=lambda trial, rank: all_in_turn(trial, rank)[1:])
+    ),
     Wrong(
         "passing.direction",
-        Steps(visits=lambda t, rank: [((2 * rank - of) % t.world, of) for of in t.turn(rank)]),
+        ForwardSteps(
+            visits=lambda t, rank: [((2 * rank - of) % t.world, of) for of in t.ring_order(rank)]
+        ),
     ),
     Wrong(
         "passing.step_late",
-        Steps(visits=lambda t, rank: [(of, (of + (of != rank)) % t.world) for of in t.turn(rank)]),
+        ForwardSteps(
+            visits=lambda t, rank: [
+                (of, (of + (of != rank)) % t.world) for of in t.ring_order(rank)
+            ]
+        ),
     ),
-    Wrong("passing.results_moved", Steps(returned=lambda contexts: [contexts[-1], *contexts[:-1]])),
-    Wrong("shards.mask_anew", Steps(allowed=lambda visit: by_reach(_both_from_zero(visit)))),
-    Wrong("shards.queries_first", Steps(allowed=lambda visit: by_reach(_queries_from_zero(visit)))),
-    Wrong("shards.queries_last", Steps(allowed=lambda visit: by_reach(_queries_last(visit)))),
+    Wrong(
+        "passing.results_moved",
+        ForwardSteps(returned=lambda contexts: [contexts[-1], *contexts[:-1]]),
+    ),
+    Wrong("shards.mask_anew", ForwardSteps(allowed=lambda visit: by_reach(_both_from_zero(visit)))),
+    Wrong(
+        "shards.queries_first",
+        ForwardSteps(allowed=lambda visit: by_reach(_queries_from_zero(visit))),
+    ),
+    Wrong(
+        "shards.queries_last", ForwardSteps(allowed=lambda visit: by_reach(_queries_last(visit)))
+    ),
     Wrong(
         "shards.from_zero",
-        Steps(positions=lambda trial, rank: torch.arange(len(trial.held[rank]))),
+        ForwardSteps(positions=lambda trial, rank: torch.arange(len(trial.held[rank]))),
     ),
-    Wrong("shards.order", Steps(positions=_in_order), {"found": "contiguous"}),
-    Wrong("shards.order", Steps(positions=_as_zigzag), {"found": "zigzag"}),
-    Wrong("shards.second_piece", Steps(positions=_second_piece)),
-    Wrong("shards.as_equal", Steps(positions=_as_equal)),
-    Wrong("shards.padding", Steps(keys=_padded)),
+    Wrong("shards.order", ForwardSteps(positions=_in_order), {"found": "contiguous"}),
+    Wrong("shards.order", ForwardSteps(positions=_as_zigzag), {"found": "zigzag"}),
+    Wrong("shards.second_piece", ForwardSteps(positions=_second_piece)),
+    Wrong("shards.as_equal", ForwardSteps(positions=_as_equal)),
+    Wrong("shards.padding", ForwardSteps(keys=_padded)),
     Wrong(
-        "shards.last_key", Steps(keys=lambda trial, keys: _first_keys_of(keys, len(keys.at) - 1))
+        "shards.last_key",
+        ForwardSteps(keys=lambda trial, keys: _first_keys_of(keys, len(keys.at) - 1)),
     ),
     Wrong(
         "shards.remainder",
-        Steps(keys=lambda trial, keys: _first_keys_of(keys, trial.n // trial.world)),
+        ForwardSteps(keys=lambda trial, keys: _first_keys_of(keys, trial.n // trial.world)),
     ),
-    Wrong("shards.mask_lost", Steps(allowed=_open)),
-    Wrong("shards.own_mask_alone", Steps(allowed=_own_alone)),
-    Wrong("shards.own_mask_lost", Steps(allowed=_own_open)),
+    Wrong("shards.mask_lost", ForwardSteps(allowed=_open)),
+    Wrong("shards.own_mask_alone", ForwardSteps(allowed=_own_alone)),
+    Wrong("shards.own_mask_lost", ForwardSteps(allowed=_own_open)),
     Wrong(
         "shards.later_skipped",
-        Steps(visits=lambda trial, rank: [(of, of) for of in trial.turn(rank) if of <= rank]),
+        ForwardSteps(
+            visits=lambda trial, rank: [(of, of) for of in trial.ring_order(rank) if of <= rank]
+        ),
     ),
-    Wrong("window.ignored", Steps(allowed=_without(window=0, ahead=0))),
-    Wrong("sinks.forgotten", Steps(allowed=_without(sinks=0))),
-    Wrong("shards.sinks_each", Steps(allowed=_sinks_of_shard)),
-    Wrong("documents.leak", Steps(allowed=_without(documents=0))),
-    Wrong("shares.mean", Steps(merge=lambda partials: _contexts(partials).mean(0))),
-    Wrong("shares.sum", Steps(merge=lambda partials: _contexts(partials).sum(0))),
-    Wrong("shares.last", Steps(merge=_last)),
-    Wrong("shares.base_two", Steps(merge=_with_lse_times(1 / math.log(2)))),
-    Wrong("shares.base_e", Steps(merge=_with_lse_times(math.log(2)))),
-    Wrong("shares.larger", Steps(merge=_running(torch.maximum))),
-    Wrong("shares.added", Steps(merge=_running(torch.add))),
+    Wrong("window.ignored", ForwardSteps(allowed=_without(window=0, ahead=0))),
+    Wrong("sinks.forgotten", ForwardSteps(allowed=_without(sinks=0))),
+    Wrong("shards.sinks_each", ForwardSteps(allowed=_sinks_of_shard)),
+    Wrong("documents.leak", ForwardSteps(allowed=_without(documents=0))),
+    Wrong("shares.mean", ForwardSteps(merge=lambda partials: _contexts(partials).mean(0))),
+    Wrong("shares.sum", ForwardSteps(merge=lambda partials: _contexts(partials).sum(0))),
+    Wrong("shares.last", ForwardSteps(merge=_last)),
+    Wrong("shares.base_two", ForwardSteps(merge=_with_lse_times(1 / math.log(2)))),
+    Wrong("shares.base_e", ForwardSteps(merge=_with_lse_times(math.log(2)))),
+    Wrong("shares.larger", ForwardSteps(merge=_running(torch.maximum))),
+    Wrong("shares.added", ForwardSteps(merge=_running(torch.add))),
     Wrong(
         "shares.exchanged",
-        Steps(merge=_running(torch.logaddexp, share=lambda old, new: torch.sigmoid(old - new))),
+        ForwardSteps(
+            merge=_running(torch.logaddexp, share=lambda old, new: torch.sigmoid(old - new))
+        ),
     ),
-    Wrong("shares.first", Steps(merge=_running(lambda old, new: old))),
-    Wrong("shares.sinks_lost", Steps(sinks=lambda trial: 0)),
-    Wrong("shares.sinks_each", Steps(sinks=lambda trial: trial.world)),
-    Wrong("groups.remainder", Steps(group=lambda head, n_heads, n_kv_heads: head % n_kv_heads)),
+    Wrong("shares.first", ForwardSteps(merge=_running(lambda old, new: old))),
+    Wrong("shares.sinks_lost", ForwardSteps(sinks=lambda trial: 0)),
+    Wrong("shares.sinks_each", ForwardSteps(sinks=lambda trial: trial.world)),
+    Wrong(
+        "groups.remainder", ForwardSteps(group=lambda head, n_heads, n_kv_heads: head % n_kv_heads)
+    ),
 ]
 
 
@@ -264,7 +295,7 @@ def _unmasked(block: Block, scores: Tensor) -> Tensor:
 def _visit_delta(block: Block, weights: Tensor, values: Tensor) -> Tensor:
     "The context of the visit stands for the whole context."
     weights = weights / weights.sum(-1, keepdim=True).clamp(min=1e-300)
-    return (block.up * (weights @ values)).sum(-1, keepdim=True)
+    return (block.upstream * (weights @ values)).sum(-1, keepdim=True)
 
 
 def _no_delta(block: Block, weights: Tensor, values: Tensor) -> Tensor:
@@ -278,20 +309,27 @@ def _factors(*, queries: int, keys: int) -> Callable[[Trial], tuple[float, float
 
 
 BACKWARD: list[Wrong] = [  # likely ones first
-    Wrong("backward.times_ranks", Back(times=_factors(queries=1, keys=1)), {"of": "all"}),
-    Wrong("backward.times_ranks", Back(times=_factors(queries=0, keys=1)), {"of": "k and v"}),
-    Wrong("backward.times_ranks", Back(times=_factors(queries=1, keys=0)), {"of": "q"}),
-    Wrong("backward.over_ranks", Back(times=_factors(queries=-1, keys=-1)), {"of": "all"}),
-    Wrong("backward.own_queries", Back(to_kv=_own)),
-    Wrong("backward.own_keys", Back(to_q=_own)),
-    Wrong("backward.own_alone", Back(to_q=_own, to_kv=_own)),
-    Wrong("backward.others_alone", Back(to_kv=lambda trial, rank, of: rank != of)),
-    Wrong("backward.last_keys", Back(to_q=lambda trial, rank, of: of == trial.turn(rank)[-1])),
-    Wrong("backward.last_queries", Back(to_kv=lambda t, rank, of: (of - 1) % t.world == rank)),
-    Wrong("backward.first_keys", Back(keys=_first_keys)),
-    Wrong("backward.own_lse", Back(weights=_of_visit)),
-    Wrong("backward.own_context", Back(delta=_visit_delta)),
-    Wrong("backward.no_delta", Back(delta=_no_delta)),
-    Wrong("backward.unmasked", Back(weights=_unmasked)),
-    Wrong("backward.away", Back(home=lambda trial, of: (of + 1) % trial.world)),
+    Wrong("backward.times_ranks", BackwardSteps(times=_factors(queries=1, keys=1)), {"of": "all"}),
+    Wrong(
+        "backward.times_ranks", BackwardSteps(times=_factors(queries=0, keys=1)), {"of": "k and v"}
+    ),
+    Wrong("backward.times_ranks", BackwardSteps(times=_factors(queries=1, keys=0)), {"of": "q"}),
+    Wrong("backward.over_ranks", BackwardSteps(times=_factors(queries=-1, keys=-1)), {"of": "all"}),
+    Wrong("backward.own_queries", BackwardSteps(to_kv=_own)),
+    Wrong("backward.own_keys", BackwardSteps(to_q=_own)),
+    Wrong("backward.own_alone", BackwardSteps(to_q=_own, to_kv=_own)),
+    Wrong("backward.others_alone", BackwardSteps(to_kv=lambda trial, rank, of: rank != of)),
+    Wrong(
+        "backward.last_keys",
+        BackwardSteps(to_q=lambda trial, rank, of: of == trial.ring_order(rank)[-1]),
+    ),
+    Wrong(
+        "backward.last_queries", BackwardSteps(to_kv=lambda t, rank, of: (of - 1) % t.world == rank)
+    ),
+    Wrong("backward.first_keys", BackwardSteps(keys=_first_keys)),
+    Wrong("backward.own_lse", BackwardSteps(weights=_of_visit)),
+    Wrong("backward.own_context", BackwardSteps(delta=_visit_delta)),
+    Wrong("backward.no_delta", BackwardSteps(delta=_no_delta)),
+    Wrong("backward.unmasked", BackwardSteps(weights=_unmasked)),
+    Wrong("backward.away", BackwardSteps(home=lambda trial, of: (of + 1) % trial.world)),
 ]

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.distributed.recognising import (
+    LEAST,
     RankResults,
     compared_gradients,
     contexts_of,
@@ -20,12 +21,20 @@ from attention_checks.distributed.recognising import (
     name_context,
     name_gradients,
 )
-from attention_checks.distributed.running import Given, Job, RunFault, Seen, run_trials, takes_group
+from attention_checks.distributed.running import (
+    Job,
+    RankOutput,
+    RunFault,
+    RunResults,
+    run_trials,
+    takes_group,
+)
 from attention_checks.distributed.shards import Sharding, Trial, trial_of, trials_of
 from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Properties, Property, bound
 from attention_checks.tensors import first_difference, must_be_tensor
+from attention_checks.tolerance import SHORT_SUMS
 from attention_nb.tools.ranks import Ranks
 
 _LARGE = 400.0  # factor of the queries: scores of a thousand, whose exponentials overflow
@@ -46,15 +55,15 @@ class Study:
     sharding: Sharding
     ranks: Ranks
 
-    def run(self, trials: Sequence[Trial], **how: Any) -> Seen:
+    def run(self, trials: Sequence[Trial], **how: Any) -> RunResults:
         "Run some trials, each as in `Job`."
         how = {"gradients": self.sharding.contract.gradients, **how}
         return run_trials(self.ranks, Job(self.fn, tuple(trials), **how))
 
     @cached_property
-    def seen(self) -> list[Seen]:
+    def seen(self) -> list[RunResults]:
         "Run the trials for each number of ranks, until one does not finish."
-        found: list[Seen] = []
+        found: list[RunResults] = []
         for world in self.sharding.worlds:
             found.append(self.run(list(trials_of(self.sharding, world))))
             if found[-1].fault:
@@ -62,7 +71,7 @@ class Study:
         return found
 
     @property
-    def finished(self) -> list[tuple[Trial, tuple[Given, ...]]]:
+    def finished(self) -> list[tuple[Trial, tuple[RankOutput, ...]]]:
         "List the trials that all ranks finished."
         return [pair for seen in self.seen for pair in seen.pairs()]
 
@@ -74,7 +83,7 @@ class Study:
     @cached_property
     def compared(self) -> list[tuple[RankResults, RankResults]]:
         "Set contexts and gradients of the finished trials beside the right ones."
-        return [_beside(trial, given) for trial, given in self.finished]
+        return [_beside_right(trial, given) for trial, given in self.finished]
 
     def contexts(self, worlds: range = ANY) -> list[RankResults]:
         "Return the contexts, of some numbers of ranks."
@@ -88,22 +97,22 @@ class Study:
     def sound(self) -> bool:
         "Return whether everything finished, and all numbers are right."
         slopes = self.gradients() if self.sharding.contract.gradients else []
-        return not self.fault and not _wrong([*self.contexts(), *slopes])
+        return not self.fault and not _wrong_results([*self.contexts(), *slopes])
 
 
-def _beside(trial: Trial, given: Sequence[Given]) -> tuple[RankResults, RankResults]:
+def _beside_right(trial: Trial, given: Sequence[RankOutput]) -> tuple[RankResults, RankResults]:
     "Set the context and the gradients of a trial beside the right ones."
     context, gradients = trial.right()
     return contexts_of(trial, given, context), compared_gradients(trial, given, gradients)
 
 
-def _wrong(compared: Sequence[RankResults]) -> list[RankResults]:
+def _wrong_results(compared: Sequence[RankResults]) -> list[RankResults]:
     "List the trials whose numbers are wrong, small ones first."
     bad = [each for each in compared if each.off > each.trial.sharding.tolerance]
     return sorted(bad, key=lambda each: (each.trial.world, each.trial.n))
 
 
-def _shown(compared: RankResults) -> str:
+def _first_wrong_rank(compared: RankResults) -> str:
     "Show the first rank whose numbers are wrong."
     trial, several = compared.trial, len(compared.got) > compared.trial.world
     for place, (got, right) in enumerate(zip(compared.got, compared.right)):
@@ -123,10 +132,10 @@ def _near(got: Tensor, right: Tensor, most: float) -> bool:
 # Every rank finishes ------------------------------------------------------------------------------
 
 
-def _finishes(study: Study) -> str:
+def _must_finish(study: Study) -> str:
     "Every rank finishes, and returns a context of the right shape."
     if study.fault and not _by_lengths(study):
-        raise Broken(_said(study.fault), _bug_of(study.fault), last=True)
+        raise Broken(_fault_in_words(study.fault), _bug_of(study.fault), last=True)
     for trial, given in study.finished:
         for rank, each in enumerate(given):
             _must_have_shape(trial, rank, each.context)
@@ -145,30 +154,30 @@ def _by_lengths(study: Study) -> str:
     return "" if sharding.shares_equally(trial.n, trial.world) else "shards.uneven"
 
 
-def _takes_lengths(study: Study) -> None:
+def _must_take_lengths(study: Study) -> None:
     "Ranks may hold different numbers of tokens, or none."
     if study.sharding.even:
         raise NotChecked("even=True: it takes equal shards alone")
     fault = study.fault
     if fault is None:
         return
-    if _wrong(study.contexts()):
+    if _wrong_results(study.contexts()):
         raise NotChecked("contexts of equal shards are wrong already")
     first = fault.message.splitlines()[0].partition(": ")[2]
     how = "ranks wait for each other in vain" if fault.kind == "stuck" else first
-    raise Broken(_said(fault), known(_by_lengths(study), how=how))
+    raise Broken(_fault_in_words(fault), known(_by_lengths(study), how=how))
 
 
 def _must_have_shape(trial: Trial, rank: int, context: Any) -> None:
     "Raise Broken unless a rank returned a tensor as large as its queries."
     must_be_tensor(None if context == "NoneType" else context)
-    want = tuple(trial.part(trial.up, rank).shape)
+    want = tuple(trial.part(trial.upstream, rank).shape)
     if tuple(context.shape) != want:
         bug = known("ranks.shape", got=tuple(context.shape), rank=rank, want=want)
         raise Broken(trial.shown, bug, last=True)
 
 
-def _said(fault: RunFault) -> str:
+def _fault_in_words(fault: RunFault) -> str:
     "Describe what ended the run."
     return f"{fault.trial.shown}, {fault.stage}:\n{fault.message}"
 
@@ -188,46 +197,51 @@ def _bug_of(fault: RunFault) -> Bug:
 # Numbers ------------------------------------------------------------------------------------------
 
 
-def _alone(study: Study) -> None:
+def _must_be_right_alone(study: Study) -> None:
     "On one rank it is attention."
     if not study.contexts(ONE):
         raise NotChecked("one rank alone was not tried")
-    if wrong := _wrong(study.contexts(ONE)):
-        raise Broken(_shown(wrong[0]), name_alone(study.contexts(ONE)))
-    if study.sharding.contract.gradients and (wrong := _wrong(study.gradients(ONE))):
+    if wrong := _wrong_results(study.contexts(ONE)):
+        raise Broken(_first_wrong_rank(wrong[0]), name_alone(study.contexts(ONE)))
+    if study.sharding.contract.gradients and (wrong := _wrong_results(study.gradients(ONE))):
         missing = _without_gradient(study, 1)
         bug = known("grad.unreached", name=missing) if missing else known("grad.wrong")
-        raise Broken(_shown(wrong[0]), known("grad.none") if missing == "q, k, v" else bug)
+        raise Broken(
+            _first_wrong_rank(wrong[0]), known("grad.none") if missing == "q, k, v" else bug
+        )
 
 
 def _without_gradient(study: Study, least: int) -> str:
     "List the inputs that get no gradient on any rank, with at least so many ranks."
-    given = [each for trial, ranks in study.finished if trial.world >= least for each in ranks]
-    found = [each.gradients or (None,) * 3 for each in given]
-    return ", ".join(x for i, x in enumerate("qkv") if all(of[i] is None for of in found))
+    reached: set[str] = set()
+    for trial, ranks in study.finished:
+        for each in ranks if trial.world >= least else ():
+            gradients = zip("qkv", each.gradients or (None,) * 3)
+            reached |= {name for name, gradient in gradients if gradient is not None}
+    return ", ".join(name for name in "qkv" if name not in reached)
 
 
-def _contexts(study: Study) -> None:
+def _must_give_contexts(study: Study) -> None:
     "On several ranks each gets the context of its own tokens."
-    if _wrong(study.contexts(ONE)):
+    if _wrong_results(study.contexts(ONE)):
         raise NotChecked("it is wrong on one rank already")
     several = study.contexts(SEVERAL)
     if not several:
         raise NotChecked("no trial on several ranks finished")
-    if wrong := _wrong(several):
-        raise Broken(_shown(wrong[0]), name_context(several))
+    if wrong := _wrong_results(several):
+        raise Broken(_first_wrong_rank(wrong[0]), name_context(several))
 
 
-def _gradients(study: Study) -> None:
+def _must_give_gradients(study: Study) -> None:
     "On several ranks the gradients are right."
     several = study.gradients(SEVERAL)
-    if not several or _wrong(study.contexts()):
+    if not several or _wrong_results(study.contexts()):
         raise NotChecked("gradients are compared when all contexts are right")
-    if not (wrong := _wrong(several)):
+    if not (wrong := _wrong_results(several)):
         return
     missing = _without_gradient(study, 2)
     named = known("backward.none", names=missing) if missing else name_gradients(several)
-    raise Broken(_shown(wrong[0]), named)
+    raise Broken(_first_wrong_rank(wrong[0]), named)
 
 
 # Other trials -------------------------------------------------------------------------------------
@@ -239,40 +253,44 @@ def _must_be_sound(study: Study) -> None:
         raise NotChecked("it is tried when all numbers are right")
 
 
-def _several(study: Study, **choices: Any) -> Trial:
+def _trial_on_several(study: Study, **choices: Any) -> Trial:
     "Draw one trial on several ranks, with equal shards."
     world = min((w for w in study.sharding.worlds if w > 1), default=1)
     n = study.sharding.lengths(world)[0]
     return trial_of(study.sharding, world, n, **choices)
 
 
-def _given(study: Study, trial: Trial, blamed: Bug | None = None, **how: Any) -> tuple[Given, ...]:
+def _results_of(
+    study: Study, trial: Trial, blamed: Bug | None = None, **how: Any
+) -> tuple[RankOutput, ...]:
     "Try one more trial; raise Broken, with the bug that is to blame, if it does not finish."
     seen = study.run([trial], **how)
     if seen.fault:
-        raise Broken(_said(seen.fault), blamed or _bug_of(seen.fault))
+        raise Broken(_fault_in_words(seen.fault), blamed or _bug_of(seen.fault))
     return seen.given[0]
 
 
-def _large(study: Study) -> None:
+def _must_stand_large_scores(study: Study) -> None:
     "Large scores do not overflow in merging."
     _must_be_sound(study)
-    trial = _several(study, times=_LARGE)
-    compared, _ = _beside(trial, _given(study, trial, gradients=False))
-    if compared.off > max(1e-6, study.sharding.tolerance):
-        raise Broken(_shown(compared), known("shares.overflow"))
+    trial = _trial_on_several(study, times=_LARGE)
+    compared, _ = _beside_right(trial, _results_of(study, trial, gradients=False))
+    if compared.off > max(LEAST, study.sharding.tolerance):
+        raise Broken(_first_wrong_rank(compared), known("shares.overflow"))
 
 
-def _strided(study: Study) -> None:
+def _must_take_strides(study: Study) -> None:
     "Inputs may lie in memory in any order."
     _must_be_sound(study)
-    trial = _several(study)
-    compared, _ = _beside(trial, _given(study, trial, known("memory.contiguous"), strided=True))
+    trial = _trial_on_several(study)
+    compared, _ = _beside_right(
+        trial, _results_of(study, trial, known("memory.contiguous"), strided=True)
+    )
     if compared.off > study.sharding.tolerance:
         raise Broken("contexts of transposed inputs are wrong", known("memory.strides"))
 
 
-def _unchanged(study: Study) -> None:
+def _must_not_modify(study: Study) -> None:
     "Inputs are not modified."
     for trial, given in study.finished:
         for rank, each in enumerate(given):
@@ -281,76 +299,86 @@ def _unchanged(study: Study) -> None:
                 raise Broken(shown, known("input.modified", name=each.changed))
 
 
-def _again(study: Study) -> None:
+def _must_repeat(study: Study) -> None:
     "A second call gives the same."
     for trial, given in study.finished:
         for rank, each in enumerate(given):
-            if isinstance(each.context, Tensor) and not _same(each.context, each.again):
+            if isinstance(each.context, Tensor) and not _same_context(each.context, each.again):
                 raise Broken(f"{trial.shown}, rank {rank}", known("ranks.differ"))
 
 
-def _same(one: Tensor, other: Any) -> bool:
+def _same_context(one: Tensor, other: Any) -> bool:
     "Return whether two contexts are the same."
     alike = isinstance(other, Tensor) and one.shape == other.shape
-    return alike and torch.allclose(one, other, 1e-5, 1e-8, equal_nan=True)
+    return alike and torch.allclose(one, other, SHORT_SUMS, 1e-8, equal_nan=True)
 
 
-def _sixteen_bits(study: Study) -> None:
+def _must_stand_sixteen_bits(study: Study) -> None:
     "In bfloat16, several ranks lose no more than one."
     _must_be_sound(study)
     widest = max(study.sharding.worlds)
-    one, several = (_lost(study, world) for world in (1, widest))
+    one, several = (_error_in_bfloat16(study, world) for world in (1, widest))
     if several > _MORE * one:
         bug = known("shares.sixteen_bits", times=f"{several / one:.1f}")
         raise Broken(f"{widest} ranks, 96 tokens", bug)
 
 
-def _lost(study: Study, world: int) -> float:
+def _error_in_bfloat16(study: Study, world: int) -> float:
     "Return the mean error in bfloat16."
     contract = replace(study.sharding.contract, dtype="bfloat16")
     trial = trial_of(replace(study.sharding, contract=contract), world, 96)
     seen = study.run([trial], gradients=False)
     if seen.fault:
         raise NotChecked(f"in bfloat16: {seen.fault.message.splitlines()[0]}")
-    compared, _ = _beside(trial, seen.given[0])
+    compared, _ = _beside_right(trial, seen.given[0])
     errors = [(g - r).flatten() for g, r in zip(compared.got, compared.right)]
     return float(torch.cat(errors).square().mean().sqrt())
 
 
-def _in_groups(study: Study) -> None:
+def _must_work_in_groups(study: Study) -> None:
     "In a group that is a part of the world it gives the same."
     if not takes_group(study.fn):
         raise NotChecked("it takes no group=")
     _must_be_sound(study)
     trial = trial_of(study.sharding, 2, study.sharding.lengths(2)[0])
-    given = _given(study, trial, known("ranks.group"), groups=_GROUPS)
+    given = _results_of(study, trial, known("ranks.group"), groups=_GROUPS)
     for group in _GROUPS:
-        compared, _ = _beside(trial, [given[rank] for rank in group])
+        compared, _ = _beside_right(trial, [given[rank] for rank in group])
         if compared.off > study.sharding.tolerance:
-            raise Broken(f"group {group} of 4 ranks: {_shown(compared)}", known("ranks.group"))
+            raise Broken(
+                f"group {group} of 4 ranks: {_first_wrong_rank(compared)}", known("ranks.group")
+            )
 
 
-def _declared_dtype(study: Study) -> str:
+def _why_not_sixteen_bits(study: Study) -> str:
     "Tell why bfloat16 is not tried."
     return "another type is declared" if study.sharding.contract.dtype else ""
 
 
-_RELATIONS = [
-    Property("every rank finishes, with a context for its own queries", _finishes),
-    Property("on one rank it is attention", _alone),
+_PROPERTIES = [
+    Property("every rank finishes, with a context for its own queries", _must_finish),
+    Property("on one rank it is attention", _must_be_right_alone),
     Property(
-        "on several ranks each gets the context of its own tokens", _contexts, compares=_ORACLE
+        "on several ranks each gets the context of its own tokens",
+        _must_give_contexts,
+        compares=_ORACLE,
     ),
     Property(
-        "on several ranks the gradients of q, k and v are right", _gradients, differentiates=True
+        "on several ranks the gradients of q, k and v are right",
+        _must_give_gradients,
+        differentiates=True,
     ),
-    Property("ranks may hold different numbers of tokens, or none", _takes_lengths),
-    Property("large scores do not overflow", _large),
-    Property("inputs may be transposed views", _strided),
-    Property("inputs are not modified", _unchanged),
-    Property("a second call gives the same", _again),
-    Property("in bfloat16 ranks lose no more than one does", _sixteen_bits, _declared_dtype),
-    Property("in groups that are parts of the world it gives the same", _in_groups),
+    Property("ranks may hold different numbers of tokens, or none", _must_take_lengths),
+    Property("large scores do not overflow", _must_stand_large_scores),
+    Property("inputs may be transposed views", _must_take_strides),
+    Property("inputs are not modified", _must_not_modify),
+    Property("a second call gives the same", _must_repeat),
+    Property(
+        "in bfloat16 ranks lose no more than one does",
+        _must_stand_sixteen_bits,
+        _why_not_sixteen_bits,
+    ),
+    Property("in groups that are parts of the world it gives the same", _must_work_in_groups),
 ]
 
 
@@ -361,4 +389,4 @@ def distributed_properties(
 ) -> tuple[Properties, None]:  # the properties; nothing names a bug by its numbers
     "List what attention over ranks must do."
     study = Study(fn, sharding, ranks)
-    return bound(_RELATIONS, lambda: study), None
+    return bound(_PROPERTIES, lambda: study), None

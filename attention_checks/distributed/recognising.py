@@ -12,13 +12,15 @@ from torch import Tensor
 from attention_checks.catalogue import ATTENTION, known
 from attention_checks.catalogue.windows import reach_bugs
 from attention_checks.distributed.bugs import BACKWARD, FORWARD, Wrong
-from attention_checks.distributed.running import Given
+from attention_checks.distributed.running import RankOutput
 from attention_checks.distributed.shards import Trial
 from attention_checks.distributed.simulated import gradients, simulated
 from attention_checks.pipeline import Bug
 from attention_checks.search import Case
 from attention_checks.search import explain as explain_stages
+from attention_checks.tolerance import SHORT_SUMS
 
+LEAST = 1e-6  # so far apart may numbers and simulated ones be, whatever is declared
 NEAR = 0.03  # of the largest number: so far apart are numbers that were rounded to 16 bits
 
 
@@ -48,14 +50,14 @@ class RankResults(NamedTuple):
         return self._replace(right=tuple(with_these)).off <= tolerance
 
 
-def contexts_of(trial: Trial, given: Sequence[Given], right: Tensor) -> RankResults:
+def contexts_of(trial: Trial, given: Sequence[RankOutput], right: Tensor) -> RankResults:
     "Set contexts beside the right one."
     got = tuple(each.context.double() for each in given)
     return RankResults(trial, got, tuple(trial.part(right, rank) for rank in range(trial.world)))
 
 
 def compared_gradients(
-    trial: Trial, given: Sequence[Given], right: Sequence[Tensor]
+    trial: Trial, given: Sequence[RankOutput], right: Sequence[Tensor]
 ) -> RankResults:
     "Set gradients beside the right ones; what has none has gradients of zero."
     wanted = tuple(trial.part(g, rank) for rank in range(trial.world) for g in right)
@@ -78,7 +80,7 @@ def _gives(
     predict: Callable[[Trial, Any], Sequence[Tensor]], wrong: Wrong, compared: Sequence[RankResults]
 ) -> bool:
     "Return whether a bug gives the numbers of every trial, and is seen in one."
-    tolerance, shows = max(1e-6, 10 * compared[0].trial.sharding.tolerance), False
+    tolerance, shows = max(LEAST, 10 * compared[0].trial.sharding.tolerance), False
     for each in compared:
         try:
             numbers = predict(each.trial, wrong.steps)
@@ -122,7 +124,7 @@ def rounded(compared: Sequence[RankResults]) -> tuple[Bug, ...]:
     off = max(each.off for each in compared)
     if off > NEAR:
         return ()
-    kept = "kept in 32 bits" if off < 1e-5 else "kept in 16 bits"
+    kept = "kept in 32 bits" if off < SHORT_SUMS else "kept in 16 bits"
     return (known("shares.rounded", off=f"{off:.1g}", kept=kept, tolerance=f"{2 * off:.0e}"),)
 
 

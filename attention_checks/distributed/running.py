@@ -21,7 +21,7 @@ from attention_nb.tools.ranks import RankError, Ranks
 Fn = Callable[..., Any]
 
 
-class Given(NamedTuple):
+class RankOutput(NamedTuple):
     "What one rank gave in one trial."
 
     context: Any  # what the function returned, or the first of several
@@ -41,14 +41,14 @@ class RunFault(NamedTuple):
     raised: int = 0  # how many ranks raised an error
 
 
-class Seen(NamedTuple):
+class RunResults(NamedTuple):
     "What came of some trials with one number of ranks."
 
     trials: tuple[Trial, ...]
-    given: tuple[tuple[Given, ...], ...]  # for each finished trial, what each rank gave
+    given: tuple[tuple[RankOutput, ...], ...]  # for each finished trial, what each rank gave
     fault: RunFault | None = None  # what ended the run early
 
-    def pairs(self) -> Iterator[tuple[Trial, tuple[Given, ...]]]:
+    def pairs(self) -> Iterator[tuple[Trial, tuple[RankOutput, ...]]]:
         "List the finished trials with what the ranks gave."
         return zip(self.trials, self.given)
 
@@ -74,9 +74,9 @@ def _on_rank(rank: int, job: Job, folder: Path) -> None:
     fn = partial(job.fn, group=group) if takes_group(job.fn) else job.fn
     for i, trial in enumerate(job.trials):
         inputs = [_strided(x) if job.strided else x for x in trial.inputs(number)]
-        up = trial.part(trial.up, number) if job.gradients else None
+        upstream = trial.part(trial.upstream, number) if job.gradients else None
         note = lambda stage, i=i: (folder / f"at-{rank}").write_text(f"{i} {stage}")
-        given = _called(fn, inputs, up, note)
+        given = _called(fn, inputs, upstream, note)
         torch.save(tuple(given), folder / f"{i}-{rank}.pt")
 
 
@@ -88,30 +88,30 @@ def _strided(x: Tensor) -> Tensor:
 def _called(
     fn: Fn,
     inputs: Sequence[Tensor],
-    up: Tensor | None,  # the gradient of the context; None: no backward pass
+    upstream: Tensor | None,  # the gradient of the context; None: no backward pass
     note: Callable[[str], Any],  # writes down what is tried
-) -> Given:
+) -> RankOutput:
     "Call a function forward and backward, and once more."
     note("forward")
     before = [x.clone() for x in inputs]
-    leaves = [x.requires_grad_(up is not None) for x in inputs]
+    leaves = [x.requires_grad_(upstream is not None) for x in inputs]
     context, _ = first_tensor(fn(*(x.view_as(x) for x in leaves)))
     note("backward")
-    gradients = _gradients(context, up, leaves)
+    gradients = _gradients(context, upstream, leaves)
     note("forward")
     with torch.no_grad():
         again, _ = first_tensor(fn(*(x.detach() for x in leaves)))
     changed = [name for name, x, y in zip("qkv", leaves, before) if not torch.equal(x, y)]
-    return Given(_plain(context), gradients, _plain(again), "".join(changed[:1]))
+    return RankOutput(_plain(context), gradients, _plain(again), "".join(changed[:1]))
 
 
-def _gradients(context: Any, up: Tensor | None, leaves: Sequence[Tensor]) -> Any:
+def _gradients(context: Any, upstream: Tensor | None, leaves: Sequence[Tensor]) -> Any:
     "Return the gradients of q, k and v; None without a way back."
-    if up is None or not isinstance(context, Tensor) or not context.requires_grad:
+    if upstream is None or not isinstance(context, Tensor) or not context.requires_grad:
         return None
-    if context.shape != up.shape:
+    if context.shape != upstream.shape:
         return None
-    return torch.autograd.grad((context * up.to(context)).sum(), leaves, allow_unused=True)
+    return torch.autograd.grad((context * upstream.to(context)).sum(), leaves, allow_unused=True)
 
 
 def _own_group(rank: int, groups: Sequence[Sequence[int]]) -> tuple[Any, int]:
@@ -141,7 +141,7 @@ def rank_starter() -> Ranks:
 def run_trials(
     ranks: Ranks,  # where the ranks start from
     job: Job,  # what is tried
-) -> Seen:
+) -> RunResults:
     "Try the trials one after the other; stop where one does not finish."
     with TemporaryDirectory(prefix="check-distributed-") as folder:
         fault = None
@@ -150,16 +150,16 @@ def run_trials(
             ranks.run(_on_rank, job.world, job, Path(folder), timeout=timeout)
         except RankError as e:
             fault = _fault(e, job, Path(folder))
-        return Seen(job.trials, tuple(_results(job, Path(folder))), fault)
+        return RunResults(job.trials, tuple(_results(job, Path(folder))), fault)
 
 
-def _results(job: Job, folder: Path) -> Iterator[tuple[Given, ...]]:
+def _results(job: Job, folder: Path) -> Iterator[tuple[RankOutput, ...]]:
     "Read the trials that every rank has finished."
     for i in range(len(job.trials)):
         files = [folder / f"{i}-{rank}.pt" for rank in range(job.world)]
         if not all(file.exists() for file in files):
             return
-        yield tuple(Given(*torch.load(file, weights_only=False)) for file in files)
+        yield tuple(RankOutput(*torch.load(file, weights_only=False)) for file in files)
 
 
 _RAISED = re.compile(r"^\(?rank \d+(?: of \d+)?: (?!it (?:died|did not|waits|returned))", re.M)

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from attention_checks.pipeline import Work, rightly, work_of
+from attention_checks.pipeline import Work, right_output, work_of
 from attention_checks.reach import Reach
 from attention_checks.spec import Contract
-from attention_checks.tolerance import TOLERANCES, USUAL_TOLERANCE
+from attention_checks.tolerance import FLOAT64, TOLERANCES, USUAL_TOLERANCE
 from attention_nb.many_machines import split_sequence
 from attention_nb.tools.guards import expect_flags, expect_groups, expect_sizes
 
@@ -95,7 +95,7 @@ class Sharding:
     @property
     def tolerance(self) -> float:
         "Return how far apart equal numbers may be."
-        usual = 1e-9 if self.dtype == torch.float64 else USUAL_TOLERANCE
+        usual = FLOAT64 if self.dtype == torch.float64 else USUAL_TOLERANCE
         return self.contract.tolerance or TOLERANCES.get(self.dtype, usual)
 
     def held(self, n: int, world: int) -> tuple[Tensor, ...]:
@@ -139,7 +139,7 @@ class Trial(NamedTuple):
     q: Tensor  # (b, h, n, d)
     k: Tensor  # (b, h_kv, n, d)
     v: Tensor  # (b, h_kv, n, d)
-    up: Tensor  # gradient that arrives at the context, (b, h, n, d)
+    upstream: Tensor  # gradient that arrives at the context, (b, h, n, d)
     held: tuple[Tensor, ...]  # positions of each rank
 
     @property
@@ -153,7 +153,7 @@ class Trial(NamedTuple):
         sizes = ", ".join(str(len(part)) for part in self.held)
         return f"{self.world} ranks, {self.n} tokens ({sizes})"
 
-    def turn(self, rank: int) -> list[int]:
+    def ring_order(self, rank: int) -> list[int]:
         "List the ranks whose keys a rank attends to: its own, that before it, and so on."
         return [(rank - step) % self.world for step in range(self.world)]
 
@@ -169,9 +169,9 @@ class Trial(NamedTuple):
     def right(self) -> tuple[Tensor, tuple[Tensor, ...]]:
         "Return the right context, and the gradients of q, k and v, of the whole sequence."
         leaves = [t.clone().requires_grad_() for t in (self.q, self.k, self.v)]
-        context = rightly(self._work(*leaves))
+        context = right_output(self._work(*leaves))
         # a sum, since given gradients make PyTorch import SymPy, which takes a second
-        loss = (context * self.up).sum()
+        loss = (context * self.upstream).sum()
         return context.detach(), torch.autograd.grad(loss, leaves, materialize_grads=True)
 
     def work(self) -> Work:
@@ -203,9 +203,9 @@ def trial_of(
     draw = torch.Generator().manual_seed(100 * world + n)
     heads = (sharding.n_heads, sharding.n_kv_heads, sharding.n_kv_heads, sharding.n_heads)
     sizes: Sequence[tuple[int, ...]] = [(BATCH, h, n, D_HEAD) for h in heads]
-    q, k, v, up = (torch.randn(s, generator=draw, dtype=torch.float64) for s in sizes)
-    q, k, v, up = (x.to(sharding.dtype).double() for x in (1.5 * times * q, k, v, up))
-    return Trial(sharding, world, q, k, v, up, sharding.held(n, world))
+    q, k, v, upstream = (torch.randn(s, generator=draw, dtype=torch.float64) for s in sizes)
+    q, k, v, upstream = (x.to(sharding.dtype).double() for x in (1.5 * times * q, k, v, upstream))
+    return Trial(sharding, world, q, k, v, upstream, sharding.held(n, world))
 
 
 def trials_of(sharding: Sharding, world: int) -> Iterator[Trial]:

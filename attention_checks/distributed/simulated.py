@@ -22,7 +22,7 @@ class Keys(NamedTuple):
     at: Tensor  # positions, (n,)
 
 
-class Partial(NamedTuple):
+class PartialContext(NamedTuple):
     "Attention to the keys of one visit alone."
 
     context: Tensor  # (b, h, n_q, d)
@@ -44,16 +44,16 @@ Visits = list[tuple[int, int]]  # whose keys are there, and whose they are taken
 
 def all_in_turn(trial: Trial, rank: int) -> Visits:
     "Visit every rank's keys, the rank's own first."
-    return [(of, of) for of in trial.turn(rank)]
+    return [(of, of) for of in trial.ring_order(rank)]
 
 
 def by_reach(visit: Visit, reach: Reach | None = None) -> Tensor:
     "Mark what was declared, or another reach: past, window, sinks, documents."
-    reach, i, j = reach or visit.trial.sharding.reach, visit.i, visit.j
-    return (reach.near(i, j) | reach.kept(i, j)) & reach.own(i, j)
+    declared = visit.trial.sharding.reach
+    return (reach or declared).sees(visit.i, visit.j)
 
 
-def by_share(partials: list[Partial]) -> Tensor:
+def by_share(partials: list[PartialContext]) -> Tensor:
     "Weight each partial context by its share of the sum of exponentials."
     lse = torch.stack([partial.lse for partial in partials])
     total = lse.logsumexp(0)
@@ -61,25 +61,25 @@ def by_share(partials: list[Partial]) -> Tensor:
     return (shares[..., None] * torch.stack([p.context for p in partials])).sum(0)
 
 
-class Steps(NamedTuple):
+class ForwardSteps(NamedTuple):
     "The steps of attention over ranks, each as it should be."
 
     visits: Callable[[Trial, int], Visits] = all_in_turn  # of a rank
     positions: Callable[[Trial, int], Tensor] = lambda trial, rank: trial.held[rank]
     keys: Callable[[Trial, Keys], Keys] = lambda trial, keys: keys  # of a shard: which count?
     allowed: Callable[[Visit], Tensor] = by_reach
-    merge: Callable[[list[Partial]], Tensor] = by_share
+    merge: Callable[[list[PartialContext]], Tensor] = by_share
     group: Callable[[int, int, int], int] = lambda head, n_heads, n_kv: head // (n_heads // n_kv)
     sinks: Callable[[Trial], int] = lambda trial: 1  # how often their logits count
     returned: Callable[[list[Tensor]], list[Tensor]] = lambda contexts: contexts
 
 
-def simulated(trial: Trial, steps: Steps) -> list[Tensor]:  # the context of each rank
+def simulated(trial: Trial, steps: ForwardSteps) -> list[Tensor]:  # the context of each rank
     "Go through all ranks."
     return steps.returned([_on_rank(trial, steps, rank) for rank in range(trial.world)])
 
 
-def _on_rank(trial: Trial, steps: Steps, rank: int) -> Tensor:
+def _on_rank(trial: Trial, steps: ForwardSteps, rank: int) -> Tensor:
     "Compute the context of one rank: one partial for each visit, merged."
     q, at = trial.part(trial.q, rank), steps.positions(trial, rank)
     q = _rotated(trial, q, at)
@@ -91,7 +91,7 @@ def _on_rank(trial: Trial, steps: Steps, rank: int) -> Tensor:
     return steps.merge(partials)
 
 
-def _fetched(trial: Trial, steps: Steps, keys_of: int, taken_for: int) -> Keys:
+def _fetched(trial: Trial, steps: ForwardSteps, keys_of: int, taken_for: int) -> Keys:
     "Return the keys of one rank at the positions where another's are believed."
     k, v = (trial.part(x, keys_of) for x in (trial.k, trial.v))
     own, at = steps.positions(trial, keys_of), steps.positions(trial, taken_for)
@@ -110,33 +110,35 @@ def _rotated(trial: Trial, x: Tensor, at: Tensor) -> Tensor:
     return x if rotate is None else rotate(x, at)
 
 
-def scores_of(trial: Trial, steps: Steps, q: Tensor, k: Tensor) -> Tensor:
+def scores_of(trial: Trial, steps: ForwardSteps, q: Tensor, k: Tensor) -> Tensor:
     "Multiply queries by the keys of their group, scale and cap."
     declared = trial.sharding.contract
     scores = q @ of_group(steps, k, q.shape[1]).mT * declared.scale_of(q.shape[-1])
     return scores if declared.softcap is None else soft_cap(scores, declared.softcap)
 
 
-def of_group(steps: Steps, x: Tensor, n_heads: int) -> Tensor:
+def of_group(steps: ForwardSteps, x: Tensor, n_heads: int) -> Tensor:
     "Give each query head its key head."
     heads = [steps.group(head, n_heads, x.shape[1]) for head in range(n_heads)]
     return x[:, heads]
 
 
-def partial_of(trial: Trial, steps: Steps, q: Tensor, keys: Keys, allowed: Tensor) -> Partial:
+def partial_of(
+    trial: Trial, steps: ForwardSteps, q: Tensor, keys: Keys, allowed: Tensor
+) -> PartialContext:
     "Attend to the keys of one visit."
     scores = scores_of(trial, steps, q, keys.k).masked_fill(~allowed, -math.inf)
     none = scores.new_full((*scores.shape[:-1], 1), -math.inf)
     lse = torch.cat([scores, none], -1).logsumexp(-1)
     weights = (scores - lse.masked_fill(lse == -math.inf, 0)[..., None]).exp()
-    return Partial(weights @ of_group(steps, keys.v, q.shape[1]), lse)
+    return PartialContext(weights @ of_group(steps, keys.v, q.shape[1]), lse)
 
 
-def _sinks(trial: Trial, q: Tensor, times: int) -> Partial:
+def _sinks(trial: Trial, q: Tensor, times: int) -> PartialContext:
     "Return the partial of the sink logits: a share, and a context of zero."
     logits = torch.tensor(trial.sharding.sink_logits, dtype=q.dtype)[:, None].expand(q.shape[:-1])
     lse = logits + math.log(times) if times else logits - math.inf
-    return Partial(torch.zeros_like(q), lse)
+    return PartialContext(torch.zeros_like(q), lse)
 
 
 # The backward pass -------------------------------------------------------------------------------
@@ -155,7 +157,7 @@ class Block(NamedTuple):
     allowed: Tensor
     context: Tensor  # of the queries, merged
     lse: Tensor  # of the queries, over all visits
-    up: Tensor  # gradient of the context
+    upstream: Tensor  # gradient of the context
 
 
 def _weights(block: Block, scores: Tensor) -> Tensor:
@@ -163,24 +165,24 @@ def _weights(block: Block, scores: Tensor) -> Tensor:
     return (scores.masked_fill(~block.allowed, -math.inf) - block.lse[..., None]).exp()
 
 
-def _delta(block: Block, weights: Tensor, values: Tensor) -> Tensor:
+def _taken_off(block: Block, weights: Tensor, values: Tensor) -> Tensor:
     "Return what the softmax takes off: gradient · context."
-    return (block.up * block.context).sum(-1, keepdim=True)
+    return (block.upstream * block.context).sum(-1, keepdim=True)
 
 
-class Back(NamedTuple):
+class BackwardSteps(NamedTuple):
     "The steps of the backward pass, each as it should be."
 
     keys: Callable[[Block], Keys] = lambda block: block.keys
     weights: Callable[[Block, Tensor], Tensor] = _weights
-    delta: Callable[[Block, Tensor, Tensor], Tensor] = _delta
+    delta: Callable[[Block, Tensor, Tensor], Tensor] = _taken_off
     to_q: Callable[[Trial, int, int], bool] = lambda trial, rank, of: True  # which visits count
     to_kv: Callable[[Trial, int, int], bool] = lambda trial, rank, of: True  # and for keys, values
     home: Callable[[Trial, int], int] = lambda trial, of: of  # where gradients of keys end
     times: Callable[[Trial], tuple[float, float]] = lambda trial: (1, 1)  # of q; of k and v
 
 
-_RIGHT = Steps()
+_RIGHT = ForwardSteps()
 
 
 def blocks_of(trial: Trial) -> Iterator[Block]:
@@ -188,11 +190,11 @@ def blocks_of(trial: Trial) -> Iterator[Block]:
     for rank in range(trial.world):
         q, at = trial.part(trial.q, rank), trial.held[rank]
         context = _on_rank(trial, _RIGHT, rank)
-        lse, up = _total(trial, q, at), trial.part(trial.up, rank)
-        for of in trial.turn(rank):
+        lse, upstream = _total(trial, q, at), trial.part(trial.upstream, rank)
+        for of in trial.ring_order(rank):
             keys = Keys(trial.part(trial.k, of), trial.part(trial.v, of), trial.held[of])
             visit = Visit(trial, rank, of, at[:, None], keys.at[None])
-            yield Block(trial, rank, of, q, keys, by_reach(visit), context, lse, up)
+            yield Block(trial, rank, of, q, keys, by_reach(visit), context, lse, upstream)
 
 
 def _total(trial: Trial, q: Tensor, at: Tensor) -> Tensor:
@@ -206,7 +208,7 @@ def _total(trial: Trial, q: Tensor, at: Tensor) -> Tensor:
     return lse.masked_fill(lse == -math.inf, 0)
 
 
-def gradients(trial: Trial, back: Back) -> list[Gradients]:  # of each rank
+def gradients(trial: Trial, back: BackwardSteps) -> list[Gradients]:  # of each rank
     "Add up the gradients of all visits."
     q, k, v = ([torch.zeros_like(trial.part(x, r)) for r in range(trial.world)] for x in trial[2:5])
     factor, factor_kv = back.times(trial)
@@ -221,7 +223,7 @@ def gradients(trial: Trial, back: Back) -> list[Gradients]:  # of each rank
     return list(zip(q, k, v))
 
 
-def _of_block(block: Block, back: Back) -> Gradients:
+def _of_block(block: Block, back: BackwardSteps) -> Gradients:
     "Return the gradients of one visit."
     trial, used = block.trial, back.keys(block)
     q, k = (x.clone().requires_grad_() for x in (block.q, used.k))
@@ -229,7 +231,7 @@ def _of_block(block: Block, back: Back) -> Gradients:
     scores = scores_of(trial, _RIGHT, *turned)
     weights = back.weights(block, scores.detach())
     values = of_group(_RIGHT, used.v, q.shape[1])
-    slope = weights * (block.up @ values.mT - back.delta(block, weights, values))
+    slope = weights * (block.upstream @ values.mT - back.delta(block, weights, values))
     dq, dk = torch.autograd.grad((scores * slope).sum(), (q, k), materialize_grads=True)
-    dv = (weights.mT @ block.up).unflatten(1, (k.shape[1], -1)).sum(2)
+    dv = (weights.mT @ block.upstream).unflatten(1, (k.shape[1], -1)).sum(2)
     return dq, dk, dv

@@ -17,6 +17,7 @@ from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.properties import Properties
 from attention_checks.signatures import name_of, parameters_of
 from attention_checks.tensors import first_difference, must_return, nearly
+from attention_checks.tolerance import FLOAT32, SHORT_SUMS
 
 _Fn = Callable[..., Any]
 _Example = tuple[Any, ...]  # the arguments of one call
@@ -42,9 +43,9 @@ def _properties(
             partial(_must_agree, fn, reference, example, examples, wrong),
             "your reference",
         )
-    yield BoundProperty("inputs are not modified", lambda: _untouched(fn, examples))
+    yield BoundProperty("inputs are not modified", lambda: _must_not_modify(fn, examples))
     if _has_gradients(reference, examples):
-        same = lambda: _same_gradients(fn, reference, examples)
+        same = lambda: _must_agree_in_gradients(fn, reference, examples)
         yield BoundProperty("gradients are right", same, differentiates=True)
 
 
@@ -148,7 +149,7 @@ def _must_be_same(got: Any, want: Any, where: str) -> None:
         raise Broken(shown, known("result.kind", got=_kind(got), want=_kind(want)))
     close = False
     if isinstance(want, float) and isinstance(got, (int, float)):
-        close = math.isclose(got, want, rel_tol=1e-4)
+        close = math.isclose(got, want, rel_tol=FLOAT32)
     if not close and got != want:
         raise Broken(shown, ())  # the example tells all
 
@@ -162,17 +163,17 @@ def _must_be_same_tensor(got: Tensor, want: Tensor, where: str) -> None:
     if got.dtype != want.dtype:
         bug = known("result.dtype", got=got.dtype, want=want.dtype)
         raise Broken(f"{where}it gives {got.dtype}, expected {want.dtype}", bug)
-    same = nearly(got, want, 1e-5) if _floats(want) else torch.equal(got, want)
+    same = nearly(got, want, SHORT_SUMS) if _floats(want) else torch.equal(got, want)
     if not same:
         nan = bool(want.isfinite().all()) and not got.isfinite().all()
         bugs = known("result.nan") if nan else ()  # else the example tells all
-        raise Broken(where + first_difference(got, want, 1e-5), bugs)
+        raise Broken(where + first_difference(got, want, SHORT_SUMS), bugs)
 
 
 # Inputs and gradients -----------------------------------------------------------------------------
 
 
-def _untouched(fn: _Fn, examples: tuple[_Example, ...]) -> None:
+def _must_not_modify(fn: _Fn, examples: tuple[_Example, ...]) -> None:
     "Raise Broken if an argument is modified."
     for example in examples:
         given = _copied(example)
@@ -206,7 +207,7 @@ def _has_gradients(reference: _Fn, examples: tuple[_Example, ...]) -> bool:
     return False
 
 
-def _same_gradients(fn: _Fn, reference: _Fn, examples: tuple[_Example, ...]) -> None:
+def _must_agree_in_gradients(fn: _Fn, reference: _Fn, examples: tuple[_Example, ...]) -> None:
     "Raise Broken if a gradient differs."
     if not all(_agrees(fn, reference, example) for example in examples):
         raise NotChecked("gradients are compared when all results are right")
@@ -222,8 +223,8 @@ def _same_gradients(fn: _Fn, reference: _Fn, examples: tuple[_Example, ...]) -> 
         for j, (leaf, want, got) in enumerate(zip(leaves, wanted, given)):
             want = torch.zeros_like(leaf) if want is None else want
             got = torch.zeros_like(leaf) if got is None else got
-            if not nearly(got, want, 1e-4):
-                shown = f"gradient of floating argument {j}, {first_difference(got, want, 1e-4)}"
+            if not nearly(got, want, FLOAT32):
+                shown = f"gradient of floating argument {j}, {first_difference(got, want, FLOAT32)}"
                 bug = known("grad.partly_detached" if got.isfinite().all() else "grad.nan")
                 raise Broken(f"{where}: {shown}", bug)
 

@@ -11,17 +11,17 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.cache_steps import diagnosed, first_calls
+from attention_checks.cache_steps import code_of_step, first_calls
 from attention_checks.catalogue import known
 from attention_checks.outcomes import (
     Broken,
     Misused,
     NotChecked,
     attempt,
+    broken_by,
     first_line,
-    outcome,
+    raise_own_error,
     runs,
-    tell_own,
 )
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Properties, Property, Recognise, bound
@@ -30,6 +30,7 @@ from attention_checks.spec import Contract
 from attention_checks.subjects.calling import declared_output, first_tensor
 from attention_checks.subjects.copies import tensors_in
 from attention_checks.tensors import first_difference, must_be_tensor, nearly
+from attention_checks.tolerance import NOT_ZERO, SHORT_SUMS
 from attention_nb.kv_cache import KVCache
 from attention_nb.multi_head_attention import MultiHeadAttention
 from attention_nb.tools.watching import watch
@@ -97,12 +98,12 @@ class CachedLayer:
     @cached_property
     def steps_right(self) -> bool:
         "Return whether one token at a time is right; if not, all that follows is a symptom."
-        return _same(self.decode(self.x, self.ones), self.want)
+        return _outputs_right(self.decode(self.x, self.ones), self.want)
 
     @cached_property
     def chunks_right(self) -> bool:
         "Return whether chunks of several tokens are right."
-        return _same(self.decode(self.x, self.chunks), self.want)
+        return _outputs_right(self.decode(self.x, self.chunks), self.want)
 
     def full_pass(self, x: Tensor) -> Tensor:
         "Run all tokens at once."
@@ -164,51 +165,51 @@ def _cache_of(module: Any) -> Callable[[int, int], Any]:
     )
 
 
-def _same(got: Tensor, want: Tensor) -> bool:
+def _outputs_right(got: Tensor, want: Tensor) -> bool:
     "Return whether outputs are right, however small the layer makes them."
-    size = want.abs().amax().clamp(min=1e-30)
+    size = want.abs().amax().clamp(min=NOT_ZERO)
     return nearly(got / size, want / size)
 
 
-def _equal(got: Tensor, want: Tensor) -> bool:
+def _unmoved(got: Tensor, want: Tensor) -> bool:
     "Return whether outputs are the same but for rounding: what was changed made no difference."
-    atol = 1e-5 * float(want.abs().nan_to_num(0, 0, 0).max())
-    return got.shape == want.shape and torch.allclose(got, want, 1e-5, atol, equal_nan=True)
+    atol = SHORT_SUMS * float(want.abs().nan_to_num(0, 0, 0).max())
+    return got.shape == want.shape and torch.allclose(got, want, SHORT_SUMS, atol, equal_nan=True)
 
 
-def _must_be_same(got: Tensor, want: Tensor, how: str, why: Callable[[], Any]) -> None:
+def _must_be_right(got: Tensor, want: Tensor, how: str, why: Callable[[], Any]) -> None:
     "Raise Broken with the likely bug, unless the outputs are right."
-    if not _same(got, want):
+    if not _outputs_right(got, want):
         raise Broken(f"{how}: {first_difference(got, want)}", why())
 
 
-def _runs(layer: CachedLayer) -> None:
+def _must_give_outputs(layer: CachedLayer) -> None:
     "Raise Broken unless the full pass is finite and causal, and a step runs."
     if not layer.want.isfinite().all():
         raise Broken("the full pass gives NaN or infinity", known("result.nan"))
     changed = torch.cat([layer.x[:, :-1], layer.other[:, -1:]], dim=1)
-    if not _equal(layer.full_pass(changed)[:, :-1], layer.want[:, :-1]):
+    if not _unmoved(layer.full_pass(changed)[:, :-1], layer.want[:, :-1]):
         shown = "in the full pass, outputs before the last token change with it"
         raise Broken(shown, known("cache.full_future"))
     layer.advance(layer.x[:, :1], layer.new_cache(layer.b, layer.n))
 
 
-def _new_is_empty(layer: CachedLayer) -> None:
+def _must_be_empty_when_new(layer: CachedLayer) -> None:
     "Raise Broken if a new cache holds tokens of an earlier sequence."
     before = layer.decode(layer.x[:, :2], [1, 1])
     layer.decode(layer.other[:, :2], [1, 1])
     after = layer.decode(layer.x[:, :2], [1, 1])
-    if not _same(after, before):
+    if not _outputs_right(after, before):
         shown = f"two tokens, two others, and the two again: {first_difference(after, before)}"
         raise Broken(shown, known("cache.not_cleared"), last=True)
 
 
-def _steps(layer: CachedLayer) -> None:
+def _must_take_single_tokens(layer: CachedLayer) -> None:
     "Raise Broken unless one token at a time gives the full pass."
     _must_be_as_one_pass(layer, layer.ones, "one token at a time")
 
 
-def _chunks(layer: CachedLayer) -> None:
+def _must_take_chunks(layer: CachedLayer) -> None:
     "Raise Broken unless chunks of several tokens give the full pass."
     _must_be_as_one_pass(layer, layer.chunks, f"in chunks of {layer.chunks}")
 
@@ -216,16 +217,16 @@ def _chunks(layer: CachedLayer) -> None:
 def _must_be_as_one_pass(layer: CachedLayer, sizes: list[int], how: str) -> None:
     "Raise Broken unless steps of so many tokens give the full pass."
     got = layer.decode(layer.x, sizes)
-    _must_be_same(got, layer.want, how, lambda: _why(layer, sizes, got))
+    _must_be_right(got, layer.want, how, lambda: _bug_of_steps(layer, sizes, got))
 
 
 _NEAR = 0.02  # so far apart, of the largest number, are those that were kept in few bits
 
 
-def _why(layer: CachedLayer, sizes: list[int], got: Tensor) -> Bug:
+def _bug_of_steps(layer: CachedLayer, sizes: list[int], got: Tensor) -> Bug:
     "Name the bug of steps of so many tokens."
-    code = attempt(lambda: _code_of(layer, sizes, got)) or "cache.unknown"
-    off = float((got - layer.want).abs().max() / layer.want.abs().max().clamp(min=1e-30))
+    code = attempt(lambda: _code_of_steps(layer, sizes, got)) or "cache.unknown"
+    off = float((got - layer.want).abs().max() / layer.want.abs().max().clamp(min=NOT_ZERO))
     if code in ("cache.stored", "cache.values", "cache.unknown") and off < _NEAR:
         digits = 1 - math.floor(math.log10(off))
         tolerance = f"{round(1.5 * off, digits):g}"
@@ -233,7 +234,7 @@ def _why(layer: CachedLayer, sizes: list[int], got: Tensor) -> Bug:
     return known(code)
 
 
-def _code_of(layer: CachedLayer, sizes: list[int], got: Tensor) -> str:
+def _code_of_steps(layer: CachedLayer, sizes: list[int], got: Tensor) -> str:
     "Return the code of the first wrong step that has one; empty: no known bug, or none is seen."
     if layer.module is None:
         return ""
@@ -242,9 +243,9 @@ def _code_of(layer: CachedLayer, sizes: list[int], got: Tensor) -> str:
     for chunk in layer.x.split(sizes, dim=1):
         part = _watched(layer.module, lambda: layer.advance(chunk, cache))
         end = start + chunk.shape[1]
-        if not _same(got[:, start:end], layer.want[:, start:end]):
+        if not _outputs_right(got[:, start:end], layer.want[:, start:end]):
             for path in whole:
-                code = diagnosed(whole[path], part[path], start, end) if path in part else ""
+                code = code_of_step(whole[path], part[path], start, end) if path in part else ""
                 if code:
                     return code
         start = end
@@ -258,16 +259,16 @@ def _watched(module: nn.Module, run: Callable[[], Any]) -> dict[str, Any]:
     return first_calls(seen)
 
 
-def _reset(layer: CachedLayer) -> None:
+def _must_reset(layer: CachedLayer) -> None:
     "Raise Broken unless a cache is empty after reset()."
     cache = layer.new_cache(layer.b, 2 * layer.n + 3)
     layer.decode(layer.other, layer.ones, cache)
     cache.reset()
     got = layer.decode(layer.x, layer.ones, cache)
-    _must_be_same(got, layer.want, "after reset()", lambda: known("cache.reset"))
+    _must_be_right(got, layer.want, "after reset()", lambda: known("cache.reset"))
 
 
-def _truncate(layer: CachedLayer) -> None:
+def _must_truncate(layer: CachedLayer) -> None:
     "Raise Broken unless truncate(n) leaves the first n tokens."
     cache = layer.new_cache(layer.b, layer.n + 3)
     layer.decode(torch.cat([layer.x[:, :4], layer.other[:, :3]], dim=1), [1] * 7, cache)
@@ -278,10 +279,10 @@ def _truncate(layer: CachedLayer) -> None:
             raise
         raise NotChecked(f"what has left the window is gone: {first_line(e, 80)}") from None
     got = layer.decode(layer.x[:, 4:], [1] * (layer.n - 4), cache)
-    _must_be_same(got, layer.want[:, 4:], "after truncate(4)", lambda: known("cache.truncate"))
+    _must_be_right(got, layer.want[:, 4:], "after truncate(4)", lambda: known("cache.truncate"))
 
 
-def _uneven(
+def _after_different_lengths(
     layer: CachedLayer, x: Tensor, sizes: Sequence[int], order: list[int] | None = None
 ) -> Tensor:
     "Decode more tokens after three sequences of different lengths, perhaps in another order."
@@ -297,7 +298,7 @@ def _uneven(
     return layer.decode(x[:, _LONGEST:], sizes, cache)
 
 
-def _alone(layer: CachedLayer, order: Sequence[int] = ()) -> Tensor:
+def _each_alone(layer: CachedLayer, order: Sequence[int] = ()) -> Tensor:
     "Return what `_uneven` should give: each sequence by itself in a full pass."
     outputs = []
     for new, old in enumerate(order or range(layer.b)):
@@ -307,10 +308,10 @@ def _alone(layer: CachedLayer, order: Sequence[int] = ()) -> Tensor:
     return torch.cat(outputs)
 
 
-def _different_lengths(layer: CachedLayer) -> None:
+def _must_hold_different_lengths(layer: CachedLayer) -> None:
     "Raise Broken unless sequences of different lengths continue as if each were alone."
     rest = [1] * (layer.n - _LONGEST)
-    got, want = _uneven(layer, layer.x, rest), _alone(layer)
+    got, want = _after_different_lengths(layer, layer.x, rest), _each_alone(layer)
 
     def why() -> Bug:
         "Name the likely bug."
@@ -318,17 +319,17 @@ def _different_lengths(layer: CachedLayer) -> None:
             return known("cache.padding")
         padded = layer.x.clone()
         padded[0, _LENGTHS[0] : _LONGEST] = layer.other[0, _LENGTHS[0] : _LONGEST]
-        unseen = _equal(_uneven(layer, padded, rest)[0], got[0])
+        unseen = _unmoved(_after_different_lengths(layer, padded, rest)[0], got[0])
         return known("cache.sequence_ends" if unseen else "cache.padding")
 
     how = f"sequences of {layer.lengths} tokens"
-    _must_be_same(got, want, how, why)
+    _must_be_right(got, want, how, why)
     if layer.chunks_right:
-        got = _uneven(layer, layer.x, [1, layer.n - _LONGEST - 1])
-        _must_be_same(got, want, f"{how}, and a chunk", lambda: known("cache.chunk_future"))
+        got = _after_different_lengths(layer, layer.x, [1, layer.n - _LONGEST - 1])
+        _must_be_right(got, want, f"{how}, and a chunk", lambda: known("cache.chunk_future"))
 
 
-def _reorder(layer: CachedLayer) -> None:
+def _must_reorder(layer: CachedLayer) -> None:
     "Raise Broken unless sequences continue from those that were chosen."
 
     def right(order: list[int]) -> Tensor:
@@ -341,21 +342,21 @@ def _reorder(layer: CachedLayer) -> None:
         cache.reorder(torch.tensor(order))
         got = layer.decode(layer.x[:, 4:], [1] * (layer.n - 4), cache)
         why = lambda: known("cache.reorder")
-        _must_be_same(got, right(order), f"after reorder({order})", why)
+        _must_be_right(got, right(order), f"after reorder({order})", why)
 
 
-def _reorder_lengths(layer: CachedLayer) -> None:
+def _must_reorder_lengths(layer: CachedLayer) -> None:
     "Raise Broken unless lengths are reordered with the sequences."
-    if outcome(lambda: _different_lengths(layer)):
+    if broken_by(lambda: _must_hold_different_lengths(layer)):
         raise NotChecked("sequences of different lengths are wrong in their own order")
     order = [layer.b - 1] * (layer.b - 1) + [0]
     how = f"sequences of {layer.lengths} tokens, after reorder({order})"
     rest = [1] * (layer.n - _LONGEST)
-    got, want = _uneven(layer, layer.x, rest, order), _alone(layer, order)
-    _must_be_same(got, want, how, lambda: known("cache.reorder"))
+    got, want = _after_different_lengths(layer, layer.x, rest, order), _each_alone(layer, order)
+    _must_be_right(got, want, how, lambda: known("cache.reorder"))
 
 
-def _full(layer: CachedLayer) -> None:
+def _must_refuse_when_full(layer: CachedLayer) -> None:
     "Raise Broken unless a full cache refuses more tokens, and keeps what it has."
     x = layer.x[:2]
     cache = layer.new_cache(len(x), 4)
@@ -365,13 +366,13 @@ def _full(layer: CachedLayer) -> None:
     except Broken:
         raise
     except Exception as e:
-        tell_own(e)
-        _keeps(layer, cache, first)
+        raise_own_error(e)
+        _must_keep_what_it_has(layer, cache, first)
         return
     raise Broken("a cache for 4 tokens took 5", known("cache.full_silent"))
 
 
-def _keeps(layer: CachedLayer, cache: Any, first: Tensor) -> None:
+def _must_keep_what_it_has(layer: CachedLayer, cache: Any, first: Tensor) -> None:
     "Raise Broken unless a fourth token still fits after two that did not."
     changed = known("cache.full_changed")
     x = layer.x[:2, :4]
@@ -382,38 +383,38 @@ def _keeps(layer: CachedLayer, cache: Any, first: Tensor) -> None:
         raise Broken(shown, changed) from None
     got = torch.cat([first, last], dim=1)
     how = "a token that fits, after two that did not"
-    _must_be_same(got, layer.full_pass(x), how, lambda: changed)
+    _must_be_right(got, layer.full_pass(x), how, lambda: changed)
 
 
-def _memory(cache: Any) -> set[int]:
+def _addresses(cache: Any) -> set[int]:
     "Return the addresses of the large tensors in a cache."
     held = [t for _, t in tensors_in(cache, attributes=True)]
     return {t.untyped_storage().data_ptr() for t in held if t.numel() > 600}
 
 
 @torch.no_grad()  # where gradients are wanted, a cache must not be overwritten
-def _no_copy(layer: CachedLayer) -> None:
+def _must_not_copy(layer: CachedLayer) -> None:
     "Raise Broken if two steps both move the cache; one that doubles now and then moves once."
     x, cache, moved = layer.draw(1, 274, seed=2), layer.new_cache(1, 300), []
     if not runs(lambda: layer.prefilled(x[:, :272], 272, cache)):
         raise NotChecked(f"it takes no {x.shape[1]} tokens")
     for chunk in x[:, 272:].split(1, dim=1):
-        before = _memory(cache)
+        before = _addresses(cache)
         layer.advance(chunk, cache)
-        moved.append(bool(before - _memory(cache)))
+        moved.append(bool(before - _addresses(cache)))
     if all(moved):
         raise Broken("each step moves the cache into other memory", known("cache.copies"))
 
 
-_Needs = Callable[[CachedLayer], str]  # why a property does not apply; empty if it does
+_WhyNot = Callable[[CachedLayer], str]  # why a property does not apply; empty if it does
 
 
-def _all(*needs: _Needs) -> _Needs:
+def _first_reason(*needs: _WhyNot) -> _WhyNot:
     "Return the first of several reasons."
     return lambda layer: next(filter(None, (need(layer) for need in needs)), "")
 
 
-def _takes(*lengths: int) -> _Needs:
+def _lacks_lengths(*lengths: int) -> _WhyNot:
     "Return why a property does not apply to a full pass that takes other lengths."
 
     def other(layer: CachedLayer) -> str:
@@ -424,12 +425,12 @@ def _takes(*lengths: int) -> _Needs:
     return other
 
 
-def _several(layer: CachedLayer) -> str:
+def _one_sequence(layer: CachedLayer) -> str:
     "Return why sequences cannot be reordered."
     return "max_batch=1 was declared" if layer.b == 1 else ""
 
 
-def _has(*methods: str) -> Callable[[CachedLayer], str]:
+def _lacks_methods(*methods: str) -> Callable[[CachedLayer], str]:
     "Return why a property does not apply to a cache without these methods."
 
     def missing(layer: CachedLayer) -> str:
@@ -441,48 +442,62 @@ def _has(*methods: str) -> Callable[[CachedLayer], str]:
     return missing
 
 
-def _bounded(layer: CachedLayer) -> str:
+def _grows(layer: CachedLayer) -> str:
     "Return why a property does not apply to a cache that grows."
     return "the cache may grow" if layer.grows else ""
 
 
-def _fills(layer: CachedLayer) -> str:
+def _never_full(layer: CachedLayer) -> str:
     "Return why a cache cannot be full."
     rolls = layer.contract.window is not None
-    return "a cache of a window is never full" if rolls else _bounded(layer)
+    return "a cache of a window is never full" if rolls else _grows(layer)
 
 
 _STEPS = ("steps_right",)
-_ENDS = _takes(*(n + 3 for n in _LENGTHS))  # of sequences that differ in length
-_RELATIONS = [
-    Property("it runs, and gives an output for each token", _runs),
-    Property("a new cache is empty", _new_is_empty),
-    Property("one token at a time gives the full pass", _steps, compares="the full pass"),
-    Property("chunks give the full pass", _chunks, symptom_unless=_STEPS),
-    Property("reset() empties the cache", _reset, _has("reset"), symptom_unless=_STEPS),
-    Property("truncate() leaves no trace of later tokens", _truncate, _has("truncate"), _STEPS),
+_ENDS = _lacks_lengths(*(n + 3 for n in _LENGTHS))  # of sequences that differ in length
+_PROPERTIES = [
+    Property("it runs, and gives an output for each token", _must_give_outputs),
+    Property("a new cache is empty", _must_be_empty_when_new),
+    Property(
+        "one token at a time gives the full pass",
+        _must_take_single_tokens,
+        compares="the full pass",
+    ),
+    Property("chunks give the full pass", _must_take_chunks, symptom_unless=_STEPS),
+    Property(
+        "reset() empties the cache", _must_reset, _lacks_methods("reset"), symptom_unless=_STEPS
+    ),
+    Property(
+        "truncate() leaves no trace of later tokens",
+        _must_truncate,
+        _lacks_methods("truncate"),
+        _STEPS,
+    ),
     Property(
         "sequences of different lengths continue as if each were alone",
-        _different_lengths,
-        _all(_has("truncate"), _ENDS),
+        _must_hold_different_lengths,
+        _first_reason(_lacks_methods("truncate"), _ENDS),
         _STEPS,
     ),
     Property(
         "reorder() continues the chosen sequences",
-        _reorder,
-        _all(_has("reorder"), _several),
+        _must_reorder,
+        _first_reason(_lacks_methods("reorder"), _one_sequence),
         _STEPS,
     ),
     Property(
         "reorder() moves their lengths, too",
-        _reorder_lengths,
-        _all(_has("truncate", "reorder"), _several, _ENDS),
+        _must_reorder_lengths,
+        _first_reason(_lacks_methods("truncate", "reorder"), _one_sequence, _ENDS),
         _STEPS,
     ),
     Property(
-        "a full cache refuses more, and keeps what it has", _full, _all(_fills, _takes(4)), _STEPS
+        "a full cache refuses more, and keeps what it has",
+        _must_refuse_when_full,
+        _first_reason(_never_full, _lacks_lengths(4)),
+        _STEPS,
     ),
-    Property("a step does not copy the cache", _no_copy, _bounded),
+    Property("a step does not copy the cache", _must_not_copy, _grows),
 ]
 
 
@@ -495,6 +510,6 @@ def cache_properties(
         "Name the bug of single steps, if they are wrong."
         if layer.steps_right:
             return None
-        return (_why(layer, layer.ones, layer.decode(layer.x, layer.ones)),)
+        return (_bug_of_steps(layer, layer.ones, layer.decode(layer.x, layer.ones)),)
 
-    return bound(_RELATIONS, lambda: layer), recognise
+    return bound(_PROPERTIES, lambda: layer), recognise

@@ -14,27 +14,22 @@ from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.properties import Properties, Property, Recognise
 from attention_checks.properties.gradients import gradients_of_mixture
 from attention_checks.properties.layers import in_phases
-from attention_checks.properties.layers.basics import (
-    CALLS,
-    EDGES,
-    misrouted,
-    must_be_vectors,
-    must_not_mix,
-    reads_of,
-)
+from attention_checks.properties.layers.basics import CALLS, must_be_vectors, must_not_mix
+from attention_checks.properties.layers.edges import EDGES
 from attention_checks.properties.layers.given_masks import must_hide_padding
 from attention_checks.properties.layers.masking import LONG, measured_reach, moved_by
 from attention_checks.properties.layers.norms import NORMS
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
+from attention_checks.properties.layers.raising import misrouted, reads_of
 from attention_checks.properties.layers.training import TRAINING
-from attention_checks.properties.state import untouched_anyhow
+from attention_checks.properties.state import must_only_read
 from attention_checks.spec import Contract
 from attention_checks.subjects.copies import deep_copy
 from attention_checks.subjects.layer import Layer, adapt, no_module
 from attention_checks.tensors import first_difference, must_be_near, nearly
 
 
-def _reads_rightly(layer: Layer) -> None:
+def _must_read_rightly(layer: Layer) -> None:
     "Queries are made from x, keys and values from the memory."
     if not reads_of(layer):
         raise NotChecked("no projection was recognised that reads one of them as it is")
@@ -42,7 +37,7 @@ def _reads_rightly(layer: Layer) -> None:
         raise Broken("what goes into each projection was compared with both inputs", bug)
 
 
-def _other_memory(layer: Layer) -> None:
+def _must_forget_memory(layer: Layer) -> None:
     "Nothing is kept of an earlier memory."
     over = layer.over_memory
     over(over.draw())
@@ -51,7 +46,7 @@ def _other_memory(layer: Layer) -> None:
     must_be_near(got, want, "right after another memory", known("state.kept"), last=True)
 
 
-def _queries_apart(layer: Layer) -> None:
+def _must_keep_queries_apart(layer: Layer) -> None:
     "A token of x moves its own output alone."
     moves = moved_by(layer, layer.n, layer.module)[0] & ~torch.eye(layer.n, dtype=torch.bool)
     if moves.any():
@@ -60,7 +55,7 @@ def _queries_apart(layer: Layer) -> None:
         raise Broken(shown, known("order.queries"), symptom=True)
 
 
-def _any_order(layer: Layer) -> None:
+def _must_take_any_order(layer: Layer) -> None:
     "The order of the memory's tokens does not matter."
     over = layer.over_memory
     x, order = over.draw(), over.reordering()
@@ -75,17 +70,17 @@ def _any_order(layer: Layer) -> None:
     raise Broken(shown, known("order.keys"))
 
 
-def _any_memory(layer: Layer) -> None:
+def _must_take_any_length(layer: Layer) -> None:
     "The memory may be shorter and longer, and each token of it reaches every output."
     over = layer.over_memory
     for n in layer.promised(layer.n - 2, layer.n, LONG[0]):
         x = over.draw(2, n)
         must_be_vectors(over, x, over(x))
         if n > layer.n_k:
-            _must_reach(measured_reach(replace(over, n=over.contract.nearest_length(n))))
+            _must_be_reached(measured_reach(replace(over, n=over.contract.nearest_length(n))))
 
 
-def _must_reach(reach: Tensor) -> None:
+def _must_be_reached(reach: Tensor) -> None:
     "Raise Broken unless every output is moved by every token of the memory."
     if reach.all():
         return
@@ -101,7 +96,7 @@ def _must_reach(reach: Tensor) -> None:
     raise Broken(shown, known("mask.narrow"))
 
 
-def _gradients_reach(layer: Layer) -> None:
+def _must_have_memory_gradient(layer: Layer) -> None:
     "A gradient reaches the memory."
     memory = layer.over_memory.draw().requires_grad_()
     (grad,) = gradients_of_mixture(layer.over_memory(memory), [memory])
@@ -109,36 +104,38 @@ def _gradients_reach(layer: Layer) -> None:
         raise Broken("its gradient is zero", known("grad.unreached", name="the memory"))
 
 
-def _of_memory(holds: Callable[[Any], str | None]) -> Callable[[Layer], str | None]:
+def _over_memory(holds: Callable[[Any], str | None]) -> Callable[[Layer], str | None]:
     "Try a property over the memory."
     return lambda layer: holds(layer.over_memory)
 
 
 _CROSS = (
-    Property("queries are made from x, keys and values from the memory", _reads_rightly, no_module),
-    Property("another memory gives its own answer", _other_memory, no_module),
-    Property("a token of x moves its own output alone", _queries_apart),
-    Property("the order of the memory's tokens does not matter", _any_order),
-    Property("the memory may be shorter and longer", _any_memory),
-    Property("memories of a batch do not mix", _of_memory(must_not_mix)),
+    Property(
+        "queries are made from x, keys and values from the memory", _must_read_rightly, no_module
+    ),
+    Property("another memory gives its own answer", _must_forget_memory, no_module),
+    Property("a token of x moves its own output alone", _must_keep_queries_apart),
+    Property("the order of the memory's tokens does not matter", _must_take_any_order),
+    Property("the memory may be shorter and longer", _must_take_any_length),
+    Property("memories of a batch do not mix", _over_memory(must_not_mix)),
     Property(
         "what its masks hide of the memory has no influence",
-        _of_memory(must_hide_padding),
+        _over_memory(must_hide_padding),
         no_module,
     ),
-    Property("gradients reach the memory", _gradients_reach, differentiates=True),
+    Property("gradients reach the memory", _must_have_memory_gradient, differentiates=True),
     Property(
-        "the memory is not modified, and need not be contiguous", _of_memory(untouched_anyhow)
+        "the memory is not modified, and need not be contiguous", _over_memory(must_only_read)
     ),
 )
 
 
 def cross_properties(
-    given: Any,  # the layer under test
+    module: Any,  # the layer under test
     d_model: int,  # width of x
     contract: Contract,  # what was declared of it
     d_memory: int | None = None,  # width of the memory's vectors; default d_model
 ) -> tuple[Properties, Recognise]:
     "List what every cross-attention layer must do, in the order of trying."
-    layer = adapt(given, d_model, contract, d_memory or d_model)
+    layer = adapt(module, d_model, contract, d_memory or d_model)
     return in_phases(layer, [*_CROSS, *OWN_WEIGHTS, *NORMS, *CALLS, *TRAINING, *EDGES])

@@ -13,6 +13,7 @@ from attention_checks.outcomes import Broken
 from attention_checks.pipeline import Bug
 from attention_checks.subjects import TensorFunction
 from attention_checks.tensors import must_be_near, must_run
+from attention_checks.tolerance import FLOAT32
 
 
 def must_give(
@@ -57,7 +58,7 @@ def first_leak(
     inputs: Sequence[Tensor],  # whose tokens are changed, (..., n, d)
     factors: Sequence[float],  # by how much
     before: Tensor,  # what it gives for the inputs, (..., n, d_out)
-    atol: float = 1e-4,  # what counts as moved
+    atol: float = FLOAT32,  # what counts as moved
 ) -> Leak | None:
     "Find a token that moves an earlier output, the last tokens first."
     for j, factor in product(range(inputs[0].shape[-2] - 1, 0, -1), factors):

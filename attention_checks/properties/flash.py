@@ -14,12 +14,13 @@ from torch import Tensor
 
 from attention_checks.autograd import gradients_of
 from attention_checks.catalogue import known
-from attention_checks.outcomes import Broken, NotChecked, outcome
+from attention_checks.outcomes import Broken, NotChecked, broken_by
 from attention_checks.properties import Properties, Property, Recognise, bound
 from attention_checks.properties.functions import attention_properties
+from attention_checks.properties.functions.facts import ExaminedFunction
 from attention_checks.subjects.calling import first_tensor
-from attention_checks.subjects.facts import AttentionFunction
 from attention_checks.tensors import first_difference, nearly
+from attention_checks.tolerance import FLOAT32, LONG_SUMS
 from attention_nb.tools.testing import allocated, operations, random_qkv
 
 _GROWTH = 3.3  # from 600 to 1200 tokens a tile of 1024 × 1024 grows by 2.9, a matrix by 4
@@ -30,7 +31,7 @@ _FEW = 7  # tokens of a short sequence
 class _Flash:
     "The function under test, and what was declared of it."
 
-    subject: AttentionFunction
+    subject: ExaminedFunction
 
     def __call__(self, *qkv: Tensor) -> tuple[Tensor, ...]:
         "Context and whatever else is returned."
@@ -48,7 +49,7 @@ class _Flash:
     @cached_property
     def operations(self) -> int:
         "How many operations it takes for 96 tokens: many, where tiles are small."
-        return operations(self, *_drawn(96))
+        return operations(self, *_one_head(96))
 
     @property
     def lengths(self) -> tuple[int, int]:
@@ -68,19 +69,19 @@ class _Flash:
         return scores if allowed is None else scores.masked_fill(~allowed, -math.inf)
 
 
-def _drawn(n: int) -> tuple[Tensor, Tensor, Tensor]:
+def _one_head(n: int) -> tuple[Tensor, Tensor, Tensor]:
     "Draw queries, keys and values of one sequence and one head."
     return random_qkv(b=1, h=1, n_q=n, n_k=n, d_k=8, d_v=8, seed=0)
 
 
-def _peaks(call: Callable[..., Any], device: torch.device, n: int) -> list[int]:
+def _peak_bytes(call: Callable[..., Any], device: torch.device, n: int) -> list[int]:
     "List the bytes that n tokens take at once: as operations ask for them, and as a GPU measures."
-    counted = allocated(call, *_drawn(n)).peak  # it does not see into a kernel
+    counted = allocated(call, *_one_head(n)).peak  # it does not see into a kernel
     if device.type != "cuda":
         return [counted]
     torch.cuda.reset_peak_memory_stats(device)
     before = torch.cuda.memory_allocated(device)
-    call(*_drawn(n))
+    call(*_one_head(n))
     return [counted, torch.cuda.max_memory_allocated(device) - before]
 
 
@@ -88,40 +89,40 @@ def _must_stay_linear(flash: _Flash, call: Callable[..., Any], code: str) -> Non
     "Raise Broken if memory grows with the square of the length."
     few, many = flash.lengths
     device = flash.subject.contract.placement.device
-    for short, long in zip(*(_peaks(call, device, n) for n in (few, many))):
+    for short, long in zip(*(_peak_bytes(call, device, n) for n in (few, many))):
         if long > _GROWTH * short:
             growth = f"{long / short:.1f} times as many"
             shown = f"{few} tokens take {short} bytes, {many} tokens {long}: {growth}"
             raise Broken(shown, known(code))
 
 
-def _linear(flash: _Flash) -> None:
+def _must_grow_linearly(flash: _Flash) -> None:
     "Raise Broken if the forward pass holds the matrix of scores."
     _must_stay_linear(flash, flash, "flash.matrix")
 
 
-def _linear_backward(flash: _Flash) -> None:
+def _must_grow_linearly_backward(flash: _Flash) -> None:
     "Raise Broken if the backward pass holds the matrix of scores."
-    if flash.gradients(*_drawn(_FEW)) is None:
+    if flash.gradients(*_one_head(_FEW)) is None:
         raise NotChecked("it has no gradient")
-    if outcome(lambda: _linear(flash)):
+    if broken_by(lambda: _must_grow_linearly(flash)):
         raise NotChecked("its forward pass already holds the matrix")
     _must_stay_linear(flash, flash.gradients, "flash.matrix_backward")
 
 
-def _right_lse(flash: _Flash) -> None:
+def _must_give_lse(flash: _Flash) -> None:
     "Raise Broken if the log-sum-exp is not that of its scores."
-    q, k, v = _drawn(_FEW)
+    q, k, v = _one_head(_FEW)
     scores, lse = flash.scores(q, k), flash.lse_of(q, k, v)
     want = scores.logsumexp(-1).flatten()
-    if lse is None or nearly(lse.float(), want, 1e-4):
+    if lse is None or nearly(lse.float(), want, FLOAT32):
         return
-    raise Broken(first_difference(lse.float(), want, 1e-4), known("lse.wrong"))
+    raise Broken(first_difference(lse.float(), want, FLOAT32), known("lse.wrong"))
 
 
-def _lse_gradient(flash: _Flash) -> None:
+def _must_give_lse_gradient(flash: _Flash) -> None:
     "Raise Broken if the gradient of the log-sum-exp is wrong."
-    q, k, v = (t.requires_grad_() for t in _drawn(_FEW))
+    q, k, v = (t.requires_grad_() for t in _one_head(_FEW))
     lse = flash.lse_of(q, k, v)
     if lse is None or not lse.requires_grad:
         raise NotChecked("no gradient flows through its log-sum-exp")
@@ -129,8 +130,8 @@ def _lse_gradient(flash: _Flash) -> None:
     total = (flash.scores(q, k).logsumexp(-1).flatten() * upstream).sum()
     wanted = torch.autograd.grad(total, (q, k))
     for name, got, want in zip("qk", gradients_of(lse, (q, k), upstream), wanted):
-        if got is None or not nearly(got, want, 1e-3):
-            shown = "is none" if got is None else first_difference(got, want, 1e-3)
+        if got is None or not nearly(got, want, LONG_SUMS):
+            shown = "is none" if got is None else first_difference(got, want, LONG_SUMS)
             shown = f"gradient of {name} through the log-sum-exp: {shown}"
             raise Broken(shown, known("lse.gradient"))
 
@@ -143,24 +144,27 @@ def _too_slow(flash: _Flash) -> str:
 
 def _no_lse(flash: _Flash) -> str:
     "Return why its log-sum-exp is not tried."
-    return "it returns no log-sum-exp" if flash.lse_of(*_drawn(_FEW)) is None else ""
+    return "it returns no log-sum-exp" if flash.lse_of(*_one_head(_FEW)) is None else ""
 
 
 def _no_right_lse(flash: _Flash) -> str:
     "Return why the gradient of its log-sum-exp is not tried."
-    wrong = "the log-sum-exp itself is wrong" if outcome(lambda: _right_lse(flash)) else ""
+    wrong = "the log-sum-exp itself is wrong" if broken_by(lambda: _must_give_lse(flash)) else ""
     return _no_lse(flash) or wrong
 
 
-_RELATIONS = (
-    Property("memory grows with the length, not with its square", _linear, _too_slow),
+_PROPERTIES = (
+    Property("memory grows with the length, not with its square", _must_grow_linearly, _too_slow),
     Property(
-        "so does the memory of the backward pass", _linear_backward, _too_slow, differentiates=True
+        "so does the memory of the backward pass",
+        _must_grow_linearly_backward,
+        _too_slow,
+        differentiates=True,
     ),
-    Property("the log-sum-exp that it returns is that of its scores", _right_lse, _no_lse),
+    Property("the log-sum-exp that it returns is that of its scores", _must_give_lse, _no_lse),
     Property(
         "the gradient of the log-sum-exp is right",
-        _lse_gradient,
+        _must_give_lse_gradient,
         _no_right_lse,
         differentiates=True,
     ),
@@ -168,13 +172,13 @@ _RELATIONS = (
 
 
 def flash_properties(
-    subject: AttentionFunction,  # over q, k, v (b, h, n, d), mask → context, or (context, lse)
+    subject: ExaminedFunction,  # over q, k, v (b, h, n, d), mask → context, or (context, lse)
 ) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
     "List what flash attention must do: what every attention must, and its own."
     flash = _Flash(subject)
     alone = replace(subject, fn=_context_only(subject.fn))
     properties, recognise = attention_properties(alone)
-    return [*properties, *bound(_RELATIONS, lambda: flash)], recognise
+    return [*properties, *bound(_PROPERTIES, lambda: flash)], recognise
 
 
 def _context_only(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,9 +13,10 @@ from attention_checks.catalogue import known
 from attention_checks.outcomes import Broken
 from attention_checks.subjects import TensorFunction, WithReference
 from attention_checks.tensors import must_be_near
+from attention_checks.tolerance import LONG_SUMS
 
 
-def right_gradients(atol: float = 1e-3) -> Callable[[WithReference], None]:
+def must_match_gradients(atol: float = LONG_SUMS) -> Callable[[WithReference], None]:
     "Try that gradients are those of the reference, as near as that."
 
     def holds(subject: WithReference) -> None:
@@ -35,7 +36,7 @@ def must_have_gradients(
     oracle: TensorFunction,  # slow code that is right
     inputs: Mapping[str, Tensor],  # its arguments by name
     compare: bool = True,  # are its values right, so that gradients must be, too?
-    atol: float = 1e-3,  # how close is the same
+    atol: float = LONG_SUMS,  # how close is the same
 ) -> None:
     "Raise Broken unless gradients reach every input, and are those of the oracle."
     for name, got, want in zip(inputs, _gradients(f, inputs), _gradients(oracle, inputs)):

@@ -12,14 +12,15 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.positions import ALIBI, PAIRINGS, rotary_bugs, turn_pairs
-from attention_checks.outcomes import Broken, NotChecked, first_line, outcome
+from attention_checks.outcomes import Broken, NotChecked, broken_by, first_line
 from attention_checks.pipeline import Bug, Step, Work, run
 from attention_checks.properties import Properties, Property, Recognise, bound, must_agree
-from attention_checks.properties.gradients import right_gradients
+from attention_checks.properties.gradients import must_match_gradients
 from attention_checks.properties.numerics import must_hold_in_half
-from attention_checks.properties.state import must_repeat, repeats, untouched
+from attention_checks.properties.state import must_not_modify, must_repeat, must_repeat_call
 from attention_checks.search import Case, explain
 from attention_checks.tensors import first_difference, must_be_near, must_be_tensor
+from attention_checks.tolerance import FLOAT32, LARGE_SCORES, SHORT_SUMS
 from attention_nb.positions import RotaryEmbedding, alibi_bias, alibi_slopes, rotary_angles
 
 _SHIFTED = torch.arange(5) + 3
@@ -80,7 +81,7 @@ class _Rotation:
         for positions in (torch.arange(5), _SHIFTED, torch.tensor([4, 0, 9, 2, 7])):
             got = self(self.vectors(), positions).detach().float() / self.factor
             work = Work(q=self.vectors(), k=positions)
-            cases.append(Case(work, got, 1e-4, self.stages(way)))
+            cases.append(Case(work, got, FLOAT32, self.stages(way)))
         return cases
 
     @cached_property
@@ -122,13 +123,13 @@ class _Rotation:
         return (x if made is None else made.out) * self.factor
 
 
-def _runs(rotation: _Rotation) -> None:
+def _must_keep_shape(rotation: _Rotation) -> None:
     "Raise Broken if it fails, or gives another shape."
     for n in (5, 1):
         rotation(rotation.vectors(n), torch.arange(n))
 
 
-def _paired(rotation: _Rotation) -> str:
+def _must_pair_as_declared(rotation: _Rotation) -> str:
     "Raise Broken if its pairs are not the declared ones; else, a remark on which they are."
     way, bugs = rotation.explained
     if bugs is None:
@@ -141,7 +142,7 @@ def _paired(rotation: _Rotation) -> str:
     return f"its pairs are {way}"
 
 
-def _far(rotation: _Rotation) -> None:
+def _must_rotate_far(rotation: _Rotation) -> None:
     "Raise Broken if angles of far positions are wrong: behind the ends of common tables."
     positions = torch.tensor([67, 131, 263, 521, 1031, 2053, 4099])
     x = rotation.vectors(len(positions))
@@ -150,10 +151,10 @@ def _far(rotation: _Rotation) -> None:
     except Exception as e:
         raise NotChecked(f"positions up to 4099: it raises {first_line(e)}") from None
     shown = f"vectors at positions {positions.tolist()}"
-    must_be_near(got, rotation.reference(x, positions), shown, known("rotary.far"), 1e-2)
+    must_be_near(got, rotation.reference(x, positions), shown, known("rotary.far"), LARGE_SCORES)
 
 
-def _half(rotation: _Rotation) -> None:
+def _must_stand_sixteen_bits(rotation: _Rotation) -> None:
     "Raise Broken if 16 bits are inexact at far positions, or come back in another type."
     far, atols = torch.tensor([0, 701, 1021, 2043]), {torch.float16: 3e-2, torch.bfloat16: 8e-2}
     codes = ("rotary.half", "rotary.half")
@@ -161,20 +162,24 @@ def _half(rotation: _Rotation) -> None:
 
 
 _OF_ROTATION = (
-    Property("it runs, and keeps the shape of x", _runs),
-    Property("the same inputs give the same result", repeats),
+    Property("it runs, and keeps the shape of x", _must_keep_shape),
+    Property("the same inputs give the same result", must_repeat),
     Property(
         "each pair is rotated by its position times base^(-2i / d_head)",
         must_agree,
         compares="the definition",
     ),
-    Property("its pairs are the declared ones", _paired),
-    Property("gradients are those of a rotation", right_gradients(), differentiates=True),
-    Property("far positions are rotated by their angles", _far, symptom_unless=("sound",)),
+    Property("its pairs are the declared ones", _must_pair_as_declared),
+    Property("gradients are those of a rotation", must_match_gradients(), differentiates=True),
     Property(
-        "float16 and bfloat16 are nearly equal at far positions", _half, symptom_unless=("sound",)
+        "far positions are rotated by their angles", _must_rotate_far, symptom_unless=("sound",)
     ),
-    Property("x and positions are not modified", untouched),
+    Property(
+        "float16 and bfloat16 are nearly equal at far positions",
+        _must_stand_sixteen_bits,
+        symptom_unless=("sound",),
+    ),
+    Property("x and positions are not modified", must_not_modify),
 )
 
 
@@ -218,7 +223,7 @@ class _Bias:
     @cached_property
     def mismatch(self) -> Broken | None:
         "How its numbers differ from slope times distance."
-        return outcome(lambda: _is_alibi(self))
+        return broken_by(lambda: _must_be_alibi(self))
 
     def recognise(self) -> tuple[Bug, ...] | None:
         "Name the bug by its numbers."
@@ -228,43 +233,43 @@ class _Bias:
         for n_q, n_k in ((5, 5), (3, 7)):
             distances = torch.arange(n_k) - torch.arange(n_k - n_q, n_k)[:, None]
             work = Work(k=distances, d_model=self.n_heads)
-            cases.append(Case(work, self(n_q, n_k), 1e-5, _BIASED))
+            cases.append(Case(work, self(n_q, n_k), SHORT_SUMS, _BIASED))
         return explain(cases, ALIBI)
 
 
-def _fits(bias: _Bias) -> None:
+def _must_have_shape(bias: _Bias) -> None:
     "Raise Broken if it fails, or gives another shape."
     for n_q, n_k in ((5, 5), (3, 7), (1, 4)):
         bias(n_q, n_k)
 
 
-def _is_alibi(bias: _Bias) -> None:
+def _must_be_alibi(bias: _Bias) -> None:
     "Raise Broken unless it is slope times distance."
     for n_q, n_k in ((2, 2), (5, 5), (3, 7)):
         got, want = bias(n_q, n_k), alibi_bias(bias.n_heads, n_q, n_k)
-        must_be_near(got, want, f"{n_q} queries, {n_k} keys", known("alibi.unknown"), 1e-5)
+        must_be_near(got, want, f"{n_q} queries, {n_k} keys", known("alibi.unknown"), SHORT_SUMS)
 
 
-def _by_distance(bias: _Bias) -> None:
+def _must_depend_on_distance(bias: _Bias) -> None:
     "Raise Broken if it depends on more than the distance."
     now, before = bias(7, 7)[:, 1:, 1:], bias(7, 7)[:, :-1, :-1]
     shown = "7 tokens, and each one further on"
-    must_be_near(now, before, shown, known("alibi.absolute"), 1e-5)
+    must_be_near(now, before, shown, known("alibi.absolute"), SHORT_SUMS)
 
 
-def _undeclared(bias: _Bias) -> str:
+def _not_alibi(bias: _Bias) -> str:
     "Return why properties of ALiBi do not apply."
     return "" if bias.alibi else "it is not declared to be ALiBi"
 
 
 _OF_BIAS = (
-    Property("it runs, and gives (h, n_q, n_k)", _fits),
+    Property("it runs, and gives (h, n_q, n_k)", _must_have_shape),
     Property(
         "the same sizes give the same bias",
-        lambda bias: must_repeat(lambda: bias(3, 7), lambda: bias(5, 5)),
+        lambda bias: must_repeat_call(lambda: bias(3, 7), lambda: bias(5, 5)),
     ),
-    Property("it is -slope · |distance|", must_agree, _undeclared),
-    Property("it depends on the distance alone", _by_distance),
+    Property("it is -slope · |distance|", must_agree, _not_alibi),
+    Property("it depends on the distance alone", _must_depend_on_distance),
 )
 
 

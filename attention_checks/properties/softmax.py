@@ -15,12 +15,12 @@ from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import MASK_APPLICATIONS, UNREQUESTED_MASKS, WRONG_MASKS
 from attention_checks.catalogue.softmax import WEIGHTS, softmax_bugs
 from attention_checks.fitting import fitted_dtype, fitted_epsilon
-from attention_checks.outcomes import Broken, NotChecked, first_line, outcome, runs
+from attention_checks.outcomes import Broken, NotChecked, broken_by, first_line, runs
 from attention_checks.pipeline import STAGES, Bug, Step, Work
 from attention_checks.properties import Properties, Property, Recognise, bound, must_agree
-from attention_checks.properties.gradients import right_gradients
+from attention_checks.properties.gradients import must_match_gradients
 from attention_checks.properties.numerics import must_be_finite, must_hold_in_half
-from attention_checks.properties.state import repeats, untouched_anyhow
+from attention_checks.properties.state import must_only_read, must_repeat
 from attention_checks.search import Case, explain
 from attention_checks.signatures import POSITIONAL, parameters_of
 from attention_checks.tensors import (
@@ -32,7 +32,7 @@ from attention_checks.tensors import (
     numbers_of,
     some_mask,
 )
-from attention_checks.tolerance import tolerance_factor
+from attention_checks.tolerance import FLOAT32, LONG_SUMS, SHORT_SUMS, tolerance_factor
 from attention_nb.softmax import masked_softmax
 
 _STAGES: dict[str, Step] = {
@@ -144,26 +144,26 @@ class _Softmax:
     @cached_property
     def mismatch(self) -> Broken | None:
         "How its numbers differ from the right ones."
-        return outcome(lambda: _agrees(self))
+        return broken_by(lambda: _must_be_right(self))
 
     @cached_property
     def sound(self) -> bool:
         "Return whether ordinary scores give right weights."
-        return self.mismatch is None and outcome(lambda: _sums(self)) is None
+        return self.mismatch is None and broken_by(lambda: _must_sum_to_one(self)) is None
 
     @cached_property
     def overflow(self) -> Broken | None:
         "How large scores fail."
-        return outcome(lambda: _shifted(self))
+        return broken_by(lambda: _must_stand_shifts(self))
 
-    def must_be_right(self, inputs: _Inputs, shown: str, code: str, atol: float = 1e-4) -> None:
+    def must_be_right(self, inputs: _Inputs, shown: str, code: str, atol: float = FLOAT32) -> None:
         "Raise Broken unless these weights are right; if ordinary ones are not, nothing follows."
         if not self.sound:
             return
         must_be_near(self(*inputs), masked_softmax(*inputs), shown, known(code), atol)
 
 
-def _runs(subject: _Softmax) -> None:
+def _must_keep_shape(subject: _Softmax) -> None:
     "Raise Broken if it fails, or gives another shape."
     for inputs in subject.trials:
         try:
@@ -176,18 +176,18 @@ def _runs(subject: _Softmax) -> None:
             raise Broken(shown, known("softmax.only_square")) from None
 
 
-def _agrees(subject: _Softmax) -> None:
+def _must_be_right(subject: _Softmax) -> None:
     "Raise Broken if ordinary scores give wrong weights."
     for inputs in subject.trials:
         got, want = subject(*inputs), masked_softmax(*inputs)
         if not got.isfinite().all():  # all else would be a guess
-            shown = f"{inputs}: {first_difference(got, want, 1e-5)}"
+            shown = f"{inputs}: {first_difference(got, want, SHORT_SUMS)}"
             raise Broken(shown, known("values.nan"), symptom=True, last=True)
         unknown = known("mask.unknown" if subject.masked else "softmax.unknown")
-        must_be_near(got, want, f"{inputs}", unknown, 1e-5)
+        must_be_near(got, want, f"{inputs}", unknown, SHORT_SUMS)
 
 
-def _sums(subject: _Softmax) -> None:
+def _must_sum_to_one(subject: _Softmax) -> None:
     "Raise Broken unless weights are not negative, 0 where forbidden, and sum to 1."
     for inputs in subject.trials:
         weights = subject(*inputs)
@@ -205,7 +205,7 @@ def _sums(subject: _Softmax) -> None:
             raise Broken(shown, known("mask.sums" if subject.masked else "weights.sums"))
 
 
-def _shifted(subject: _Softmax) -> None:
+def _must_stand_shifts(subject: _Softmax) -> None:
     "Raise Broken if scores around ±10⁴ are not finite, or wrong."
     overflows = known("softmax.overflows")
     few, usual = torch.tensor([1e4, 0.0, -1e4]), subject.usual
@@ -224,16 +224,16 @@ def _shifted(subject: _Softmax) -> None:
         )
 
 
-def _large(subject: _Softmax) -> None:
+def _must_stand_large_scores(subject: _Softmax) -> None:
     "Raise Broken if large scores overflow or are cut."
     if subject.overflow:
         raise subject.overflow.with_traceback(None)
-    for shown, scores in _peaks():
+    for shown, scores in _one_large_score():
         allowed = torch.ones_like(scores, dtype=torch.bool)
         subject.must_be_right(_Inputs(scores, allowed), shown, "softmax.part_maximum")
 
 
-def _peaks() -> Iterator[tuple[str, Tensor]]:
+def _one_large_score() -> Iterator[tuple[str, Tensor]]:
     "Yield scores of which one is large: last, in the middle, first; few, and several blocks."
     for n in (4, 131):
         for i in (n - 1, n // 2, 0):
@@ -242,7 +242,7 @@ def _peaks() -> Iterator[tuple[str, Tensor]]:
             yield f"{n} numbers, all 0 but x[{i}] = 10000", scores
 
 
-def _rows(subject: _Softmax) -> None:
+def _must_take_each_maximum(subject: _Softmax) -> None:
     "Raise Broken if the maximum is not that of each row."
     if subject.overflow:
         raise NotChecked("large scores already fail")
@@ -257,7 +257,7 @@ def _rows(subject: _Softmax) -> None:
         )
 
 
-def _half(subject: _Softmax) -> None:
+def _must_stand_sixteen_bits(subject: _Softmax) -> None:
     "Raise Broken if 16 bits overflow, are inexact, or come back in another type."
     codes = ("softmax.loses", "softmax.loses")
     for scores in (torch.full((1, 3000), 3.0), _drawn(2, 5) + 9):
@@ -267,17 +267,17 @@ def _half(subject: _Softmax) -> None:
     must_hold_in_half(subject, [scores, mask], "scores" if subject.masked else "x", atols, codes)
 
 
-def _forbidden(subject: _Softmax) -> None:
+def _must_hide(subject: _Softmax) -> None:
     "Raise Broken if masked scores make a difference."
     scores, mask, _ = subject.usual
     before = subject(scores, mask)
     for number in (100.0, 1e4, -1e4):
         got = subject(scores.masked_fill(~mask, number), mask)
         shown, bug = f"masked scores of {number:g}", known("mask.influence")
-        must_be_near(got, before, shown, bug, 1e-5, symptom=not subject.sound)
+        must_be_near(got, before, shown, bug, SHORT_SUMS, symptom=not subject.sound)
 
 
-def _broadcast(subject: _Softmax) -> None:
+def _must_broadcast(subject: _Softmax) -> None:
     "Raise Broken if a mask of another shape is applied wrongly."
     rng = torch.Generator().manual_seed(6)
     for shape in ((7,), (5, 7), (2, 1, 1, 7), (2, 1, 5, 7), (3, 1, 7), (5, 5), (2, 3, 5, 5)):
@@ -286,10 +286,10 @@ def _broadcast(subject: _Softmax) -> None:
         mask[..., 0] = True
         shown = f"a mask of shape {shape} for scores {tuple(scores.shape)}"
         must_run(lambda: subject(scores, mask), shown, lambda: known("mask.broadcast"))
-        subject.must_be_right(_Inputs(scores, mask), shown, "mask.axis", 1e-5)
+        subject.must_be_right(_Inputs(scores, mask), shown, "mask.axis", SHORT_SUMS)
 
 
-def _empty(subject: _Softmax) -> None:
+def _must_give_zero(subject: _Softmax) -> None:
     "Raise Broken unless a row with nothing allowed is zero, with finite gradients."
     scores, mask, _ = subject.usual
     mask[:, :, 1] = False
@@ -299,7 +299,7 @@ def _empty(subject: _Softmax) -> None:
     if not row.isfinite().all():
         raise Broken("a row with nothing allowed: NaN", known("mask.empty_nan"))
     if (row != 0).any():
-        equal = nearly(row, torch.full_like(row, 1 / row.shape[-1]), 1e-3)
+        equal = nearly(row, torch.full_like(row, 1 / row.shape[-1]), LONG_SUMS)
         bug = known("mask.equal_weights" if equal else "mask.empty_something")
         numbers = [round(x, 3) for x in row[0, 0].tolist()]
         shown = f"a row with nothing allowed: weights {numbers}, expected zeros"
@@ -311,22 +311,25 @@ def _empty(subject: _Softmax) -> None:
         raise Broken(shown, known("mask.empty_gradient"))
 
 
-_RUNS = Property("it runs, and keeps the shape of its input", _runs)
-_REPEATS = Property("the same inputs give the same result", repeats)
+_RUNS = Property("it runs, and keeps the shape of its input", _must_keep_shape)
+_REPEATS = Property("the same inputs give the same result", must_repeat)
 _NUMERICS = (
-    Property("scores of ±10⁴ give finite values and gradients", _large),
-    Property("rows of very different size do not disturb each other", _rows),
+    Property("scores of ±10⁴ give finite values and gradients", _must_stand_large_scores),
+    Property("rows of very different size do not disturb each other", _must_take_each_maximum),
 )
 _LAST = (
-    Property("float16 and bfloat16 give finite, nearly equal values of their type", _half),
-    Property("inputs are not modified, and need not be contiguous", untouched_anyhow),
+    Property(
+        "float16 and bfloat16 give finite, nearly equal values of their type",
+        _must_stand_sixteen_bits,
+    ),
+    Property("inputs are not modified, and need not be contiguous", must_only_read),
 )
 _PLAIN = (
     _RUNS,
     _REPEATS,
     Property("it is exp(x) / Σ exp(x), along every dim", must_agree, compares="the definition"),
-    Property("weights are not negative, and sum to 1", _sums),
-    Property("gradients are those of softmax", right_gradients(1e-4), differentiates=True),
+    Property("weights are not negative, and sum to 1", _must_sum_to_one),
+    Property("gradients are those of softmax", must_match_gradients(FLOAT32), differentiates=True),
     *_NUMERICS,
     *_LAST,
 )
@@ -334,14 +337,14 @@ _MASKED = (
     _RUNS,
     _REPEATS,
     Property("it is softmax over the allowed scores", must_agree, compares="the definition"),
-    Property("forbidden weights are exactly 0, the others of a row sum to 1", _sums),
-    Property("masked scores do not matter", _forbidden),
+    Property("forbidden weights are exactly 0, the others of a row sum to 1", _must_sum_to_one),
+    Property("masked scores do not matter", _must_hide),
     *_NUMERICS,
-    Property("a mask may differ between sequences, and broadcast", _broadcast),
-    Property("fully masked rows are zero, with finite gradients", _empty),
+    Property("a mask may differ between sequences, and broadcast", _must_broadcast),
+    Property("fully masked rows are zero, with finite gradients", _must_give_zero),
     Property(
         "gradients are those of softmax over the allowed scores",
-        right_gradients(1e-4),
+        must_match_gradients(FLOAT32),
         differentiates=True,
     ),
     *_LAST,
@@ -378,7 +381,7 @@ def _likely_bugs(subject: _Softmax) -> tuple[Bug, ...] | None:
             scores=scores.movedim(dim, -1), allowed=mask.movedim(dim, -1), masked=subject.masked
         )
         weights = subject(*inputs).detach().movedim(dim, -1)
-        bug = explain([Case(work, weights, 1e-5, _STAGES)], bugs, 1)
+        bug = explain([Case(work, weights, SHORT_SUMS, _STAGES)], bugs, 1)
         if bug:
             return bug
     scores, mask, _ = subject.usual

@@ -12,28 +12,29 @@ from attention_checks.catalogue import known
 from attention_checks.outcomes import Broken, NotChecked, first_line
 from attention_checks.subjects import TensorFunction, UnderTest
 from attention_checks.tensors import first_difference, must_be_near
+from attention_checks.tolerance import SAME_CALL
 
 
-def repeats(subject: UnderTest) -> None:
+def must_repeat(subject: UnderTest) -> None:
     "Raise Broken if the same inputs give another result, also after others."
     first, other = (list(subject.inputs(seed).values()) for seed in (0, 5))
-    must_repeat(lambda: subject(*first), lambda: subject(*other))
+    must_repeat_call(lambda: subject(*first), lambda: subject(*other))
 
 
-def untouched(subject: UnderTest) -> None:
+def must_not_modify(subject: UnderTest) -> None:
     "Raise Broken if inputs are changed."
     must_leave_alone(subject.on_these, subject.raw_inputs())
 
 
-def any_strides(subject: UnderTest) -> None:
+def must_take_any_strides(subject: UnderTest) -> None:
     "Raise Broken if the same numbers, with other strides in memory, give others."
     must_not_mind_strides(subject.on_these, *subject.raw_inputs().values())
 
 
-def untouched_anyhow(subject: UnderTest) -> None:
+def must_only_read(subject: UnderTest) -> None:
     "Raise Broken if inputs are changed, or must be contiguous."
-    untouched(subject)
-    any_strides(subject)
+    must_not_modify(subject)
+    must_take_any_strides(subject)
 
 
 _LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -76,7 +77,7 @@ def must_leave_alone(f: TensorFunction, inputs: Mapping[str, Tensor]) -> None:
         raise Broken(f"after the call {name} has changed: {now}", bug)
 
 
-def must_repeat(
+def must_repeat_call(
     f: Callable[[], Tensor],  # one call
     between: Callable[[], Any] = lambda: None,  # calls with other inputs
 ) -> None:
@@ -97,4 +98,4 @@ def _seeded(f: Callable[[], Tensor]) -> Tensor:
 
 def _must_be_same(got: Tensor, first: Tensor, call: str, code: str) -> None:
     "Raise Broken unless another call gave what the first one did."
-    must_be_near(got, first, f"called {call}", known(code), 1e-6, equal_nan=True, last=True)
+    must_be_near(got, first, f"called {call}", known(code), SAME_CALL, equal_nan=True, last=True)

@@ -128,7 +128,7 @@ def _detach_kept(module: Any) -> None:
                     kept[name] = value.detach().clone()
 
 
-class _Given:
+class _WithArguments:
     "A module that is called with arguments of ours, besides those of the caller."
 
     def __init__(self, module: Any, given: dict[str, Any]):
@@ -157,7 +157,7 @@ def called_with(
     """
     if given.keys() <= (parameters_of(call) or {}).keys():
         return call(module, *inputs, **given)
-    wrapped = _Given(module, given)
+    wrapped = _WithArguments(module, given)
     result = call(wrapped, *inputs)
     if not wrapped._called:
         raise TypeError(
@@ -292,15 +292,15 @@ def how_to_call_both(
     return lambda m, x, y: m(x, **dict.fromkeys(needed) | dict.fromkeys(takers, y) | options)
 
 
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
 def for_memory(module: Any) -> list[str]:
     "List the arguments that take the memory: all that is needed, or what is called so, or is free."
-    others = [
-        (name, p.default)
-        for name, p in list((parameters_of(module) or {}).items())[1:]
-        if not MASK.search(name) and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-    ]
-    needed = [name for name, default in others if default is inspect.Parameter.empty]
-    free = [name for name, default in others if default is None]
+    named = [p for p in list((parameters_of(module) or {}).values())[1:] if p.kind in _BY_NAME]
+    others = [p for p in named if not MASK.search(p.name)]
+    needed = [p.name for p in others if p.default is p.empty]
+    free = [p.name for p in others if p.default is None]
     if needed:
         return needed
     called_so = [name for name in free if MEMORY.search(name)]

@@ -58,12 +58,9 @@ def softened_copy(
 
 def _matrices(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
     "Parameters with two dimensions or more that are finite and not all zero, with their names."
-    return [
-        (name, p)
-        for name, p in module.named_parameters()
-        if not nn.parameter.is_lazy(p) and p.ndim > 1
-        if p.is_floating_point() and p.isfinite().all() and p.any()
-    ]
+    known = [(name, p) for name, p in module.named_parameters() if not nn.parameter.is_lazy(p)]
+    wide = [(name, p) for name, p in known if p.ndim > 1 and p.is_floating_point()]
+    return [(name, p) for name, p in wide if p.isfinite().all() and p.any()]
 
 
 def _gain(p: Tensor) -> float:
@@ -73,20 +70,19 @@ def _gain(p: Tensor) -> float:
 
 def zero_weights(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
     "List the parameters that are trained, are no bias, and are all zero."
-    return [
-        (name, p)
-        for name, p in module.named_parameters()
-        if p.requires_grad and not nn.parameter.is_lazy(p)
-        if not name.endswith("bias") and not p.any()
-    ]
+    known = [(name, p) for name, p in module.named_parameters() if not nn.parameter.is_lazy(p)]
+    trained = [(name, p) for name, p in known if p.requires_grad and not name.endswith("bias")]
+    return [(name, p) for name, p in trained if not p.any()]
 
 
 def deep_copy(
     module: nn.Module,  # any layer
 ) -> nn.Module:  # it shares only what cannot be copied, such as a lock or a process group
     "Copy a layer, with what it keeps of its last call, and with functions that hold parts of it."
-    kept = [t for m in module.modules() for _, t in tensors_in(vars(m)) if not t.is_leaf]
-    detached: dict[int, Any] = {id(t): t.detach().clone() for t in kept}
+    detached: dict[int, Any] = {}
+    for m in module.modules():
+        kept = [t for _, t in tensors_in(vars(m)) if not t.is_leaf]
+        detached |= {id(t): t.detach().clone() for t in kept}
     memo = dict(detached)
     try:
         copied = copy.deepcopy(module, memo)

@@ -18,7 +18,7 @@ from attention_checks.catalogue.masks import BIAS
 from attention_checks.catalogue.scales_and_routes import UNDECLARED_NORMS
 from attention_checks.catalogue.windows import reach_bugs
 from attention_checks.outcomes import Misused, attempt, first_line, runs
-from attention_checks.pipeline import STAGES, Bug, Work, rightly, work_of
+from attention_checks.pipeline import STAGES, Bug, Work, right_output, work_of
 from attention_checks.reach import Reach
 from attention_checks.signatures import parameters_of
 from attention_checks.spec import Contract
@@ -106,11 +106,11 @@ class CallStyle(NamedTuple):
         return made.to(q.dtype) if made.is_floating_point() else made
 
 
-_Subject = TypeVar("_Subject", bound="Attention")
+_Subject = TypeVar("_Subject", bound="AttentionFunction")
 
 
 @dataclass(frozen=True)
-class Attention:
+class AttentionFunction:
     """The function under test, what was declared of it, and how it is called: with q (b, h, n_q,
     d_k), k (b, h, n_k, d_k), v (b, h, n_k, d_v), and a mask that broadcasts to (b, h, n_q, n_k).
     """
@@ -223,7 +223,7 @@ class Attention:
         if self.contract.softcap is None or self.contract.bias is None:
             return False
         inputs = self.near_cap.draw()
-        want = rightly(self._work(*inputs)._replace(bias_last=True))
+        want = right_output(self._work(*inputs)._replace(bias_last=True))
         return attempt(lambda: nearly(self(*inputs), want)) is True
 
     def _bias(self, q: Tensor, k: Tensor) -> Tensor:
@@ -247,7 +247,7 @@ class Attention:
         if f := self.contract.attend:
             attend = attending(self.contract.placement.wrap(f), self.contract.scale_of)
             return attend(work).out.to(q.dtype)
-        return rightly(work).to(q.dtype)
+        return right_output(work).to(q.dtype)
 
     def right_scale(self, q: Tensor) -> float:
         "Return what scores should be multiplied by."
@@ -314,7 +314,7 @@ class Attention:
         return self.style.refuses if self.style.takes_mask else "it takes no mask"
 
 
-def settle(
+def find_call_style(
     subject: _Subject,  # a function whose style of calling is unknown
 ) -> _Subject:  # the same with its style
     "Find out how a function wants to be called: with (b, h, n, d) or (b, n, d), and which mask."
@@ -331,7 +331,7 @@ def settle(
     return flat if _works(flat) else plain
 
 
-def _works(subject: Attention) -> bool:
+def _works(subject: AttentionFunction) -> bool:
     "Return whether it runs at all."
     return runs(lambda: subject(*subject.usual.draw()))
 

@@ -77,7 +77,7 @@ class Layer:
     n: int  # tokens of the usual trial
     n_heads: int | None = None  # as declared, or as an attribute tells
     window: Window | None = None  # how far a token sees
-    other: Tensor | None = None  # of cross-attention, the other input, (1, n, width)
+    other_input: Tensor | None = None  # of cross-attention, the other input, (1, n, width)
     of_memory: bool = False  # is x the memory, and the other input what asks?
     observed: Observed = field(default=Observed())
     diagnosis: Diagnosis = field(default=Diagnosis())
@@ -93,9 +93,13 @@ class Layer:
         return True if self.contract.rotate else self.contract.positions
 
     def __repr__(self) -> str:
-        memory = "" if self.other is None else f", memory of {tuple(self.other.shape[1:])}"
-        bugs = self.diagnosis.bugs
-        found = "" if bugs is None else f", {'+'.join(b.code for b in bugs) or 'no bug'}"
+        memory = (
+            "" if self.other_input is None else f", memory of {tuple(self.other_input.shape[1:])}"
+        )
+        found = ""
+        if self.diagnosis.bugs is not None:
+            codes = "+".join(bug.code for bug in self.diagnosis.bugs)
+            found = f", {codes or 'no bug'}"
         name, heads = name_of(self.original), self.n_heads or "?"
         return f"Layer({name}: {self.n} × {self.d_model}, {heads} heads{memory}{found})"
 
@@ -137,15 +141,15 @@ class Layer:
 
     def call(self, module: Any, x: Tensor) -> tuple[Any, tuple[Any, ...]]:
         "Call it with x, and with the other input if it has one; the output comes first."
-        if self.other is None:
+        if self.other_input is None:
             return self.call_both(module, x)
-        other = self.other.expand(len(x), -1, -1).to(x)
+        other = self.other_input.expand(len(x), -1, -1).to(x)
         y = other.clone(memory_format=torch.contiguous_format)
         return self.call_both(module, *((y, x) if self.of_memory else (x, y)))
 
     def beside(self, other: Tensor) -> Layer:
         "Return the layer with another input beside x, (1, n, width) for all, or (b, n, width)."
-        return replace(self, other=other)
+        return replace(self, other_input=other)
 
     def calling(self, call: LayerCall) -> Layer:
         "Return the layer, called in another way, with the same contract."
@@ -154,26 +158,26 @@ class Layer:
     def declaring(self, **choices: Any) -> Layer:
         "Return the layer, with other choices in its contract."
         contract = replace(self.contract, **choices)
-        call = _how(self.original, contract, self.other is not None)
+        call = _how(self.original, contract, self.other_input is not None)
         usual = _tokens(contract, self.window)
         return replace(self, contract=contract, call_both=whole_call(call, contract), n=usual)
 
     @property
     def over_memory(self) -> Layer:
         "The layer as a function of its memory."
-        assert self.other is not None
-        n, width = self.other.shape[1:]
+        assert self.other_input is not None
+        n, width = self.other_input.shape[1:]
         usual = self.contract.nearest_length(n)
-        return replace(self, d_model=width, other=self.draw(1), of_memory=True, n=usual)
+        return replace(self, d_model=width, other_input=self.draw(1), of_memory=True, n=usual)
 
     @property
     def n_k(self) -> int:
         "How many tokens are attended to."
-        return self.n if self.other is None or self.of_memory else self.other.shape[1]
+        return self.n if self.other_input is None or self.of_memory else self.other_input.shape[1]
 
     def output_length(self, n: int) -> int:
         "Return how many vectors come out of n tokens."
-        return self.other.shape[1] if self.other is not None and self.of_memory else n
+        return self.other_input.shape[1] if self.other_input is not None and self.of_memory else n
 
     def output_shape(self, x: Tensor) -> tuple[int, int]:
         "Return how many sequences of how many vectors come out."
@@ -256,21 +260,21 @@ class Layer:
 
 
 def adapt(
-    given: Any,  # a layer, or a function of x
+    module: Any,  # a layer, or a function of x
     d_model: int,
     contract: Contract,  # what was declared of it
     d_memory: int = 0,  # width of a memory, if it is called with one
 ) -> Layer:
     "Copy a layer and find out how it is called; NeedsMore if call= must be declared."
-    must_be_whole(given)
-    copied, window = copy_of(given, contract), _window(given, contract)
+    must_be_whole(module)
+    copied, window = copy_of(module, contract), _window(module, contract)
     layer = Layer(
-        original=given,
+        original=module,
         d_model=d_model,
         contract=contract,
         module=copied,
         uncalled=copied,
-        call_both=whole_call(_how(given, contract, bool(d_memory)), contract),
+        call_both=whole_call(_how(module, contract, bool(d_memory)), contract),
         n=_tokens(contract, window),
         n_heads=contract.n_heads or heads_of(copied),
         window=window,
@@ -282,11 +286,11 @@ def adapt(
     return replace(layer, uncalled=copy_of(copied, contract))
 
 
-def _how(given: Any, contract: Contract, both: bool) -> LayerCall:
+def _how(module: Any, contract: Contract, both: bool) -> LayerCall:
     "Return how it is called, as declared or as its parameters demand."
     if contract.call is not None:
         return contract.call
-    return how_to_call_both(given) if both else how_to_call(given, contract.hides_future)
+    return how_to_call_both(module) if both else how_to_call(module, contract.hides_future)
 
 
 def _tokens(contract: Contract, window: Window | None) -> int:
@@ -296,11 +300,11 @@ def _tokens(contract: Contract, window: Window | None) -> int:
     return contract.nearest_length(window.size + 2) if near and window else n
 
 
-def _window(given: Any, contract: Contract) -> Window | None:
+def _window(module: Any, contract: Contract) -> Window | None:
     "Return how many tokens a token may attend to, with the name of what says so."
     if contract.window:
         return Window("window", contract.window)
-    sizes = settings_of(given, "window")
+    sizes = settings_of(module, "window")
     return next((Window(name, size) for name, size in sizes if type(size) is int), None)
 
 

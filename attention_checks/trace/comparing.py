@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, product
 
 import torch
 from torch import Tensor
@@ -30,6 +30,7 @@ from attention_checks.fitting import (
 from attention_checks.pipeline import Bug, Step, after, with_own
 from attention_checks.search import Case, explain
 from attention_checks.tensors import nearly
+from attention_checks.tolerance import NO_FACTOR
 from attention_checks.trace.one_step import changed_step
 from attention_checks.trace.readings import Start, starts_of
 from attention_checks.trace.tracing import Trace
@@ -51,9 +52,9 @@ def compare_with_own_weights(
     if not trace.out.isfinite().any():
         return None  # any bug may explain it
     heads, mask = trace.heads, trace.allowed(window)
-    starts = _starts(trace, heads, mask)
+    starts = _starts_by_bugs(trace, heads, mask)
     if most:
-        starts += _other_numbers(trace, heads, mask)
+        starts += _starts_of_other_heads(trace, heads, mask)
     with torch.no_grad():
         tried = starts if most else [start for start in starts if not start.bugs]
         for start in tried:
@@ -73,14 +74,12 @@ def _must_run(trace: Trace, cases: list[Case]) -> None:
             work = step(work)
 
 
-def _starts(trace: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:
+def _starts_by_bugs(trace: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:
     "Every way to read the projections, transposed as they should be or not; correct ones first."
-    found = [
-        start
-        for bugs, rows in [((), trace.projections), *trace.untransposed]
-        for h in heads
-        for start in starts_of(trace._replace(projections=rows), h, mask, bugs)
-    ]
+    found: list[Start] = []
+    for bugs, rows in [((), trace.projections), *trace.untransposed]:
+        for h in heads:
+            found += starts_of(trace._replace(projections=rows), h, mask, bugs)
     return sorted(found, key=lambda start: len(start.bugs))
 
 
@@ -88,23 +87,23 @@ def _fewest_explanation(
     trace: Trace, starts: list[Start], heads: list[int], most: int
 ) -> tuple[Bug, ...] | None:
     "Return the fewest bugs that explain the layer's output: a scale comes first."
-    right, wrong = _first_of(starts, heads), [start for start in starts if start.bugs]
-    scales = (explain([start.case], SCALE, 0) for start in starts if not start.bugs)
-    if bugs := next(filter(None, scales), ()):
-        return bugs
-    filled = (with_fill(start) for start in right if _masks(start))
-    found = _fewest(right + wrong[:7]) or _fewest(filled, bugs_of_masks)
+    right, wrong = _first_right_ones(starts, heads), [start for start in starts if start.bugs]
+    for start in starts:
+        bugs = () if start.bugs else explain([start.case], SCALE, 0)
+        if bugs:
+            return bugs
+    filled = (with_fill(start) for start in right if _applies_mask(start))
+    found = _fewest_from(right + wrong[:7]) or _fewest_from(filled, bugs_of_masks)
     if found is not None:
         return found
-    fits: list[Callable[[Case], Bug | None]] = [fitted_cap, partial(_end_of, trace)]
-    fits += more_fits(trace)
-    fitted = (fit(start.case) for fit in fits for start in right)
+    fits: list[Callable[[Case], Bug | None]] = [fitted_cap, partial(_bug_of_end, trace)]
+    fitted = (fit(start.case) for fit, start in product([*fits, *more_fits(trace)], right))
     changed = (changed_step(trace.contract, start.case) for start in right[:4])
     if bug := next(filter(None, chain(fitted, changed)), None):
         return (bug,)
     if most == 1:
         return None
-    return _fewest(  # one bug is taken as given, to find a second one
+    return _fewest_from(  # one bug is taken as given, to find a second one
         _with_stages(start, {**start.case.stages, **bug.steps}, bug)
         for start in right[:1]
         for bug in (*start.more, *_FREQUENT)
@@ -120,7 +119,7 @@ def more_fits(trace: Trace) -> list[Callable[[Case], Bug | None]]:
     return [factor, fitted_activation, *([] if normed else [fitted_cosine])]
 
 
-def _end_of(trace: Trace, case: Case) -> Bug | None:
+def _bug_of_end(trace: Trace, case: Case) -> Bug | None:
     "Return what is wrong with the end, if the output projection is used without a call."
     end = trace.output_projection
     made = case.run() if end.uncalled or end.matrices else None
@@ -130,33 +129,33 @@ def _end_of(trace: Trace, case: Case) -> Bug | None:
 def named_end(
     trace: Trace,
     out: Tensor,  # the layer's output, (b, n, d_out)
-    given: Tensor,  # what its output projection gives, (b, n, d_out)
+    projected: Tensor,  # what its output projection gives, (b, n, d_out)
 ) -> Bug | None:  # None for what may be meant, or is not known
     "Name what is wrong with that which follows the output projection."
     name = next(reversed(trace.names.get("out", [])), "")
     if trace.context is not None and nearly(out, trace.context):
         return NEVER.about(name=name)
-    if out.shape != given.shape:
+    if out.shape != projected.shape:
         return None
-    if nearly(out, given.mean(1, keepdim=True).expand_as(given)):
+    if nearly(out, projected.mean(1, keepdim=True).expand_as(projected)):
         return known("project.pooled")
-    if times := _multiple(out - given, trace.output_projection.last_bias):
+    if times := _factor_between(out - projected, trace.output_projection.last_bias):
         return known("project.bias", name=name, times=f"{1 + times:.3g}")
     others = [part for part in trace.unrecognised if ", whose weight is read" not in part]
-    factor = None if others else _multiple(out, given)
+    factor = None if others else _factor_between(out, projected)
     return known("project.scaled", factor=f"{factor:.3g}") if factor else None
 
 
-def _multiple(t: Tensor, of: Tensor | None) -> float | None:
+def _factor_between(t: Tensor, of: Tensor | None) -> float | None:
     "By which number something is multiplied to give t; None by no number."
     if of is None or not of.any():
         return None
     of = of.expand_as(t)
     factor = float((t * of).sum() / (of * of).sum())
-    return factor if abs(factor) > 1e-3 and nearly(t / factor, of) else None
+    return factor if abs(factor) > NO_FACTOR and nearly(t / factor, of) else None
 
 
-def _first_of(starts: list[Start], heads: list[int]) -> list[Start]:
+def _first_right_ones(starts: list[Start], heads: list[int]) -> list[Start]:
     "Return the first starts without bugs of each number of heads."
     few, first = 12 if len(heads) == 1 else 2, []
     for h in heads:
@@ -165,13 +164,13 @@ def _first_of(starts: list[Start], heads: list[int]) -> list[Start]:
     return first
 
 
-def _fewest(
-    starts: Iterable[Start], some: Callable[[list[Bug]], list[Bug]] = list
+def _fewest_from(
+    starts: Iterable[Start], chosen_of: Callable[[list[Bug]], list[Bug]] = list
 ) -> tuple[Bug, ...] | None:
     "Return the fewest bugs that explain the output from some start: one and a scale at most."
     found: list[tuple[Bug, ...]] = []
     for start in starts:
-        bugs = some([*start.more, *LAYER_BUGS, *GROUP_BUGS, *ATTENTION])
+        bugs = chosen_of([*start.more, *LAYER_BUGS, *GROUP_BUGS, *ATTENTION])
         if (agreeing := explain([start.case], bugs, 1)) is not None:
             found.append((*agreeing, *start.bugs))
             if len(found[-1]) < 2:
@@ -179,7 +178,7 @@ def _fewest(
     return min(found, key=len, default=None)
 
 
-def _masks(start: Start) -> bool:
+def _applies_mask(start: Start) -> bool:
     "Return whether a mask is applied to scores."
     return start.case.work.masked and "weigh" in start.case.stages
 
@@ -208,7 +207,7 @@ def bugs_of_masks(
     return [bug for bug in bugs if bug.needs == "mask" or bug.steps.keys() & {"mask", "weigh"}]
 
 
-def _other_numbers(trace: Trace, heads: list[int], mask: Tensor | None) -> Iterator[Start]:
+def _starts_of_other_heads(trace: Trace, heads: list[int], mask: Tensor | None) -> Iterator[Start]:
     "Starts with another number of heads, or one repeated head, if the number of heads is known."
     if len(heads) != 1:
         return

@@ -20,24 +20,24 @@ _NORM = re.compile(
 )
 
 
-def _norms(layer: nn.Module) -> dict[str, str] | None:
+def _named_norms(layer: nn.Module) -> dict[str, str] | None:
     "Return the norms of queries and keys, by their names; None unless both are found."
-    found = [
-        (name, match)
-        for name, m in layer.named_modules()
-        if (match := _NORM.search(name)) and not isinstance(m, nn.Identity)
-    ]
-    norms = {(match[1] or match[2])[0].lower(): name for name, match in found}
+    norms: dict[str, str] = {}
+    for name, m in layer.named_modules():
+        match = _NORM.search(name)
+        if match and not isinstance(m, nn.Identity):
+            role = (match[1] or match[2])[0].lower()
+            norms[role] = name
     return norms if norms.keys() == {"q", "k"} else None
 
 
-def _softcap(layer: nn.Module) -> float | None:
+def _named_softcap(layer: nn.Module) -> float | None:
     "Return the soft cap that a setting names, if exactly one does."
     caps = [value for _, value in settings_of(layer, "cap") if not isinstance(value, bool)]
     return caps[0] if len(caps) == 1 else None
 
 
-_NAMED: dict[str, Callable[[nn.Module], Any]] = {"norms": _norms, "softcap": _softcap}
+_NAMED: dict[str, Callable[[nn.Module], Any]] = {"norms": _named_norms, "softcap": _named_softcap}
 
 
 def named_choices(
@@ -54,15 +54,18 @@ def owners_of(
     projections: Iterable[str],  # names of projections
 ) -> list[str]:  # each once; of a network of several parts the name of the network
     "List the largest parts of a layer that hold no projection."
-    inside = {
-        ".".join(name.split(".")[:i]) for name in projections for i in range(len(name.split(".")))
-    }
+    inside = {outer for name in projections for outer in ("", *_outer_names(name)[:-1])}
     owners = []
     for name in unrecognised:
-        path = name.split(".")
-        ends = (".".join(path[: i + 1]) for i in range(len(path)))
-        owners.append(next((end for end in ends if end not in inside), name))
+        free = [outer for outer in _outer_names(name) if outer not in inside]
+        owners.append(free[0] if free else name)
     return list(dict.fromkeys(owners))
+
+
+def _outer_names(name: str) -> list[str]:
+    "List the names of the modules around something, from outside, and its own."
+    path = name.split(".")
+    return [".".join(path[: i + 1]) for i in range(len(path))]
 
 
 _MEMORY = re.compile(r"mem|null|bias_[kv]$|prefix|persist|learned_[kv]", re.I)
@@ -81,23 +84,23 @@ def possible_choices(
     "List what a part of a layer may be declared as, by its shape and its name."
     part: Any = (dict(layer.named_parameters()) | dict(layer.named_modules())).get(name)
     if isinstance(part, nn.Module):
-        return _of_module(part, name, h, width)
-    return _of_parameter(part, name, h, width) if isinstance(part, Tensor) else []
+        return _choices_of_module(part, name, h, width)
+    return _choices_of_parameter(part, name, h, width) if isinstance(part, Tensor) else []
 
 
-def _role(name: str) -> str:
+def _role_at_end(name: str) -> str:
     "Return whether a name begins or ends with that of queries, keys or values: its first letter."
     match = _ROLE.search(name.rpartition(".")[2])
     return match[0].strip("_")[0].lower() if match else ""
 
 
-def _of_module(part: nn.Module, name: str, h: int, width: int) -> list[Choices]:
+def _choices_of_module(part: nn.Module, name: str, h: int, width: int) -> list[Choices]:
     "Return what a module may be declared as."
     kind, wide = type(part).__name__.lower(), sum(p.numel() for p in part.parameters())
     weight = getattr(part, "weight", None)
     if "norm" in kind:
         role = "q" if _NORM.search(name) else ""
-        role = _role(name) or role
+        role = _role_at_end(name) or role
         if role in ("q", "k"):
             return [{"norms": {role: name}}]
         of_heads = h and 0 < wide <= 2 * width // h
@@ -109,15 +112,15 @@ def _of_module(part: nn.Module, name: str, h: int, width: int) -> list[Choices]:
     if isinstance(part, nn.Linear):
         added: list[Choices] = [{"residual": name}, {"residual": name, "activation": "relu"}]
         along: list[Choices] = (
-            [{"shortened": {_role(name): name}}] if _role(name) in ("k", "v") else []
+            [{"shortened": {_role_at_end(name): name}}] if _role_at_end(name) in ("k", "v") else []
         )
         return [*along, {"gate": name}, *(added if _ADDED.search(name) else [])]
     return [{"bias": name}] if not isinstance(part, nn.Embedding) or part.embedding_dim == h else []
 
 
-def _of_parameter(part: Tensor, name: str, h: int, width: int) -> list[Choices]:
+def _choices_of_parameter(part: Tensor, name: str, h: int, width: int) -> list[Choices]:
     "Return what a parameter may be declared as."
-    last, d, role = name.rpartition(".")[2], width // h if h else 0, _role(name)
+    last, d, role = name.rpartition(".")[2], width // h if h else 0, _role_at_end(name)
     if part.numel() == h and POSITIONS.search(name):
         return [{"bias": name}]
     if last.startswith("sink") and part.ndim == 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import chain, islice, product
+from itertools import islice, product
 from typing import Any
 
 import torch
@@ -19,30 +19,36 @@ from attention_checks.catalogue.choices import (
     MISSING,
     attending,
     capping,
+    chained,
     context_step,
     gating,
     joined_by,
     mixing_heads,
-    norming,
     prefixing,
+    right_steps,
     shortened_by,
     sinking,
     temperature_steps,
-    then,
-    ways_of,
 )
 from attention_checks.catalogue.layer_rotations import declared_rotation, turned_back
 from attention_checks.catalogue.masks import BIAS
-from attention_checks.catalogue.positions import each_once
 from attention_checks.choice_guards import names_in
 from attention_checks.outcomes import Broken, Misused, NotChecked
-from attention_checks.pipeline import Step, Way, Work, adding, after
+from attention_checks.pipeline import RightStep, StageChoices, Step, Work, adding, after
 from attention_checks.spec import Contract
+from attention_checks.trace.own_norms import (
+    factors_of,
+    norm_of_context,
+    norms_of,
+    over_each_head,
+    stages_of_norms,
+)
 from attention_checks.trace.recording import OneCall, as_float, as_rows, part_of, recorded_call
+from attention_checks.trace.tables import tensors_kept
 from attention_nb.multi_head_attention import merge_heads, split_heads
 
-_Own = dict[str, Way]  # stage → its step, and its bugs
-_Choices = Iterator[tuple[str, list[Way]]]  # a stage, and its steps, of which each may be meant
+_Own = dict[str, RightStep]  # stage → its step, and its bugs
+_MIXED, _ROTATED, _PROJECTED = after("mix"), after("rotate"), after("project")
 
 
 def own_stages(
@@ -52,27 +58,35 @@ def own_stages(
     contract: Contract = Contract(),  # what was declared of it
 ) -> list[_Own]:  # stage → its step, and its bugs; several where what was declared leaves a choice
     "Make the stages that a layer adds on purpose, as declared."
-    called = lambda: call(layer, x)
-    sizes = _tokens_of_streams(layer, contract, called)
-    norms = {
-        role: _norm_of(layer, role, names, sizes) for role, names in (contract.norms or {}).items()
-    }
-    choices = chain(
-        _own_norms(norms, contract),
-        _changed_scores(layer, x, call, contract),
-        _by_functions(contract),
-        _mixed_heads(layer, contract),
-        _beside_keys(layer, norms, contract, called),
-        _beside_context(layer, norms, contract, x, called),
-        _gated(layer, x, call, contract),
-    )
-    ways: dict[str, list[Way]] = {}
-    for stage, more in choices:
-        ways[stage] = then(stage, ways[stage], more) if stage in ways else more
+    ways: dict[str, list[RightStep]] = {}
+    for stage, more in _declared_stages(layer, x, call, contract):
+        ways[stage] = chained(stage, ways[stage], more) if stage in ways else more
     return [dict(zip(ways, chosen)) for chosen in islice(product(*ways.values()), 128)]
 
 
-def _changed_scores(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> _Choices:
+def _declared_stages(
+    layer: nn.Module, x: Tensor, call: OneCall, contract: Contract
+) -> StageChoices:
+    "Yield what each choice declares, in the order in which a layer goes through it."
+    called = lambda: call(layer, x)
+    norms = norms_of(layer, contract, _tokens_of_streams(layer, contract, called))
+    yield from stages_of_norms(norms, contract)
+    yield from _changed_scores(layer, x, call, contract)
+    yield from _by_functions(contract)
+    yield from _mixed_heads(layer, contract)
+    yield from _temperature(layer, contract)
+    yield from _fewer_keys(layer, contract, called)
+    yield from _learned_keys(layer, norms, contract)
+    scaled = [*_scaled_values(layer, contract)]  # before a norm it would have no influence
+    yield from () if "out" in norms else scaled
+    yield from _residual(layer, contract, x, called)
+    yield from _activation(layer, contract)
+    yield from norm_of_context(norms, contract)
+    yield from scaled if "out" in norms else ()
+    yield from _gated(layer, x, call, contract)
+
+
+def _changed_scores(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> StageChoices:
     "Yield what changes scores on their way to the weights: a soft cap, sinks, a bias."
     if contract.softcap:
         yield "cap", [capping(contract.softcap)]
@@ -83,7 +97,7 @@ def _changed_scores(layer: nn.Module, x: Tensor, call: OneCall, contract: Contra
         yield after("route"), _own_bias(layer, x, call, contract)
 
 
-def _by_functions(contract: Contract) -> _Choices:
+def _by_functions(contract: Contract) -> StageChoices:
     "Yield the stages that are declared as functions of the heads."
     if contract.rotate:
         rotate = contract.placement.wrap(contract.rotate)
@@ -99,74 +113,12 @@ def _tokens_of_streams(
     layer: nn.Module, contract: Contract, call: Callable[[], Tensor]
 ) -> list[int]:
     "Return of how many tokens each of several declared projections is; [] if none is declared so."
-    names = next((some for some in map(names_in, (contract.roles or {}).values()) if some[1:]), [])
-    made = recorded_call({name: part_of(layer, name, "roles") for name in names}, call)[2]
-    return [made[name][0].shape[1] for name in names]
-
-
-def _norm_of(layer: nn.Module, role: str, name: Any, sizes: list[int]) -> nn.Module:
-    "Return a norm of a layer: a module, or without weights, or to length 1 times a parameter."
-    if len(names_in(name)) > 1:
-        return _InTurn([_norm_of(layer, role, each, []) for each in names_in(name)], sizes)
-    if name == "rms":
-        return _ToMeanSquare1()
-    part = None if name == "l2" else part_of(layer, name, f"norms[{role!r}]")
-    return part if isinstance(part, nn.Module) else _ToLength1(part)
-
-
-class _InTurn(nn.Module):
-    "Apply several norms, each to its part of the tokens."
-
-    def __init__(self, norms: list[nn.Module], sizes: list[int]):
-        super().__init__()
-        self.norms, self.sizes = nn.ModuleList(norms), sizes
-        if len(norms) != len(sizes):
-            raise Misused("norms: expected as many as make parts of the tokens in roles=")
-
-    def forward(self, t: Tensor) -> Tensor:  # (…, n, d)
-        parts = zip(self.norms, t.split(self.sizes, -2))
-        return torch.cat([norm(part) for norm, part in parts], -2)
-
-
-class _ToMeanSquare1(nn.Module):
-    "Normalise to a root mean square of 1."
-
-    def forward(self, t: Tensor) -> Tensor:
-        return nn.functional.rms_norm(t, t.shape[-1:])
-
-
-class _ToLength1(nn.Module):
-    "Normalise to length 1, and multiply by a parameter, (d,), or (h, 1, d) of each head."
-
-    def __init__(self, times: Tensor | None, normalises: bool = True):
-        super().__init__()
-        self.times = None if times is None else times.detach()  # no parameter of this module
-        self.normalises = normalises
-
-    def forward(self, t: Tensor) -> Tensor:
-        unit = nn.functional.normalize(t, dim=-1) if self.normalises else t
-        if self.times is None:
-            return unit
-        per_head = self.times.numel() > t.shape[-1]
-        return unit * self.times.reshape(*([-1, 1] if per_head else []), t.shape[-1])
-
-
-def _own_norms(norms: Mapping[str, nn.Module], contract: Contract) -> _Choices:
-    "Yield the stages of norms: over all heads before key heads are repeated, or over each head."
-    own = {role: norm for role, norm in norms.items() if role in ("q", "k")}
-    for stage, over in (("before split", _over_all_heads), (after("split"), _over_each_head)):
-        each = [{r: over(n, contract) for r, n in some.items()} for some in (own, _factors(own))]
-        if own:
-            yield stage, [norming(each[0], stage, each[1])]
-
-
-def _factors(norms: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
-    "Return what may be left of norms to length 1, if that is not done: to multiply."
-    return {
-        role: _ToLength1(norm.times, normalises=False)
-        for role, norm in norms.items()
-        if isinstance(norm, _ToLength1) and norm.times is not None
-    }
+    for names in map(names_in, (contract.roles or {}).values()):
+        if len(names) > 1:
+            parts = {name: part_of(layer, name, "roles") for name in names}
+            made = recorded_call(parts, call)[2]
+            return [made[name][0].shape[1] for name in names]
+    return []
 
 
 def _as_it_is(t: Tensor) -> Tensor:
@@ -179,7 +131,7 @@ def _matrix_of(part: Any) -> tuple[Any, Any]:
     return as_float(getattr(part, "weight", part)), as_float(getattr(part, "bias", None))
 
 
-def _mixed_heads(layer: nn.Module, contract: Contract) -> _Choices:
+def _mixed_heads(layer: nn.Module, contract: Contract) -> StageChoices:
     "Yield how heads are mixed: by a layer of width h, or a matrix, which may be transposed."
     for field, name in (contract.mixing or {}).items():
         stage, what = after("score" if field == "scores" else "weigh"), f"mixing[{field!r}]"
@@ -187,34 +139,39 @@ def _mixed_heads(layer: nn.Module, contract: Contract) -> _Choices:
         matrix, bias = _matrix_of(part)
         matrix = matrix.squeeze()
         matrices = [matrix] if isinstance(part, nn.Module) else [matrix, matrix.T]
-        yield stage, ways_of(stage, what, mixing_heads(field, matrices, bias))
+        yield stage, right_steps(stage, what, mixing_heads(field, matrices, bias))
 
 
-def _beside_keys(
-    layer: nn.Module,
-    norms: Mapping[str, nn.Module],
-    contract: Contract,
-    call: Callable[[], Tensor],
-) -> _Choices:
-    "Yield the other choices of queries and keys: a temperature, fewer keys, learned keys."
-    stage = after("rotate")
-    if isinstance(contract.scale, str):
-        temperature = as_float(part_of(layer, contract.scale, "scale"))
-        steps = temperature_steps(temperature, contract.scale)
-        yield stage, ways_of(stage, f"scale={contract.scale!r}", steps)
-    if contract.shortened:
-        by = {r: part_of(layer, name, "shortened") for r, name in contract.shortened.items()}
-        made = {roles: _shorter(part, contract, call) for roles, part in by.items()}
-        each = {role: f for roles, f in made.items() for role in roles}
-        what = f"shortened={dict(contract.shortened)}"
-        yield stage, ways_of(stage, what, [shortened_by(each)])
-    if contract.prefix:
-        parts = {r: part_of(layer, name, "prefix") for r, name in contract.prefix.items()}
-        k, v = map(as_float, parts["kv"] if "kv" in parts else (parts["k"], parts["v"]))
-        some = [each["k"] for each in (norms, _factors(norms)) if "k" in each]
-        over = (_as_it_is, *(_over_each_head(norm, contract) for norm in some))
-        steps = [prefixing(k, v, f) for f in over]
-        yield stage, ways_of(stage, f"prefix={dict(contract.prefix)}", steps)
+def _temperature(layer: nn.Module, contract: Contract) -> StageChoices:
+    "Yield the learned temperature of the scores."
+    if not isinstance(name := contract.scale, str):
+        return
+    steps = temperature_steps(as_float(part_of(layer, name, "scale")), name)
+    yield _ROTATED, right_steps(_ROTATED, f"scale={name!r}", steps)
+
+
+def _fewer_keys(layer: nn.Module, contract: Contract, call: Callable[[], Tensor]) -> StageChoices:
+    "Yield what makes fewer keys and values along the sequence."
+    if not (names := contract.shortened):
+        return
+    by = {r: part_of(layer, name, "shortened") for r, name in names.items()}
+    made = {roles: _shorter(part, contract, call) for roles, part in by.items()}
+    each = {role: f for roles, f in made.items() for role in roles}
+    yield _ROTATED, right_steps(_ROTATED, f"shortened={dict(names)}", [shortened_by(each)])
+
+
+def _learned_keys(
+    layer: nn.Module, norms: Mapping[str, nn.Module], contract: Contract
+) -> StageChoices:
+    "Yield learned keys and values, which stand before those of tokens: normed, or as they are."
+    if not (names := contract.prefix):
+        return
+    parts = {role: as_float(part_of(layer, name, "prefix")) for role, name in names.items()}
+    keys, values = parts["kv"] if "kv" in parts else (parts["k"], parts["v"])
+    some = [each["k"] for each in (norms, factors_of(norms)) if "k" in each]
+    over = (_as_it_is, *(over_each_head(norm, contract) for norm in some))
+    steps = [prefixing(keys, values, norm) for norm in over]
+    yield _ROTATED, right_steps(_ROTATED, f"prefix={dict(names)}", steps)
 
 
 def _shorter(
@@ -232,7 +189,7 @@ def _shorter(
         if given and n not in given:
             why = f"what shortens {n} vectors is given {given[0]}: declare lengths=…"
             raise NotChecked(f"no reference could be built: {why} that need no padding")
-        return split_heads(_once_through(part, contract, merge_heads(t)), t.shape[-3])
+        return split_heads(contract.placement.through(part, merge_heads(t)), t.shape[-3])
 
     return shorter
 
@@ -244,31 +201,6 @@ def _lengths(kept: list[Any]) -> list[int]:
     return [*map(math.prod, [*(shape[1:-1] for shape in shapes), *grids])]
 
 
-def _beside_context(
-    layer: nn.Module,
-    norms: Mapping[str, nn.Module],
-    contract: Contract,
-    x: Tensor,
-    call: Callable[[], Tensor],
-) -> _Choices:
-    "Yield the other choices of the context: a factor, a residual, an activation, a norm."
-    mixed, projected = after("mix"), after("project")
-    if "out" not in norms:
-        yield from _normed_and_scaled(layer, norms, contract)
-    if name := contract.residual:
-        added = _added_by(part_of(layer, name, "residual"), x, call)
-        steps: list[Step] = [partial(_with_added, t) for t in added]
-        yield projected, ways_of(projected, f"residual={name!r}", steps)
-    if (name := contract.activation) and not _begins_with(layer, contract, name):
-        given = getattr(nn.functional, name, None) or part_of(layer, name, "activation")
-        f = partial(_once_through, given, contract)
-        last: Step = lambda work: work._replace(out=f(work.out))
-        stage, step = (projected, last) if contract.residual else (mixed, context_step(f))
-        yield stage, ways_of(stage, f"activation={name!r}", [step])
-    if "out" in norms:
-        yield from _normed_and_scaled(layer, norms, contract)
-
-
 def _begins_with(layer: nn.Module, contract: Contract, activation: str) -> bool:
     "Return whether an activation is a part of the output projection, which is taken as it is."
     out = (contract.roles or {}).get("out")
@@ -278,20 +210,36 @@ def _begins_with(layer: nn.Module, contract: Contract, activation: str) -> bool:
     return activation in within or activation.replace("_", "") in within
 
 
-def _normed_and_scaled(
-    layer: nn.Module, norms: Mapping[str, nn.Module], contract: Contract
-) -> _Choices:
-    "Yield the norm of the context, and its factor, which before a norm would have no influence."
-    if "out" in norms:
-        normed = partial(_once_through, norms["out"], contract)
-        steps = [context_step(normed, merged) for merged in (True, False)]
-        yield after("mix"), ways_of(after("mix"), "norms['out']", steps)
-    if declared := contract.value_scale:
-        factor: Any = declared
-        if isinstance(declared, str):
-            factor = as_float(part_of(layer, declared, "value_scale"))
-        scaled = context_step(lambda out: factor * out)
-        yield after("mix"), ways_of(after("mix"), f"value_scale={declared!r}", [scaled])
+def _scaled_values(layer: nn.Module, contract: Contract) -> StageChoices:
+    "Yield the factor of the values, which is that of the context."
+    if not (factor := contract.value_scale):
+        return
+    times: Any = factor
+    if isinstance(factor, str):
+        times = as_float(part_of(layer, factor, "value_scale"))
+    step = context_step(lambda out: times * out)
+    yield _MIXED, right_steps(_MIXED, f"value_scale={factor!r}", [step])
+
+
+def _residual(
+    layer: nn.Module, contract: Contract, x: Tensor, call: Callable[[], Tensor]
+) -> StageChoices:
+    "Yield what is added to the merged context."
+    if name := contract.residual:
+        added = _added_by(part_of(layer, name, "residual"), x, call)
+        steps: list[Step] = [partial(_with_added, t) for t in added]
+        yield _PROJECTED, right_steps(_PROJECTED, f"residual={name!r}", steps)
+
+
+def _activation(layer: nn.Module, contract: Contract) -> StageChoices:
+    "Yield the activation of the context; it comes after a residual."
+    if not (name := contract.activation) or _begins_with(layer, contract, name):
+        return
+    given = getattr(nn.functional, name, None) or part_of(layer, name, "activation")
+    f = partial(contract.placement.through, given)
+    last: Step = lambda work: work._replace(out=f(work.out))
+    stage, step = (_PROJECTED, last) if contract.residual else (_MIXED, context_step(f))
+    yield stage, right_steps(stage, f"activation={name!r}", [step])
 
 
 def _added_by(part: Any, x: Tensor, call: Callable[[], Tensor]) -> list[Tensor]:
@@ -308,7 +256,7 @@ def _with_added(added: Tensor, work: Work) -> Work:
     return work._replace(out=work.out + added)
 
 
-def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> list[Way]:
+def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> list[RightStep]:
     "Return the bias of the scores, as its declared part or function gives it."
     if not isinstance(declared := contract.bias, str):
         steps: list[Step] = [partial(_with_made, contract), partial(_with_scaled, contract)]
@@ -348,7 +296,7 @@ def _with_turned(contract: Contract, work: Work) -> Work:
     return work if made is None else work._replace(bias=work.bias + made.flip(-1, -2))
 
 
-def _in_either_order(steps: list[Step], contract: Contract) -> list[Way]:
+def _in_either_order(steps: list[Step], contract: Contract) -> list[RightStep]:
     "Add a bias before a soft cap or after it, which is a choice."
     last: list[Step] = [partial(_capped_first, add) for add in steps if contract.softcap]
     return [(step, BIAS) for step in steps + last]
@@ -390,7 +338,7 @@ def _tables(layer: nn.Module, read: Any, n: int) -> Iterator[Tensor]:
 def _indices(layer: nn.Module, n: int, rows: int) -> Iterator[Tensor]:
     "Whole numbers that a layer keeps for each pair of n positions, below a number of rows."
     for m in layer.modules():
-        for kept in _kept_in(m):
+        for kept in tensors_kept(m):
             if kept.numel() == n * n and kept.dtype == torch.int64 and int(kept.max()) < rows:
                 yield kept.view(n, n)
 
@@ -433,7 +381,7 @@ def _per_head(read: Any, n: int) -> Tensor | None:
     return read.flatten(0, -4) if read.ndim > 4 else read
 
 
-def _gated(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> _Choices:
+def _gated(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> StageChoices:
     "Yield the gate of the context, with each activation function that it may have."
     if contract.gate is not None:
         gate = _own_gate(layer, x, call, contract.gate, "gate")
@@ -468,76 +416,3 @@ def _given_once(module: nn.Module, call: Callable[[], Tensor]) -> Any:
     "Return the output of a module that was called once; else None."
     given = recorded_call({"": module}, call)[2].get("", ())
     return given[0] if len(given) == 1 else None
-
-
-def _weights_of(norm: nn.Module) -> tuple[int, ...]:
-    "Return the shape of a norm's weights; none without weights."
-    return next((tuple(p.shape) for p in norm.parameters()), ())
-
-
-def _over_all_heads(norm: nn.Module, contract: Contract) -> Callable[[Tensor], Tensor]:
-    "Apply a norm that has weights for all heads, (h · d,), (h, d) or (h, 1, d); else no norm."
-    shape, once = _weights_of(norm), partial(_once_through, norm, contract)
-
-    def normed(t: Tensor) -> Tensor:  # (b, h, n, d), not yet repeated
-        h, d = t.shape[-3], t.shape[-1]
-        if h == 1 or math.prod(shape) <= d:
-            return t
-        if len(shape) == 1:
-            return split_heads(once(merge_heads(t)), h)
-        return once(t) if len(shape) > 2 else once(t.transpose(-3, -2)).transpose(-3, -2)
-
-    return normed
-
-
-def _over_each_head(norm: nn.Module, contract: Contract) -> Callable[[Tensor], Tensor]:
-    "Apply a norm to each head, unless it has weights for several."
-    size = math.prod(_weights_of(norm))
-    return lambda t: t if size > t.shape[-1] else _once_through(norm, contract, t)
-
-
-def _once_through(part: Callable[..., Any], contract: Contract, t: Tensor) -> Tensor:
-    "Return what a norm or an activation makes of a tensor, where the layer runs."
-    place = contract.placement
-    out: Tensor = place.back(part(place.to(t)))
-    return out
-
-
-def _kept_in(module: nn.Module) -> list[Tensor]:
-    "Return the tensors that one module keeps beside its parameters, buffers first."
-    kept = (*module._buffers.values(), *vars(module).values())
-    return [t.detach().cpu() for t in kept if isinstance(t, Tensor)]
-
-
-def kept_by(
-    layer: nn.Module,  # any layer
-    n: int,  # positions
-) -> list[list[Tensor]]:  # of each module
-    "List the tables that a layer keeps, for the first positions."
-    tables = ([t for t in _kept_in(m) if t.ndim == 2 and len(t) >= n] for m in layer.modules())
-    return [[t[:n] for t in some] for some in tables]
-
-
-def rotations_in(seen: list[list[Tensor]]) -> list[Tensor]:
-    "List complex numbers that may rotate pairs of features, also from adjacent cosines and sines."
-    pairs = [
-        (a, b)
-        for some in seen
-        for a, b in zip(some, some[1:])
-        if a.shape == b.shape and a.is_floating_point() and b.is_floating_point()
-    ]
-    found = [_turning(a.float(), b.float()) for a, b in pairs]
-    found += [t for some in seen for t in some if t.is_complex()]
-    once = [each_once(z.flatten(0, -3)[0] if z.ndim > 2 else z) for z in found if _rotates(z)]
-    return [z for i, z in enumerate(once) if not any(torch.equal(z, other) for other in once[:i])]
-
-
-def _turning(a: Tensor, b: Tensor) -> Tensor:
-    "Cosines and sines as complex numbers; the sines are those that are 0 at the first position."
-    return torch.complex(a, b) if a[..., 0, :].any() else torch.complex(b, a)
-
-
-def _rotates(z: Tensor) -> bool:
-    "Return whether complex numbers have one modulus, as cosines and sines have."
-    size = z.abs()
-    return bool(z.imag.any()) and float(size.min()) > 0.1 and float(size.max() - size.min()) < 1e-3

@@ -28,8 +28,8 @@ from attention_checks.catalogue.layers import (
 from attention_checks.pipeline import (
     LAYER_STAGES,
     Bug,
+    RightStep,
     Step,
-    Way,
     after,
     unchanged,
     with_own,
@@ -59,9 +59,9 @@ def _readings(trace: Trace, h: int) -> Iterator[_Reading]:
     rows = {role: torch.cat(found, -1) for role, found in trace.projections.items()}
     apart = {"q", "k", "v"} <= rows.keys() or {"q", "kv"} <= rows.keys()
     if not apart and "qkv" in rows and trace.fused_in_thirds:
-        yield from _fused(rows["qkv"], h, _fused_order(trace))
+        yield from _fused_layouts(rows["qkv"], h, _fused_order(trace))
         return
-    for bugs, q, k, v in _triples(trace, rows, h):
+    for bugs, q, k, v in _queries_keys_values(trace, rows, h):
         h_kv = _key_heads(q, k, v, h)
         if h_kv == 0:
             continue
@@ -79,14 +79,14 @@ def _key_heads(q: Tensor, k: Tensor, v: Tensor, h: int) -> int:
     return h_kv if 0 < h_kv <= h and v.shape[-1] % h_kv == 0 else 0
 
 
-def _triples(trace: Trace, rows: dict[str, Tensor], h: int) -> Iterator[_Triple]:
+def _queries_keys_values(trace: Trace, rows: dict[str, Tensor], h: int) -> Iterator[_Triple]:
     "Bugs; queries, keys and values, from one projection each or from a fused one."
     if "latent" in rows:
         yield from _from_latent(rows, h, trace.context_width // h)
     elif {"q", "k", "v"} <= rows.keys():
         yield (), rows["q"], rows["k"], rows["v"]
     elif {"q", "kv"} <= rows.keys() and rows["kv"].shape[-1] % 2 == 0:
-        for first, second in _halves(rows["kv"], h):
+        for first, second in _keys_and_values(rows["kv"], h):
             yield (), rows["q"], first, second
             yield (known("split.keys_values"),), rows["q"], second, first
     elif {"qk", "v"} <= rows.keys() and rows["qk"].shape[-1] % 2 == 0:
@@ -98,7 +98,7 @@ def _triples(trace: Trace, rows: dict[str, Tensor], h: int) -> Iterator[_Triple]
         yield from _fused_groups(rows["qkv"], h, trace.context_width // h, trace.names["qkv"][0])
 
 
-def _halves(rows: Tensor, h: int) -> Iterator[tuple[Tensor, ...]]:
+def _keys_and_values(rows: Tensor, h: int) -> Iterator[tuple[Tensor, ...]]:
     "Yield keys and values of one projection: all keys come first, or those of each head."
     yield rows.chunk(2, -1)
     if h > 1 and rows.shape[-1] % (2 * h) == 0:
@@ -127,7 +127,7 @@ def _fused_order(trace: Trace) -> str:
     return letters if sorted(letters) == ["k", "q", "v"] else "qkv"
 
 
-def _fused(rows: Tensor, h: int, roles: str) -> Iterator[_Reading]:
+def _fused_layouts(rows: Tensor, h: int, roles: str) -> Iterator[_Reading]:
     "Every layout of a fused projection of as many key heads as query heads."
     b, n, width = rows.shape
     if width % (3 * h):
@@ -158,29 +158,38 @@ def _fused_viewed(rows: Tensor, h: int) -> Iterator[_Reading]:
 
 
 def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Triple]:
-    "Layouts of a fused projection of grouped heads: by role, or group by group."
-    b, n, width = rows.shape
-    as_qvk, as_kvq = (
-        (FUSED.about(name=name, found=found, expected="qkv"),) for found in ("qvk", "kvq")
-    )
-    for groups in (g for g in range(1, h + 1) if h % g == 0 and width == (h + 2 * g) * d):
-        q, k, v = rows.split((h * d, groups * d, groups * d), -1)
-        yield (), q, k, v
-        if groups > 1:
-            *queries, k_, v_ = rows.view(b, n, groups, -1, d).unbind(3)
-            yield (), torch.stack(queries, 3).flatten(2), k_.flatten(2), v_.flatten(2)
-        yield as_qvk, q, v, k
-        if groups > 1:  # keys and values of one head after the other
-            k, v = [*_halves(rows[..., h * d :], groups)][1]
-            yield (FUSED.about(name=name, found="q, kv of each head", expected="qkv"),), q, k, v
-        k, v, q = rows.split((groups * d, groups * d, h * d), -1)
-        yield as_kvq, q, k, v
+    "Layouts of a fused projection of grouped heads, as wide as the values or not."
+    width = rows.shape[-1]
+    for groups in range(1, h + 1):
+        if h % groups == 0 and width == (h + 2 * groups) * d:
+            yield from _in_groups(rows, (h, groups, d), name)
     d_k, rest = divmod(width - h * d, 2 * h)
     if d_k > 0 and d_k != d and not rest:  # values of another width, as in LeViT
-        q, k, v = (t.flatten(2) for t in rows.view(b, n, h, -1).split((d_k, d_k, d), -1))
+        heads = rows.unflatten(-1, (h, -1)).split((d_k, d_k, d), -1)
+        q, k, v = (t.flatten(2) for t in heads)
         yield (), q, k, v
         q, k, v = rows.split((h * d_k, h * d_k, h * d), -1)
         yield (), q, k, v
+
+
+def _in_groups(rows: Tensor, sizes: tuple[int, int, int], name: str) -> Iterator[_Triple]:
+    "Layouts of a fused projection of h heads in some groups: by role, or group by group."
+    h, groups, d = sizes
+
+    def split_as(found: str) -> tuple[Bug, ...]:
+        return (FUSED.about(name=name, found=found, expected="qkv"),)
+
+    q, k, v = rows.split((h * d, groups * d, groups * d), -1)
+    yield (), q, k, v
+    if groups > 1:
+        *queries, own_k, own_v = rows.unflatten(-1, (groups, -1, d)).unbind(3)
+        yield (), torch.stack(queries, 3).flatten(2), own_k.flatten(2), own_v.flatten(2)
+    yield split_as("qvk"), q, v, k
+    if groups > 1:  # keys and values of one head after the other
+        k, v = [*_keys_and_values(rows[..., h * d :], groups)][1]
+        yield split_as("q, kv of each head"), q, k, v
+    k, v, q = rows.split((groups * d, groups * d, h * d), -1)
+    yield split_as("kvq"), q, k, v
 
 
 class Start(NamedTuple):
@@ -207,17 +216,13 @@ def _starts_read(
     trace: Trace, h: int, mask: Tensor | None, bugs: tuple[Bug, ...]
 ) -> Iterator[Start]:
     "Yield every way to read the projections, once a fused gate is split off."
-    mine = [*_in_windows(trace), *(bug for _, wrong in trace.stages.values() for bug in wrong)]
-    fused: list[Bug] = []
-    if "qkv" in trace.projections and trace.fused_in_thirds:
-        fused = fused_orders(trace.names["qkv"][0], _fused_order(trace))
-        fused = [_before_norms(bug, trace.stages) for bug in fused]
+    mine = _bugs_of_layer(trace)
     share = SHARES[trace.contract.group_order or "blocks"]
     split = {"split": splitting(share_k=share, share_v=share)}
     inside = {stage: way for stage, way in trace.stages.items() if stage != after("project")}
     with_last = trace.context is None or inside == trace.stages
     owns = [trace.stages] if with_last else [inside, trace.stages]
-    for own, (seen, project, ends) in product(owns, _ends(trace)):
+    for own, (seen, project, ends) in product(owns, _possible_ends(trace)):
         for reading in _readings(trace, h):
             if mask is not None and mask.shape[-1] != reading.k.shape[-2]:
                 continue
@@ -227,7 +232,23 @@ def _starts_read(
             scale = trace.contract.scale_of(reading.q.shape[-1])
             work = work_of(reading.q, reading.k, reading.v, mask, scale, trace.x.shape[-1])
             case = Case(work, seen, stages=stages)
-            yield Start(case, bugs + reading.bugs, (*fused, *ends, *mine))
+            yield Start(case, bugs + reading.bugs, (*mine.fused, *ends, *mine.own))
+
+
+class _BugsOfLayer(NamedTuple):
+    "Bugs that one layer alone may have."
+
+    fused: list[Bug]  # orders of a fused projection
+    own: list[Bug]  # of its windows, and of the stages that were declared
+
+
+def _bugs_of_layer(trace: Trace) -> _BugsOfLayer:
+    "List the bugs of a layer's fused projection, and those of its own stages."
+    own = [*_in_windows(trace), *(bug for _, wrong in trace.stages.values() for bug in wrong)]
+    if "qkv" not in trace.projections or not trace.fused_in_thirds:
+        return _BugsOfLayer([], own)
+    orders = fused_orders(trace.names["qkv"][0], _fused_order(trace))
+    return _BugsOfLayer([_before_norms(bug, trace.stages) for bug in orders], own)
 
 
 def _in_windows(trace: Trace) -> Iterator[Bug]:
@@ -235,12 +256,13 @@ def _in_windows(trace: Trace) -> Iterator[Bug]:
     order = trace.order
     if order is None or order.window == len(order.places):
         return
-    for bug in (bug for bug in (*SPLITS, *MERGES) if "mixes positions" in bug.says):
+    mixing = [bug for bug in (*SPLITS, *MERGES) if "mixes positions" in bug.says]
+    for bug in mixing:
         steps = {stage: order.in_windows(step) for stage, step in bug.steps.items()}
         yield bug._replace(steps=steps)
 
 
-def _before_norms(bug: Bug, own: dict[str, Way]) -> Bug:
+def _before_norms(bug: Bug, own: dict[str, RightStep]) -> Bug:
     "Exchange what a fused projection gives before norms over all heads, if there are any."
     stage, exchange = "before split", bug.steps["split"]
     if stage not in own:
@@ -260,7 +282,7 @@ def _but_attended(trace: Trace, stages: dict[str, Step]) -> dict[str, Step]:
 def _ungated(trace: Trace, h: int) -> Iterator[Trace]:
     "Yield the trace; first without the gate in the projection of queries (as in Qwen3-Next)."
     if trace.gate_width and trace.context_width % h == 0 == trace.gate_width % h:
-        for function, groups in product(GATES, dict.fromkeys((h, _groups(trace, h), 1))):
+        for function, groups in product(GATES, dict.fromkeys((h, _key_groups(trace, h), 1))):
             parts = trace.projections["q"][0].unflatten(-1, (groups, -1))
             q, gate = parts.tensor_split([trace.context_width // groups], -1)
             projections = {**trace.projections, "q": [q.flatten(-2)]}
@@ -269,14 +291,14 @@ def _ungated(trace: Trace, h: int) -> Iterator[Trace]:
     yield trace
 
 
-def _groups(trace: Trace, h: int) -> int:
+def _key_groups(trace: Trace, h: int) -> int:
     "Return how many of h heads of queries have keys of their own; h where the widths do not tell."
     width = trace.width("k") or trace.width("kv") // 2
     groups = width * h // trace.context_width
     return groups if groups and h % groups == 0 else h
 
 
-def _ends(trace: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:
+def _possible_ends(trace: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:
     "Return what merged heads are compared with: the tensor, the step before it, and its bugs."
     end = trace.output_projection
     called = not end.uncalled and not end.matrices
@@ -284,20 +306,28 @@ def _ends(trace: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]]]:
         yield trace.out if trace.context is None else trace.context, unchanged, ()
         return
     for name, m in end.uncalled.items():
-        w, b, never = as_float(m.weight), as_float(getattr(m, "bias", None)), _never(name, 0)
-        turned = untransposed([name], {"project": _projecting(w.T, b)})
-        yield trace.out, _projecting(w, b), (never, turned) if len(w) == w.shape[1] else (never,)
+        w, b, never = (
+            as_float(m.weight),
+            as_float(getattr(m, "bias", None)),
+            _not_projected(name, 0),
+        )
+        turned = untransposed([name], {"project": _projection_step(w.T, b)})
+        yield (
+            trace.out,
+            _projection_step(w, b),
+            (never, turned) if len(w) == w.shape[1] else (never,),
+        )
     for name, matrix in end.matrices.items():
         bias, flat = 0 if end.matrix_bias is None else end.matrix_bias, matrix.flatten(0, -2)
         for way in (flat.T, flat):
-            yield trace.out - bias, _projecting(way, None), (_never(name, bias),)
+            yield trace.out - bias, _projection_step(way, None), (_not_projected(name, bias),)
 
 
-def _projecting(w: Tensor, b: Tensor | None) -> Step:
+def _projection_step(w: Tensor, b: Tensor | None) -> Step:
     "Make a step of an output projection."
     return merging(lambda c: F.linear(c, w, b))
 
 
-def _never(name: str, bias: Tensor | int) -> Bug:
+def _not_projected(name: str, bias: Tensor | int) -> Bug:
     "Return the bug that an output projection and its bias are not applied."
     return NEVER.about(name=name)._replace(steps={"project": merging(lambda c: c - bias)})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from inspect import Signature
@@ -13,7 +13,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
 
 from attention_checks.autograd import gradients_of
 from attention_checks.outcomes import Misused
@@ -21,31 +21,33 @@ from attention_checks.signatures import parameters_of
 from attention_checks.spec import Contract
 
 OneCall = Callable[[nn.Module, Tensor], Tensor]  # of a layer and x; gives the output alone
-_Kept = dict[str, list[Any]]  # name → inputs or outputs of a module, one per call
+_ByModule = dict[str, list[Any]]  # name → inputs or outputs of a module, one per call
 
 
 def recorded_call(
     modules: Mapping[str, nn.Module],  # by name
     call: Callable[[], Tensor],  # one call of the layer
-) -> tuple[Tensor, _Kept, _Kept]:  # its result; what went into each module, and what came out
+) -> tuple[
+    Tensor, _ByModule, _ByModule
+]:  # its result; what went into each module, and what came out
     "Record the inputs and outputs of modules in a call."
-    ins: _Kept = {}
-    outs: _Kept = {}
+    ins: _ByModule = {}
+    outs: _ByModule = {}
 
     def write_down(name: str, m: nn.Module, args: tuple[Any, ...], result: Any) -> None:
-        ins.setdefault(name, []).append(_kept(args[0] if args else None, m))
-        outs.setdefault(name, []).append(_kept(result, m))
+        ins.setdefault(name, []).append(_copied(args[0] if args else None, m))
+        outs.setdefault(name, []).append(_copied(result, m))
 
     with ExitStack() as hooks, torch.no_grad():
         for name, m in modules.items():
             hooks.enter_context(m.register_forward_hook(partial(write_down, name)))
         out = call()
     for name in outs:
-        ins[name], outs[name] = _joined(ins[name], out), _joined(outs[name], out)
+        ins[name], outs[name] = _in_one(ins[name], out), _in_one(outs[name], out)
     return out, ins, outs
 
 
-def _joined(found: list[Any], out: Tensor) -> list[Any]:
+def _in_one(found: list[Any], out: Tensor) -> list[Any]:
     "Join what was seen of one sequence at a time, (n, d), or of one token, (b, 1, d) or (b, d)."
     if len(found) > 1 and _take_turns(found, out):
         return [torch.cat(found, 1)]
@@ -79,7 +81,7 @@ def with_streams(
     return joined
 
 
-def _kept(t: Any, m: nn.Module) -> Any:
+def _copied(t: Any, m: nn.Module) -> Any:
     "Return a copy, which no in-place operation changes; features last."
     if not isinstance(t, Tensor):
         return t
@@ -170,31 +172,6 @@ def _knowing(f: Callable[..., Tensor], parts: dict[str, Any]) -> Callable[..., T
     return g
 
 
-@contextmanager
-def tables_handed_on(
-    layer: nn.Module,  # to be called inside
-    n: int,  # sequence length
-) -> Iterator[list[list[Tensor]]]:  # a list for each call of a module
-    "Record all inputs and outputs of modules that have one vector for each token."
-    seen: list[list[Tensor]] = []
-
-    def keep(_: nn.Module, *what: Any) -> None:
-        tensors = [t.cpu() for t in tree_leaves(what) if isinstance(t, Tensor) and t.ndim > 1]
-        tensors = [_as_complex(t) if t.ndim > 3 and t.shape[-2:] == (2, 2) else t for t in tensors]
-        for_all = [t.squeeze(-2) if t.ndim > 2 else t for t in tensors]  # (…, n, 1, d), of heads
-        seen.append([t for t in for_all if t.shape[-2] == n])
-
-    with ExitStack() as hooks:
-        for m in layer.modules():
-            hooks.enter_context(m.register_forward_hook(keep, with_kwargs=True))
-        yield seen
-
-
-def _as_complex(t: Tensor) -> Tensor:
-    "Read matrices that rotate pairs of features, (…, 2, 2), as complex numbers."
-    return torch.complex(t[..., 0, 0].float(), t[..., 1, 0].float())
-
-
 def used_between(
     layer: nn.Module,  # the layer
     projections: Collection[nn.Module],  # of its input
@@ -210,7 +187,7 @@ def used_between(
             cut = lambda t: t.detach() if isinstance(t, Tensor) else t
             hook = m.register_forward_hook(lambda _, args, given: tree_map(cut, given))
             hooks.enter_context(hook)
-        added = _added(others, hooks)
+        added = _added_to_parts(others, hooks)
         if end is not None:
             note = end.register_forward_pre_hook(lambda _, args: contexts.append(args[0]))
             hooks.enter_context(note)
@@ -222,16 +199,16 @@ def used_between(
     return {name for name, grad in zip(asked, grads) if grad is not None}
 
 
-def _added(parts: Mapping[str, nn.Module], hooks: ExitStack) -> dict[str, Tensor]:
+def _added_to_parts(parts: Mapping[str, nn.Module], hooks: ExitStack) -> dict[str, Tensor]:
     "Add a number to what each part gives; return these numbers, all 0, by name."
     added = {name: torch.zeros((), requires_grad=True) for name in parts}
     for name, m in parts.items():
-        plus = partial(tree_map, partial(_plus, added[name]))
+        plus = partial(tree_map, partial(_add_to_float, added[name]))
         hooks.enter_context(m.register_forward_hook(lambda _, args, given, plus=plus: plus(given)))
     return added
 
 
-def _plus(more: Tensor, t: Any) -> Any:
+def _add_to_float(more: Tensor, t: Any) -> Any:
     "Add a number to a tensor of numbers that are no integers."
     return t + more if isinstance(t, Tensor) and t.is_floating_point() else t
 

@@ -39,18 +39,18 @@ def find_projections(
     declared: Mapping[str, Any] | None = None,  # role → name, as the caller declares it
 ) -> FoundProjections:
     "Find the projections of a layer, by their names unless they were declared."
-    leaves = _leaves(layer, _wraps(layer, call))
+    leaves = _leaves(layer, _wrapping_modules(layer, call))
     if declared:
         q = declared.get("q", "")
         if q and q == declared.get("k") == declared.get("v"):  # one matrix for all three
             declared = {"qkv": q, **{r: n for r, n in declared.items() if r not in ASKED}}
-        return _declared(layer, leaves, declared)
-    bare = _bare(layer, leaves)
+        return _declared_projections(layer, leaves, declared)
+    bare = _bare_matrices(layer, leaves)
     inward = [name for name, (role, _) in bare.items() if role != "out"]
-    return FoundProjections(leaves, _nearest(_roles(leaves), inward), bare)
+    return FoundProjections(leaves, _without_outer_ends(_roles(leaves), inward), bare)
 
 
-def _declared(
+def _declared_projections(
     layer: nn.Module, leaves: dict[str, nn.Module], declared: Mapping[str, Any]
 ) -> FoundProjections:
     "Return the declared projections: modules that are called, and bare matrices."
@@ -66,7 +66,9 @@ def _declared(
     parts_of_tokens = {name for some in streams.values() for name in some[1:]}
     names = {name: parts[name][0] for name in modules if name not in parts_of_tokens}
     if "out" not in declared:
-        guessed = _nearest(names | {n: r for n, r in _roles(leaves).items() if r == "out"}, [*bare])
+        guessed = _without_outer_ends(
+            names | {n: r for n, r in _roles(leaves).items() if r == "out"}, [*bare]
+        )
         names |= {name: role for name, role in guessed.items() if role == "out"}
     several = {name: some for name, some in streams.items() if len(some) > 1}
     return FoundProjections({**leaves, **modules}, names, bare, several)
@@ -94,11 +96,13 @@ def _within(name: str, outer: Iterable[str]) -> bool:
     return any(name == each or name.startswith(f"{each}.") for each in outer)
 
 
-def _wraps(layer: nn.Module, call: Callable[[], Tensor]) -> list[str]:
+def _wrapping_modules(layer: nn.Module, call: Callable[[], Tensor]) -> list[str]:
     "Return modules with children that are called as one projection, such as one with an adapter."
     whole = {name: m for name, m in layer.named_modules() if name and list(m.children())}
     callable_ones = {name: m for name, m in whole.items() if not isinstance(m, _LISTS)}
-    found = {name: m for name, m in callable_ones.items() if _of_inputs(name) and _alone(name, m)}
+    found = {
+        name: m for name, m in callable_ones.items() if _of_inputs(name) and _has_one_role(name, m)
+    }
     return list(recorded_call(found, call)[1]) if found else []
 
 
@@ -109,7 +113,7 @@ def _of_inputs(name: str) -> bool:
     return role in ("q", "k", "v", "kv") or role == "qkv" and bool(fused)
 
 
-def _alone(name: str, m: nn.Module) -> bool:
+def _has_one_role(name: str, m: nn.Module) -> bool:
     "Return whether no part of a module tells another role than the module."
     roles = {
         role_of(f"{name}.{part}")
@@ -144,29 +148,27 @@ def _roles(leaves: dict[str, nn.Module]) -> dict[str, str | None]:
     return roles
 
 
-def _nearest(all_roles: Mapping[str, str | None], bare: list[str]) -> dict[str, str]:
+def _without_outer_ends(all_roles: Mapping[str, str | None], bare: list[str]) -> dict[str, str]:
     "Drop output projections of a surrounding block: those further from the queries than others."
     roles = {name: role for name, role in all_roles.items() if role}
     inward = [*bare, *(name for name, role in roles.items() if role != "out")]
     if sum(roles.get(q, "qkv") in ("q", "qkv") for q in inward) != 1:
         return roles  # several heads or layers
-    steps = {
-        name: min(_steps(name, q) for q in inward) for name, role in roles.items() if role == "out"
-    }
-    return {
-        name: role
-        for name, role in roles.items()
-        if steps.get(name, 0) <= min(steps.values(), default=0)
-    }
+    ends = [name for name, role in roles.items() if role == "out"]
+    steps = {name: min(_distance(name, q) for q in inward) for name in ends}
+    least = min(steps.values(), default=0)
+    return {name: role for name, role in roles.items() if steps.get(name, 0) <= least}
 
 
-def _steps(a: str, b: str) -> int:
+def _distance(a: str, b: str) -> int:
     "Return how far two names are apart, up and down the tree of modules."
     one, other = a.split("."), b.split(".")
     return len(one) + len(other) - 2 * len(commonprefix([one, other]))
 
 
-def _bare(layer: nn.Module, leaves: dict[str, nn.Module]) -> dict[str, tuple[str, nn.Parameter]]:
+def _bare_matrices(
+    layer: nn.Module, leaves: dict[str, nn.Module]
+) -> dict[str, tuple[str, nn.Parameter]]:
     "Matrices that are parameters of their own, used as x @ W, by name: role and matrix."
     own = [(name, p, role_of(name)) for name, p in layer.named_parameters()]
     if "out" in map(role_of, leaves):  # a matrix of that name mixes heads
@@ -188,7 +190,7 @@ def unrecognised_in(
     read: list[str],  # names of those whose weight is read without a call
 ) -> list[str]:
     "List what is no projection: modules, parameters, buffers; and weights read without a call."
-    modules = [n for n, m in layer.named_modules() if n and not _quiet(m)]
+    modules = [n for n, m in layer.named_modules() if n and not _needs_no_name(m)]
     parameters = [n for n, _ in layer.named_parameters() if not _within(n, recognised)]
     kept = [
         (n, t) for n, t in layer.named_buffers() if t.numel() > 1 and not _within(n, recognised)
@@ -198,7 +200,7 @@ def unrecognised_in(
     return found + buffers + [f"{name}, whose weight is read without a call" for name in read]
 
 
-def _quiet(m: nn.Module) -> bool:
+def _needs_no_name(m: nn.Module) -> bool:
     "Return whether a module is not named beside its parts: a list, dropout, the attention itself."
     learns = any(True for _ in m.parameters())
     usual = not learns and re.search("attention|attend|drop", type(m).__name__, re.I)
@@ -211,10 +213,8 @@ def sources(
 ) -> dict[str, Tensor]:
     "Return the input of each role."
     of_memory = ("k", "v", "kv", "latent")
-    return {
-        role: x if memory is None or role not in of_memory else memory
-        for role in (*ASKED, "latent", "out")
-    }
+    given = dict.fromkeys((*ASKED, "latent", "out"), x)
+    return given if memory is None else given | dict.fromkeys(of_memory, memory)
 
 
 def what_is_read(
@@ -225,22 +225,32 @@ def what_is_read(
     declared: Mapping[str, Any] | None = None,  # role → name, as the caller declares it
 ) -> list[tuple[str, str, bool]]:  # name, role, and whether it reads the input of its role
     "Say which projections read which of two inputs, even if the layer fails."
-    parts, right, wrong = dict(layer.named_modules()), sources(x, memory), sources(memory, x)
+    parts, inputs = dict(layer.named_modules()), (sources(x, memory), sources(memory, x))
     named = [(name, role) for role, some in (declared or {}).items() for name in names_in(some)]
     by_name = {name: role for name, role in named if name in parts}
+    roles = by_name or _roles(_leaves(layer))
     found: list[tuple[str, str, bool]] = []
-
-    def note(name: str, role: str, _: nn.Module, args: tuple[Any, ...]) -> None:
-        for given, well in ((right[role], True), (wrong[role], False)):
-            rows = as_rows(as_float(args[0]), given) if args else None
-            if rows is not None and nearly(rows, given):
-                found.append((name, role, well))
-
     with ExitStack() as hooks, torch.no_grad(), suppress(Exception):
-        for name, role in (by_name or _roles(_leaves(layer))).items():
+        for name, role in roles.items():
             if role in ("q", "k", "v", "kv"):
-                hooks.enter_context(
-                    parts[name].register_forward_pre_hook(partial(note, name, role))
-                )
+                right, wrong = (of[role] for of in inputs)
+                note = partial(_note_what_is_read, found, name, role, right, wrong)
+                hooks.enter_context(parts[name].register_forward_pre_hook(note))
         call(layer, x)
     return found
+
+
+def _note_what_is_read(
+    found: list[tuple[str, str, bool]],
+    name: str,
+    role: str,
+    right: Tensor,  # the input of its role
+    wrong: Tensor,  # the other one
+    _: nn.Module,
+    args: tuple[Any, ...],
+) -> None:
+    "Note which of two inputs a projection is given, if it is one of them."
+    for given, well in ((right, True), (wrong, False)):
+        rows = as_rows(as_float(args[0]), given) if args else None
+        if rows is not None and nearly(rows, given):
+            found.append((name, role, well))

@@ -13,7 +13,7 @@ from attention_checks.catalogue.layer_rotations import rotating
 from attention_checks.catalogue.layers import GROUP_BUGS, LAYER_BUGS
 from attention_checks.catalogue.scales_and_routes import SCALE
 from attention_checks.fitting import fitted_cap, fitted_scale
-from attention_checks.pipeline import Bug, Step, Way, adding, after, unchanged
+from attention_checks.pipeline import Bug, RightStep, Step, adding, after, unchanged
 from attention_checks.search import explain
 from attention_checks.trace.comparing import bugs_of_masks, more_fits, with_fill
 from attention_checks.trace.readings import Start, starts_of
@@ -21,12 +21,11 @@ from attention_checks.trace.tracing import Trace
 from attention_nb.positions import alibi_slopes
 
 
-def _angles(trace: Trace, d: int) -> Iterator[tuple[Tensor, float]]:
+def _possible_angles(trace: Trace, d: int) -> Iterator[tuple[Tensor, float]]:
     "Angles for d features, (n, pairs), and the factor of rotated pairs: seen, kept, or usual ones."
-    if seen := [
-        (z.angle(), float(z.abs().mean())) for z in trace.rotations if 2 * z.shape[-1] <= d
-    ]:
-        yield from seen
+    fitting = [z for z in trace.rotations if 2 * z.shape[-1] <= d]
+    if fitting:
+        yield from ((z.angle(), float(z.abs().mean())) for z in fitting)
         return
     positions = torch.arange(trace.x.shape[1])[:, None]
     sizes: Iterable[int] = range(2, d, 2)
@@ -37,14 +36,14 @@ def _angles(trace: Trace, d: int) -> Iterator[tuple[Tensor, float]]:
             yield positions * base ** -(torch.arange(0, size, 2) / size), 1.0
 
 
-def _rotations(trace: Trace, d: int, signs: tuple[int, ...]) -> Iterator[Way]:
+def _rotations(trace: Trace, d: int, signs: tuple[int, ...]) -> Iterator[RightStep]:
     "Yield ways to rotate d features by positions."
-    for angles, longer in _angles(trace, d):
+    for angles, longer in _possible_angles(trace, d):
         for halves, sign in product((True, False), signs):
             yield rotating(sign * angles, halves, longer)
 
 
-def _penalties(h: int, n: int, capped: bool) -> Iterator[Way]:
+def _penalties(h: int, n: int, capped: bool) -> Iterator[RightStep]:
     "Penalties that grow with the distance (ALiBi), by the usual slopes of h heads."
     distance = torch.arange(n)[:, None] - torch.arange(n)
     orders = (False, True) if capped else (False,)  # after a soft cap, too
@@ -67,7 +66,7 @@ def _rotated_starts(
             yield i, start._replace(case=case, more=(*bugs, *start.more))
 
 
-def _firsts(
+def _first_starts(
     trace: Trace, heads: list[int], mask: Tensor | None, few: int, right: bool = True
 ) -> Iterator[Start]:
     "Return the first starts of each number of heads that are right, or wrong already."
@@ -77,7 +76,7 @@ def _firsts(
         yield from islice(found, most)
 
 
-def _normed_last(start: Start) -> Iterator[Start]:
+def _with_norm_after(start: Start) -> Iterator[Start]:
     "Yield the start, and the same with norms of each head after the rotation, not before."
     yield start
     case = start.case
@@ -94,9 +93,9 @@ def agrees_with_rotation(
     window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
 ) -> bool:
     "Say whether a layer is attention with queries and keys rotated by positions (RoPE)."
-    firsts = _firsts(trace, trace.heads, trace.allowed(window), 4)
+    firsts = _first_starts(trace, trace.heads, trace.allowed(window), 4)
     starts = _rotated_starts(trace, firsts, signs)
-    both = (each for _, start in starts for each in _normed_last(start))
+    both = (each for _, start in starts for each in _with_norm_after(start))
     return any(explain([start.case], [], 0) is not None for start in both)
 
 
@@ -106,25 +105,31 @@ def name_rotation_bug(
 ) -> tuple[Bug, ...] | None:  # None: no known bug gives its numbers
     "Find the bug of a layer that rotates queries and keys by positions."
     heads, mask, found = trace.heads[:1], trace.allowed(window), []
-    for _, start in _rotated_starts(trace, _firsts(trace, heads, mask, 8, right=False)):
+    for _, start in _rotated_starts(trace, _first_starts(trace, heads, mask, 8, right=False)):
         if explain([start.case], [], 0) is not None:
             return start.bugs
-    starts = list(_rotated_starts(trace, _firsts(trace, heads, mask, 2)))
+    starts = list(_rotated_starts(trace, _first_starts(trace, heads, mask, 2)))
     every = [*LAYER_BUGS, *GROUP_BUGS, *ATTENTION]
     tried = [(start, [*start.more, *SCALE, *(every if i < 4 else [])]) for i, start in starts]
     late = [with_fill(start) for i, start in starts if trace.contract.hides_future and i < 4]
-    for start, some in (*tried, *((start, bugs_of_masks(every)) for start in late)):
+    of_masks = bugs_of_masks(every)
+    for start, some in (*tried, *((start, of_masks) for start in late)):
         bugs = explain([start.case], some, 1)
         if bugs and len(bugs) == 1:
             return bugs
         found += [bugs] if bugs else []
-    return min(found, key=len, default=None) or _fitted(trace, [start for _, start in starts])
+    return min(found, key=len, default=None) or _fitted_beside(
+        trace, [start for _, start in starts]
+    )
 
 
-def _fitted(trace: Trace, starts: list[Start]) -> tuple[Bug, ...] | None:
+def _fitted_beside(trace: Trace, starts: list[Start]) -> tuple[Bug, ...] | None:
     "Return the scale or the soft cap that was not declared, beside a rotation that was seen."
     fits = (fitted_scale, fitted_cap, *more_fits(trace))
-    tried = (fit(start.case) for start in starts for fit in fits)
+    if not trace.rotations:
+        return None
     with torch.no_grad():
-        bug = next(filter(None, tried), None) if trace.rotations else None
-    return None if bug is None else (bug,)
+        for start, fit in product(starts, fits):
+            if bug := fit(start.case):
+                return (bug,)
+    return None

@@ -97,8 +97,9 @@ def in_token_order(
     x: Tensor,  # the input of the layer, (b, n, d)
 ) -> _Kept:  # the same, each as (b, n, width), token by token
     "Put what was recorded into the order of the tokens."
-    read = {name: [(t, _in_rows(t, x)) for t in found] for name, found in kept.items()}
-    return {
-        name: [t if rows is None else rows[:, order.places] for t, rows in found]
-        for name, found in read.items()
-    }
+
+    def in_order(t: Any) -> Any:
+        rows = _in_rows(t, x)
+        return t if rows is None else rows[:, order.places]
+
+    return {name: [in_order(t) for t in found] for name, found in kept.items()}

@@ -116,10 +116,11 @@ function draw(stage) {
     const how = standing(t, rank);
     const fading = shown < 1 && { opacity: shown.toFixed(2) };
     const coming = { ...fading, transform: shown < 1 && `translate(${8 * (shown - 1)} 0)` };
+    const numbered = t > 0 && (wide || how.kept);  // on a phone numbers of the others would crowd
     const marks = [shapeAt(to, ended(one) ? r + 5 : r, how), nameAt(to, one, how.kept),
-      ...(t ? [totalAt(to, one, how.kept)] : [])];
+      ...(numbered ? [totalAt(to, one, how.kept)] : [])];
     return { how, node: svg("g", coming, ...marks),
-      path: t > 0 && svg("g", fading, pathOf(one, from, to, how)), band: t > 0 && bandAt(to) };
+      path: t > 0 && svg("g", fading, pathOf(one, from, to, how)), band: numbered && bandAt(to) };
   }
   // Where columns are close, a dashed line is cut where numbers stand.
   const bandAt = ([x, y]) =>
@@ -149,7 +150,7 @@ function draw(stage) {
     const linesOf = (kept) =>
       grown.filter(({ how }) => how.kept === kept).map(({ path }) => path);
     root.replaceChildren(...heads(), ...linesOf(false),
-      ...(wide ? [] : grown.map(({ band }) => band)), ...linesOf(true),
+      ...(wide ? [] : grown.flatMap(({ band }) => band || [])), ...linesOf(true),
       ...nodes.map(({ node }) => node));
   }
 

@@ -33,4 +33,4 @@ def head_cut(
     names = [f"head {h}, token {i}" for h in range(n_heads) for i in range(n)]
     table = number_table("Heads, split the right way", dict(zip(names, right)), [f"number {j}" for j in range(part)], digits=0)
     notice = "Step through it, and point at a number or reach it with the arrow keys: where is it in each picture?"
-    return Drawing("head_cut", "Vectors split into heads: view and transpose", notice, {"x": x, "heads": n_heads}, table, (376, 516))
+    return Drawing("head_cut", "Vectors split into heads: view and transpose", notice, {"x": x, "heads": n_heads}, table, (380, 490))

@@ -98,6 +98,7 @@ function draw(stage) {
   let about;
   let layers;
   let cells = [];
+  let edge = 0;  // pixels from the left to the matrix, at least
   let now = { l: 0, h: 0, i: 0, mode: 0, order: 0, way: 0 };
   const grid = el("div", {
     role: "group", "aria-label": "All heads; arrow keys go from head to head",
@@ -232,8 +233,12 @@ function draw(stage) {
     style: "position: relative; border: 1px solid var(--soft); touch-action: pan-y; "
       + "cursor: crosshair" }, matrix, marker);
   const names = { left: el("div"), top: el("div") };
+  const HIGH = 30;  // of the arcs
+  const arcs = svg("svg", { "aria-hidden": true, width: "100%", preserveAspectRatio: "none",
+    style: "overflow: visible" });
+  const overBoard = el("div", {}, arcs, names.top);
   const framed = el("div", { style: "display: grid; justify-content: start" }, el("span"),
-    names.top, names.left, board);
+    overBoard, names.left, board);
   function pointed(e) {
     const { n_q, rows, columns, square } = layers[now.l];
     const box = board.getBoundingClientRect();
@@ -263,12 +268,27 @@ function draw(stage) {
     set(matrix, { "aria-label": `${whose}: a row for each query, a column for each key` });
     const aspect = Math.max(columns, rows / 4) / Math.max(rows, columns / 8);
     const width = sizeOfMatrix() * Math.min(1, aspect);
-    framed.style.gridTemplateColumns = `auto minmax(0, ${width}px)`;
+    framed.style.gridTemplateColumns = `minmax(${edge}px, auto) minmax(0, ${width}px)`;
     board.style.aspectRatio = aspect;
     const at = about.kept ? Math.floor(now.i / square[0]) : now.i;
     Object.assign(marker.style, { top: `${100 * at / rows}%`, height: `${100 / rows}%` });
     showNames(Math.min(width, shown.clientWidth - 70));
-    caption.style.height = `${Math.max(20, names.top.clientHeight)}px`;
+    caption.style.height = `${Math.max(20, overBoard.clientHeight)}px`;
+  }
+  // Where the queries are the keys, too: an arc from the chosen one to each key, the largest lit.
+  function showArcs(fits) {
+    const { columns, queries, keys } = layers[now.l];
+    const alike = fits && queries.join() === keys.join();
+    const found = row(now.l, now.h, now.i).filter(([, w]) => w >= 0.05);
+    const d = (j) => {
+      const [from, to] = [now.i, j].map((at) => at + 0.5);
+      const wide = j === now.i ? 1 : 0;  // a token that attends to itself
+      return `M${from} ${HIGH}C${from + wide} -8 ${to - wide} -8 ${to} ${HIGH}`;
+    };
+    set(arcs, { viewBox: `0 0 ${columns} ${HIGH}`, height: alike ? HIGH : 0 });
+    arcs.replaceChildren(...(alike ? found : []).map(([j, w], rank) => svg("path", { d: d(j),
+      fill: "none", stroke: "var(--w)", "stroke-width": 1 + 3 * w, "stroke-linecap": "round",
+      opacity: rank ? 0.3 : 1, "vector-effect": "non-scaling-stroke" })));
   }
   // The tokens beside the squares, where each has room for its name.
   function showNames(width) {
@@ -277,7 +297,11 @@ function draw(stage) {
     const best = row(now.l, now.h, now.i)[0]?.[0];
     axis(names.left, fits ? queries : [], "rows", "q", now.i);
     axis(names.top, fits ? keys : [], "columns", "k", best);
+    showArcs(fits);
   }
+  // The matrix begins at the same place for all layers, also where their queries differ.
+  const edgeOf = () => 6 + 7 * Math.max(0, ...layers.flatMap(({ queries, n_q }) =>
+    (n_q * LEAST <= 448 && !about.kept ? queries.map((token) => brief(token).length) : [])));
   function axis(node, words, way, hue, chosen) {
     const upright = way === "columns" && words.some((word) => word.length > 2);
     const turned = upright ? "writing-mode: vertical-rl; transform: rotate(180deg);" : "";
@@ -539,6 +563,7 @@ function draw(stage) {
     about = found;
     layers = about.layers;
     placed(about);
+    edge = edgeOf();
     repaint();
     const watched = [document.documentElement, document.body];
     for (const node of watched) new MutationObserver(repaint).observe(node, { attributes: true });

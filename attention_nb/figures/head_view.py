@@ -212,7 +212,8 @@ class HeadView(Drawing):
         table: str,  # the scores of the heads, in HTML
         height: tuple[int, int],  # pixels reserved on a wide page and on a phone
     ):
-        notice = "Press a head: a row is a query, a column a key; strong colour, large weight."
+        notice = ("What does the marked token attend to? Press another head: does it, too? "
+                  "A row is a query, a column a key; strong colour, large weight.")
         super().__init__(
             "head_view",
             "The attention weights of all heads",
@@ -338,7 +339,7 @@ def _room(rows: Sequence[dict[str, Any]], letters: bool) -> tuple[int, int]:
         max(max(row["n_q"], row["n_k"]) for row in rows),
         max(row["heads"] for row in rows),
     )
-    names = 20 if letters else 90
+    names = 50 if letters else 120  # and the arcs above them
 
     def panel(most: int, line: int) -> int:
         return max(min(most, max(160, 22 * longest)) + names, line * min(20, longest) + 20,

@@ -73,5 +73,5 @@ def latent(
     table += number_table(f"Multiplications for one new token, {heads} heads, in millions, by the tokens in the cache",
                           {form: torch.tensor([one[form] / 1e6 for one in work], dtype=torch.float64) for form in forms},
                           [f"{n:,}" for n in lengths], 1)
-    notice = "A square: 128 cached numbers of a token. Press “expanded”, then “absorbed”: what moves?"
-    return Drawing("latent", "MLA: a latent cache, and how it is read", notice, data, table, (368, 510))
+    notice = "Press “expanded”, then “absorbed”: what is cached stays the same. What moves?"
+    return Drawing("latent", "MLA: a latent cache, and how it is read", notice, data, table, (396, 558))

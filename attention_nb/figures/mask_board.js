@@ -1,7 +1,7 @@
 // A mask to click: a grid of queries and keys whose cells allow or forbid, the weights, and what a
 // context depends on.
-function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number, said, say,
-  choices, toggle, more, legendOf, wash, hatched, slider, onkeys, expose, keep }) {
+function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number, plural, said, say,
+  choices, button, toggle, more, legendOf, wash, hatched, slider, onkeys, expose, keep }) {
   const { tokens, filler, scores } = data;
   const n = tokens.length;
   const all = [...tokens.keys()];
@@ -53,7 +53,9 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
   let passes;
   function flip(i, j) {
     was = { i, j, weights: weigh(scores[i], allowed(i)) };
-    clicked[[i, j]] = !written(i, j);
+    const may = !written(i, j);
+    if (may === switched(i, j)) delete clicked[[i, j]];
+    else clicked[[i, j]] = may;
     clearTimeout(passes);
     passes = setTimeout(() => {
       was = null;
@@ -87,7 +89,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
     sums[i].textContent = r ? `${number(r.sum)} ${right ? "✓" : "✗"}` : "";
     cells[i].forEach((cell, j) => showCell(cell, i, j, r));
   }
-  const button = `display: block; width: ${tight ? 44 : 46}px; height: 34px; padding: 0; `
+  const looks = `display: block; width: ${tight ? 44 : 46}px; height: 34px; padding: 0; `
     + "border: 1px solid var(--faint); border-radius: 0; font-size: 13px; font-weight: 400; "
     + "box-shadow: none; color: inherit";
   const past = "display: block; font-size: 12px; line-height: 14px; color: var(--soft); "
@@ -104,7 +106,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
     const { says, paint, sym, mark, leaks } = lookOf(i, j, r);
     set(cell, { "data-sym": sym, disabled: !r, tabindex: i === row && j === column ? 0 : -1,
       "aria-pressed": r ? String(r.may[j]) : null, "aria-label": says,
-      style: `${button}; background: ${paint}` });
+      style: `${looks}; background: ${paint}` });
     weight.textContent = mark ?? "";
     const changed = mark && was?.i === i && was.j !== j && number(was.weights[j]) !== mark;
     before.textContent = changed ? number(was.weights[j]) : "";
@@ -172,10 +174,21 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
     inLegend(ofLeaks, leaks);
     inLegend(ofCached, on.cached > 0);
     showArcs(of(row));
+    showOwn();
     say(told(of(row)));
   }
 
   // ---- Switches ----
+  // A clicked cell begins a mask of one's own, out of the chosen ones; a press gives those back.
+  const mine = button("", () => change("causal")(on.causal));
+  function showOwn() {
+    const count = Object.keys(clicked).length;
+    mine.textContent = count ? `own: ${plural(count, "pair")}` : "own";
+    set(mine, { "aria-pressed": String(count > 0), disabled: !count,
+      "aria-label": count ? `own mask, ${plural(count, "pair")} changed: take them back`
+        : "own mask: no pair is changed",
+      style: `min-width: 6.6rem; justify-content: center; opacity: ${count ? 1 : 0.45}` });
+  }
   const change = (key) => (value) => {
     on[key] = value;
     clicked = {};
@@ -195,7 +208,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
   view.append(
     el("div", { class: "row", style: "margin-top: 0" },
       toggle("causal mask", true, change("causal")),
-      toggle("padding mask, last token", false, change("padding"))),
+      toggle("padding mask, last token", false, change("padding")), mine),
     el("div", { style: beside }, board, el("div", {}, arcs, legend)),
     el("div", { style: `min-height: ${viewWidth < 600 ? 2.8 : 1.4}em; margin-top: 0.4rem` }, said),
     more(

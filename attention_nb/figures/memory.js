@@ -38,47 +38,44 @@ function draw(stage) {
   const alike = (rows) => (x) => number(x, rows.flat().every(whole) ? 0 : 1);
   const short = (x) => number(x, whole(x) ? 0 : 1);
 
-  // ---- The state, and beside it what the step adds ----
+  // ---- The state; while a pair is written, each number with what is added to it ----
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "aria-hidden": true, "text-anchor": "middle", ...more }, says);
   const soft = "font-size: 13px; fill: var(--soft)";
-  const side = 44, high = wide ? 42 : 22;
+  const room = Math.min(viewWidth, 358);  // of a panel
+  const high = wide ? 42 : 22;
   const top = 40, left = 52;
-  const apart = e * side + 20, broad = left + apart + e * side + 2;
+  const broad = wide ? 330 : room;
+  const side = Math.floor((broad - left - 2) / e);
   const foot = top + d * high + 8;  // below the state: what the newest key reads
   const tall = foot + 44;
   const fig = (width, height) =>
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const board = fig(broad, tall);
-  function grid(x) {
-    const cell = (_, at) => {
-      const [i, j] = [Math.floor(at / e), at % e];
-      const [a, b] = [x + side * j, top + high * i];
-      const size = { x: a, y: b, width: side - 1, height: high - 1 };
-      const tint = svg("rect", { ...size, stroke: "var(--faint)" });
-      const more = { "text-anchor": "end", style: `font-size: ${wide ? 14 : 13}px` };
-      return { tint, word: text(a + side - 8, b + high / 2 + 5, "", more) };
-    };
-    const cells = Array.from({ length: d * e }, cell);
-    const size = { width: e * side - 1, height: d * high - 1 };
-    const paper = svg("rect", { x, y: top, ...size, fill: "var(--paper)" });
-    const node = svg("g", {}, paper, ...cells.flatMap(({ tint, word }) => [tint, word]));
-    return { node, cells };
+  function cellAt(i, j) {
+    const [x, y] = [left + side * j, top + high * i];
+    const size = { x, y, width: side - 1, height: high - 1 };
+    const tint = svg("rect", { ...size, stroke: "var(--faint)", fill: "var(--neutral)" });
+    const more = { "text-anchor": "end", style: `font-size: ${wide ? 14 : 13}px` };
+    return { tint, word: text(x + side - 8, y + high / 2 + 5, "", more) };
   }
-  const held = grid(left), added = grid(left + apart), flying = grid(left + apart);
-  function fill({ cells }, numbers, write = alike(numbers)) {
+  const cells = k[0].flatMap((_, i) => v[0].map((_, j) => cellAt(i, j)));
+  function fill(numbers, write = alike(numbers)) {
     numbers.flat().forEach((x, i) => {
-      const shade = Math.min(0.5, Math.abs(x) / 12);
-      set(cells[i].tint, { fill: "var(--neutral)", "fill-opacity": shade });
+      set(cells[i].tint, { "fill-opacity": Math.min(0.5, Math.abs(x) / 12) });
       cells[i].word.textContent = write(x);
     });
   }
+  function showAdded(added, write) {  // nothing where it is 0
+    added.flat().forEach((x, i) => {
+      const term = `${x < 0 ? " − " : " + "}${write(Math.abs(x))}`;
+      if (x) cells[i].word.append(svg("tspan", { style: "font-weight: 600" }, term));
+    });
+  }
   const heading = { style: "font-weight: 600", "text-anchor": "start" };
-  const titles = [["the state S", heading], ["added now", { ...heading, style: soft }]].map(
-    ([says, how], i) => text(left + i * apart, 14, says, how));
-  const right = (j) => left + (j < e ? 0 : apart) + side * (j % e) + side - 8;
-  const columns = [...Array(2 * e).keys()].map((j) =>
-    text(right(j), 33, `v${j % e}`, { style: soft, "text-anchor": "end" }));
+  const right = (j) => left + side * j + side - 8;
+  const columns = v[0].map((_, j) =>
+    text(right(j), 33, `v${j}`, { style: soft, "text-anchor": "end" }));
   // The newest key stands beside the state. Each of its numbers is multiplied with a row; the sum
   // of these rows is what is read.
   const who = text(0, 14, "", heading);
@@ -94,11 +91,11 @@ function draw(stage) {
     { "text-anchor": "end", style: "font-weight: 600", ...more }));
   const got = below(foot + 16, { class: "moves" });
   const stored = below(foot + 36, { "data-sym": "v" });
-  const formula = text(left + apart + e * side / 2, foot + 16, "", { style: soft });
-  board.append(...titles, ...columns, held.node, added.node, flying.node, who,
+  board.append(text(left, 14, "the state S", heading), ...columns,
+    ...cells.flatMap(({ tint, word }) => [tint, word]), who,
     text(left - 17, 33, "key", { style: soft, "text-anchor": "end" }),
     ...asked.flatMap(({ parts }) => parts),
-    text(0, foot + 16, "read", heading), ...got, formula,
+    text(0, foot + 16, "read", heading), ...got,
     text(0, foot + 36, "value", { ...heading, "data-sym": "v" }), ...stored);
   function showReading({ found }) {
     const write = alike([found[t - 1]]);
@@ -111,14 +108,12 @@ function draw(stage) {
     who.textContent = names[i];
     asked.forEach(({ word }, row) => { word.textContent = short(k[i][row]); });
     stored.forEach((one, j) => { one.textContent = short(v[i][j]); });
-    formula.textContent = rules[rule] === "delta rule" ? "key × (value − read)" : "key × value";
   }
 
   // ---- The pairs: of each number of a value a bar, a dot where reading its key comes to, and a
   // line from there to the end of the bar: the error ----
   const row = wide ? 25 : 21;
   const above = 48;  // the names of the columns
-  const room = Math.min(viewWidth, 358);
   const [atKey, atValue, gap] = [40, 82, 14];
   const list = fig(room, above + row * n);
   const every = rules.flatMap((_, by) => all.map((i) => compute(i + 1, by)));
@@ -140,18 +135,16 @@ function draw(stage) {
     found: { r: 4, fill: "currentColor", stroke: "var(--paper)", "stroke-width": 1 },
     off: { height: 4, fill: "var(--rose)" },
   };
-  // What is seen, large: how many come back as they were.
-  const exactly = svg("tspan", { style: "font-size: 24px; font-weight: 600" });
+  // What is seen, large: how many come back as they were. Beside it what the marks mean.
+  const exactly = svg("tspan", { style: `font-size: ${wide ? 22 : 20}px; font-weight: 600` });
   const count = set(text(0, 20, "", start), {}, exactly, " exact");
-  const sign = room - 160;
-  const ofValue = [svg("rect", { x: sign, y: 7, width: 16, ...looks.value }),
-    text(sign + 22, 19, "value", { ...start, style: "font-size: 13px", "data-sym": "v" })];
-  const ofFound = [svg("circle", { cx: room - 80, cy: 14, ...looks.found }),
-    text(room, 19, "read back", { ...end, style: "font-size: 13px" })];
-  const ofError = [svg("rect", { x: room - 62, y: 35, width: 14, ...looks.off }),
-    text(room - 4, 41, "error", { style: soft, ...end })];
-  list.append(count, ...ofValue, ...ofFound, text(atKey + 15, 41, "key", { style: soft }),
-    ...ofError);
+  const named = (x, says, more) => text(room - x, 19, says, { style: "font-size: 13px", ...more });
+  const legend = [
+    svg("rect", { x: room - 214, y: 7, width: 16, ...looks.value }),
+    named(193, "value", { ...start, "data-sym": "v" }),
+    svg("circle", { cx: room - 142, cy: 14, ...looks.found }), named(68, "read back", end),
+    svg("rect", { x: room - 58, y: 12, width: 14, ...looks.off }), named(4, "error", end)];
+  list.append(count, ...legend, text(atKey + 15, 41, "key", { style: soft }));
   v[0].forEach((_, j) => list.append(text(zeros[j], 41, `v${j}`, { style: soft }),
     svg("path", { d: `M${zeros[j]} ${above}v${row * n}`, stroke: "var(--faint)" })));
   function keyBars(key, middle) {
@@ -177,8 +170,6 @@ function draw(stage) {
     list.append(node);
     return { node, founds, offs, error, mark };
   });
-  const paint = (i) => ({ fill: `var(--${i === t - 1 ? "rose" : "neutral"})`,
-    "fill-opacity": i === t - 1 ? 0.75 : 0.6 });
   function showPair({ node, founds, offs, error }, i, now) {
     const here = i < t;
     const found = here ? now.found[i] : v[i];
@@ -209,7 +200,8 @@ function draw(stage) {
   const most = Math.max(...meansOf());
   const bars = all.map((i) => {
     const x = atBars + broadBar * (i + 0.5), across = broadBar - 6;
-    const bar = svg("rect", { x: x - across / 2, width: across, rx: 1.5, class: "moves" });
+    const bar = svg("rect", { x: x - across / 2, width: across, rx: 1.5, class: "moves",
+      fill: "var(--rose)" });
     const word = text(x, 0, "", { style: "font-size: 13px; font-weight: 600", class: "halo" });
     return { bar, word, tick: text(x, floor + 16, i + 1, { style: soft }) };
   });
@@ -220,9 +212,10 @@ function draw(stage) {
   function showPlot() {
     const means = meansOf();
     bars.forEach(({ bar, word, tick }, i) => {
-      const [height, now] = [Math.max(2, reach * means[i] / most), i === t - 1];
-      const shade = i < t ? {} : { "fill-opacity": 0.2 };
-      set(bar, { y: floor - height, height, ...paint(i), ...shade });
+      const height = means[i] < 1e-6 ? 0 : Math.max(2, reach * means[i] / most);
+      const now = i === t - 1;
+      const shade = i < t ? (now ? 0.75 : 0.35) : 0;  // those to come are not told yet
+      set(bar, { y: floor - height, height, "fill-opacity": shade });
       set(word, { y: floor - height - 5 }, now ? number(means[i], 1) : "");
       set(tick, { style: now ? "font-size: 13px; font-weight: 600" : soft });
     });
@@ -231,22 +224,24 @@ function draw(stage) {
   }
 
   // ---- What changes ----
-  // Its shades move onto the state, then the numbers of the state change, then it is read.
-  function slide(now) {
-    const put = (share) => set(flying.node, {
-      transform: `translate(${(-apart * share).toFixed(1)} 0)`, visibility: null });
-    const write = alike([...now.before, ...now.S]);
-    const change = (share) => fill(held, between(now.before, now.S, share), write);
-    fill(held, now.before);
+  // Each number of the state has what is added beside it, then becomes the sum; then it is read.
+  function writing(now) {
+    const form = alike([...now.before, ...now.S]);
+    const change = (share) => fill(between(now.before, now.S, share), form);
+    fill(now.before, form);
+    showAdded(now.added, form);
     got.forEach((one) => set(one, { opacity: 0 }));
-    move(300, put).then((came) => came && set(flying.node, { visibility: "hidden" })
-      && move(300, change).then((came) => came && settle(now)));
+    const what = rules[rule] === "delta rule" ? "key × (value − read)" : "key × value";
+    say(`${names[t - 1]}: ${what} is added to the state.`);
+    move(800, () => { }).then((on) => on && move(300, change))
+      .then((on) => on && settle(now));
   }
   function settle(now) {
-    fill(held, now.S);
+    fill(now.S);
     showReading(now);
     showPairs(now);
     showPlot();
+    explain(now);
   }
   function explain(now) {
     say(`${plural(t, "pair")} in ${d * e} numbers: the mean error is ${number(now.mean, 1)}.`);
@@ -258,12 +253,8 @@ function draw(stage) {
     const now = compute(t);
     showAsked();
     pairs.forEach(({ mark }, i) => set(mark, { visibility: i === t - 1 ? null : "hidden" }));
-    move(0, () => set(flying.node, { visibility: "hidden" }));
-    fill(added, now.added);
-    fill(flying, now.added, () => "");
-    if (moves) slide(now);
-    else settle(now);
-    explain(now);
+    if (moves) writing(now);
+    else move(0, () => settle(now));
     state = { t, rule: rules[rule], ...now };
   }
   function go(to, moves) {
@@ -280,7 +271,7 @@ function draw(stage) {
   const range = slider("Pairs written", { min: 1, max: n, step: 1, value: t,
     text: (x) => `${x} of ${n}`, input: moved });
   const steps = { at: () => t - 1, last: () => n - 1, go: (i) => go(i + 1, true) };
-  const play = player({ ...steps, ms: () => 1500 });
+  const play = player({ ...steps, ms: () => 2400 });
   const ruled = choices("How a pair is written", rules, 0, (i) => { rule = i; show(); });
   set(said, { style: "min-height: 1.4em" });
   const beside = "display: flex; flex-wrap: wrap; gap: 8px 24px; margin: 0 0 8px";

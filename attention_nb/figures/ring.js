@@ -156,10 +156,8 @@ function draw(stage) {
     const done = svg("rect", { ...bar, x: 0, fill: "var(--faint)" });
     const now = svg("rect", { ...bar, fill: "var(--neutral)", "fill-opacity": 0.55,
       stroke: "var(--rose)", "stroke-width": 2 });
-    const count = svg("tspan", { dx: 8 });
-    const name = write(0, y + 13, "");
-    set(name, {}, svg("tspan", { "font-weight": 600 }, `rank ${r}`), count);
-    work.append(name, done, now);
+    const count = set(write(full, y + 13, ""), { "text-anchor": "end" });
+    work.append(write(0, y + 13, `rank ${r}`, "font-weight: 600"), count, done, now);
     return { done, now, count };
   });
   ["pairs so far;", "framed: this step"].forEach((text, i) =>
@@ -170,7 +168,7 @@ function draw(stage) {
   work.append(goal, fair);
   function showFair(long) {  // what each computes in all, if all compute the same
     const equal = sum(all.map((i) => all.filter((j) => allowed(i, j)).length)) / world;
-    const across = ranks.map((r) => `M${1 + long(equal)} ${first + 16 + tall * r}v${thick + 4}`);
+    const across = ranks.map((r) => `M${1 + long(equal)} ${first + 18 + tall * r}v${thick}`);
     set(goal, { d: `${across.join("")}V${foot - 6}` });
     fair.textContent = `equal work: ${grouped(equal)}`;
     const half = 3.7 * fair.textContent.length;

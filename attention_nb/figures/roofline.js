@@ -1,8 +1,9 @@
 // The roofline of a machine: first one head in prefill and in decode, two dots, then all parts of a
 // layer in either, of which one is chosen and named; the others have small names, where there is
 // room. Beside it what each takes: a bar for the operations, a bar for the bytes; the longer one is
-// the minimum time, and of a part of a layer that is not chosen there is no other. The slope and the bars of bytes have one hue, the roof and the
-// bars of operations the other, and a dot has the hue of what limits it.
+// the minimum time, and of a part of a layer that is not chosen there is no other. The slope and
+// the bars of bytes have one hue, the roof and the bars of operations the other, and a dot has the
+// hue of what limits it.
 function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, say, said,
   slider, choices, more, motion, expose }) {
   const { peak, bandwidth, heads, width, model, latent, window, bits, example } = data;
@@ -74,7 +75,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   // Both axes count doublings. Above its flat part is room for the names of its dots.
   const beside = viewWidth >= 600;
   const wide = beside ? 384 : viewWidth || 350;
-  const high = beside ? 300 : 190, left = beside ? 36 : 33;
+  const high = beside ? 300 : 178, left = beside ? 36 : 33;
   const end = wide - 12;
   const low = -4, top = 15;  // doublings of the intensity
   const ridge = peak / bandwidth;
@@ -164,10 +165,10 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     const look = `flex: 0 1 auto; background: ${hue}; border-radius: 2px`;
     return { node: el("div", { style: line }, bar, text), bar, text, look, high };
   }
-  const [thick, thin] = beside ? [36, 11] : [30, 6];
+  const [thick, thin] = beside ? [36, 11] : [30, 8];
   const pairOf = (high) => Object.values(hues).map((hue) => barOf(hue, high));
   // Both bars of a way, or the longer one; `room` is for the longest of all. A time that is the
-  // minimum is bold (on a phone a part of a layer has no other).
+  // minimum is bold.
   function showBars(bars, times, [longest, room], write, both = true) {
     const most = times.indexOf(Math.max(...times));
     bars.forEach(({ node, bar, text, look, high }, i) => {
@@ -175,7 +176,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
       const tall = `height: ${both ? high : 2 * high - 2}px`;
       set(bar, { style: `${look}; ${tall}; width: ${long.toFixed(1)}px` });
       node.style.display = both || i === most ? "flex" : "none";
-      text.textContent = beside || !phase || i === most ? write(times[i], i) : "";
+      text.textContent = write(times[i], i);
       text.style.fontWeight = both && i === most ? 600 : 400;
     });
   }
@@ -201,7 +202,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   });
   // A row looks like a button that can stay pressed.
   const apiece = beside ? "112px 68px 1fr; gap: 8px; padding: 0 6px; margin-inline: -7px"
-    : "107px 68px 1fr; gap: 5px; padding: 0 5px";
+    : "107px 66px 1fr; gap: 8px; padding: 0 4px";
   const grid = `display: grid; grid-template-columns: ${apiece}; align-items: center; `
     + "font-size: 13px; border: 1px solid";
   const head = el("div", { style: `${grid} transparent` },
@@ -209,16 +210,18 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   const table = el("div", { class: "times" }, head, ...list.map(({ row }) => row));
   function showRow(row, on) {
     const look = on ? "var(--control); background: var(--rest)" : "var(--faint)";
-    set(row, { style: `${grid} ${look}; border-radius: 8px; margin-top: 3px; cursor: pointer` });
+    set(row, { style: `${grid} ${look}; border-radius: 8px; cursor: pointer; `
+      + `margin-top: ${beside ? 3 : 2}px` });
   }
   const pair = ways.filter((way) => way.queries).map(({ letter, queries, cost }) => {
     const bars = pairOf(thick);
-    const title = el("div", { style: `font-weight: 600; margin-top: ${beside ? 18 : 8}px` },
+    const title = el("div", { style: `font-weight: 600; margin-top: ${beside ? 12 : 8}px` },
       `${letter}, ${queries > 1 ? `each of ${grouped(queries)} queries` : "its one query"}`);
     const { operations, moved } = cost();
     const counts = [`${grouped(operations / queries)} operations`,
       `${grouped(moved / queries)} bytes`];
-    const lines = bars.flatMap(({ node }, i) => [el("div", { style: soft }, counts[i]), node]);
+    const above = beside ? `${soft}; margin-top: 5px` : soft;
+    const lines = bars.flatMap(({ node }, i) => [el("div", { style: above }, counts[i]), node]);
     const grid = beside ? "" : "display: grid; align-items: center; gap: 4px 8px; "
       + "grid-template-columns: 9.5em minmax(0, 1fr)";
     return { bars, queries, node: el("div", {}, title, el("div", { style: grid }, ...lines)) };
@@ -241,7 +244,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   function showLayer(now) {
     const longest = Math.max(...now.filter(Boolean).map((cost) => cost.seconds));
     const [per, unit] = clock(longest);
-    const scale = [longest, side - 266];
+    const scale = [longest, side - 268];
     list.forEach(({ row, name, intensity, bars, cell }, i) => {
       showRow(row, i === chosen);
       name.textContent = ways[i].name();
@@ -334,7 +337,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
     if (beside) node.querySelector("input").style.width = "9rem";
     return node;
   }
-  const sliders = el("div", { style: "margin-top: 8px" },
+  const sliders = el("div", { style: `margin-top: ${beside ? 8 : 4}px` },
     control("Tokens", 17, n, (to) => { n = to; }),
     more(
       control("Heads of keys", 5, kv, (to) => { kv = to; }),

@@ -52,7 +52,7 @@ def roofline(
     data = {"machine": machine, "peak": peak, "bandwidth": bandwidth, "n": n, "kv": n_kv_heads,
             "heads": 32, "width": 128, "model": 4096, "latent": [512, 64], "window": 1024, "bits": 32,
             "example": {"n": 1000, "d": 100}}
-    return Drawing("roofline", "The roofline: prefill and decode", notice, data, table, (400, 564))
+    return Drawing("roofline", "The roofline: prefill and decode", notice, data, table, (400, 570))
 
 
 def _shown_number(x: float) -> float:

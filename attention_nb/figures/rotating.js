@@ -44,7 +44,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
   const tall = phone ? 44 : roomy;  // of a row
   const radius = tall / 2 - 3;  // of a dial
   const begin = trained ? 22 : phone ? 18 : 2;
-  const centre = phone ? 68 : 158;  // of the dials
+  const centre = phone ? 80 : 170;  // of the dials
   const [left, right] = [centre + radius + 16, wide - 10];
   const x = (d) => left + ((right - left) * d) / longest;
   const high = begin + tall * half + 12;  // where the score begins, and where it ends
@@ -92,9 +92,10 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
     }
     return { node, show };
   }
-  function digitsOf(degrees) {
-    if (degrees < 1) return 2;
-    return degrees < 10 ? 1 : 0;
+  function angle(degrees) {  // never 0, however slowly a pair rotates
+    if (degrees >= 1) return number(degrees, degrees < 10 ? 1 : 0);
+    const digits = phone && degrees < 0.01 ? 1 : 2;
+    return grouped(degrees, { maximumSignificantDigits: digits });
   }
   function rowOf(i) {
     const cy = begin + tall * (i + 0.5);
@@ -117,7 +118,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
       set(mark, { cx: x(distance), cy: at(distance, f) });
       const degrees = (f * 180) / Math.PI;
       const unit = phone ? "°" : "° per position";  // on a phone above the column
-      speed.textContent = `${number(degrees, digitsOf(degrees))}${unit}`;
+      speed.textContent = `${angle(degrees)}${unit}`;
     }
     return { node, show };
   }

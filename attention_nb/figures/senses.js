@@ -1,8 +1,9 @@
 // A word between two senses: scores with its neighbours become weights, and its vector moves to the
 // weighted mean. The vectors of the neighbours can be dragged.
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, dot, softmax, mix, number, listed } = stage;
-  const { said, say, choices, toggle, player, byItself, motion, plane, expose } = stage;
+  const { view, viewWidth, data, el, svg, set, dot, softmax, mix, between } = stage;
+  const { number, listed, said, say, choices, toggle } = stage;
+  const { player, byItself, motion, plane, expose } = stage;
   const { tokens, query, axes } = data;
   const vectors = data.x.map((row) => [...row]);
   const me = tokens.indexOf(query);
@@ -13,6 +14,7 @@ function draw(stage) {
   const MEAN = 2;  // the last step
   let step = MEAN;
   let tip = old;
+  let fallen = 0;  // how far the neighbours have fallen onto the line of the query, 0 to 1
   const names = {};  // how far from its tip that of an arrow stands
 
   // ---- The plane: only its quarter above zero ----
@@ -32,6 +34,40 @@ function draw(stage) {
   const upwards = `translate(${left - 12} ${base - side / 3}) rotate(-90)`;
   root.append(svg("text", { transform: upwards, "text-anchor": "middle", style: soft },
     `${axes[1]} →`));
+
+  // ---- The line of the query: the foot of a vector on it stands at its score ----
+  const square = dot(old, old);
+  const markOf = (score) => old.map((x) => x * score / square);
+  const longest = square && 3 * square / Math.max(...old);  // up to the edge of the plane
+  const [dx, dy] = old.map((x) => x / Math.sqrt(square || 1));  // its direction
+  const besideMark = (score, far) => {
+    const [x, y] = at(markOf(score));
+    return [x - far * dy, y - far * dx];
+  };
+  const scale = [...Array(Math.ceil(longest)).keys()].slice(1);
+  const inked = "fill: var(--ink-q); font-size: 12px";
+  const marks = scale.map((score) => {
+    const [x, y] = besideMark(score, 13);
+    return [svg("path", { d: `M${at(markOf(score))}L${besideMark(score, 6)}`, stroke: "var(--q)" }),
+      score === scale.at(-1) ? write(x + 4, y + 4, `score ${score}`, inked, "end")
+        : write(x, y + 4, String(score), inked, "middle")];
+  });
+  const ruler = svg("g", { "data-sym": "q", "aria-hidden": true }, svg("path", {
+    d: `M${at([0, 0])}L${at(markOf(longest))}`, stroke: "var(--q)", "stroke-dasharray": "1 3" }),
+  ...marks.flat());
+  const feet = tokens.map(() => ({
+    fall: svg("path", { stroke: "var(--soft)", "stroke-dasharray": "4 3" }),
+    foot: svg("circle", { r: 4, fill: "var(--k)", "data-sym": "k" }) }));
+  root.append(ruler, ...feet.map(({ fall }) => fall));
+  function showFoot({ fall, foot }, i) {
+    const mine = i === me;
+    const to = between(vectors[i], markOf(dot(old, vectors[i])), fallen);
+    const [cx, cy] = at(to);
+    const visibility = fallen && here[i] && !mine ? "visible" : "hidden";
+    set(fall, { d: `M${at(vectors[i])}L${at(to)}`, visibility });
+    set(foot, { cx, cy, visibility });
+  }
+
   const string = { stroke: "var(--w)", opacity: 0.5, "stroke-linecap": "round" };
   const strings = tokens.map(() => svg("path", { "data-sym": "w", ...string }));
   const dots = tokens.map((word, i) => ({
@@ -39,7 +75,8 @@ function draw(stage) {
     label: i === me ? "" : svg("text", { class: "halo", style: "font-weight: 600" }, word),
   }));
   const others = dots.filter((_, i) => i !== me);
-  root.append(...strings, ...others.flatMap(({ mark, label }) => [mark, label]));
+  root.append(...strings, ...others.flatMap(({ mark, label }) => [mark, label]),
+    ...feet.map(({ foot }) => foot));
   function placeDot({ mark, label }, i) {  // its name is outside of the plane, or beside it
     const [x, y] = at(vectors[i]);
     const [right, up] = vectors[i];
@@ -148,6 +185,8 @@ function draw(stage) {
   function show() {
     const numbers = now();
     for (const i of tokens.keys()) showToken(i, numbers);
+    feet.forEach(showFoot);
+    set(ruler, { visibility: fallen ? "visible" : "hidden" });
     after.point(tip);
     showName(before, old, names.before);
     showName(after, tip, names.after);
@@ -157,7 +196,9 @@ function draw(stage) {
     const [zero, first, second] = [[0, 0], old, to].map((point) => at(point));
     const strings = vectors.filter((_, i) => step && weights[i]).map((one) => [at(one), second]);
     const dots = vectors.map((one) => [at(one), at(one)]);
-    const lines = [[zero, first], [zero, second], ...strings, ...dots];
+    const scores = step ? [] : [[zero, at(markOf(longest))], ...scale.map((score) =>
+      [besideMark(score, 13), besideMark(score, 13)])];
+    const lines = [[zero, first], [zero, second], ...strings, ...dots, ...scores];
     names.before = aside(first, lines);
     const place = first.map((x, axis) => x + names.before[axis]);
     names.after = aside(second, [...lines, [place, place]]);
@@ -175,7 +216,10 @@ function draw(stage) {
     const beside = tokens.filter((_, i) => here[i] && i !== me);
     if (!beside.length) return `Alone, “${query}” keeps its vector.`;
     const scored = (word) => `${word} ${plain(scores[tokens.indexOf(word)])}`;
-    if (step === 0) return `The score with each neighbour: ${beside.map(scored).join(", ")}.`;
+    if (step === 0) {
+      return `The foot of a neighbour on the line of “${query}” is at its score: `
+        + `${beside.map(scored).join(", ")}.`;
+    }
     const most = Math.max(...weights);
     const first = tokens.filter((_, i) => weights[i] > most - 1e-6);
     if (step === 1) {
@@ -201,7 +245,8 @@ function draw(stage) {
     tell(numbers);
     placeNames(numbers.weights, to);
     glide(700, (t) => {
-      tip = from.map((x, i) => x + (to[i] - x) * t);
+      tip = between(from, to, t);
+      fallen = step ? 0 : t;
       show();
     });
   }
@@ -213,7 +258,7 @@ function draw(stage) {
     tell(numbers);
     placeNames(numbers.weights, numbers.mean);
     glide(0, () => {
-      tip = numbers.mean;
+      [tip, fallen] = [numbers.mean, 0];
       show();
     });
   }

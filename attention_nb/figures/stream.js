@@ -52,7 +52,8 @@ function draw(stage) {
   const measured = (run) => (isFirst(run)
     ? { gradient: measureOf(full - 4, under + down - 6, "end", "↓ length of a gradient") }
     : { length: measureOf(left + 4, base - up + 18, "start", "↑ length of a hidden state") });
-  // What is seen: how large the gradient is in the last block, where it begins.
+  // What is seen, told when the backward pass has ended: how large the gradient is in the last
+  // block, where it begins.
   const lastOf = ({ gradients }) => gradients[n - 1];
   const isFirst = (run) => run === runs[0];
   function ratioOf(run) {
@@ -98,16 +99,19 @@ function draw(stage) {
     set(bars[i].length, {
       y: base - rise, height: rise, fill: "var(--neutral)", ...strong(here) });
     const marked = on.gradient && (here || i === n - 1);
-    set(bars[i].gradient, { height: fall, fill: "var(--rose)", ...strong(marked) });
+    set(bars[i].gradient, { height: fall, fill: "var(--rose)", ...strong(marked),
+      visibility: back() ? "visible" : "hidden" });
   }
   function showPanel(panel) {
     const { run, bars, here, coming, numbers, scale, ratio } = panel;
     const i = block();
     const seen = { visibility: back() ? "visible" : "hidden" };
+    const ended = { visibility: moment === last ? "visible" : "hidden" };
     bars.forEach((_, j) => showBar(panel, j));
     set(here, { x: inside(centre(i)) }).textContent = String(i + 1);
     set(coming, { visibility: back() ? "hidden" : "visible" });
-    for (const node of [scale.gradient, ratio]) if (node) set(node, seen);
+    if (scale.gradient) set(scale.gradient, seen);
+    set(ratio, ended);
     for (const one of numbers) {  // the number of the block that is shown takes its room
       set(one.node, { visibility: Math.abs(one.i - i - 1) < 2 ? "hidden" : "visible" });
     }

@@ -18,7 +18,7 @@ __all__ = ['stream']
 def stream(
     runs: Mapping[str, tuple[Tensor, Tensor]],  # name → lengths of hidden states, and of gradients, (n_blocks,) both
     formulas: Mapping[str, str],  # name → how a part changes the stream, such as "x + part(norm(x))"
-    moment: int = -1,  # which moment is shown first: 0 is forward in block 1, n_blocks backward in the last
+    moment: int = 0,  # which moment is shown first: 0 is forward in block 1, n_blocks backward in the last
 ) -> Drawing:  # shows itself when it is the last value of a cell
     """Draw the residual stream of some models, block by block, forward and backward.
 

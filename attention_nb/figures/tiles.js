@@ -59,8 +59,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   begin();
 
   // ---- The matrix of scores: never stored, a square for each pair ----
-  const phone = viewWidth < 600;
-  const unit = phone ? 18 : 20, left = phone ? 57 : 58, high = 58;
+  const phone = viewWidth < 600, slim = viewWidth < 345;
+  const unit = slim ? 17 : phone ? 18 : 20, left = phone ? 57 : 58, high = 58;
   const wide = left + n * unit + (phone ? 53 : 60), low = high + n * unit + 2;
   const x = (j) => left + j * unit;
   const y = (i) => high + i * unit;
@@ -98,7 +98,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   const most = Math.max(...sizes);
   const roof = 48, floor = roof + most * row;
   const first = phone ? 75 : 78, column = first + field + (phone ? 36 : 52);
-  const bars = column + (phone ? 83 : 86), room = broad - bars - 48;
+  const bars = column + (phone ? 44 : 52), room = broad - bars - 62;
   const box = svg("svg", { width: broad, height: floor + 32, role: "img",
     viewBox: `0 0 ${broad} ${floor + 32}` });
   box.append(svg("rect", { x: 1.5, y: 1.5, width: broad - 3, height: floor + 29, rx: 6,
@@ -106,7 +106,9 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   text(12, 20, "in fast memory", { style: bold }),
   text(first - 24, roof - 9, "keys", { ...end, "data-sym": "k" }),
   text(first - 24, floor + 20, "values", { ...end, "data-sym": "v" }),
-  text(column, roof - 9, "max m", { ...middle, style: soft }));
+  text(column, roof - 9, "max m", { ...middle, style: soft }),
+  text(bars, roof - 9, "sum ℓ", { "data-sym": "w" }),
+  text(bars + 56, roof - 9, "acc a", { "data-sym": "v" }));
   const inside = svg("g", {});
   box.append(inside);
   const block = (x, y, width, height, hue, more = {}) => svg("rect", { x: x + 1, y: y + 1,
@@ -142,21 +144,20 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   }
 
   // ---- The running numbers of each query of the tile: they shrink, and then grow ----
-  function barOf(name, hue, word) {
+  function barOf(name, hue) {
     const looks = { fill: `var(--${hue})`, "data-sym": hue };
     const parts = [0.35, 0.85].map((opacity) =>
       svg("rect", { ...looks, "fill-opacity": opacity, x: bars }));
     const ghost = svg("rect", { fill: "none", stroke: "var(--soft)", "stroke-dasharray": "3 2",
       x: bars });
-    const title = text(bars - 6, 0, word, { ...end, "data-sym": hue });
-    return { name, parts, ghost, title, says: text(0, 0, "", { class: "sums" }) };
+    return { name, parts, ghost, says: text(0, 0, "", { class: "sums" }) };
   }
   const lanes = Array.from({ length: most }, () => {
     const m = text(column, 0, "", { ...middle, class: "max" });
     const rescale = text(column, 0, "", middle);
-    const pair = [barOf("l", "w", "sum ℓ"), barOf("acc", "v", "acc a")];
+    const pair = [barOf("l", "w"), barOf("acc", "v")];
     const node = svg("g", {}, m, rescale,
-      ...pair.flatMap(({ parts, ghost, title, says }) => [title, ...parts, ghost, says]));
+      ...pair.flatMap(({ parts, ghost, says }) => [...parts, ghost, says]));
     return { node, m, rescale, pair };
   });
   box.append(...lanes.map(({ node }) => node));
@@ -165,7 +166,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
       Math.abs(one[name]))));
   }
   function paint(bar, one, [top, tall], long, [shrunk, grew]) {
-    const { name, parts, ghost, title, says } = bar;
+    const { name, parts, ghost, says } = bar;
     const [was, kept, all] = [one.was[name], one.kept[name], one[name]].map(long);
     const pale = was + (kept - was) * shrunk;
     set(parts[0], { y: top, height: tall, width: pale });
@@ -173,7 +174,6 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     set(ghost, { y: top + 0.5, height: tall - 1, width: was,
       visibility: grown(one) ? "visible" : "hidden" });
     const at = bars + Math.max(was, kept, all) + 6;
-    set(title, { y: top + tall / 2 + 5 });
     set(says, { x: at, y: top + tall / 2 + 5 }, number(one[name]));
   }
   function showLane({ node, m, rescale, pair }, i, k, f) {
@@ -193,37 +193,20 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
         (part) => (room * Math.abs(part)) / most, f);
     });
   }
-  // The parts of the first bar have their names above it.
-  const parts = ["rescaled", "added", "before"].map((says) => ({
-    word: text(0, 0, says, { style: `font-size: ${phone ? 12 : 13}px; fill: var(--soft)` }),
-    leader: svg("path", { stroke: "var(--soft)", fill: "none" }) }));
-  box.append(...parts.flatMap(({ word, leader }) => [word, leader]));
-  const breadths = phone ? [52, 38, 42] : [58, 42, 46];
-  function spread(middles, there) {  // side by side, each as near to its part as there is room
-    let free = broad - 10;
-    const from = middles.map(() => 0);
-    for (const i of [2, 1, 0].filter((i) => there[i])) {
-      const before = sum(breadths.filter((_, at) => at < i && there[at]).map((b) => b + 6));
-      const low = broad - 10 - sum(breadths) - 12 + before;
-      from[i] = Math.min(free - breadths[i], Math.max(low, bars + middles[i] - breadths[i] / 2));
-      free = from[i] - 6;
-    }
-    return from;
-  }
-  function showParts() {
-    const one = last(rows()[0]), high = (most * row) / size;
-    const top = roof + high / 2 - 1 - Math.min(30, high / 2 - 4), line = Math.max(roof, top - 7);
-    const [was, kept, all] = [one.was.l, one.kept.l, one.l].map((l) => (room * l) / longest("l"));
-    const middles = [kept / 2, (kept + all) / 2, (all + was) / 2];
-    const there = [kept > 0, true, grown(one) && was > all + 3];
-    const from = spread(middles, there);
-    parts.forEach(({ word, leader }, i) => {
-      if (!i) word.textContent = grown(one) ? "rescaled" : "before";
-      set(word, { x: from[i], y: line - 9, visibility: there[i] ? "visible" : "hidden" });
-      const [x, to] = [from[i] + breadths[i] / 2, bars + middles[i]];
-      set(leader, { d: there[i] ? `M${x} ${line - 5}L${to} ${top - 1}` : "" });
-    });
-  }
+  // What the parts of a bar are, in one line: the first is there where a sum is rescaled.
+  const signs = [
+    ["before", { fill: "none", stroke: "var(--soft)", "stroke-dasharray": "3 2" }],
+    ["kept", { fill: "var(--neutral)", "fill-opacity": 0.35 }],
+    ["added", { fill: "var(--neutral)", "fill-opacity": 0.85 }]];
+  const from = phone ? [196, 130, 74] : [218, 144, 80];  // of each, to the right edge
+  const legend = signs.map(([says, look], i) => {
+    const x = broad - from[i];
+    return svg("g", {}, svg("rect", { x: x + 0.5, y: 9.5, width: 14, height: 11, ...look }),
+      text(x + 19, 20, says, { style: soft }));
+  });
+  box.append(...legend);
+  const showLegend = () => set(legend[0],
+    { visibility: rows().some((i) => grown(last(i))) ? "visible" : "hidden" });
   const shrink = motion();
   const showLanes = () => shrink(700, (t) => {
     const f = [Math.min(1, 2 * t), Math.max(0, 2 * t - 1)];
@@ -312,7 +295,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     slide(now);
     showBox(now);
     showLanes();
-    showParts();
+    showLegend();
     say(told({ tiles, skipped }));
   }
 
@@ -323,7 +306,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     again(() => { size = sizes[i]; }));
   const masking = toggle("causal mask", false, (on) => again(() => { causal = on; }));
   for (const one of phone ? [masking, ...sizing.querySelectorAll("label")] : []) {
-    one.style.paddingInline = "7px";
+    Object.assign(one.style, slim ? { paddingInline: "2px", minWidth: "24px" }
+      : { paddingInline: "7px" });
   }
   set(said, { style: `min-height: ${phone ? 4.2 : 1.4}em; margin-top: 4px` });
   const inRow = (...parts) => el("div", { class: "row" }, ...parts);

@@ -146,7 +146,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     const mine = attentions.filter(([, stack, , part]) => `${stack} ${part}` === kind);
     return mine.map(([name, , i]) => ({
       name: name.replace(".q_proj.weight", ""),
-      title: +i ? `${title}, block ${+i + 1}` : title,
+      title: +i ? `${title}, block ${i}` : title,
       keys,
       queries,
     }));
@@ -244,9 +244,9 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     const order = weights[chosen - 1].map((w, j) => [w, j]).sort(([a], [b]) => b - a);
     const best = order.filter(([w], i) => i < 2 && (!i || w >= 0.1));
     const twice = (j) => keys.filter((key) => key === keys[j]).length > 1;
-    const position = (j) => (twice(j) ? `, position ${j + 1}` : "");
+    const position = (j) => (twice(j) ? `, position ${j}` : "");
     const list = best.map(([w, j]) => `“${keys[j]}” (${number(100 * w, 0)} %${position(j)})`);
-    const who = head ? `head ${head} attends to` : "the heads on average attend to";
+    const who = head ? `head ${head - 1} attends to` : "the heads on average attend to";
     return `${asker(queries[chosen - 1])}, ${who} ${list.join(" and ")}.`;
   }
   function asker(query) {
@@ -281,7 +281,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     drawLines(now);
     share.textContent = `${number(100 * exact[step], 1)} %`;
     learned.replaceChildren(...exact.map(barOf));
-    const which = head ? `head ${head}` : "mean of all heads";
+    const which = head ? `head ${head - 1}` : "mean of all heads";
     set(root, { "aria-label": `${layers[layer].title}, ${which}: ${now.queries.join(" ")} `
       + `on the right attend to ${now.keys.join(" ")} on the left` });
     explain(now);
@@ -337,7 +337,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     layer = i;
     picked = 0;
   });
-  const single = Array.from({ length: heads }, (_, i) => i + 1);
+  const single = Array.from({ length: heads }, (_, i) => i);
   const headOf = pick("Head", ["all heads", ...single], (i) => { head = i; });
 
   // ---- How many unseen numbers are right at each step: a bar above each stop of the slider ----

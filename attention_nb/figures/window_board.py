@@ -41,6 +41,7 @@ def window_board(
     table = number_table(f"Allowed pairs with a window of {window}: 1 is allowed; a row for each query",
                          {f"{i} {token}": row for i, (token, row) in enumerate(zip(tokens, mask))}, list(tokens), digits=0)
     notice = ("Widen the window, or add layers: which tokens reach the query? "
-              "Click a row to choose another.")
+              "Point at a token, or click a row to choose another query.")
     data = {"tokens": list(tokens), "documents": list(documents), "window": window, "sinks": sinks, "block": block}
-    return Drawing("window_board", "A sliding window, layer by layer", notice, data, table, (524, 500))
+    return Drawing("window_board", "A sliding window, layer by layer", notice, data, table,
+                   (284 + 20 * n, 296 + 17 * n))

@@ -7,7 +7,7 @@ const SIZE = viewWidth < 600 ? 212 : 344;
 const d = data.W_q[0].length;
 const steps = [
 ["tokens", "vectors x"],
-["query", "q = x · W_q"],
+["query", "q = x · W", "q"],
 ["match", "q · k"],
 ["scale", "÷ √d"],
 ["weights", "softmax"],
@@ -33,12 +33,13 @@ const chips = Array.from({ length: atMost }, (_, i) =>
 set(button("", () => choose(i)), { onpointerenter: pointed(i) }));
 line.append(...chips);
 const sky = el("div", { class: "sky" }, arcs, line);
-const marks = steps.map(([name, how], i) => {
+const marks = steps.map(([name, how, index = ""], i) => {
 const mark = button("", () => {
 play.stop();
 go(i);
 });
-return set(mark, {}, el("span", {}, name), el("span", { class: "how" }, how));
+const lowered = el("sub", { style: "line-height: 0" }, index);
+return set(mark, {}, el("span", {}, name), el("span", { class: "how" }, how, lowered));
 });
 const ms = () => (step < WEIGHTS ? 1500 : 2600);
 const play = player({ at: () => step, last: () => LAST, go, ms });
@@ -609,7 +610,7 @@ const tellings = [
 ? `Divided by √${d} = ${number(Math.sqrt(d))}: every length shrinks alike.`
 : `Divided by √${d}, 0 stays 0.`),
 () => ofWeights(),
-() => "Every value, v = x · W_v, times its weight: "
+() => "Every value, v = x · Wᵥ, times its weight: "
 + `tip to tail they end at the context, ${row(work.context)}.`,
 () => `${name(chosen)} was ${inWords(work.v[chosen], ", ")}. `
 + `Now it is ${inWords(work.context, ", ")}.`,

@@ -109,10 +109,11 @@ const from = at(t - 1, one.from ?? 0), to = at(t, rank);
 const how = standing(t, rank);
 const fading = shown < 1 && { opacity: shown.toFixed(2) };
 const coming = { ...fading, transform: shown < 1 && `translate(${8 * (shown - 1)} 0)` };
+const numbered = t > 0 && (wide || how.kept);
 const marks = [shapeAt(to, ended(one) ? r + 5 : r, how), nameAt(to, one, how.kept),
-...(t ? [totalAt(to, one, how.kept)] : [])];
+...(numbered ? [totalAt(to, one, how.kept)] : [])];
 return { how, node: svg("g", coming, ...marks),
-path: t > 0 && svg("g", fading, pathOf(one, from, to, how)), band: t > 0 && bandAt(to) };
+path: t > 0 && svg("g", fading, pathOf(one, from, to, how)), band: numbered && bandAt(to) };
 }
 const bandAt = ([x, y]) =>
 svg("rect", { x: x - gap / 2, y: y + r + 2, width: gap, height: 14, fill: "var(--paper)" });
@@ -141,7 +142,7 @@ const grown = nodes.filter(({ path }) => path).sort((a, b) => above(a) - above(b
 const linesOf = (kept) =>
 grown.filter(({ how }) => how.kept === kept).map(({ path }) => path);
 root.replaceChildren(...heads(), ...linesOf(false),
-...(wide ? [] : grown.map(({ band }) => band)), ...linesOf(true),
+...(wide ? [] : grown.flatMap(({ band }) => band || [])), ...linesOf(true),
 ...nodes.map(({ node }) => node));
 }
 

@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
 const { view, viewWidth, data, el, svg, set, sum, clamp, softmax, number, percent } = stage;
-const { said, say, slider, choices, player, more, expose } = stage;
+const { said, say, slider, choices, player, more, legendOf, expose } = stage;
 const { tokens, scores, ways, block, sizes } = data;
 const n = tokens.length, queries = scores.length, first = n - queries;
 const all = [...tokens.keys()];
@@ -27,8 +27,8 @@ const width = Math.min(viewWidth, 720), gap = wide ? 10 : 4;
 const unit = (width - gap * (blocks.length - 1)) / n, span = block * unit;
 const left = (j) => j * unit + gap * Math.floor(j / block);
 const middle = (j) => left(j) + unit / 2;
-const row = { top: 58, deep: wide ? 122 : 104 };
-const cells = row.top + row.deep + (wide ? 20 : 34), tall = 28;
+const row = { top: 22, deep: wide ? 122 : 104 };
+const cells = row.top + row.deep + 20, tall = 28;
 const under = cells + tall + 38, high = wide ? 70 : 60, base = under + high;
 const end = base + 2, bar = 36;
 const reach = data.reach, room = row.deep / (reach[1] - reach[0]);
@@ -42,23 +42,20 @@ const start = { "text-anchor": "start" };
 const rect = (more) => svg("rect", { class: "moves", ...more });
 const second = { class: "moves second" }, third = { class: "moves third" };
 
-const bands = all.map((j) => {
-const edge = j % block === block - 1 ? 0 : 0.5;
-return rect({ x: left(j), y: row.top, width: unit + edge, height: base - row.top, ...second });
-});
+const bands = all.map((j) => rect({ x: left(j), y: row.top, width: unit,
+height: base - row.top, "shape-rendering": "crispEdges", ...second }));
 const zero = svg("path", { d: `M0 ${at(0)}H${width}`, stroke: "var(--soft)" });
 const ofBlocks = blocks.map((j) => ({
 fill: rect({ x: left(j) + 2, width: span - 4, fill: "var(--neutral)", "fill-opacity": 0.35 }),
 level: rect({ x: left(j), width: span, height: 5, rx: 2.5, fill: "var(--neutral)" }),
 }));
 const ends = blocks.map((j) => text(left(j) + span / 2, cells - 6, "", { class: "halo",
-style: "font-size: 13px" }));
-const dots = all.map((j) => svg("circle", { cx: middle(j), r: wide ? 4 : 3, class: "moves",
-stroke: "currentColor", "stroke-width": 1.5 }));
-const ring = svg("circle", {
-r: wide ? 9 : 8, fill: "none", "stroke-width": 2.5, class: "moves" });
-const best = text(0, row.top - 8, "", { style: "font-size: 13px" });
-const other = text(0, 0, "", { ...soft, class: "halo" });
+style: "font-size: 13px; font-weight: 600; "
++ "fill: color-mix(in srgb, var(--neutral) 55%, currentColor)" }));
+const circle = (more) => svg("circle", { stroke: "currentColor", "stroke-width": 1.5, ...more });
+const dots = all.map((j) => circle({ cx: middle(j), r: wide ? 4 : 3, class: "moves" }));
+const ring = circle({ r: wide ? 9 : 8, fill: "none", "stroke-width": 2.5, class: "moves" });
+const best = text(0, row.top - 7, "", { style: "font-size: 13px; font-weight: 600" });
 const boxes = all.map((j) =>
 rect({ x: left(j) + 0.5, y: cells, width: unit - 1, height: tall, rx: 3, ...second }));
 const narrowed = (j) => (!wide && "MW".includes(tokens[j])
@@ -85,14 +82,22 @@ mark: rect({ x: x - 1, y: bar + 3, width: unit, height: 19, rx: 3, fill: "none" 
 says: text(center, 22, "", { style: "font-size: 12px" }),
 };
 });
-const large = svg("tspan", { "data-sym": "w",
-style: "font-size: 24px; font-weight: 700; fill: var(--ink-w)" });
-const result = text(0, 24, "", { ...soft, ...start });
-set(result, {}, large, " of its weight kept");
+const large = el("b", { "data-sym": "w", style: "font-size: 24px" });
+const result = el("span", { style: "font-size: 13px; color: var(--soft); line-height: 32px" },
+large, " of its weight kept");
+const sign = (shape) =>
+svg("svg", { width: 16, height: 16, viewBox: "-8 -8 16 16", "aria-hidden": true }, shape);
+const plate = sign(svg("rect", { x: -8, y: -2.5, width: 16, height: 5, rx: 2.5,
+fill: "var(--neutral)" }));
+const plateSays = el("span");
+const legend = set(legendOf([sign(circle({ r: 4, fill: "currentColor" })), "computed"],
+[sign(circle({ r: 4, fill: "var(--paper)" })), "not computed"], [plate, plateSays]),
+{ style: "font-size: 13px; gap: 0 0.7rem; margin: 0; min-height: 20px" });
 const hitsOf = (y, height) => scores.map((_, i) => svg("rect", { x: left(first + i), y, height,
 width: unit, fill: "transparent", style: "cursor: pointer", onclick: () => pick(i) }));
 root.append(...bands, zero, ...ofBlocks.flatMap(({ fill, level }) => [fill, level]), ...dots,
-ring, ...ends, best, other, result, ...boxes, ...letters, floor,
+ring, ...ends, text(0, row.top - 7, "score", { ...soft, ...start }), best, ...boxes,
+...letters, floor,
 ...bars.flatMap(({ kept, lost, says }) => [kept, lost, says]),
 text(0, cells + tall + 17, "weights", { style: "font-size: 13px", ...start, class: "halo",
 "data-sym": "w" }),
@@ -117,18 +122,15 @@ set(ofBlocks[b].level, { y: at(score) - 2.5, ...seen });
 }
 function showEnds({ kept }, needed) {
 const scores = estimates();
-const bold = { style: "font-weight: 600" };
 ends.forEach((node, b) => {
-const x = Math.max(left(blocks[b]) + span / 2, wide ? 44 : 24);
-const score = (more) => svg("tspan", { ...bold, ...more }, number(scores[b], 1));
-const named = () => (wide ? [`${ways[way].title} `, score()]
-: [svg("tspan", { x, dy: -14 }, ways[way].title), score({ x, dy: 14 })]);
 const told = b < scores.length && (kept[blocks[b]] || b === Math.floor(needed / block));
-set(node, { x }, ...(told ? named() : [""]));
+node.textContent = told ? number(scores[b], 1) : "";
 });
+const visibility = perBlock() ? null : "hidden";
+for (const part of [plate, plateSays]) part.style.visibility = visibility;
+plateSays.textContent = ways[way].title;
 }
 const computed = (j, { kept }) => kept[j] || ways[way].per === "key";
-const called = (j, now) => (computed(j, now) ? "computed" : "not computed");
 function showScore(j, now) {
 const { seen, kept, full } = now;
 const there = j < seen.length;
@@ -169,38 +171,9 @@ const told = j === lost || (j === most && !covered);
 says.textContent = told ? `${percent(mine)}${j === lost ? " lost" : ""}` : "";
 });
 }
-function showBest(now, j) {
-const { seen, kept } = now;
+function showBest({ seen, kept }, j) {
 set(ring, { cx: middle(j), cy: at(seen[j]), stroke: `var(--${kept[j] ? "w" : "rose"})` });
-const needed = svg("tspan", { style: "font-weight: 600" }, `needed: ${number(seen[j], 1)}`);
-set(best, { x: Math.min(left(j), width - 214), ...start }, needed,
-svg("tspan", { fill: "var(--soft)" }, ` ${called(j, now)}`));
-}
-const meet = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
-function marks(seen) {
-const dots = seen.map((s, j) => [middle(j) - 6, at(s) - 6, middle(j) + 6, at(s) + 6]);
-const plates = estimates().map((s, b) => [left(blocks[b]), Math.min(at(0), at(s)) - 4,
-left(blocks[b]) + span, Math.max(at(0), at(s)) + 4]);
-return [...dots, ...plates, [0, at(0) - 1, width, at(0) + 1]];
-}
-function places(j, score, long) {
-const [x, y] = [middle(j), at(score)];
-const corners = [[x + 9, y - 8], [x - 9 - long, y - 8], [x - long / 2, y + 8],
-[x - long / 2, y - 23]];
-return corners.map(([x, y]) => [x, y, x + long, y + 15]);
-}
-function showOther(now, needed) {
-const { seen } = now;
-const kind = [...seen.keys()].filter((j) => computed(j, now) !== computed(needed, now))
-.reverse();
-const name = kind.length ? called(kind[0], now) : "";
-const taken = marks(seen);
-const fits = ([x, y, end, foot]) => x >= 0 && end <= width && y > row.top && foot < cells - 18;
-const found = kind.flatMap((j) => places(j, seen[j], 8.2 * name.length)).filter(fits);
-const crowd = (box) => taken.filter((mark) => meet(box, mark)).length;
-const [x, y, end] = found.sort((a, b) => crowd(a) - crowd(b))[0] ?? [0, 0, 0];
-set(other, { x: (x + end) / 2, y: y + 12 });
-other.textContent = found.length ? name : "";
+set(best, { x: Math.max(middle(j), 60) }).textContent = number(seen[j], 1);
 }
 function showShare({ track, fill, mark, name, says }, i, { share }) {
 const chosen = i === query;
@@ -235,7 +208,6 @@ shares.forEach((share, i) => showShare(share, i, every[i]));
 const mean = sum(every.map(({ share }) => share)) / queries;
 average.textContent = `on average ${percent(mean)}`;
 showBest(now, needed);
-showOther(now, needed);
 showPercents(now, needed);
 explain(now, needed);
 set(root, { "aria-label": `Keys of ${quoted(first + query)}, chosen by ${ways[way].title}` });
@@ -261,7 +233,8 @@ const ofSize = choices("Blocks that are kept", sizes.map(String), size,
 if (viewWidth < 345) for (const label of ofWay.children) label.style.paddingInline = "7px";
 set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem` });
 const steered = el("div", { class: "row steered" }, play.node, range);
-view.append(el("div", { class: "row", style: "margin-top: 0" }, ofWay, steered), root, said,
+const top = el("div", { class: "row", style: "margin: 0; gap: 0 1.5rem" }, result, legend);
+view.append(el("div", { class: "row", style: "margin-top: 0" }, ofWay, steered), top, root, said,
 more(el("div", { class: "row" }, el("span", {}, "Blocks that are kept, its own among them"),
 ofSize), strip));
 show();

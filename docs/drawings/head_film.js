@@ -1,6 +1,6 @@
 (() => {
 function draw(stage) {
-const { view, viewWidth, data, el, set, sum, between, number, listed } = stage;
+const { view, viewWidth, data, el, svg, set, sum, between, number, grouped, listed } = stage;
 const { said, say, slider, player, byItself, motion, expose } = stage;
 const { weights, steps, losses } = data;
 const n = weights[0][0].length;
@@ -13,7 +13,7 @@ return [mean(rows.map((row) => row[0])), mean(rows.map((row, i) => row[i + 1]))]
 };
 
 const wide = viewWidth >= 600;
-const side = wide ? 43 : viewWidth < 345 ? 22 : 24;
+const side = wide ? 34 : viewWidth < 345 ? 22 : 24;
 const across = `min-width: ${side}px; max-width: ${side}px; padding: 0; text-align: center; `
 + `font-size: ${wide ? 13 : 12}px; overflow: hidden`;
 const box = `${across}; height: ${side}px`;
@@ -46,15 +46,39 @@ const node = el("div", {}, title, table, ...means.map((mean) => mean.node));
 return { cells, means, node };
 });
 
-const loss = el("span", { style: "font-variant-numeric: tabular-nums" });
-const most = Math.max(...losses);
-const lossBars = losses.map((one) => el("span", { class: "moves", style: "flex: 1; "
-+ `height: ${(100 * one / most).toFixed(1)}%; background: var(--neutral)` }));
+const high = 70, least = 1e-4;
+const digits = { maximumSignificantDigits: 3 };
+const power = (x) => Math.log10(Math.max(x, least));
+const bottom = Math.floor(Math.min(...losses.map(power)));
+const top = Math.max(...losses.map(power), bottom + 1);
+const heightOf = (x) => 5 + (high - 10) * (top - power(x)) / (top - bottom);
+const left = (i) => 100 * (i + 0.5) / steps.length;
+const spot = (i, size) => `position: absolute; left: calc(${left(i)}% - ${size / 2}px); `
++ `top: ${(heightOf(losses[i]) - size / 2).toFixed(1)}px; width: ${size}px; `
++ `height: ${size}px; border-radius: 50%; background: var(--neutral)`;
+const spots = losses.map(() => el("span", { class: "moves" }));
+const corner = (loss, i) => `${left(i)} ${heightOf(loss).toFixed(1)}`;
+const curve = (d, stroke, broad) => svg("path", { d, stroke, "stroke-width": broad,
+fill: "none", "vector-effect": "non-scaling-stroke" });
+const powers = Array.from({ length: Math.floor(top) - bottom + 1 }, (_, i) => bottom + i)
+.filter((p) => (p - bottom) % 2 === 0);
+const rules = powers.map((p) => curve(`M0 ${heightOf(10 ** p)}H100`, "var(--faint)", 1));
+const chart = svg("svg", { viewBox: `0 0 100 ${high}`, width: "100%", height: high,
+preserveAspectRatio: "none" },
+...rules, curve(`M${losses.map(corner).join("L")}`, "var(--neutral)", 2));
+const small = "font-size: 12px; color: var(--soft); line-height: 14px";
+const ticks = powers.map((p) => el("span", { style: `position: absolute; right: 0; ${small}; `
++ `top: ${(heightOf(10 ** p) - 7).toFixed(1)}px` }, grouped(10 ** p, digits)));
+const scale = el("span", { "aria-hidden": true, style: `position: relative; height: ${high}px; `
++ "text-align: right" },
+el("span", { style: `position: absolute; left: 0; ${small}` }, "loss"), ...ticks);
+const loss = el("span", { style: "font-variant-numeric: tabular-nums; align-self: start" });
+
 const apart = steps.findLastIndex((_, i) =>
 new Set(weights[i].map((w) => favourite(w).to)).size < heads.length) + 1;
-const mark = el("span", { style: "position: absolute; padding-left: 4px; font-size: 13px; "
-+ `inset: 0 0 0 ${100 * apart / steps.length}%; line-height: 16px; `
-+ "border-left: 1px solid var(--soft)" },
+const mark = el("span", { style: "position: absolute; padding: 42px 6px 0 0; font-size: 13px; "
++ `inset: 0 ${100 - 100 * apart / steps.length}% 0 0; line-height: 16px; text-align: right; `
++ "white-space: nowrap; border-right: 1px dashed var(--soft)" },
 `heads differ${wide ? ` from step ${steps[apart]} on` : ""}`);
 
 function showHead({ cells, means }, now) {
@@ -104,8 +128,8 @@ function show() {
 const from = shows;
 heads.forEach((head, k) => showHead(head, weights[frame][k]));
 glide(500, (t) => paint(between(from, weights[frame], t)));
-loss.textContent = `loss ${number(losses[frame], 3)}`;
-lossBars.forEach((bar, i) => { bar.style.opacity = i === frame ? 1 : 0.4; });
+loss.textContent = `loss ${grouped(losses[frame], digits)}`;
+spots.forEach((one, i) => { set(one, { style: spot(i, i === frame ? 12 : 5) }); });
 mark.style.visibility = frame < apart ? "hidden" : "";
 say(`Step ${steps[frame]}: ${told()}.`);
 }
@@ -123,12 +147,12 @@ title.hidden = true;
 const inset = `max(0px, ${50 / steps.length}% - 8px)`;
 Object.assign(range.style, { marginInline: inset, width: `calc(100% - 2 * ${inset})` });
 set(time, { style: "display: contents" });
-const bars = el("div", { "aria-hidden": true, style: "display: flex; gap: 3px; height: 28px; "
-+ "align-items: flex-end; padding-top: 18px; position: relative" }, ...lossBars, mark);
+const path = el("div", { "aria-hidden": true, style: `position: relative; height: ${high}px` },
+chart, ...spots, mark);
 view.append(
-el("div", { style: "display: grid; gap: 0 12px; align-items: end; margin-bottom: 8px; "
+el("div", { style: "display: grid; gap: 6px 12px; align-items: end; margin-bottom: 8px; "
 + `grid-template-columns: max-content minmax(0, 1fr) ${wide ? 6 : 5.2}rem` },
-el("span"), bars, loss, play.node, time),
+scale, path, loss, play.node, time),
 el("div", { style: `display: flex; flex-wrap: wrap; gap: 0.4rem ${wide ? 3 : 1}rem` },
 ...heads.map((k) => k.node)),
 el("div", { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem` }, said));

@@ -91,6 +91,7 @@ canvas.getContext("2d").putImageData(image, 0, 0);
 let about;
 let layers;
 let cells = [];
+let edge = 0;
 let now = { l: 0, h: 0, i: 0, mode: 0, order: 0, way: 0 };
 const grid = el("div", {
 role: "group", "aria-label": "All heads; arrow keys go from head to head",
@@ -222,8 +223,12 @@ const board = el("div", {
 style: "position: relative; border: 1px solid var(--soft); touch-action: pan-y; "
 + "cursor: crosshair" }, matrix, marker);
 const names = { left: el("div"), top: el("div") };
+const HIGH = 30;
+const arcs = svg("svg", { "aria-hidden": true, width: "100%", preserveAspectRatio: "none",
+style: "overflow: visible" });
+const overBoard = el("div", {}, arcs, names.top);
 const framed = el("div", { style: "display: grid; justify-content: start" }, el("span"),
-names.top, names.left, board);
+overBoard, names.left, board);
 function pointed(e) {
 const { n_q, rows, columns, square } = layers[now.l];
 const box = board.getBoundingClientRect();
@@ -253,12 +258,26 @@ const whose = `Weights of ${nameOf(now.l, now.h)}`;
 set(matrix, { "aria-label": `${whose}: a row for each query, a column for each key` });
 const aspect = Math.max(columns, rows / 4) / Math.max(rows, columns / 8);
 const width = sizeOfMatrix() * Math.min(1, aspect);
-framed.style.gridTemplateColumns = `auto minmax(0, ${width}px)`;
+framed.style.gridTemplateColumns = `minmax(${edge}px, auto) minmax(0, ${width}px)`;
 board.style.aspectRatio = aspect;
 const at = about.kept ? Math.floor(now.i / square[0]) : now.i;
 Object.assign(marker.style, { top: `${100 * at / rows}%`, height: `${100 / rows}%` });
 showNames(Math.min(width, shown.clientWidth - 70));
-caption.style.height = `${Math.max(20, names.top.clientHeight)}px`;
+caption.style.height = `${Math.max(20, overBoard.clientHeight)}px`;
+}
+function showArcs(fits) {
+const { columns, queries, keys } = layers[now.l];
+const alike = fits && queries.join() === keys.join();
+const found = row(now.l, now.h, now.i).filter(([, w]) => w >= 0.05);
+const d = (j) => {
+const [from, to] = [now.i, j].map((at) => at + 0.5);
+const wide = j === now.i ? 1 : 0;
+return `M${from} ${HIGH}C${from + wide} -8 ${to - wide} -8 ${to} ${HIGH}`;
+};
+set(arcs, { viewBox: `0 0 ${columns} ${HIGH}`, height: alike ? HIGH : 0 });
+arcs.replaceChildren(...(alike ? found : []).map(([j, w], rank) => svg("path", { d: d(j),
+fill: "none", stroke: "var(--w)", "stroke-width": 1 + 3 * w, "stroke-linecap": "round",
+opacity: rank ? 0.3 : 1, "vector-effect": "non-scaling-stroke" })));
 }
 function showNames(width) {
 const { rows, columns, queries, keys } = layers[now.l];
@@ -266,7 +285,10 @@ const fits = !about.kept && width / Math.max(columns, rows) >= LEAST;
 const best = row(now.l, now.h, now.i)[0]?.[0];
 axis(names.left, fits ? queries : [], "rows", "q", now.i);
 axis(names.top, fits ? keys : [], "columns", "k", best);
+showArcs(fits);
 }
+const edgeOf = () => 6 + 7 * Math.max(0, ...layers.flatMap(({ queries, n_q }) =>
+(n_q * LEAST <= 448 && !about.kept ? queries.map((token) => brief(token).length) : [])));
 function axis(node, words, way, hue, chosen) {
 const upright = way === "columns" && words.some((word) => word.length > 2);
 const turned = upright ? "writing-mode: vertical-rl; transform: rotate(180deg);" : "";
@@ -521,6 +543,7 @@ function start(found) {
 about = found;
 layers = about.layers;
 placed(about);
+edge = edgeOf();
 repaint();
 const watched = [document.documentElement, document.body];
 for (const node of watched) new MutationObserver(repaint).observe(node, { attributes: true });

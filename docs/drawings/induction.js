@@ -5,8 +5,8 @@ const { names, others, previous, inducing } = data;
 const { steps, heads } = data.model;
 const period = data.ids.length / 2;
 const { start, read } = engine(figure, { data, sum, softmax });
-const nameOf = ([layer, head]) => `stack.blocks.${layer}.attention ${head}`;
-const layers = [0, 1];
+const nameOf = ([block, head]) => `stack.blocks.${block}.attention ${head}`;
+const blocks = [0, 1];
 const wide = viewWidth >= 600;
 let { ids } = data;
 let step = steps.length - 1;
@@ -36,7 +36,7 @@ const shares = logits.map(softmax);
 const best = shares.map((p) => p.indexOf(Math.max(...p)));
 const asked = (i) => i >= period && i < ids.length - 1;
 const right = best.map((id, i) => asked(i) && id === ids[i + 1]);
-const rowsOf = ([layer, head]) => run.seen[`stack.blocks.${layer}.attention`][head];
+const rowsOf = ([block, head]) => run.seen[`stack.blocks.${block}.attention`][head];
 now = { logits, shares, best, right, seen: run.seen,
 reads: rowsOf(inducing), before: rowsOf(previous) };
 }
@@ -161,7 +161,7 @@ set(box, { fill, "fill-opacity": shade,
 }
 
 const quoted = (i) => `“${names[ids[i]]}”`;
-const placed = (i, weight) => `${quoted(i)}, position ${i + 1} (${percent(weight)})`;
+const placed = (i, weight) => `${quoted(i)}, position ${i} (${percent(weight)})`;
 function reading() {
 const found = top(now.reads[chosen]);
 const told = top(now.before[found]);
@@ -170,7 +170,7 @@ const parts = [
 [previous, "there the previous-token head", placed(told, now.before[found][told])],
 ].map(([head, who, what]) =>
 `${who} ${off.has(nameOf(head)) ? "is off" : `attends to ${what}`}`);
-return `at ${quoted(chosen)}, position ${chosen + 1}, ${parts.join("; ")}`;
+return `at ${quoted(chosen)}, position ${chosen}, ${parts.join("; ")}`;
 }
 function verdict() {
 const best = `after ${quoted(chosen)} it expects “${names[now.best[chosen]]}”`;
@@ -216,7 +216,7 @@ position.move(chosen);
 show();
 }
 const position = slider("Letter", { min: 0, max: n - 1, step: 1, value: chosen,
-text: (i) => `${i + 1}: ${names[ids[i]]}`, input: choose });
+text: (i) => `${i}: ${names[ids[i]]}`, input: choose });
 function go(i) {
 step = i;
 show();
@@ -232,15 +232,15 @@ const play = player({ at: () => step, last: () => last, go: (i) => {
 at.move(i);
 go(i);
 } });
-function switchOf([layer, head], text, name = "", looks = "") {
-const key = nameOf([layer, head]);
+function switchOf([block, head], text, name = "", looks = "") {
+const key = nameOf([block, head]);
 const node = toggle(text, true, (on) => {
 if (on) off.delete(key);
 else off.add(key);
 set(node, { style: looks + (on ? "" : "text-decoration: line-through") });
 show();
 });
-const says = `Layer ${layer + 1}, head ${head + 1}${name}`;
+const says = `Block ${block}, head ${head}${name}`;
 return set(node, { style: looks, class: "moves", "aria-label": says });
 }
 const small = "position: absolute; font-size: 13px; white-space: nowrap; "
@@ -248,13 +248,13 @@ const small = "position: absolute; font-size: 13px; white-space: nowrap; "
 const named = (head, name, y) => switchOf(head, name, `: ${name}`, `${small}top: ${y}px; `);
 const both = [named(inducing, "Induction head", 0),
 named(previous, "Previous-token head", bend + 8)];
-const unnamed = ([layer, head]) =>
-![inducing, previous].some(([l, h]) => l === layer && h === head);
-function rowOf(layer) {
-const rest = Array.from({ length: heads }, (_, head) => [layer, head]).filter(unnamed);
+const unnamed = ([block, head]) =>
+![inducing, previous].some(([l, h]) => l === block && h === head);
+function rowOf(block) {
+const rest = Array.from({ length: heads }, (_, head) => [block, head]).filter(unnamed);
 return el("div", { class: "row", style: "gap: 4px; margin: 0" },
-el("span", { style: "margin-right: 4px" }, `Layer ${layer + 1}`),
-...rest.map((head) => switchOf(head, `${head[1] + 1}`)));
+el("span", { style: "margin-right: 4px" }, `Block ${block}`),
+...rest.map((head) => switchOf(head, `${head[1]}`)));
 }
 const steered = (...nodes) => el("div", { class: "row steered" }, ...nodes);
 const rows = { class: "beside", style: "gap: 4px 32px" };
@@ -264,7 +264,7 @@ steered(play.node, at),
 el("div", { style: "position: relative; margin-top: 12px; overflow-x: clip" }, root, ...both),
 steered(position, button("Other letters", shuffle)),
 said,
-more(el("div", rows, el("span", {}, "The other heads:"), ...layers.map(rowOf))));
+more(el("div", rows, el("span", {}, "The other heads:"), ...blocks.map(rowOf))));
 show();
 expose(() => ({ ids, step: steps[step], chosen, off: [...off], ...now }));
 }

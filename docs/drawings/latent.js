@@ -65,13 +65,17 @@ const beside = (i, x, says) => text(left + x + 10, middleOf(i), says, small);
 const bar = (x, width, hue, more = {}) => svg("rect", { x, y: tops[3], width: width - 1,
 height: step - 1, fill: `var(--${hue})`, ...more });
 const perNumber = step / 128, wideLatent = d_latent * perNumber;
+const latents = wide ? `latent ${d_latent} + ` : "latent + ";
+const rotating = svg("tspan", { "data-sym": "k", style: "fill: var(--ink-k)" },
+wide ? `rotated part ${d_rope}` : "rotated part");
+const ofLatent = beside(3, wideLatent + d_rope * perNumber, "");
+ofLatent.append(latents, rotating);
 board.append(
 ...[0, 1, 2, 3].map((i) => bar(left + i * wideLatent / 4, wideLatent / 4, "neutral")),
 bar(left + wideLatent, d_rope * perNumber, "k", { "data-sym": "k" }),
 beside(1, step * shared, `${shared} heads`),
 beside(2, step, "one of each for all heads"),
-beside(3, wideLatent + d_rope * perNumber,
-wide ? `latent ${d_latent} + rotated part ${d_rope}` : "latent + rotated part"));
+ofLatent);
 
 const apart = viewWidth >= 714;
 const zoom = apart ? 1.2 : 1;
@@ -86,6 +90,7 @@ svg("rect", { x: x - width / 2, y: y + 6 * i, width, height: rows > 1 ? 5 : 8,
 fill: `var(--${hue})`, ...more }));
 const sym = (name) => ({ "data-sym": name });
 const centred = { ...fine, ...middle };
+const ofKeys = { ...sym("k"), style: `font-size: ${13 / zoom}px` };
 const wire = (hue, d) => svg("path", { d, fill: "none", stroke: `var(--${hue})`,
 "stroke-width": 2, "stroke-linejoin": "round" });
 const tip = (hue, x, y) => svg("path", { d: `M${x} ${y}l-5 -8h10z`, fill: `var(--${hue})` });
@@ -131,10 +136,12 @@ wire("neutral", `M${cache} 50V58M${at.v} 62V58H${at.k}V62`), made, absorbed,
 wire("q", `M${at.q} 30V40M${at.q} 62V136H${at.mix + 29}`),
 wire("w", `M${at.mix} 142V146`), tip("w", at.mix, 153),
 svg("circle", { cx: at.mix, cy: 162, r: 9, fill: "var(--paper)", stroke: "var(--soft)" }),
-text(at.mix, 167, "Σ", middle), ...cells, text(at.mix + 42, 158, "scores, weights", fine),
+text(at.mix, 167, "Σ", middle), ...cells, text(at.q + 8, 140, "scores, weights", fine),
 ...block(cache, 20, latent, 5, "neutral"),
 ...block(cache + latent / 2 + rope / 2 + 1, 20, rope, 5, "k", sym("k")),
-text(0, 12, "cache: a row per token", fine),
+text(cache + rope / 2, 12, "cache: a row per token", centred),
+text(cache - latent / 2 - 6, 39, "latent", { ...fine, "text-anchor": "end" }),
+text(cache + latent / 2 + rope + 7, 39, "rotated", ofKeys),
 ...block(at.q, 22, head, 1, "q", sym("q")), text(at.q, 12, "query of a head", centred),
 ...block(at.mix, 226, head, 1, "v", sym("v")),
 text(at.mix + 16, 235, "context of a head", fine), ...ghosts.flat(), boxes.k, boxes.v);
@@ -214,6 +221,7 @@ const now = count();
 showCaches(now);
 showWork(now);
 explain(now);
+prompt.textContent = prompts[reads ? form + 1 : 0];
 for (const node of [many, board]) node.style.display = reads ? "none" : "";
 for (const node of [long, way, sums]) node.style.display = reads ? "" : "none";
 state = { heads, tokens, form: forms[form], ...now };
@@ -235,11 +243,16 @@ one.querySelector("input").style.width = wide ? "8rem" : "6rem";
 one.style.margin = "0";
 }
 const spoken = `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 16px`;
+const prompts = [
+"A square is 128 numbers cached for one token. Add or take away heads: which caches change?",
+"Keys and values are made of every row of the cache. Let it grow: what grows with it?",
+"Both projections have left the cache. Where are they now, and how often is each applied?"];
+const prompt = el("div", { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-bottom: 12px` });
 const parts = choices("What is shown", ["what is cached", ...forms], 0, change);
 set(parts, { style: "margin: 0" });
 view.append(
-el("div", { class: "row", style: "gap: 8px 32px; margin: 0 0 12px" }, parts, many, long),
-board,
+el("div", { class: "row", style: "gap: 8px 32px; margin: 0 0 8px" }, parts, many, long),
+prompt, board,
 el("div", { class: "beside", style: "align-items: flex-start; gap: 8px 32px; margin: 0" },
 way, sums),
 said);

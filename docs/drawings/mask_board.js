@@ -1,6 +1,6 @@
 (() => {
-function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number, said, say,
-choices, toggle, more, legendOf, wash, hatched, slider, onkeys, expose, keep }) {
+function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number, plural, said, say,
+choices, button, toggle, more, legendOf, wash, hatched, slider, onkeys, expose, keep }) {
 const { tokens, filler, scores } = data;
 const n = tokens.length;
 const all = [...tokens.keys()];
@@ -49,7 +49,9 @@ let was = null;
 let passes;
 function flip(i, j) {
 was = { i, j, weights: weigh(scores[i], allowed(i)) };
-clicked[[i, j]] = !written(i, j);
+const may = !written(i, j);
+if (may === switched(i, j)) delete clicked[[i, j]];
+else clicked[[i, j]] = may;
 clearTimeout(passes);
 passes = setTimeout(() => {
 was = null;
@@ -81,7 +83,7 @@ const right = r && Math.abs(r.sum - 1) < 1e-6;
 sums[i].textContent = r ? `${number(r.sum)} ${right ? "✓" : "✗"}` : "";
 cells[i].forEach((cell, j) => showCell(cell, i, j, r));
 }
-const button = `display: block; width: ${tight ? 44 : 46}px; height: 34px; padding: 0; `
+const looks = `display: block; width: ${tight ? 44 : 46}px; height: 34px; padding: 0; `
 + "border: 1px solid var(--faint); border-radius: 0; font-size: 13px; font-weight: 400; "
 + "box-shadow: none; color: inherit";
 const past = "display: block; font-size: 12px; line-height: 14px; color: var(--soft); "
@@ -98,7 +100,7 @@ const [before, weight, leak] = cell.children;
 const { says, paint, sym, mark, leaks } = lookOf(i, j, r);
 set(cell, { "data-sym": sym, disabled: !r, tabindex: i === row && j === column ? 0 : -1,
 "aria-pressed": r ? String(r.may[j]) : null, "aria-label": says,
-style: `${button}; background: ${paint}` });
+style: `${looks}; background: ${paint}` });
 weight.textContent = mark ?? "";
 const changed = mark && was?.i === i && was.j !== j && number(was.weights[j]) !== mark;
 before.textContent = changed ? number(was.weights[j]) : "";
@@ -165,9 +167,19 @@ const leaks = now.some(({ may, reached }) => reached.some((yes, j) => yes && !ma
 inLegend(ofLeaks, leaks);
 inLegend(ofCached, on.cached > 0);
 showArcs(of(row));
+showOwn();
 say(told(of(row)));
 }
 
+const mine = button("", () => change("causal")(on.causal));
+function showOwn() {
+const count = Object.keys(clicked).length;
+mine.textContent = count ? `own: ${plural(count, "pair")}` : "own";
+set(mine, { "aria-pressed": String(count > 0), disabled: !count,
+"aria-label": count ? `own mask, ${plural(count, "pair")} changed: take them back`
+: "own mask: no pair is changed",
+style: `min-width: 6.6rem; justify-content: center; opacity: ${count ? 1 : 0.45}` });
+}
 const change = (key) => (value) => {
 on[key] = value;
 clicked = {};
@@ -187,7 +199,7 @@ const beside = "display: flex; flex-wrap: wrap; gap: 0.3rem 1.5rem; align-items:
 view.append(
 el("div", { class: "row", style: "margin-top: 0" },
 toggle("causal mask", true, change("causal")),
-toggle("padding mask, last token", false, change("padding"))),
+toggle("padding mask, last token", false, change("padding")), mine),
 el("div", { style: beside }, board, el("div", {}, arcs, legend)),
 el("div", { style: `min-height: ${viewWidth < 600 ? 2.8 : 1.4}em; margin-top: 0.4rem` }, said),
 more(

@@ -39,43 +39,40 @@ const short = (x) => number(x, whole(x) ? 0 : 1);
 const text = (x, y, says, more = {}) =>
 svg("text", { x, y, "aria-hidden": true, "text-anchor": "middle", ...more }, says);
 const soft = "font-size: 13px; fill: var(--soft)";
-const side = 44, high = wide ? 42 : 22;
+const room = Math.min(viewWidth, 358);
+const high = wide ? 42 : 22;
 const top = 40, left = 52;
-const apart = e * side + 20, broad = left + apart + e * side + 2;
+const broad = wide ? 330 : room;
+const side = Math.floor((broad - left - 2) / e);
 const foot = top + d * high + 8;
 const tall = foot + 44;
 const fig = (width, height) =>
 svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
 const board = fig(broad, tall);
-function grid(x) {
-const cell = (_, at) => {
-const [i, j] = [Math.floor(at / e), at % e];
-const [a, b] = [x + side * j, top + high * i];
-const size = { x: a, y: b, width: side - 1, height: high - 1 };
-const tint = svg("rect", { ...size, stroke: "var(--faint)" });
+function cellAt(i, j) {
+const [x, y] = [left + side * j, top + high * i];
+const size = { x, y, width: side - 1, height: high - 1 };
+const tint = svg("rect", { ...size, stroke: "var(--faint)", fill: "var(--neutral)" });
 const more = { "text-anchor": "end", style: `font-size: ${wide ? 14 : 13}px` };
-return { tint, word: text(a + side - 8, b + high / 2 + 5, "", more) };
-};
-const cells = Array.from({ length: d * e }, cell);
-const size = { width: e * side - 1, height: d * high - 1 };
-const paper = svg("rect", { x, y: top, ...size, fill: "var(--paper)" });
-const node = svg("g", {}, paper, ...cells.flatMap(({ tint, word }) => [tint, word]));
-return { node, cells };
+return { tint, word: text(x + side - 8, y + high / 2 + 5, "", more) };
 }
-const held = grid(left), added = grid(left + apart), flying = grid(left + apart);
-function fill({ cells }, numbers, write = alike(numbers)) {
+const cells = k[0].flatMap((_, i) => v[0].map((_, j) => cellAt(i, j)));
+function fill(numbers, write = alike(numbers)) {
 numbers.flat().forEach((x, i) => {
-const shade = Math.min(0.5, Math.abs(x) / 12);
-set(cells[i].tint, { fill: "var(--neutral)", "fill-opacity": shade });
+set(cells[i].tint, { "fill-opacity": Math.min(0.5, Math.abs(x) / 12) });
 cells[i].word.textContent = write(x);
 });
 }
+function showAdded(added, write) {
+added.flat().forEach((x, i) => {
+const term = `${x < 0 ? " − " : " + "}${write(Math.abs(x))}`;
+if (x) cells[i].word.append(svg("tspan", { style: "font-weight: 600" }, term));
+});
+}
 const heading = { style: "font-weight: 600", "text-anchor": "start" };
-const titles = [["the state S", heading], ["added now", { ...heading, style: soft }]].map(
-([says, how], i) => text(left + i * apart, 14, says, how));
-const right = (j) => left + (j < e ? 0 : apart) + side * (j % e) + side - 8;
-const columns = [...Array(2 * e).keys()].map((j) =>
-text(right(j), 33, `v${j % e}`, { style: soft, "text-anchor": "end" }));
+const right = (j) => left + side * j + side - 8;
+const columns = v[0].map((_, j) =>
+text(right(j), 33, `v${j}`, { style: soft, "text-anchor": "end" }));
 const who = text(0, 14, "", heading);
 const tint = { fill: "var(--k)", "fill-opacity": 0.2, stroke: "var(--k)" };
 const asked = k[0].map((_, i) => {
@@ -89,11 +86,11 @@ const below = (y, more) => v[0].map((_, j) => text(right(j), y, "",
 { "text-anchor": "end", style: "font-weight: 600", ...more }));
 const got = below(foot + 16, { class: "moves" });
 const stored = below(foot + 36, { "data-sym": "v" });
-const formula = text(left + apart + e * side / 2, foot + 16, "", { style: soft });
-board.append(...titles, ...columns, held.node, added.node, flying.node, who,
+board.append(text(left, 14, "the state S", heading), ...columns,
+...cells.flatMap(({ tint, word }) => [tint, word]), who,
 text(left - 17, 33, "key", { style: soft, "text-anchor": "end" }),
 ...asked.flatMap(({ parts }) => parts),
-text(0, foot + 16, "read", heading), ...got, formula,
+text(0, foot + 16, "read", heading), ...got,
 text(0, foot + 36, "value", { ...heading, "data-sym": "v" }), ...stored);
 function showReading({ found }) {
 const write = alike([found[t - 1]]);
@@ -106,12 +103,10 @@ const i = t - 1;
 who.textContent = names[i];
 asked.forEach(({ word }, row) => { word.textContent = short(k[i][row]); });
 stored.forEach((one, j) => { one.textContent = short(v[i][j]); });
-formula.textContent = rules[rule] === "delta rule" ? "key × (value − read)" : "key × value";
 }
 
 const row = wide ? 25 : 21;
 const above = 48;
-const room = Math.min(viewWidth, 358);
 const [atKey, atValue, gap] = [40, 82, 14];
 const list = fig(room, above + row * n);
 const every = rules.flatMap((_, by) => all.map((i) => compute(i + 1, by)));
@@ -133,17 +128,15 @@ value: { height: 14, rx: 1.5, fill: "var(--v)", "fill-opacity": 0.55, "data-sym"
 found: { r: 4, fill: "currentColor", stroke: "var(--paper)", "stroke-width": 1 },
 off: { height: 4, fill: "var(--rose)" },
 };
-const exactly = svg("tspan", { style: "font-size: 24px; font-weight: 600" });
+const exactly = svg("tspan", { style: `font-size: ${wide ? 22 : 20}px; font-weight: 600` });
 const count = set(text(0, 20, "", start), {}, exactly, " exact");
-const sign = room - 160;
-const ofValue = [svg("rect", { x: sign, y: 7, width: 16, ...looks.value }),
-text(sign + 22, 19, "value", { ...start, style: "font-size: 13px", "data-sym": "v" })];
-const ofFound = [svg("circle", { cx: room - 80, cy: 14, ...looks.found }),
-text(room, 19, "read back", { ...end, style: "font-size: 13px" })];
-const ofError = [svg("rect", { x: room - 62, y: 35, width: 14, ...looks.off }),
-text(room - 4, 41, "error", { style: soft, ...end })];
-list.append(count, ...ofValue, ...ofFound, text(atKey + 15, 41, "key", { style: soft }),
-...ofError);
+const named = (x, says, more) => text(room - x, 19, says, { style: "font-size: 13px", ...more });
+const legend = [
+svg("rect", { x: room - 214, y: 7, width: 16, ...looks.value }),
+named(193, "value", { ...start, "data-sym": "v" }),
+svg("circle", { cx: room - 142, cy: 14, ...looks.found }), named(68, "read back", end),
+svg("rect", { x: room - 58, y: 12, width: 14, ...looks.off }), named(4, "error", end)];
+list.append(count, ...legend, text(atKey + 15, 41, "key", { style: soft }));
 v[0].forEach((_, j) => list.append(text(zeros[j], 41, `v${j}`, { style: soft }),
 svg("path", { d: `M${zeros[j]} ${above}v${row * n}`, stroke: "var(--faint)" })));
 function keyBars(key, middle) {
@@ -169,8 +162,6 @@ const node = svg("g", {}, mark, name, ...parts);
 list.append(node);
 return { node, founds, offs, error, mark };
 });
-const paint = (i) => ({ fill: `var(--${i === t - 1 ? "rose" : "neutral"})`,
-"fill-opacity": i === t - 1 ? 0.75 : 0.6 });
 function showPair({ node, founds, offs, error }, i, now) {
 const here = i < t;
 const found = here ? now.found[i] : v[i];
@@ -200,7 +191,8 @@ const meansOf = () => all.map((i) => compute(i + 1).mean);
 const most = Math.max(...meansOf());
 const bars = all.map((i) => {
 const x = atBars + broadBar * (i + 0.5), across = broadBar - 6;
-const bar = svg("rect", { x: x - across / 2, width: across, rx: 1.5, class: "moves" });
+const bar = svg("rect", { x: x - across / 2, width: across, rx: 1.5, class: "moves",
+fill: "var(--rose)" });
 const word = text(x, 0, "", { style: "font-size: 13px; font-weight: 600", class: "halo" });
 return { bar, word, tick: text(x, floor + 16, i + 1, { style: soft }) };
 });
@@ -211,9 +203,10 @@ svg("path", { d: `M${atBars} ${floor}H${room - 4}`, stroke: "var(--soft)" }),
 function showPlot() {
 const means = meansOf();
 bars.forEach(({ bar, word, tick }, i) => {
-const [height, now] = [Math.max(2, reach * means[i] / most), i === t - 1];
-const shade = i < t ? {} : { "fill-opacity": 0.2 };
-set(bar, { y: floor - height, height, ...paint(i), ...shade });
+const height = means[i] < 1e-6 ? 0 : Math.max(2, reach * means[i] / most);
+const now = i === t - 1;
+const shade = i < t ? (now ? 0.75 : 0.35) : 0;
+set(bar, { y: floor - height, height, "fill-opacity": shade });
 set(word, { y: floor - height - 5 }, now ? number(means[i], 1) : "");
 set(tick, { style: now ? "font-size: 13px; font-weight: 600" : soft });
 });
@@ -221,21 +214,23 @@ const told = means.map((x, i) => `${i + 1}: ${number(x, 1)}`).join(", ");
 set(plot, { "aria-label": `Mean error by pairs written: ${told}` });
 }
 
-function slide(now) {
-const put = (share) => set(flying.node, {
-transform: `translate(${(-apart * share).toFixed(1)} 0)`, visibility: null });
-const write = alike([...now.before, ...now.S]);
-const change = (share) => fill(held, between(now.before, now.S, share), write);
-fill(held, now.before);
+function writing(now) {
+const form = alike([...now.before, ...now.S]);
+const change = (share) => fill(between(now.before, now.S, share), form);
+fill(now.before, form);
+showAdded(now.added, form);
 got.forEach((one) => set(one, { opacity: 0 }));
-move(300, put).then((came) => came && set(flying.node, { visibility: "hidden" })
-&& move(300, change).then((came) => came && settle(now)));
+const what = rules[rule] === "delta rule" ? "key × (value − read)" : "key × value";
+say(`${names[t - 1]}: ${what} is added to the state.`);
+move(800, () => { }).then((on) => on && move(300, change))
+.then((on) => on && settle(now));
 }
 function settle(now) {
-fill(held, now.S);
+fill(now.S);
 showReading(now);
 showPairs(now);
 showPlot();
+explain(now);
 }
 function explain(now) {
 say(`${plural(t, "pair")} in ${d * e} numbers: the mean error is ${number(now.mean, 1)}.`);
@@ -247,12 +242,8 @@ function show(moves = false) {
 const now = compute(t);
 showAsked();
 pairs.forEach(({ mark }, i) => set(mark, { visibility: i === t - 1 ? null : "hidden" }));
-move(0, () => set(flying.node, { visibility: "hidden" }));
-fill(added, now.added);
-fill(flying, now.added, () => "");
-if (moves) slide(now);
-else settle(now);
-explain(now);
+if (moves) writing(now);
+else move(0, () => settle(now));
 state = { t, rule: rules[rule], ...now };
 }
 function go(to, moves) {
@@ -269,7 +260,7 @@ show(on);
 const range = slider("Pairs written", { min: 1, max: n, step: 1, value: t,
 text: (x) => `${x} of ${n}`, input: moved });
 const steps = { at: () => t - 1, last: () => n - 1, go: (i) => go(i + 1, true) };
-const play = player({ ...steps, ms: () => 1500 });
+const play = player({ ...steps, ms: () => 2400 });
 const ruled = choices("How a pair is written", rules, 0, (i) => { rule = i; show(); });
 set(said, { style: "min-height: 1.4em" });
 const beside = "display: flex; flex-wrap: wrap; gap: 8px 24px; margin: 0 0 8px";

@@ -1,6 +1,6 @@
 (() => {
 function draw(stage) {
-const { view, viewWidth, data, el, svg, set, sum, number, plural } = stage;
+const { view, viewWidth, data, el, svg, set, sum, number, plural, listed } = stage;
 const { said, say, choices, toggle, more, slider, player, hatch, expose } = stage;
 const { tokens, sizes, slots: offered } = data;
 const n = tokens.length;
@@ -86,8 +86,9 @@ function endBefore(plan) {
 if (!longest) return [];
 const { tall, far } = scale(plan);
 const x = begin + far * plan.before, foot = top + tall * slots;
+const ended = step === plan.last ? "visible" : "hidden";
 const saved = svg("tspan", { dx: 12, style: "font-size: 20px; font-weight: 700; "
-+ "fill: currentColor" }, `${plan.before - plan.last} saved`);
++ `fill: currentColor; visibility: ${ended}` }, `${plan.before - plan.last} saved`);
 return [svg("path", { d: `M${x} ${top - 5}V${foot + 6}`, stroke: "var(--soft)",
 "stroke-width": 1.5, "stroke-dasharray": "4 3" }),
 svg("text", { ...faint, x: Math.max(x, 264), y: foot + 22 },
@@ -110,6 +111,7 @@ const own = [...plan.tiles[p].keys()].map((i) => i + 0.5);
 const names = (far > 14 ? own : [own.length / 2]).map(name);
 const later = plan.tiles[p].slice(many).map((_, i) => svg("rect", { ...size,
 x: x + far * (many + i), fill: "none", stroke: "var(--faint)" }));
+if (!many) return [];
 return [...Array.from({ length: many }, (_, i) => block(i)), ...later, ...names];
 }
 function idleAt(plan, slot) {
@@ -127,7 +129,9 @@ return [svg("rect", { ...size, x: x + 1, width: long - 2, ...look }), says];
 function drawLine(plan) {
 const { tall, far } = scale(plan);
 const rows = Array.from({ length: slots }, (_, i) => i);
-const tick = (t) => svg("text", { ...faint, x: begin + far * t - 2, y: top - 9 }, t);
+const lit = { style: "font-size: 13px; font-weight: 700; fill: var(--rose)" };
+const tick = (t) => svg("text", { ...faint, x: begin + far * t - 2, y: top - 9,
+...(t === step ? lit : {}) }, t);
 const every = Array.from({ length: plan.last }, (_, i) => i + 1);
 const shown = far > 22 ? every : [...new Set([1, step, plan.last])];
 const free = shown.filter((t) => t === step || Math.abs(t - step) * far > 22);
@@ -197,13 +201,11 @@ const ran = busy(now);
 const idle = slots - ran.length;
 const skipped = Math.ceil(n / size) ** 2 - now.count;
 const tiles = `${now.count} tiles${skipped ? `, ${skipped} skipped` : ""}`;
-const empty = `${plural(idle, "slot is", "slots are")} idle.`;
-const end = `Done after ${plural(now.last, "time step")}: ${tiles}.`
-+ (idle ? ` In the last one ${empty}` : "");
-const running = `${ran.length === 1 ? "program" : "programs"} ${ran.join(", ")}`;
-const midway = `${tiles}. Running: ${running}.`
-+ (idle > 0 ? ` ${empty}` : "");
-say(step === now.last ? end : midway);
+const empty = idle ? ` ${plural(idle, "slot is", "slots are")} idle` : "";
+const [who, run] = ran.length === 1 ? ["program", "runs"] : ["programs", "run"];
+const midway = `Step ${step}: ${who} ${listed(ran, String)} ${run}${empty && `,${empty}`}.`;
+const end = `Done after ${plural(now.last, "time step")}: ${tiles}.`;
+say(step === now.last ? end + (empty && ` In the last one${empty}.`) : midway);
 }
 function show() {
 const now = plan();

@@ -148,10 +148,8 @@ const bar = { y: y + 18, height: thick, rx: 2, class: "moves" };
 const done = svg("rect", { ...bar, x: 0, fill: "var(--faint)" });
 const now = svg("rect", { ...bar, fill: "var(--neutral)", "fill-opacity": 0.55,
 stroke: "var(--rose)", "stroke-width": 2 });
-const count = svg("tspan", { dx: 8 });
-const name = write(0, y + 13, "");
-set(name, {}, svg("tspan", { "font-weight": 600 }, `rank ${r}`), count);
-work.append(name, done, now);
+const count = set(write(full, y + 13, ""), { "text-anchor": "end" });
+work.append(write(0, y + 13, `rank ${r}`, "font-weight: 600"), count, done, now);
 return { done, now, count };
 });
 ["pairs so far;", "framed: this step"].forEach((text, i) =>
@@ -162,7 +160,7 @@ const fair = write(0, foot + 8, "", "fill: var(--soft)");
 work.append(goal, fair);
 function showFair(long) {
 const equal = sum(all.map((i) => all.filter((j) => allowed(i, j)).length)) / world;
-const across = ranks.map((r) => `M${1 + long(equal)} ${first + 16 + tall * r}v${thick + 4}`);
+const across = ranks.map((r) => `M${1 + long(equal)} ${first + 18 + tall * r}v${thick}`);
 set(goal, { d: `${across.join("")}V${foot - 6}` });
 fair.textContent = `equal work: ${grouped(equal)}`;
 const half = 3.7 * fair.textContent.length;

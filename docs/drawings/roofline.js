@@ -67,7 +67,7 @@ return { ...cost, intensity: operations / moved, seconds, rate: operations / sec
 
 const beside = viewWidth >= 600;
 const wide = beside ? 384 : viewWidth || 350;
-const high = beside ? 300 : 190, left = beside ? 36 : 33;
+const high = beside ? 300 : 178, left = beside ? 36 : 33;
 const end = wide - 12;
 const low = -4, top = 15;
 const ridge = peak / bandwidth;
@@ -153,7 +153,7 @@ const line = "display: flex; align-items: center; font-size: 12px; line-height: 
 const look = `flex: 0 1 auto; background: ${hue}; border-radius: 2px`;
 return { node: el("div", { style: line }, bar, text), bar, text, look, high };
 }
-const [thick, thin] = beside ? [36, 11] : [30, 6];
+const [thick, thin] = beside ? [36, 11] : [30, 8];
 const pairOf = (high) => Object.values(hues).map((hue) => barOf(hue, high));
 function showBars(bars, times, [longest, room], write, both = true) {
 const most = times.indexOf(Math.max(...times));
@@ -162,7 +162,7 @@ const long = Math.max(times[i] ? 1 : 0, (room * times[i]) / longest);
 const tall = `height: ${both ? high : 2 * high - 2}px`;
 set(bar, { style: `${look}; ${tall}; width: ${long.toFixed(1)}px` });
 node.style.display = both || i === most ? "flex" : "none";
-text.textContent = beside || !phase || i === most ? write(times[i], i) : "";
+text.textContent = write(times[i], i);
 text.style.fontWeight = both && i === most ? 600 : 400;
 });
 }
@@ -186,7 +186,7 @@ for (const node of [row, dots[i].circle]) set(node, { onpointerenter: () => choo
 set(row, { tabindex: 0, onfocus: () => choose(i) });
 });
 const apiece = beside ? "112px 68px 1fr; gap: 8px; padding: 0 6px; margin-inline: -7px"
-: "107px 68px 1fr; gap: 5px; padding: 0 5px";
+: "107px 66px 1fr; gap: 8px; padding: 0 4px";
 const grid = `display: grid; grid-template-columns: ${apiece}; align-items: center; `
 + "font-size: 13px; border: 1px solid";
 const head = el("div", { style: `${grid} transparent` },
@@ -194,16 +194,18 @@ el("span"), right("ops / byte", soft), el("span", { style: soft }, "time"));
 const table = el("div", { class: "times" }, head, ...list.map(({ row }) => row));
 function showRow(row, on) {
 const look = on ? "var(--control); background: var(--rest)" : "var(--faint)";
-set(row, { style: `${grid} ${look}; border-radius: 8px; margin-top: 3px; cursor: pointer` });
+set(row, { style: `${grid} ${look}; border-radius: 8px; cursor: pointer; `
++ `margin-top: ${beside ? 3 : 2}px` });
 }
 const pair = ways.filter((way) => way.queries).map(({ letter, queries, cost }) => {
 const bars = pairOf(thick);
-const title = el("div", { style: `font-weight: 600; margin-top: ${beside ? 18 : 8}px` },
+const title = el("div", { style: `font-weight: 600; margin-top: ${beside ? 12 : 8}px` },
 `${letter}, ${queries > 1 ? `each of ${grouped(queries)} queries` : "its one query"}`);
 const { operations, moved } = cost();
 const counts = [`${grouped(operations / queries)} operations`,
 `${grouped(moved / queries)} bytes`];
-const lines = bars.flatMap(({ node }, i) => [el("div", { style: soft }, counts[i]), node]);
+const above = beside ? `${soft}; margin-top: 5px` : soft;
+const lines = bars.flatMap(({ node }, i) => [el("div", { style: above }, counts[i]), node]);
 const grid = beside ? "" : "display: grid; align-items: center; gap: 4px 8px; "
 + "grid-template-columns: 9.5em minmax(0, 1fr)";
 return { bars, queries, node: el("div", {}, title, el("div", { style: grid }, ...lines)) };
@@ -226,7 +228,7 @@ showBars(bars, all[i], scale, (time) => `${grouped(time * 1e6, three)} µs`));
 function showLayer(now) {
 const longest = Math.max(...now.filter(Boolean).map((cost) => cost.seconds));
 const [per, unit] = clock(longest);
-const scale = [longest, side - 266];
+const scale = [longest, side - 268];
 list.forEach(({ row, name, intensity, bars, cell }, i) => {
 showRow(row, i === chosen);
 name.textContent = ways[i].name();
@@ -317,7 +319,7 @@ input: moved });
 if (beside) node.querySelector("input").style.width = "9rem";
 return node;
 }
-const sliders = el("div", { style: "margin-top: 8px" },
+const sliders = el("div", { style: `margin-top: ${beside ? 8 : 4}px` },
 control("Tokens", 17, n, (to) => { n = to; }),
 more(
 control("Heads of keys", 5, kv, (to) => { kv = to; }),

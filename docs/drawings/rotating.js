@@ -41,7 +41,7 @@ const roomy = trained ? 48 : 54;
 const tall = phone ? 44 : roomy;
 const radius = tall / 2 - 3;
 const begin = trained ? 22 : phone ? 18 : 2;
-const centre = phone ? 68 : 158;
+const centre = phone ? 80 : 170;
 const [left, right] = [centre + radius + 16, wide - 10];
 const x = (d) => left + ((right - left) * d) / longest;
 const high = begin + tall * half + 12;
@@ -87,9 +87,10 @@ set(turned, { d: arc(start + from, start + to) });
 }
 return { node, show };
 }
-function digitsOf(degrees) {
-if (degrees < 1) return 2;
-return degrees < 10 ? 1 : 0;
+function angle(degrees) {
+if (degrees >= 1) return number(degrees, degrees < 10 ? 1 : 0);
+const digits = phone && degrees < 0.01 ? 1 : 2;
+return grouped(degrees, { maximumSignificantDigits: digits });
 }
 function rowOf(i) {
 const cy = begin + tall * (i + 0.5);
@@ -112,7 +113,7 @@ if (trained) set(unscaled, { d: through((d) => at(d, trainedAt)) });
 set(mark, { cx: x(distance), cy: at(distance, f) });
 const degrees = (f * 180) / Math.PI;
 const unit = phone ? "°" : "° per position";
-speed.textContent = `${number(degrees, digitsOf(degrees))}${unit}`;
+speed.textContent = `${angle(degrees)}${unit}`;
 }
 return { node, show };
 }

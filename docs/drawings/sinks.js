@@ -29,7 +29,8 @@ const tight = Math.min(136, Math.floor((width - apart) / (n + 1 + v[0].length)))
 const beside = tight >= 56;
 const column = beside ? tight : width / (n + 1), thick = Math.min(104, Math.round(column - 16));
 const across = column * (n + 1);
-const unit = 10, zero = 40 + reach * unit, low = zero + reach * unit;
+const unit = 10, spare = 12;
+const zero = 40 + spare + reach * unit, low = zero + reach * unit + spare;
 const roomy = column > 100;
 const height = low + (beside ? (roomy ? 130 : 146) : 146 + 20 * v[0].length);
 const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group",
@@ -141,11 +142,16 @@ root.append(text(corner, beside ? 22 : bottom - 14, "context",
 const sums = v[0].map((_, j) => {
 const x = across + apart + column * (j + 0.5) - thick / 2, y = bottom - 4 + 20 * j;
 const at = beside ? { x, width: thick } : { y, height: 16 };
-const look = { class: "moves", fill: "var(--v)", "fill-opacity": 0.7 };
-const bar = svg("rect", { ...at, ...look, "data-sym": "v" });
+const look = { class: "moves", fill: "var(--v)", "fill-opacity": 0.45 };
+const shares = tokens.map(() => svg("rect", { ...at, ...look, "data-sym": "v" }));
+const words = tokens.map((token) => text(x + thick / 2, 0, beside ? token : "",
+{ style: "font-size: 12px" }));
+const mark = svg("rect", { class: "moves", fill: "currentColor",
+...(beside ? { x: x - 4, width: thick + 8, height: 2 }
+: { y: y - 1, width: 2, height: 18 }) });
 const value = beside ? text(x + thick / 2, 0, "", { class: "halo", "data-sym": "v",
 style: "font-size: 17px; font-weight: 600" })
-: text(0, y + 13, "", { class: "halo", style: "font-size: 13px" });
+: text(width, y + 13, "", { "text-anchor": "end", style: "font-size: 13px" });
 const full = svg("rect", { ...at, class: "moves", fill: "none",
 stroke: "var(--v)", "stroke-dasharray": "4 3" });
 const track = svg("rect", beside ? { ...at, y: start, height: end - start, rx: 3 }
@@ -153,8 +159,8 @@ const track = svg("rect", beside ? { ...at, y: start, height: end - start, rx: 3
 set(track, { fill: "var(--faint)", opacity: 0.45 });
 const name = beside ? text(x + thick / 2, end + 19, called(j), small)
 : text(0, y + 13, called(j), { ...small, ...left });
-root.append(track, full, bar, value, name);
-return { bar, full, value };
+root.append(track, ...shares, full, ...words, mark, value, name);
+return { shares, words, mark, full, value };
 });
 
 function showScore({ node, bar, dot, value, knob }, i, open) {
@@ -189,30 +195,48 @@ x += long;
 const part = percent(sum(narrow.map((i) => weights[i])));
 rest.textContent = narrow.length ? `${listed(narrow, (i) => names[i])}: ${part}` : "";
 }
-function stretch(bar, x) {
-const long = half * Math.abs(x) / most;
-const from = (x < 0) === beside ? middle : middle - long;
-set(bar, beside ? { y: from, height: Math.max(1, long) }
-: { x: from, width: Math.max(1, long) });
-return x < 0 ? -long : long;
+const scale = half / most;
+const placed = (from, to) => {
+const [low, high] = [Math.min(from, to) * scale, Math.max(from, to) * scale];
+return beside ? { y: middle - high, height: high - low }
+: { x: middle + low, width: high - low };
+};
+function stack(weights, j) {
+const ends = { up: 0, down: 0 };
+return tokens.map((_, i) => {
+const adds = weights[i] * v[i][j];
+const way = adds < 0 ? "down" : "up";
+ends[way] += adds;
+return [ends[way] - adds, ends[way]];
+});
 }
 function placeValue(value, end, edge) {
+if (!beside) return;
 const below = end < 0;
 const near = Math.abs(edge - end) > 3 && Math.abs(Math.abs(edge - end) - 15) < 15;
 const inside = Math.abs(end) > half - 26 || (near && Math.abs(end) > 26);
-const under = below !== inside;
-set(value, beside ? { y: middle - end + (under ? 20 : -7) }
-: { x: middle + end + (below ? -22 : 22) });
+set(value, { y: middle - end + (below !== inside ? 20 : -7) });
 }
-function showContext({ context, full: all }) {
-const differs = all.some((x, j) => Math.abs(x - context[j]) > 0.005);
+function showSum({ shares, words, mark, full, value }, j, { weights, context, full: all }) {
+const end = context[j] * scale;
+set(full, placed(0, all[j]));
+set(mark, beside ? { y: middle - end - 1 } : { x: middle + end - 1 });
+placeValue(value, end, all[j] * scale);
+value.textContent = number(context[j]);
+stack(weights, j).forEach(([from, to], i) => {
+set(shares[i], { ...placed(from, to), stroke: "var(--paper)" });
+const at = middle - scale * (from + to) / 2 + 4;
+const free = Math.abs(to - from) * scale > 16 && Math.abs(at - value.getAttribute("y")) > 18;
+set(words[i], { y: at, visibility: free ? "visible" : "hidden" });
+});
+}
+function showContext(now) {
+const differs = now.full.some((x, j) => Math.abs(x - now.context[j]) > 0.005);
 const visibility = differs ? "visible" : "hidden";
 set(without, { visibility });
-sums.forEach(({ bar, full, value }, j) => {
-set(full, { visibility });
-const edge = stretch(full, all[j]);
-placeValue(value, stretch(bar, context[j]), edge);
-value.textContent = number(context[j]);
+sums.forEach((one, j) => {
+set(one.full, { visibility });
+showSum(one, j, now);
 });
 }
 function explain({ open, weights, context, kept }) {

@@ -31,7 +31,8 @@ const wide = viewWidth >= 600;
 const room = wide ? 340 : Math.floor((viewWidth - 12) / 2);
 const text = (x, y, says, more = {}) =>
 svg("text", { x, y, "text-anchor": "middle", ...more }, says);
-const small = { style: "font-size: 13px; fill: var(--soft)" };
+const tag = { style: "font-size: 13px" };
+const small = { style: `${tag.style}; fill: var(--soft)` };
 const picture = (high, label) => svg("svg", { width: room, height: high, role: "img",
 viewBox: `0 0 ${room} ${high}`, style: "height: auto", "aria-label": label });
 const name = wide ? 62 : 53, below = wide ? 48 : 62;
@@ -52,11 +53,11 @@ const node = text(x + broad / 2, y + 18, "", { "data-sym": "q" });
 return { box: svg("rect", box), node };
 }
 const query = k[0].map((_, c) => queryCell(leftOf(c), 1, cell - 2));
-cache.append(text(name - 10, 19, "query", { "data-sym": "q", "text-anchor": "end", ...small }),
+cache.append(text(name - 10, 19, "query", { "data-sym": "q", "text-anchor": "end", ...tag }),
 ...query.flatMap(({ box, node }) => [box, node]),
-text(leftOf(0) + cell * width / 2, 46, "key", { "data-sym": "k", ...small }),
-text(leftOf(width) + cell * (own - width) / 2, 46, "value", { "data-sym": "v", ...small }),
-text(scoreAt, 46, wide ? "q · k" : "q·k", { "data-sym": "w", ...small }));
+text(leftOf(0) + cell * width / 2, 46, "key", { "data-sym": "k", ...tag }),
+text(leftOf(width) + cell * (own - width) / 2, 46, "value", { "data-sym": "v", ...tag }),
+text(scoreAt, 46, wide ? "q · k" : "q·k", { "data-sym": "w", ...tag }));
 function stored(x, c, i) {
 const [sym, y] = [c < width ? "k" : "v", under + tall * i];
 return [svg("rect", { x: leftOf(c), y: y + (tall - thick) / 2,
@@ -109,12 +110,12 @@ const board = picture(tallest + below + 8,
 const baseOf = (r) => head + (high + gap) * r + gap - 8 + unit * highest;
 const middleOf = (c) => aside + step * (c + 0.5);
 columns.forEach((c) => board.append(c < v[0].length
-? text(middleOf(c), 14, `${wide ? "value " : "v"}${c}`, { "data-sym": "v", ...small })
+? text(middleOf(c), 14, `${wide ? "value " : "v"}${c}`, { "data-sym": "v", ...tag })
 : text(middleOf(c), 14, "1", small)));
 const asked = k[0].map((_, r) => queryCell(aside - 42, baseOf(r) - 46, 30));
 k[0].forEach((_, r) => board.append(asked[r].box, asked[r].node,
 text(aside - 10, baseOf(r) - 4, `key ${r}`,
-{ ...small, "text-anchor": "end", "data-sym": "k" }),
+{ ...tag, "text-anchor": "end", "data-sym": "k" }),
 svg("path", { d: `M${aside} ${baseOf(r)}h${step * columns.length}`, stroke: "var(--soft)" })));
 const blocks = all.map((i) => products[i].map((row, r) => row.map((x, c) => {
 const before = products.slice(0, i).map((one) => one[r][c]);
@@ -221,14 +222,15 @@ grow(block, products[i][r][c], i === t ? grown : 1);
 totals.forEach((row, r) => row.forEach((_, c) => showTotal(r, c, grown)));
 carry(carried, grown);
 for (const { terms, total } of [...fromCache, ...fromState]) {
-for (const node of [terms, total]) set(node, { opacity: grown < 1 ? 0.3 : 1 });
+for (const node of [terms, total]) set(node, { opacity: grown < 1 ? 0 : 1 });
 }
 }
 function come(now) {
-move(200, (part) => place(part, 0, 0))
-.then((on) => on && move(300, (part) => place(1, part, 0)))
-.then((on) => on && move(200, (part) => place(1, 1, part)))
-.then((on) => on && showSums(now));
+say(`“${tokens[t]}”: a row for the cache, products for the state.`);
+move(300, (part) => place(part, 0, 0))
+.then((on) => on && move(500, (part) => place(1, part, 0)))
+.then((on) => on && move(300, (part) => place(1, 1, part)))
+.then((on) => on && finish(now));
 }
 function paint(now) {
 all.forEach((i) => {
@@ -254,13 +256,17 @@ set(terms, {}, ...parts);
 total.textContent = whole(sums.state[c]);
 });
 }
-function tell({ sums, context, kept }) {
+function showCounts({ kept }) {
 for (const name of ["cache", "state"]) {
 const many = el("b", { style: "font-size: 24px" }, whole(kept[name]));
 const held = squares(kept[name], name === "cache" ? inCache : inState);
 const says = el("span", { style: wide ? "" : "order: 1" }, `numbers in the ${name}`);
 set(count[name], {}, many, says, held);
 }
+}
+function finish(now) {
+const { sums, context } = now;
+showSums(now);
 const values = vector(sums.state.slice(0, -1), short);
 say(`“${tokens[t]}”: ${values} ÷ ${whole(sums.state.at(-1))} = ${vector(context, short)}, `
 + "the\u00a0context,\u00a0both\u00a0ways");
@@ -269,10 +275,10 @@ function show(moves) {
 const now = compute();
 paint(now);
 load();
-tell(now);
+showCounts(now);
 if (moves) return come(now);
-showSums(now);
 move(0, () => place(1, 1, 1));
+finish(now);
 }
 function go(i) {
 const further = i > t;
@@ -282,7 +288,7 @@ show(further);
 }
 const range = slider("Tokens so far", { min: 1, max: n, step: 1, value: t + 1, text: whole,
 input: (x) => { play.stop(); go(x - 1); } });
-const play = player({ at: () => t, last: () => n - 1, go, ms: () => 1100 });
+const play = player({ at: () => t, last: () => n - 1, go, ms: () => 2600 });
 range.querySelector("input").style.width = "min(11rem, 0.26 * var(--window))";
 const steered = el("div", { class: "row", style: "margin: 0" }, play.node, range);
 set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin: 4px 0 8px; max-width: none; `

@@ -92,16 +92,19 @@ const here = i === block();
 set(bars[i].length, {
 y: base - rise, height: rise, fill: "var(--neutral)", ...strong(here) });
 const marked = on.gradient && (here || i === n - 1);
-set(bars[i].gradient, { height: fall, fill: "var(--rose)", ...strong(marked) });
+set(bars[i].gradient, { height: fall, fill: "var(--rose)", ...strong(marked),
+visibility: back() ? "visible" : "hidden" });
 }
 function showPanel(panel) {
 const { run, bars, here, coming, numbers, scale, ratio } = panel;
 const i = block();
 const seen = { visibility: back() ? "visible" : "hidden" };
+const ended = { visibility: moment === last ? "visible" : "hidden" };
 bars.forEach((_, j) => showBar(panel, j));
 set(here, { x: inside(centre(i)) }).textContent = String(i + 1);
 set(coming, { visibility: back() ? "hidden" : "visible" });
-for (const node of [scale.gradient, ratio]) if (node) set(node, seen);
+if (scale.gradient) set(scale.gradient, seen);
+set(ratio, ended);
 for (const one of numbers) {
 set(one.node, { visibility: Math.abs(one.i - i - 1) < 2 ? "hidden" : "visible" });
 }

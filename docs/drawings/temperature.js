@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
 const { view, viewWidth, data, el, set, sum, softmax, number, plural, said, say } = stage;
-const { choices, slider, button, wash, expose } = stage;
+const { choices, slider, button, motion, expose } = stage;
 const { tokens, prefixes, logits } = data;
 const all = [...tokens.keys()];
 const size = tokens.length;
@@ -11,6 +11,7 @@ let k = size;
 let p = 1;
 let seed = 1;
 let chances = [];
+let seen = 100;
 
 const highest = (list) => list.indexOf(Math.max(...list));
 const ranked = (row) => [...all].sort((i, j) => row[j] - row[i]);
@@ -48,24 +49,25 @@ return chances.map((left) => order.find((i) => (left -= row[i]) < 0) ?? order.at
 const counted = (drawn) => all.map((i) => drawn.filter((one) => one === i).length);
 
 const wide = viewWidth >= 600;
-const [high, head] = wide ? [21, 22] : [20, 22];
+const [high, head, round] = wide ? [27, 22, 5.5] : [24, 22, 4.5];
 const text = "font-size: 13px; line-height: 17px; white-space: nowrap";
 const columns = "display: grid; grid-template-columns: 3.6rem minmax(0, 1fr); gap: 0 8px";
 const right = "text-align: right";
 const rows = all.map((i) => {
 const row = { name: el("span", {}, tokens[i]), bar: el("div", { class: "moves" }),
 plainly: el("div", { class: "moves" }), value: el("span", { class: "moves" }),
-before: el("span", { class: "moves" }), share: el("div", { class: "moves" }) };
-const { name, bar, plainly, share, value, before } = row;
+before: el("span", { class: "moves" }), dots: [el("div"), el("div")], times: el("span") };
+const { name, bar, plainly, dots, times, value, before } = row;
 const room = `position: relative; height: ${high}px; margin-right: 2.8rem`;
-const bars = el("div", { style: room }, bar, plainly, share, value, before);
+const bars = el("div", { style: room }, bar, plainly, ...dots, times, value, before);
 return { ...row, node: el("div", { class: "moves" }, name, bars) };
 });
 const dashes = "1.5px dashed currentColor";
 const marked = (mark, words) => el("span", { style: "display: inline-flex; gap: 5px; "
 + "align-items: center" }, el("span", { style: `width: 16px; ${mark}` }), words);
 const atOne = marked(`border-top: ${dashes}`, wide ? "at temperature 1" : "temperature 1");
-const ofDrawn = marked("border-top: 4px solid var(--rose)", "drawn");
+const ofDrawn = marked("width: 7px; height: 7px; border-radius: 50%; background: var(--rose)",
+wide ? "one of 100 drawn" : "drawn");
 const heading = el("div", { style: `${columns}; ${text}; height: ${head}px` },
 el("span", { style: `${right}; color: var(--soft)` }, "token"),
 el("span", { style: "display: flex; align-items: start; gap: 8px; "
@@ -73,37 +75,34 @@ el("span", { style: "display: flex; align-items: start; gap: 8px; "
 el("span", {}, "probability"), atOne, ofDrawn));
 const line = el("div", { class: "moves" });
 
-const [across, down] = wide ? [20, 20] : [17, 19];
-const short = (token) => token.replace(/^<(.).*>$/, "‹$1›");
-const cells = Array.from({ length: 100 }, () => el("span", { class: "moves" }));
-const grid = el("div", { role: "img", "aria-label": "A hundred tokens that were drawn",
-style: `position: absolute; right: 0; top: ${head + 4 * high}px; display: grid; gap: 1px; `
-+ `grid: auto-flow ${down}px / repeat(10, ${across}px)` }, ...cells);
-const hundred = el("span", { "aria-hidden": true, style: `${text}; color: var(--soft); `
-+ `position: absolute; right: 0; top: ${head + 3 * high + 2}px` }, "100 drawn");
-function showCell(cell, token, p) {
-cell.textContent = short(tokens[token]);
-set(cell, { style: `font-size: ${wide ? 13 : 12}px; line-height: ${down}px; `
-+ `text-align: center; letter-spacing: ${!wide && tokens[token].length > 2 ? -1 : 0}px; `
-+ `border-radius: 2px; background: ${wash("rose", Math.round(6 + 64 * p))}` });
-}
 const board = el("div", {
 role: "group",
 "aria-label": "The probability of each next token",
 style: `position: relative; height: ${head + high * size}px; flex: 1 1 20rem; min-width: 0`,
-}, heading, ...rows.map(({ node }) => node), line, hundred, grid);
+}, heading, ...rows.map(({ node }) => node), line);
 const reaching = (x) => `width: ${(100 * x).toFixed(2)}%; box-sizing: border-box`;
 const rounded = "border-radius: 0 3px 3px 0";
 const differs = (now, was) => Math.abs(now - was) > 1e-9;
 const dashed = (now, was) => was > 0.015 && differs(now, was);
-function showBars({ bar, plainly, share }, now, was, part) {
+function showBars({ bar, plainly }, now, was) {
 const from = (top, high) => `position: absolute; left: 0; top: ${top}px; height: ${high}px`;
-const seen = dashed(now, was) ? "visible" : "hidden";
+const shown = dashed(now, was) ? "visible" : "hidden";
 const bold = `background: var(--neutral); ${rounded}`;
 set(bar, { style: `${from(1, 13)}; ${reaching(now < 0.005 ? 0 : now)}; ${bold}` });
 set(plainly, { style: `${from(1, 13)}; ${reaching(was)}; border: ${dashes}; border-left: 0; `
-+ `visibility: ${seen}` });
-set(share, { style: `${from(15, 4)}; ${reaching(part)}; background: var(--rose); ${rounded}` });
++ `visibility: ${shown}` });
+}
+function showDots({ dots, times }, count) {
+dots.forEach((node, below) => {
+const across = Math.ceil((count - below) / 2);
+const dot = "radial-gradient(circle closest-side, var(--rose) 82%, transparent)";
+set(node, { style: `position: absolute; left: 0; top: ${15 + round * below}px; `
++ `height: ${round}px; ${reaching(across / 50)}; `
++ `background: ${dot} 0 0 / calc(100% / ${across || 1})` });
+});
+times.textContent = count || "";
+set(times, { style: `position: absolute; left: ${2 * Math.ceil(count / 2)}%; top: 15px; `
++ `font-size: 11px; line-height: ${2 * round}px; padding-left: 5px; color: var(--soft)` });
 }
 const numeral = wide ? 0.13 : 0.2;
 function showNumbers({ value, before }, now, was) {
@@ -119,13 +118,13 @@ const start = apart || now < 0.005 ? 6 : 44;
 set(before, { style: `${at(was)}; padding-left: ${start}px; color: var(--soft)` });
 before.textContent = beyond && was > 0.1 ? number(was) : "";
 }
-function showToken(i, rank, now, was, part) {
+function showToken(i, rank, now, was) {
 const { node, name } = rows[i];
 const cut = now === 0;
 const small = !cut && now < 0.005;
 set(node, { style: `${columns}; position: absolute; inset: 0 0 auto; height: ${high}px; `
 + `transform: translateY(${head + high * rank}px)` });
-showBars(rows[i], now, was, part);
+showBars(rows[i], now, was);
 showNumbers(rows[i], now, was);
 set(name, { style: `${text}; ${right}; font-weight: ${rank ? 400 : 700}; `
 + `color: ${cut || small ? "var(--soft)" : "inherit"}; `
@@ -133,10 +132,9 @@ set(name, { style: `${text}; ${right}; font-weight: ${rank ? 400 : 700}; `
 }
 function showLine(left) {
 const y = head + high * left - 2;
-const seen = left < size ? "visible" : "hidden";
-const end = 10 * (across + 1) + 8;
-set(line, { style: `position: absolute; inset: 0 ${end}px auto 0; `
-+ `transform: translateY(${y}px); visibility: ${seen}; border-top: 1.5px solid` });
+const shown = left < size ? "visible" : "hidden";
+set(line, { style: "position: absolute; inset: 0 0 auto; "
++ `transform: translateY(${y}px); visibility: ${shown}; border-top: 1.5px solid` });
 }
 
 function cutting(row) {
@@ -156,21 +154,26 @@ function show() {
 const row = probabilities();
 const was = plain();
 const drawn = drawnFrom(row);
-const counts = counted(drawn);
-ranked(logits[at]).forEach((i, rank) => showToken(i, rank, row[i], was[i], counts[i] / 100));
-drawn.forEach((i, nth) => showCell(cells[nth], i, row[i]));
+const counts = counted(drawn.slice(0, seen));
+ranked(logits[at]).forEach((i, rank) => showToken(i, rank, row[i], was[i]));
+rows.forEach((one, i) => showDots(one, counts[i]));
 showLine(row.filter((x) => x > 0).length);
 atOne.style.visibility = all.some((i) => differs(row[i], was[i])) ? "visible" : "hidden";
-tell(row, counts);
+tell(row, counted(drawn));
 }
 
+const fall = motion();
+function showFirst(count) {
+seen = count;
+show();
+}
 const changing = (take) => (x) => {
 take(x);
-show();
+fall(0, () => showFirst(100));
 };
-function draws() {
-chances = cells.map(chance);
-show();
+function draws(ms) {
+chances = Array.from({ length: 100 }, chance);
+fall(ms, (t) => showFirst(Math.round(100 * t)));
 }
 function labelled(name, how) {
 const node = slider(name, how);
@@ -202,7 +205,7 @@ input: changing((x) => { p = x; }),
 set(after, { style: "margin: 0" });
 const beginning = el("span", { style: "display: inline-flex; gap: 8px; align-items: center" },
 "after", after);
-const again = set(button("Draw 100 tokens", draws), { style: "justify-self: start" });
+const again = set(button("Draw 100 tokens", () => draws(2000)), { style: "justify-self: start" });
 const first = el("div", { class: "row", style: "margin: 0; gap: 4px 8px" }, beginning);
 set(said, { style: `min-height: ${wide ? 4.2 : 2.8}em; margin-top: ${wide ? 4 : 8}px` });
 const controls = el("div", { style: "display: grid; align-content: start; justify-items: "
@@ -210,7 +213,7 @@ const controls = el("div", { style: "display: grid; align-content: start; justif
 first, heat, ofK, ofP, again, ...(wide ? [said] : []));
 view.append(el("div", { style: "display: flex; flex-wrap: wrap; gap: 12px 24px" },
 controls, board), ...(wide ? [] : [said]));
-draws();
+draws(0);
 expose(() => ({ at, temperature, k, p, probabilities: probabilities(), plain: plain(),
 drawn: counted(drawnFrom(probabilities())) }));
 }

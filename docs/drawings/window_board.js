@@ -1,6 +1,6 @@
 (() => {
-function draw({ view, viewWidth, data, el, svg, set, plural, said, say, choices, toggle, more,
-legendOf, hatch, wash, slider, motion, expose }) {
+function draw({ view, viewWidth, data, el, svg, set, sum, clamp, plural, said, say, choices,
+toggle, more, legendOf, hatch, wash, slider, motion, expose }) {
 const { tokens, documents, sinks, block } = data;
 const n = tokens.length;
 const all = [...tokens.keys()];
@@ -9,6 +9,7 @@ let width = data.window;
 let either = true;
 let query = n - 1;
 let layers = 2;
+let aim = null;
 
 const masks = {
 causal: (i, j) => j <= i,
@@ -47,14 +48,24 @@ found.push(all.filter((j) => found[l].some((m) => mask[m][j])));
 return found;
 }
 
-function wayOf(mask, found) {
-const far = found.at(-1).reduce((a, b) => (Math.abs(b - query) > Math.abs(a - query) ? b : a),
+function farthest(reached) {
+const far = reached.reduce((a, b) => (Math.abs(b - query) > Math.abs(a - query) ? b : a),
 query);
-const way = [far];
-for (let down = layers - 1; down >= 0; down--) {
-way.unshift(found[down].findLast((m) => mask[m][way[0]]));
+return far === query ? null : far;
 }
-return far === query ? [] : way;
+function pathsTo(mask, found, token) {
+const back = [token === null ? [] : [token]];
+for (let l = 0; l < layers; l++) {
+back.unshift(all.filter((i) => back[0].some((j) => mask[i][j])));
+}
+return found.map((level, down) => level.filter((i) => back[down].includes(i)));
+}
+const pairsOf = (mask, upper, lower) => upper.slice(0, -1).flatMap((level, down) =>
+level.flatMap((i) => lower[down + 1].filter((j) => mask[i][j]).map((j) => [down, i, j])));
+function countOf(mask, path) {
+const next = (was, level, down) =>
+level.map((j) => sum(path[down].map((i, at) => (mask[i][j] ? was[at] : 0))));
+return path[0].length ? path.slice(1).reduce(next, [1])[0] : 0;
 }
 
 const phone = viewWidth < 600;
@@ -104,26 +115,24 @@ const legend = legendOf([wash("neutral", 40), el("span")],
 const [count, , future] = legend.children;
 
 const y = (l) => 12 + high - (high * l) / layers;
-function drawPairs(mask, found) {
-const line = (i, j, l) => svg("path", { d: `M${x(i)} ${y(l)}L${x(j)} ${y(l - 1)}`,
-stroke: "var(--neutral)", "stroke-width": 1.25, opacity: 0.45 });
-const seenBy = (i) => all.filter((j) => mask[i][j]);
-return found.slice(0, -1).flatMap((level, down) =>
-level.flatMap((i) => seenBy(i).map((j) => line(i, j, layers - down))));
+const lines = (pairs) => pairs.map(([down, i, j]) =>
+`M${x(i)} ${y(layers - down)}L${x(j)} ${y(layers - down - 1)}`).join("");
+const inked = (d, stroke, broad, opacity) => svg("path", { d, stroke, opacity,
+"stroke-width": broad, "stroke-linecap": "round", fill: "none" });
+function drawPaths(mask, found, path) {
+const on = pairsOf(mask, path, path);
+const broad = on.length > 12 ? 2.5 : 4;
+return [inked(lines(pairsOf(mask, found, found)), "var(--neutral)", 1.4, 0.14),
+inked(lines(on), "var(--rose)", broad, 1)];
 }
-function drawWay(way) {
-const d = way.map((j, down) => `${down ? "L" : "M"}${x(j)} ${y(layers - down)}`).join("");
-return way.length ? [svg("path", { d, fill: "none", stroke: "var(--rose)",
-"stroke-width": 4, "stroke-linejoin": "round" })] : [];
-}
-function drawLayer(level, down, way) {
+function drawLayer(level, down, path) {
 const l = layers - down;
 const cy = y(l);
 const spots = all.map((j) => {
 const here = level.includes(j);
 const mine = !down && j === query;
-const marked = down && j === way[down];
-const hue = mine ? "var(--q)" : marked ? "var(--rose)" : here && "var(--neutral)";
+const marked = path[down].includes(j);
+const hue = mine ? "var(--q)" : marked ? "var(--rose)" : here && wash("neutral", 45);
 const size = mine || marked ? 7 : 5;
 return svg("circle", { "data-sym": mine ? "q" : null, cx: x(j), cy, r: here ? size : 2.5,
 fill: hue || "var(--faint)" });
@@ -131,10 +140,9 @@ fill: hue || "var(--faint)" });
 const says = l ? `layer ${l}` : "tokens";
 return [label(left - 8, cy + 5, says, "fill: var(--soft)", "end"), ...spots];
 }
-function build(mask, found, way) {
-ways.replaceChildren(...drawPairs(mask, found), ...drawWay(way));
-dots.replaceChildren(...found.flatMap((level, down) => drawLayer(level, down, way)));
-appear(300, (t) => set(ways, { opacity: t }));
+function build(mask, found, path) {
+ways.replaceChildren(...drawPaths(mask, found, path));
+dots.replaceChildren(...found.flatMap((level, down) => drawLayer(level, down, path)));
 }
 
 const code = el("code", { style: "font-size: 14px; background: none; border: none; padding: 0; "
@@ -156,24 +164,34 @@ const shown = mine ? 1 : 0.5;
 set(ring, { opacity: !allowed && reached ? shown : 0 });
 }
 const leaks = (mask) => all.filter((i) => mask[i].some((m, j) => m && j > i)).length;
-function tell(mask, through, far) {
+function tell(mask, through, path) {
 const sees = mask[query].filter(Boolean).length;
 const who = `Token ${query}, “${tokens[query]}”, attends to ${sees}`;
+const far = path.at(-1)[0];
+const depths = `through ${plural(layers, "layer")}`;
+if (aim !== null) {
+const count = countOf(mask, path);
+const how = count ? `reaches it on ${plural(count, "path")} (rose)` : "does not reach it";
+say(`${who}; ${depths} “${tokens[aim]}” ${how}.`);
+return;
+}
 if (leaks(mask)) {
 say(`${who}. The mask allows ${plural(leaks(mask), "token")} to attend to the future.`);
 return;
 }
-say(`${who}; through ${plural(layers, "layer")} ${through.length} of ${n} tokens reach it`
+say(`${who}; ${depths} ${through.length} of ${n} tokens reach it`
 + (far === undefined ? "." : `, up to “${tokens[far]}” (rose).`));
 }
 function show() {
 const mask = board();
 const found = levels(mask, query);
 const scores = mask.flat().filter(Boolean).length;
-const way = wayOf(mask, found);
-build(mask, found, way);
-for (const i of all) showRow(mask, i, way.at(-1));
-tops.forEach((name, j) => set(name, { "font-weight": j === way.at(-1) ? 700 : 400 }));
+const path = pathsTo(mask, found, aim ?? farthest(found.at(-1)));
+const end = aim ?? path.at(-1)[0];
+build(mask, found, path);
+for (const i of all) showRow(mask, i, end);
+tops.forEach((name, j) => set(name, { "font-weight": j === end ? 700 : 400 }));
+aimed.move(end ?? query);
 set(row, { y: top + tall * query });
 code.textContent = formula();
 for (const line of breaks) set(line, { visibility: on.documents ? "visible" : "hidden" });
@@ -183,7 +201,7 @@ disable(buttons.causal, buttons.causal, hidden());
 disable(widths, widths.querySelector("input"), !on.window);
 count.lastChild.textContent = `${scores} of ${n * n} pairs`;
 future.style.visibility = leaks(mask) ? "" : "hidden";
-tell(mask, found.at(-1), way.at(-1));
+tell(mask, found.at(-1), path);
 }
 
 function disable(node, control, disabled) {
@@ -191,8 +209,10 @@ set(control, { disabled });
 node.style.opacity = disabled ? 0.45 : 1;
 }
 const after = (change) => (to) => {
+aim = null;
 change(to);
 show();
+appear(300, (t) => set(ways, { opacity: t }));
 };
 const chosen = slider("Query", { min: 0, max: n - 1, step: 1, value: query,
 input: after((i) => { query = i; }), text: (i) => `${i} ${tokens[i]}` });
@@ -201,6 +221,21 @@ const range = chosen.querySelector("input");
 range.value = i;
 range.dispatchEvent(new Event("input"));
 }
+const aimed = slider("Paths from", { min: 0, max: n - 1, step: 1, value: 0, input: point,
+text: (i) => `${i} ${tokens[i]}` });
+function point(j) {
+if (j === aim) return;
+aim = j;
+show();
+}
+function pointed({ clientX }) {
+const box = picture.getBoundingClientRect();
+point(clamp(Math.floor(((clientX - box.left) * broad / box.width - left) / side), 0, n - 1));
+}
+for (const kind of ["pointermove", "pointerdown"]) picture.addEventListener(kind, pointed);
+picture.addEventListener("pointerleave", ({ pointerType }) => {
+if (pointerType !== "touch") point(null);
+});
 const turn = (name) => toggle(name, on[name], after((value) => { on[name] = value; }));
 const buttons = Object.fromEntries(Object.keys(on).map((name) => [name, turn(name)]));
 const whole = (i) => `${i}`;
@@ -221,11 +256,12 @@ const switches = el("div", { class: "row", style: "gap: 4px" }, ...five);
 const below = el("div", { style: "display: grid; margin-block: 0.4rem" }, joined, needless);
 set(said, { style: `min-height: ${phone ? 2.8 : 1.4}em; margin-top: 4px` });
 for (const one of [widths, depth]) one.firstChild.style.minWidth = phone ? "3.6rem" : null;
-if (phone) for (const one of [widths, depth, chosen, switches, below]) one.style.marginBlock = 0;
+const close = phone ? [widths, depth, chosen, aimed, switches, below] : [];
+for (const one of close) one.style.marginBlock = 0;
 view.append(
 el("div", { class: "beside", style: "gap: 0 2rem; margin: 0 0 8px" }, widths, depth),
 picture, legend, said,
-more(switches, el("div", { style: "min-height: 1.5em" }, code), below, chosen));
+more(switches, el("div", { style: "min-height: 1.5em" }, code), below, chosen, aimed));
 show();
 const reachedBy = (mask, i) => {
 const far = levels(mask, i).at(-1);
@@ -233,7 +269,10 @@ return all.map((j) => far.includes(j));
 };
 expose(() => {
 const mask = board();
+const found = levels(mask, query);
+const paths = countOf(mask, pathsTo(mask, found, aim ?? farthest(found.at(-1))));
 return { mask, scores: mask.flat().filter(Boolean).length, formula: formula(), layers, query,
+aim, paths,
 reached: all.map((i) => reachedBy(mask, i)) };
 });
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 import torch.nn as nn
 from torch import Tensor
 
@@ -39,6 +40,59 @@ class Made(nn.Module):
         return self.use(self, x)
 
 
+D, H = 24, 3  # width and heads of a `Layer`
+SCALE = (D // H) ** -0.5
+
+
+def softmaxed(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    "Attend, with the usual scale."
+    return (q @ k.mT * SCALE).softmax(-1) @ v
+
+
+class Layer(Made):
+    "Self-attention; what a test is about is handed in, all else is usual."
+
+    def __init__(
+        self,
+        core: Callable[..., Tensor] = softmaxed,  # of heads q, k, v → their contexts
+        use: Callable[..., Tensor] | None = None,  # of the layer, x and heads → merged context
+        fused: str = "",  # the name of one projection of all three; "": q_proj, k_proj, v_proj
+        out: str = "out_proj",  # the name of the output projection; "": none
+        **parts: Any,  # as in `Made`
+    ) -> None:
+        super().__init__(use or (lambda m, x, *heads: merge_heads(m.core(*heads))), core=core)
+        self.names, self.end = (fused,) if fused else ("q_proj", "k_proj", "v_proj"), out
+        for name in self.names:
+            setattr(self, name, nn.Linear(D, 3 * D if fused else D))
+        for name, part in (({out: nn.Linear(D, D)} if out else {}) | parts).items():
+            setattr(self, name, part)
+
+    def heads(
+        self,
+        x: Tensor,  # (b, n, d_model)
+    ) -> list[Tensor]:  # queries, keys and values, (b, h, n, d_head)
+        "Project and split into heads."
+        rows = torch.cat([getattr(self, name)(x) for name in self.names], -1).chunk(3, -1)
+        return [split_heads(t, H) for t in rows]
+
+    def forward(self, x: Tensor) -> Any:
+        "Attend, and project the context."
+        context = self.use(self, x, *self.heads(x))
+        return getattr(self, self.end)(context) if self.end else context
+
+
+def attend(
+    q: Tensor,  # (b, h, n, d_head)
+    k: Tensor,
+    v: Tensor,
+    scale: float = 3**-0.5,  # for heads of 3 features
+    merge: Callable[[Tensor], Tensor] = merge_heads,
+    **options: Any,  # as in `attention`
+) -> Tensor:  # (b, n, width)
+    "Compute attention and merge the heads."
+    return merge(attention(q, k, v, scale=scale, **options))
+
+
 def projections(
     *names: str,  # of those that give queries, keys and values
     width: int = 12,  # of what they give
@@ -58,18 +112,6 @@ def heads_of(
     return [
         split_heads(project(x), n_heads) for project in (layer.q_proj, layer.k_proj, layer.v_proj)
     ]
-
-
-def attend(
-    q: Tensor,  # (b, h, n, d_head)
-    k: Tensor,
-    v: Tensor,
-    scale: float = 3**-0.5,  # for heads of 3 features
-    merge: Callable[[Tensor], Tensor] = merge_heads,
-    **options: Any,  # as in `attention`
-) -> Tensor:  # (b, n, width)
-    "Compute attention and merge the heads."
-    return merge(attention(q, k, v, scale=scale, **options))
 
 
 def trace(

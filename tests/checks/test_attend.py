@@ -10,36 +10,13 @@ import torch.nn.functional as F
 from attention_checks import check_attention, check_cross_attention, check_self_attention
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from tests.checks.finding import report_of
-
-D, H = 24, 3
-SCALE = (D // H) ** -0.5
+from tests.checks.made import SCALE, D, H, Layer, attend, softmaxed
 
 
 @pytest.fixture(autouse=True)
 def seeded():
     "The same weights each time."
     torch.manual_seed(0)
-
-
-class Layer(nn.Module):
-    "Attention whose core is given; its parts go by the usual names."
-
-    def __init__(self, core=None, **parts):
-        super().__init__()
-        self.core = core or softmaxed
-        self.q_proj, self.k_proj, self.v_proj, self.out_proj = (nn.Linear(D, D) for _ in range(4))
-        for name, part in parts.items():
-            setattr(self, name, part)
-
-    def heads(self, x):
-        return (split_heads(project(x), H) for project in (self.q_proj, self.k_proj, self.v_proj))
-
-    def forward(self, x):
-        return self.out_proj(merge_heads(self.core(*self.heads(x))))
-
-
-def softmaxed(q, k, v):
-    return (q @ k.mT * SCALE).softmax(-1) @ v
 
 
 def linear(q, k, v):
@@ -431,31 +408,18 @@ def test_what_attend_reads_is_told_and_a_bug_in_it_is_found():
 
 @pytest.mark.parametrize("scale, codes", [(SCALE, OWN), (1.0, ["scale.missing"])])
 def test_a_bug_before_a_residual_is_named_without_an_output_projection(scale, codes):
-    class Adds(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.q_proj, self.k_proj, self.v_proj = (nn.Linear(D, D) for _ in range(3))
-
-        def forward(self, x):
-            q, k, v = (split_heads(p(x), H) for p in (self.q_proj, self.k_proj, self.v_proj))
-            return x + merge_heads((q @ k.mT * scale).softmax(-1) @ v)
-
-    assert of_layer(Adds()) == codes
+    use = lambda m, x, q, k, v: x + attend(q, k, v, scale)
+    assert of_layer(Layer(use=use, out="")) == codes
 
 
 def test_a_part_that_may_be_a_choice_is_no_bug_before_a_residual():
-    class Adds(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.q_proj, self.k_proj, self.v_proj = (nn.Linear(D, D) for _ in range(3))
-            self.gamma = nn.Parameter(torch.tensor([0.3]))
-
-        def forward(self, x):
-            q, k, v = (split_heads(p(x), H) for p in (self.q_proj, self.k_proj, self.v_proj))
-            return x + self.gamma * merge_heads(softmaxed(q, k, v))
-
-    assert of_layer(Adds(), strict=False) == [""]
-    assert of_layer(Adds(), value_scale="gamma") == OWN
+    adds = Layer(
+        use=lambda m, x, *qkv: x + m.gamma * attend(*qkv, SCALE),
+        out="",
+        gamma=nn.Parameter(torch.tensor([0.3])),
+    )
+    assert of_layer(adds, strict=False) == [""]
+    assert of_layer(adds, value_scale="gamma") == OWN
 
 
 class Fused(nn.Module):

@@ -141,7 +141,7 @@ def test_causality_takes_eight_passes(monkeypatch):
     model, passes = made(audited.book), []
     monkeypatch.setattr(sessions.Session, "recorded", counting(sessions.Session.recorded, passes))
     monkeypatch.setattr(sessions.Session, "compared", counting(sessions.Session.compared, passes))
-    for part in ("pad", "pack", "decode", "watched", "promised"):
+    for part in ("try_padding", "try_packing", "try_cache", "watch_layers", "try_promises"):
         monkeypatch.setitem(audit.__globals__, part, lambda s, **_: None)
     assert audit(model, {"ids": IDS}).ok
     assert 0 < len(passes) <= 8

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attention_checks.catalogue import CATALOGUE
-from attention_checks.pipeline import codes_of_table
+from attention_checks.pipeline import bugs_of_lines
 from tests.checks import audited, distributed_corpus
 from tests.checks.corpus import planted
 
@@ -59,6 +59,6 @@ def test_each_sentence_has_one_code():
 
 def test_a_line_of_a_table_without_a_sentence_is_refused():
     "It would become a bug that says nothing."
-    assert [bug.code for bug in codes_of_table("~mask.late: too late\n  by far")] == ["mask.late"]
+    assert [bug.code for bug in bugs_of_lines("~mask.late: too late\n  by far")] == ["mask.late"]
     with pytest.raises(ValueError, match="expected `code: sentence`; got 'mask.late too late'"):
-        codes_of_table("mask.late too late")
+        bugs_of_lines("mask.late too late")

@@ -14,8 +14,8 @@ from tests.checks.variants import attention, causal, filled, masked, raising, sc
 from attention_checks import check_attention
 from attention_checks.outcomes import Misused
 from attention_checks.spec import Contract
-from attention_checks.subjects.facts import AttentionFunction
-from attention_checks.subjects.function import Attention, CallStyle, Sizes, settle
+from attention_checks.properties.functions.facts import ExaminedFunction
+from attention_checks.subjects.function import AttentionFunction, CallStyle, Sizes, find_call_style
 from attention_checks.subjects.masks import PLAIN, SHAPES
 from attention_nb.naive_attention import naive_attention
 
@@ -218,7 +218,7 @@ STYLES = [
     "fn, said, style", [row[1:] for row in STYLES], ids=[row[0] for row in STYLES]
 )
 def test_the_style_of_calling_is_found_out(fn, said, style):
-    assert settle(Attention(fn, Contract(mask=said))).style == CallStyle(**style)
+    assert find_call_style(AttentionFunction(fn, Contract(mask=said))).style == CallStyle(**style)
 
 
 def test_masks_of_ones_and_zeros_are_found_out():
@@ -229,11 +229,11 @@ def test_masks_of_ones_and_zeros_are_found_out():
         return masked(q, k, v, hidden == 0)
 
     report = check_attention(far)
-    assert report.ok and settle(Attention(far)).style.entries == "1 = may attend"
+    assert report.ok and find_call_style(AttentionFunction(far)).style.entries == "1 = may attend"
 
 
 def test_a_function_that_refuses_masks_is_tried_without():
-    style = settle(Attention(variants.refuses_masks)).style
+    style = find_call_style(AttentionFunction(variants.refuses_masks)).style
     assert "no masks, please" in style.refuses
     report = report_of(check_attention, variants.refuses_masks)
     assert report.ok and len(report.notes) == 4
@@ -266,7 +266,7 @@ def test_masks_of_any_shape_are_found_out(form, flat):
 def test_the_oracle_gives_the_numbers_of_the_loops(corner):
     q, k, v = Sizes(2, 3, 2, 4, 5, 6).draw()
     some = torch.tensor([[True, False, True, True], [False, True, True, False]])
-    subject = Attention(masked, Contract(causal=corner))
+    subject = AttentionFunction(masked, Contract(causal=corner))
     for mask in (None, some, some & False):
         loops = naive_attention(q, k, v, subject.allowed(q, k, mask), subject.right_scale(q))[0]
         torch.testing.assert_close(subject.reference(q, k, v, mask), loops)
@@ -286,7 +286,7 @@ FACTS = [
 
 @pytest.mark.parametrize("fn, true", [row[1:] for row in FACTS], ids=[row[0] for row in FACTS])
 def test_facts_are_found_out(fn, true):
-    subject = AttentionFunction(fn).settled
+    subject = ExaminedFunction(fn).with_call_style
     assert {
         name
         for name in ("finite", "sound", "right_at_near_lengths", "right_for_many_keys")

@@ -26,9 +26,9 @@ from attention_nb.positions import RotaryEmbedding
 from attention_nb.softmax import masked_softmax, softmax
 from conftest import by_day
 from tests.checks.finding import report_of
+from tests.checks.made import D, H, Made, attend
+from tests.checks.made import Layer as Usual
 from tests.checks.variants import attention
-
-D, H = 24, 3
 
 
 class Layer(nn.Module):
@@ -399,18 +399,11 @@ def test_flash_reads_a_soft_cap_and_a_window():
     assert "scale.missing" not in report.codes and len(report.passed) > 10
 
 
-class Normed(nn.Module):
+def normed(scale):
     "Queries and keys are normalised, and the scores have a scale."
-
-    def __init__(self, scale):
-        super().__init__()
-        self.qkv, self.proj, self.scale = nn.Linear(24, 72), nn.Linear(24, 24), scale
-        self.q_norm, self.k_norm = nn.RMSNorm(8), nn.RMSNorm(8)
-
-    def forward(self, x):
-        q, k, v = (split_heads(t, 3) for t in self.qkv(x).chunk(3, -1))
-        weights = (self.q_norm(q) @ self.k_norm(k).mT * self.scale).softmax(-1)
-        return self.proj(merge_heads(weights @ v))
+    norms = {"q_norm": nn.RMSNorm(8), "k_norm": nn.RMSNorm(8)}
+    use = lambda m, x, q, k, v: attend(m.q_norm(q), m.k_norm(k), v, scale)
+    return Usual(use=use, fused="qkv", out="proj", **norms)
 
 
 NORMS = {"q": "q_norm", "k": "k_norm"}
@@ -429,25 +422,17 @@ NORMS = {"q": "q_norm", "k": "k_norm"}
 )
 def test_a_scale_beside_declared_norms_is_compared(scale, code, declared):
     "What is declared is not guessed: beside norms that were not declared, the scale may be meant."
-    report = report_of(check_self_attention, Normed(scale), 24, n_heads=3, **declared)
+    report = report_of(check_self_attention, normed(scale), 24, n_heads=3, **declared)
     assert report.codes == [code][: len(code)], report
     assert code or report.verdict == "sound"
-    undeclared = report_of(check_self_attention, Normed(scale), 24, n_heads=3)
+    undeclared = report_of(check_self_attention, normed(scale), 24, n_heads=3)
     assert not undeclared.codes and (undeclared.verdict == "sound") == (scale in (1.0, 8**-0.5))
     assert undeclared.verdict == "sound" or "declare scale=" in undeclared.missing
 
 
-class Beside(nn.Module):
-    "Attention with a part that is not declared, under a name that says nothing."
-
-    def __init__(self, part, use):
-        super().__init__()
-        self.q_proj, self.k_proj, self.v_proj, self.out_proj = (nn.Linear(D, D) for _ in range(4))
-        self.p, self.use = part, use
-
-    def forward(self, x):
-        q, k, v = (split_heads(f(x), H) for f in (self.q_proj, self.k_proj, self.v_proj))
-        return self.out_proj(self.use(self.p, x, q, k, v))
+def beside(part, use):
+    "Make attention with a part that is not declared, under a name that says nothing."
+    return Usual(use=lambda m, *given: use(m.p, *given), p=part)
 
 
 def plain(q, k, v, more=0):
@@ -477,7 +462,7 @@ def test_what_was_not_compared_names_the_part_and_what_may_declare_it(part, use)
     "What it does is not guessed from its shape."
     torch.manual_seed(0)
     ordered = isinstance(part, nn.Parameter) and part.ndim > 0  # a bias for each position
-    report = report_of(check_self_attention, Beside(part, use), D, n_heads=H, positions=ordered)
+    report = report_of(check_self_attention, beside(part, use), D, n_heads=H, positions=ordered)
     assert report.verdict == "not compared" and "it also has p: " in report.missing, report
     assert all(f"{name}=…" in report.missing for name in ("norms", "sinks", "gate", "bias"))
     assert "='p'" not in report.missing
@@ -485,8 +470,8 @@ def test_what_was_not_compared_names_the_part_and_what_may_declare_it(part, use)
 
 def test_a_gate_is_found_out_whatever_its_name():
     "Numbers confirm it, and the report says what declares it."
-    layer = Beside(nn.Linear(D, D), lambda p, x, *qkv: plain(*qkv) * p(x).sigmoid())
-    report = report_of(check_self_attention, layer, D, n_heads=H, positions=False)
+    gated = beside(nn.Linear(D, D), lambda p, x, *qkv: plain(*qkv) * p(x).sigmoid())
+    report = report_of(check_self_attention, gated, D, n_heads=H, positions=False)
     assert report.verdict == "sound" and "gate='p'" in str(report), report
 
 
@@ -533,12 +518,13 @@ def test_nothing_is_sound_by_skipping():
 
 
 def test_a_skipped_projection_that_is_unused_does_not_make_wrong_numbers_sound():
-    class Unused(Beside):
-        def forward(self, x):
-            q, k = (split_heads(f(x), H) for f in (self.q_proj, self.k_proj))
-            return self.out_proj(plain(3 * q, k, k))
+    def unused(m, x):
+        q, k = (split_heads(f(x), H) for f in (m.q_proj, m.k_proj))
+        return m.out_proj(plain(3 * q, k, k))
 
-    report = report_of(check_self_attention, Unused(None, None), D, skip=["project.unused"])
+    names = ("q_proj", "k_proj", "v_proj", "out_proj")
+    parts = {name: nn.Linear(D, D) for name in names}
+    report = report_of(check_self_attention, Made(unused, **parts), D, skip=["project.unused"])
     assert report.verdict != "sound", report
 
 
@@ -602,21 +588,16 @@ def test_a_mask_takes_the_place_of_one_that_the_call_gives_by_position():
 def test_a_gate_by_a_module_is_compared():
     "Its activation function is no part of an unknown use: a wrong one is a bug."
 
-    class Gated(nn.Module):
-        def __init__(self, times):
-            super().__init__()
-            self.times, self.act = times, nn.Sigmoid()
-            self.qkv, self.out_proj, self.p = nn.Linear(D, 3 * D), nn.Linear(D, D), nn.Linear(D, D)
+    def gated(times):
+        def use(m, x, *qkv):
+            gate = m.act(m.p(x)) if times == 1 else m.act(m.act(m.p(x)))
+            return plain(*qkv) * gate
 
-        def forward(self, x):
-            gate = self.act(self.p(x)) if self.times == 1 else self.act(self.act(self.p(x)))
-            return self.out_proj(
-                plain(*(split_heads(t, H) for t in self.qkv(x).chunk(3, -1))) * gate
-            )
+        return Usual(use=use, fused="qkv", act=nn.Sigmoid(), p=nn.Linear(D, D))
 
     declared = dict(n_heads=H, gate="p")
-    assert report_of(check_self_attention, Gated(1), D, **declared).verdict == "sound"
-    assert report_of(check_self_attention, Gated(2), D, **declared).verdict == "bug"
+    assert report_of(check_self_attention, gated(1), D, **declared).verdict == "sound"
+    assert report_of(check_self_attention, gated(2), D, **declared).verdict == "bug"
 
 
 class BetweenNorms(nn.Module):
@@ -716,38 +697,32 @@ class PerHead(nn.Module):
         return nn.functional.rms_norm(t, t.shape[-1:]) * self.weight
 
 
-class OneMatrix(nn.Module):
-    "Attention through one matrix, with a step of its own at the queries and at the end."
+def one_matrix(end=lambda context: context, norm=None):
+    "Make attention through one matrix, with a step of its own at the queries and at the end."
 
-    def __init__(self, end=lambda context: context, **parts):
-        super().__init__()
-        self.end, self.one, self.out_proj = end, nn.Linear(D, 3 * D), nn.Linear(D, D)
-        for name, part in parts.items():
-            setattr(self, name, part)
+    def use(m, x, q, k, v):
+        if norm is not None:
+            q = m.norm(q.transpose(1, 2)).transpose(1, 2)
+        return end(plain(q, k, v))
 
-    def forward(self, x):
-        q, k, v = (split_heads(t, H) for t in self.one(x).chunk(3, -1))
-        if hasattr(self, "norm"):
-            q = self.norm(q.transpose(1, 2)).transpose(1, 2)
-        weights = (q @ k.mT * (D // H) ** -0.5).softmax(-1)
-        return self.out_proj(self.end(merge_heads(weights @ v)))
+    return Usual(use=use, fused="one", **({} if norm is None else {"norm": norm}))
 
 
 TWO = {"value_scale": 0.5, "activation": "gelu"}
 
 
 @pytest.mark.parametrize(
-    "layer, more, codes",
+    "make, more, codes",
     [
-        (OneMatrix, {}, []),
-        (lambda: OneMatrix(norm=PerHead()), {"norms": {"q": "norm"}}, []),
-        (lambda: OneMatrix(lambda t: nn.functional.gelu(t / 2)), TWO, []),
-        (lambda: OneMatrix(lambda t: t / 2), TWO, ["choice.missing"]),
+        (one_matrix, {}, []),
+        (lambda: one_matrix(norm=PerHead()), {"norms": {"q": "norm"}}, []),
+        (lambda: one_matrix(lambda t: nn.functional.gelu(t / 2)), TWO, []),
+        (lambda: one_matrix(lambda t: t / 2), TWO, ["choice.missing"]),
     ],
 )
-def test_what_is_declared_of_one_matrix_and_of_two_choices_at_one_stage(layer, more, codes):
+def test_what_is_declared_of_one_matrix_and_of_two_choices_at_one_stage(make, more, codes):
     torch.manual_seed(0)
     report = report_of(
-        check_self_attention, layer(), D, n_heads=H, roles=dict.fromkeys("qkv", "one"), **more
+        check_self_attention, make(), D, n_heads=H, roles=dict.fromkeys("qkv", "one"), **more
     )
     assert report.codes == codes and (codes or report.compared == "its own weights"), report

@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from attention_checks import Misused, check_self_attention
 from attention_checks.properties.layers.masking import MASKING
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
-from attention_checks.properties.layers.basics import CALLS, EDGES, RUNS
+from attention_checks.properties.layers.basics import CALLS, RUNS
+from attention_checks.properties.layers.edges import EDGES
 from attention_checks.properties.layers.training import TRAINING
 from attention_checks.spec import Contract
 from attention_checks.subjects.layer import adapt

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from attention_checks.catalogue import known
-from attention_checks.outcomes import Broken, NotChecked, outcome
+from attention_checks.outcomes import Broken, NotChecked, broken_by
 from attention_checks.properties import Property, bound
 from attention_checks.properties.equivariance import must_give, must_not_mix_along
 from attention_checks.properties.gradients import must_have_gradients
@@ -69,8 +69,8 @@ WRONG = [
 
 @pytest.mark.parametrize("relation, wrong, code", WRONG)
 def test_a_wrong_function_breaks_its_property(relation, wrong, code):
-    assert outcome(lambda: relation(torch.tanh)) is None
-    assert outcome(lambda: relation(wrong)).bugs[0].code == code
+    assert broken_by(lambda: relation(torch.tanh)) is None
+    assert broken_by(lambda: relation(wrong)).bugs[0].code == code
 
 
 HALF, SINGLE = torch.ones(2, 2, dtype=torch.float16), torch.ones(2, 2)
@@ -105,7 +105,7 @@ def test_a_failure_after_another_is_a_symptom(sound):
         Property("masked", fails, lambda subject: "it takes no mask"),
     ]
     plain, later, masked = bound(relations, lambda: SimpleNamespace(sound=sound))
-    assert not outcome(plain.tried).symptom
-    assert outcome(later.tried).symptom != sound
+    assert not broken_by(plain.tried).symptom
+    assert broken_by(later.tried).symptom != sound
     with pytest.raises(NotChecked, match="it takes no mask"):
         masked.tried()

@@ -10,7 +10,7 @@ from attention_checks.controlled import fixed_chance
 from attention_checks.tensors import first_difference, must_be_tensor, nearly, some_mask
 from attention_checks.outcomes import Broken, Misused
 from attention_checks.properties.numerics import must_keep_dtype
-from attention_checks.properties.state import must_repeat
+from attention_checks.properties.state import must_repeat_call
 
 A = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
 NAN = A * torch.tensor([1, float("nan")])
@@ -72,11 +72,11 @@ def test_random_state_and_threads_come_back():
 def test_a_result_must_repeat():
     calls = []
     counted = lambda: calls.append(0) or A * len(calls) * 1e-5
-    assert not code_of(must_repeat, lambda: NAN)
-    assert code_of(must_repeat, lambda: torch.rand(1) * NAN / 9) == "state.chance"
-    assert code_of(must_repeat, counted) == "state.kept"
+    assert not code_of(must_repeat_call, lambda: NAN)
+    assert code_of(must_repeat_call, lambda: torch.rand(1) * NAN / 9) == "state.chance"
+    assert code_of(must_repeat_call, counted) == "state.kept"
     kept = lambda: A * len(calls)
-    assert code_of(must_repeat, kept, lambda: calls.append(0)) == "state.kept"
+    assert code_of(must_repeat_call, kept, lambda: calls.append(0)) == "state.kept"
 
 
 def test_a_result_must_be_a_tensor_of_the_same_type():

@@ -13,14 +13,15 @@ from attention_checks.outcomes import Broken, NotChecked, attempt, first_line
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Property
 from attention_checks.properties.equivariance import must_give
+from attention_checks.properties.functions.facts import MANY, ExaminedFunction, draw_many
 from attention_checks.properties.functions.recognising import measured_band
 from attention_checks.search import Case, alike, explain
-from attention_checks.subjects.facts import MANY, AttentionFunction, draw_many
 from attention_checks.subjects.function import ONES, Sizes
 from attention_checks.tensors import first_difference, must_be_near, must_run, nearly, sizes_of
+from attention_checks.tolerance import LONG_SUMS
 
 
-def _single(subject: AttentionFunction) -> None:
+def _must_take_one(subject: ExaminedFunction) -> None:
     "Try sizes of 1: shapes must stay, and a single key must give its value."
     ranks = [t.ndim for t in _weights_at(subject, subject.usual)]
     one_of_many = () if subject.causal is True else (Sizes(n_q=1),)
@@ -39,7 +40,7 @@ def _single(subject: AttentionFunction) -> None:
             must_be_near(got, want, shown, _size_bug(sizes), symptom=True)
 
 
-def _weights_at(subject: AttentionFunction, sizes: Sizes) -> list[Tensor]:
+def _weights_at(subject: ExaminedFunction, sizes: Sizes) -> list[Tensor]:
     "Return the tensors that it returns beside the context."
     return [t for t in subject.call_on_copies(*sizes.draw())[1] if isinstance(t, Tensor)]
 
@@ -51,7 +52,7 @@ def _size_bug(sizes: Sizes) -> Bug:
     return known("length.size", what=" and ".join(ones) or "width 1")
 
 
-def _lengths(subject: AttentionFunction) -> None:
+def _must_take_lengths(subject: ExaminedFunction) -> None:
     "Try a shorter and a longer input, or the declared lengths."
     usual, differences = subject.usual, [-2, 2]
     if subject.contract.lengths is not None:
@@ -65,19 +66,19 @@ def _lengths(subject: AttentionFunction) -> None:
         shown = f"{sizes_of(q=q, k=k, v=v)}, after other sizes"
         got = must_run(lambda: subject(q, k, v), shown, lambda: known("length.one"))
         if subject.sound and not nearly(got, want := subject.reference(q, k, v)):
-            bugs = _long_bug(subject, got, q, k, v) if difference > 0 else ()
+            bugs = _bug_of_many_keys(subject, got, q, k, v) if difference > 0 else ()
             raise Broken(f"{shown}: {first_difference(got, want)}", bugs or known("length.one"))
 
 
-def _long(subject: AttentionFunction) -> None:
+def _must_take_many_keys(subject: ExaminedFunction) -> None:
     "Try many keys, and for quick code very many."
     if not subject.right_at_near_lengths:
         raise NotChecked("shorter inputs give wrong numbers")
     for right, n in pairwise((subject.usual.n_k + 2, *subject.many)):
-        _must_take(subject, right, n)
+        _must_be_right_for(subject, right, n)
 
 
-def _must_take(subject: AttentionFunction, right: int, n: int) -> None:
+def _must_be_right_for(subject: ExaminedFunction, right: int, n: int) -> None:
     "Raise Broken if `n` keys give wrong numbers."
     q, k, v = draw_many(subject, n)
     shown = sizes_of(q=q, k=k, v=v)
@@ -88,23 +89,23 @@ def _must_take(subject: AttentionFunction, right: int, n: int) -> None:
     want = subject.reference(q, k, v)
     if got.shape != want.shape:
         raise Broken(f"{shown}: it gives shape {tuple(got.shape)}", known("length.one"))
-    if nearly(got, want, 1e-3):
+    if nearly(got, want, LONG_SUMS):
         return
-    bugs = _long_bug(subject, got, q, k, v) or known("blocks.length", wrong=n, right=right)
-    raise Broken(f"{shown}: {first_difference(got, want, 1e-3)}", bugs)
+    bugs = _bug_of_many_keys(subject, got, q, k, v) or known("blocks.length", wrong=n, right=right)
+    raise Broken(f"{shown}: {first_difference(got, want, LONG_SUMS)}", bugs)
 
 
-def _long_bug(
-    subject: AttentionFunction, got: Tensor, q: Tensor, k: Tensor, v: Tensor
+def _bug_of_many_keys(
+    subject: ExaminedFunction, got: Tensor, q: Tensor, k: Tensor, v: Tensor
 ) -> tuple[Bug, ...]:
     "Name what goes wrong with many keys."
     got, n = got.detach(), k.shape[-2]
     if band := attempt(lambda: measured_band(subject, *draw_many(subject)[:2])):
         return (band,)
-    case = Case(subject.work(q, k, v), got, 1e-3)
+    case = Case(subject.work(q, k, v), got, LONG_SUMS)
     position = torch.arange(n).expand(q.shape[-2], n)
     for kept in range(1, n, 1 if n <= MANY else 32):
-        if alike(subject.reference(q, k, v, position < kept), got, 1e-3):
+        if alike(subject.reference(q, k, v, position < kept), got, LONG_SUMS):
             return (known("blocks.cut_tail"),)
     other_v = v.clone()
     other_v[..., -1, :] += 100
@@ -124,17 +125,21 @@ def name_empty(
     return known("mask.empty_mean" if nearly(context, v.mean(-2)) else "mask.empty_something")
 
 
-def any_length(subject: AttentionFunction) -> bool:
+def any_length(subject: ExaminedFunction) -> bool:
     "Return whether it was promised to take any number of tokens."
     return subject.contract.lengths is None
 
 
 LENGTHS = (
     Property(
-        "one query and one key: the context is the value", _single, symptom_unless=("finite",)
+        "one query and one key: the context is the value",
+        _must_take_one,
+        symptom_unless=("finite",),
     ),
-    Property("shorter and longer inputs work", _lengths, symptom_unless=("finite",)),
+    Property("shorter and longer inputs work", _must_take_lengths, symptom_unless=("finite",)),
     Property(
-        "so do many keys: blocks fit together, and nothing is cut off", _long, applies=any_length
+        "so do many keys: blocks fit together, and nothing is cut off",
+        _must_take_many_keys,
+        applies=any_length,
     ),
 )

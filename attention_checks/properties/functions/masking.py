@@ -13,16 +13,17 @@ from attention_checks.outcomes import Broken, NotChecked, attempt, first_line
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Property
 from attention_checks.properties.equivariance import first_leak
+from attention_checks.properties.functions.facts import MANY, ExaminedFunction, draw_many
 from attention_checks.properties.functions.lengths import any_length, name_empty
-from attention_checks.properties.gradients import right_gradients
-from attention_checks.subjects.facts import MANY, AttentionFunction, draw_many
+from attention_checks.properties.gradients import must_match_gradients
 from attention_checks.subjects.function import SQUARE, Sizes
 from attention_checks.subjects.masks import PLAIN
 from attention_checks.tensors import first_difference, must_be_near, nearly, sizes_of
+from attention_checks.tolerance import LONG_SUMS
 from attention_nb.masks import causal_mask
 
 
-def _no_future(subject: AttentionFunction) -> None:
+def _must_hide_future(subject: ExaminedFunction) -> None:
     "Change one key and value, with and without gradients: no earlier context may change."
     lengths_declared = subject.contract.lengths is not None
     sizes = subject.usual if subject.causal is True or lengths_declared else subject.at(SQUARE)
@@ -37,43 +38,43 @@ def _no_future(subject: AttentionFunction) -> None:
                 raise Broken(f"n = {sizes.n_q}{mode}: {how}", known(code))
 
 
-def _context(subject: AttentionFunction, *qkv: Tensor) -> Tensor:
+def _context(subject: ExaminedFunction, *qkv: Tensor) -> Tensor:
     "Return the context of tensors that want a gradient where gradients are on."
     wanted = torch.is_grad_enabled()
     return subject(*(t.clone().requires_grad_(wanted) for t in qkv)).detach()
 
 
-def _gradients(subject: AttentionFunction) -> None:
+def _must_have_gradients(subject: ExaminedFunction) -> None:
     "Compare gradients with those of the oracle."
     reach = subject.reach
     if reach and reach.window == 1 and not reach.sinks:
         raise NotChecked("through a window of one, nothing depends on queries and keys")
-    right_gradients()(subject)
+    must_match_gradients()(subject)
 
 
 INFLUENCE = (
     Property(
         "the future cannot reach the past",
-        _no_future,
+        _must_hide_future,
         symptom_unless=("finite",),
         applies=lambda subject: bool(subject.causal),
     ),
     Property(
         "gradients are those of the oracle",
-        _gradients,
+        _must_have_gradients,
         differentiates=True,
     ),
 )
 
 
-def _masked(subject: AttentionFunction) -> None:
+def _must_hide(subject: ExaminedFunction) -> None:
     "Try a mask of the usual sizes, then one of many keys."
     if subject.hiding:
         raise subject.hiding.with_traceback(None)
     _must_hide_many(subject)
 
 
-def _must_hide_many(subject: AttentionFunction) -> None:
+def _must_hide_many(subject: ExaminedFunction) -> None:
     "Raise Broken if a mask of many keys is wrong; the last query may not attend to the first ones."
     q, k, v = draw_many(subject)
     mask = subject.style.some_mask(q.shape[-2], MANY).clone()
@@ -83,13 +84,13 @@ def _must_hide_many(subject: AttentionFunction) -> None:
     want = subject.reference(q, k, v, mask)
     if got is None or not subject.right_for_many_keys:
         return  # None: its mask has a length of its own
-    if got.shape != want.shape or nearly(got, want, 1e-3):
+    if got.shape != want.shape or nearly(got, want, LONG_SUMS):
         return
-    shown = f"{sizes_of(q=q, k=k, v=v, mask=mask)}: {first_difference(got, want, 1e-3)}"
+    shown = f"{sizes_of(q=q, k=k, v=v, mask=mask)}: {first_difference(got, want, LONG_SUMS)}"
     raise Broken(shown, known("blocks.mask"))
 
 
-def _mask_shapes(subject: AttentionFunction) -> None:
+def _must_take_mask_shapes(subject: ExaminedFunction) -> None:
     "Try masks that are one for all, or differ between sequences and heads."
     sizes = subject.usual
     b, h, n_q, n_k, *_ = sizes
@@ -100,21 +101,26 @@ def _mask_shapes(subject: AttentionFunction) -> None:
         if not _fits(subject, shape, sizes):
             continue
         q, k, v = sizes._replace(n_k=shape[-1]).draw()
-        try:
-            got = subject(q, k, v, mask)
-        except Exception as e:
-            shown = f"a mask of shape {shape} for scores {(b, h, n_q, n_k)}"
-            bugs = subject.hiding.bugs if subject.hiding else known("mask.broadcast")
-            shown = f"{shown}: it raised {first_line(e, 100)}"
-            raise Broken(shown, bugs, symptom=not subject.mask_sound) from None
-        want = subject.reference(q, k, v, mask)
+        got, want = _masked(subject, q, k, v, mask), subject.reference(q, k, v, mask)
         if shape == (n_q, n_k):
             sound = nearly(got, want)
         elif sound:
             must_be_near(got, want, f"a mask of shape {shape}", known("mask.axis"))
 
 
-def _fits(subject: AttentionFunction, shape: tuple[int, ...], sizes: Sizes) -> bool:
+def _masked(subject: ExaminedFunction, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    "Return the context under a mask; raise Broken if it raises."
+    try:
+        return subject(q, k, v, mask)
+    except Exception as e:
+        scores = (*q.shape[:-1], subject.usual.n_k)
+        shown = f"a mask of shape {tuple(mask.shape)} for scores {scores}"
+        bugs = subject.hiding.bugs if subject.hiding else known("mask.broadcast")
+        shown = f"{shown}: it raised {first_line(e, 100)}"
+        raise Broken(shown, bugs, symptom=not subject.mask_sound) from None
+
+
+def _fits(subject: ExaminedFunction, shape: tuple[int, ...], sizes: Sizes) -> bool:
     "Return whether the style of calling has a mask of this shape."
     style = subject.style
     if style.flat and len(shape) == 4:
@@ -124,7 +130,7 @@ def _fits(subject: AttentionFunction, shape: tuple[int, ...], sizes: Sizes) -> b
     return not style.of_keys or shape[-2] == 1
 
 
-def _empty(subject: AttentionFunction) -> None:
+def _must_give_zero(subject: ExaminedFunction) -> None:
     "Forbid everything to one query: its context must be zero, and gradients finite."
     if subject.style.of_keys:
         raise NotChecked("its mask is the same for all queries")
@@ -148,7 +154,7 @@ def _empty(subject: AttentionFunction) -> None:
             raise Broken(f"{shown}: the gradient of {name} is NaN", known("mask.empty_gradient"))
 
 
-def _empty_bugs(subject: AttentionFunction, context: Tensor) -> tuple[Bug, ...]:
+def _empty_bugs(subject: ExaminedFunction, context: Tensor) -> tuple[Bug, ...]:
     "Say what a query that may attend to nothing gets, and whether another bug tells why."
     hiding = subject.hiding.bugs if subject.hiding else ()
     empty = name_empty(context, subject.usual.draw()[2])
@@ -157,7 +163,7 @@ def _empty_bugs(subject: AttentionFunction, context: Tensor) -> tuple[Bug, ...]:
     return hiding if explained else (empty,)
 
 
-def _unclear(subject: AttentionFunction) -> str:
+def _why_not_tried(subject: ExaminedFunction) -> str:
     "Say why its masks tell nothing more; empty if they do."
     mismatch = subject.mask_mismatch
     if subject.no_mask or not mismatch:
@@ -168,19 +174,19 @@ def _unclear(subject: AttentionFunction) -> str:
 HIDING = (
     Property(
         "the mask decides: what is forbidden has no influence",
-        _masked,
+        _must_hide,
         lambda subject: subject.no_mask,
     ),
     Property(
         "a mask may differ between sequences, and broadcast",
-        _mask_shapes,
-        _unclear,
+        _must_take_mask_shapes,
+        _why_not_tried,
         applies=any_length,
     ),
     Property(
         "a query that may attend to nothing gets zero, with finite gradients",
-        _empty,
-        _unclear,
+        _must_give_zero,
+        _why_not_tried,
         applies=lambda subject: subject.contract.empty != "any",
     ),
 )

@@ -10,15 +10,16 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Property
+from attention_checks.properties.functions.facts import ExaminedFunction, draw_many
 from attention_checks.properties.numerics import must_be_finite, must_hold_in_half
-from attention_checks.properties.state import any_strides, untouched
-from attention_checks.subjects.facts import AttentionFunction, draw_many
+from attention_checks.properties.state import must_not_modify, must_take_any_strides
 from attention_checks.subjects.function import Sizes
 from attention_checks.tensors import must_be_near, sizes_of
+from attention_checks.tolerance import LARGE_SCORES
 from attention_nb.masks import causal_mask
 
 
-def _large(subject: AttentionFunction) -> None:
+def _must_stand_large_scores(subject: ExaminedFunction) -> None:
     "Try scores of 10⁴: of all keys, all low, and of one among many."
     q, k, v = subject.usual.draw()
     scale = subject.right_scale(q)
@@ -27,7 +28,7 @@ def _large(subject: AttentionFunction) -> None:
     out = must_be_finite(subject, inputs, shown, lambda: _maximum_bug(subject))
     want = subject.reference(q, k, v)
     if subject.sound:
-        must_be_near(out, want, shown, known("softmax.cut"), 1e-2)
+        must_be_near(out, want, shown, known("softmax.cut"), LARGE_SCORES)
         _must_take_low_scores(subject, scale)
     if not subject.right_for_many_keys:
         return
@@ -36,10 +37,10 @@ def _large(subject: AttentionFunction) -> None:
         q, k, v = _peaked(subject, at)
         got, want = subject(q, k, v), subject.reference(q, k, v)
         shown = f"{sizes_of(q=q, k=k, v=v)}, key {at} with a score of 10⁴"
-        must_be_near(got, want, shown, partial(_cut, subject, got), 1e-2)
+        must_be_near(got, want, shown, partial(_cut, subject, got), LARGE_SCORES)
 
 
-def _must_take_low_scores(subject: AttentionFunction, scale: float) -> None:
+def _must_take_low_scores(subject: ExaminedFunction, scale: float) -> None:
     "Raise Broken if scores that are all low give other numbers: softmax does not mind."
     q, k, v = subject.usual.draw()
     q[..., 0], k[..., 0] = 1, -2e4 / scale
@@ -48,7 +49,7 @@ def _must_take_low_scores(subject: AttentionFunction, scale: float) -> None:
     must_be_near(got, want, "all scores near -2 · 10⁴", bug, 3e-2)
 
 
-def _peaked(subject: AttentionFunction, at: int) -> tuple[Tensor, Tensor, Tensor]:
+def _peaked(subject: ExaminedFunction, at: int) -> tuple[Tensor, Tensor, Tensor]:
     "Draw many keys, of which one has scores of 10⁴."
     q, k, v = draw_many(subject, subject.many[-1])
     q[..., 0], k[..., 0] = 1, 0
@@ -56,12 +57,12 @@ def _peaked(subject: AttentionFunction, at: int) -> tuple[Tensor, Tensor, Tensor
     return q, k, v
 
 
-def _cut(subject: AttentionFunction, got: Tensor) -> Bug:
+def _cut(subject: ExaminedFunction, got: Tensor) -> Bug:
     "Say what large scores do: they are cut off, or give NaN."
     return known("softmax.cut") if got.isfinite().all() else _maximum_bug(subject)
 
 
-def _maximum_bug(subject: AttentionFunction) -> Bug:
+def _maximum_bug(subject: ExaminedFunction) -> Bug:
     "Say why large scores give NaN: which largest number is it that is subtracted?"
     if subject.mismatch and subject.mismatch.bugs[0].code == "values.nan":
         return subject.mismatch.bugs[0]
@@ -78,12 +79,12 @@ def _maximum_bug(subject: AttentionFunction) -> Bug:
     return known("softmax.underflows" if alone.isfinite().all() else "softmax.overflows")
 
 
-def _last_is_finite(subject: AttentionFunction, at: int) -> bool:
+def _last_is_finite(subject: ExaminedFunction, at: int) -> bool:
     "Return whether the last query's context is finite if one of many keys has scores of 10⁴."
     return bool(subject(*_peaked(subject, at))[..., -1, :].isfinite().all())
 
 
-def _half(subject: AttentionFunction) -> None:
+def _must_stand_sixteen_bits(subject: ExaminedFunction) -> None:
     "Run in sixteen bits, with a causal mask and without."
     atols = {torch.float16: 0.02, torch.bfloat16: 0.12}
     n_q, n_k = subject.usual.n_q, subject.usual.n_k
@@ -93,12 +94,12 @@ def _half(subject: AttentionFunction) -> None:
 
 
 NUMBERS = (
-    Property("inputs need not be contiguous", any_strides),
-    Property("inputs are not modified", untouched),
-    Property("scores of ±10⁴ give finite values and gradients", _large),
+    Property("inputs need not be contiguous", must_take_any_strides),
+    Property("inputs are not modified", must_not_modify),
+    Property("scores of ±10⁴ give finite values and gradients", _must_stand_large_scores),
     Property(
         "float16 and bfloat16 give finite, nearly equal values of their type",
-        _half,
+        _must_stand_sixteen_bits,
         applies=lambda subject: subject.contract.dtype is None,
     ),
 )

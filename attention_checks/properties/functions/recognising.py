@@ -13,23 +13,26 @@ from attention_checks.catalogue.choices import attending
 from attention_checks.catalogue.flash_attention import blocks
 from attention_checks.fitting import fitted_band, fitted_cap, fitted_dtype, fitted_epsilon
 from attention_checks.outcomes import attempt, bugs_in
-from attention_checks.pipeline import Bug, rightly
+from attention_checks.pipeline import Bug, right_output
+from attention_checks.properties.functions.facts import ExaminedFunction
 from attention_checks.search import Case, alike, explain
-from attention_checks.subjects.facts import AttentionFunction
 from attention_checks.subjects.function import CUBE, EQUAL, SQUARE, Sizes
 from attention_checks.tensors import nearly
+from attention_checks.tolerance import FLOAT32, LONG_SUMS, NO_WEIGHT
 from attention_checks.trace.one_step import changed_step
+
+_SOME_BIAS = 1e-2  # less may be rounding
 
 
 def used_weights(
-    subject: AttentionFunction, q: Tensor, k: Tensor, mask: Tensor | None = None
+    subject: ExaminedFunction, q: Tensor, k: Tensor, mask: Tensor | None = None
 ) -> Tensor:
     "Find the weights in force: with the identity as values, the context is the weights."
     eye = torch.eye(k.shape[-2]).expand(*k.shape[:-1], k.shape[-2])
     return subject(q, k, eye, mask)
 
 
-def recognise(subject: AttentionFunction) -> tuple[Bug, ...] | None:
+def recognise(subject: ExaminedFunction) -> tuple[Bug, ...] | None:
     "Find the bugs that explain its numbers; an error in one search does not stop the next."
     for search in _SEARCHES:
         if found := attempt(lambda: search(subject)):
@@ -37,17 +40,18 @@ def recognise(subject: AttentionFunction) -> tuple[Bug, ...] | None:
     return None if subject.finite else (known("values.nan"),)
 
 
-def _changed(subject: AttentionFunction) -> Bug | None:
+def _changed(subject: ExaminedFunction) -> Bug | None:
     "Find the step in which it differs from a declared function of the heads."
     if (f := subject.contract.attend) is None:
         return None
     right = {"mix": attending(subject.contract.placement.wrap(f), subject.contract.scale_of)}
-    made = (attempt(lambda: _case(subject, sizes, None)) for sizes in (subject.usual, SQUARE))
-    case = next(filter(None, made), None)
-    return case and changed_step(subject.contract, case._replace(stages=right))
+    for sizes in (subject.usual, SQUARE):
+        if case := attempt(lambda: _case(subject, sizes, None)):
+            return changed_step(subject.contract, case._replace(stages=right))
+    return None
 
 
-def _wrong_cases(subject: AttentionFunction) -> Iterator[list[Case]]:
+def _wrong_cases(subject: ExaminedFunction) -> Iterator[list[Case]]:
     "Yield its outputs that are wrong: without and with a mask together, then each alone."
     for sizes in dict.fromkeys([subject.usual, subject.near_cap, SQUARE, CUBE, EQUAL]):
         masks: list[Tensor | None] = [None]
@@ -55,13 +59,13 @@ def _wrong_cases(subject: AttentionFunction) -> Iterator[list[Case]]:
             masks.append(subject.style.some_mask(sizes.n_q, sizes.n_k))
         made = [attempt(lambda: _case(subject, sizes, mask)) for mask in masks]
         cases = [case for case in made if case]
-        wrong = [case for case in cases if not alike(rightly(case.work), case.seen)]
+        wrong = [case for case in cases if not alike(right_output(case.work), case.seen)]
         if wrong and len(cases) > 1:
             yield cases
         yield from ([case] for case in wrong)
 
 
-def _case(subject: AttentionFunction, sizes: Sizes, mask: Tensor | None) -> Case:
+def _case(subject: ExaminedFunction, sizes: Sizes, mask: Tensor | None) -> Case:
     "Return what it makes of one input."
     q, k, v = sizes.draw()
     got = subject(q, k, v, mask).detach()
@@ -70,7 +74,7 @@ def _case(subject: AttentionFunction, sizes: Sizes, mask: Tensor | None) -> Case
     return Case(subject.work(q, k, v, mask), got)
 
 
-def _one_bug(subject: AttentionFunction) -> tuple[Bug, ...] | None:
+def _one_bug(subject: ExaminedFunction) -> tuple[Bug, ...] | None:
     "Find one bug that gives its numbers, or one beside a wrong scale."
     for cases in _wrong_cases(subject):
         bugs = [*subject.bugs, *blocks(cases[0].work.k.shape[-2])]
@@ -79,32 +83,32 @@ def _one_bug(subject: AttentionFunction) -> tuple[Bug, ...] | None:
     return None
 
 
-def _capped(subject: AttentionFunction) -> Bug | None:
+def _capped(subject: ExaminedFunction) -> Bug | None:
     "Find a soft cap that was not declared."
     case = next(_wrong_cases(subject), None)
     return fitted_cap(case[0]) if case else None
 
 
-def _band(subject: AttentionFunction) -> Bug | None:
+def _band(subject: ExaminedFunction) -> Bug | None:
     "Measure the window of a function that declares one."
     q, k, _ = subject.usual.draw()
     return measured_band(subject, q, k) if subject.reach and not subject.reach.documents else None
 
 
 def measured_band(
-    subject: AttentionFunction,  # the function under test
+    subject: ExaminedFunction,  # the function under test
     q: Tensor,  # (b, h, n_q, d_k)
     k: Tensor,  # (b, h, n_k, d_k)
 ) -> Bug | None:  # None: there is none, or it is the declared one
     "Name the keys that each query sees, if they are a band other than the declared one."
     weights = used_weights(subject, q, k)
-    seen = (weights.abs() > 1e-9).flatten(0, -3).any(0)
+    seen = (weights.abs() > NO_WEIGHT).flatten(0, -3).any(0)
     bug = fitted_band(seen, subject.sees)
     scores = subject.scores(q, k).masked_fill(~seen, -math.inf)
-    return bug if bug and nearly(weights, scores.softmax(-1), 1e-4) else None
+    return bug if bug and nearly(weights, scores.softmax(-1), FLOAT32) else None
 
 
-def _added(subject: AttentionFunction) -> tuple[Bug, ...] | Bug | None:
+def _added(subject: ExaminedFunction) -> tuple[Bug, ...] | Bug | None:
     "Find a number that is added to the softmax's sum."
     q, k, _ = subject.usual.draw()
     scores = subject.scores(q, k)
@@ -120,27 +124,28 @@ def _added(subject: AttentionFunction) -> tuple[Bug, ...] | Bug | None:
     return None
 
 
-def _rounded(subject: AttentionFunction) -> Bug | None:
+def _rounded(subject: ExaminedFunction) -> Bug | None:
     "Find a type of fewer bits that it computes in."
     q, k, _ = subject.usual.draw()
     return None if subject.contract.dtype else fitted_dtype(used_weights(subject, q, k))
 
 
-def _biased(subject: AttentionFunction) -> Bug | None:
+def _biased(subject: ExaminedFunction) -> Bug | None:
     "Find out whether what is added to the scores is the same for other queries and keys."
     added = []
     for q, k, v in (subject.usual.draw(seed) for seed in (0, 1)):
         weights = used_weights(subject, q, k)
         if not nearly(weights @ v, subject(q, k, v)):
             return None
-        gaps = (weights.log() - subject.scores(q, k)).masked_fill(weights < 1e-9, math.nan)
+        gaps = (weights.log() - subject.scores(q, k)).masked_fill(weights < NO_WEIGHT, math.nan)
         added.append(gaps - gaps.nanmean(-1, keepdim=True))
     one, other = added
-    found = one.nan_to_num().abs().max() > 1e-2 and nearly(one, other, 1e-3, equal_nan=True)
+    adds = one.nan_to_num().abs().max() > _SOME_BIAS
+    found = adds and nearly(one, other, LONG_SUMS, equal_nan=True)
     return known("bias.undeclared") if found else None
 
 
-def _wrong_scale(subject: AttentionFunction) -> Bug | None:
+def _wrong_scale(subject: ExaminedFunction) -> Bug | None:
     "Measure what it multiplies scores by: two weights of the last query tell."
     q, k, v = subject.usual.draw()
     got, right = subject(q, k, v), subject.right_scale(q)
@@ -150,7 +155,7 @@ def _wrong_scale(subject: AttentionFunction) -> Bug | None:
     logs = (used_weights(subject, q, k).log() - added)[..., -1, :2]
     scores = (q @ k.mT)[..., -1, :2]
     scale = float(((logs[..., 0] - logs[..., 1]) / (scores[..., 0] - scores[..., 1])).median())
-    if not nearly(got, rightly(subject.work(q, k, v)._replace(scale=scale))):
+    if not nearly(got, right_output(subject.work(q, k, v)._replace(scale=scale))):
         return None
     return known("scale.constant", found=f"{scale:.4g}", right=f"{right:.4g}")
 

@@ -11,22 +11,22 @@ from attention_checks.outcomes import (
     Misused,
     NotChecked,
     attempt,
+    code_told_by,
     first_line,
     runs,
-    told_by,
 )
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Property, must_agree
+from attention_checks.properties.functions.facts import ExaminedFunction
 from attention_checks.properties.functions.recognising import used_weights
-from attention_checks.properties.state import repeats
-from attention_checks.subjects.facts import AttentionFunction
+from attention_checks.properties.state import must_repeat
 from attention_checks.subjects.function import CUBE, EQUAL, SQUARE, Sizes
 from attention_checks.subjects.masks import PLAIN
 from attention_checks.tensors import first_difference, nearly, sizes_of
-from attention_checks.tolerance import tolerance_factor
+from attention_checks.tolerance import LONG_SUMS, SHORT_SUMS, tolerance_factor
 
 
-def _runs(subject: AttentionFunction) -> str | None:
+def _must_give_a_context(subject: ExaminedFunction) -> str | None:
     "Call it once, and look at type and shape."
     q, k, v = subject.usual.draw()
     shown = sizes_of(q=q, k=k, v=v)
@@ -49,7 +49,7 @@ def _runs(subject: AttentionFunction) -> str | None:
     return _remark(subject)
 
 
-def _remark(subject: AttentionFunction) -> str | None:
+def _remark(subject: ExaminedFunction) -> str | None:
     "Say how it is called, where that is not the plain way."
     style, remarks = subject.style, []
     if style.flat:
@@ -61,7 +61,7 @@ def _remark(subject: AttentionFunction) -> str | None:
     return "; ".join(remarks) or None
 
 
-def _shape_bug(subject: AttentionFunction, context: Tensor, want: tuple[int, ...]) -> Bug:
+def _shape_bug(subject: ExaminedFunction, context: Tensor, want: tuple[int, ...]) -> Bug:
     "Say what an output of the wrong shape is."
     q, k, v = subject.usual.draw()
     rest = subject.call_on_copies(q, k, v)[1]
@@ -83,17 +83,17 @@ _ONLY_AT = (  # the sizes at which code works that silently needs an equality
 )
 
 
-def _why_it_raises(subject: AttentionFunction, e: Exception) -> Bug:
+def _why_it_raises(subject: ExaminedFunction, e: Exception) -> Bug:
     "It raised where all sizes differ: find out which equality it silently needs."
     for code, sizes in _ONLY_AT:
         if subject.causal is True:
             sizes = sizes._replace(n_k=sizes.n_q)
         if runs(lambda: subject(*sizes.draw())):
             return known(code)._replace(symptom=True)  # numbers at these sizes may tell more
-    return known(told_by(e) or "shape.fails", error=type(e).__name__)
+    return known(code_told_by(e) or "shape.fails", error=type(e).__name__)
 
 
-def _weights(subject: AttentionFunction) -> None:
+def _must_have_weights(subject: ExaminedFunction) -> None:
     "Find the weights with one-hot values."
     q, k, _ = subject.usual.draw()
     weights = attempt(lambda: used_weights(subject, q, k))
@@ -102,18 +102,18 @@ def _weights(subject: AttentionFunction) -> None:
     if not weights.isfinite().all():
         bugs = subject.mismatch.bugs if subject.mismatch else known("values.nan")
         raise Broken("with one-hot values it gives NaN or infinity", bugs, symptom=True)
-    if (weights < -1e-5).any():
+    if (weights < -SHORT_SUMS).any():
         shown = f"the smallest weight is {weights.min():.4g}"
         raise Broken(shown, known("weights.negative"))
     total = weights.sum(-1)
-    atol = 2e-5 * tolerance_factor() if weights.dtype == torch.float32 else 1e-3
+    atol = 2e-5 * tolerance_factor() if weights.dtype == torch.float32 else LONG_SUMS
     if (total - 1).abs().max() > atol:
-        columns = (weights.sum(-2) - 1).abs().max() < 1e-3
+        columns = (weights.sum(-2) - 1).abs().max() < LONG_SUMS
         shown = f"the weights of a query sum to {total.min():.6g} … {total.max():.6g}"
         raise Broken(shown, known("weights.columns" if columns else "weights.sums"))
 
 
-def _returned(subject: AttentionFunction) -> None:
+def _must_return_used_weights(subject: ExaminedFunction) -> None:
     "Multiply returned weights by v: they must give the context."
     q, k, v = subject.usual.draw()
     _, rest = subject.call_on_copies(q, k, v)
@@ -138,17 +138,19 @@ def _returned(subject: AttentionFunction) -> None:
 
 
 VALUES = (
-    Property("it runs, and the context has the shape (b, h, n_q, d_v)", _runs),
-    Property("the same inputs give the same answer", repeats),
+    Property("it runs, and the context has the shape (b, h, n_q, d_v)", _must_give_a_context),
+    Property("the same inputs give the same answer", must_repeat),
     Property(
         "it agrees with the oracle: softmax(q kᵀ · scale) v", must_agree, compares="the oracle"
     ),
     Property(
         "weights are not negative, and those of each query sum to 1",
-        _weights,
+        _must_have_weights,
         applies=lambda subject: not subject.contract.attend,  # it need not make weights
     ),
     Property(
-        "the weights that it returns are those that it used", _returned, symptom_unless=("finite",)
+        "the weights that it returns are those that it used",
+        _must_return_used_weights,
+        symptom_unless=("finite",),
     ),
 )

@@ -8,7 +8,8 @@ from typing import Any
 from attention_checks.diagnosis import examined
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Properties, Property, Recognise, bound
-from attention_checks.properties.layers.basics import CALLS, EDGES, RUNS
+from attention_checks.properties.layers.basics import CALLS, RUNS
+from attention_checks.properties.layers.edges import EDGES
 from attention_checks.properties.layers.masking import MASKING
 from attention_checks.properties.layers.norms import NORMS
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
@@ -18,10 +19,10 @@ from attention_checks.spec import Contract
 from attention_checks.subjects.layer import Layer, adapt
 
 
-def layer_properties(given: Any, d_model: int, contract: Contract) -> tuple[Properties, Recognise]:
+def layer_properties(module: Any, d_model: int, contract: Contract) -> tuple[Properties, Recognise]:
     "List what every self-attention layer must do, in the order of trying."
     rows = [*OWN_WEIGHTS, *NORMS, *PACKED, *CALLS, *MASKING, *TRAINING, *EDGES]
-    return in_phases(adapt(given, d_model, contract), rows)
+    return in_phases(adapt(module, d_model, contract), rows)
 
 
 def in_phases(

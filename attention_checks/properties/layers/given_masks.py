@@ -12,12 +12,12 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import MASK_APPLICATIONS, MASKS_AFTER_SOFTMAX, SHIFTED_MASKS
-from attention_checks.conventions import MASK, MEMORY_MASKS, hides_padding, is_mask, must_matter
+from attention_checks.conventions import MASK, MEMORY_MASKS, hides_padding, is_mask, is_plain_mask
 from attention_checks.diagnosis import ignores_order, trace_of
 from attention_checks.outcomes import Broken, NotChecked, attempt, first_line, runs
 from attention_checks.pipeline import Bug
 from attention_checks.properties.equivariance import first_leak
-from attention_checks.properties.layers.basics import must_stand_sixteen_bits
+from attention_checks.properties.layers.edges import must_stand_sixteen_bits
 from attention_checks.properties.state import must_leave_alone
 from attention_checks.search import explain
 from attention_checks.signatures import parameters_of
@@ -104,27 +104,28 @@ def must_hide_padding(layer: Layer) -> str | None:
 
 def _masks_to_try(layer: Layer) -> list[str]:
     "Return the arguments that take its masks; raise NotChecked where none can be tried."
-    name, meaning = layer.contract.mask_name, _declared_meaning(layer)
-    taken = [name for name in parameters_of(layer.module) or {} if is_mask(name)]
-    of_memory = [name for name in taken if name in MEMORY_MASKS]
-    own = [name for name in taken if name not in of_memory]
-    if name:
-        names = [name]
-    elif layer.of_memory:
-        names = of_memory or own
-    else:
-        names = own
+    names = _names_of_masks(layer)
     if layer.contract.mask is False:
         raise NotChecked("mask=False says that it takes none")
     if not names:
         raise NotChecked(_no_mask(layer))
-    if layer.causal and not meaning:
+    if layer.causal and not _declared_meaning(layer):
         raise NotChecked(
             f"later tokens are hidden anyway; for padding at the left, {_declare(names[0])}"
         )
     if layer.causal and first_leak(layer, [layer.draw()], (1.0,), layer(layer.draw())):
         raise NotChecked("without a mask, the future is seen already")
     return names
+
+
+def _names_of_masks(layer: Layer) -> list[str]:
+    "Return the argument that is declared, or those that are named as masks of what x is."
+    if layer.contract.mask_name:
+        return [layer.contract.mask_name]
+    taken = [name for name in parameters_of(layer.module) or {} if is_mask(name)]
+    of_memory = [name for name in taken if name in MEMORY_MASKS]
+    own = [name for name in taken if name not in of_memory]
+    return of_memory or own if layer.of_memory else own
 
 
 def _no_mask(layer: Layer) -> str:
@@ -213,25 +214,33 @@ def _must_hide_in_sixteen_bits(layer: Layer, name: str, mask: Tensor) -> None:
 
 def _not_hiding(layer: Layer, name: str, tried: _TriedMasks) -> Broken | NotChecked:
     "Return what to raise if no mask that was tried hides anything."
-    if found := _by_numbers(layer, name, tried, MASKS_AFTER_SOFTMAX) or _misread(
-        layer, name, tried
-    ):
-        return found
     declared = _declared_meaning(layer)
+    by_numbers = partial(_by_numbers, layer, name, tried)
+    if found := by_numbers(MASKS_AFTER_SOFTMAX) or _misread(layer, name, tried):
+        return found
     if not tried.outputs:
         why = f"{name}: no mask that was tried will do; {tried.error}"
         return NotChecked(why, undecided=bool(declared))
     plain = layer(layer.draw())
     if all(nearly(got, plain) for got in tried.outputs):
-        if not must_matter(name) and not declared:
-            return NotChecked(f"{name}: it makes no difference; is it for another input?")
-        shown = f"{name}: whatever it hides, the output is the same"
-        bug = known("mask.ignored")
-        return Broken(shown, bug if declared else bug._replace(declare="mask=False"))
+        return _without_effect(name, declared)
     if declared and tried.open:
         return Broken(f"{name}: with it, the future is seen", known("mask.replaces_causal"))
-    if found := _by_numbers(layer, name, tried, [*MASK_APPLICATIONS, *SHIFTED_MASKS]):
-        return found
+    return by_numbers([*MASK_APPLICATIONS, *SHIFTED_MASKS]) or _not_understood(name, declared)
+
+
+def _without_effect(name: str, declared: str) -> Broken | NotChecked:
+    "Return what to raise for a mask that makes no difference; it may be for another input."
+    if not is_plain_mask(name) and not declared:
+        return NotChecked(f"{name}: it makes no difference; is it for another input?")
+    bug = known("mask.ignored")
+    if not declared:
+        bug = bug._replace(declare="mask=False")
+    return Broken(f"{name}: whatever it hides, the output is the same", bug)
+
+
+def _not_understood(name: str, declared: str) -> Broken | NotChecked:
+    "Return what to raise for a mask that changes the output, and hides nothing."
     if declared:
         shown = f"{name}: in no shape that was tried it hides tokens"
         return Broken(shown, known("mask.padding"), symptom=True)
@@ -259,9 +268,9 @@ def _by_numbers(layer: Layer, name: str, tried: _TriedMasks, bugs: list[Bug]) ->
 def _traced_under(layer: Layer, name: str, mask: Tensor) -> Trace:
     "Return what its projections do in a call under a mask."
     masked, x = _masked(layer, name, mask), layer.draw()
-    if layer.other is None or not layer.of_memory:
+    if layer.other_input is None or not layer.of_memory:
         return trace_of(masked, x)
-    queries = layer.other.expand(len(x), -1, -1)
+    queries = layer.other_input.expand(len(x), -1, -1)
     call = lambda module, q: masked.beside(q).output_of(module, x)
     return trace_layer(layer.module, queries, call, layer.contract, x)
 

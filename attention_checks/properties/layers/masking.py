@@ -22,10 +22,11 @@ from attention_checks.reach import Reach
 from attention_checks.subjects.copies import softened_copy
 from attention_checks.subjects.layer import Layer, no_module, normalises_batch
 from attention_checks.tensors import rounding
+from attention_checks.tolerance import MOVED
 from attention_checks.trace.comparing import compare_with_own_weights
 
 
-def _no_future(layer: Layer) -> None:
+def _must_hide_future_in_every_mode(layer: Layer) -> None:
     "A causal layer hides the future in every mode."
     # large scores find a number that stands for minus infinity, and is too small
     for training, grad, size in product((False, True), (False, True), (1.0, 300.0)):
@@ -66,31 +67,34 @@ def _why_leaks(layer: Layer, x: Tensor, other: Tensor, j: int, training: bool, a
     return "dropout.scores" if by_chance else "mode.mask_in_evaluation"
 
 
-def _reaches(layer: Layer) -> str | None:
+def _must_reach_outputs(layer: Layer) -> str | None:
     "Every token has an influence on each output that may attend to it."
-    n, window = layer.n, layer.contract.window
     if layer.contract.ahead:
         _must_be_band(layer)
         return None
-    beyond = bool(window and window >= n)
+    n, window = layer.n, layer.contract.window or 0
     reach = measured_reach(layer)
-    if beyond and layer.long_n:
+    if window >= n and layer.long_n:
         n = layer.long_n
-        reach = _reach_under(layer, Reach(window or 0).mask(n, n))
+        reach = _reach_under(layer, Reach(window).mask(n, n))
     missing = layer.sees(n) & ~reach
-    if not missing.any():
-        if window and window < n:
-            raise Broken("every token moves all outputs after it", known("window.ignored"))
-        if beyond:
-            return f"no sequence longer than the window of {window} was tried"
-        return None
+    if missing.any():
+        raise _unreached(layer, reach, missing)
+    if window and window < n:
+        raise Broken("every token moves all outputs after it", known("window.ignored"))
+    return f"no sequence longer than the window of {window} was tried" if window else None
+
+
+def _unreached(layer: Layer, reach: Tensor, missing: Tensor) -> Broken | NotChecked:
+    "Return what to raise for outputs that a token does not move: a window may be meant."
     if layer.window:
         name, size = layer.window
-        if layer.positions and not window or _is_window(layer, reach, size):
-            raise NotChecked(f"it attends to a window ({name} = {size})")
+        meant = layer.positions and not layer.contract.window
+        if meant or _is_window(layer, reach, size):
+            return NotChecked(f"it attends to a window ({name} = {size})")
     j, i = (int(at) for at in missing.T.nonzero()[0])
     shown = f"changing token {j} does not move output {i}"
-    raise Broken(shown, _why_unseen(layer, reach, missing), symptom=True)
+    return Broken(shown, _why_unseen(layer, reach, missing), symptom=True)
 
 
 def _must_be_band(layer: Layer) -> None:
@@ -141,7 +145,7 @@ def measured_reach(
     for j in range(layer.n):
         other = x.clone()
         other[:, j] = -other[:, j] + 1
-        moved.append((layer(other) - before).abs().amax((0, 2)) > 1e-6)
+        moved.append((layer(other) - before).abs().amax((0, 2)) > MOVED)
     # a peaked softmax hides tokens, a flat one none
     return torch.stack(moved, -1) | moved_by(layer, layer.n, softened_copy(layer.module))[1]
 
@@ -165,7 +169,7 @@ def _is_window(layer: Layer, reach: Tensor, size: int) -> bool:
 LONG = (37, 23, 16, 11, 8)  # tokens of the long trial: the first length that it takes
 
 
-def _longer(layer: Layer) -> str | None:
+def _must_treat_long_as_short(layer: Layer) -> str | None:
     "What holds of short sequences holds of long ones."
     _must_give_vectors(layer)
     n = _long_length(layer)
@@ -248,7 +252,7 @@ def moved_by(
             y = layer.output_of_batch(module, torch.cat([x, others]))
         difference = (y[1:] - y[:1]).abs().amax(-1).nan_to_num(nan=math.inf).T
         surely |= difference > rounding(y[0])
-        at_all |= difference > 1e-6
+        at_all |= difference > MOVED
     return surely, at_all
 
 
@@ -264,7 +268,7 @@ def _unseen(allowed: Tensor, reach: Tensor) -> Bug | None:
     return known("window.narrow", widest=widest) if widest < n - 5 else None
 
 
-def _ordered(layer: Layer) -> None:
+def _must_not_mind_order(layer: Layer) -> None:
     "Another order of the tokens gives the same outputs in that order, unless it knows positions."
     window = layer.contract.window
     if layer.contract.ahead or window and window < layer.n:
@@ -312,25 +316,29 @@ def _must_know_positions(layer: Layer, free: bool) -> None:
 MASKING = (
     Property(
         "the future cannot reach the past, in evaluation and training, with and without gradients",
-        _no_future,
+        _must_hide_future_in_every_mode,
         applies=lambda layer: layer.causal,
     ),
     Property(
         "every token reaches its own output and all after it",
-        _reaches,
+        _must_reach_outputs,
         applies=lambda layer: layer.causal,
     ),
-    Property("every token reaches every output", _reaches, applies=lambda layer: not layer.causal),
-    Property("longer sequences are treated as short ones", _longer),
+    Property(
+        "every token reaches every output",
+        _must_reach_outputs,
+        applies=lambda layer: not layer.causal,
+    ),
+    Property("longer sequences are treated as short ones", _must_treat_long_as_short),
     Property("what its own masks hide has no influence", must_hide_padding, no_module),
     Property(
         "the order of the past does not matter to the last token",
-        _ordered,
+        _must_not_mind_order,
         applies=lambda layer: layer.causal,
     ),
     Property(
         "reordering the tokens only reorders the outputs",
-        _ordered,
+        _must_not_mind_order,
         applies=lambda layer: not layer.causal,
     ),
 )

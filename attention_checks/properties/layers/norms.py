@@ -25,9 +25,9 @@ _SHORTER = 1 / 8  # the length of vectors that tell an epsilon
 _MOST = 5e-3  # as much may be added to the mean square of usual vectors
 
 
-def _normalises(layer: Layer) -> None:
+def _must_normalise_each(layer: Layer) -> None:
     "Raise Broken for a norm that mixes vectors, or whose epsilon is too large."
-    for name, norm, t in _norms(layer):
+    for name, norm, t in _norms_with_inputs(layer):
         if not _ALONE.search(type(norm).__name__) or len(getattr(norm, "normalized_shape", ())) > 1:
             raise NotChecked(f"{name} is taken as it is: it is no norm of one vector alone")
         call = _as_it_runs(layer, norm)
@@ -42,10 +42,10 @@ def _normalises(layer: Layer) -> None:
             raise Broken(f"{name} of a vector of 1 and -1", known("norm.sum", name=name))
 
 
-def _norms(layer: Layer) -> Iterator[tuple[str, nn.Module, Tensor]]:
+def _norms_with_inputs(layer: Layer) -> Iterator[tuple[str, nn.Module, Tensor]]:
     "Yield the norms that are modules, with random vectors of the shape that they are given."
     modules = dict(layer.module.named_modules())
-    names = [name for some in _names(layer).values() for name in names_in(some)]
+    names = [name for some in _names_of_norms(layer).values() for name in names_in(some)]
     found = {name: modules[name] for name in names if name in modules}
     given = recorded_call(found, lambda: layer(layer.draw()))[1] if found else {}
     generator = torch.Generator().manual_seed(1)
@@ -56,7 +56,7 @@ def _norms(layer: Layer) -> Iterator[tuple[str, nn.Module, Tensor]]:
         yield name, norm, torch.randn(t.shape, generator=generator)
 
 
-def _names(layer: Layer) -> Mapping[str, Any]:
+def _names_of_norms(layer: Layer) -> Mapping[str, Any]:
     "Return the norms of queries, keys and the context, as declared, or as their names tell."
     found = named_choices(layer.module, layer.contract) if layer.modules else {}
     return layer.contract.norms or found.get("norms", {})
@@ -64,11 +64,10 @@ def _names(layer: Layer) -> Mapping[str, Any]:
 
 def _as_it_runs(layer: Layer, norm: Any) -> Callable[[Tensor], Tensor]:
     "Return what calls a norm where the layer runs."
-    place = layer.contract.placement
 
     def call(t: Tensor) -> Tensor:
         with torch.no_grad():
-            made: Tensor = as_float(place.back(norm(place.to(t))))
+            made: Tensor = as_float(layer.contract.placement.through(norm, t))
         return made
 
     return call
@@ -100,8 +99,8 @@ def _sums(call: Callable[[Tensor], Tensor], norm: nn.Module, t: Tensor) -> bool:
 NORMS = (
     Property(
         "its norms normalise each vector alone",
-        _normalises,
+        _must_normalise_each,
         no_module,
-        applies=lambda layer: bool(_names(layer)),
+        applies=lambda layer: bool(_names_of_norms(layer)),
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import torch
 from torch import Tensor
 
@@ -30,10 +32,10 @@ def _trace_of_usual(layer: Layer) -> Trace:
     return layer.observed.trace
 
 
-def _own_weights(layer: Layer) -> str | None:
+def _must_agree_with_own_weights(layer: Layer) -> str | None:
     "It agrees with attention computed from its own queries, keys and values."
     trace = _trace_of_usual(layer)
-    _all_used(layer, trace)
+    _must_use_all(layer, trace)
     _must_divide(layer, trace)
     if layer.diagnosis.why:
         raise layer.diagnosis.why
@@ -41,10 +43,10 @@ def _own_weights(layer: Layer) -> str | None:
     if bugs == ():
         return "; ".join(filter(None, (*layer.diagnosis.remarks, trace.why_fewer_keys))) or None
     if without := _without_residual(trace):
-        if _agrees(layer, without):
-            return _with_residual(layer, trace.out, without.out)
+        if _own_weights_give(layer, without):
+            return _remark_on_residual(layer, trace.out, without.out)
         bugs = bugs or _named_in(layer, without)
-    raise _mismatch(layer, trace, _beside_scale(layer, trace, bugs or ()))
+    raise _mismatch(layer, trace, _but_meant_scale(layer, trace, bugs or ()))
 
 
 def _without_residual(trace: Trace) -> Trace | None:
@@ -70,8 +72,8 @@ def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | Not
     given = "what attend= gives" if layer.contract.attend else "softmax(q kᵀ / √d_head) v"
     shown = f"{shape}: the context is not {given} of its own q, k and v"
     if found := fewest_bugs(layer, bugs or None):
-        return Broken(shown, _beside_scale(layer, trace, found))
-    if why := _more_than_projections(layer, _with_parts_between(layer, trace)):
+        return Broken(shown, _but_meant_scale(layer, trace, found))
+    if why := _why_no_reference(layer, _with_parts_between(layer, trace)):
         return NotChecked(f"no reference could be built: {why}")
     return Broken(shown, known("layer.attend" if layer.contract.attend else "layer.unknown"))
 
@@ -83,10 +85,10 @@ def _with_parts_between(layer: Layer, trace: Trace) -> Trace:
     modules = dict(layer.module.named_modules())
     named = {role: [n for n in names if n in modules] for role, names in trace.names.items()}
     ends = named.pop("out", []) if trace.context is not None else []
-    read = [n for names in (*named.values(), *layer.contract.asked.values()) for n in names]
-    read += [n for some in (layer.contract.roles or {}).values() for n in names_in(some)[1:]]
-    inward = [modules[name] for name in read if name in modules]
     end = modules[ends[-1]] if ends else None
+    more_parts = [names_in(some)[1:] for some in (layer.contract.roles or {}).values()]
+    read = chain(*named.values(), *layer.contract.asked.values(), *more_parts)
+    inward = [modules[name] for name in read if name in modules]
     one = layer if trace.memory is None else layer.beside(trace.memory)
     silent = {n: m for n, m in modules.items() if n in trace.unrecognised and not [*m.parameters()]}
     find = lambda: used_between(layer.module, inward, end, trace.x, one.output_of, silent)
@@ -118,8 +120,9 @@ def _read_by_functions(layer: Layer, trace: Trace) -> set[str]:
         made = attempt(lambda: f(work_of(q, q, v)).out) if f else None
     made_of = [t for t in (bias, made) if t is not None]
     read = [p for t in made_of for p in leaves_of(t)]  # of the layer, of which this one is a copy
-    learned = layer.module.named_parameters()
-    return {n for n, p in learned if any(as_float(p).equal(as_float(t)) for t in read)}
+    copies = [as_float(t) for t in read]
+    learned = {name: as_float(p) for name, p in layer.module.named_parameters()}
+    return {name for name, p in learned.items() if any(p.equal(t) for t in copies)}
 
 
 def _sees_a_window(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
@@ -144,7 +147,7 @@ def _must_divide(layer: Layer, trace: Trace) -> None:
         )
 
 
-def _beside_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:
+def _but_meant_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:
     "Return the bugs but for a scale that may be meant; raise NotChecked for it alone."
     contract = layer.contract
     settled = contract.settles_scale and not layer.diagnosis.guessed
@@ -161,7 +164,7 @@ def _beside_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bu
     raise NotChecked(f"no reference could be built: {why}")
 
 
-def _all_used(layer: Layer, trace: Trace) -> None:
+def _must_use_all(layer: Layer, trace: Trace) -> None:
     "Raise Broken for projections that are unused, or used twice; NotChecked if there are none."
     if not trace.projections:
         _must_not_be_linear(layer)
@@ -202,7 +205,7 @@ def _must_not_be_linear(layer: Layer) -> None:
         raise Broken("f(x + y) + f(0) = f(x) + f(y)", known("values.linear"), explains=False)
 
 
-def _more_than_projections(layer: Layer, trace: Trace) -> str:
+def _why_no_reference(layer: Layer, trace: Trace) -> str:
     "Return why its numbers need not be those of plain attention; empty if they must be."
     if trace.why_fewer_keys:
         return trace.why_fewer_keys
@@ -251,12 +254,12 @@ def _gives_its_value(layer: Layer) -> bool:
         if compare_with_own_weights(trace, most=0) == ():
             return True
         without = _without_residual(trace)
-        return without is not None and _agrees(layer, without)
+        return without is not None and _own_weights_give(layer, without)
 
     return attempt(agrees) is not False
 
 
-def _after_projection(layer: Layer) -> str | None:
+def _must_end_with_projection(layer: Layer) -> str | None:
     "The output is what the output projection gave, perhaps with x added; else it was not seen."
     trace, out = layer.observed.trace, None
     if trace is not None and trace.projections:
@@ -266,7 +269,7 @@ def _after_projection(layer: Layer) -> str | None:
     if nearly(trace.out, out):
         return None
     if trace.out.shape == trace.x.shape and nearly(trace.out, out + trace.x):
-        return _with_residual(layer, trace.out, out)
+        return _remark_on_residual(layer, trace.out, out)
     bug = named_end(trace, trace.out, out)
     if not bug and layer.contract.only_attention and not trace.unrecognised:
         bug = known("project.more")
@@ -275,23 +278,23 @@ def _after_projection(layer: Layer) -> str | None:
     raise NotChecked("what follows the output projection was compared with nothing")
 
 
-def _agrees(layer: Layer, trace: Trace) -> bool:
+def _own_weights_give(layer: Layer, trace: Trace) -> bool:
     "Return whether its own weights give the numbers of a trace."
     if compare_with_own_weights(trace, layer.short_window, 0) == ():
         return True
     return not ignores_order(layer) and agrees_with_rotation(trace, window=layer.short_window)
 
 
-def _with_residual(layer: Layer, got: Tensor, want: Tensor) -> str:
+def _remark_on_residual(layer: Layer, got: Tensor, want: Tensor) -> str:
     "Return what is said of a residual; Broken where none is allowed."
     in_a_block = any("norm" in type(m).__name__.lower() for m in layer.modules)
-    usual = layer.other is None or in_a_block
+    usual = layer.other_input is None or in_a_block
     if layer.contract.only_attention or not usual:
         raise Broken(first_difference(got, want), known("project.residual"))
     return "a residual is in it: x is added"
 
 
-def _shares_heads(layer: Layer) -> None:
+def _must_share_heads(layer: Layer) -> None:
     "It has as many heads of keys and values as were declared."
     trace = _trace_of_usual(layer)
     if not layer.n_heads:
@@ -314,19 +317,19 @@ def _shares_heads(layer: Layer) -> None:
 OWN_WEIGHTS = (
     Property(
         "it has as many heads of keys and values as was declared",
-        _shares_heads,
+        _must_share_heads,
         no_module,
         applies=lambda layer: bool(layer.contract.n_kv_heads),
     ),
     Property(
         "it agrees with attention computed from its own weights",
-        _own_weights,
+        _must_agree_with_own_weights,
         no_module,
         compares="its own weights",
     ),
     Property(
         "its output is what its output projection gave",
-        _after_projection,
+        _must_end_with_projection,
         applies=lambda layer: bool(layer.modules),
     ),
 )

@@ -21,14 +21,9 @@ from attention_checks.subjects.layer import Layer, no_module
 from attention_checks.tensors import first_difference, nearly
 
 
-def _apart(layer: Layer) -> str:
+def _must_keep_documents_apart(layer: Layer) -> str:
     "Raise Broken unless packed documents come out as alone; say how they were given."
-    name, cut = _names(layer)[0], layer.n // 2 + 1
-    lengths = [cut, layer.n - cut]
-    if layer.contract.call:
-        raise NotChecked("call= says how it is called")
-    if len(layer.promised(*lengths, layer.n)) < 3:
-        raise NotChecked(f"lengths= allows no documents of {cut} and {layer.n - cut} tokens")
+    name, lengths = _packing_arguments(layer)[0], _lengths(layer)
     x, error = layer.draw()[:1], ""
     needed = packing_names(needed_by(layer.module))
     for flat in (True,) if needed else (False, True):
@@ -41,15 +36,27 @@ def _apart(layer: Layer) -> str:
         alone = torch.cat([_packed(layer, d, [d.shape[1]], flat) for d in documents], 1)
         if got.shape == alone.shape and nearly(got, alone):
             return f"{name} was given with x {'(n, d)' if flat else '(1, n, d)'}"
-        shown = f"documents of {cut} and {layer.n - cut} tokens: {first_difference(got, alone)}"
-        bug = known(_why(layer, x, got, cut, flat), name=name)
-        raise Broken(f"{shown}, as each alone", bug)
+        tokens = " and ".join(map(str, lengths))
+        shown = f"documents of {tokens} tokens: {first_difference(got, alone)}, as each alone"
+        raise Broken(shown, known(_code_of(layer, x, got, lengths, flat), name=name))
     raise NotChecked(f"{name}: no way that was tried will do; {error}")
 
 
-def _why(layer: Layer, x: Tensor, got: Tensor, cut: int, flat: bool) -> str:
+def _lengths(layer: Layer) -> list[int]:
+    "Return how many tokens two documents have; NotChecked if none can be tried."
+    first = layer.n // 2 + 1
+    lengths = [first, layer.n - first]
+    if layer.contract.call:
+        raise NotChecked("call= says how it is called")
+    if len(layer.promised(*lengths, layer.n)) < 3:
+        tokens = " and ".join(map(str, lengths))
+        raise NotChecked(f"lengths= allows no documents of {tokens} tokens")
+    return lengths
+
+
+def _code_of(layer: Layer, x: Tensor, got: Tensor, lengths: list[int], flat: bool) -> str:
     "Return the code: the argument is ignored, one document influences the other, or neither."
-    lengths = [cut, layer.n - cut]
+    cut = lengths[0]
     if nearly(got, _packed(layer, x, [layer.n], flat)):
         return "documents.ignored"
     first, second = x.split(lengths, 1)
@@ -73,7 +80,7 @@ def _packed(layer: Layer, x: Tensor, lengths: list[int], flat: bool) -> Tensor:
         return layer.calling(call).output_of(layer.module, x.clone())
 
 
-def _names(layer: Layer) -> list[str]:
+def _packing_arguments(layer: Layer) -> list[str]:
     "Its arguments that say where documents end."
     return packing_names(parameters_of(layer.original) or {})
 
@@ -81,8 +88,8 @@ def _names(layer: Layer) -> list[str]:
 PACKED = (
     Property(
         "documents that are packed into one sequence come out as each does alone",
-        _apart,
+        _must_keep_documents_apart,
         no_module,
-        applies=lambda layer: bool(_names(layer)),
+        applies=lambda layer: bool(_packing_arguments(layer)),
     ),
 )

@@ -20,9 +20,10 @@ from attention_checks.properties.layers.basics import must_be_vectors
 from attention_checks.subjects.copies import in_training, plain_attributes, tensors_in
 from attention_checks.subjects.layer import Layer, no_module, normalises_batch, unregistered
 from attention_checks.tensors import first_difference, nearly
+from attention_checks.tolerance import LONG_SUMS
 
 
-def _modes_agree(layer: Layer) -> None:
+def _must_agree_in_training(layer: Layer) -> None:
     "Training gives what evaluation gives; with dropout, its mean."
     x = layer.draw()
     want, first, second = layer(x), layer.in_mode(x, True), layer.in_mode(x, True, seed=1)
@@ -52,7 +53,7 @@ def _must_not_set_dropout(layer: Layer) -> None:
 _DROPS = {"scaled_dot_product_attention": 4, "multi_head_attention_forward": 10}  # which argument
 
 
-class _Changes(TorchFunctionMode):
+class _ChangedDropout(TorchFunctionMode):
     "Multiply what one dropout of a call gives by 1 plus or minus a number, by chance."
 
     def __init__(self, which: int = -1, by: float = 0.0):
@@ -86,9 +87,11 @@ def _own_dropout(m: nn.Module) -> bool:
     return is_dropout(type(m).__name__) and not isinstance(m, nn.modules.dropout._DropoutNd)
 
 
-def _changed(layer: Layer, which: int = -1, by: float = 0.0) -> tuple[Tensor, _Changes]:
+def _with_one_dropout_changed(
+    layer: Layer, which: int = -1, by: float = 0.0
+) -> tuple[Tensor, _ChangedDropout]:
     "Return the output in training with one dropout changed, and what was seen."
-    with _Changes(which, by) as changes, ExitStack() as hooks:
+    with _ChangedDropout(which, by) as changes, ExitStack() as hooks:
         hook = lambda _, __, out: changes.changed(out)
         for m in filter(_own_dropout, layer.modules[1:]):
             hooks.enter_context(m.register_forward_hook(hook))
@@ -99,11 +102,13 @@ def _must_be_linear(layer: Layer) -> None:
     "Raise NotChecked if what follows a dropout, but of scores, is not linear in what it gives."
     if normalises_batch(layer):
         raise NotChecked("it has batch normalisation, which differs in training")
-    as_it_is, changes = _changed(layer)
+    as_it_is, changes = _with_one_dropout_changed(layer)
     for which in range(changes.seen):
         # beyond 1, so that signs change: a ReLU of other sizes alone is linear
-        (more, seen), (less, _) = (_changed(layer, which, by) for by in (3.0, -3.0))
-        if not seen.softmax_later and not nearly(more + less, 2 * as_it_is, 1e-3, True):
+        (more, seen), (less, _) = (
+            _with_one_dropout_changed(layer, which, by) for by in (3.0, -3.0)
+        )
+        if not seen.softmax_later and not nearly(more + less, 2 * as_it_is, LONG_SUMS, True):
             raise NotChecked("what follows dropout is not linear: no mean is kept")
 
 
@@ -132,7 +137,7 @@ def _runs_of_training(layer: Layer, runs: int = 4096) -> tuple[Tensor, Tensor]:
             return want, layer.output_of_batch(layer.module, x.expand(runs, -1, -1).contiguous())
 
 
-def _trained(layer: Layer) -> str | None:
+def _must_train(layer: Layer) -> str | None:
     "Every parameter is registered, and receives a gradient."
     _must_be_registered(layer)
     parameters = dict(layer.module.named_parameters())
@@ -156,7 +161,8 @@ def _must_be_reached(layer: Layer, wanted: dict[str, nn.Parameter]) -> None:
         both[0] |= _reached_in_training(layer, {name: wanted[name] for name in unused})
     modules = dict(layer.module.named_modules())
     for name, p in wanted.items():
-        grad = torch.stack([g.abs() for grads in both if (g := grads[name]) is not None]).sum(0)
+        found = [grads[name] for grads in both]
+        grad = torch.stack([g.abs() for g in found if g is not None]).sum(0)
         if (grad == 0).all() and not name.endswith("bias"):
             raise Broken(f"the gradient of {name} is zero", known("parameter.silent", name=name))
         if isinstance(modules.get(name.rpartition(".")[0]), nn.Embedding):
@@ -229,7 +235,7 @@ def _plain_weights(layer: Layer) -> str | None:
     return None
 
 
-def _untied(layer: Layer) -> None:
+def _must_not_tie(layer: Layer) -> None:
     """No two parameters share their memory; a list of parameters only registers them once more,
     and two modules that were given one parameter were given it on purpose.
     """
@@ -247,7 +253,7 @@ def _untied(layer: Layer) -> None:
             raise Broken(f"{first} and {name} are one tensor", bug)
 
 
-def _adds_no_state(layer: Layer) -> None:
+def _must_not_grow_state(layer: Layer) -> None:
     "Calls add nothing to the state dict."
     before, after = (
         {name: getattr(value, "shape", None) for name, value in m.state_dict().items()}
@@ -260,13 +266,15 @@ def _adds_no_state(layer: Layer) -> None:
 
 
 TRAINING = (
-    Property("training gives what evaluation gives, on average", _modes_agree, no_module),
+    Property(
+        "training gives what evaluation gives, on average", _must_agree_in_training, no_module
+    ),
     Property(
         "every parameter is registered and receives a gradient",
-        _trained,
+        _must_train,
         no_module,
         differentiates=True,
     ),
-    Property("no two parameters are one", _untied, no_module),
-    Property("calls add nothing to the state dict", _adds_no_state, no_module),
+    Property("no two parameters are one", _must_not_tie, no_module),
+    Property("calls add nothing to the state dict", _must_not_grow_state, no_module),
 )

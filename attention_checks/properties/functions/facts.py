@@ -10,30 +10,30 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import BIAS
-from attention_checks.outcomes import Broken, attempt, first_line, outcome, runs
-from attention_checks.pipeline import rightly
+from attention_checks.outcomes import Broken, attempt, broken_by, first_line, runs
+from attention_checks.pipeline import right_output
 from attention_checks.search import Case, alike, explain
-from attention_checks.subjects.function import ONES, Attention, Sizes, settle
+from attention_checks.subjects.function import ONES, AttentionFunction, Sizes, find_call_style
 from attention_checks.subjects.masks import other_meaning
 from attention_checks.tensors import first_difference, must_be_near, nearly, numbers_of, sizes_of
-from attention_checks.tolerance import USUAL_TOLERANCE
+from attention_checks.tolerance import LONG_SUMS, USUAL_TOLERANCE
 from attention_nb.naive_attention import naive_attention
 from attention_nb.tools.testing import operations
 
 
 @dataclass(frozen=True)
-class AttentionFunction(Attention):
+class ExaminedFunction(AttentionFunction):
     "An attention function with what is found out about it."
 
     @cached_property
-    def settled(self) -> AttentionFunction:
+    def with_call_style(self) -> ExaminedFunction:
         "The function with its style of calling found out."
-        return settle(self)
+        return find_call_style(self)
 
     @cached_property
     def mismatch(self) -> Broken | None:
         "How its numbers differ from the oracle's."
-        return outcome(lambda: _must_be_right(self))
+        return broken_by(lambda: _must_be_right(self))
 
     @cached_property
     def sound(self) -> bool:
@@ -63,15 +63,14 @@ class AttentionFunction(Attention):
     @cached_property
     def right_for_many_keys(self) -> bool:
         "Return whether its numbers are right for many keys."
-        return (
-            self.right_at_near_lengths
-            and attempt(lambda: all(right_for(self, n) for n in self.many)) is True
-        )
+        if not self.right_at_near_lengths:
+            return False
+        return attempt(lambda: all(right_for(self, n) for n in self.many)) is True
 
     @cached_property
     def mask_mismatch(self) -> Broken | None:
         "How its numbers under a mask differ from the oracle's."
-        return outcome(lambda: _must_be_right_masked(self))
+        return broken_by(lambda: _must_be_right_masked(self))
 
     @cached_property
     def mask_sound(self) -> bool:
@@ -81,7 +80,7 @@ class AttentionFunction(Attention):
     @cached_property
     def hiding(self) -> Broken | None:
         "How what a mask forbids shows; the mismatch, if there is one."
-        return self.mask_mismatch or outcome(lambda: _must_hide(self))
+        return self.mask_mismatch or broken_by(lambda: _must_hide(self))
 
 
 MANY = 131  # keys: more than the usual blocks of 16 to 128, and prime, so no block divides it
@@ -99,7 +98,7 @@ _SMALL = [
 
 
 def draw_many(
-    subject: AttentionFunction,  # the function under test
+    subject: ExaminedFunction,  # the function under test
     n_k: int = MANY,  # how many
 ) -> tuple[Tensor, Tensor, Tensor]:  # q, k and v, of one head
     "Draw many keys, which grow: the last ones matter, and a running maximum changes often."
@@ -107,19 +106,19 @@ def draw_many(
     return q, k * torch.linspace(1, 3, n_k)[:, None], v
 
 
-def right_for(subject: AttentionFunction, n_k: int) -> bool:
+def right_for(subject: ExaminedFunction, n_k: int) -> bool:
     "Return whether that many keys give right numbers."
-    return _right(subject, draw_many(subject, n_k), 1e-3)
+    return _right(subject, draw_many(subject, n_k), LONG_SUMS)
 
 
 def _right(
-    subject: AttentionFunction, qkv: tuple[Tensor, Tensor, Tensor], atol: float = USUAL_TOLERANCE
+    subject: ExaminedFunction, qkv: tuple[Tensor, Tensor, Tensor], atol: float = USUAL_TOLERANCE
 ) -> bool:
     "Return whether it gives right numbers for these."
     return nearly(subject(*qkv), subject.reference(*qkv), atol)
 
 
-def _must_be_right(subject: AttentionFunction) -> None:
+def _must_be_right(subject: ExaminedFunction) -> None:
     "Raise Broken unless its numbers are those of the oracle."
     for sizes, seed in ((subject.usual, 0), (subject.usual, 1), (subject.near_cap, 0)):
         q, k, v = sizes.draw(seed)
@@ -134,7 +133,7 @@ def _must_be_right(subject: AttentionFunction) -> None:
         raise Broken(_smallest(subject), known(code))
 
 
-def _smallest(subject: AttentionFunction, masked: bool = False) -> str:
+def _smallest(subject: ExaminedFunction, masked: bool = False) -> str:
     "Return the smallest sizes at which it disagrees with the oracle, with the numbers."
     for sizes in [*map(subject.at, _SMALL), subject.usual, subject.near_cap]:
         if subject.causal is True and sizes.n_q != sizes.n_k:
@@ -153,7 +152,7 @@ def _smallest(subject: AttentionFunction, masked: bool = False) -> str:
     return "at the usual sizes"
 
 
-def _must_be_right_masked(subject: AttentionFunction) -> None:
+def _must_be_right_masked(subject: ExaminedFunction) -> None:
     "Raise Broken unless a mask means what was said, a bias is added, and the numbers are right."
     _must_mean(subject)
     if subject.declared_meaning == "bias" and subject.sound:
@@ -172,7 +171,7 @@ def _must_be_right_masked(subject: AttentionFunction) -> None:
         raise Broken(_smallest(subject, masked=True), bug, symptom)
 
 
-def _masked_code(subject: AttentionFunction, got: Tensor) -> str:
+def _masked_code(subject: ExaminedFunction, got: Tensor) -> str:
     "Guess what is wrong with a mask."
     q, k, v = subject.usual.draw()
     if nearly(got, subject.reference(q, k, v)):
@@ -183,7 +182,7 @@ def _masked_code(subject: AttentionFunction, got: Tensor) -> str:
     return "mask.replaces_causal" if subject.causal and nearly(got, alone) else "mask.wrong"
 
 
-def _must_mean(subject: AttentionFunction) -> None:
+def _must_mean(subject: ExaminedFunction) -> None:
     "Raise Broken if a mask means something else than was said."
     meaning = subject.style.meaning
     either = subject.contract.mask_meaning is None and "padding" in (subject.style.parameter or "")
@@ -194,7 +193,7 @@ def _must_mean(subject: AttentionFunction) -> None:
     raise Broken(f'{shown}; with mask="{meaning}" it agrees with the oracle', bug)
 
 
-def _must_add_bias(subject: AttentionFunction) -> None:
+def _must_add_bias(subject: ExaminedFunction) -> None:
     "Raise Broken unless a bias of finite numbers is added to the scaled scores."
     for sizes in (subject.at(Sizes(1, 1, 2, 2, 2, 1)), subject.usual):
         q, k, v = sizes.draw()
@@ -205,17 +204,17 @@ def _must_add_bias(subject: AttentionFunction) -> None:
         got = subject(q, k, v, bias).detach()
         work = work._replace(bias=work.bias + bias)
         orders = {work.bias_last, work.softcap is not None}  # beside a soft cap it is a choice
-        if any(alike(rightly(work._replace(bias_last=last)), got) for last in orders):
+        if any(alike(right_output(work._replace(bias_last=last)), got) for last in orders):
             continue
         bugs = explain([Case(work, got)], BIAS, 1)
         shown = numbers_of(q=q, k=k, v=v, bias=bias)
         if sizes.b > 1:
             shown = f"{sizes_of(q=q, k=k, v=v)}, with a bias"
-        difference = first_difference(got, rightly(work))
+        difference = first_difference(got, right_output(work))
         raise Broken(f"{shown}: {difference}", bugs or known("bias.wrong"))
 
 
-def _must_hide(subject: AttentionFunction) -> None:
+def _must_hide(subject: ExaminedFunction) -> None:
     "Raise Broken if a forbidden key has influence, with large numbers or among low scores."
     q, k, v = subject.usual.draw()
     mask = torch.ones(subject.usual.n_q, subject.usual.n_k, dtype=torch.bool)

@@ -1,0 +1,153 @@
+"""What any layer must do at the edges: one token, large inputs, 16 bits, weights beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention_checks.catalogue import known
+from attention_checks.outcomes import Broken, NotChecked, attempt
+from attention_checks.properties import Property
+from attention_checks.properties.numerics import must_be_finite, must_keep_dtype, run_in_half
+from attention_checks.properties.state import must_only_read
+from attention_checks.subjects.copies import deep_copy, softened_copy
+from attention_checks.subjects.layer import BATCH, Layer, no_module
+from attention_checks.tensors import first_difference, must_run, nearly
+from attention_checks.tolerance import LONG_SUMS, MOVED
+
+_ONE_VALUE = "Expected more than 1 value per channel"  # so norms of PyTorch refuse one token
+
+
+def must_take_one(layer: Layer) -> None:
+    "Raise Broken if it cannot do with one token, or with one sequence."
+    sizes = [(1, layer.n, "one sequence"), (BATCH, 1, "one token")]
+    sizes += [(1, 1, "one token"), (BATCH, 2, "two tokens")]
+    for b, n, what in sizes:
+        if not layer.contract.takes(n):
+            continue
+        x = layer.draw(b, n)
+        bug, shape = known("length.breaks", what=what), f"x {tuple(x.shape)}"
+        try:
+            y = must_run(lambda: layer(x), shape, lambda: bug)
+        except Broken as e:
+            if _ONE_VALUE in e.example:
+                continue
+            raise
+        if y.shape[:2] != layer.output_shape(x) or y.ndim != 3:
+            raise Broken(f"{shape}: it gives shape {tuple(y.shape)}", bug)
+
+
+def must_stay_finite(layer: Layer) -> None:
+    "Raise Broken if large inputs give values or gradients that are not finite."
+    code = "softmax.overflows"
+    for factor in (30.0, 300.0):
+        inputs = {"x": layer.draw() * factor}
+        shown = f"inputs {factor:g} times as large"
+        must_be_finite(layer, inputs, shown, lambda: known(code), gradient=code)
+
+
+_OFF_IN_SIXTEEN_BITS = {torch.bfloat16: 0.06, torch.float16: 0.02}  # of the largest number
+
+
+def must_stand_sixteen_bits(layer: Layer) -> str | None:
+    "Raise Broken unless 16 bits give finite, nearly equal values of their type."
+    x = layer.draw()
+    want = layer(x).detach()
+    apart = [dtype for dtype in _OFF_IN_SIXTEEN_BITS if not _near_in(layer, x, want, dtype)]
+    if not apart:
+        return None
+    return (
+        f"in {' and '.join(map(str, apart))} small weights were tried: "
+        "with its own, scores are so large that rounding decides"
+    )
+
+
+def _near_in(layer: Layer, x: Tensor, want: Tensor, dtype: torch.dtype) -> bool:
+    "Return whether 16 bits give the same with its own weights; Broken unless small ones do."
+    y = _in_sixteen_bits(layer, x, dtype)
+    if not y.isfinite().all():
+        raise Broken(
+            f"{dtype}: the output is NaN or infinite", known("dtype.overflows", dtype=dtype)
+        )
+    must_keep_dtype(y, dtype, "x")
+    tolerance = _OFF_IN_SIXTEEN_BITS[dtype]
+    atol = tolerance * max(1.0, want.abs().max().item())
+    near = nearly(y.float(), want, atol)
+    if not near and not _close_if_softened(layer, x, dtype, tolerance):
+        shown = f"{dtype}: {first_difference(y.float(), want, atol)}"
+        raise Broken(shown, known("dtype.loses", dtype=dtype))
+    return near
+
+
+def _in_sixteen_bits(layer: Layer, x: Tensor, dtype: torch.dtype) -> Tensor:
+    "Return the output in 16 bits; norms may stay in 32 bits, if those are what they compute in."
+
+    def call(of_norms: torch.dtype = dtype) -> Tensor:
+        copied = deep_copy(layer.module).to(dtype)
+        for m in list(copied.modules())[1:]:
+            if not list(m.children()) and all(p.ndim == 1 for p in m.parameters()):
+                m.to(of_norms)
+        return layer.output_of(copied, x.to(dtype)).detach()
+
+    try:
+        return run_in_half(call, dtype)
+    except Broken as e:
+        kept = attempt(lambda: call(torch.float32)) if e.bugs[0].code == "dtype.widens" else None
+        if kept is None:
+            raise
+        return kept
+
+
+def _close_if_softened(layer: Layer, x: Tensor, dtype: torch.dtype, tolerance: float) -> bool:
+    "Return whether 16 bits do with small weights: where scores are large, rounding decides."
+    softened = softened_copy(layer.module)
+    want = layer.output_of(softened, x).detach()
+    got = layer.output_of(softened.to(dtype), x.to(dtype)).detach().float()
+    return bool((got - want).abs().max() <= tolerance * want.abs().max())
+
+
+def _must_return_weights(layer: Layer) -> None:
+    "Weights that come with the output are those that made it."
+    returned = [
+        t.detach() for t in layer.output_and_rest(layer.draw())[1] if _may_be_weights(layer, t)
+    ]
+    if not returned:
+        raise NotChecked("it returns no weights")
+    trace = layer.observed.trace
+    if trace is not None and "weigh" in trace.stages:
+        raise NotChecked("a sink takes a part of each query's weights")
+    shown, weights = "what it returns beside the output ", returned[0]
+    sums = weights.sum(-1)
+    positive = (weights >= -MOVED).all() and (sums > -MOVED).all()
+    if not (positive and (sums < 4).all() and 0.5 < sums.mean() < 2):  # scores, or a bias
+        raise NotChecked(f"{shown}is not meant as weights: rows sum to {sums.min():.4g} …")
+    if not nearly(sums, torch.ones_like(sums), LONG_SUMS):
+        bug = known("weights.returned_sums")
+        raise Broken(f"{shown}has rows that sum to {sums.min():.4g} … {sums.max():.4g}", bug)
+
+
+def _may_be_weights(layer: Layer, returned: Any) -> bool:
+    "Return whether something has the shape of weights, (b, n_q, n_k) or (b, h, n_q, n_k)."
+    if (
+        not isinstance(returned, Tensor)
+        or not returned.is_floating_point()
+        or returned.ndim not in (3, 4)
+    ):
+        return False
+    return len(returned) == BATCH and returned.shape[-2:] == (layer.n, layer.n_k)
+
+
+EDGES = (
+    Property("one token, one sequence", must_take_one),
+    Property("inputs are not modified, and need not be contiguous", must_only_read),
+    Property("large inputs give finite values and gradients", must_stay_finite),
+    Property(
+        "float16 and bfloat16 give finite, nearly equal values",
+        must_stand_sixteen_bits,
+        no_module,
+        applies=lambda layer: layer.contract.dtype is None,
+    ),
+    Property("weights that it returns are weights", _must_return_weights),
+)
