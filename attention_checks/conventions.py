@@ -11,7 +11,7 @@ import torch
 import torch.nn as nn
 
 _AFFIX = (
-    "to|w|fc|lin(?:ear)?s?|proj(?:ection|ections)?|layers?|weights?|matrix|mat|net|transform"
+    "to|w|fc|lin(?:ear)?s?|proj(?:ect(?:ions?)?)?|layers?|weights?|matrix|mat|net|transform"
     "|dense|func|fn|conv(?:1d|2d)?"
 )
 _ROLES = {

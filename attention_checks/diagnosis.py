@@ -282,7 +282,7 @@ def _may_rotate(layer: Layer) -> bool:
     contract, trace = layer.contract, layer.observed.trace
     declared = layer.positions is False or contract.rotate is not None
     seen = trace is not None and bool(trace.rotations)
-    elsewhere = not seen and (contract.bias is not None or contract.attend is not None)
+    elsewhere = not seen and contract.orders_tokens
     return not declared and not elsewhere and not ignores_order(layer)
 
 

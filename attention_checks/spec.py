@@ -112,9 +112,9 @@ class Contract:
     roles: Mapping[str, str | tuple[str, ...] | None] | None = _choice(
         _LAYERS,
         expect_parts(*ROLES, or_none=True, several=True),
-        'the layer\'s part in each role: {"q": "W_query"}; None for what goes in as it is; several,'
-        ' in their order, where each makes a part of the tokens (joint attention): {"qkv": ("text",'
-        ' "image")}',
+        'the layer\'s part in each role: {"q": "W_query"}, or a list of one for each head; None for'
+        " what goes in as it is; several, in their order, where each makes a part of the tokens"
+        ' (joint attention): {"qkv": ("text", "image")}',
     )
     projects: bool = _choice(
         _LAYERS,
@@ -177,7 +177,7 @@ class Contract:
         expect_function,
         "what it makes of its heads where that is not softmax(q kᵀ) v: attend(q, k, v) →"
         " (b, h, n_q, d_v); or attend(q, k, v, allowed); it may be given what a part of the layer"
-        " gives, by its name: attend(q, k, v, decay)",
+        " gives, or a parameter, by its name: attend(q, k, v, decay)",
         settles_scale=True,
     )
     activation: str | None = _choice(
@@ -208,7 +208,7 @@ class Contract:
         expect_bias,
         "what is added to the scores: of a layer the part that gives it; or a function"
         " bias(n_heads, n_q, n_k) → (h, n_q, n_k), or bias(q, k) → (b, h, n_q, n_k), which may be"
-        " given what a part of the layer gives, by its name: bias(q, k, decay)",
+        " given what a part of the layer gives, or a parameter, by its name: bias(q, k, decay)",
         of_functions=lambda value: None if callable(value) else False,
         part=True,
         settles_scale=True,
@@ -361,6 +361,11 @@ class Contract:
             each = value.values() if isinstance(value, Mapping) else [value]
             named += [name for names in each for name in names_in(names)]
         return {name for name in named if isinstance(name, str)}
+
+    @property
+    def orders_tokens(self) -> bool:
+        "Return whether something is declared that may tell positions."
+        return any(map(bool, (self.bias, self.rotate, self.shortened, self.attend)))
 
     @property
     def settles_scale(self) -> bool:

@@ -16,6 +16,7 @@ dtype.loses: it loses precision in {dtype}
 dtype.no_infinity: -1e9 stands for minus infinity, and float16 cannot hold it: use -inf; a
     declared dtype is the only one that is tried | dtype="float32"
 dtype.widens: it widens to float32 and does not cast back: .to(v.dtype) is missing
+    | dtype="float32"
 input.modified: it modifies its input {name} in place (add_, or /=, *=, +=)
 input.mask_modified: it modifies its mask in place (logical_not_, or mask[...] =)
 memory.contiguous: it needs contiguous inputs: use reshape() or flatten(), not view()

@@ -217,6 +217,7 @@ norm.mixes: what {name} makes of a vector depends on other vectors: take its mea
     square over features alone, dim=-1
 norm.epsilon: {name} adds {found} to the mean square of vectors, which is about 1, so it does not
     give all one length: add 1e-6
+norm.sum: {name} divides vectors by the root of the sum of their squares, not of the mean: use mean
 """
 )
 _CAPS: dict[str, tuple[str, Callable[[Tensor, float], Tensor]]] = {

@@ -175,13 +175,24 @@ def _at(t: Tensor) -> Tensor:
     return torch.arange(t.shape[-2])
 
 
+def _by_matrix(rotate: _Rotate, changed: Callable[[Tensor], Tensor], t: Tensor) -> Tensor:
+    "Rotate by the matrix of a declared function, at each position (d, d), once it is changed."
+    basis = torch.eye(t.shape[-1])[:, None, None].expand(-1, *t.shape[-3:-1], -1)
+    columns = rotate(basis.contiguous(), _at(t))
+    return torch.einsum("hijk,...hik->...hij", changed(columns.movedim(0, -1)), t)
+
+
 def backwards(
     rotate: _Rotate,
     t: Tensor,  # (b, h, n, d)
 ) -> Tensor:  # as t
-    "Rotate by the opposite angles: multiply by the transpose of what a declared function does."
-    basis = torch.eye(t.shape[-1])[:, None, None].expand(-1, *t.shape[-3:-1], -1)
-    return torch.einsum("jhik,...hik->...hij", rotate(basis.contiguous(), _at(t)), t)
+    "Rotate by the opposite angles."
+    return _by_matrix(rotate, lambda matrix: matrix.mT, t)
+
+
+def _all_plus(rotate: _Rotate, t: Tensor) -> Tensor:
+    "Rotate without the minus sign, which stands above the diagonal, whatever makes a pair."
+    return _by_matrix(rotate, lambda matrix: matrix.tril() - matrix.triu(1), t)
 
 
 def declared_rotation(
@@ -189,7 +200,9 @@ def declared_rotation(
 ) -> RightStep:  # for the stage `rotate`
     "Make the steps of a rotation that was declared."
     rightly: Callable[[Tensor], Tensor] = lambda t: rotate(t, _at(t))
-    back, still = (lambda t: backwards(rotate, t)), (lambda t: t)
+    back: Callable[[Tensor], Tensor] = partial(backwards, rotate)
+    plus: Callable[[Tensor], Tensor] = partial(_all_plus, rotate)
+    still: Callable[[Tensor], Tensor] = lambda t: t
 
     def step(*changes: Callable[[Tensor], Tensor]) -> dict[str, Step]:
         return {"rotate": routing(lambda *qkv: tuple(f(t) for f, t in zip(changes, qkv)))}
@@ -199,6 +212,7 @@ def declared_rotation(
         "rotation.keys_only": (still, rightly, still),
         "rotation.values": (rightly, rightly, rightly),
         "rotation.opposite": (rightly, back, still),
+        "rotation.sign": (plus, plus, still),
     }
     bugs = [Bug(code, _ROTATIONS[code][0], step(*each)) for code, each in wrong.items()]
     for which, more in (("one after their own", 1), ("one before their own", -1)):

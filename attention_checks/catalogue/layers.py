@@ -108,6 +108,7 @@ _WITHOUT = (
     "split with view(b, h, n, d_head), which mixes positions:"
     " use view(b, n, h, d_head).transpose(1, 2)"
 )
+_VIEWED = {"v": "values", "k": "keys", "q": "queries", "kv": "keys and values"}
 _GROUPED = (
     "query heads are grouped in the wrong order: {} heads are repeated as 0 1 0 1 (repeat);"
     " repeat them as 0 0 1 1 (repeat_interleave)"
@@ -120,12 +121,7 @@ SPLITS: list[Bug] = bugs_of_stage(
         "split.viewed": (f"heads are {_WITHOUT}", changing("qkv", _viewed)),
         **{
             f"split.viewed_{roles}": (f"heads of {what} are {_WITHOUT}", changing(roles, _viewed))
-            for roles, what in {
-                "v": "values",
-                "k": "keys",
-                "q": "queries",
-                "kv": "keys and values",
-            }.items()
+            for roles, what in _VIEWED.items()
         },
         "split.viewed_columns_k": (
             "heads of keys are split with view(b, h, d_head, n), which mixes positions and"
@@ -265,6 +261,28 @@ MERGES: list[Bug] = bugs_of_stage(
         "merge.hdn": (_TRANSPOSED.format("h, d_head, n"), _flattened("hdn")),
     },
 )
+CHANNELS: list[Bug] = (
+    [  # the same bugs where features come before positions, as in convolutions
+        Bug(
+            f"split.viewed{suffix}",
+            f"heads of {what} are split from (b, h · d_head, n) with view(b, h, n, d_head):"
+            " use view(b, h, d_head, n)",
+            {"split": splitting(changing(roles, lambda heads: heads.mT.reshape(heads.shape)))},
+        )
+        for roles, suffix, what in (
+            ("qkv", "", "all"),
+            *((roles, f"_{roles}", what) for roles, what in _VIEWED.items()),
+        )
+    ]
+    + [
+        Bug(
+            "merge.viewed",
+            "heads (b, h, n, d_head) are viewed as (b, h · d_head, n) without a transpose to"
+            " (b, h, d_head, n)",
+            {"merge": merging(lambda c: c.reshape(*c.shape[:-3], -1, c.shape[-2]).mT)},
+        )
+    ]
+)
 REPEATED = Bug(
     "heads.one_repeated",
     "one head is computed and repeated {times} times: split the projections into {times} heads",
@@ -355,9 +373,9 @@ GROUP_BUGS: list[Bug] = bugs_of_stage(
 )
 
 
-LAYER_BUGS: list[Bug] = [*SPLITS, *MERGES, *OTHER_LAYER_BUGS]
+LAYER_BUGS: list[Bug] = [*SPLITS, *MERGES, *OTHER_LAYER_BUGS, *CHANNELS]
 LAYER_CATALOGUE: list[Bug] = [
-    *LAYER_BUGS,
+    *(*SPLITS, *MERGES, *OTHER_LAYER_BUGS),
     *{bug.code: bug for bug in [*rotating(torch.zeros(2, 1), True)[1], OFFSET]}.values(),
     FUSED,
     REPEATED,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -338,7 +339,8 @@ def _works(subject: AttentionFunction) -> bool:
 def _mask_parameter(fn: Callable[..., Any]) -> str | None:
     "Return the name of the parameter that takes a mask; None if there is none."
     for name in parameters_of(fn) or {}:
-        if "mask" in name or name in ("bias", "attn_bias", "attention_bias"):
+        hides_keys = "mask" in name and not re.match("q(uery|ueries)?_", name)
+        if hides_keys or name in ("bias", "attn_bias", "attention_bias"):
             return name
     return None
 

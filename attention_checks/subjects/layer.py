@@ -296,8 +296,8 @@ def _how(module: Any, contract: Contract, both: bool) -> LayerCall:
 def _tokens(contract: Contract, window: Window | None) -> int:
     "Return how many tokens it is tried with: enough to tell a window from one that is longer by 1."
     n = contract.nearest_length(TOKENS)
-    longer = contract.hides_future and window and window.size == n - 1
-    return contract.nearest_length(n + 1) if longer else n
+    near = contract.hides_future and window and n - 1 <= window.size <= n + 1
+    return contract.nearest_length(window.size + 2) if near and window else n
 
 
 def _window(module: Any, contract: Contract) -> Window | None:

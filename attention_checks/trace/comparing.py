@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from itertools import islice, product
+from itertools import chain, islice, product
 
 import torch
 from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION, known
-from attention_checks.catalogue.layers import GROUP_BUGS, LAYER_BUGS, NEVER, REPEATED, merging
+from attention_checks.catalogue.layers import (
+    GROUP_BUGS,
+    LAYER_BUGS,
+    MERGES,
+    NEVER,
+    REPEATED,
+    SPLITS,
+    merging,
+)
 from attention_checks.catalogue.scales_and_routes import SCALE
 from attention_checks.fitting import (
     fitted_activation,
@@ -30,7 +38,7 @@ from attention_nb.multi_head_attention import merge_heads
 
 _FREQUENT = [
     bug
-    for bug in LAYER_BUGS
+    for bug in (*SPLITS, *MERGES)
     if bug.code in ("split.viewed", "merge.viewed", "merge.features_first", "merge.heads_first")
 ]
 
@@ -89,10 +97,10 @@ def _fewest_explanation(
     if found is not None:
         return found
     fits: list[Callable[[Case], Bug | None]] = [fitted_cap, partial(_bug_of_end, trace)]
-    fits += [*more_fits(trace), partial(changed_step, trace.contract)]
-    for fit, start in product(fits, right):
-        if bug := fit(start.case):
-            return (bug,)
+    fitted = (fit(start.case) for fit, start in product([*fits, *more_fits(trace)], right))
+    changed = (changed_step(trace.contract, start.case) for start in right[:4])
+    if bug := next(filter(None, chain(fitted, changed)), None):
+        return (bug,)
     if most == 1:
         return None
     return _fewest_from(  # one bug is taken as given, to find a second one

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -23,6 +24,7 @@ from attention_checks.search import Case
 from attention_checks.spec import Contract
 
 _Way = tuple[str, Callable[[], Any]]  # what is changed, in words, and what it gives then
+_Found = tuple[str, torch.Size]  # a change in words, and the shape of what is changed
 _ALONG = ("softmax", "log_softmax", "normalize", "cumsum", "flip")
 _BROADCAST = ("add", "sub", "mul", "div", "truediv")
 _OPPOSITE: dict[str, Callable[..., Tensor]] = {
@@ -37,6 +39,15 @@ _OPPOSITE: dict[str, Callable[..., Tensor]] = {
 _SIGNED = ("sub", "rsub", "add", "sin", "matmul", "einsum")
 _OURS = __name__.partition(".")[0]
 _MOST = 300  # changes that are tried
+_NAMED = {  # how a change of scores begins, in words → the code of that bug
+    "softmax is left out": "softmax.missing",
+    "softmax is taken over dim=-2": "softmax.over_queries",
+    "softmax is taken over dim=-3": "softmax.over_heads",
+    "softmax is taken over dim=-4": "softmax.over_batch",
+    "masked_fill is left out": "mask.ignored",
+    "add is left out": "bias.ignored",
+    "sub stands for add": "bias.subtracted",
+}
 _CHOICES = {  # stage → what may be declared of it, and runs code of others
     "mix": ["attend"],
     after("route"): ["bias"],
@@ -57,20 +68,29 @@ def changed_step(
         name = next((name for name in names if getattr(contract, name) is not None), "")
         if not name or stage not in case.stages:
             continue
-        if what := _change(case, stage):
-            return known("layer.step", name=name, what=what)
+        if found := _change(case, stage):
+            return _named(case.work, name, *found)
     return None
 
 
-def _change(case: Case, stage: str) -> str:  # empty: none, or none is needed
+def _named(work: Work, name: str, what: str, shape: torch.Size) -> Bug:
+    "Return the known bug that a change is, of scores or of a softmax; else say what it is."
+    of_scores = shape[-2:] == (work.q.shape[-2], work.k.shape[-2])
+    code = next((c for says, c in _NAMED.items() if of_scores and what.startswith(says)), "")
+    if not code and (dims := re.match(r"softmax is taken over dim=(-\d), not dim=(-?\d)", what)):
+        return known("softmax.dim", other=dims[1], dim=dims[2])
+    return known(code) if code else known("layer.step", name=name, what=what)
+
+
+def _change(case: Case, stage: str) -> _Found | None:  # None: none, or none is needed
     "Return the change of one operation in a stage that gives what was seen."
     memo: Memo = {}
     made, seen = _under_changes(case, stage, memo, [], -1)
     ways = _under_changes(case, stage, memo, seen.inputs, -1)[1].ways
-    for i, (what, _) in enumerate([] if case.given_by(made) else ways[:_MOST]):
+    for i, found in enumerate([] if case.given_by(made) else ways[:_MOST]):
         if case.given_by(_under_changes(case, stage, memo, seen.inputs, i)[0]):
-            return what
-    return ""
+            return found
+    return None
 
 
 def _under_changes(
@@ -101,7 +121,7 @@ class _Changing(TorchFunctionMode):
 
     def __init__(self, known_inputs: list[Tensor], i: int):  # which change is made; -1: none
         super().__init__()
-        self.ways: list[_Way] = []
+        self.ways: list[_Found] = []
         self.inputs: list[Tensor] = []  # what operations were given that none of them made
         self.made: list[Tensor] = []
         self.known_inputs, self.i = known_inputs, i
@@ -142,7 +162,8 @@ class _Changing(TorchFunctionMode):
         for what, other in ways:
             if len(self.ways) == self.i:
                 made = other()
-            self.ways.append((f"{what} ({line})" if line else what, other))
+            shape = getattr(made, "shape", torch.Size())
+            self.ways.append((f"{what} ({line})" if line else what, shape))
         return made
 
 
@@ -186,7 +207,7 @@ def _along_others(name: str, func: Any, args: Any, kwargs: Any, made: Tensor) ->
     for other in range(-made.ndim, 0):
         if other != dim and other + made.ndim != dim:
             given = partial(func, args[0], dim=other, **rest)
-            yield f"{name} is taken over dim={other}", given
+            yield f"{name} is taken over dim={other}, not dim={dim}", given
 
 
 def _line() -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import islice, product
@@ -76,10 +77,12 @@ def _declared_stages(
     yield from _temperature(layer, contract)
     yield from _fewer_keys(layer, contract, called)
     yield from _learned_keys(layer, norms, contract)
-    yield from _scaled_values(layer, contract)
+    scaled = [*_scaled_values(layer, contract)]  # before a norm it would have no influence
+    yield from () if "out" in norms else scaled
     yield from _residual(layer, contract, x, called)
     yield from _activation(layer, contract)
     yield from norm_of_context(norms, contract)
+    yield from scaled if "out" in norms else ()
     yield from _gated(layer, x, call, contract)
 
 
@@ -178,16 +181,33 @@ def _shorter(
     matrix, bias = _matrix_of(part)
     if isinstance(matrix, Tensor) and matrix.ndim == 2:
         return partial(joined_by, matrix, bias)
-    given = recorded_call({"": part}, call)[1].get("", [])
-    seen = {t.shape[1] for t in given if isinstance(t, Tensor)}
+    given, made = (_lengths(kept.get("", [])) for kept in recorded_call({"": part}, call)[1:])
 
     def shorter(t: Tensor) -> Tensor:
-        if seen - {n := t.shape[-2]}:
-            why = f"what shortens {n} vectors is given {max(seen)}: declare lengths=…"
+        if (n := t.shape[-2]) not in given and n in made:  # it shortens what is projected
+            return t
+        if given and n not in given:
+            why = f"what shortens {n} vectors is given {given[0]}: declare lengths=…"
             raise NotChecked(f"no reference could be built: {why} that need no padding")
         return split_heads(contract.placement.through(part, merge_heads(t)), t.shape[-3])
 
     return shorter
+
+
+def _lengths(kept: list[Any]) -> list[int]:
+    "Return of how many vectors tensors (b, …, d) are, or (b, d, height, width)."
+    shapes = [t.shape for t in kept if isinstance(t, Tensor)]
+    grids = [shape[2:] for shape in shapes if len(shape) == 4]
+    return [*map(math.prod, [*(shape[1:-1] for shape in shapes), *grids])]
+
+
+def _begins_with(layer: nn.Module, contract: Contract, activation: str) -> bool:
+    "Return whether an activation is a part of the output projection, which is taken as it is."
+    out = (contract.roles or {}).get("out")
+    part = part_of(layer, out, "roles['out']") if isinstance(out, str) else None
+    parts = dict(part.named_modules()) if isinstance(part, nn.Module) else {}
+    within = {type(m).__name__.lower() for m in parts.values()} | {f"{out}.{n}" for n in parts}
+    return activation in within or activation.replace("_", "") in within
 
 
 def _scaled_values(layer: nn.Module, contract: Contract) -> StageChoices:
@@ -213,7 +233,7 @@ def _residual(
 
 def _activation(layer: nn.Module, contract: Contract) -> StageChoices:
     "Yield the activation of the context; it comes after a residual."
-    if not (name := contract.activation):
+    if not (name := contract.activation) or _begins_with(layer, contract, name):
         return
     given = getattr(nn.functional, name, None) or part_of(layer, name, "activation")
     f = partial(contract.placement.through, given)
@@ -251,8 +271,8 @@ def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) ->
         return _in_either_order(steps, contract)
     got = getattr(part if read is None else read, "shape", None)
     wanted = (
-        "that gives (h, n, n) or (n, n, h), a table by distance (2 L - 1, h), on a grid"
-        " (h, 2 a - 1, 2 b - 1) or with a buffer of indices, or slopes (h)"
+        "that gives (h, n, n) or (n, n, h), or that of each sequence, a table by distance"
+        " (2 L - 1, h), on a grid (h, 2 a - 1, 2 b - 1) or with a buffer of indices, or slopes (h)"
     )
     raise Misused(f"bias: expected a part {wanted}; got {got}")
 
@@ -350,13 +370,15 @@ def _by_distance(table: Tensor, n: int, call: Callable[[], Tensor]) -> Tensor | 
 
 
 def _per_head(read: Any, n: int) -> Tensor | None:
-    "Return a bias as (h, n, n), of n positions; None if it has no such shape."
+    "Return a bias as (h, n, n) or (b, h, n, n), of n positions; None if it has no such shape."
     if not isinstance(read, Tensor) or read.ndim < 2:
         return None
     read = as_float(read)
-    if read.ndim == 3 and read.shape[:2] == (n, n):
-        return read.movedim(-1, 0)
-    return read.flatten(0, -3) if read.ndim > 2 and read.shape[-2:] == (n, n) else None
+    if read.ndim > 2 and read.shape[-3:-1] == (n, n):
+        read = read.movedim(-1, -3)
+    elif read.ndim < 3 or read.shape[-2:] != (n, n):
+        return None
+    return read.flatten(0, -4) if read.ndim > 4 else read
 
 
 def _gated(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> StageChoices:

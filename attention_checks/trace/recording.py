@@ -141,17 +141,27 @@ def given_parts(
     x: Tensor,  # its input, (b, n, d_model)
     call: OneCall,  # how it is called
     contract: Contract,  # what was declared of it
-) -> Contract:  # the same, once its functions know what the parts gave that they ask for by name
-    "Give declared functions the outputs of parts of the layer."
+) -> Contract:  # the same, once its functions know the parts that they ask for by name
+    "Give declared functions what modules of the layer gave, and its parameters."
     modules = dict(layer.named_modules())
+    learned = {name: as_float(p) for name, p in layer.named_parameters()}
     knowing: dict[str, Any] = {}
     for field, names in contract.asked.items():
         asked = {name: modules[name] for name in names if name in modules}
-        if asked:
-            given = {n: t[0] for n, t in recorded_call(asked, lambda: call(layer, x))[2].items()}
-            rows = {n: t if (r := as_rows(t, x)) is None else r for n, t in given.items()}
-            knowing[field] = _knowing(getattr(contract, field), rows)
+        made = recorded_call(asked, lambda: call(layer, x))[2] if asked else {}
+        parts = {name: _of_tokens(t[0], x) for name, t in made.items()}
+        parts |= {name: learned[name] for name in names if name in learned}
+        if parts:
+            knowing[field] = _knowing(getattr(contract, field), parts)
     return replace(contract, **knowing)
+
+
+def _of_tokens(t: Any, x: Tensor) -> Any:
+    "Return what a part gave: a row for each token, or as it is, such as numbers of each pair."
+    n = x.shape[1]
+    pairs = isinstance(t, Tensor) and t.ndim == 4 and t.shape[1:3] == (n, n)
+    rows = None if pairs else as_rows(t, x)
+    return t if rows is None else rows
 
 
 def _knowing(f: Callable[..., Tensor], parts: dict[str, Any]) -> Callable[..., Tensor]:

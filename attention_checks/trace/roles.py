@@ -55,14 +55,16 @@ def _declared_projections(
 ) -> FoundProjections:
     "Return the declared projections: modules that are called, and bare matrices."
     parts = {
-        name: (role, part_of(layer, name, f"roles[{role!r}]"))
+        name: (role, part)
         for role, names in declared.items()
-        for name in names_in(names)
+        for each in names_in(names)
+        for name, part in _members(each, part_of(layer, each, f"roles[{role!r}]")).items()
     }
     modules = {name: m for name, (_, m) in parts.items() if isinstance(m, nn.Module)}
     bare = {name: (role, p) for name, (role, p) in parts.items() if name not in modules}
     streams = {names_in(some)[0]: names_in(some) for some in declared.values()}
-    names = {name: parts[name][0] for name in modules if name in streams}
+    parts_of_tokens = {name for some in streams.values() for name in some[1:]}
+    names = {name: parts[name][0] for name in modules if name not in parts_of_tokens}
     if "out" not in declared:
         guessed = _without_outer_ends(
             names | {n: r for n, r in _roles(leaves).items() if r == "out"}, [*bare]
@@ -70,6 +72,12 @@ def _declared_projections(
         names |= {name: role for name, role in guessed.items() if role == "out"}
     several = {name: some for name, some in streams.items() if len(some) > 1}
     return FoundProjections({**leaves, **modules}, names, bare, several)
+
+
+def _members(name: str, part: Any) -> dict[str, Any]:
+    "Return a declared part by its name; of a list, a projection for each head, its members."
+    members = part.named_children() if isinstance(part, _LISTS) else ()
+    return {f"{name}.{each}": m for each, m in members} or {name: part}
 
 
 def _leaves(layer: nn.Module, wraps: Iterable[str] = ()) -> dict[str, nn.Module]:

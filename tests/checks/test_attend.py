@@ -108,7 +108,6 @@ MOVES = torch.randn(D // H), torch.randn(D // H)
 ROOT = nn.RMSNorm(D // H)
 STEPS = [
     (by_weights, elu_of_queries, "elu is left out"),
-    (over_features, over_rows, "softmax is taken over dim=-2"),
     (rooted, root_of_queries, "rms_norm is left out"),
     (added, softmaxed, "add is left out"),
     (plainly_moved, moved_otherwise(-1, 1, 0), "sub has the other sign"),

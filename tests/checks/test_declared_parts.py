@@ -106,7 +106,7 @@ class OneForAll(nn.Module):
         return self.attend(t, t, t)
 
 
-@pytest.mark.parametrize("dim, codes", [(-1, OWN), (-2, ["layer.step"])])
+@pytest.mark.parametrize("dim, codes", [(-1, OWN), (-2, ["softmax.over_queries"])])
 def test_one_bare_matrix_may_make_queries_keys_and_values(dim, codes):
     layer, right = OneForAll(dim), OneForAll()
     right.load_state_dict(layer.state_dict())
@@ -333,7 +333,7 @@ def asking(core):
     return Asks(core, decay=nn.Linear(D, H), unary=nn.Linear(D, H))
 
 
-@pytest.mark.parametrize("dim, codes", [(-1, OWN), (-2, ["layer.step"])])
+@pytest.mark.parametrize("dim, codes", [(-1, OWN), (-2, ["softmax.over_queries"])])
 def test_declared_functions_may_be_given_what_parts_give(dim, codes):
     def attend(q, k, v, decay, unary):
         scores = layer.decayed(q, k, decay)
@@ -413,13 +413,14 @@ def test_a_layer_whose_queries_are_keys_as_well_may_be_meant_and_is_compared():
 class RmsNorm(nn.Module):
     "A norm of one's own, whose statistic may be of another dimension, or its epsilon too large."
 
-    def __init__(self, dim=-1, eps=1e-6):
+    def __init__(self, dim=-1, eps=1e-6, statistic=torch.mean):
         super().__init__()
         self.weight, self.dim, self.eps = nn.Parameter(torch.randn(D // H)), dim, eps
+        self.statistic = statistic
 
     def forward(self, t):
-        scaled = t * t.pow(2).mean(self.dim, keepdim=True).add(self.eps).rsqrt()
-        return scaled * self.weight
+        squares = self.statistic(t.pow(2), self.dim, keepdim=True)
+        return t * squares.add(self.eps).rsqrt() * self.weight
 
 
 class Normed(Layer):
@@ -487,6 +488,7 @@ def test_the_factor_of_a_norm_that_is_left_out_may_stay(norms, codes):
         (Normed(), []),
         (Normed(dim=-2), ["norm.mixes"]),
         (Normed(eps=0.1), ["norm.epsilon"]),
+        (Normed(statistic=torch.sum), ["norm.sum"]),
     ],
 )
 def test_what_is_inside_a_declared_norm_is_tried(norm, codes):

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from attention_checks.diagnosis import examined
+from attention_checks.pipeline import Bug
 from attention_checks.properties import Properties, Property, Recognise, bound
 from attention_checks.properties.layers.basics import CALLS, RUNS
 from attention_checks.properties.layers.edges import EDGES
@@ -31,4 +32,9 @@ def in_phases(
     "Tie to a layer what it promised: that it runs, and, once it is observed, all else."
     seen = cache(lambda: examined(layer))
     asked = [row for row in rows if row.applies(layer)]
-    return bound(RUNS, lambda: layer) + bound(asked, seen), lambda: seen().diagnosis.bugs
+    return bound(RUNS, lambda: layer) + bound(asked, seen), lambda: _named_in(seen())
+
+
+def _named_in(layer: Layer) -> tuple[Bug, ...]:
+    "Return the bugs that explain symptoms: a step that differs has no name that would."
+    return tuple(bug for bug in layer.diagnosis.bugs or () if bug.code != "layer.step")

@@ -218,9 +218,8 @@ def _why_no_reference(layer: Layer, trace: Trace) -> str:
         return "queries or values are twice as wide as the context: is there a gate in them?"
     known_roles = ({"q", "k", "v"}, {"q", "kv"}, {"qkv"})
     complete = any(roles <= trace.projections.keys() for roles in known_roles)
-    contract = layer.contract
-    declared = contract.bias or contract.rotate or contract.shortened or contract.attend
-    known_order = layer.observed.order_free or trace.rotations or declared  # what order means to it
+    orders = layer.contract.orders_tokens or layer.observed.order_free
+    known_order = orders or trace.rotations  # what order means to it
     if complete and (known_order or not _gives_its_value(layer)):
         return ""
     if trace.unrecognised:
