@@ -41,7 +41,8 @@ function draw(stage) {
   const isPrompt = ({ start }, r, { times }) => start < times[r][0] - 1e-9;
   const gives = (step, r, { times }) =>
     times[r].some((time) => Math.abs(time - endOf(step)) < 1e-9);
-  function blockOf(step, [r, slot, n], one) {  // hatched: it reads a prompt; a dot: it gives a token
+  // Hatched: it reads a prompt. A dot: it gives a token.
+  function blockOf(step, [r, slot, n], one) {
     const box = { x: x(step.start) + 0.5, y: slot * high + 4, rx: 3,
       width: Math.max(1, step.seconds * unit - 1), height: high - 8 };
     const fill = svg("rect", { ...box, fill: hue(r), stroke: hue(r),
@@ -63,7 +64,7 @@ function draw(stage) {
     const slot = cells.find(([other]) => other === r)?.[1] ?? 0;
     const y = slot * high + 3;
     return svg("path", { d: `M${x(from) - 3} ${y}H${x(to) - 3}`, stroke: "var(--rose)",
-      "stroke-width": 4, opacity: to - from > 1 + 1e-9 ? 1 : 0 });
+      "stroke-width": 4 });
   }
   const layers = ways.map((one) => {
     const blocks = one.steps.map((step, i) => svg("g", { class: "moves" },
@@ -78,18 +79,21 @@ function draw(stage) {
       "text-anchor": i ? "middle" : "start" }));
   const end = svg("path", { stroke: "currentColor", "stroke-width": 2 });
   const queue = text(1, tall - 10, "");
+  const stall = text(viewWidth - 1, tall - 10, "", { "text-anchor": "end" });
   const root = svg("svg", { width: viewWidth, height: tall, viewBox: `0 0 ${viewWidth} ${tall}`,
     role: "img", style: "height: auto" }, prompt.node, ...rows, ...ticks,
-  ...layers.map(({ node }) => node), end, queue);
+  ...layers.map(({ node }) => node), end, queue, stall);
 
   // ---- The table of all ways ----
   const heads = ["time", "empty slots", "mean TTFT", "longest pause"];
-  const cell = (says) => el("td", { style: "padding: 1px 6px; text-align: right" }, says);
+  const tight = `padding: 1px ${wide ? 6 : 3}px`;
+  const cell = (says) => el("td", { style: `${tight}; text-align: right` }, says);
   const lines = costs.map(({ time, empty, first, pause }, i) => el("tr", {},
-    el("th", { scope: "row", style: "padding: 1px 6px 1px 4px; text-align: left" }, ways[i].name),
+    el("th", { scope: "row", style: `${tight}; text-align: left; white-space: nowrap` },
+      ways[i].name),
     cell(number(time, 1)), cell(percent(empty)), cell(number(first, 1)), cell(number(pause, 1))));
   const head = (says) => el("th", { scope: "col",
-    style: "padding: 1px 6px; text-align: right; vertical-align: bottom" }, says);
+    style: `${tight}; text-align: right; vertical-align: bottom` }, says);
   const board = el("table", { style: `margin: 0.2rem 0; width: 100%; ${small}` },
     el("thead", {}, el("tr", {}, el("td", {}), ...heads.map(head))), el("tbody", {}, ...lines));
 
@@ -107,14 +111,21 @@ function draw(stage) {
     return `Step ${at + 1} takes ${number(step.seconds, 1)}: ${plural(computed, "token")} `
       + `computed${read}; ${plural(given, "new token")}.`;
   }
+  function showPause(one, now) {  // a pause that is longer than a step, once it is over
+    const { r, from, to } = pauseOf(one);
+    const over = to - from > 1 + 1e-9 && to <= now + 1e-9;
+    layers.forEach(({ mark }, i) =>
+      set(mark, { visibility: over && i === way ? "visible" : "hidden" }));
+    set(stall, { visibility: over ? "visible" : "hidden" }, svg("tspan", { style: "fill: "
+      + "var(--rose)" }, "━ "), `${letters[r]} waits ${number(to - from, 1)} for a token`);
+  }
   function show() {
     const one = ways[way], step = one.steps[at];
-    layers.forEach(({ node, blocks, mark }, i) => {
+    layers.forEach(({ node, blocks }, i) => {
       set(node, { visibility: i === way ? "visible" : "hidden" });
       blocks.forEach((block, j) => set(block, { opacity: j <= at ? 1 : 0 }));
-      set(mark, { visibility: i === way && pauseOf(ways[i]).to <= endOf(step) + 1e-9
-        ? "visible" : "hidden" });
     });
+    showPause(one, endOf(step));
     const now = x(endOf(step));
     set(end, { d: `M${now} 0V${slots * high + 2}` });
     const left = waiting(one, endOf(step));
@@ -135,7 +146,7 @@ function draw(stage) {
   const range = slider("Step", { min: 1, max: ways[way].steps.length, step: 1, value: at + 1,
     text: (x) => number(x, 0), input: (x) => { play.stop(); go(x - 1); } });
   const play = player({ at: () => at, last: () => ways[way].steps.length - 1, go,
-    ms: () => 200 + 250 * ways[way].steps[at].seconds });
+    ms: () => 120 + 180 * ways[way].steps[at].seconds });
   const ofWay = choices("How requests are scheduled", ways.map(({ name }) => name), way, (i) => {
     play.stop();
     way = i;
