@@ -130,13 +130,11 @@ class Job:
         cached: how many of these tokens have their keys and values in the cache
         seq: its sequence in the pool; −1: it has none
     """
-
     number: int  # which request it is
     request: Request  # what was asked
     tokens: tuple[int, ...]  # the prompt, and the answer so far
     cached: int = 0  # how many of these tokens have their keys and values in the cache
     seq: int = -1  # its sequence in the pool; −1: it has none
-
     @property
     def new(self) -> int:
         "Return how many tokens are not in the cache yet."
@@ -169,7 +167,7 @@ def advance(
     n: int,  # tokens that it computed
     token: int,  # what the model predicts after them
 ) -> Job:  # after the step
-    """Return a job after a step: more is cached; after its last token, the answer is one token longer.
+    """Return a job after a step: more is cached; after its last token it has one more.
 
     Args:
         job: before the step
@@ -208,7 +206,7 @@ class Server:
         static: nobody is let in while somebody runs
         budget: tokens of a step, at most
         stop: a token that ends an answer
-        kept: name of a block → a sequence that holds it; None: none is kept
+        kept: name of a block → the sequence that holds it, or None
     """
 
     model: LanguageModel  # computes the logits
@@ -217,7 +215,7 @@ class Server:
     static: bool  # nobody is let in while somebody runs
     budget: int | None  # tokens of a step, at most
     stop: int | None  # a token that ends an answer
-    kept: dict[bytes, int] | None  # name of a block → a sequence that holds it; None: none is kept
+    kept: dict[bytes, int] | None  # name of a block → the sequence that holds it, or None
 
     def blocks_of(self, n: int) -> int:
         "Return how many blocks `n` tokens take."
@@ -242,7 +240,7 @@ def preempt(
     again = replace(youngest, cached=0, seq=-1)
     return State((again, *state.waiting), tuple(running))
 
-# %% ../nbs/22_serving.ipynb #room-fns
+# %% ../nbs/22_serving.ipynb #missing-fn
 def missing_blocks(
     server: Server,  # has the pool
     job: Job,  # it has a sequence there
@@ -260,7 +258,7 @@ def missing_blocks(
     """
     return server.blocks_of(job.cached + n) - len(server.pool.block_tables[job.seq])
 
-
+# %% ../nbs/22_serving.ipynb #room-fn
 def make_room(
     server: Server,  # its pool may have too few free blocks
     state: State,  # before the step
@@ -311,7 +309,8 @@ def _listed_ids(tokens: Any, salt: Any) -> list[int]:
     "Return token ids as a list; TypeError or ValueError unless they are, and a salt is a string."
     ids = whole_numbers("tokens", tokens)
     if ids.ndim != 1:
-        raise ValueError(f"tokens: expected the ids of a sequence, (n,); got shape {tuple(ids.shape)}")
+        raise ValueError("tokens: expected the ids of a sequence, (n,); "
+                         f"got shape {tuple(ids.shape)}")
     if not isinstance(salt, str):
         raise TypeError(f"salt: expected a string; got {type(salt).__name__}")
     return ids.tolist()
@@ -337,12 +336,12 @@ def adopt(
         pool.ref_counts[block] += 1
     return seq
 
-# %% ../nbs/22_serving.ipynb #find-fns
+# %% ../nbs/22_serving.ipynb #kept-fn
 def _kept_block(server: Server, key: bytes) -> int:
     "Return the block with this name."
     return server.pool.block_tables[(server.kept or {})[key]][0]
 
-
+# %% ../nbs/22_serving.ipynb #find-fn
 def find(
     server: Server,  # keeps blocks
     job: Job,  # it is about to begin
@@ -359,7 +358,7 @@ def find(
     keys = block_keys(job.tokens[:-1], server.pool.keys.shape[1], job.request.salt)
     return [_kept_block(server, key) for key in takewhile((server.kept or {}).__contains__, keys)]
 
-
+# %% ../nbs/22_serving.ipynb #keep-fn
 def keep(
     server: Server,  # keeps blocks, or none
     job: Job,  # what it has filled is kept
@@ -408,7 +407,7 @@ def evict(
             return
         server.pool.free((server.kept or {}).pop(key))
 
-# %% ../nbs/22_serving.ipynb #admit-fns
+# %% ../nbs/22_serving.ipynb #fits-fn
 def fits(
     server: Server,  # has the pool
     state: State,  # those that run come first
@@ -430,13 +429,13 @@ def fits(
     needed = server.blocks_of(len(job.tokens)) - len(found)
     return owed + needed <= len(server.pool.free_blocks) + len(idle)
 
-
+# %% ../nbs/22_serving.ipynb #admit-fn
 def admit(
     server: Server,  # has the slots and the pool
     state: State,  # before the step
     now: float,  # in seconds; who comes later is not here yet
 ) -> State:  # with those that may begin
-    """Let waiting jobs in, in order, while there are slots and blocks; in a static batch, all at once.
+    """Let waiting jobs in, in order, while there are slots and blocks; a static batch all at once.
 
     Args:
         server: has the slots and the pool
@@ -458,7 +457,7 @@ def admit(
         state = State(tuple(rest), (*state.running, begun))
     return state
 
-# %% ../nbs/22_serving.ipynb #compute-fns
+# %% ../nbs/22_serving.ipynb #compute-fn
 def compute(
     server: Server,  # has the model and the pool
     jobs: Sequence[Job],  # those that run
@@ -481,7 +480,7 @@ def compute(
             after[i] = advance(jobs[i], n, token)
     return tuple(after)
 
-
+# %% ../nbs/22_serving.ipynb #model-fn
 def _predict(server: Server, jobs: Sequence[Job], n: int) -> list[int]:
     "Compute `n` tokens of each of some jobs, and return the most probable next ones."
     ids = torch.tensor([job.tokens[job.cached :][:n] for job in jobs],
@@ -491,7 +490,7 @@ def _predict(server: Server, jobs: Sequence[Job], n: int) -> list[int]:
     predicted: list[int] = server.model(ids, caches=caches)[:, -1].argmax(-1).tolist()
     return predicted
 
-# %% ../nbs/22_serving.ipynb #step-fns
+# %% ../nbs/22_serving.ipynb #record-fns
 class Step(NamedTuple):
     """What one step of a server did.
 
@@ -508,6 +507,17 @@ class Step(NamedTuple):
     preempted: tuple[int, ...]  # requests that had to give their blocks back
 
 
+def _record(
+    now: float, seconds: Callable[..., float], before: State, ready: State, counts: list[int]
+) -> Step:
+    "Return what a step did; the clock says how long it took."
+    worked = [(n, job.cached) for n, job in zip(counts, ready.running) if n]
+    took = seconds([n for n, _ in worked], [held for _, held in worked])
+    work = {job.number: n for job, n in zip(ready.running, counts)}
+    gone = tuple(job.number for job in before.running[len(ready.running) :])
+    return Step(now, took, work, gone)
+
+# %% ../nbs/22_serving.ipynb #ended-fn
 def has_ended(
     server: Server,  # knows which token ends an answer
     job: Job,  # after a step
@@ -524,7 +534,7 @@ def has_ended(
     answer = job.tokens[len(job.request.prompt) :]
     return len(answer) == job.request.n or answer[-1:] == (server.stop,)
 
-
+# %% ../nbs/22_serving.ipynb #step-fn
 def run_step(
     server: Server,  # its pool and what it keeps change
     state: State,  # before the step
@@ -547,14 +557,10 @@ def run_step(
     jobs = compute(server, ready.running, counts)
     for job in jobs:
         keep(server, job)
-    worked = [(n, job.cached) for n, job in zip(counts, ready.running) if n]
-    took = seconds([n for n, _ in worked], [held for _, held in worked])
-    gone = tuple(job.number for job in before.running[len(jobs) :])
-    step = Step(now, took, {job.number: n for job, n in zip(jobs, counts)}, gone)
-    for job in (job for job in jobs if has_ended(server, job)):
-        server.pool.free(job.seq)
+        if has_ended(server, job):
+            server.pool.free(job.seq)
     running = tuple(job for job in jobs if not has_ended(server, job))
-    return replace(ready, running=running), step, jobs
+    return replace(ready, running=running), _record(now, seconds, before, ready, counts), jobs
 
 # %% ../nbs/22_serving.ipynb #serve-classes
 class Answer(NamedTuple):
@@ -616,8 +622,9 @@ def _expect_served(model: Any, requests: Any, stop: Any, seconds: Any) -> None:
     "Raise TypeError or ValueError unless a model can answer these requests."
     layers = _attention_layers(model)
     if len({layer.cache_shape for layer in layers}) != 1 or not model.causal:
-        raise ValueError("model: expected a decoder whose layers all have caches of one shape; got "
-                         f"{sorted({layer.cache_shape for layer in layers})}, causal={model.causal}")
+        shapes = sorted({layer.cache_shape for layer in layers})
+        raise ValueError("model: expected a decoder whose layers all have caches of one shape; "
+                         f"got {shapes}, causal={model.causal}")
     if type(requests) not in (list, tuple) or not all(hasattr(r, "salt") for r in requests):
         raise TypeError(f"requests: expected a list of Request; got {str(requests)[:40]}")
     known = model.embed.table.num_embeddings
@@ -636,7 +643,8 @@ def _pool_for(
     model: LanguageModel, requests: Sequence[Request], n_blocks: int | None, block_size: int
 ) -> PagedCache:
     "Make a pool for a model; ValueError if a request would not fit into it even alone."
-    most = [-(-(len(r.prompt) + r.n - 1) // block_size) for r in requests]  # the last token has no key
+    # the last token has no key
+    most = [-(-(len(r.prompt) + r.n - 1) // block_size) for r in requests]
     n_blocks = max(1, sum(most)) if n_blocks is None else n_blocks
     if max(most, default=0) > n_blocks:
         raise ValueError(f"n_blocks: expected at least {max(most)}, for the longest request alone; "
@@ -677,7 +685,8 @@ def serve(
         answers, in the order of the requests; what each step did
     """
     expect_sizes(slots=slots, block_size=block_size)
-    expect_sizes(**{k: v for k, v in dict(budget=budget, n_blocks=n_blocks).items() if v is not None})
+    limits = dict(budget=budget, n_blocks=n_blocks)
+    expect_sizes(**{name: limit for name, limit in limits.items() if limit is not None})
     expect_flags(static=static, share=share)
     _expect_served(model, requests, stop, seconds)
     pool = _pool_for(model, requests, n_blocks, block_size)
@@ -687,16 +696,22 @@ def serve(
     with _evaluation(model), torch.no_grad():
         return _run(server, State(waiting), seconds or _one_each, len(jobs))
 
-# %% ../nbs/22_serving.ipynb #run-fn
+# %% ../nbs/22_serving.ipynb #run-help
 def _one_each(new: list[int], held: list[int]) -> float:
     "Return the time of a step, if all steps take equally long."
     return 1.0
 
 
+def _note(answer: Answer, job: Job, now: float) -> None:
+    "Add to an answer what its job has generated since, and when."
+    new = job.tokens[len(job.request.prompt) + len(answer.tokens) :]
+    answer.tokens.extend(new)
+    answer.times.extend([now] * len(new))
+
+# %% ../nbs/22_serving.ipynb #run-fn
 def _run(server: Server, state: State, seconds: Callable[..., float], n: int) -> Served:
     "Run steps until nobody waits and nobody runs; time passes, in steps or until the next arrival."
-    now, steps = 0.0, []
-    answers = [Answer([], []) for _ in range(n)]
+    now, steps, answers = 0.0, [], [Answer([], []) for _ in range(n)]
     while state.waiting or state.running:
         if not state.running:
             now = max(now, state.waiting[0].request.arrival)
@@ -704,8 +719,5 @@ def _run(server: Server, state: State, seconds: Callable[..., float], n: int) ->
         now = step.start + step.seconds
         steps.append(step)
         for job in jobs:
-            tokens, times = answers[job.number]
-            new = job.tokens[len(job.request.prompt) + len(tokens) :]
-            tokens.extend(new)
-            times.extend([now] * len(new))
+            _note(answers[job.number], job, now)
     return Served(answers, steps)
