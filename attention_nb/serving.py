@@ -22,8 +22,8 @@ from .transformer import LanguageModel, _evaluation
 
 # %% auto #0
 __all__ = ['step_seconds', 'Request', 'Job', 'share_budget', 'advance', 'State', 'Server', 'preempt', 'missing_blocks',
-           'make_room', 'block_keys', 'adopt', 'find', 'keep', 'idle_blocks', 'evict', 'fits', 'admit', 'compute',
-           'Step', 'has_ended', 'run_step', 'Answer', 'Served', 'Latency', 'latency', 'serve']
+           'make_room', 'block_keys', 'adopt', 'find', 'begin', 'keep', 'idle_blocks', 'evict', 'fits', 'admit',
+           'compute', 'Step', 'has_ended', 'run_step', 'Answer', 'Served', 'Latency', 'latency', 'serve']
 
 # %% ../nbs/22_serving.ipynb #seconds-fn
 def step_seconds(
@@ -206,7 +206,8 @@ class Server:
         static: nobody is let in while somebody runs
         budget: tokens of a step, at most
         stop: a token that ends an answer
-        kept: name of a block → the sequence that holds it, or None
+        share: are full blocks kept for others?
+        kept: name of a block → the sequence that holds it
     """
 
     model: LanguageModel  # computes the logits
@@ -215,11 +216,17 @@ class Server:
     static: bool  # nobody is let in while somebody runs
     budget: int | None  # tokens of a step, at most
     stop: int | None  # a token that ends an answer
-    kept: dict[bytes, int] | None  # name of a block → the sequence that holds it, or None
+    share: bool  # are full blocks kept for others?
+    kept: dict[bytes, int]  # name of a block → the sequence that holds it
+
+    @property
+    def block_size(self) -> int:
+        "Return how many tokens a block holds."
+        return self.pool.keys.shape[1]
 
     def blocks_of(self, n: int) -> int:
         "Return how many blocks `n` tokens take."
-        return -(-n // self.pool.keys.shape[1])
+        return -(-n // self.block_size)
 
 # %% ../nbs/22_serving.ipynb #preempt-fn
 def preempt(
@@ -339,7 +346,7 @@ def adopt(
 # %% ../nbs/22_serving.ipynb #kept-fn
 def _kept_block(server: Server, key: bytes) -> int:
     "Return the block with this name."
-    return server.pool.block_tables[(server.kept or {})[key]][0]
+    return server.pool.block_tables[server.kept[key]][0]
 
 # %% ../nbs/22_serving.ipynb #find-fn
 def find(
@@ -355,8 +362,26 @@ def find(
     Returns:
         blocks, in order
     """
-    keys = block_keys(job.tokens[:-1], server.pool.keys.shape[1], job.request.salt)
-    return [_kept_block(server, key) for key in takewhile((server.kept or {}).__contains__, keys)]
+    keys = block_keys(job.tokens[:-1], server.block_size, job.request.salt)
+    return [_kept_block(server, key) for key in takewhile(server.kept.__contains__, keys)]
+
+# %% ../nbs/22_serving.ipynb #begin-fn
+def begin(
+    server: Server,  # keeps blocks, or none
+    job: Job,  # it is let in
+) -> Job:  # with a sequence, and with what was found
+    """Begin a job with the blocks that are found: their tokens are cached already.
+
+    Args:
+        server: keeps blocks, or none
+        job: it is let in
+
+    Returns:
+        with a sequence, and with what was found
+    """
+    blocks = find(server, job)
+    cached = len(blocks) * server.block_size
+    return replace(job, seq=adopt(server.pool, blocks), cached=cached)
 
 # %% ../nbs/22_serving.ipynb #keep-fn
 def keep(
@@ -369,9 +394,9 @@ def keep(
         server: keeps blocks, or none
         job: what it has filled is kept
     """
-    if server.kept is None:
+    if not server.share:
         return
-    keys = block_keys(job.tokens[: job.cached], server.pool.keys.shape[1], job.request.salt)
+    keys = block_keys(job.tokens[: job.cached], server.block_size, job.request.salt)
     for key, block in reversed([*zip(keys, server.pool.block_tables[job.seq])]):
         holder = server.kept.pop(key) if key in server.kept else adopt(server.pool, [block])
         server.kept[key] = holder
@@ -389,7 +414,7 @@ def idle_blocks(
         their names, the one that was used longest ago first
     """
     counts = server.pool.ref_counts
-    return [key for key in server.kept or {} if counts[_kept_block(server, key)] == 1]
+    return [key for key in server.kept if counts[_kept_block(server, key)] == 1]
 
 
 def evict(
@@ -405,7 +430,7 @@ def evict(
     for key in idle_blocks(server):
         if len(server.pool.free_blocks) >= n:
             return
-        server.pool.free((server.kept or {}).pop(key))
+        server.pool.free(server.kept.pop(key))
 
 # %% ../nbs/22_serving.ipynb #fits-fn
 def fits(
@@ -451,10 +476,7 @@ def admit(
         job, *rest = state.waiting
         if job.request.arrival > now or not fits(server, state, job):
             break
-        blocks = find(server, job)
-        cached = len(blocks) * server.pool.keys.shape[1]
-        begun = replace(job, seq=adopt(server.pool, blocks), cached=cached)
-        state = State(tuple(rest), (*state.running, begun))
+        state = State(tuple(rest), (*state.running, begin(server, job)))
     return state
 
 # %% ../nbs/22_serving.ipynb #compute-fn
@@ -690,7 +712,7 @@ def serve(
     expect_flags(static=static, share=share)
     _expect_served(model, requests, stop, seconds)
     pool = _pool_for(model, requests, n_blocks, block_size)
-    server = Server(model, pool, slots, static, budget, stop, {} if share else None)
+    server = Server(model, pool, slots, static, budget, stop, share, {})
     jobs = [Job(i, request, tuple(request.prompt)) for i, request in enumerate(requests)]
     waiting = tuple(sorted(jobs, key=lambda job: job.request.arrival))
     with _evaluation(model), torch.no_grad():
