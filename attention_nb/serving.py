@@ -22,7 +22,7 @@ from .transformer import LanguageModel, _evaluation
 
 # %% auto #0
 __all__ = ['step_seconds', 'Request', 'Job', 'share_budget', 'advance', 'State', 'Server', 'preempt', 'missing_blocks',
-           'make_room', 'block_keys', 'adopt', 'find', 'begin', 'keep', 'idle_blocks', 'evict', 'fits', 'admit',
+           'make_room', 'block_keys', 'adopt', 'find', 'begin_job', 'keep', 'idle_blocks', 'evict', 'fits', 'admit',
            'compute', 'Step', 'has_ended', 'run_step', 'Answer', 'Served', 'Latency', 'latency', 'serve']
 
 # %% ../nbs/22_serving.ipynb #seconds-fn
@@ -83,20 +83,25 @@ class Request:
     """What a user asks of a server: a prompt, and how many tokens to generate at most.
 
     Args:
-        prompt: token ids, at least one; kept as a tuple
+        prompt: token ids, at least one
         n: tokens to generate at most
         arrival: in seconds: when it comes
         salt: only requests with the same salt share a prefix
     """
+    prompt: tuple[int, ...]
+    n: int
+    arrival: float
+    salt: str
 
-    prompt: Sequence[int]  # token ids, at least one; kept as a tuple
-    n: int  # tokens to generate at most
-    arrival: float = 0.0  # in seconds: when it comes
-    salt: str = ""  # only requests with the same salt share a prefix
-
-    def __post_init__(self) -> None:
-        _expect_request(self.n, self.arrival, self.salt)
-        object.__setattr__(self, "prompt", _prompt_ids(self.prompt))
+    def __init__(
+        self,
+        prompt: Sequence[int],  # token ids, at least one
+        n: int,  # tokens to generate at most
+        arrival: float = 0.0,  # in seconds: when it comes
+        salt: str = "",  # only requests with the same salt share a prefix
+    ):
+        _expect_request(n, arrival, salt)
+        vars(self).update(prompt=_prompt_ids(prompt), n=n, arrival=arrival, salt=salt)
 
 # %% ../nbs/22_serving.ipynb #request-guard
 def _prompt_ids(prompt: Any) -> tuple[int, ...]:
@@ -224,8 +229,18 @@ class Server:
         "Return how many tokens a block holds."
         return self.pool.keys.shape[1]
 
-    def blocks_of(self, n: int) -> int:
-        "Return how many blocks `n` tokens take."
+    def blocks_of(
+        self,
+        n: int,  # tokens
+    ) -> int:  # blocks, the last one perhaps half full
+        """Return how many blocks `n` tokens take.
+
+        Args:
+            n: tokens
+
+        Returns:
+            blocks, the last one perhaps half full
+        """
         return -(-n // self.block_size)
 
 # %% ../nbs/22_serving.ipynb #preempt-fn
@@ -365,8 +380,8 @@ def find(
     keys = block_keys(job.tokens[:-1], server.block_size, job.request.salt)
     return [_kept_block(server, key) for key in takewhile(server.kept.__contains__, keys)]
 
-# %% ../nbs/22_serving.ipynb #begin-fn
-def begin(
+# %% ../nbs/22_serving.ipynb #begin-job-fn
+def begin_job(
     server: Server,  # keeps blocks, or none
     job: Job,  # it is let in
 ) -> Job:  # with a sequence, and with what was found
@@ -476,7 +491,7 @@ def admit(
         job, *rest = state.waiting
         if job.request.arrival > now or not fits(server, state, job):
             break
-        state = State(tuple(rest), (*state.running, begin(server, job)))
+        state = State(tuple(rest), (*state.running, begin_job(server, job)))
     return state
 
 # %% ../nbs/22_serving.ipynb #compute-fn
@@ -713,7 +728,7 @@ def serve(
     _expect_served(model, requests, stop, seconds)
     pool = _pool_for(model, requests, n_blocks, block_size)
     server = Server(model, pool, slots, static, budget, stop, share, {})
-    jobs = [Job(i, request, tuple(request.prompt)) for i, request in enumerate(requests)]
+    jobs = [Job(i, request, request.prompt) for i, request in enumerate(requests)]
     waiting = tuple(sorted(jobs, key=lambda job: job.request.arrival))
     with _evaluation(model), torch.no_grad():
         return _run(server, State(waiting), seconds or _one_each, len(jobs))

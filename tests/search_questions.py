@@ -65,7 +65,10 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
     ),
     "chunked prefill": "22_serving.html#chunked-prefill",
     "prefix caching": ("22_serving.html#prefix-caching", "lookup/glossary.html#prefix-caching"),
-    "kv cache full": "22_serving.html#when-the-blocks-run-out",
+    "preempt a sequence": (
+        "22_serving.html#when-the-blocks-run-out",
+        "lookup/glossary.html#preemption",
+    ),
     "roofline": ("lookup/glossary.html#roofline", "17_cost.html#the-roofline-by-hand"),
     "why is decoding slow": "17_cost.html#prefill-and-decode",
     "why is writing slower than reading": "17_cost.html#prefill-and-decode",
