@@ -19,11 +19,11 @@ __all__ = ['Vocab', 'embed_tokens', 'journey', 'number_corpus', 'one_hot', 'one_
            'number_words', 'teacher_forcing', 'translate', 'ablate', 'head_values', 'induction_score', 'patch',
            'previous_token_score', 'rotary_frequencies', 'rotary_rounds', 'attention_cost', 'count_cost', 'count_pairs',
            'exponent', 'least_seconds', 'peak_bytes', 'projection_cost', 'saved_bytes', 'load_model', 'gpu_attention',
-           'program_tiles', 'watch', 'Indexer', 'block_sparse_attention', 'top_k_attention', 'top_keys',
-           'join_sequence', 'ring_attention', 'split_sequence', 'head_view', 'check_agrees', 'check_attention',
-           'check_cache', 'check_cross_attention', 'check_distributed', 'check_flash', 'check_masked_softmax',
-           'check_multi_head', 'check_positions', 'check_self_attention', 'check_softmax', 'Expected', 'audit',
-           'CheckFailed', 'Misused', 'NotCompared']
+           'program_tiles', 'watch', 'Indexer', 'block_sparse_attention', 'top_k_attention', 'top_keys', 'Request',
+           'block_keys', 'serve', 'step_seconds', 'join_sequence', 'ring_attention', 'split_sequence', 'head_view',
+           'check_agrees', 'check_attention', 'check_cache', 'check_cross_attention', 'check_distributed',
+           'check_flash', 'check_masked_softmax', 'check_multi_head', 'check_positions', 'check_self_attention',
+           'check_softmax', 'Expected', 'audit', 'CheckFailed', 'Misused', 'NotCompared']
 
 # %% ../nbs/lookup/api.ipynb #imports
 import importlib
@@ -74,6 +74,7 @@ if not _as_command:
     from attention_nb.tools.watching import watch
     from attention_nb.sparse_attention import (
         Indexer, block_sparse_attention, top_k_attention, top_keys)
+    from attention_nb.serving import Request, block_keys, serve, step_seconds
 
 if typing.TYPE_CHECKING:  # they come when one is asked for, see below
     from attention_nb.many_machines import join_sequence, ring_attention, split_sequence
@@ -108,11 +109,12 @@ _all_ = [
     "induction_score", "patch", "previous_token_score", "rotary_frequencies", "rotary_rounds",
     "attention_cost", "count_cost", "count_pairs", "exponent", "least_seconds", "peak_bytes",
     "projection_cost", "saved_bytes", "load_model", "gpu_attention", "program_tiles", "watch",
-    "Indexer", "block_sparse_attention", "top_k_attention", "top_keys", "join_sequence",
-    "ring_attention", "split_sequence", "head_view", "check_agrees", "check_attention",
-    "check_cache", "check_cross_attention", "check_distributed", "check_flash",
-    "check_masked_softmax", "check_multi_head", "check_positions", "check_self_attention",
-    "check_softmax", "Expected", "audit", "CheckFailed", "Misused", "NotCompared",
+    "Indexer", "block_sparse_attention", "top_k_attention", "top_keys", "Request", "block_keys",
+    "serve", "step_seconds", "join_sequence", "ring_attention", "split_sequence", "head_view",
+    "check_agrees", "check_attention", "check_cache", "check_cross_attention", "check_distributed",
+    "check_flash", "check_masked_softmax", "check_multi_head", "check_positions",
+    "check_self_attention", "check_softmax", "Expected", "audit", "CheckFailed", "Misused",
+    "NotCompared",
 ]
 
 # %% ../nbs/lookup/api.ipynb #late

@@ -59,6 +59,16 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
     "flash attention": "13_flash_attention.html",
     "lightning indexer": "21_sparse_attention.html#a-learned-indexer",
     "top-k attention": "21_sparse_attention.html#top-k-attention",
+    "continuous batching": (
+        "22_serving.html#static-batches-and-continuous-batching",
+        "lookup/glossary.html#continuous-batching",
+    ),
+    "chunked prefill": "22_serving.html#chunked-prefill",
+    "prefix caching": ("22_serving.html#prefix-caching", "lookup/glossary.html#prefix-caching"),
+    "preempt a sequence": (
+        "22_serving.html#when-the-blocks-run-out",
+        "lookup/glossary.html#preemption",
+    ),
     "roofline": ("lookup/glossary.html#roofline", "17_cost.html#the-roofline-by-hand"),
     "why is decoding slow": "17_cost.html#prefill-and-decode",
     "why is writing slower than reading": "17_cost.html#prefill-and-decode",

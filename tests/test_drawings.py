@@ -35,9 +35,17 @@ from attention_nb.naive_attention import naive_attention
 from attention_nb.positions import RotaryEmbedding
 from attention_nb.self_attention import attention_scores, scaled_dot_product_attention
 from attention_nb.softmax import masked_softmax, softmax
+from attention_nb.serving import Request, latency, serve
 from attention_nb.sparse_attention import select_blocks, top_keys
 from attention_nb.tools.testing import assert_close
-from attention_nb.transformer import LanguageModel, _most_probable
+from attention_nb.transformer import (
+    FeedForward,
+    LanguageModel,
+    TokenEmbedding,
+    TransformerBlock,
+    TransformerStack,
+    _most_probable,
+)
 from attention_nb.translation import END, START, TARGET, beam_search, load_translator, read_text
 from browser import DOCS, WIDE, come_near, go_to, out_of_room, unveil
 from conftest import ROOT, by_day, fail_if
@@ -965,6 +973,78 @@ def test_few_keys_hold_what_the_package_says(visit):
     assert state(figure)["query"] == 3
     range_of.press("Home")
     assert played(figure)["query"] == 11
+
+
+EIGHT = {  # the prompts of the figure, and how many tokens each generates
+    "GO": 12,
+    "IN": 3,
+    "UP": 2,
+    "TRANSLATEQUICKLY": 3,
+    "OX": 6,
+    "TRANSLATEDOG": 3,
+    "HE": 3,
+    "WE": 2,
+}
+SCHEDULES = {
+    "static batch": {"static": True},
+    "continuous": {},
+    "chunked prefill": {"budget": 4},
+    "prefix caching": {"budget": 4, "share": True},
+}
+
+
+def served(**how) -> tuple[dict[str, float], list[dict[int, int]]]:
+    """What the requests cost when the package serves them: with any model, since no token of it
+    ends an answer; and what each step computes.
+    """
+    block = TransformerBlock(4, MultiHeadAttention(4, 1), FeedForward(4, 4))
+    model = LanguageModel(TokenEmbedding(128, 4), TransformerStack([block]), tied=False)
+    requests = [Request([*text.encode()], n) for text, n in EIGHT.items()]
+    run = serve(
+        model, requests, 3, block_size=4, seconds=lambda new, _: max(1.0, sum(new) / 4), **how
+    )
+    waits = [latency(request, answer) for request, answer in zip(requests, run.answers)]
+    time = run.steps[-1].start + run.steps[-1].seconds
+    cost = {
+        "time": time,
+        "empty": 1 - sum(step.seconds * len(step.work) for step in run.steps) / (3 * time),
+        "first": sum(wait.first for wait in waits) / len(waits),
+        "pause": max(wait.longest for wait in waits),
+    }
+    return cost, [step.work for step in run.steps]
+
+
+def test_a_server_takes_the_time_that_the_package_says(visit):
+    """Each way to schedule: time, empty slots and pauses, in the table, too; a request keeps its
+    slot, and no slot has two; who waits has not begun.
+    """
+    figure = drawing(visit, "22_serving.html", "serving")
+    slider, letters = figure.get_by_role("slider", name="Step"), [*"ABCDEFGH"]
+    for way in given(figure)["ways"]:
+        cost, works = served(**SCHEDULES[way["name"]])
+        figure.get_by_role("radio", name=way["name"]).check()
+        now = state(figure)
+        assert (now["way"], now["step"], now["waiting"]) == (way["name"], len(works) - 1, [])
+        assert now["cost"] == pytest.approx(cost)
+        row = figure.locator(".view tr", has_text=way["name"]).inner_text().split("\t")
+        shown = [f"{cost[name]:.1f}" for name in ("time", "first", "pause")]
+        assert row[1:] == [shown[0], f"{100 * cost['empty']:.0f} %", *shown[1:]]
+        drawn = [{number: n for number, _, n in step["cells"]} for step in way["steps"]]
+        assert drawn == works
+        places = {(number, slot) for step in way["steps"] for number, slot, _ in step["cells"]}
+        assert len(places) == 8 and {slot for _, slot in places} == {0, 1, 2}
+        assert all(
+            len({slot for _, slot, _ in s["cells"]}) == len(s["cells"]) for s in way["steps"]
+        )
+        slider.press("Home")
+        assert state(figure)["waiting"] == [letters[i] for i in range(8) if i not in works[0]]
+        assert f"{sum(works[0].values())} tokens computed" in figure.locator("output").inner_text()
+        if way["name"] == "continuous":
+            slider.press("ArrowRight")
+            slider.press("ArrowRight")
+            assert "16 of D’s prompt; 3 new tokens" in figure.locator("output").inner_text()
+            expect(figure.get_by_text("A waits 4.5 for a token")).to_be_visible()
+    assert played(figure)["step"] == len(works) - 1
 
 
 # Chooses, and moves a slider to each of its places: what the figure holds there, and what it says.
@@ -2682,6 +2762,7 @@ NONE_OF_THEM = {
     "lookup",
     "roofline",
     "seat_map",
+    "serving",
     "stream",
     "temperature",
 }
@@ -3128,6 +3209,7 @@ MOVING = {
     "rotating",
     "seat_map",
     "senses",
+    "serving",
     "sharing",
     "sinks",
     "spread",
