@@ -187,7 +187,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
     set(mine, { "aria-pressed": String(count > 0), disabled: !count,
       "aria-label": count ? `own mask, ${plural(count, "pair")} changed: take them back`
         : "own mask: no pair is changed",
-      style: `min-width: 6.6rem; justify-content: center; opacity: ${count ? 1 : 0.45}` });
+      style: `min-width: 6.6rem; justify-content: center; visibility: ${count ? "" : "hidden"}` });
   }
   const change = (key) => (value) => {
     on[key] = value;

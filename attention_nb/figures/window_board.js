@@ -67,6 +67,15 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, plural, said, s
   // The pairs of neighbouring levels that attend to each other: [down, i, j].
   const pairsOf = (mask, upper, lower) => upper.slice(0, -1).flatMap((level, down) =>
     level.flatMap((i) => lower[down + 1].filter((j) => mask[i][j]).map((j) => [down, i, j])));
+  // One of these paths: in each layer it goes as far towards the token as it can.
+  function farthestPath(mask, path) {
+    const token = path.at(-1)[0];
+    const nearest = (a, b) => (Math.abs(b - token) < Math.abs(a - token) ? b : a);
+    const next = (at, level) => level.filter((j) => mask[at][j]).reduce(nearest);
+    return path[0].length
+      ? path.slice(1).reduce((taken, level) => [...taken, next(taken.at(-1), level)], [query])
+      : [];
+  }
   function countOf(mask, path) {  // of the paths through these levels
     const next = (was, level, down) =>
       level.map((j) => sum(path[down].map((i, at) => (mask[i][j] ? was[at] : 0))));
@@ -128,21 +137,22 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, plural, said, s
     `M${x(i)} ${y(layers - down)}L${x(j)} ${y(layers - down - 1)}`).join("");
   const inked = (d, stroke, broad, opacity) => svg("path", { d, stroke, opacity,
     "stroke-width": broad, "stroke-linecap": "round", fill: "none" });
-  // All that reaches the query is pale; what is on a path to the token is not.
+  // All that reaches the query is pale, the paths to the token are thin; one of them is broad.
   function drawPaths(mask, found, path) {
-    const on = pairsOf(mask, path, path);
-    const broad = on.length > 12 ? 2.5 : 4;
+    const one = farthestPath(mask, path).map((j) => [j]);
     return [inked(lines(pairsOf(mask, found, found)), "var(--neutral)", 1.4, 0.14),
-      inked(lines(on), "var(--rose)", broad, 1)];
+      inked(lines(pairsOf(mask, path, path)), "var(--rose)", 1.4, 0.4),
+      inked(lines(pairsOf(mask, one, one)), "var(--rose)", 4, 1)];
   }
-  function drawLayer(level, down, path) {  // its number, and a dot for each token
+  function drawLayer(level, down, path, one) {  // its number, and a dot for each token
     const l = layers - down;
     const cy = y(l);
     const spots = all.map((j) => {
       const here = level.includes(j);
       const mine = !down && j === query;
-      const marked = path[down].includes(j);
-      const hue = mine ? "var(--q)" : marked ? "var(--rose)" : here && wash("neutral", 45);
+      const marked = j === one[down];
+      const hue = mine ? "var(--q)" : marked ? "var(--rose)"
+        : here && wash(path[down].includes(j) ? "rose" : "neutral", 45);
       const size = mine || marked ? 7 : 5;
       return svg("circle", { "data-sym": mine ? "q" : null, cx: x(j), cy, r: here ? size : 2.5,
         fill: hue || "var(--faint)" });
@@ -152,7 +162,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, plural, said, s
   }
   function build(mask, found, path) {
     ways.replaceChildren(...drawPaths(mask, found, path));
-    dots.replaceChildren(...found.flatMap((level, down) => drawLayer(level, down, path)));
+    const one = farthestPath(mask, path);
+    dots.replaceChildren(...found.flatMap((level, down) => drawLayer(level, down, path, one)));
   }
 
   // ---- Below: the formula, the line that is read out ----

@@ -93,6 +93,7 @@ const plateSays = el("span");
 const legend = set(legendOf([sign(circle({ r: 4, fill: "currentColor" })), "computed"],
 [sign(circle({ r: 4, fill: "var(--paper)" })), "not computed"], [plate, plateSays]),
 { style: "font-size: 13px; gap: 0 0.7rem; margin: 0; min-height: 20px" });
+const [, , legendOfBlocks] = legend.children;
 const hitsOf = (y, height) => scores.map((_, i) => svg("rect", { x: left(first + i), y, height,
 width: unit, fill: "transparent", style: "cursor: pointer", onclick: () => pick(i) }));
 root.append(...bands, zero, ...ofBlocks.flatMap(({ fill, level }) => [fill, level]), ...dots,
@@ -126,8 +127,7 @@ ends.forEach((node, b) => {
 const told = b < scores.length && (kept[blocks[b]] || b === Math.floor(needed / block));
 node.textContent = told ? number(scores[b], 1) : "";
 });
-const visibility = perBlock() ? null : "hidden";
-for (const part of [plate, plateSays]) part.style.visibility = visibility;
+legendOfBlocks.style.visibility = perBlock() ? null : "hidden";
 plateSays.textContent = ways[way].title;
 }
 const computed = (j, { kept }) => kept[j] || ways[way].per === "key";

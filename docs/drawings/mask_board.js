@@ -178,7 +178,7 @@ mine.textContent = count ? `own: ${plural(count, "pair")}` : "own";
 set(mine, { "aria-pressed": String(count > 0), disabled: !count,
 "aria-label": count ? `own mask, ${plural(count, "pair")} changed: take them back`
 : "own mask: no pair is changed",
-style: `min-width: 6.6rem; justify-content: center; opacity: ${count ? 1 : 0.45}` });
+style: `min-width: 6.6rem; justify-content: center; visibility: ${count ? "" : "hidden"}` });
 }
 const change = (key) => (value) => {
 on[key] = value;

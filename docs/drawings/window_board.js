@@ -62,6 +62,14 @@ return found.map((level, down) => level.filter((i) => back[down].includes(i)));
 }
 const pairsOf = (mask, upper, lower) => upper.slice(0, -1).flatMap((level, down) =>
 level.flatMap((i) => lower[down + 1].filter((j) => mask[i][j]).map((j) => [down, i, j])));
+function farthestPath(mask, path) {
+const token = path.at(-1)[0];
+const nearest = (a, b) => (Math.abs(b - token) < Math.abs(a - token) ? b : a);
+const next = (at, level) => level.filter((j) => mask[at][j]).reduce(nearest);
+return path[0].length
+? path.slice(1).reduce((taken, level) => [...taken, next(taken.at(-1), level)], [query])
+: [];
+}
 function countOf(mask, path) {
 const next = (was, level, down) =>
 level.map((j) => sum(path[down].map((i, at) => (mask[i][j] ? was[at] : 0))));
@@ -120,19 +128,20 @@ const lines = (pairs) => pairs.map(([down, i, j]) =>
 const inked = (d, stroke, broad, opacity) => svg("path", { d, stroke, opacity,
 "stroke-width": broad, "stroke-linecap": "round", fill: "none" });
 function drawPaths(mask, found, path) {
-const on = pairsOf(mask, path, path);
-const broad = on.length > 12 ? 2.5 : 4;
+const one = farthestPath(mask, path).map((j) => [j]);
 return [inked(lines(pairsOf(mask, found, found)), "var(--neutral)", 1.4, 0.14),
-inked(lines(on), "var(--rose)", broad, 1)];
+inked(lines(pairsOf(mask, path, path)), "var(--rose)", 1.4, 0.4),
+inked(lines(pairsOf(mask, one, one)), "var(--rose)", 4, 1)];
 }
-function drawLayer(level, down, path) {
+function drawLayer(level, down, path, one) {
 const l = layers - down;
 const cy = y(l);
 const spots = all.map((j) => {
 const here = level.includes(j);
 const mine = !down && j === query;
-const marked = path[down].includes(j);
-const hue = mine ? "var(--q)" : marked ? "var(--rose)" : here && wash("neutral", 45);
+const marked = j === one[down];
+const hue = mine ? "var(--q)" : marked ? "var(--rose)"
+: here && wash(path[down].includes(j) ? "rose" : "neutral", 45);
 const size = mine || marked ? 7 : 5;
 return svg("circle", { "data-sym": mine ? "q" : null, cx: x(j), cy, r: here ? size : 2.5,
 fill: hue || "var(--faint)" });
@@ -142,7 +151,8 @@ return [label(left - 8, cy + 5, says, "fill: var(--soft)", "end"), ...spots];
 }
 function build(mask, found, path) {
 ways.replaceChildren(...drawPaths(mask, found, path));
-dots.replaceChildren(...found.flatMap((level, down) => drawLayer(level, down, path)));
+const one = farthestPath(mask, path);
+dots.replaceChildren(...found.flatMap((level, down) => drawLayer(level, down, path, one)));
 }
 
 const code = el("code", { style: "font-size: 14px; background: none; border: none; padding: 0; "
