@@ -1182,7 +1182,7 @@ bug("AsksForDistances", "scores of distances are subtracted", ("+ far + (k", "- 
 bug("AsksForDistances", "no scores of distances", ("+ far + (k @ DISTANCES[0])[..., None, :]", ""), "bias.ignored")
 bug("LearnsScale", "divided by what multiplies", ("* self.sharpness", "/ self.sharpness"), "scale.head_constant")
 bug("LearnsItsShare", "the factor is forgotten", ("self.gamma * ", ""), "choice.missing")
-bug("SumsFirst", "keys are normalised over features", ("k.softmax(-2)", "k.softmax(-1)"), "layer.step")
+bug("SumsFirst", "keys are normalised over features", ("k.softmax(-2)", "k.softmax(-1)"), "softmax.dim")
 bug("SumsFirst", "values in reverse order", ("@ v)", "@ v.flip(2))"), "layer.attend")
 bug("AttendsOverFeatures", "rows for columns", (".softmax(-1).mT", ".softmax(-1)"), "layer.step")
 bug("LiesAsImages", "keys are used as values", ("softmax(-1) @ v", "softmax(-1) @ k"), "route.keys_as_values")
