@@ -129,11 +129,10 @@ function draw(stage) {
 
   // ---- The context: bars beside the scores and weights, or below them ----
   const signed = v.flat().some((x) => x < 0);
-  const long = share + tall - 40;  // from where the scores begin to where the weights end
-  const end = beside ? 40 + long : width - 46;  // of a bar for the largest number, at most
-  const start = beside ? 40 : 76;
-  const half = (beside ? long : end - start) / (signed ? 2 : 1);
-  const middle = beside ? end - (signed ? long / 2 : 0) : end - half;
+  const end = beside ? share + tall : width - 46;  // of a bar for the largest number, at most
+  const start = beside ? 50 : 76;
+  const half = (end - start) / (signed ? 2 : 1);
+  const middle = beside && !signed ? end : end - half;
   const corner = beside ? across + apart + (column - thick) / 2 : 0;
   const without = text(beside ? corner + column * v[0].length - column + thick : 76,
     beside ? (roomy ? 22 : height - 4) : bottom - 14,
@@ -155,7 +154,7 @@ function draw(stage) {
     const mark = svg("rect", { class: "moves", fill: "currentColor",
       ...(beside ? { x: x - 4, width: thick + 8, height: 2 }
         : { y: y - 1, width: 2, height: 18 }) });
-    const value = beside ? text(x + thick / 2, 0, "", { class: "halo", "data-sym": "v",
+    const value = beside ? text(x + thick / 2, start - 6, "", { "data-sym": "v",
       style: "font-size: 17px; font-weight: 600" })
       : text(width, y + 13, "", { "text-anchor": "end", style: "font-size: 13px" });
     const full = svg("rect", { ...at, class: "moves", fill: "none",
@@ -218,25 +217,17 @@ function draw(stage) {
       return [ends[way] - adds, ends[way]];
     });
   }
-  // Beyond the mark; on the other side of it, where another edge is near. Else it has its place.
-  function placeValue(value, end, edge) {
-    if (!beside) return;
-    const below = end < 0;
-    const near = Math.abs(edge - end) > 3 && Math.abs(Math.abs(edge - end) - 15) < 15;
-    const inside = Math.abs(end) > half - 26 || (near && Math.abs(end) > 26);
-    set(value, { y: middle - end + (below !== inside ? 20 : -7) });
-  }
   function showSum({ shares, words, mark, full, value }, j, { weights, context, full: all }) {
     const end = context[j] * scale;
     set(full, placed(0, all[j]));
     set(mark, beside ? { y: middle - end - 1 } : { x: middle + end - 1 });
-    placeValue(value, end, all[j] * scale);
     value.textContent = number(context[j]);
+    const lines = [end, all[j] * scale];
     stack(weights, j).forEach(([from, to], i) => {
       set(shares[i], { ...placed(from, to), stroke: "var(--paper)" });
-      const at = middle - scale * (from + to) / 2 + 4;
-      const free = Math.abs(to - from) * scale > 16 && Math.abs(at - value.getAttribute("y")) > 18;
-      set(words[i], { y: at, visibility: free ? "visible" : "hidden" });
+      const at = scale * (from + to) / 2;
+      const free = Math.abs(to - from) * scale > 16 && lines.every((y) => Math.abs(y - at) > 9);
+      set(words[i], { y: middle - at + 4, visibility: free ? "visible" : "hidden" });
     });
   }
   function showContext(now) {
