@@ -6,6 +6,7 @@ def test_title(visit):
     page = visit("index.html", width=390, scheme="dark").page
 """
 
+import contextlib
 import functools
 import gzip
 import mimetypes
@@ -18,6 +19,7 @@ from io import BytesIO
 from pathlib import Path
 
 import fontpkg
+import psutil
 import pytest
 from playwright.sync_api import (
     Browser,
@@ -50,6 +52,8 @@ NO_BROWSER = (
 
 PATIENCE = 120_000  # milliseconds: a busy machine may need them, a quiet one waits for none of them
 expect.set_options(timeout=PATIENCE)
+HANGS = 600  # seconds: a busy machine needs a tenth of them for a test, and a Lab half
+GONE = "TargetClosedError"  # what Playwright raises when its browser has ended
 
 LATE = (".js", ".woff2")
 PAINTED = threading.Event()  # until then the server keeps back what is LATE
@@ -115,6 +119,29 @@ def only(font: str, folder: Path) -> dict[str, str]:
     return {**os.environ, "FONTCONFIG_FILE": str(file)}
 
 
+def end_browsers() -> None:
+    "End all browsers of this process at once: who waits for an answer of one is told."
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if "chrom" in process.name():
+                process.kill()
+
+
+@contextlib.contextmanager
+def no_longer_than(seconds: float) -> Iterator[None]:
+    """End the browsers if this is not over by then.
+
+    Playwright waits for the result of a script, or for a new page, as long as the browser lives;
+    and now and then a browser draws no more.
+    """
+    timer = threading.Timer(seconds, end_browsers)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 # Not session: while Playwright runs, no other test may call asyncio.run.
 @pytest.fixture(scope="module")
 def browsers(tmp_path_factory) -> Iterator[Callable[..., Browser]]:
@@ -123,9 +150,9 @@ def browsers(tmp_path_factory) -> Iterator[Callable[..., Browser]]:
     """
     found = next(filter(None, map(shutil.which, NAMES)), None)
     with sync_playwright() as playwright:
+        running: dict[str, Browser] = {}
 
-        @functools.cache
-        def browser(font: str = "") -> Browser:
+        def launch(font: str) -> Browser:
             env = only(font, tmp_path_factory.mktemp("font")) if font else None
             try:
                 return playwright.chromium.launch(
@@ -136,10 +163,15 @@ def browsers(tmp_path_factory) -> Iterator[Callable[..., Browser]]:
                     raise
                 pytest.skip(NO_BROWSER)
 
+        def browser(font: str = "") -> Browser:
+            if font not in running or not running[font].is_connected():
+                running[font] = launch(font)
+            return running[font]
+
         yield browser  # leaving Playwright closes them
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def chromium(browsers) -> Browser:
     "The browser with the fonts of this machine."
     return browsers()

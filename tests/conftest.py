@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ gc.set_threshold(100_000)
 
 import fresh
 import pytest
-from browser import DOCS, browsers, chromium, site, visit  # noqa: F401 (fixtures)
+from browser import DOCS, GONE, HANGS, browsers, chromium, no_longer_than, site, visit  # noqa: F401 (fixtures)
 from bs4 import BeautifulSoup
 from hypothesis import HealthCheck, settings
 from places import NBS, PACKAGE, ROOT, modules, notebook_of, notebooks, place  # noqa: F401 (tests take them from here)
@@ -141,7 +142,7 @@ def _row(value: Any) -> Any:
 # `make nightly` tries others, and more of them.
 settings.register_profile(
     "quick",
-    max_examples=25,
+    max_examples=15,
     deadline=None,
     derandomize=IN_CI,
     print_blob=True,
@@ -305,6 +306,15 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.xdist_group(of))
         if item.path.name in OF_TRANSFORMERS:
             item.add_marker(pytest.mark.xdist_group("transformers"))
+        if "browsers" in item.fixturenames:
+            item.add_marker(pytest.mark.flaky(reruns=1, only_rerun=[GONE]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    "A browser that answers no more is ended; the test is tried once more in a new one."
+    with no_longer_than(HANGS) if "browsers" in item.fixturenames else nullcontext():
+        return (yield)
 
 
 def kept(item) -> tuple[Path, str, fresh.Needs] | None:

@@ -12,9 +12,9 @@ from itertools import combinations, product
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser import DOCS, NARROW, PAGES, WIDE, Visit, out_of_room
+from browser import DOCS, NARROW, PAGES, WIDE, Visit, no_longer_than, out_of_room
 from conftest import by_day, fail_if, is_edited, of_page
-from playwright.sync_api import Page, TimeoutError, expect
+from playwright.sync_api import Error, Page, TimeoutError, expect
 
 FORMS = {1280: WIDE, 390: NARROW}  # width of the window, font
 WIDTHS = (*FORMS, 360)  # at which nothing may stick out
@@ -37,8 +37,8 @@ QUICK = [path for path in PAGES if re.match(r"figures/|tools/", path)]
 OTHERS = [path for path in PAGES if path not in {*QUICK, *KINDS}]
 VISITS = [
     *product(KINDS, [1280]),
-    *by_day(product(KINDS, [390]), 3, is_edited),
-    *by_day(product(OTHERS, [1280]), 5, is_edited),
+    *by_day(product(KINDS, [390]), 5, is_edited),
+    *by_day(product(OTHERS, [1280]), 9, is_edited),
 ]
 DRAWN = [
     path
@@ -191,7 +191,7 @@ def not_drawn(page: Page) -> list[str]:
 
 
 @pytest.mark.once("path", of_page)
-@pytest.mark.parametrize("path", by_day(DRAWN, 3, is_edited))
+@pytest.mark.parametrize("path", by_day(DRAWN, 5, is_edited))
 def test_page_of_a_figure(visit, site, path):
     """Nothing fails, sticks out or comes from elsewhere;
     what is drawn has the space that was kept for it.
@@ -703,3 +703,11 @@ def test_copy(visit):
     page.wait_for_selector("button.copybtn.success")
     code = page.locator("pre:has(+ button.copybtn.success)").text_content()
     assert page.evaluate("navigator.clipboard.readText()").strip() == code.strip() != ""
+
+
+def test_a_browser_that_never_answers_is_ended(visit):
+    "What waits for it is told, and the next page opens in a new one."
+    page = visit("404.html").page
+    with no_longer_than(1), pytest.raises(Error, match="has been closed"):
+        page.evaluate("new Promise(() => {})")
+    assert visit("404.html").page.title()

@@ -115,6 +115,7 @@ INSIDE = """(figure) => {  // of the texts in the plane: which leave it, which p
 }"""
 
 
+@pytest.mark.nightly
 def test_names_of_arrows_stay_in_the_plane(visit):
     "Wherever the arrows point: into a corner, along an axis, both one way."
     figure = drawing(visit, "01_naive_attention.html", "arrows")
@@ -221,7 +222,7 @@ LONG = [
 ]
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", by_day([1280, 390]))
 def test_a_long_sentence_moves_nothing_below(visit, width):
     "Its numbers scroll in the room that was kept, by keys too; the chosen word is seen."
     figure = drawing(visit, "index.html", "attend", width=width)
@@ -1652,6 +1653,7 @@ IN_EVERY_STATE = f"""(figure, places) => {{
 }}"""
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("width, font", [(390, ""), (390, WIDE), (1280, WIDE)])
 def test_names_of_dots_on_the_roofline_do_not_touch(visit, width, font):
     "Wherever the dots are; and those of the measured speeds, which do not move."
@@ -2004,6 +2006,7 @@ STRUCK = """figure => {  // the numbers through which a line of the tree runs
 }"""
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("width", [390, 1280])
 def test_no_line_of_the_tree_runs_through_a_number(visit, width):
     figure = drawing(visit, "08_translation.html", "beams", width=width, reduced_motion="reduce")
@@ -2381,7 +2384,7 @@ def in_words(n: int, small: list[str], tens: list[str]) -> list[str]:
     ]
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_eighty_numbers_become_the_same_digits(visit):
     "In the page as in Python, typed in words, and of every length; nearly all are right."
     figure = drawing(visit, "figures/translator.html", "translator")
@@ -2491,7 +2494,7 @@ def test_a_translator_is_moved_by_keys_and_by_pointing(visit):
         )
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", by_day([1280, 390]))
 def test_a_long_number_moves_nothing_below(visit, width):
     """Nor a whole sentence:
     also when the model generates as much as it may, and one token is chosen.
@@ -2835,7 +2838,7 @@ USED = """figure => {
 }"""
 
 
-@pytest.mark.parametrize("script, width", by_day(product(ALL, [1280, 390]), 7))
+@pytest.mark.parametrize("script, width", by_day(product(ALL, [1280, 390]), 13))
 def test_a_control_stays_under_the_finger(visit, script, width):
     """It is made once, and stands still while it is used:
     else a click would be lost, or would hit another.
@@ -2845,7 +2848,7 @@ def test_a_control_stays_under_the_finger(visit, script, width):
     assert count > 1
 
 
-@pytest.mark.parametrize("script, pressed", by_day(SHOWN, 3))
+@pytest.mark.parametrize("script, pressed", by_day(SHOWN, 6))
 def test_symbols_of_a_drawing_light_up_together(visit, script, pressed):
     """They have the hues of the words in the prose;
     one that is pointed at lights up all that are the same, and no others.
@@ -3125,7 +3128,7 @@ def seen_on_paper(figure: Locator) -> list[tuple[str, bool, bool]]:
     ]
 
 
-@pytest.mark.parametrize("script", by_day(SCRIPTS, 5))
+@pytest.mark.parametrize("script", by_day(SCRIPTS, 9))
 def test_what_is_painted_is_seen_in_forced_colours_and_on_paper(visit, script):
     """Bars, cells and crosses keep their fill, and what is pressed stands out; and all is printed,
     which no browser does of its own accord.
@@ -3282,7 +3285,7 @@ ILL_WRITTEN = [
 ]
 
 
-@pytest.mark.parametrize("script", by_day(SCRIPTS, 5))
+@pytest.mark.parametrize("script", by_day(SCRIPTS, 9))
 def test_every_state_has_its_room_its_form_of_numbers_and_its_rest(visit, script):
     """Of every drawing, on a phone: nothing below is moved; thousands, signs and units are written
     one way; where motion is not wanted, there is none.
@@ -3519,6 +3522,7 @@ SET = """(figure, [mode, values]) => {
 }"""
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_list_below_the_roofline_has_one_unit(visit, width):
     "Three digits of what was computed, all times in one unit, and every dot within the axes."
@@ -3643,6 +3647,7 @@ def test_tiles_say_what_their_table_says(visit):
     assert {(True, False), (False, True), (False, False)} <= told
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("width, font", [(390, ""), (390, WIDE), (1280, WIDE)])
 def test_numbers_in_fast_memory_have_room_in_its_frame(visit, width, font):
     "Of each size of a tile, at each tile: all that is written ends before the frame."

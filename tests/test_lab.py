@@ -14,13 +14,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.request import urlopen
 
 import nbformat
 import pytest
-from browser import Visit
+from browser import HANGS, Visit, no_longer_than
 from conftest import ROOT, fail_if, sh
 from playwright.sync_api import Browser, Locator, Page, TimeoutError, expect
 
@@ -146,15 +146,16 @@ def run_whole(page: Page, path: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def desk(chromium: Browser, lab: str) -> Iterator[Visit]:
+def desk(browsers: Callable[..., Browser], lab: str) -> Iterator[Visit]:
     "A page on which two chapters were opened and run whole, the one with figures in front."
-    context = chromium.new_context(viewport={"width": 1280, "height": 1000})
+    context = browsers().new_context(viewport={"width": 1280, "height": 1000})
     context.set_default_timeout(SECONDS * 1000)
     visited = Visit(context.new_page())
-    visited.page.goto(lab)
-    visited.page.wait_for_function("window.jupyterapp?.restored.then(() => true)")
-    for path in (ANSWERS, FIGURES):
-        run_whole(visited.page, path)
+    with no_longer_than(HANGS):
+        visited.page.goto(lab)
+        visited.page.wait_for_function("window.jupyterapp?.restored.then(() => true)")
+        for path in (ANSWERS, FIGURES):
+            run_whole(visited.page, path)
     yield visited
     context.close()
 

@@ -18,6 +18,7 @@ from attention_nb import new_caches
 from attention_nb import real_models as rm
 from attention_nb.real_models import FAMILIES, build_model, load_model, plan_model, read_plan
 from attention_nb.tools.quantised import read_safetensors
+from conftest import by_day
 from checkpoints import LLAMA, SETTINGS, change, make, write
 from plain_models import plain_logits
 from safetensors.torch import save_file
@@ -197,7 +198,7 @@ def test_caches_in_chunks(case, folders):
     assert error(torch.cat(parts, dim=1), logits(model, ids)) <= 1e-5
 
 
-@pytest.mark.parametrize("case", DECODERS)
+@pytest.mark.parametrize("case", by_day(DECODERS))
 def test_two_hundred_tokens_with_caches(case, folders):
     "Each token is the best of theirs, but for ties; the prompt is longer than the window."
     model, prompt = load_model(folders(case)), ids_of(case, n=23)

@@ -34,7 +34,7 @@ def made(make) -> nn.Module:
     return make().eval()
 
 
-@pytest.mark.parametrize("row", by_day(PLANTED, 3), ids=lambda row: row.name)
+@pytest.mark.parametrize("row", by_day(PLANTED, 5), ids=lambda row: row.name)
 def test_planted(row):
     "A fault that is planted in one layer is named, with this layer, and no other layer is blamed."
     model = made(row.make)

@@ -37,7 +37,7 @@ def sharding(**choices):
     return Sharding(**own, contract=declared("check_distributed", **design))
 
 
-@pytest.mark.parametrize("name", by_day(RIGHT))
+@pytest.mark.parametrize("name", by_day(RIGHT, 3))
 def test_right_is_accepted(name, ranks):
     fn, choices = RIGHT[name]
     report = report_of(check_sharding, fn, sharding(**choices), ranks)
@@ -45,7 +45,7 @@ def test_right_is_accepted(name, ranks):
     assert report.compared
 
 
-@pytest.mark.parametrize("bug", by_day(PLANTED, 3), ids=lambda bug: bug.name)
+@pytest.mark.parametrize("bug", by_day(PLANTED, 5), ids=lambda bug: bug.name)
 def test_planted_is_named(bug: Planted, ranks):
     choices = {"worlds": (3,), **bug.declared}
     report = report_of(check_sharding, bug.fn, sharding(**choices), ranks)
