@@ -70,8 +70,10 @@ def place(chapter: Chapter) -> Box:
     if chapter.part not in LANES:
         return PLACES[chapter.number]
     left, wide, high, beside = LANES[chapter.part]
-    at = [one.number for one in chapters() if one.part == chapter.part].index(chapter.number)
-    return left + at % beside * wide, BELOW + at // beside * high, wide - 10, high - 12
+    numbers = [one.number for one in chapters() if one.part == chapter.part]
+    row, column = divmod(numbers.index(chapter.number), beside)
+    alone = column == 0 and chapter.number == numbers[-1]  # then it is as wide as its lane
+    return left + column * wide, BELOW + row * high, wide * (beside if alone else 1) - 10, high - 12
 
 
 # The small one, at the top of a chapter -----------------------------------------------------------
