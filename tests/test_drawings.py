@@ -2272,6 +2272,14 @@ def test_the_machine_computes_what_the_chapter_computes(visit):
     for _ in range(4):  # it does not play the whole way in the time that `played` gives it
         slider.press("ArrowLeft")
     assert played(figure)["step"] == 18
+    bars = figure.locator("rect[fill='var(--neutral)']:not([fill-opacity])")  # of probabilities
+    long = bars.evaluate_all("all => all.map(one => one.width.baseVal.value)")
+    shares = want[-1][0, -1]
+    assert len(long) == 12 and [i for i, one in enumerate(long) if one > 1] == [now["next"]]
+    axis = figure.locator("path[stroke='var(--faint)']").evaluate_all(
+        "all => all.map(one => one.getBBox().x)"
+    )
+    assert long[8] / (max(axis) - sorted(axis)[-3]) == pytest.approx(shares[8].item(), abs=1e-3)
     slider.fill("3")
     out = numbers(state(figure)["found"][2]["out"]).flatten()
     numbers_of = figure.get_by_role("img", name="The numbers of step")
