@@ -2208,6 +2208,25 @@ def test_the_seat_map_allocates_as_the_paged_cache_does(visit):
     assert all(part in told for part in ("must wait", "was shared", "no place", "still use"))
 
 
+def test_a_write_to_a_shared_block_copies_it_first(visit):
+    "The block loses its frame, an arrow says whose copy went where, and the token lands in it."
+    figure = drawing(visit, "10_kv_cache.html", "seat_map", reduced_motion="reduce")
+    board = figure.get_by_role("img", name="The memory in blocks")
+    framed, copied = board.locator("g[fill=none] > rect"), board.get_by_text("copy for A")
+    sides = [framed.nth(i).bounding_box()["x"] for i in range(framed.count())]
+    assert len(sides) == 2 and copied.count() == 0
+    figure.get_by_role("button", name="Next token").click()
+    assert [framed.nth(i).bounding_box()["x"] for i in range(framed.count())] == sides[:1]
+    assert copied.count() == 1 and state(figure)["tables"][:3] == [[0, 6], [5], [0, 1]]
+    place = board.get_by_text("6", exact=True).bounding_box()
+    held = board.get_by_text("A", exact=True).evaluate_all(
+        "(all) => all.map((one) => one.getBoundingClientRect().x)"
+    )
+    assert len([x for x in held if abs(x - place["x"]) < 6]) == 3
+    figure.get_by_role("button", name="Next token").click()
+    assert copied.count() == 0  # nothing is shared by those who write
+
+
 def machine_in_the_chapter() -> LanguageModel:
     "The small model of the figure, with the weights that the package has."
     trained = small_model()
