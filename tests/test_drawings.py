@@ -861,6 +861,7 @@ def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
     figure = figure.page.locator("figure[data-drawing=memory]").nth(1)
     k, v = (numbers(given(figure)[name]) for name in "kv")
     n, slider, output = len(k), figure.get_by_role("slider"), figure.locator("output")
+    means = []
     for rule in ("running sum", "delta rule"):
         figure.get_by_role("radio", name=rule).check()
         slider.press("Home")
@@ -880,8 +881,15 @@ def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
             assert_close(numbers(now["errors"]), errors, **EXACT)
             assert f"mean error is {errors.mean():.1f}" in output.inner_text()
             expect(figure.get_by_text(f"{(errors < 1e-5).sum()} of {t} exact")).to_be_visible()
+            means.append(errors.mean().item())
             before = S
             slider.press("ArrowRight")
+    plot = figure.get_by_role("img", name="Mean error by pairs written")
+    dots = plot.locator("circle.moves[opacity='1']").evaluate_all(
+        "all => all.map((one) => +one.getAttribute('cy'))"
+    )
+    rises = [dots[0] - y for y in dots]  # of one pair the error is 0
+    assert rises == pytest.approx([x * max(rises) / max(means) for x in means], abs=0.1)
     slider.press("Home")
     for _ in range(n - 4):
         slider.press("ArrowRight")
