@@ -129,7 +129,7 @@ function draw(stage) {
       + `visibility: ${left < size ? "" : "hidden"}` });
   }
 
-  // ---- What the marks mean, with the numbers of the most probable token: where no heap stands ----
+  // ---- What the marks mean, with the numbers of the most probable token ----
   const mark = (style) => el("span", { style: `width: 12px; height: 12px; ${style}` });
   const boxed = (style) => mark(`box-sizing: border-box; border-radius: 3px; ${style}`);
   const whose = el("span", { style: "grid-column: 1 / 4" });
