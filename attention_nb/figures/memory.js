@@ -112,7 +112,7 @@ function draw(stage) {
 
   // ---- The pairs: of each number of a value a bar, a dot where reading its key comes to, and a
   // line from there to the end of the bar: the error ----
-  const row = wide ? 28 : 22;
+  const [row, thick] = wide ? [28, 20] : [22, 16];  // of a pair, and of its bars
   const above = 48;  // the names of the columns
   const [atKey, atValue, gap] = [40, 82, 14];
   const list = fig(room, above + row * n);
@@ -131,7 +131,7 @@ function draw(stage) {
   });
   const end = { "text-anchor": "end" }, start = { "text-anchor": "start" };
   const looks = {
-    value: { height: 16, rx: 2, fill: "var(--v)", "fill-opacity": 0.55, "data-sym": "v" },
+    value: { height: thick, rx: 2, fill: "var(--v)", "fill-opacity": 0.55, "data-sym": "v" },
     found: { r: wide ? 6 : 5, fill: "currentColor", stroke: "var(--paper)", "stroke-width": 1.5 },
     off: { height: 5, fill: "var(--rose)" },
   };
@@ -140,7 +140,7 @@ function draw(stage) {
   const count = set(text(0, 20, "", start), {}, exactly, " exact");
   const named = (x, says, more) => text(room - x, 19, says, { style: "font-size: 13px", ...more });
   const legend = [
-    svg("rect", { x: room - 214, y: 6, width: 16, ...looks.value }),
+    svg("rect", { x: room - 214, y: 14 - thick / 2, width: 16, ...looks.value }),
     named(193, "value", { ...start, "data-sym": "v" }),
     svg("circle", { cx: room - 142, cy: 14, ...looks.found }), named(68, "read back", end),
     svg("rect", { x: room - 58, y: 12, width: 14, ...looks.off }), named(4, "error", end)];
@@ -160,7 +160,7 @@ function draw(stage) {
     const name = text(4, middle + 5, names[i], bold);
     const error = text(room - 4, middle + 5, "", { style: "font-size: 13px", ...end });
     const values = v[i].map((x, j) =>
-      svg("rect", { ...from(j, x), y: middle - 8, ...looks.value }));
+      svg("rect", { ...from(j, x), y: middle - thick / 2, ...looks.value }));
     const offs = v[i].map(() =>
       svg("rect", { y: middle - 2.5, ...looks.off, class: "moves" }));
     const founds = v[i].map(() => svg("circle", { cy: middle, ...looks.found, class: "moves" }));
@@ -225,8 +225,8 @@ function draw(stage) {
     text(0, floor + 16, "pairs", { ...start, style: soft }), ...ticks,
     ...lines.flatMap(({ pieces, dots }) => [...pieces, ...dots]));
   function showLine({ pieces, dots, value }, by) {
-    const thick = by === rule ? 3.5 : 2;
-    pieces.forEach((piece, i) => set(piece, { "stroke-width": thick,
+    const broad = by === rule ? 3.5 : 2;
+    pieces.forEach((piece, i) => set(piece, { "stroke-width": broad,
       style: `stroke-dasharray: 1 1; stroke-dashoffset: ${i + 1 < t ? 0 : 1}` }));
     dots.forEach((dot, i) => set(dot, { opacity: i < t ? 1 : 0 }));
     value.textContent = number(meansOf[by][t - 1], 1);

@@ -175,7 +175,8 @@ function draw(stage) {
     columns.forEach(({ times }, i) => { times.textContent = landed[i] || ""; });
     showEdge(row.filter((x) => x > 0).length);
     showKey(order[0], [ofHundred(row[order[0]]), ofHundred(was[order[0]]), landed[order[0]]]);
-    tell(row, counted(drawn));
+    if (time === 1) tell(row, landed);
+    else say(`100 tokens are drawn after “${prefixes[at]}”.`);
   }
 
   // ---- What a reader does ----
