@@ -68,7 +68,7 @@ function draw(stage) {
 
   const marked = (state) => el("span", { style: `flex: none; width: 18px; `
     + box(state, "var(--neutral)") });
-  const legend = legendOf([marked("computed"), "computed in this step"],
+  const legend = legendOf([marked("computed"), "computed now"],
     [marked("read"), "read from the cache"]);
   legend.style.marginTop = "8px";
 
@@ -76,13 +76,13 @@ function draw(stage) {
   // a pale one where it is read ----
   const gap = viewWidth < 600 ? 14 : 32;
   const half = (viewWidth - gap) / 2;
-  const [across, pitch] = [half / n, viewWidth < 600 ? 10 : 11];
-  const base = pitch * n;
+  const base = viewWidth < 600 ? 160 : 176;
+  const [across, pitch] = [half / n, base / n];
   const w = (across - 3.5).toFixed(1);  // of a brick, without the stroke that makes it round
   const pale = "color-mix(in srgb, var(--k) 20%, var(--paper))";
   function stair(name, says, x, isNew) {
-    const brick = (i, j) => `M${(x + across * i + 1).toFixed(1)} ${base - pitch * (j + 1) + 1}`
-      + `h${w}v${pitch - 3.5}h${-w}z`;
+    const brick = (i, j) => `M${(x + across * i + 1).toFixed(1)} ${(base - pitch * (j + 1) + 1).toFixed(1)}`
+      + `h${w}v${(pitch - 3.5).toFixed(1)}h${-w}z`;
     const pile = (i, ink, now) => svg("path", { fill: ink, stroke: ink, "stroke-width": 2,
       "stroke-linejoin": "round", class: "moves", "data-sym": "k",
       d: all.slice(0, i + 1).filter((j) => isNew(i, j) === now).map((j) => brick(i, j)).join("") });
