@@ -36,8 +36,9 @@ function draw(stage) {
     return box;
   }));
   const high = 58;
-  const written = "font-size: 12px; text-align: center; line-height: 1.2; padding-bottom: 3px; "
-    + "white-space: nowrap; display: flex; justify-content: center";
+  const written = "font-size: 12px; line-height: 1.2; width: max-content; padding-inline: 2px; "
+    + "margin-bottom: 3px; position: relative; left: 50%; transform: translateX(-50%); "
+    + "background: var(--paper)";
   const bars = all.map(() => ({
     at: 0, text: el("div", { style: written }), bar: el("div", { "data-sym": "w" }) }));
   // a line at a weight of 1, and one at 0
