@@ -862,6 +862,7 @@ def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
     figure = figure.page.locator("figure[data-drawing=memory]").nth(1)
     k, v = (numbers(given(figure)[name]) for name in "kv")
     n, slider, output = len(k), figure.get_by_role("slider"), figure.locator("output")
+    means = []
     for rule in ("running sum", "delta rule"):
         figure.get_by_role("radio", name=rule).check()
         slider.press("Home")
@@ -881,8 +882,15 @@ def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
             assert_close(numbers(now["errors"]), errors, **EXACT)
             assert f"mean error is {errors.mean():.1f}" in output.inner_text()
             expect(figure.get_by_text(f"{(errors < 1e-5).sum()} of {t} exact")).to_be_visible()
+            means.append(errors.mean().item())
             before = S
             slider.press("ArrowRight")
+    plot = figure.get_by_role("img", name="Mean error by pairs written")
+    dots = plot.locator("circle.moves[opacity='1']").evaluate_all(
+        "all => all.map((one) => +one.getAttribute('cy'))"
+    )
+    rises = [dots[0] - y for y in dots]  # of one pair the error is 0
+    assert rises == pytest.approx([x * max(rises) / max(means) for x in means], abs=0.1)
     slider.press("Home")
     for _ in range(n - 4):
         slider.press("ArrowRight")
@@ -1883,6 +1891,20 @@ def early_logits(ids: list[int]) -> torch.Tensor:
     return load_translator(200)(read_text(SEVEN), torch.tensor([[START, *ids]]))[0, -1]
 
 
+# How many dots lie in each column, and of how many each vessel has the room.
+HEAPS = """figure => {
+  const svg = figure.querySelector(".view svg"), broad = svg.viewBox.baseVal.width / 14;
+  const places = [...svg.querySelectorAll("circle")].map((dot) =>
+    dot.style.transform.match(/[-\\d.]+/g).map(Number));
+  const heaps = Array(14).fill(0);
+  for (const [x] of places) heaps[Math.floor(x / broad)] += 1;
+  const row = places.filter(([, y]) => y === Math.max(...places.map(([, y]) => y)));
+  const xs = row.map(([x]) => x).sort((a, b) => a - b), room = xs[1] - xs[0];
+  const full = [...svg.querySelectorAll("g > rect:first-child")];
+  return [heaps, full.map((one) => 4 * parseFloat(one.style.height) / room)];
+}"""
+
+
 def test_the_temperature_draws_as_generate_does(visit):
     """At each beginning, with every temperature, top-k and top-p:
     the probabilities that a token is drawn with.
@@ -1924,7 +1946,7 @@ def test_the_temperature_draws_as_generate_does(visit):
             assert_close(
                 numbers(state(figure)["probabilities"]), want / want.sum(), atol=1e-4, rtol=0
             )
-            cuts = figure.locator(".view span[style*=line-through]").count()
+            cuts = figure.locator(".view text[style*=line-through]").count()
             assert cuts == int((want == 0).sum()), (heat, k, p)
     sliders["top-k"].fill("2"), sliders["top-p"].fill("1"), sliders["temperature"].fill("1")
     figure.get_by_role("button", name="Draw 100 tokens").click()
@@ -1938,10 +1960,10 @@ def test_the_temperature_draws_as_generate_does(visit):
     assert sum(state(figure)["drawn"]) == 100 and "Only 2 tokens can be drawn" in said(figure)
     sliders["temperature"].press("ArrowLeft")  # the same hundred numbers draw the same tokens
     assert state(figure)["drawn"] == now["drawn"]
-    dots = figure.locator(".view div[style*=radial-gradient]")  # a dot is 0.01 of a bar, twice
-    lengths = [2 * -(-(n - below) // 2) for n in now["drawn"] for below in (0, 1)]
-    assert dots.evaluate_all("all => all.map((one) => parseFloat(one.style.width))") == lengths
-    assert sum(lengths) >= 100
+    heaps, vessels = figure.evaluate(HEAPS)
+    order = logits.argsort(descending=True).tolist()
+    assert heaps == [now["drawn"][i] for i in order]
+    assert vessels == pytest.approx([100 * p for p in now["probabilities"]], abs=0.01)
     sliders["temperature"].fill("2")  # what is lost was theirs at this temperature
     lost = 1 - float((logits / 2).softmax(-1).topk(2).values.sum())
     assert f"the others lost {lost:.2f}." in said(figure)
@@ -2197,6 +2219,25 @@ def test_the_seat_map_allocates_as_the_paged_cache_does(visit):
     assert all(part in told for part in ("must wait", "was shared", "no place", "still use"))
 
 
+def test_a_write_to_a_shared_block_copies_it_first(visit):
+    "The block loses its frame, an arrow says whose copy went where, and the token lands in it."
+    figure = drawing(visit, "10_kv_cache.html", "seat_map", reduced_motion="reduce")
+    board = figure.get_by_role("img", name="The memory in blocks")
+    framed, copied = board.locator("g[fill=none] > rect"), board.get_by_text("copy for A")
+    sides = [framed.nth(i).bounding_box()["x"] for i in range(framed.count())]
+    assert len(sides) == 2 and copied.count() == 0
+    figure.get_by_role("button", name="Next token").click()
+    assert [framed.nth(i).bounding_box()["x"] for i in range(framed.count())] == sides[:1]
+    assert copied.count() == 1 and state(figure)["tables"][:3] == [[0, 6], [5], [0, 1]]
+    place = board.get_by_text("6", exact=True).bounding_box()
+    held = board.get_by_text("A", exact=True).evaluate_all(
+        "(all) => all.map((one) => one.getBoundingClientRect().x)"
+    )
+    assert len([x for x in held if abs(x - place["x"]) < 6]) == 3
+    figure.get_by_role("button", name="Next token").click()
+    assert copied.count() == 0  # nothing is shared by those who write
+
+
 def machine_in_the_chapter() -> LanguageModel:
     "The small model of the figure, with the weights that the package has."
     trained = small_model()
@@ -2261,6 +2302,14 @@ def test_the_machine_computes_what_the_chapter_computes(visit):
     for _ in range(4):  # it does not play the whole way in the time that `played` gives it
         slider.press("ArrowLeft")
     assert played(figure)["step"] == 18
+    bars = figure.locator("rect[fill='var(--neutral)']:not([fill-opacity])")  # of probabilities
+    long = bars.evaluate_all("all => all.map(one => one.width.baseVal.value)")
+    shares = want[-1][0, -1]
+    assert len(long) == 12 and [i for i, one in enumerate(long) if one > 1] == [now["next"]]
+    axis = figure.locator("path[stroke='var(--faint)']").evaluate_all(
+        "all => all.map(one => one.getBBox().x)"
+    )
+    assert long[8] / (max(axis) - sorted(axis)[-3]) == pytest.approx(shares[8].item(), abs=1e-3)
     slider.fill("3")
     out = numbers(state(figure)["found"][2]["out"]).flatten()
     numbers_of = figure.get_by_role("img", name="The numbers of step")
