@@ -590,6 +590,11 @@ def test_a_verb_finds_its_subject(visit):
     }.items():
         figure.get_by_role("slider", name="turn the queries").fill(degrees)
         assert check()["turned"] == int(degrees) and says in figure.locator("output").inner_text()
+    figure.get_by_role("slider", name="turn the queries").fill("195")
+    cells = figure.locator("span[style*=inline-grid] > span").all_inner_texts()
+    x0, x1, *W_q, q0, q1 = (float(cell.replace("−", "-")) for cell in cells)
+    shown = [x0 * W_q[0] + x1 * W_q[2], x0 * W_q[1] + x1 * W_q[3]]
+    assert [q0, q1] == pytest.approx(shown, abs=1e-9) and q0 == -1.94  # the factors that one reads
     figure.get_by_role("radio", name="identity").check()
     figure.get_by_role("radio", name="hand-made").check()
     assert check()["turned"] == 0
