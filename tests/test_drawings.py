@@ -951,7 +951,9 @@ def test_few_keys_hold_what_the_package_says(visit):
     shown, output = given(figure), figure.locator("output")
     scores, past = numbers(shown["scores"]), causal_mask(12, 24)
     range_of = figure.get_by_role("slider", name="Query")
-    assert "but not “H” with 100 % of the full weight" in output.inner_text()  # it begins with a miss
+    assert (
+        "but not “H” with 100 % of the full weight" in output.inner_text()
+    )  # it begins with a miss
     assert figure.locator("svg").get_by_text("score", exact=True).is_visible()  # the axis
     marks = figure.locator(".beside > span:visible")
     names = {"mean": "mean", "bound": "bound"}  # of the scores of blocks, where there are any
