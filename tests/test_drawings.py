@@ -3280,7 +3280,7 @@ SWEEP = """(figure) => {
   return [[...texts], over, moved];
 }"""
 ILL_WRITTEN = [
-    r"(?<![.\d])\d{4,}",  # 4,096
+    r"(?<![.\d])(?!20\d\d, Table)\d{4,}",  # 4,096, but a source of 2023
     r"(?<![\w=])-\d",  # −1
     r"undefined|null|Infinity|\[object",
     r"\b1 (words|layers|heads|tiles|programs|texts|scores|slots|places|keys|queries|steps) ",
