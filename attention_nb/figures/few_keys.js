@@ -257,6 +257,7 @@ function draw(stage) {
   if (viewWidth < 345) for (const label of ofWay.children) label.style.paddingInline = "7px";
   set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem` });
   const steered = el("div", { class: "row steered" }, play.node, range);
+  if (queries === 1) steered.style.display = "none";  // nothing to go to
   const top = el("div", { class: "row", style: "margin: 0; gap: 0 1.5rem" }, result, legend);
   view.append(el("div", { class: "row", style: "margin-top: 0" }, ofWay, steered), top, root, said,
     more(el("div", { class: "row" }, el("span", {}, "Blocks that are kept, its own among them"),
