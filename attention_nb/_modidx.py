@@ -259,6 +259,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                              'attention_nb/figures/head_view.py'),
                                                 'attention_nb.figures.head_view._layers': ( 'figures/head_view.html#_layers',
                                                                                             'attention_nb/figures/head_view.py'),
+                                                'attention_nb.figures.head_view._line': ( 'figures/head_view.html#_line',
+                                                                                          'attention_nb/figures/head_view.py'),
                                                 'attention_nb.figures.head_view._packed': ( 'figures/head_view.html#_packed',
                                                                                             'attention_nb/figures/head_view.py'),
                                                 'attention_nb.figures.head_view._room': ( 'figures/head_view.html#_room',

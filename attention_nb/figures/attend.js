@@ -204,7 +204,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   }
   function heightTo(i, all) {
     const [[x0, y0], [x, y]] = [all[chosen], all[i]];
-    const up = Math.min(76, 30 + Math.abs(x - x0) * 0.2);
+    const up = Math.min(96, 30 + Math.abs(x - x0) * 0.2);
     return 1.3 * Math.max(26 - Math.min(y, y0), -up);  // room for a number above
   }
   // A number above the widest arc, and above each other wide one that goes to another token;
@@ -683,7 +683,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     if (beyond() > 0 && step >= WEIGHTS) asks.style.display = "none";
     const over = beyond();
     if (over > 0) list.style.maxHeight = `${Math.max(84, list.offsetHeight - over)}px`;
-    const scrolls = over > 1;
+    const scrolls = over > 1 && list.scrollHeight > list.clientHeight + 1;
     const mine = rows[chosen];
     set(list, { class: scrolls ? "numbers deep" : "numbers", tabindex: scrolls ? 0 : null });
     if (scrolls) list.scrollTop = mine.offsetTop - (list.clientHeight - mine.offsetHeight) / 2;

@@ -53,7 +53,7 @@ function draw(stage) {
     fill: rect({ x: left(j) + 2, width: span - 4, fill: "var(--neutral)", "fill-opacity": 0.35 }),
     level: rect({ x: left(j), width: span, height: 5, rx: 2.5, fill: "var(--neutral)" }),
   }));
-  const ends = blocks.map((j) => text(left(j) + span / 2, cells - 6, "", { class: "halo",
+  const ends = blocks.map(() => text(0, 0, "", { class: "halo",
     style: "font-size: 13px; font-weight: 600; "
       + "fill: color-mix(in srgb, var(--neutral) 55%, currentColor)" }));
   const circle = (more) => svg("circle", { stroke: "currentColor", "stroke-width": 1.5, ...more });
@@ -87,9 +87,10 @@ function draw(stage) {
     };
   });
   // What the query keeps of its weight, large; beside it what the marks mean.
+  const asker = el("span", { "data-sym": "q", style: "font-weight: 600" });
   const large = el("b", { "data-sym": "w", style: "font-size: 24px" });
   const result = el("span", { style: "font-size: 13px; color: var(--soft); line-height: 32px" },
-    large, " of its weight kept");
+    large, " of the full weight of ", asker, " is kept");
   const sign = (shape) =>
     svg("svg", { width: 16, height: 16, viewBox: "-8 -8 16 16", "aria-hidden": true }, shape);
   const plate = sign(svg("rect", { x: -8, y: -2.5, width: 16, height: 5, rx: 2.5,
@@ -105,7 +106,7 @@ function draw(stage) {
     ring, ...ends, text(0, row.top - 7, "score", { ...soft, ...start }), best, ...boxes,
     ...letters, floor,
     ...bars.flatMap(({ kept, lost, says }) => [kept, lost, says]),
-    text(0, cells + tall + 17, "weights", { style: "font-size: 13px", ...start, class: "halo",
+    text(0, cells + tall + 17, "weights of the keys that are kept", { style: "font-size: 13px", ...start, class: "halo",
       "data-sym": "w" }),
     ...hitsOf(cells, base - cells));
   const average = text(0, 52, "", { ...soft, ...start });
@@ -127,12 +128,26 @@ function draw(stage) {
     upright(ofBlocks[b].fill, at(0), at(score), seen);
     set(ofBlocks[b].level, { y: at(score) - 2.5, ...seen });
   }
+  // Beside the end of a block's bar, where its keys and the number above leave the most room.
+  function roomAt(b, score, seen, needed) {
+    const keys = all.slice(blocks[b], blocks[b] + block).map((j) => [middle(j), at(seen[j])]);
+    keys.push([Math.max(middle(needed), 60), row.top - 12]);
+    const far = ([x, y]) =>
+      Math.min(...keys.map(([kx, ky]) => Math.hypot((kx - x) / 1.5, ky - y)));
+    const [from, to] = [left(blocks[b]) + 15, left(blocks[b]) + span - 15];
+    const places = [from, (from + to) / 2, to].flatMap((x) =>
+      [-12, 11].map((by) => [x, at(score) + by]));
+    return places.reduce((best, one) => (far(one) > far(best) + 2 ? one : best));
+  }
   // The scores of blocks that are kept, and that of the needed key's block.
-  function showEnds({ kept }, needed) {
+  function showEnds({ kept, seen }, needed) {
     const scores = estimates();
     ends.forEach((node, b) => {
       const told = b < scores.length && (kept[blocks[b]] || b === Math.floor(needed / block));
       node.textContent = told ? number(scores[b], 1) : "";
+      if (!told) return;
+      const [x, y] = roomAt(b, scores[b], seen, needed);
+      set(node, { x, y: y + 5 });
     });
     legendOfBlocks.style.visibility = perBlock() ? null : "hidden";
     plateSays.textContent = ways[way].title;
@@ -196,10 +211,10 @@ function draw(stage) {
     const many = kept.filter(Boolean).length;
     const scored = { block: own() + many, key: seen.length, none: many }[ways[way].per];
     large.textContent = percent(share);
-    const missed = kept[j] ? `${quoted(j)} with ${percent(full[j])} of the weight among them.`
-      : `${quoted(j)} has ${percent(full[j])}, and is left out.`;
+    asker.textContent = quoted(first + query);
     say(`${quoted(first + query)} computes ${scored} scores for ${seen.length} keys and keeps `
-      + `${many}${kept[j] ? ", " : ": "}${missed}`);
+      + `${many}, ${kept[j] ? "among them" : "but not"} ${quoted(j)} `
+      + `with ${percent(full[j])} of the full weight.`);
   }
   function show() {
     const every = scores.map((_, i) => worked(i));
@@ -242,6 +257,7 @@ function draw(stage) {
   if (viewWidth < 345) for (const label of ofWay.children) label.style.paddingInline = "7px";
   set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem` });
   const steered = el("div", { class: "row steered" }, play.node, range);
+  if (queries === 1) steered.style.display = "none";  // nothing to go to
   const top = el("div", { class: "row", style: "margin: 0; gap: 0 1.5rem" }, result, legend);
   view.append(el("div", { class: "row", style: "margin-top: 0" }, ofWay, steered), top, root, said,
     more(el("div", { class: "row" }, el("span", {}, "Blocks that are kept, its own among them"),

@@ -39,4 +39,4 @@ def head_film(
     table = number_table("Weight of the first and of the previous token", {f"step {s}": torch.stack([a, b], -1).flatten() for s, a, b in
         zip(steps, start, before)}, [f"head {h}, {name}" for h in range(weights.shape[1]) for name in ("first", "previous")])
     notice = "Press Play, or move the slider: the stronger the purple, the larger the weight, in hundredths. From which step on do the heads differ?"
-    return Drawing("head_film", "Two heads learn what to attend to", notice, data, table, (226 + 34 * n, 240 + 25 * n))
+    return Drawing("head_film", "Two heads learn what to attend to", notice, data, table, (226 + 38 * n, 240 + 25 * n))

@@ -358,21 +358,20 @@ def _room(rows: Sequence[dict[str, Any]], letters: bool) -> tuple[int, int]:
 
 
 def _table(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> str:
-    "Write the scores of all heads as an HTML table."
+    "Write the scores of all heads as an HTML table: of each layer its module, then its heads."
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
-    lines = [
-        (
-            f"layer {i}, head {h}",
-            [row["scores"].get(name, [None] * row["heads"])[h] for name in names],
-        )
-        for i, row in enumerate(rows)
-        for h in range(row["heads"])
-    ]
-    body = "".join(
-        f'<tr><th scope="row">{name}</th>'
-        + "".join(f"<td>{'' if x is None else f'{x:.2f}'}</td>" for x in cells)
-        + "</tr>"
-        for name, cells in lines
-    )
+    parts = []
+    for i, row in enumerate(rows):
+        module = f"layer {i}: {escape(row['name'])}"
+        first = f'<tr><th scope="rowgroup" colspan="{len(names) + 1}">{module}</th></tr>'
+        scores = [row["scores"].get(name, [None] * row["heads"]) for name in names]
+        lines = [_line(f"layer {i}, head {h}", cells) for h, cells in enumerate(zip(*scores))]
+        parts.append(f"<tbody>{first}{''.join(lines)}</tbody>")
     top = f"<caption>Mean share of the weights</caption><thead><tr><td></td>{head}</tr></thead>"
-    return f"<table>{top}<tbody>{body}</tbody></table>"
+    return f"<table>{top}{''.join(parts)}</table>"
+
+
+def _line(name: str, scores: Sequence[float | None]) -> str:
+    "Write the scores of a head as a row of an HTML table; a score that it does not have is empty."
+    cells = "".join(f"<td>{'' if x is None else f'{x:.2f}'}</td>" for x in scores)
+    return f'<tr><th scope="row">{name}</th>{cells}</tr>'

@@ -1,9 +1,9 @@
 // Heads of queries above, heads of keys below, a line from each query to the keys it reads; and the
-// bytes of a cache.
+// bytes of a cache; below, what sharing cost where that was measured.
 function draw(stage) {
-  const { view, viewWidth, data, svg, set, clamp, between, el, grouped } = stage;
+  const { view, viewWidth, data, svg, set, clamp, between, el, number, grouped } = stage;
   const { said, say, choices, toggle, motion, onkeys, expose, keep } = stage;
-  const { heads, options, bytes: perHead, full: most, what } = data;
+  const { heads, options, bytes: perHead, full: most, what, measured } = data;
   const wide = viewWidth >= 600;
   const width = Math.min(720, viewWidth || 346);
   const side = wide ? 40 : 30;
@@ -101,6 +101,19 @@ function draw(stage) {
       { style: "fill: var(--soft)", "text-anchor": last ? "end" : "middle" });
   }
 
+  // ---- What a paper measured: the score of the chosen kind is marked ----
+  const kinds = Object.keys(measured.scores);
+  const scores = kinds.map((kind) =>
+    el("span", {}, `${kind} ${number(measured.scores[kind], 1)}`));
+  const price = el("div", { class: "beside", style: "gap: 0 0.2rem; margin: 0.5rem 0 0" },
+    el("span", { style: "font-size: 17px; font-weight: 600" }, "quality:"), ...scores,
+    el("span", { style: "font-size: 13px; color: var(--soft); flex: 1 0 100%" }, measured.of));
+  function showScores() {
+    const kind = n === heads ? 0 : n === 1 ? 2 : 1;
+    scores.forEach((node, i) => set(node, { style: `padding: 1px ${wide ? 8 : 5}px; `
+      + `border-radius: 6px; ${i === kind ? "background: var(--rest)" : ""}` }));
+  }
+
   // ---- What changes ----
   function lines() {
     const [from, middle] = [top + side, (top + side + bottom) / 2];
@@ -141,6 +154,7 @@ function draw(stage) {
     queries.forEach((q, i) => showQuery(q, i, now[i], now[i] === mine, off[i]));
     keys.forEach((k, j) => showKey(k, j, j === mine));
     amount.textContent = `cache: ${size(n * perHead)}`;
+    showScores();
     tell(off);
   }
   // Boxes, lines and the cache are on their way together, from `before` key heads to `n`: those
@@ -178,7 +192,7 @@ function draw(stage) {
   view.append(
     el("div", { class: "row", style: `margin-top: 0; gap: ${wide ? "1.5rem" : "0.4rem"}` },
       el("div", { class: "row", style: wide ? "" : "gap: 0.4rem" }, label, pick), order),
-    root, said);
+    root, price, said);
   place(1, queries.map((q) => q.at), n);
   show();
   expose(() => ({

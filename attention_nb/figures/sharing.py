@@ -39,11 +39,13 @@ def sharing(
     per_head = 2 * 2 * d_head * n_layers * n_tokens  # keys and values, two bytes each
     data = {"heads": n_heads, "n_kv_heads": n_kv_heads, "options": options,
             "bytes": per_head, "full": n_heads * per_head,
-            "what": f"The keys and values of {n_tokens:,} tokens, in {n_layers} layers,"}
+            "what": f"The keys and values of {n_tokens:,} tokens, in {n_layers} layers,", "measured": _MEASURED}
     return Drawing("sharing", "MHA, GQA, MQA: which key head each query head reads", _NOTICE, data,
-                   _key_heads(n_heads, options), (364, 374))
+                   _key_heads(n_heads, options), (420, 448))
 
 
+_MEASURED = {"scores": {"MHA": 47.2, "GQA": 47.1, "MQA": 46.6},
+             "of": "of T5 XXL with 64, 8 and 1 key heads, the mean of seven tasks (Ainslie et al. 2023, Table 1)"}
 _NOTICE = ("Go from 8 key heads to 1, and watch the bar. Then press “wrong order”: "
            "which query heads read keys that they were not trained with?")
 
