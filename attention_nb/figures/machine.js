@@ -147,7 +147,7 @@ function draw(stage) {
       : [percent ? 22 : 84, percent ? 68 : 28];
     const title = `${wide ? "next token: " : ""}${percent ? "probability" : "logit"}`;
     const none = (x) => percent && x < 0.0005;
-    const share = (x) => (none(x) ? "" : `${number(100 * x, 1)} %`);
+    const share = (x) => (none(x) ? "" : `${number(100 * x, 1)}%`);
     const write = percent ? share : (x) => number(x, 1);
     const step = wide ? 26 : 22;
     return [text(0, 13, title, heading), ...bars.flatMap((value, i) => {
@@ -328,7 +328,7 @@ function draw(stage) {
     const [part, block] = steps[at];
     const { name, says, parameters, large, shape: sized } = parts[part];
     const where = inBlock(part) ? `, block ${block + 1} of ${n_blocks}` : "";
-    const chosen = `“${names[now.next]}”, with ${number(100 * now.chance, 1)} %`;
+    const chosen = `“${names[now.next]}”, with ${number(100 * now.chance, 1)}%`;
     const end = part > 10 ? ` Here it is ${chosen}.` : "";
     say(`${name}${where}. ${says}${end}`);
     facts.shape.textContent = sized;
