@@ -249,6 +249,30 @@ def test_a_reader_predicts(path):
     assert len(asked) >= 2
 
 
+def explained(cells, i: int) -> bool:
+    "Does a text follow a question, before the next heading or question?"
+    after = [cell for cell in cells[i + 1 :] if cell.cell_type == "markdown"][:1]
+    return any(not cell.source.startswith(("#", '<div class="predict"')) for cell in after)
+
+
+@each_chapter
+def test_an_answer_is_explained_once(path):
+    "In the text below; the fold of the right answer names it in a few words."
+    cells = nbformat.read(path, as_version=4).cells
+    right = re.compile(
+        r'<details class="right"><summary>[^<]*</summary>\n\n(.*?)\n\n</details>', re.S
+    )
+    told = {
+        cell.id: right.search(cell.source)[1]
+        for i, cell in enumerate(cells)
+        if cell.id in questions(path) and explained(cells, i)
+    }
+    long = [f"{name}: {said}" for name, said in told.items() if len(said) > 60]
+    fail_if(
+        long, "Explain these answers in the text alone, and name them in at most 60 characters:"
+    )
+
+
 def test_a_question_that_cannot_be_answered_is_found():
     "One fault each, of an order, a cell and a number that are well."
     fold = (
