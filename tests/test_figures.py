@@ -627,7 +627,7 @@ SIZES = """() => [...document.querySelectorAll("figure.chart")].map((figure) => 
 @pytest.mark.parametrize(
     "page, n_lines",
     [
-        ("06_positions", 2),
+        ("06_positions", 1),
         ("03_self_attention", 0),
         ("14_local_attention", 1),
         ("15_linear_attention", 3),
