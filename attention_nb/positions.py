@@ -25,7 +25,7 @@ from attention_nb.tools.rotary_scaling import (
 
 # %% auto #0
 __all__ = ['sinusoidal_positions', 'LearnedPositions', 'rotate', 'rotary_angles', 'RotaryEmbedding', 'alibi_slopes',
-           'AlibiPositions', 'alibi_bias', 'relative_buckets', 'RelativePositions', 'convert_pairing']
+           'AlibiPositions', 'alibi_bias', 'RelativePositions', 'convert_pairing', 'relative_buckets']
 
 # %% ../nbs/06_positions.ipynb #guards
 def _expect_positions(positions: Tensor) -> None:
@@ -466,31 +466,6 @@ def alibi_bias(
     expect_sizes(n_q=n_q, n_k=n_k)
     return AlibiPositions(n_heads).score_bias(torch.arange(n_k - n_q, n_k), torch.arange(n_k))
 
-# %% ../nbs/06_positions.ipynb #buckets-fn
-def relative_buckets(
-    relative: Tensor,  # position of the key minus that of the query, whole numbers of any shape
-    bidirectional: bool = True,  # half of the buckets for later keys? If not, those share bucket 0
-    n_buckets: int = 32,  # how many buckets
-    max_distance: int = 128,  # from here on all share the last
-) -> Tensor:  # numbers of buckets, the shape of `relative`
-    """Return the T5 bucket of each relative position. Raffel et al. 2020, section 2.1.
-
-    Args:
-        relative: position of the key minus that of the query, whole numbers of any shape
-        bidirectional: half of the buckets for later keys? If not, those share bucket 0
-        n_buckets: how many buckets
-        max_distance: from here on all share the last
-
-    Returns:
-        numbers of buckets, the shape of `relative`
-    """
-    relative = whole_numbers("relative", relative)
-    half, exact = _bucket_sizes(bidirectional, n_buckets, max_distance)
-    far = relative.abs() if bidirectional else (-relative).clamp(min=0)
-    fraction = torch.log(far.clamp(min=exact).float() / exact) / math.log(max_distance / exact)
-    shared = (exact + (fraction * (half - exact)).long()).clamp(max=half - 1)
-    return torch.where(far < exact, far, shared) + (half * (relative > 0) if bidirectional else 0)
-
 # %% ../nbs/06_positions.ipynb #relative-class
 class RelativePositions(_ScoredPositions):
     """Add a learned bias by head and distance (T5), as a layer's `positions`. Raffel et al. 2020.
@@ -560,3 +535,28 @@ def convert_pairing(
     _expect_pairs(weight, n_heads, interleaved)
     pairs = (2, -1) if interleaved else (-1, 2)  # how the pairs lie now
     return weight.unflatten(0, (n_heads, -1)).unflatten(1, pairs).transpose(1, 2).flatten(0, 2)
+
+# %% ../nbs/06_positions.ipynb #buckets-fn
+def relative_buckets(
+    relative: Tensor,  # position of the key minus that of the query, whole numbers of any shape
+    bidirectional: bool = True,  # half of the buckets for later keys? If not, those share bucket 0
+    n_buckets: int = 32,  # how many buckets
+    max_distance: int = 128,  # from here on all share the last
+) -> Tensor:  # numbers of buckets, the shape of `relative`
+    """Return the T5 bucket of each relative position. Raffel et al. 2020, section 2.1.
+
+    Args:
+        relative: position of the key minus that of the query, whole numbers of any shape
+        bidirectional: half of the buckets for later keys? If not, those share bucket 0
+        n_buckets: how many buckets
+        max_distance: from here on all share the last
+
+    Returns:
+        numbers of buckets, the shape of `relative`
+    """
+    relative = whole_numbers("relative", relative)
+    half, exact = _bucket_sizes(bidirectional, n_buckets, max_distance)
+    far = relative.abs() if bidirectional else (-relative).clamp(min=0)
+    fraction = torch.log(far.clamp(min=exact).float() / exact) / math.log(max_distance / exact)
+    shared = (exact + (fraction * (half - exact)).long()).clamp(max=half - 1)
+    return torch.where(far < exact, far, shared) + (half * (relative > 0) if bidirectional else 0)

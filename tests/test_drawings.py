@@ -961,7 +961,7 @@ def test_few_keys_hold_what_the_package_says(visit):
     scores, past = numbers(shown["scores"]), causal_mask(12, 24)
     range_of = figure.get_by_role("slider", name="Query")
     assert (
-        "but not “H” with 100 % of the full weight" in output.inner_text()
+        "but not “H” with 100% of the full weight" in output.inner_text()
     )  # it begins with a miss
     assert figure.locator("svg").get_by_text("score", exact=True).is_visible()  # the axis
     marks = figure.locator(".beside > span:visible")
@@ -1046,7 +1046,7 @@ def test_a_server_takes_the_time_that_the_package_says(visit):
         assert now["cost"] == pytest.approx(cost)
         row = figure.locator(".view tr", has_text=way["name"]).inner_text().split("\t")
         shown = [f"{cost[name]:.1f}" for name in ("time", "first", "pause")]
-        assert row[1:] == [shown[0], f"{100 * cost['empty']:.0f} %", *shown[1:]]
+        assert row[1:] == [shown[0], f"{100 * cost['empty']:.0f}%", *shown[1:]]
         drawn = [{number: n for number, _, n in step["cells"]} for step in way["steps"]]
         assert drawn == works
         places = {(number, slot) for step in way["steps"] for number, slot, _ in step["cells"]}
@@ -1145,7 +1145,7 @@ def test_sinks_take_what_the_package_says(visit):
     newest.press("Home")
     assert played(figure)["newest"] == n - 1
     figure = drawing(visit, "11_grouped_heads.html", "sinks")
-    assert "The sink takes 79 %; 21 % is left for tokens." in figure.locator("output").inner_text()
+    assert "The sink takes 79%; 21% is left for tokens." in figure.locator("output").inner_text()
     knob = figure.get_by_role("slider", name="score of sink")
     for key, score in (("ArrowUp", 2.5), ("Home", -6), ("End", 6)):
         knob.press(key)
@@ -2513,7 +2513,7 @@ def test_a_translator_is_moved_by_keys_and_by_pointing(visit):
     best = now["attended"]["keys"][max(range(4), key=lambda j: now["attended"]["weights"][1][j])]
     assert now[
         "chosen"
-    ] == 2 and f"For “0” (probability 100 %), the heads on average attend to “{best}”" in said(
+    ] == 2 and f"For “0” (probability 100%), the heads on average attend to “{best}”" in said(
         figure
     )
     figure.get_by_role("slider", name="Training step").press("ArrowLeft")
@@ -3078,7 +3078,7 @@ def test_models_are_used_by_finger(visit):
     assert (state(figure)["out"], state(figure)["chosen"]) == (
         ["1", "9", "end"],
         2,
-    ) and "head 3 attends to “nineteen” (100 %)" in said(figure)
+    ) and "head 3 attends to “nineteen” (100%)" in said(figure)
     figure.get_by_role("slider", name="Training step").tap(position={"x": 2, "y": 14})
     assert state(figure)["step"] == 0
     figure = drawing(visit, PAGE_OF["induction"], "induction", **FINGER)
@@ -3406,7 +3406,7 @@ def test_shares_of_a_sentence_go_where_they_are_largest(visit, sentence):
         ).press("Enter")
         now, text = state(figure), said(figure)
         if len(now["tokens"]) == 1:
-            assert text == f"“{word}” stands alone: it gets all the weight, 100 %."
+            assert text == f"“{word}” stands alone: it gets all the weight, 100%."
         elif not any(now["q"][i]):
             assert text == f"“{word}” asks for nothing: every token gets the same weight."
         else:
@@ -3414,7 +3414,7 @@ def test_shares_of_a_sentence_go_where_they_are_largest(visit, sentence):
             assert named(text) == {
                 one for one, w in zip(now["tokens"], now["weights"]) if w > most - 1e-6
             }
-            assert f"The most, {100 * most:.0f} %{' each' * (len(named(text)) > 1)}, goes" in text
+            assert f"The most, {100 * most:.0f}%{' each' * (len(named(text)) > 1)}, goes" in text
 
 
 NAMES_THAT_MEET = """(svg) => {

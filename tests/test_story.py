@@ -16,7 +16,7 @@ import nbformat
 import pytest
 from browser import out_of_room
 from bs4 import BeautifulSoup
-from conftest import CHAPTERS, ROOT, by_day, fail_if, is_edited, of_page, place
+from conftest import CHAPTERS, NOTEBOOKS, ROOT, by_day, fail_if, is_edited, of_page, place
 from playwright.sync_api import expect
 from pygments import highlight
 from pygments.lexers import PythonLexer
@@ -247,6 +247,30 @@ def test_a_reader_predicts(path):
             wrong.append(f"{name}: one answer is right")
     fail_if(wrong, "Questions to mend:")
     assert len(asked) >= 2
+
+
+def explained(cells, i: int) -> bool:
+    "Does a text follow a question, before the next heading or question?"
+    after = [cell for cell in cells[i + 1 :] if cell.cell_type == "markdown"][:1]
+    return any(not cell.source.startswith(("#", '<div class="predict"')) for cell in after)
+
+
+@each_chapter
+def test_an_answer_is_explained_once(path):
+    "In the text below; the fold of the right answer names it in a few words."
+    cells = nbformat.read(path, as_version=4).cells
+    right = re.compile(
+        r'<details class="right"><summary>[^<]*</summary>\n\n(.*?)\n\n</details>', re.S
+    )
+    told = {
+        cell.id: right.search(cell.source)[1]
+        for i, cell in enumerate(cells)
+        if cell.id in questions(path) and explained(cells, i)
+    }
+    long = [f"{name}: {said}" for name, said in told.items() if len(said) > 60]
+    fail_if(
+        long, "Explain these answers in the text alone, and name them in at most 60 characters:"
+    )
 
 
 def test_a_question_that_cannot_be_answered_is_found():
@@ -782,3 +806,30 @@ def test_questions_find_their_sections(visit):
         if not places & {*urls[: 1 if asked in QUESTIONS else 3]}:
             wrong.append(f"{asked}: {sought}\n    {urls}")
     fail_if(wrong, "These find something else first:")
+
+
+# ---- Words ----
+
+# Not the remainder of a division, such as `37 % 2`.
+SPACED = re.compile(r".{,20}[\d}]\s%(?! [\d(])")
+
+
+def test_no_space_stands_before_a_percent_sign():
+    "In the texts, checks and code of the notebooks, and in what drawings say."
+    texts = {
+        f"{path.name}: {cell.id}": cell.source
+        for path in NOTEBOOKS
+        for cell in nbformat.read(path, as_version=4).cells
+    }
+    scripts = (ROOT / "attention_nb/figures").glob("*.js")
+    texts |= {path.name: path.read_text(encoding="utf-8") for path in scripts}
+    found = [f"{where}: {said}" for where, text in texts.items() for said in SPACED.findall(text)]
+    fail_if(found, "Write 98%, not 98 %:")
+
+
+@pytest.mark.parametrize(
+    "text, is_found", [("98 %.", 1), ("`${x} %`", 1), ("98%", 0), ("37 % 2", 0)]
+)
+def test_a_space_before_a_percent_sign_is_found(text, is_found):
+    "In prose and in templates; a remainder has one, too."
+    assert bool(SPACED.search(text)) == is_found

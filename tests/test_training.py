@@ -64,19 +64,17 @@ def test_heads_that_do_not_keep_a_promise_are_refused():
         "an induction score over 0.9": lambda run: run["curve"][induction.KEPT[-1]]["induction"][
             1
         ].__setitem__(head, 0.89),
-        "99 % copied": lambda run: run["curve"][induction.KEPT[-1]].__setitem__("copying", 0.98),
-        "5 % at most without the induction head": lambda run: run["ablated"]["mean"][1].__setitem__(
+        "99% copied": lambda run: run["curve"][induction.KEPT[-1]].__setitem__("copying", 0.98),
+        "5% at most without the induction head": lambda run: run["ablated"]["mean"][1].__setitem__(
             head, 0.06
         ),
-        "10 % at most without the previous-token head": lambda run: run["ablated"]["resample"][
+        "10% at most without the previous-token head": lambda run: run["ablated"]["resample"][
             0
         ].__setitem__(previous, 0.11),
-        "98 % at least without another head": lambda run: run["ablated"]["mean"][1].__setitem__(
+        "98% at least without another head": lambda run: run["ablated"]["mean"][1].__setitem__(
             other, 0.97
         ),
-        "99 % by one head of its layer": lambda run: run["alone_in_layer"].__setitem__(
-            "mean", 0.98
-        ),
+        "99% by one head of its layer": lambda run: run["alone_in_layer"].__setitem__("mean", 0.98),
     }
     for promise, break_it in broken.items():
         measured = trained()

@@ -80,7 +80,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
       from: 3, until: 4 },
     { head: () => [hued("w", "weight")],
       cell: (i) => [beside("w", percent(work.weights[i]), work.weights[i])],
-      total: () => [hued("w", "100 %")],
+      total: () => [hued("w", "100%")],
       from: WEIGHTS, until: LAST },
     { head: () => [hued("w", "weight"), " · ", ...named("value v", "v", axes)],
       cell: (i) => vector("v", weighted(i)),
@@ -152,7 +152,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   // ---- Drawing ----
   const quoted = (token) => `“${token}”`;
   const name = (i) => quoted(tokens[i]);
-  const percent = (w) => `${Math.round(100 * w)} %`;
+  const percent = (w) => `${Math.round(100 * w)}%`;
   function lay() {
     set(line, { "data-long": tokens.join("").length > 26 });
     chips.forEach((chip, i) => {
@@ -461,7 +461,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   }
   function drawWeights() {  // each score is a disc on q whose area is the weight
     const q = work.q[chosen];
-    const shares = long(q) ? "The discs are shares: 100 % in all"
+    const shares = long(q) ? "The discs are shares: 100% in all"
       : "Equal scores become equal shares";
     const p = fresh(shares, FAR);
     if (long(q)) set(arrow(p, "q", q), { opacity: 0.35 });
@@ -646,14 +646,14 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   ];
   const explain = () => say(tellings[step]());
   function ofWeights() {
-    if (tokens.length === 1) return `${name(chosen)} stands alone: it gets all the weight, 100 %.`;
+    if (tokens.length === 1) return `${name(chosen)} stands alone: it gets all the weight, 100%.`;
     if (!long(work.q[chosen])) {
       return `${name(chosen)} asks for nothing: every token gets the same weight.`;
     }
     const most = Math.max(...work.weights);
     const best = [...new Set(tokens.filter((_, i) => work.weights[i] > most - 1e-6))];
     const each = best.length > 1 ? " each" : "";
-    return "The weights add up to 100 %. "
+    return "The weights add up to 100%. "
       + `The most, ${percent(most)}${each}, goes to ${listed(best)}.`;
   }
   function product() {

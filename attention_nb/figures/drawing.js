@@ -69,7 +69,7 @@ function stage(figure) {
   const listed = (items, write = quoted) =>
     items.map((item) => write(item)).join(", ").replace(/, (?=[^,]*$)/, " and ");
   const vector = (row, write) => `(${row.map((x) => write(x)).join(", ")})`;
-  const percent = (part) => `${number(100 * part, 0)} %`;
+  const percent = (part) => `${number(100 * part, 0)}%`;
   const plural = (n, one, more = `${one}s`) => `${grouped(n)} ${n === 1 ? one : more}`;
 
   // ---- What is heard: a line under the figure, read out by screen readers after each change ----

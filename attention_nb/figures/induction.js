@@ -53,7 +53,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
   const cell = width / n;
   const line = wide ? 112 : 100, low = line + 30;  // above and below the letters
   const bend = low + 36;  // of the way from a letter that is copied
-  const tall = 40;  // a bar of 100 %
+  const tall = 40;  // a bar of 100%
   const ground = bend + 120;  // on which the bars of the predictions stand
   const height = ground + 26;
   const middle = (i) => (i + 0.5) * cell;

@@ -143,7 +143,7 @@ function draw(stage) {
       line(`M54 ${43 + 42 * i}H84`, { stroke: "var(--soft)" })]);
   }
   // What comes out: a row for each token of the vocabulary, its logit as a bar to the left or right
-  // of 0, and beside it what softmax makes of it, from 0 to 100 %.
+  // of 0, and beside it what softmax makes of it, from 0 to 100%.
   const [zero, reach, from, whole100] = wide ? [88, 56, 188, 120] : [50, 24, 92, 54];
   const [rowHigh, begins, chipped] = wide ? [25, 38, 20] : [21, 36, 14];
   const smaller = { style: "font-size: 12px" };
@@ -163,7 +163,7 @@ function draw(stage) {
       line(`M${zero} ${begins - 4}V${foot}`, { stroke: "var(--faint)" }),
       text(zero, begins - 8, "0", { ...middle, style: soft }),
       ...tick(0, "0", "middle"), ...tick(0.5, wide ? "50" : "", "middle"),
-      ...tick(1, "100 %", "end")];
+      ...tick(1, "100%", "end")];
   }
   function logitOf(value, y, most) {
     const side = value < 0 ? { x: zero + 4, "text-anchor": "start" }
@@ -181,7 +181,7 @@ function draw(stage) {
     const inside = share * whole100 > 44;
     const label = { "text-anchor": inside ? "end" : "start",
       style: inside ? "font-size: 12px; font-weight: 600; fill: #fff" : soft };
-    const says = t < 1 ? "" : `${number(100 * share, 1)} %`;
+    const says = t < 1 ? "" : `${number(100 * share, 1)}%`;
     const box = { x, width, y: y + 3, height: rowHigh - 6, rx: 2 };
     return [svg("rect", { ...box, fill: "var(--neutral)" }),
       text(from + share * whole100 + (inside ? -5 : 5), y + rowHigh / 2 + 4.5, says, label)];
@@ -368,7 +368,7 @@ function draw(stage) {
     const [part, block] = steps[at];
     const { name, says, parameters, large, shape: sized } = parts[part];
     const where = inBlock(part) ? `, block ${block + 1} of ${n_blocks}` : "";
-    const chosen = `“${names[now.next]}”, with ${number(100 * now.chance, 1)} %`;
+    const chosen = `“${names[now.next]}”, with ${number(100 * now.chance, 1)}%`;
     const end = part > 10 ? ` Here it is ${chosen}.` : "";
     say(`${name}${where}. ${says}${end}`);
     facts.shape.textContent = sized;

@@ -97,5 +97,5 @@ def _answers(model: Any, trained: Checkpoints, examples: Sequence[str]) -> str:
         model.load_state_dict(trained.state(step), strict=False)  # a tied lm_head has no weights of its own
         ids = [generate_tokens(model, [source.index(word) for word in example.split()], begin, end, most) for example in examples]
         answers = [" ".join(target[i] for i in written if i != end) for written in ids]
-        rows.append((f"{step:,}", "".join(f"<td>{escape(cell)}</td>" for cell in [*answers, f"{100 * exact:.1f} %"])))
+        rows.append((f"{step:,}", "".join(f"<td>{escape(cell)}</td>" for cell in [*answers, f"{100 * exact:.1f}%"])))
     return _table("What the model generates after each step of training", [*examples, "right, of numbers never shown"], rows)

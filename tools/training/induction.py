@@ -173,15 +173,15 @@ def complaints(measured: dict[str, list[dict[str, Any]]]) -> list[str]:
         ]
         promises = {
             "an induction score over 0.9": end["induction"][1][induction] > 0.9,
-            "99 % copied": end["copying"] >= 0.99,
-            "5 % at most without the induction head": all(
+            "99% copied": end["copying"] >= 0.99,
+            "5% at most without the induction head": all(
                 h[1][induction] <= 0.05 for h in run["ablated"].values()
             ),
-            "10 % at most without the previous-token head": all(
+            "10% at most without the previous-token head": all(
                 h[0][previous] <= 0.1 for h in run["ablated"].values()
             ),
-            "98 % at least without another head": min(rest) >= 0.98,
-            "99 % by one head of its layer": min(run["alone_in_layer"].values()) >= 0.99,
+            "98% at least without another head": min(rest) >= 0.98,
+            "99% by one head of its layer": min(run["alone_in_layer"].values()) >= 0.99,
         }
         found += [
             f"seed {run['seed']}: expected {promise}"
