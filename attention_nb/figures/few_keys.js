@@ -54,8 +54,7 @@ function draw(stage) {
     level: rect({ x: left(j), width: span, height: 5, rx: 2.5, fill: "var(--neutral)" }),
   }));
   const ends = blocks.map(() => text(0, 0, "", { class: "halo",
-    style: "font-size: 13px; font-weight: 600; "
-      + "fill: color-mix(in srgb, var(--neutral) 55%, currentColor)" }));
+    style: "font-size: 13px; font-weight: 600" }));
   const circle = (more) => svg("circle", { stroke: "currentColor", "stroke-width": 1.5, ...more });
   const dots = all.map((j) => circle({ cx: middle(j), r: wide ? 4 : 3, class: "moves" }));
   const ring = circle({ r: wide ? 9 : 8, fill: "none", "stroke-width": 2.5, class: "moves" });
