@@ -79,14 +79,18 @@ function draw(stage) {
   const half = (viewWidth - gap) / 2;
   const base = viewWidth < 600 ? 160 : 176;
   const [across, pitch] = [half / n, base / n];
-  const w = (across - 3.5).toFixed(1);  // of a brick, without the stroke that makes it round
+  // of a brick, without the stroke that makes it round
+  const [w, h] = [across, pitch].map((x) => (x - 3.5).toFixed(1));
   const pale = "color-mix(in srgb, var(--k) 20%, var(--paper))";
   function stair(name, says, x, isNew) {
-    const brick = (i, j) => `M${(x + across * i + 1).toFixed(1)} ${(base - pitch * (j + 1) + 1).toFixed(1)}`
-      + `h${w}v${(pitch - 3.5).toFixed(1)}h${-w}z`;
+    function brick(i, j) {
+      const [left, top] = [x + across * i + 1, base - pitch * (j + 1) + 1];
+      return `M${left.toFixed(1)} ${top.toFixed(1)}h${w}v${h}h-${w}z`;
+    }
+    const kept = (i, now) => all.slice(0, i + 1).filter((j) => isNew(i, j) === now);
     const pile = (i, ink, now) => svg("path", { fill: ink, stroke: ink, "stroke-width": 2,
       "stroke-linejoin": "round", class: "moves", "data-sym": "k",
-      d: all.slice(0, i + 1).filter((j) => isNew(i, j) === now).map((j) => brick(i, j)).join("") });
+      d: kept(i, now).map((j) => brick(i, j)).join("") });
     const bricks = all.map((i) => [pile(i, pale, false), pile(i, "var(--k)", true)]);
     const many = svg("text", { x, y: 27, style: "font-size: 34px; font-weight: 700" });
     const line = (y, text) => svg("text", { x, y, "aria-hidden": true,

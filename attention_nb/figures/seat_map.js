@@ -345,7 +345,7 @@ function draw(stage) {
     acts[3].textContent = `End${who}`;
   }
   const acts = [
-    button("Next token", () => act(nextToken)),
+    set(button("Next token", () => act(nextToken)), { class: "play" }),
     button("New sequence", () => act(arrive)),
     button("Fork", () => act(fork)),
     button("End", () => act(end)),
