@@ -1205,7 +1205,8 @@ def test_head_film_shows_what_was_stored(visit):
         [weights[:, 2:, 0].mean(-1), weights[:, range(2, 6), range(1, 5)].mean(-1)], dim=-1
     )
     assert_close(numbers(now["means"]), expected, **EXACT)
-    heights = numbers(figure.locator("svg ~ span[style*=radius]").evaluate_all(CENTRES))[:, 1]
+    places = numbers(figure.locator("svg ~ span[style*=radius]").evaluate_all(CENTRES))
+    heights = places[:, 1]
     powers = numbers(film["losses"]).log10()  # a dot is as high as the power of ten of its loss
     scale = (heights[0] - heights[-1]) / (powers[0] - powers[-1])
     assert_close(heights - heights[0], scale * (powers - powers[0]), atol=0.1, rtol=0)
@@ -1214,6 +1215,9 @@ def test_head_film_shows_what_was_stored(visit):
     for i, heads in enumerate(numbers(film["weights"])):  # from where they prefer other tokens
         slider.fill(str(i))
         assert mark.is_visible() == ("; head 1" in told_of(heads))
+    first = film["steps"].index(int(mark.inner_text().split()[-2]))  # the line stands at its dot
+    line = mark.evaluate("mark => mark.getBoundingClientRect().right")
+    assert line == pytest.approx(float(places[first, 0]), abs=1.5)
     slider.press("Home")
     assert played(figure)["step"] == film["steps"][-1]
     assert (
