@@ -991,6 +991,8 @@ def test_few_keys_hold_what_the_package_says(visit):
     assert state(figure)["query"] == 3
     range_of.press("Home")
     assert played(figure)["query"] == 11
+    one = drawing(visit, "figures/few_keys.html", "few_keys")  # one query: nothing to go to
+    assert not one.get_by_role("slider").count() and not one.get_by_role("button").count()
 
 
 EIGHT = {  # the prompts of the figure, and how many tokens each generates
@@ -1212,7 +1214,8 @@ def test_head_film_shows_what_was_stored(visit):
         [weights[:, 2:, 0].mean(-1), weights[:, range(2, 6), range(1, 5)].mean(-1)], dim=-1
     )
     assert_close(numbers(now["means"]), expected, **EXACT)
-    heights = numbers(figure.locator("svg ~ span[style*=radius]").evaluate_all(CENTRES))[:, 1]
+    places = numbers(figure.locator("svg ~ span[style*=radius]").evaluate_all(CENTRES))
+    heights = places[:, 1]
     powers = numbers(film["losses"]).log10()  # a dot is as high as the power of ten of its loss
     scale = (heights[0] - heights[-1]) / (powers[0] - powers[-1])
     assert_close(heights - heights[0], scale * (powers - powers[0]), atol=0.1, rtol=0)
@@ -1221,6 +1224,9 @@ def test_head_film_shows_what_was_stored(visit):
     for i, heads in enumerate(numbers(film["weights"])):  # from where they prefer other tokens
         slider.fill(str(i))
         assert mark.is_visible() == ("; head 1" in told_of(heads))
+    first = film["steps"].index(int(mark.inner_text().split()[-2]))  # the line stands at its dot
+    line = mark.evaluate("mark => mark.getBoundingClientRect().right")
+    assert line == pytest.approx(float(places[first, 0]), abs=1.5)
     slider.press("Home")
     assert played(figure)["step"] == film["steps"][-1]
     assert (
@@ -1392,8 +1398,11 @@ def test_heads_share_as_the_package_shares(visit):
     )
     row, other = pick.bounding_box(), wrong.bounding_box()  # one line, above the drawing
     assert abs(row["y"] - other["y"]) < 4 and other["y"] < figure.locator("svg").bounding_box()["y"]
+    marked = figure.locator(".beside > span[style*='background']")
     for n in (8, 4, 2, 1):
         pick.get_by_role("radio", name=str(n)).check()
+        measured = {8: "MHA 47.2", 1: "MQA 46.6"}.get(n, "GQA 47.1")  # Ainslie et al. 2023
+        assert marked.all_inner_texts() == [measured]
         keys = torch.arange(n)[:, None, None]
         right, turns = share_heads(keys, 8).flatten(), keys.repeat(8 // n, 1, 1).flatten()
         now = state(figure)
@@ -1605,6 +1614,13 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
     names = figure.locator("svg g text[style*='font-weight']")  # not the small ones
     named = lambda: [text for text in names.all_text_contents() if text]
     assert named() == ["8 key heads"] and rows.evaluate_all(bold) == [0, 0, 0, 1, 0, 0]
+    small = figure.locator("svg g text:not([style*='font-weight'])").all_text_contents()
+    assert [text for text in small if text] == [  # of every other dot, from the right to the left
+        "latent",
+        "window",
+        "projections, naive",
+        "multi-head",
+    ]
     rows.nth(0).focus()  # a row is chosen, and its dot, or a dot, and its row
     assert named() == ["projections"] and rows.evaluate_all(bold) == [1, 0, 0, 0, 0, 0]
     assert figure.locator("svg circle").evaluate_all(large) == 1

@@ -181,7 +181,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     if (!box.width) return [];
     return chips.slice(0, tokens.length).map((chip) => {
       const { left, top, width } = chip.getBoundingClientRect();
-      return [left + width / 2 - box.left, top - box.top];
+      return [left + width / 2 - box.left, top - box.top, width];
     });
   }
   function bend(still) {
@@ -192,8 +192,17 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
       for (const path of made) set(path, { "stroke-dashoffset": 1 - t });
     });
   }
-  function arcTo([x, y], i, all) {  // from the chosen token, as wide as its weight
+  // The loop of the chosen token stands in its middle; if an arc as wide begins there, beside it.
+  function besideArcs(all) {
+    const [x, , width] = all[chosen];
+    const others = work.weights.map((w, i) => (i === chosen ? 0 : w));
+    const widest = others.indexOf(Math.max(...others));
+    if (others[widest] < work.weights[chosen] - 1e-6) return x;
+    return x + Math.sign(chosen - widest) * clamp(width / 2 - 14, 0, 22);
+  }
+  function arcTo([middle, y], i, all) {  // from the chosen token, as wide as its weight
     const [x0, y0] = all[chosen];
+    const x = i === chosen ? besideArcs(all) : middle;
     const top = heightTo(i, all);
     const w = work.weights[i];
     const loop = `M${x - 9} ${y}C${x - 24} ${y - 38},${x + 24} ${y - 38},${x + 9} ${y}`;
@@ -228,7 +237,8 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     if (!isMost && (w < 0.2 || i === chosen)) return [];
     const [x0, y0] = all[chosen];
     const high = i === chosen ? -28 : 0.75 * heightTo(i, all);  // a loop is lower than a bow
-    return [{ x: (x0 + x) / 2, y: (y0 + y) / 2 + high - 8 * w - 5, text: percent(w),
+    const over = i === chosen ? besideArcs(all) : (x0 + x) / 2;
+    return [{ x: over, y: (y0 + y) / 2 + high - 8 * w - 5, text: percent(w),
       far: Math.abs(x - x0) }];
   }
   const upright = (x, y, height, width, fill, sym) =>

@@ -105,8 +105,8 @@ function draw(stage) {
     ring, ...ends, text(0, row.top - 7, "score", { ...soft, ...start }), best, ...boxes,
     ...letters, floor,
     ...bars.flatMap(({ kept, lost, says }) => [kept, lost, says]),
-    text(0, cells + tall + 17, "weights of the keys that are kept", { style: "font-size: 13px", ...start, class: "halo",
-      "data-sym": "w" }),
+    text(0, cells + tall + 17, "weights of the keys that are kept",
+      { style: "font-size: 13px", ...start, class: "halo", "data-sym": "w" }),
     ...hitsOf(cells, base - cells));
   const average = text(0, 52, "", { ...soft, ...start });
   const strip = svg("svg", { width, height: bar + 24, viewBox: `0 0 ${width} ${bar + 24}`,
