@@ -569,7 +569,7 @@ def _expect_kinds(kinds: Any, pattern: Any) -> list[str]:
     listed = isinstance(pattern, (list, tuple)) and all(isinstance(name, str) for name in pattern)
     names = list(pattern) if listed else []
     if not names or not {*names} <= {*kinds}:
-        raise ValueError(f"pattern: expected some of the names {sorted(kinds)}; got {pattern!r:.60}")
+        raise ValueError(f"pattern: expected names of kinds, {sorted(kinds)}; got {pattern!r:.60}")
     return names
 
 # %% ../nbs/07_transformer.ipynb #choice-class

@@ -86,7 +86,7 @@ def memory(
     table = number_table("How far off the pairs are, by the number of pairs written", rows, [str(i + 1) for i in range(n)], 1)
     notice = _WITH_DELTA if delta else _NOTICE
     data = {"names": list(names), "k": k, "v": v, "rules": rules, "written": first}
-    return Drawing("memory", "The state of linear attention fills up", notice, data, table, (364, 572) if delta else (364, 532))
+    return Drawing("memory", "The state of linear attention fills up", notice, data, table, (404, 626) if delta else (404, 586))
 
 
 _NOTICE = "Each pair is added to the same numbers, then each key is read back. When is there no error?"

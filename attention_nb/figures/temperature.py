@@ -38,9 +38,9 @@ def temperature(
     data = {"tokens": list(tokens), "prefixes": list(prefixes), "logits": logits, "start": start}
     rows = {f"after {prefix}": row for prefix, row in zip(prefixes, logits.double().softmax(-1))}
     table = number_table("The probability of each next token at temperature 1", rows, tokens)
-    return Drawing("temperature", "Sampling the next token", _NOTICE, data, table, (402, 578),
+    return Drawing("temperature", "Sampling the next token", _NOTICE, data, table, (490, 578),
                    "The probabilities at temperature 1 as a table")
 
 
-_NOTICE = ("Move the temperature, then press “Draw 100 tokens”: each dot is one of them. "
-           "How near do the dots come to the ends of their bars?")
+_NOTICE = ("Press “Draw 100 tokens”: each dot is one of them. How near does each heap come to the "
+           "top of its outline? Then move the temperature.")

@@ -204,7 +204,7 @@ const answer = now.answer === null ? "?" : names[now.answer];
 tokens.slice(0, 3).forEach((t, i) => {
 const w = attends ? now.weights[i] : 0;
 set(t.arc, { "stroke-width": 0.8 + 10 * w, opacity: attends ? 0.25 + 0.6 * w : 0 });
-t.weight.textContent = attends ? `${Math.round(100 * w)} %` : "";
+t.weight.textContent = attends ? `${Math.round(100 * w)}%` : "";
 });
 }
 function showVectors(now) {

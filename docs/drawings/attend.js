@@ -74,7 +74,7 @@ cell: (i) => [beside("", number(work.scores[i]), work.scores[i] / most())],
 from: 3, until: 4 },
 { head: () => [hued("w", "weight")],
 cell: (i) => [beside("w", percent(work.weights[i]), work.weights[i])],
-total: () => [hued("w", "100 %")],
+total: () => [hued("w", "100%")],
 from: WEIGHTS, until: LAST },
 { head: () => [hued("w", "weight"), " · ", ...named("value v", "v", axes)],
 cell: (i) => vector("v", weighted(i)),
@@ -143,7 +143,7 @@ return `Not in this small table: ${named}. Zeros stand in, so no query finds the
 
 const quoted = (token) => `“${token}”`;
 const name = (i) => quoted(tokens[i]);
-const percent = (w) => `${Math.round(100 * w)} %`;
+const percent = (w) => `${Math.round(100 * w)}%`;
 function lay() {
 set(line, { "data-long": tokens.join("").length > 26 });
 chips.forEach((chip, i) => {
@@ -171,7 +171,7 @@ const box = sky.getBoundingClientRect();
 if (!box.width) return [];
 return chips.slice(0, tokens.length).map((chip) => {
 const { left, top, width } = chip.getBoundingClientRect();
-return [left + width / 2 - box.left, top - box.top];
+return [left + width / 2 - box.left, top - box.top, width];
 });
 }
 function bend(still) {
@@ -182,8 +182,16 @@ grow(700, (t) => {
 for (const path of made) set(path, { "stroke-dashoffset": 1 - t });
 });
 }
-function arcTo([x, y], i, all) {
+function besideArcs(all) {
+const [x, , width] = all[chosen];
+const others = work.weights.map((w, i) => (i === chosen ? 0 : w));
+const widest = others.indexOf(Math.max(...others));
+if (others[widest] < work.weights[chosen] - 1e-6) return x;
+return x + Math.sign(chosen - widest) * clamp(width / 2 - 14, 0, 22);
+}
+function arcTo([middle, y], i, all) {
 const [x0, y0] = all[chosen];
+const x = i === chosen ? besideArcs(all) : middle;
 const top = heightTo(i, all);
 const w = work.weights[i];
 const loop = `M${x - 9} ${y}C${x - 24} ${y - 38},${x + 24} ${y - 38},${x + 9} ${y}`;
@@ -194,7 +202,7 @@ opacity: 0.25 + 0.65 * w, pathLength: 1, "stroke-dasharray": "1 1" });
 }
 function heightTo(i, all) {
 const [[x0, y0], [x, y]] = [all[chosen], all[i]];
-const up = Math.min(76, 30 + Math.abs(x - x0) * 0.2);
+const up = Math.min(96, 30 + Math.abs(x - x0) * 0.2);
 return 1.3 * Math.max(26 - Math.min(y, y0), -up);
 }
 function shares() {
@@ -215,7 +223,8 @@ const isMost = work.weights.every((other, j) => j === i || other < w - 1e-6);
 if (!isMost && (w < 0.2 || i === chosen)) return [];
 const [x0, y0] = all[chosen];
 const high = i === chosen ? -28 : 0.75 * heightTo(i, all);
-return [{ x: (x0 + x) / 2, y: (y0 + y) / 2 + high - 8 * w - 5, text: percent(w),
+const over = i === chosen ? besideArcs(all) : (x0 + x) / 2;
+return [{ x: over, y: (y0 + y) / 2 + high - 8 * w - 5, text: percent(w),
 far: Math.abs(x - x0) }];
 }
 const upright = (x, y, height, width, fill, sym) =>
@@ -437,7 +446,7 @@ set(line, { d: `M${p.at(k)}L${scaled ? p.at(projection) : [cx, cy]}` });
 }
 function drawWeights() {
 const q = work.q[chosen];
-const shares = long(q) ? "The discs are shares: 100 % in all"
+const shares = long(q) ? "The discs are shares: 100% in all"
 : "Equal scores become equal shares";
 const p = fresh(shares, FAR);
 if (long(q)) set(arrow(p, "q", q), { opacity: 0.35 });
@@ -617,14 +626,14 @@ const tellings = [
 ];
 const explain = () => say(tellings[step]());
 function ofWeights() {
-if (tokens.length === 1) return `${name(chosen)} stands alone: it gets all the weight, 100 %.`;
+if (tokens.length === 1) return `${name(chosen)} stands alone: it gets all the weight, 100%.`;
 if (!long(work.q[chosen])) {
 return `${name(chosen)} asks for nothing: every token gets the same weight.`;
 }
 const most = Math.max(...work.weights);
 const best = [...new Set(tokens.filter((_, i) => work.weights[i] > most - 1e-6))];
 const each = best.length > 1 ? " each" : "";
-return "The weights add up to 100 %. "
+return "The weights add up to 100%. "
 + `The most, ${percent(most)}${each}, goes to ${listed(best)}.`;
 }
 function product() {
@@ -652,7 +661,7 @@ const beyond = () => scene.getBoundingClientRect().height
 if (beyond() > 0 && step >= WEIGHTS) asks.style.display = "none";
 const over = beyond();
 if (over > 0) list.style.maxHeight = `${Math.max(84, list.offsetHeight - over)}px`;
-const scrolls = over > 1;
+const scrolls = over > 1 && list.scrollHeight > list.clientHeight + 1;
 const mine = rows[chosen];
 set(list, { class: scrolls ? "numbers deep" : "numbers", tabindex: scrolls ? 0 : null });
 if (scrolls) list.scrollTop = mine.offsetTop - (list.clientHeight - mine.offsetHeight) / 2;

@@ -1,12 +1,12 @@
 (() => {
 function draw(stage) {
 const { view, viewWidth, data, el, svg, set, dot, softmax, mix, number, plural } = stage;
-const { said, say, choices, slider, player, motion, expose } = stage;
+const { said, say, choices, legendOf, slider, player, motion, expose } = stage;
 const { tokens, q, k, v } = data;
 const n = tokens.length;
 const all = [...tokens.keys()];
 const kinds = [["query", "var(--q)"], ["key", "var(--k)"], ["value", "var(--v)"]];
-let t = Math.min(3, n - 1);
+let t = n - 1;
 let cached = true;
 
 function does(i, kind) {
@@ -21,19 +21,24 @@ return { weights, context: mix(weights, v.slice(0, t + 1)) };
 }
 const sofar = () => ({ with: t + 1, without: (t + 1) * (t + 2) / 2 });
 
-const narrow = "padding: 0; font-size: 13px; text-align: center";
+const margin = 54;
+const upright = (viewWidth - margin) / n < 34;
+const narrow = `padding: 0; font-size: 12px; height: ${upright ? 44 : 18}px; `
++ `${upright ? "writing-mode: vertical-rl; transform: rotate(180deg)" : "text-align: center"}`;
 const tops = all.map((i) => el("th", { scope: "col", style: narrow }, tokens[i]));
-const cells = kinds.map(() => all.map(() => el("td", { style: "padding: 2px" })));
+const cells = kinds.map(() => all.map(() => el("td", { style: "padding: 2px 1.5px" })));
 const boxes = kinds.map(([name], r) => all.map((i) => {
 const box = el("div", {});
 cells[r][i].append(box);
 return box;
 }));
-const high = 92;
-const written = "font-size: 13px; text-align: center; line-height: 1.2; padding-bottom: 3px";
+const high = 58;
+const written = "font-size: 12px; line-height: 1.2; width: max-content; padding-inline: 2px; "
++ "margin-bottom: 3px; position: relative; left: 50%; transform: translateX(-50%); "
++ "background: var(--paper)";
 const bars = all.map(() => ({
 at: 0, text: el("div", { style: written }), bar: el("div", { "data-sym": "w" }) }));
-const room = `padding: 2px 2px 0; vertical-align: bottom; height: ${high + 22}px; `
+const room = `padding: 2px 1.5px 0; vertical-align: bottom; height: ${high + 22}px; `
 + "border-bottom: 1px solid var(--soft); background: linear-gradient(var(--faint), "
 + "var(--faint)) 0 23px / 100% 1px no-repeat";
 const columns = bars.map(({ text, bar }) => el("td", { style: room }, text, bar));
@@ -47,56 +52,64 @@ const scale = ["weight", el("span", { style: "position: absolute; right: 6px; to
 const board = el("table", {
 "aria-label": "Each column is a token; computed in this step, or read from the cache",
 style: "margin: 0; width: 100%; table-layout: fixed" },
-el("thead", {}, el("tr", {}, el("td", { style: "width: 50px; padding: 0" }), ...tops)),
+el("thead", {}, el("tr", {}, el("td", { style: `width: ${margin}px; padding: 0` }), ...tops)),
 el("tbody", {},
 ...kinds.map(([name], r) => el("tr", {}, side(name, name[0]), ...cells[r])),
 el("tr", {}, set(side("", "w"), { style: ofWeights }, ...scale), ...columns)));
 function box(state, colour) {
-const tinted = `color-mix(in srgb, ${colour} 35%, transparent)`;
-const looks = {
-computed: `border: 2px solid ${colour}; background: ${tinted}; font-weight: 600`,
-read: `border: 2px dashed ${colour}`,
-};
-return "height: 26px; line-height: 24px; box-sizing: border-box; border-radius: 4px; "
-+ "text-align: center; font-size: 13px; color: inherit; "
+const tinted = (part) => `background: color-mix(in srgb, ${colour} ${part}%, transparent)`;
+const looks = { computed: `border: 2px solid ${colour}; ${tinted(60)}`, read: tinted(20) };
+return "height: 22px; box-sizing: border-box; border-radius: 4px; "
 + (looks[state] ?? "border: 2px solid transparent");
 }
 
-const pitch = 12, stair = Math.max(42 + pitch * n, 98);
-const across = (viewWidth - 50) / n;
-const brick = (i, y) => svg("rect", { x: 52 + across * i, y, width: across - 4, height: 10,
-rx: 2, fill: "var(--k)", "data-sym": "k", class: "moves" });
-function counted(name, base, y, says, high) {
-const piled = (i) => Array.from({ length: high(i) }, (_, j) => brick(i, base - 10 - pitch * j));
-const many = svg("tspan", { style: "font-size: 20px; font-weight: 700" });
-const rest = svg("tspan");
-const title = svg("text", { x: 0, y, "aria-hidden": true }, many, rest);
-const tell = (n) => {
-many.textContent = String(n);
-rest.textContent = ` ${says(n)}`;
-};
-return { name, bricks: all.map(piled), title, tell };
+const marked = (state) => el("span", { style: `flex: none; width: 18px; `
++ box(state, "var(--neutral)") });
+const legend = legendOf([marked("computed"), "computed now"],
+[marked("read"), "read from the cache"]);
+legend.style.marginTop = "8px";
+
+const gap = viewWidth < 600 ? 14 : 32;
+const half = (viewWidth - gap) / 2;
+const base = viewWidth < 600 ? 160 : 176;
+const [across, pitch] = [half / n, base / n];
+const [w, h] = [across, pitch].map((x) => (x - 3.5).toFixed(1));
+const pale = "color-mix(in srgb, var(--k) 20%, var(--paper))";
+function stair(name, says, x, isNew) {
+function brick(i, j) {
+const [left, top] = [x + across * i + 1, base - pitch * (j + 1) + 1];
+return `M${left.toFixed(1)} ${top.toFixed(1)}h${w}v${h}h-${w}z`;
 }
-const tally = [
-counted("with", 36, 16, (n) => `${n === 1 ? "key" : "keys"} computed with a cache`, () => 1),
-counted("without", stair, stair - 44, () => "without", (i) => i + 1)];
-const total = svg("svg", { width: viewWidth, height: stair + 4, role: "img",
-viewBox: `0 0 ${viewWidth} ${stair + 4}`, style: "height: auto; margin-top: 16px" },
-...tally.flatMap(({ bricks, title }) => [...bricks.flat(), title]));
+const kept = (i, now) => all.slice(0, i + 1).filter((j) => isNew(i, j) === now);
+const pile = (i, ink, now) => svg("path", { fill: ink, stroke: ink, "stroke-width": 2,
+"stroke-linejoin": "round", class: "moves", "data-sym": "k",
+d: kept(i, now).map((j) => brick(i, j)).join("") });
+const bricks = all.map((i) => [pile(i, pale, false), pile(i, "var(--k)", true)]);
+const many = svg("text", { x, y: 27, style: "font-size: 34px; font-weight: 700" });
+const line = (y, text) => svg("text", { x, y, "aria-hidden": true,
+style: `font-size: ${viewWidth < 600 ? 12 : 13}px` }, text);
+const title = svg("g", {}, many, line(46, "keys computed"), line(62, says));
+const under = svg("rect", { y: base + 2, width: across - 1.5, height: 3, fill: "var(--q)" });
+const stand = () => set(under, { x: x + across * t });
+return { name, bricks, title, many, under, stand };
+}
+const tally = [stair("with", "with a cache", 0, (i, j) => i === j),
+stair("without", "without", half + gap, () => true)];
+const total = svg("svg", { width: viewWidth, height: base + 6, role: "img",
+viewBox: `0 0 ${viewWidth} ${base + 6}`, style: "height: auto; margin-top: 14px" },
+...tally.flatMap(({ bricks, title, under }) => [...bricks.flat(), title, under]));
 
 function nameLook(i) {
-if (i === t) return "font-weight: 700; box-shadow: inset 0 -3px 0 var(--q)";
+if (i === t) return `font-weight: 700; box-shadow: inset 0 ${upright ? 3 : -3}px 0 var(--q)`;
 return `${i > t ? "opacity: 0.55; " : ""}font-weight: 400`;
 }
-function showToken(i, weight) {
+function showToken(i, weight, most) {
 set(tops[i], { style: `${narrow}; ${nameLook(i)}` });
-const read = viewWidth < 480 ? "read" : "cached";
 kinds.forEach(([name, colour], r) => {
 const state = does(i, name);
 set(boxes[r][i], { "data-sym": state ? name[0] : null, style: box(state, colour) });
-boxes[r][i].textContent = state === "computed" ? "new" : state && read;
 });
-bars[i].text.textContent = i > t ? "" : number(weight);
+bars[i].text.textContent = !upright && i <= t || weight === most ? number(weight) : "";
 }
 function rise(i, weight) {
 bars[i].at = weight;
@@ -114,11 +127,11 @@ for (const box of news) box.style.opacity = f < 1 ? f.toFixed(2) : "";
 });
 }
 function showTally(computed) {
-for (const { name, bricks, title, tell } of tally) {
+for (const { name, bricks, title, many, stand } of tally) {
 bricks.forEach((of, i) => of.forEach((one) => set(one, { opacity: i <= t ? 1 : 0 })));
-const weight = cached === (name === "with") ? 600 : 400;
-set(title, { style: `font-size: 13px; font-weight: ${weight}` });
-tell(computed[name]);
+set(title, { style: `font-weight: ${cached === (name === "with") ? 600 : 400}` });
+many.textContent = computed[name];
+stand();
 }
 set(total, { "aria-label": "Keys computed so far: "
 + tally.map(({ name }) => `${computed[name]} ${name} a cache`).join(", ") });
@@ -135,7 +148,7 @@ return `${word}: its query, key and value are computed.`;
 let shown = t;
 function show() {
 const { weights } = attend();
-for (const i of all) showToken(i, weights[i]);
+for (const i of all) showToken(i, weights[i], Math.max(...weights));
 slide(weights, shown);
 shown = t;
 showTally(sofar());
@@ -156,7 +169,7 @@ view.append(
 el("div", { class: "row", style: "margin-top: 0" },
 el("div", { class: "row steered" }, play.node, range),
 choices("Cache", ["with a cache", "without"], 0, (i) => { cached = i === 0; show(); })),
-board, total, said);
+board, legend, total, said);
 show();
 const having = (wanted) =>
 kinds.map(([name]) => all.filter((i) => does(i, name) === wanted).length);

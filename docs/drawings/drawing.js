@@ -61,7 +61,7 @@ const quoted = (word) => `“${word}”`;
 const listed = (items, write = quoted) =>
 items.map((item) => write(item)).join(", ").replace(/, (?=[^,]*$)/, " and ");
 const vector = (row, write) => `(${row.map((x) => write(x)).join(", ")})`;
-const percent = (part) => `${number(100 * part, 0)} %`;
+const percent = (part) => `${number(100 * part, 0)}%`;
 const plural = (n, one, more = `${one}s`) => `${grouped(n)} ${n === 1 ? one : more}`;
 
 const said = el("output", { class: "said", "aria-live": "polite" });

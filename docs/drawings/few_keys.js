@@ -49,9 +49,8 @@ const ofBlocks = blocks.map((j) => ({
 fill: rect({ x: left(j) + 2, width: span - 4, fill: "var(--neutral)", "fill-opacity": 0.35 }),
 level: rect({ x: left(j), width: span, height: 5, rx: 2.5, fill: "var(--neutral)" }),
 }));
-const ends = blocks.map((j) => text(left(j) + span / 2, cells - 6, "", { class: "halo",
-style: "font-size: 13px; font-weight: 600; "
-+ "fill: color-mix(in srgb, var(--neutral) 55%, currentColor)" }));
+const ends = blocks.map(() => text(0, 0, "", { class: "halo",
+style: "font-size: 13px; font-weight: 600" }));
 const circle = (more) => svg("circle", { stroke: "currentColor", "stroke-width": 1.5, ...more });
 const dots = all.map((j) => circle({ cx: middle(j), r: wide ? 4 : 3, class: "moves" }));
 const ring = circle({ r: wide ? 9 : 8, fill: "none", "stroke-width": 2.5, class: "moves" });
@@ -82,9 +81,10 @@ mark: rect({ x: x - 1, y: bar + 3, width: unit, height: 19, rx: 3, fill: "none" 
 says: text(center, 22, "", { style: "font-size: 12px" }),
 };
 });
+const asker = el("span", { "data-sym": "q", style: "font-weight: 600" });
 const large = el("b", { "data-sym": "w", style: "font-size: 24px" });
 const result = el("span", { style: "font-size: 13px; color: var(--soft); line-height: 32px" },
-large, " of its weight kept");
+large, " of the full weight of ", asker, " is kept");
 const sign = (shape) =>
 svg("svg", { width: 16, height: 16, viewBox: "-8 -8 16 16", "aria-hidden": true }, shape);
 const plate = sign(svg("rect", { x: -8, y: -2.5, width: 16, height: 5, rx: 2.5,
@@ -100,8 +100,8 @@ root.append(...bands, zero, ...ofBlocks.flatMap(({ fill, level }) => [fill, leve
 ring, ...ends, text(0, row.top - 7, "score", { ...soft, ...start }), best, ...boxes,
 ...letters, floor,
 ...bars.flatMap(({ kept, lost, says }) => [kept, lost, says]),
-text(0, cells + tall + 17, "weights", { style: "font-size: 13px", ...start, class: "halo",
-"data-sym": "w" }),
+text(0, cells + tall + 17, "weights of the keys that are kept",
+{ style: "font-size: 13px", ...start, class: "halo", "data-sym": "w" }),
 ...hitsOf(cells, base - cells));
 const average = text(0, 52, "", { ...soft, ...start });
 const strip = svg("svg", { width, height: bar + 24, viewBox: `0 0 ${width} ${bar + 24}`,
@@ -121,11 +121,24 @@ const seen = { visibility: b < estimates().length ? "visible" : "hidden" };
 upright(ofBlocks[b].fill, at(0), at(score), seen);
 set(ofBlocks[b].level, { y: at(score) - 2.5, ...seen });
 }
-function showEnds({ kept }, needed) {
+function roomAt(b, score, seen, needed) {
+const keys = all.slice(blocks[b], blocks[b] + block).map((j) => [middle(j), at(seen[j])]);
+keys.push([Math.max(middle(needed), 60), row.top - 12]);
+const far = ([x, y]) =>
+Math.min(...keys.map(([kx, ky]) => Math.hypot((kx - x) / 1.5, ky - y)));
+const [from, to] = [left(blocks[b]) + 15, left(blocks[b]) + span - 15];
+const places = [from, (from + to) / 2, to].flatMap((x) =>
+[-12, 11].map((by) => [x, at(score) + by]));
+return places.reduce((best, one) => (far(one) > far(best) + 2 ? one : best));
+}
+function showEnds({ kept, seen }, needed) {
 const scores = estimates();
 ends.forEach((node, b) => {
 const told = b < scores.length && (kept[blocks[b]] || b === Math.floor(needed / block));
 node.textContent = told ? number(scores[b], 1) : "";
+if (!told) return;
+const [x, y] = roomAt(b, scores[b], seen, needed);
+set(node, { x, y: y + 5 });
 });
 legendOfBlocks.style.visibility = perBlock() ? null : "hidden";
 plateSays.textContent = ways[way].title;
@@ -188,10 +201,10 @@ function explain({ seen, kept, full, share }, j) {
 const many = kept.filter(Boolean).length;
 const scored = { block: own() + many, key: seen.length, none: many }[ways[way].per];
 large.textContent = percent(share);
-const missed = kept[j] ? `${quoted(j)} with ${percent(full[j])} of the weight among them.`
-: `${quoted(j)} has ${percent(full[j])}, and is left out.`;
+asker.textContent = quoted(first + query);
 say(`${quoted(first + query)} computes ${scored} scores for ${seen.length} keys and keeps `
-+ `${many}${kept[j] ? ", " : ": "}${missed}`);
++ `${many}, ${kept[j] ? "among them" : "but not"} ${quoted(j)} `
++ `with ${percent(full[j])} of the full weight.`);
 }
 function show() {
 const every = scores.map((_, i) => worked(i));
@@ -233,6 +246,7 @@ const ofSize = choices("Blocks that are kept", sizes.map(String), size,
 if (viewWidth < 345) for (const label of ofWay.children) label.style.paddingInline = "7px";
 set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem` });
 const steered = el("div", { class: "row steered" }, play.node, range);
+if (queries === 1) steered.style.display = "none";
 const top = el("div", { class: "row", style: "margin: 0; gap: 0 1.5rem" }, result, legend);
 view.append(el("div", { class: "row", style: "margin-top: 0" }, ofWay, steered), top, root, said,
 more(el("div", { class: "row" }, el("span", {}, "Blocks that are kept, its own among them"),

@@ -13,10 +13,12 @@ return [mean(rows.map((row) => row[0])), mean(rows.map((row, i) => row[i + 1]))]
 };
 
 const wide = viewWidth >= 600;
-const side = wide ? 34 : viewWidth < 345 ? 22 : 24;
+const apiece = Math.floor(((viewWidth - 40) / 2 - 68) / n);
+const side = wide ? Math.min(64, apiece) : viewWidth < 345 ? 22 : 24;
+const tall = wide ? 38 : side;
 const across = `min-width: ${side}px; max-width: ${side}px; padding: 0; text-align: center; `
 + `font-size: ${wide ? 13 : 12}px; overflow: hidden`;
-const box = `${across}; height: ${side}px`;
+const box = `${across}; height: ${tall}px`;
 const head = (text) => el("th", { scope: "col", "data-sym": "k", style: across }, text);
 const query = (i) => el("th", {
 scope: "row", "data-sym": "q", style: "padding: 0 6px 0 0; font-size: 13px; min-width: 0" },
@@ -77,7 +79,7 @@ const loss = el("span", { style: "font-variant-numeric: tabular-nums; align-self
 const apart = steps.findLastIndex((_, i) =>
 new Set(weights[i].map((w) => favourite(w).to)).size < heads.length) + 1;
 const mark = el("span", { style: "position: absolute; padding: 42px 6px 0 0; font-size: 13px; "
-+ `inset: 0 ${100 - 100 * apart / steps.length}% 0 0; line-height: 16px; text-align: right; `
++ `inset: 0 ${100 - left(apart)}% 0 0; line-height: 16px; text-align: right; `
 + "white-space: nowrap; border-right: 1px dashed var(--soft)" },
 `heads differ${wide ? ` from step ${steps[apart]} on` : ""}`);
 
@@ -153,7 +155,8 @@ view.append(
 el("div", { style: "display: grid; gap: 6px 12px; align-items: end; margin-bottom: 8px; "
 + `grid-template-columns: max-content minmax(0, 1fr) ${wide ? 6 : 5.2}rem` },
 scale, path, loss, play.node, time),
-el("div", { style: `display: flex; flex-wrap: wrap; gap: 0.4rem ${wide ? 3 : 1}rem` },
+el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.4rem 1rem; "
++ (wide ? "justify-content: space-between" : "") },
 ...heads.map((k) => k.node)),
 el("div", { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem` }, said));
 show();

@@ -443,7 +443,9 @@ const { n_q, heads, name } = layers[now.l];
 now = { ...now, h: Math.min(now.h, heads - 1), i: clamp(now.i, 0, n_q - 1) };
 for (const one of cells) mark(one, one.l === now.l && one.h === now.h);
 query.move(now.i, n_q - 1);
-heading.textContent = `Layer ${now.l}, head ${now.h}${shared()} · ${name}`;
+const does = doing(now.l, now.h);
+set(heading, { title: name },
+`Layer ${now.l}, head ${now.h}${does && `: ${does}`}${shared()}`);
 panels.forEach((panel, mode) => { panel.hidden = mode !== now.mode; });
 shows[now.mode]();
 const which = `Layer ${now.l}, head ${now.h}: ${scoresOf(now.l, now.h)}. `.replace(": .", ".");

@@ -70,8 +70,9 @@ const chances = logits.map(softmax);
 const shares = chances.at(-1);
 const next = shares.indexOf(Math.max(...shares));
 found.push({ sheets: [["residual stream", last], ["normalized", end]], out: end },
-{ bars: logits.at(-1), out: logits },
-{ bars: shares, percent: true, out: chances }, { bars: shares, percent: true, next });
+{ outcome: { logits: logits.at(-1) }, out: logits },
+{ outcome: { logits: logits.at(-1), shares }, out: chances },
+{ outcome: { logits: logits.at(-1), shares, next } });
 return { ids, found, next, chance: shares[next] };
 }
 
@@ -134,27 +135,62 @@ return now.ids.flatMap((id, i) => [svg("rect", { x: 4, y: 28 + 42 * i, ...frame 
 text(26, 49 + 42 * i, names[id], large), text(94, 48 + 42 * i, `id ${id}`),
 line(`M54 ${43 + 42 * i}H84`, { stroke: "var(--soft)" })]);
 }
-function outcomes({ bars, percent, next }) {
-const most = largest(bars);
-const [zero, reach] = wide ? [percent ? 34 : 150, percent ? 220 : 105]
-: [percent ? 22 : 84, percent ? 68 : 28];
-const title = `${wide ? "next token: " : ""}${percent ? "probability" : "logit"}`;
-const none = (x) => percent && x < 0.0005;
-const share = (x) => (none(x) ? "" : `${number(100 * x, 1)} %`);
-const write = percent ? share : (x) => number(x, 1);
-const step = wide ? 26 : 22;
-return [text(0, 13, title, heading), ...bars.flatMap((value, i) => {
-const long = reach * Math.abs(value) / most;
-const y = 26 + step * i;
-const below = value < 0;
-const width = none(value) ? 0 : Math.max(1, long);
-const size = { y: y + 2, width, height: step - 6, rx: 2 };
-const edge = { stroke: i === next ? "var(--control)" : "none", "stroke-width": 3 };
-const look = { fill: `var(--${below ? "rose" : "neutral"})`, "fill-opacity": 0.6, ...edge };
-const words = { "text-anchor": below ? "end" : "start", style: "font-size: 13px" };
-return [text(10, y + step / 2 + 3, names[i], { ...middle, ...bold }),
-svg("rect", { x: below ? zero - long : zero, ...size, ...look }),
-text(below ? zero - long - 5 : zero + long + 5, y + step / 2 + 3, write(value), words)];
+const [zero, reach, from, whole100] = wide ? [88, 56, 188, 120] : [50, 24, 92, 54];
+const [rowHigh, begins, chipped] = wide ? [25, 38, 20] : [21, 36, 14];
+const smaller = { style: "font-size: 12px" };
+const soft = `fill: var(--soft); ${smaller.style}`;
+const edgeOfLogit = (value, most) => {
+const width = Math.max(1, reach * Math.abs(value) / most);
+return { x: value < 0 ? zero - width : zero, width };
+};
+function axes(logits, shares) {
+const foot = begins + rowHigh * logits.length;
+const tick = (part, says, anchor) => [
+line(`M${from + part * whole100} ${begins - 4}V${foot}`, { stroke: "var(--faint)" }),
+text(from + part * whole100, begins - 8, says, { "text-anchor": anchor, style: soft })];
+return [text(0, 13, wide ? "next token: logit" : "logit", heading),
+text(from + whole100, 13, "probability", { "text-anchor": "end",
+style: shares ? heading.style : `${soft}; ${heading.style}` }),
+line(`M${zero} ${begins - 4}V${foot}`, { stroke: "var(--faint)" }),
+text(zero, begins - 8, "0", { ...middle, style: soft }),
+...tick(0, "0", "middle"), ...tick(0.5, wide ? "50" : "", "middle"),
+...tick(1, "100%", "end")];
+}
+function logitOf(value, y, most) {
+const side = value < 0 ? { x: zero + 4, "text-anchor": "start" }
+: { x: zero - 4, "text-anchor": "end" };
+const look = { fill: `var(--${value < 0 ? "rose" : "neutral"})`, "fill-opacity": 0.6, rx: 2 };
+return [
+svg("rect", { ...edgeOfLogit(value, most), y: y + 3, height: rowHigh - 6, ...look }),
+text(side.x, y + rowHigh / 2 + 4.5, number(value, 1), { ...side, ...smaller })];
+}
+function shareOf(share, y, logit, t) {
+const begin = edgeOfLogit(logit, 1);
+const [x, width] = [[begin.x, from], [begin.width, Math.max(1, share * whole100)]]
+.map(([before, after]) => before + (after - before) * t);
+const inside = share * whole100 > 44;
+const label = { "text-anchor": inside ? "end" : "start",
+style: inside ? "font-size: 12px; font-weight: 600; fill: #fff" : soft };
+const says = t < 1 ? "" : `${number(100 * share, 1)}%`;
+const box = { x, width, y: y + 3, height: rowHigh - 6, rx: 2 };
+return [svg("rect", { ...box, fill: "var(--neutral)" }),
+text(from + share * whole100 + (inside ? -5 : 5), y + rowHigh / 2 + 4.5, says, label)];
+}
+function picked(y) {
+const all = { x: 0, y: y + 0.5, width: room - 2, height: rowHigh - 1, rx: 5 };
+return [svg("rect", { ...all, fill: "var(--rest)", stroke: "var(--control)",
+"stroke-width": 2 }),
+svg("rect", { ...all, width: chipped, fill: "var(--control)" })];
+}
+function outcomes({ logits, shares, next }, t) {
+const most = largest(logits);
+return [...axes(logits, shares), ...logits.flatMap((value, i) => {
+const y = begins + rowHigh * i;
+const ink = i === next ? `${bold.style}; fill: var(--paper)` : bold.style;
+return [...(i === next ? picked(y) : []),
+text(chipped / 2, y + rowHigh / 2 + 5, names[i], { ...middle, style: ink }),
+...logitOf(value, y, most),
+...(shares ? shareOf(shares[i], y, value / most, t) : [])];
 })];
 }
 const strip = picture(356, 24,
@@ -167,18 +203,18 @@ return [text(2, 17, names[equals], bold), ...out.at(-1).flatMap((value, j) =>
 shaded(value, most, { ...box, x: 32 + 40 * j }, true)), framed(31, 1.5, 321, 21)];
 }
 const below = (weights) => (weights ? ground + 4 * side + 14 : 0);
-function highOf({ ids, weights, sheets, bars }) {
+function highOf({ ids, weights, sheets, outcome }) {
 if (!wide) return 290;
 if (ids) return 190;
-if (bars) return 30 + 26 * bars.length;
+if (outcome) return begins + 2 + rowHigh * outcome.logits.length;
 return below(weights) + apart * sheets.length - 4;
 }
-function contents(now, { ids, weights, sheets, bars, ...more }) {
+function contents(now, { ids, weights, sheets, outcome }, t) {
 if (ids) {
 const title = text(0, 13, wide ? "ids in the vocabulary" : "token ids", heading);
 return [title, ...tokens(now)];
 }
-if (bars) return outcomes({ bars, ...more });
+if (outcome) return outcomes(outcome, t);
 const topOf = (i) => below(weights) + apart * i;
 const rows = sheets.flatMap((sheet, i) => vectors(sheet, topOf(i), now));
 const y = topOf(sheets.length - 1) + 19 + high * (now.ids.length - 1);
@@ -296,6 +332,7 @@ const go = (t) => stand([x + (to[0] - x) * t, y + (to[1] - y) * t]);
 move(450, go).then((came) => { if (came) paint(out); });
 }
 
+const becoming = motion();
 let state;
 const facts = { shape: el("dd"), here: el("dd"), large: el("dd") };
 const named = { shape: "shape", here: "parameters here",
@@ -316,7 +353,7 @@ function explain(now) {
 const [part, block] = steps[at];
 const { name, says, parameters, large, shape: sized } = parts[part];
 const where = inBlock(part) ? `, block ${block + 1} of ${n_blocks}` : "";
-const chosen = `“${names[now.next]}”, with ${number(100 * now.chance, 1)} %`;
+const chosen = `“${names[now.next]}”, with ${number(100 * now.chance, 1)}%`;
 const end = part > 10 ? ` Here it is ${chosen}.` : "";
 say(`${name}${where}. ${says}${end}`);
 facts.shape.textContent = sized;
@@ -335,8 +372,8 @@ which.textContent = `block ${block + 1} of ${n_blocks}`;
 written.forEach((node, i) => { node.textContent = names[now.ids[i]]; });
 answer.textContent = part > 10 ? names[now.next] : "?";
 const high = highOf(now.found[at]);
-set(board, { height: high, viewBox: `0 0 ${room} ${high}` },
-...contents(now, now.found[at]));
+set(board, { height: high, viewBox: `0 0 ${room} ${high}` });
+becoming(part === 11 ? 900 : 0, (t) => set(board, {}, ...contents(now, now.found[at], t)));
 strip.replaceChildren(...last(now.found[at].out));
 travel(spots[part], now.found[at].out);
 rail.move(at + 1);

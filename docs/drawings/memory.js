@@ -105,7 +105,7 @@ asked.forEach(({ word }, row) => { word.textContent = short(k[i][row]); });
 stored.forEach((one, j) => { one.textContent = short(v[i][j]); });
 }
 
-const row = wide ? 25 : 21;
+const [row, thick] = wide ? [28, 20] : [22, 16];
 const above = 48;
 const [atKey, atValue, gap] = [40, 82, 14];
 const list = fig(room, above + row * n);
@@ -124,15 +124,15 @@ return zero;
 });
 const end = { "text-anchor": "end" }, start = { "text-anchor": "start" };
 const looks = {
-value: { height: 14, rx: 1.5, fill: "var(--v)", "fill-opacity": 0.55, "data-sym": "v" },
-found: { r: 4, fill: "currentColor", stroke: "var(--paper)", "stroke-width": 1 },
-off: { height: 4, fill: "var(--rose)" },
+value: { height: thick, rx: 2, fill: "var(--v)", "fill-opacity": 0.55, "data-sym": "v" },
+found: { r: wide ? 6 : 5, fill: "currentColor", stroke: "var(--paper)", "stroke-width": 1.5 },
+off: { height: 5, fill: "var(--rose)" },
 };
 const exactly = svg("tspan", { style: `font-size: ${wide ? 22 : 20}px; font-weight: 600` });
 const count = set(text(0, 20, "", start), {}, exactly, " exact");
 const named = (x, says, more) => text(room - x, 19, says, { style: "font-size: 13px", ...more });
 const legend = [
-svg("rect", { x: room - 214, y: 7, width: 16, ...looks.value }),
+svg("rect", { x: room - 214, y: 14 - thick / 2, width: 16, ...looks.value }),
 named(193, "value", { ...start, "data-sym": "v" }),
 svg("circle", { cx: room - 142, cy: 14, ...looks.found }), named(68, "read back", end),
 svg("rect", { x: room - 58, y: 12, width: 14, ...looks.off }), named(4, "error", end)];
@@ -152,9 +152,9 @@ const bold = { style: "font-weight: 600", ...start };
 const name = text(4, middle + 5, names[i], bold);
 const error = text(room - 4, middle + 5, "", { style: "font-size: 13px", ...end });
 const values = v[i].map((x, j) =>
-svg("rect", { ...from(j, x), y: middle - 7, ...looks.value }));
+svg("rect", { ...from(j, x), y: middle - thick / 2, ...looks.value }));
 const offs = v[i].map(() =>
-svg("rect", { y: middle - 2, ...looks.off, class: "moves" }));
+svg("rect", { y: middle - 2.5, ...looks.off, class: "moves" }));
 const founds = v[i].map(() => svg("circle", { cy: middle, ...looks.found, class: "moves" }));
 const mark = svg("rect", { y, width: room, height: row, rx: 4, fill: "var(--rest)" });
 const parts = [...keyBars(k[i], middle), ...values, ...offs, ...founds, error];
@@ -184,34 +184,50 @@ const told = now.errors.map((x, i) => `${names[i]} ${number(x, 1)}`).join(", ");
 set(list, { "aria-label": `${exactly.textContent} are read back exactly. Errors: ${told}` });
 }
 
-const reach = wide ? 44 : 20, floor = reach + 18, atBars = 92;
-const broadBar = (room - atBars - 4) / n;
-const plot = fig(room, floor + 18);
-const meansOf = () => all.map((i) => compute(i + 1).mean);
-const most = Math.max(...meansOf());
-const bars = all.map((i) => {
-const x = atBars + broadBar * (i + 0.5), across = broadBar - 6;
-const bar = svg("rect", { x: x - across / 2, width: across, rx: 1.5, class: "moves",
-fill: "var(--rose)" });
-const word = text(x, 0, "", { style: "font-size: 13px; font-weight: 600", class: "halo" });
-return { bar, word, tick: text(x, floor + 16, i + 1, { style: soft }) };
-});
-plot.append(...["mean error", "by pairs"].map((says, i) =>
-text(0, floor - 1 + 17 * i, says, { style: soft, "text-anchor": "start" })),
-svg("path", { d: `M${atBars} ${floor}H${room - 4}`, stroke: "var(--soft)" }),
-...bars.flatMap(({ bar, word, tick }) => [bar, word, tick]));
+const meansOf = rules.map((_, by) => all.map((i) => compute(i + 1, by).mean));
+const most = Math.max(...meansOf.flat());
+const [reach, over, margin] = [wide ? 72 : 50, 30, 30];
+const floor = over + reach;
+const plot = fig(room, floor + 20);
+const spot = (i, mean) => [margin + (room - margin - 8) * (i + 0.5) / n,
+floor - reach * mean / most];
+const hues = ["var(--rose)", "var(--neutral)"];
+function lineOf(means, by) {
+const spots = means.map((mean, i) => spot(i, mean));
+const pieces = spots.slice(1).map(([x, y], i) => svg("path", {
+d: `M${spots[i]}L${x} ${y}`, pathLength: 1, stroke: hues[by], class: "moves" }));
+const dots = spots.map(([cx, cy]) =>
+svg("circle", { cx, cy, r: 4.5, fill: hues[by], class: "moves" }));
+const value = svg("tspan", { style: "font-weight: 700" });
+return { pieces, dots, value };
+}
+const lines = meansOf.map(lineOf);
+const told = lines.flatMap(({ value }, by) => [
+svg("circle", { cx: 92 + 134 * by, cy: 10, r: 4.5, fill: hues[by] }),
+set(text(101 + 134 * by, 15, "", { ...start, style: "font-size: 13px" }),
+{}, `${rules[by]} `, value)]);
+const ticks = all.map((i) => text(spot(i, 0)[0], floor + 16, i + 1));
+const level = (mean) => [
+svg("path", { d: `M${margin} ${spot(0, mean)[1]}H${room - 4}`, stroke: "var(--faint)" }),
+text(margin - 8, spot(0, mean)[1] + 5, number(mean, 0), { ...end, style: soft })];
+plot.append(text(0, 15, "mean error", { ...start, style: "font-size: 13px; font-weight: 600" }),
+...told, ...[0, Math.floor(most)].flatMap(level),
+text(0, floor + 16, "pairs", { ...start, style: soft }), ...ticks,
+...lines.flatMap(({ pieces, dots }) => [...pieces, ...dots]));
+function showLine({ pieces, dots, value }, by) {
+const broad = by === rule ? 3.5 : 2;
+pieces.forEach((piece, i) => set(piece, { "stroke-width": broad,
+style: `stroke-dasharray: 1 1; stroke-dashoffset: ${i + 1 < t ? 0 : 1}` }));
+dots.forEach((dot, i) => set(dot, { opacity: i < t ? 1 : 0 }));
+value.textContent = number(meansOf[by][t - 1], 1);
+}
 function showPlot() {
-const means = meansOf();
-bars.forEach(({ bar, word, tick }, i) => {
-const height = means[i] < 1e-6 ? 0 : Math.max(2, reach * means[i] / most);
-const now = i === t - 1;
-const shade = i < t ? (now ? 0.75 : 0.35) : 0;
-set(bar, { y: floor - height, height, "fill-opacity": shade });
-set(word, { y: floor - height - 5 }, now ? number(means[i], 1) : "");
-set(tick, { style: now ? "font-size: 13px; font-weight: 600" : soft });
-});
-const told = means.map((x, i) => `${i + 1}: ${number(x, 1)}`).join(", ");
-set(plot, { "aria-label": `Mean error by pairs written: ${told}` });
+lines.forEach(showLine);
+const now = "font-weight: 700; font-size: 13px";
+ticks.forEach((tick, i) => set(tick, { style: i === t - 1 ? now : soft }));
+const means = rules.map((name, by) =>
+`${name} ${meansOf[by].slice(0, t).map((x) => number(x, 1)).join(", ")}`);
+set(plot, { "aria-label": `Mean error by pairs written: ${means.join("; ")}` });
 }
 
 function writing(now) {
@@ -262,14 +278,15 @@ text: (x) => `${x} of ${n}`, input: moved });
 const steps = { at: () => t - 1, last: () => n - 1, go: (i) => go(i + 1, true) };
 const play = player({ ...steps, ms: () => 2400 });
 const ruled = choices("How a pair is written", rules, 0, (i) => { rule = i; show(); });
-set(said, { style: "min-height: 1.4em" });
+set(said, { style: `min-height: ${wide ? 2.8 : 1.4}em; margin-top: ${wide ? 12 : 0}px` });
 const beside = "display: flex; flex-wrap: wrap; gap: 8px 24px; margin: 0 0 8px";
 const steered = set(el("div", { class: "row steered" }, play.node, range),
 { style: "flex: none; margin: 8px 0 0" });
 const written = el("div", { style: `width: ${broad}px; max-width: 100%` }, board, steered,
-...(rules.length > 1 ? [set(ruled, { style: "margin: 8px 0 0" })] : []));
+...(rules.length > 1 ? [set(ruled, { style: "margin: 8px 0 0" })] : []),
+...(wide ? [said] : []));
 const kept = el("div", { style: "display: grid; gap: 8px" }, list, plot);
-view.append(el("div", { style: beside }, written, kept), said);
+view.append(el("div", { style: beside }, written, kept), ...(wide ? [] : [said]));
 show();
 expose(() => state);
 }

@@ -41,12 +41,13 @@ return since > 0 && since <= now.tiles[p].length ? since - 1 : -1;
 const busy = (now) => [...now.tiles.keys()].filter((p) => doing(now, p) >= 0);
 
 const wide = viewWidth >= 600;
-const unit = wide ? 30 : 25, left = 70, high = 58;
+const unit = Math.min(wide ? 30 : 25, Math.floor((wide ? 256 : 208) / n));
+const left = 70, high = 58;
 const [w, h] = [left + n * unit + 4, high + n * unit + 4];
 const says = "A grid of queries and keys; each program owns a block of queries";
 const root = svg("svg", {
 width: w, height: h, viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": says });
-const small = "font-size: 13px";
+const small = `font-size: ${unit < 15 ? 12 : 13}px`;
 const columnAt = (j) => left + j * unit, rowAt = (i) => high + i * unit;
 const names = all.map((i) => svg("text", {
 x: left - 22, y: rowAt(i) + unit / 2 + 5, "text-anchor": "end", "data-sym": "q", style: small },
@@ -152,6 +153,7 @@ const last = () => plan().last;
 const time = slider("Time step", {
 min: 1, max: last(), step: 1, value: step, text: (x) => `${number(x, 0)} of ${last()}`,
 input: (to) => { play.stop(); step = to; show(); } });
+time.lastChild.style.minWidth = "4.2rem";
 function go(to) {
 step = to;
 time.move(to, last());
@@ -185,7 +187,7 @@ const style = `${small}; font-weight: ${weight}; fill: ${fill}`;
 return [
 svg("line", {
 x1: 2, x2: left + n * unit, y1: y, y2: y, stroke: "var(--soft)", "stroke-width": 1.5 }),
-svg("text", { x: left - 8, y: y + tall / 2 + 5, "text-anchor": "middle", style }, String(p)),
+svg("text", { x: left - 10, y: y + tall / 2 + 5, "text-anchor": "middle", style }, String(p)),
 ];
 }
 function frame(node, now, p) {
@@ -216,10 +218,6 @@ drawLine(now);
 tell(now);
 }
 
-function beside(range) {
-range.querySelector("input").style.width = wide ? "7.5rem" : "calc(0.24 * var(--window))";
-return range;
-}
 const row = (...parts) => el("div", { class: "row" }, ...parts);
 const ofSize = choices("Queries of a program", sizes.map(String), data.size,
 (i) => again(() => { size = sizes[i]; }));
@@ -227,7 +225,7 @@ const ofSlots = choices("Programs at once", offered.map(String), data.slot,
 (i) => again(() => { slots = offered[i]; }));
 const panel = el("div", { style: "flex: 1 1 300px; min-width: 0" },
 line,
-row(play.node, beside(time)),
+el("div", { class: "row steered" }, play.node, time),
 row(toggle("causal mask", causal, (on) => again(() => { causal = on; })),
 toggle("last block first", longest, (on) => again(() => { longest = on; }))),
 set(said, { style: "min-height: 2.8em" }),

@@ -1,6 +1,6 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, say, said,
-slider, choices, more, motion, expose }) {
+slider, choices, more, between, motion, expose }) {
 const { peak, bandwidth, heads, width, model, latent, window, bits, example } = data;
 let { n, kv } = data;
 let b = 1;
@@ -45,7 +45,7 @@ const ways = [
 { letter: "M", cost: () => attention({ causal: false, passes: 4 }),
 word: () => "naive", name: () => "naive attention" },
 { letter: "A", cost: () => attention({}),
-word: () => "32 key heads", name: () => plural(heads, "key head") },
+word: () => "multi-head", name: () => "multi-head" },
 { letter: "G", cost: () => attention({ cached: shared() }),
 word: () => plural(kv, "key head"), name: () => plural(kv, "key head") },
 { letter: "W", cost: () => attention({ cached: shared(), near: window }),
@@ -67,7 +67,7 @@ return { ...cost, intensity: operations / moved, seconds, rate: operations / sec
 
 const beside = viewWidth >= 600;
 const wide = beside ? 384 : viewWidth || 350;
-const high = beside ? 300 : 178, left = beside ? 36 : 33;
+const high = beside ? 300 : 184, left = beside ? 36 : 33;
 const end = wide - 12;
 const low = -4, top = 15;
 const ridge = peak / bandwidth;
@@ -101,8 +101,8 @@ label(0, 30, "per second", "start"),
 ...[1, 10, 100].flatMap((billions) => [
 svg("path", { d: `M${left} ${y(1e9 * billions)}h-4`, stroke: "var(--soft)" }),
 label(left - 6, y(1e9 * billions) + 5, billions, "end")]),
-label(x(ridge) + 6, high - 10, "compute-bound", "start", bound),
-label(x(ridge) - 6, high - 10, "memory-bound", "end", bound));
+label(x(ridge) + 6, high - 8, "compute-bound", "start", bound),
+label(x(ridge) - 6, high - 8, "memory-bound", "end", bound));
 const [lines, names, marks] = [0, 1, 2].map(() => svg("g"));
 const dots = ways.map((way) => {
 const circle = svg("circle", { stroke: "var(--paper)", "stroke-width": 1.5 });
@@ -117,24 +117,24 @@ chart.append(lines, marks, names);
 function measured(queries) {
 const cost = oneHead(queries);
 const intensity = cost.operations / cost.moved;
-const [at, up, anchor] = queries > 1 ? [x(intensity) - 8, sky - 14, "end"]
-: [x(intensity) + 15, y(cost.operations / least(cost)) + 23, "start"];
+const flat = queries > 1;
+const rate = cost.operations / least(cost);
+const [at, up] = flat ? [x(intensity), sky - 14] : [x(intensity) + 15, y(rate) + 22];
 const size = grouped(intensity, { maximumSignificantDigits: 2 });
-return label(at, up, `${size} operations per byte`, anchor, "fill: var(--soft)");
+return label(at, up, `${size} operations per byte`, flat ? "middle" : "start",
+"fill: var(--soft)");
 }
 const notes = [measured(example.n), measured(1)];
 chart.append(...notes);
 function place(dot, [cx, cy], way, flat) {
 dot.at = [cx, cy];
-const aside = way.queries && !flat;
 set(dot.circle, { cx, cy, fill: hues[flat ? "compute" : "memory"] });
-set(dot.stem, { d: `M${cx} ${cy}${aside ? "H" : "V"}${aside ? cx + 12 : sky - 10}` });
+set(dot.stem, { d: way.queries ? "" : `M${cx} ${cy}V${sky - 10}` });
 const half = 4.6 * way.word().length;
-const above = { x: Math.min(Math.max(cx, left + 4 + half), end - half), y: sky - 16,
-"text-anchor": "middle" };
-const before = { x: cx - 8, y: sky - 32, "text-anchor": "end" };
+const within = Math.min(Math.max(cx, left + 4 + half), end - half);
+const above = { x: within, y: sky - (way.queries ? 32 : 16), "text-anchor": "middle" };
 const after = { x: cx + 15, y: cy + 5, "text-anchor": "start" };
-set(dot.text, !way.queries ? above : flat ? before : after);
+set(dot.text, way.queries && !flat ? after : above);
 }
 
 const three = { minimumSignificantDigits: 3, maximumSignificantDigits: 3 };
@@ -153,7 +153,7 @@ const line = "display: flex; align-items: center; font-size: 12px; line-height: 
 const look = `flex: 0 1 auto; background: ${hue}; border-radius: 2px`;
 return { node: el("div", { style: line }, bar, text), bar, text, look, high };
 }
-const [thick, thin] = beside ? [36, 11] : [30, 8];
+const [thick, thin] = beside ? [36, 11] : [30, 10];
 const pairOf = (high) => Object.values(hues).map((hue) => barOf(hue, high));
 function showBars(bars, times, [longest, room], write, both = true) {
 const most = times.indexOf(Math.max(...times));
@@ -188,14 +188,13 @@ set(row, { tabindex: 0, onfocus: () => choose(i) });
 const apiece = beside ? "112px 68px 1fr; gap: 8px; padding: 0 6px; margin-inline: -7px"
 : "107px 66px 1fr; gap: 8px; padding: 0 4px";
 const grid = `display: grid; grid-template-columns: ${apiece}; align-items: center; `
-+ "font-size: 13px; border: 1px solid";
-const head = el("div", { style: `${grid} transparent` },
++ "font-size: 13px; border-radius: 8px";
+const head = el("div", { style: grid },
 el("span"), right("ops / byte", soft), el("span", { style: soft }, "time"));
 const table = el("div", { class: "times" }, head, ...list.map(({ row }) => row));
 function showRow(row, on) {
-const look = on ? "var(--control); background: var(--rest)" : "var(--faint)";
-set(row, { style: `${grid} ${look}; border-radius: 8px; cursor: pointer; `
-+ `margin-top: ${beside ? 3 : 2}px` });
+const look = on ? "background: var(--rest); box-shadow: inset 0 0 0 1px var(--control); " : "";
+set(row, { style: `${grid}; ${look}cursor: pointer; margin-top: ${beside ? 5 : 0}px` });
 }
 const pair = ways.filter((way) => way.queries).map(({ letter, queries, cost }) => {
 const bars = pairOf(thick);
@@ -241,28 +240,44 @@ showBars(bars, times, scale, write, now[i] && i === chosen);
 });
 }
 
-const asides = ways.map(() => label(0, 0, "", "start", "font-size: 12px; fill: var(--soft)"));
-names.append(...asides);
-const apart = (a, b) => a[2] + 6 < b[0] || b[2] + 6 < a[0] || a[3] + 3 < b[1] || b[3] + 3 < a[1];
-const around = ([cx, cy]) => [cx - 3, cy - 5, cx + 3, cy + 5];
+const flags = ways.map(() => {
+const text = label(0, 0, "", "start", "font-size: 12px; fill: var(--soft)");
+const stem = svg("path", { stroke: "var(--soft)", fill: "none" });
+lines.append(stem);
+names.append(text);
+return { text, stem };
+});
 const near = (a, b) => Math.hypot(a[0] - b[0], a[1] - b[1]) < 4;
-function boxOf([cx, cy], word) {
-const long = 8.2 * word.length;
-return cy < y(peak) + 1 ? [cx - 5, cy + 9, cx - 5 + long, cy + 25]
-: [cx + 10, cy - 7, cx + 10 + long, cy + 9];
+function heaps(places) {
+const found = [];
+for (const i of places.keys()) {
+if (!phase || !places[i] || i === chosen) continue;
+const heap = found.find(([first]) => near(places[first], places[i]));
+if (heap) heap.push(i);
+else found.push([i]);
 }
-function showAsides(places) {
-const others = [...places.keys()].filter((i) => phase && places[i] && i !== chosen);
-const taken = places.filter(Boolean).map(around);
-asides.forEach((text, i) => {
-const here = others.filter((j) => places[i] && near(places[i], places[j]));
-const word = here[0] === i ? here.map((j) => ways[j].word()).join(", ") : "";
-const box = word && boxOf(places[i], word);
-const fits = word && box[0] > left && box[2] < end && box[3] < high - 26
-&& taken.every((other) => apart(box, other));
-if (fits) taken.push(box);
-text.textContent = fits ? word : "";
-if (fits) set(text, { x: box[0], y: box[3] - 4 });
+return found;
+}
+function labels(places, many) {
+return heaps(places).flatMap((heap) => heap.flatMap((_, k) => {
+const word = heap.slice(k, k + many).map((i) => ways[i].word()).join(", ");
+return k % many ? [] : [{ at: places[heap[0]], word, long: 8.2 * word.length }];
+}));
+}
+function hang(places) {
+let hung = labels(places, 2);
+const way = hung.some(({ at, long }) => at[0] + 8 + long > end) ? -1 : 1;
+if (way < 0) hung = labels(places, 1);
+hung.sort((a, b) => way * (b.at[0] - a.at[0]));
+hung.forEach((one, k) => {
+const over = hung.slice(0, k).filter(({ at }) => way * (at[0] - one.at[0]) < one.long + 14);
+one.foot = Math.max(one.at[1] + 20, ...over.map(({ foot }) => foot + 15));
+});
+flags.forEach(({ text, stem }, k) => {
+const { at: [cx, cy], word, foot } = hung[k] ?? { at: [0, 0], word: "" };
+text.textContent = word;
+set(text, { x: cx + 8 * way, y: foot, "text-anchor": way > 0 ? "start" : "end" });
+set(stem, { d: word && `M${cx} ${cy}V${foot - 4}h${5 * way}` });
 });
 }
 const glide = motion();
@@ -275,19 +290,20 @@ text.textContent = now[i] && lit(i) ? ways[i].word() : "";
 set(circle, { r: lit(i) ? 7 : 4.5, opacity: lit(i) ? 1 : 0.5 });
 stem.style.opacity = lit(i) ? 1 : 0;
 });
-showAsides(now.map((cost) => cost && [x(cost.intensity), y(cost.rate)]));
-glide(350, (f) => dots.forEach((dot, i) => {
-const visibility = now[i] ? "visible" : "hidden";
+glide(350, (f) => {
+dots.forEach((dot, i) => shift(dot, i, now[i], from[i], f));
+hang(dots.map(({ at }) => at));
+});
+}
+function shift(dot, i, cost, from, f) {
+const visibility = cost ? "visible" : "hidden";
 for (const part of [dot.circle, dot.stem, dot.text]) set(part, { visibility });
-if (!now[i]) {
+if (!cost) {
 dot.at = null;
 return;
 }
-const to = [x(now[i].intensity), y(now[i].rate)];
-const start = from[i] ?? to;
-const at = to.map((end, k) => start[k] + (end - start[k]) * f);
-place(dot, at, ways[i], now[i].intensity > ridge);
-}));
+const to = [x(cost.intensity), y(cost.rate)];
+place(dot, between(from ?? to, to, f), ways[i], cost.intensity > ridge);
 }
 function show() {
 const now = found();

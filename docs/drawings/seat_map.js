@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
 const { view, viewWidth, data, el, svg, set, sum, grouped, plural, listed, said, say } = stage;
-const { button, motion, expose, keep } = stage;
+const { button, clamp, motion, expose, keep } = stage;
 const { n_blocks, size, n_max, prompt, sequences } = data;
 const letters = [..."ABCDEF"];
 const rows = [...letters.keys()];
@@ -11,6 +11,7 @@ const room = n_blocks * size;
 const upTo = (n) => [...Array(n).keys()];
 let chosen = Math.max(0, sequences.length - 1);
 let fresh = new Set();
+let flights = [];
 
 const live = () => rows.filter((r) => seqs[r]);
 const users = (block) => live().filter((r) => seqs[r].table.includes(block));
@@ -52,30 +53,33 @@ reserved: n_max * placed().length,
 const phone = viewWidth < 600;
 const between = phone ? 0 : 24;
 const pitch = Math.min(30, ((viewWidth + between) / (phone ? 1 : 2) - between) / n_blocks);
-const high = phone ? 22 : 26, head = 20, foot = 26;
-const across = n_blocks * pitch, base = head + size * high, tall = base + foot;
+const high = phone ? 22 : 26, foot = 26;
+const head = 46;
+const across = n_blocks * pitch;
 const centre = (block) => (block + 0.5) * pitch;
 const text = (x, y, says, more = {}) =>
 svg("text", { x, y, "text-anchor": "middle", style: "font-size: 13px", ...more }, says);
 const soft = "font-size: 13px; fill: var(--soft)", bold = "font-size: 13px; font-weight: 700";
-const square = (block, slot) => ({ x: (block * pitch + 1).toFixed(1),
+const square = (block, slot, head) => ({ x: (block * pitch + 1).toFixed(1),
 y: head + slot * high + 1, width: (pitch - 2).toFixed(1), height: high - 2, rx: 4 });
-function cellOf(block, slot) {
-const box = svg("rect", { ...square(block, slot), class: "moves" });
+function cellOf(block, slot, head) {
+const box = svg("rect", { ...square(block, slot, head), class: "moves" });
 return { box, who: text(centre(block), head + slot * high + high / 2 + 5, "") };
 }
-function boardOf(label) {
-const cells = upTo(n_blocks).map((b) => upTo(size).map((slot) => cellOf(b, slot)));
-const root = svg("svg", { width: across, height: tall, viewBox: `0 0 ${across} ${tall}`,
-role: "img", style: "height: auto", "aria-label": label },
+function boardOf(label, head) {
+const cells = upTo(n_blocks).map((b) => upTo(size).map((slot) => cellOf(b, slot, head)));
+const base = head + size * high;
+const root = svg("svg", { width: across, height: base + foot, role: "img",
+viewBox: `0 0 ${across} ${base + foot}`, style: "height: auto", "aria-label": label },
 ...cells.flat().flatMap(({ box, who }) => [box, who]));
 const count = el("b", { style: "font-size: 24px; line-height: 28px" });
 const of = el("span", { style: "font-size: 13px" });
-return { cells, root, count, of, node: el("div", { style: "min-width: 0" },
+return { cells, root, base, count, of, node: el("div", { style: "min-width: 0" },
 el("div", { style: "white-space: nowrap" }, count, of), root) };
 }
-const paged = boardOf("The memory in blocks; a letter says whose token is in a slot");
-const buffered = boardOf("The same memory with a buffer for each sequence");
+const paged = boardOf("The memory in blocks; a letter says whose token is in a slot",
+head);
+const buffered = boardOf("The same memory with a buffer for each sequence", phone ? 20 : head);
 function paint({ box, who }, of, { reserved, isNew = false }) {
 const mine = of.includes(chosen);
 const hue = `var(--${mine ? "rose" : "neutral"})`;
@@ -94,15 +98,14 @@ count.textContent = `${grouped(reserved - taken)} empty`;
 of.textContent = ` of ${plural(reserved, "slot")} ${where}`;
 }
 
-const numbers = upTo(n_blocks).map((b) => text(centre(b), 14, b));
+const numbers = upTo(n_blocks).map((b) => text(centre(b), head - 6, b));
 const way = svg("path", { fill: "none", stroke: "var(--rose)", "stroke-width": 2 });
 const stops = svg("g", { fill: "var(--rose)" });
-const marked = { fill: "none", stroke: "currentColor", "stroke-width": 3 };
-const ghost = svg("g", { visibility: "hidden" },
-...upTo(size).map((slot) => svg("rect", { ...square(0, slot), ...marked })));
-paged.root.append(...numbers, way, stops, ghost);
+const frames = svg("g", { fill: "none", stroke: "var(--neutral)", "stroke-width": 2.5 });
+const event = svg("g");
+paged.root.append(...numbers, way, stops, frames, event);
 function showWay(table) {
-const y = base + 6, low = base + foot;
+const y = paged.base + 6, low = paged.base + foot;
 const hop = (to, i) => `M${centre(table[i])} ${y}C${centre(table[i])} ${low} `
 + `${centre(to)} ${low} ${centre(to)} ${y + 4}`;
 set(way, { d: table.slice(1).map(hop).join("") });
@@ -110,22 +113,76 @@ const tip = (b) => svg("path", { d: `M${centre(b) - 5} ${y + 5}h10l-5 -7z` });
 stops.replaceChildren(...table.map((b, i) =>
 (i ? tip(b) : svg("circle", { cx: centre(b), cy: y, r: 4 }))));
 }
-function showPaged() {
-for (const b of upTo(n_blocks)) {
-const of = users(b), mine = of.includes(chosen);
-paged.cells[b].forEach((cell, slot) => paint(cell, of.filter((r) => within(r, b) > slot),
-{ reserved: of.length > 0, isNew: fresh.has(`${b} ${slot}`) }));
-set(numbers[b], { style: mine ? bold : soft });
+const frameOf = (b) =>
+svg("rect", { x: b * pitch, y: head - 1, width: pitch, height: size * high + 2, rx: 6 });
+function paintBlock(b, of, held = (r) => within(r, b)) {
+paged.cells[b].forEach((cell, slot) => paint(cell, of.filter((r) => held(r) > slot),
+{ reserved: of.length > 0, isNew: of.length > 0 && fresh.has(`${b} ${slot}`) }));
+set(numbers[b], { style: of.includes(chosen) ? bold : soft });
 }
+function showPaged() {
+for (const b of upTo(n_blocks)) paintBlock(b, users(b));
+const shared = upTo(n_blocks).filter((b) => users(b).length > 1);
+frames.replaceChildren(...shared.map(frameOf));
 showWay(seqs[chosen]?.table ?? []);
 showCount(paged, inBlocks(), "in blocks");
 }
 
+const [lift, land] = [0.25, 0.75];
+const part = (t, from, to) => clamp((t - from) / (to - from), 0, 1);
+const copyOf = (r, from, n) => upTo(n).flatMap((slot) => [
+svg("rect", { ...square(from, slot, head), fill: "var(--paper)" }),
+svg("rect", { ...square(from, slot, head), fill: "var(--neutral)", "fill-opacity": 0.45,
+stroke: "currentColor", "stroke-width": 2 }),
+text(centre(from), head + slot * high + high / 2 + 5, letters[r])]);
+function arrowOf(from, to, t) {
+const [y, top] = [head - 19, 13];
+const [a, b] = [centre(from), centre(to)];
+const curve = svg("path", { d: `M${a} ${y}C${a} ${top} ${b} ${top} ${b} ${y - 2}`, fill: "none",
+stroke: "currentColor", "stroke-width": 2, pathLength: 1, "stroke-dasharray": `${t} 1` });
+const tip = svg("path", { d: `M${b - 5} ${y - 3}h10l-5 7z`, fill: "currentColor" });
+return t < 1 ? [curve] : [curve, tip];
+}
+function flightAt({ r, from, to, slot }, t) {
+const [flown, written] = [part(t, lift, land), part(t, land, 1)];
+const x = pitch * (to - from) * flown;
+const y = -14 * Math.sin(Math.PI * flown);
+const copy = svg("g", { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` },
+...copyOf(r, from, slot));
+const white = { style: "fill: var(--paper)" };
+const drop = svg("g", { transform: `translate(0 ${(-40 * (1 - written)).toFixed(1)})` },
+svg("rect", { ...square(to, slot, head), fill: "var(--control)" }),
+text(centre(to), head + slot * high + high / 2 + 5, letters[r], white));
+const moving = t < 1 && [...(t > lift ? [copy] : []), ...(written > 0 ? [drop] : [])];
+return [...arrowOf(from, to, flown), ...(moving || [])];
+}
+const fly = motion();
+function flyAt(t) {
+for (const { r, from, to, slot } of flights) {
+const still = t > lift ? [] : [r];
+paintBlock(from, [...still, ...users(from)].sort(),
+(one) => (one === r ? slot : within(one, from)));
+paintBlock(to, t < 1 ? [] : users(to));
+}
+const says = `copy for ${listed(flights.map(({ r }) => letters[r]), String)}`;
+const [{ from, to }] = flights;
+const middle = clamp((centre(from) + centre(to)) / 2, 50, across - 50);
+const label = text(middle, 9, says, { style: "font-size: 12px" });
+event.replaceChildren(...flights.flatMap((one) => flightAt(one, t)), label);
+}
+function carry() {
+event.replaceChildren();
+fly(flights.length ? 2200 : 0, flights.length ? flyAt : () => { });
+}
+
 const most = Math.floor(room / n_max);
-const heads = upTo(most).map((k) => text((k + 0.5) * n_max / size * pitch, 14, ""));
-const lacking = text(across / 2, base + 20, "", { style: "font-size: 13px; font-weight: 600" });
-const outside = svg("g", {}, svg("rect", { x: 1, y: base + 4, width: across - 2, height: foot - 5,
-rx: 4, fill: "none", stroke: "var(--soft)", "stroke-dasharray": "4 3" }), lacking);
+const above = buffered.base - size * high - 6;
+const heads = upTo(most).map((k) => text((k + 0.5) * n_max / size * pitch, above, ""));
+const lacking = text(across / 2, buffered.base + 20, "",
+{ style: "font-size: 13px; font-weight: 600" });
+const spare = { x: 1, y: buffered.base + 4, width: across - 2, height: foot - 5, rx: 4 };
+const outside = svg("g", {}, svg("rect", { ...spare, fill: "none", stroke: "var(--soft)",
+"stroke-dasharray": "4 3" }), lacking);
 buffered.root.append(...heads, outside);
 function showBuffered() {
 const now = placed(), out = live().slice(now.length);
@@ -146,9 +203,7 @@ showCount(buffered, inBuffers(), "in buffers");
 const group = `seat-${Math.random()}`;
 function choose(r) {
 chosen = r;
-fresh = new Set();
-show();
-tell("");
+act(() => "");
 }
 const pickOf = (r) => el("input", {
 type: "radio",
@@ -191,20 +246,12 @@ const shared = tokens() - inBlocks().taken;
 const both = shared ? `${plural(shared, "token")} ${are(shared)} shared.` : "";
 say(what || both);
 }
-const fly = motion();
-function carry(copies) {
-if (!copies.length) return;
-const [from, to] = copies.at(-1);
-set(ghost, { visibility: "visible" });
-fly(500, (t) => set(ghost, {
-transform: `translate(${(pitch * (from + (to - from) * t)).toFixed(1)} 0)`,
-visibility: t < 1 ? "visible" : "hidden",
-}));
-}
 function act(change) {
 fresh = new Set();
+flights = [];
 const what = change();
 show();
+carry();
 tell(what);
 }
 function nextToken() {
@@ -214,17 +261,17 @@ const full = [];
 for (const r of live()) {
 if (seqs[r].n === n_max) full.push(letters[r]);
 else if (needs(seqs[r]) > free.length) waiting.push(letters[r]);
-else copies.push([letters[r], append(seqs[r])]);
+else copies.push({ r, copy: append(seqs[r]), slot: (seqs[r].n - 1) % size });
 }
-const made = copies.filter(([, copy]) => copy);
-carry(made.map(([, copy]) => copy));
-const who = made.map(([who]) => who).join(", ");
-const [from, to] = made[0]?.[1] ?? [];
-const written = made.length > 1 ? `${who} get copies of a block that was shared.`
+flights = copies.filter(({ copy }) => copy)
+.map(({ r, copy: [from, to], slot }) => ({ r, from, to, slot }));
+const who = flights.map(({ r }) => letters[r]).join(", ");
+const [{ from, to } = {}] = flights;
+const written = flights.length > 1 ? `${who} get copies of a block that was shared.`
 : `Block ${from} was shared: ${who} gets a copy, block ${to}.`;
 return [
 `${plural(copies.length, "sequence")} got a token.`,
-...(made.length ? [written] : []),
+...(flights.length ? [written] : []),
 ...(waiting.length ? [`No block is free: ${waiting.join(", ")} must wait.`] : []),
 ...(full.length ? [`${full.join(", ")} is at ${n_max} tokens.`] : []),
 ].join(" ");
@@ -287,7 +334,7 @@ acts[2].textContent = `Fork${who}`;
 acts[3].textContent = `End${who}`;
 }
 const acts = [
-button("Next token", () => act(nextToken)),
+set(button("Next token", () => act(nextToken)), { class: "play" }),
 button("New sequence", () => act(arrive)),
 button("Fork", () => act(fork)),
 button("End", () => act(end)),

@@ -99,8 +99,8 @@ const cellOf = (sym, wide = 24) => el("span", { "data-sym": sym, style: `min-wid
 + "padding: 2px; text-align: center; box-shadow: 0 0 0 0.5px var(--edge)" });
 const gridOf = (...inside) => el("span", { style: "display: inline-grid; "
 + "grid-template-columns: auto auto; font-variant-numeric: tabular-nums" }, ...inside);
-const factors = { x: [0, 1].map(() => cellOf(null)), q: [0, 1].map(() => cellOf("q", 34)),
-W: [0, 1].map(() => [0, 1].map(() => cellOf(null, 34))) };
+const factors = { x: [0, 1].map(() => cellOf(null)), q: [0, 1].map(() => cellOf("q", 44)),
+W: [0, 1].map(() => [0, 1].map(() => cellOf(null, 44))) };
 const of = el("span");
 const terms = [of, el("span", {}, "· ", hue("q", "W", el("sub", {}, "q"))),
 el("span", {}, "= ", hue("q", "query"))];
@@ -110,7 +110,7 @@ const working = el("div", { style: "display: grid; align-items: center; justify-
 
 const puts = [];
 const named = (name) => hue(name[2], "W", el("sub", {}, name[2]));
-const room = wide ? "width: 3.8rem" : "width: 2.6rem; padding-inline: 0.1rem";
+const room = wide ? "width: 4.4rem" : "width: 2.6rem; padding-inline: 0.1rem";
 const thin = "padding: 2px 3px";
 function entry(name, verb, i, j) {
 const input = el("input", { type: "number", min: -high, max: high, step: 0.5,
@@ -153,8 +153,9 @@ turning.move(0);
 function turn(degrees) {
 turned = degrees;
 const angle = (degrees * Math.PI) / 180;
-const [cos, sin] = [Math.cos(angle), Math.sin(angle)].map((n) => +n.toFixed(9));
-puts[0](matmul(upright, [[cos, sin], [-sin, cos]]).map((row) => row.map((n) => n + 0)));
+const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
+const rows = matmul(upright, [[cos, sin], [-sin, cos]]);
+puts[0](rows.map((row) => row.map((n) => +n.toFixed(2) + 0)));
 show();
 }
 const turning = slider("turn the queries", { min: 0, max: 360, step: 15, value: 0,
@@ -214,15 +215,14 @@ const long = (weight * (wide ? 8.5 : 5.8)).toFixed(3);
 set(cell.bar, { style: `height: 14px; background: var(--w); width: ${long}rem` });
 set(heads[i], { style: `text-align: left; font-weight: ${i === chosen ? 700 : 400}` });
 }
-const brief = (n) => (turned && !exact(n, 1) ? number(n, 1) : plain(n));
 function showProduct({ q, context: mean }) {
 of.textContent = `“${tokens[chosen]}”`;
 [0, 1].forEach((i) => {
 factors.x[i].textContent = plain(x[chosen][i]);
-factors.q[i].textContent = brief(q[i]);
+factors.q[i].textContent = plain(q[i]);
 for (const j of [0, 1]) {
 const used = x[chosen][i] && W.W_q[i][j];
-factors.W[i][j].textContent = brief(W.W_q[i][j]);
+factors.W[i][j].textContent = plain(W.W_q[i][j]);
 factors.W[i][j].style.background = used ? wash("q", 30) : "none";
 }
 });

@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
 const { view, viewWidth, data, el, set, sum, softmax, number, plural, said, say } = stage;
-const { choices, slider, button, motion, expose } = stage;
+const { svg, clamp, between, wash, choices, slider, button, motion, expose } = stage;
 const { tokens, prefixes, logits } = data;
 const all = [...tokens.keys()];
 const size = tokens.length;
@@ -11,7 +11,7 @@ let k = size;
 let p = 1;
 let seed = 1;
 let chances = [];
-let seen = 100;
+let time = 1;
 
 const highest = (list) => list.indexOf(Math.max(...list));
 const ranked = (row) => [...all].sort((i, j) => row[j] - row[i]);
@@ -49,92 +49,97 @@ return chances.map((left) => order.find((i) => (left -= row[i]) < 0) ?? order.at
 const counted = (drawn) => all.map((i) => drawn.filter((one) => one === i).length);
 
 const wide = viewWidth >= 600;
-const [high, head, round] = wide ? [27, 22, 5.5] : [24, 22, 4.5];
-const text = "font-size: 13px; line-height: 17px; white-space: nowrap";
-const columns = "display: grid; grid-template-columns: 3.6rem minmax(0, 1fr); gap: 0 8px";
-const right = "text-align: right";
-const rows = all.map((i) => {
-const row = { name: el("span", {}, tokens[i]), bar: el("div", { class: "moves" }),
-plainly: el("div", { class: "moves" }), value: el("span", { class: "moves" }),
-before: el("span", { class: "moves" }), dots: [el("div"), el("div")], times: el("span") };
-const { name, bar, plainly, dots, times, value, before } = row;
-const room = `position: relative; height: ${high}px; margin-right: 2.8rem`;
-const bars = el("div", { style: room }, bar, plainly, ...dots, times, value, before);
-return { ...row, node: el("div", { class: "moves" }, name, bars) };
+const across = wide ? 4 : 3;
+const column = viewWidth / size;
+const room = Math.min(12, (column - (wide ? 6 : 3)) / across);
+const ground = 16 + room * Math.ceil(100 / across);
+const foot = wide ? 58 : 88;
+const levelOf = (x) => (100 * x / across) * room;
+const isLong = (name) => name.length > (wide ? 4 : 2);
+const small = "font-size: 12px; text-anchor: middle";
+const drawnBold = "font-weight: 700";
+const drawnInk = "color-mix(in srgb, var(--rose) 72%, currentColor)";
+function nameOf(i) {
+const turned = !wide && isLong(tokens[i]);
+const place = turned ? { transform: `translate(4 ${ground + 7}) rotate(-90)` }
+: { y: ground + 18 };
+const anchor = `text-anchor: ${turned ? "end" : "middle"}`;
+const looks = `${anchor}; font-size: ${isLong(tokens[i]) ? 11 : 14}px`;
+return { name: svg("text", place, tokens[i]), looks };
+}
+const columns = all.map((i) => {
+const { name, looks } = nameOf(i);
+const vessel = { x: -across * room / 2 - 1, width: across * room + 2, rx: 3, class: "moves" };
+const [full, before] = [svg("rect", vessel), svg("rect", vessel)];
+const times = svg("text", { y: ground + foot - 22,
+style: `${small}; ${drawnBold}; fill: ${drawnInk}` });
+const expected = svg("text", { y: ground + foot - 5, style: `${small}; fill: var(--soft)` });
+const node = svg("g", { class: "moves" }, full, before, name, times, expected);
+return { node, full, before, name, looks, times, expected };
 });
-const dashes = "1.5px dashed currentColor";
-const marked = (mark, words) => el("span", { style: "display: inline-flex; gap: 5px; "
-+ "align-items: center" }, el("span", { style: `width: 16px; ${mark}` }), words);
-const atOne = marked(`border-top: ${dashes}`, wide ? "at temperature 1" : "temperature 1");
-const ofDrawn = marked("width: 7px; height: 7px; border-radius: 50%; background: var(--rose)",
-wide ? "one of 100 drawn" : "drawn");
-const heading = el("div", { style: `${columns}; ${text}; height: ${head}px` },
-el("span", { style: `${right}; color: var(--soft)` }, "token"),
-el("span", { style: "display: flex; align-items: start; gap: 8px; "
-+ "color: var(--soft); overflow: clip" },
-el("span", {}, "probability"), atOne, ofDrawn));
-const line = el("div", { class: "moves" });
+const dots = Array.from({ length: 100 }, () =>
+svg("circle", { r: 0.46 * room, fill: "var(--rose)" }));
+const floor = svg("path", { d: `M0 ${ground + 0.5}H${viewWidth}`, stroke: "var(--edge)" });
+const top = ground - 7 * room;
+const edge = svg("g", { class: "moves" },
+svg("path", { d: `M0 ${ground + 4}V${top}`, stroke: "currentColor", "stroke-width": 1.5 }),
+svg("text", { x: 6, y: top + 10, style: "font-size: 13px" }, "cut"));
+const board = svg("svg", { width: viewWidth, height: ground + foot, role: "group",
+viewBox: `0 0 ${viewWidth} ${ground + foot}`, style: "--pace: 0.45s",
+"aria-label": "Of each next token: how often it was drawn, and how often that is expected" },
+...columns.map(({ node }) => node), floor, ...dots, edge);
 
-const board = el("div", {
-role: "group",
-"aria-label": "The probability of each next token",
-style: `position: relative; height: ${head + high * size}px; flex: 1 1 20rem; min-width: 0`,
-}, heading, ...rows.map(({ node }) => node), line);
-const reaching = (x) => `width: ${(100 * x).toFixed(2)}%; box-sizing: border-box`;
-const rounded = "border-radius: 0 3px 3px 0";
+const ofHundred = (x) => number(100 * x, 0);
+const tall = (x) => `y: ${ground - levelOf(x)}px; height: ${levelOf(x)}px`;
 const differs = (now, was) => Math.abs(now - was) > 1e-9;
-const dashed = (now, was) => was > 0.015 && differs(now, was);
-function showBars({ bar, plainly }, now, was) {
-const from = (top, high) => `position: absolute; left: 0; top: ${top}px; height: ${high}px`;
-const shown = dashed(now, was) ? "visible" : "hidden";
-const bold = `background: var(--neutral); ${rounded}`;
-set(bar, { style: `${from(1, 13)}; ${reaching(now < 0.005 ? 0 : now)}; ${bold}` });
-set(plainly, { style: `${from(1, 13)}; ${reaching(was)}; border: ${dashes}; border-left: 0; `
-+ `visibility: ${shown}` });
+const solid = `fill: ${wash("neutral", 30)}; stroke: var(--neutral)`;
+const dashes = "fill: none; stroke: currentColor; stroke-width: 1.2; stroke-dasharray: 4 3";
+function showColumn(i, rank, now, was) {
+const { node, full, before, name, looks, expected } = columns[i];
+const dashed = was > 0.015 && differs(now, was);
+set(node, { style: `transform: translateX(${column * (rank + 0.5)}px)` });
+set(full, { style: `${tall(now)}; ${solid}; stroke-width: ${now < 0.005 ? 0 : 1.5}` });
+set(before, { style: `${tall(was)}; ${dashes}; visibility: ${dashed ? "" : "hidden"}` });
+set(name, { style: `${looks}; font-weight: ${rank ? 400 : 700}; `
++ `text-decoration: ${now === 0 ? "line-through" : "none"}` });
+expected.textContent = now < 0.005 ? "" : ofHundred(now);
 }
-function showDots({ dots, times }, count) {
-dots.forEach((node, below) => {
-const across = Math.ceil((count - below) / 2);
-const dot = "radial-gradient(circle closest-side, var(--rose) 82%, transparent)";
-set(node, { style: `position: absolute; left: 0; top: ${15 + round * below}px; `
-+ `height: ${round}px; ${reaching(across / 50)}; `
-+ `background: ${dot} 0 0 / calc(100% / ${across || 1})` });
+const falling = 0.2;
+const fallen = (t, turn) => clamp((t - (1 - falling) * turn / 100) / falling, 0, 1);
+function showDots(drawn, ranks, t) {
+const heaps = all.map(() => 0);
+drawn.forEach((i, turn) => {
+const [layer, place] = [Math.floor(heaps[i] / across), heaps[i] % across];
+heaps[i] += 1;
+const x = column * (ranks[i] + 0.5) + room * (place - (across - 1) / 2);
+const y = between(0, ground - room * (layer + 0.5), fallen(t, turn) ** 2);
+set(dots[turn], { class: t === 1 && "moves", style: `transform: translate(${x}px, ${y}px); `
++ `visibility: ${fallen(t, turn) ? "" : "hidden"}` });
 });
-times.textContent = count || "";
-set(times, { style: `position: absolute; left: ${2 * Math.ceil(count / 2)}%; top: 15px; `
-+ `font-size: 11px; line-height: ${2 * round}px; padding-left: 5px; color: var(--soft)` });
 }
-const numeral = wide ? 0.13 : 0.2;
-function showNumbers({ value, before }, now, was) {
-const at = (x) => `${text}; position: absolute; top: -1px; left: ${(100 * x).toFixed(2)}%`;
-const beyond = dashed(now, was) && was > now;
-const inside = beyond && now >= numeral;
-const apart = inside || was - now >= numeral;
-const behind = `${at(beyond && !apart ? was : now)}; padding-left: 6px`;
-const within = `${at(now)}; transform: translateX(calc(-100% - 5px)); color: #fff`;
-set(value, { style: inside ? within : behind });
-value.textContent = now < 0.005 ? "" : number(now);
-const start = apart || now < 0.005 ? 6 : 44;
-set(before, { style: `${at(was)}; padding-left: ${start}px; color: var(--soft)` });
-before.textContent = beyond && was > 0.1 ? number(was) : "";
+function showEdge(left) {
+set(edge, { style: `transform: translateX(${column * left}px); `
++ `visibility: ${left < size ? "" : "hidden"}` });
 }
-function showToken(i, rank, now, was) {
-const { node, name } = rows[i];
-const cut = now === 0;
-const small = !cut && now < 0.005;
-set(node, { style: `${columns}; position: absolute; inset: 0 0 auto; height: ${high}px; `
-+ `transform: translateY(${head + high * rank}px)` });
-showBars(rows[i], now, was);
-showNumbers(rows[i], now, was);
-set(name, { style: `${text}; ${right}; font-weight: ${rank ? 400 : 700}; `
-+ `color: ${cut || small ? "var(--soft)" : "inherit"}; `
-+ `text-decoration: ${cut ? "line-through" : "none"}` });
-}
-function showLine(left) {
-const y = head + high * left - 2;
-const shown = left < size ? "visible" : "hidden";
-set(line, { style: "position: absolute; inset: 0 0 auto; "
-+ `transform: translateY(${y}px); visibility: ${shown}; border-top: 1.5px solid` });
+
+const mark = (style) => el("span", { style: `width: 12px; height: 12px; ${style}` });
+const boxed = (style) => mark(`box-sizing: border-box; border-radius: 3px; ${style}`);
+const whose = el("span", { style: "grid-column: 1 / 4" });
+const told = [
+[boxed(`border: 1.5px solid var(--neutral); background: ${wash("neutral", 30)}`),
+"color: var(--soft)", "expected"],
+[boxed("border: 1.2px dashed currentColor"), "color: var(--soft)", "at temperature 1"],
+[mark("border-radius: 50%; background: var(--rose)"), `${drawnBold}; color: ${drawnInk}`,
+"drawn"],
+].map(([shape, looks, says]) =>
+({ shape, says, value: el("span", { style: `text-align: right; ${looks}` }) }));
+const key = el("div", { style: "position: absolute; top: 0; right: 0; display: grid; "
++ "grid-template-columns: 12px auto auto; gap: 2px 8px; align-items: center; font-size: 14px; "
++ "padding-left: 8px; background: var(--paper)" },
+whose, ...told.flatMap(({ shape, value, says }) => [shape, value, el("span", {}, says)]));
+function showKey(best, values) {
+whose.textContent = `“${tokens[best]}”, of 100 draws:`;
+told.forEach(({ value }, i) => { value.textContent = values[i]; });
 }
 
 function cutting(row) {
@@ -153,27 +158,30 @@ say(`After “${prefixes[at]}”, ${often}. ${cutting(row)}`);
 function show() {
 const row = probabilities();
 const was = plain();
+const order = ranked(logits[at]);
 const drawn = drawnFrom(row);
-const counts = counted(drawn.slice(0, seen));
-ranked(logits[at]).forEach((i, rank) => showToken(i, rank, row[i], was[i]));
-rows.forEach((one, i) => showDots(one, counts[i]));
-showLine(row.filter((x) => x > 0).length);
-atOne.style.visibility = all.some((i) => differs(row[i], was[i])) ? "visible" : "hidden";
-tell(row, counted(drawn));
+const landed = counted(drawn.filter((_, turn) => fallen(time, turn) === 1));
+order.forEach((i, rank) => showColumn(i, rank, row[i], was[i]));
+showDots(drawn, all.map((i) => order.indexOf(i)), time);
+columns.forEach(({ times }, i) => { times.textContent = landed[i] || ""; });
+showEdge(row.filter((x) => x > 0).length);
+showKey(order[0], [ofHundred(row[order[0]]), ofHundred(was[order[0]]), landed[order[0]]]);
+if (time === 1) tell(row, landed);
+else say(`100 tokens are drawn after “${prefixes[at]}”.`);
 }
 
 const fall = motion();
-function showFirst(count) {
-seen = count;
+function showAt(t) {
+time = t;
 show();
 }
 const changing = (take) => (x) => {
 take(x);
-fall(0, () => showFirst(100));
+fall(0, showAt);
 };
 function draws(ms) {
 chances = Array.from({ length: 100 }, chance);
-fall(ms, (t) => showFirst(Math.round(100 * t)));
+fall(ms, showAt);
 }
 function labelled(name, how) {
 const node = slider(name, how);
@@ -205,14 +213,13 @@ input: changing((x) => { p = x; }),
 set(after, { style: "margin: 0" });
 const beginning = el("span", { style: "display: inline-flex; gap: 8px; align-items: center" },
 "after", after);
-const again = set(button("Draw 100 tokens", () => draws(2000)), { style: "justify-self: start" });
-const first = el("div", { class: "row", style: "margin: 0; gap: 4px 8px" }, beginning);
-set(said, { style: `min-height: ${wide ? 4.2 : 2.8}em; margin-top: ${wide ? 4 : 8}px` });
-const controls = el("div", { style: "display: grid; align-content: start; justify-items: "
-+ `${wide ? "start; gap: 8px; flex: 0 0 15rem" : "stretch; gap: 4px; flex: 1 1 100%"}` },
-first, heat, ofK, ofP, again, ...(wide ? [said] : []));
-view.append(el("div", { style: "display: flex; flex-wrap: wrap; gap: 12px 24px" },
-controls, board), ...(wide ? [] : [said]));
+const again = set(button("Draw 100 tokens", () => draws(3000)), { class: "play" });
+const first = el("div", { class: "row", style: "margin: 0; justify-content: space-between" },
+beginning, again);
+const sliders = el("div", { style: "display: grid; gap: 2px 28px; margin-block: 6px 12px; "
++ `grid-template-columns: repeat(${wide ? 3 : 1}, minmax(0, 1fr))` }, heat, ofK, ofP);
+set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 6px` });
+view.append(first, sliders, el("div", { style: "position: relative" }, board, key), said);
 draws(0);
 expose(() => ({ at, temperature, k, p, probabilities: probabilities(), plain: plain(),
 drawn: counted(drawnFrom(probabilities())) }));

@@ -210,7 +210,7 @@ showQuery(row, queries[i], to[i] ?? 0, i, queries.length);
 }
 function showKey({ key, share }, token, y, weight) {
 key.textContent = token ?? "";
-share.textContent = weight >= 0.005 ? `${number(100 * weight, 0)} %` : "";
+share.textContent = weight >= 0.005 ? `${number(100 * weight, 0)}%` : "";
 set(key, { y: y + 5 });
 set(share, { y: y - 8, class: "halo" });
 }
@@ -226,7 +226,7 @@ style: `${large(gap, size)}; font-weight: ${mine || written ? 700 : 400}; stroke
 const high = Math.min(28, gap - 2);
 set(frame, { y: y - high / 2, height: here ? high : 0,
 width: here ? 10 + (size === 22 ? 14 : 9.4 * token.length) : 0 });
-sure.textContent = written ? `${number(100 * found.shares[i], 0)} %` : "";
+sure.textContent = written ? `${number(100 * found.shares[i], 0)}%` : "";
 set(sure, { y: y + 5, style: "font-size: 13px; fill: var(--soft)" });
 set(area, { y: y - gap / 2, height: here ? gap : 0,
 stroke: here && mine ? "var(--rose)" : "none", "stroke-width": 2, rx: 5 });
@@ -238,13 +238,13 @@ const order = weights[chosen - 1].map((w, j) => [w, j]).sort(([a], [b]) => b - a
 const best = order.filter(([w], i) => i < 2 && (!i || w >= 0.1));
 const twice = (j) => keys.filter((key) => key === keys[j]).length > 1;
 const position = (j) => (twice(j) ? `, position ${j}` : "");
-const list = best.map(([w, j]) => `“${keys[j]}” (${number(100 * w, 0)} %${position(j)})`);
+const list = best.map(([w, j]) => `“${keys[j]}” (${number(100 * w, 0)}%${position(j)})`);
 const who = head ? `head ${head - 1} attends to` : "the heads on average attend to";
 return `${asker(queries[chosen - 1])}, ${who} ${list.join(" and ")}.`;
 }
 function asker(query) {
 if (layers[layer].queries !== "out") return `At “${query}”`;
-return `For “${query}” (probability ${number(100 * found.shares[chosen - 1], 0)} %)`;
+return `For “${query}” (probability ${number(100 * found.shares[chosen - 1], 0)}%)`;
 }
 function wanted() {
 const numbers = words.join(" ").split(" is ").map((one) => meant(one.split(" ")));
@@ -271,7 +271,7 @@ const now = attended();
 chosen = Math.min(picked, now.queries.length);
 token.move(chosen, now.queries.length);
 drawLines(now);
-share.textContent = `${number(100 * exact[step], 1)} %`;
+share.textContent = `${number(100 * exact[step], 1)}%`;
 learned.replaceChildren(...exact.map(barOf));
 const which = head ? `head ${head - 1}` : "mean of all heads";
 set(root, { "aria-label": `${layers[layer].title}, ${which}: ${now.queries.join(" ")} `
