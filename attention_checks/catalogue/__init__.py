@@ -30,6 +30,7 @@ from attention_checks.catalogue.positions import (
 )
 from attention_checks.catalogue.scales_and_routes import (
     CONTEXT_BUGS,
+    LATE_SCALES,
     QKV_BUGS,
     SCALE,
     UNDECLARED_NORMS,
@@ -51,6 +52,7 @@ from attention_checks.reach import Reach
 # The bugs that any attention may have, in the order of trying.
 ATTENTION: list[Bug] = [
     *SCALE,
+    *LATE_SCALES,
     *WEIGHTS,
     *UNREQUESTED_MASKS,
     *WRONG_MASKS,

@@ -95,7 +95,8 @@ def _queries_keys_values(trace: Trace, rows: dict[str, Tensor], h: int) -> Itera
     elif "qkv" in rows and trace.width("qkv") == trace.context_width:  # all three are one
         yield (), rows["qkv"], rows["qkv"], rows["qkv"]
     elif "qkv" in rows:
-        yield from _fused_groups(rows["qkv"], h, trace.context_width // h, trace.names["qkv"][0])
+        for d in dict.fromkeys((trace.context_width // h, trace.context_width)):  # one if averaged
+            yield from _fused_groups(rows["qkv"], h, d, trace.names["qkv"][0])
 
 
 def _keys_and_values(rows: Tensor, h: int) -> Iterator[tuple[Tensor, ...]]:

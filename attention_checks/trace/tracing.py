@@ -90,8 +90,12 @@ class Trace(NamedTuple):
     def fused_in_thirds(
         self,
     ) -> bool:  # False: fewer heads for keys and values, or a way not known here
-        "Return whether a fused projection, if there is one, is three times as wide as the context."
-        return self.width("qkv") in (0, 3 * self.context_width)
+        "Return whether a fused projection, if there is one, is three times as wide as all heads."
+        thirds = (3 * self.context_width, 3 * self.context_width * (self.n_heads or 1))
+        return self.width("qkv") in (
+            0,
+            *thirds,
+        )  # a context may be of one head, if they are averaged
 
     @property
     def context_width(self) -> int:

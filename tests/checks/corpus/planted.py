@@ -36,6 +36,9 @@ bug(T, "the root of the values' width", (SQRT_D, " / math.sqrt(v.shape[-1])"), "
 bug(T, "the root of all heads' width", (SQRT_D, " / math.sqrt(q.shape[-1] * q.shape[1])"), "scale.d_model_root")
 bug(T, "a scale made for width 64", (SQRT_D, " / 8"), "scale.constant")
 bug("causal textbook", "a scale made for width 100", (" / math.sqrt(q.shape[-1])", " * 0.1"), "scale.constant")
+bug("sum with a tiny epsilon", "the exponentials are scaled, and their sum as well", [(SQRT_D, ""), (".exp()", ".exp() / math.sqrt(q.shape[-1])")], "scale.missing")
+bug("sum with a tiny epsilon", "the exponentials are scaled", [(SQRT_D, ""), ("return e / (", "return (e / math.sqrt(q.shape[-1])) / (")], "softmax.scaled")
+bug("sum with a tiny epsilon", "the sum of exponentials is scaled", [(SQRT_D, ""), ("e.sum(-1, keepdim=True)", "e.sum(-1, keepdim=True) / math.sqrt(q.shape[-1])")], "softmax.scaled_sum")
 bug("loops", "no scale", (" / width ** 0.5", ""), "scale.missing")
 bug("scale shared between q and k", "the root on both sides", ("-0.25", "-0.5"), "scale.by_width")
 bug("online softmax in tiles", "no scale", (" * q.shape[-1] ** -0.5", ""), "scale.missing")
@@ -375,6 +378,7 @@ bug(M, "√d_model for √d_head", (MSCALE, " / math.sqrt(d_model)"), "scale.d_m
 bug(M, "divided by heads twice", (MSCALE, " / math.sqrt(self.d_head // self.n_heads)"), "scale.head_constant")
 bug(M, "the root of the number of heads", (MSCALE, " / math.sqrt(self.n_heads)"), "scale.heads_root")
 bug(M, "divides by d_head", (MSCALE, " / self.d_head"), "scale.by_width")
+bug(M, "scaled after the softmax", [(MSCALE, ""), ("dim=-1))", "dim=-1)) / math.sqrt(self.d_head)")], "softmax.scaled")
 bug(M, "softmax over the queries", ("dim=-1))", "dim=-2))"), "softmax.over_queries")
 bug(M, "softmax over the heads", ("dim=-1))", "dim=1))"), "softmax.over_heads")
 bug(M, "softmax twice", ("torch.softmax(scores, dim=-1)", "torch.softmax(torch.softmax(scores, dim=-1), dim=-1)"), "softmax.twice")
@@ -402,6 +406,9 @@ bug(M, "one head, for all their width", [(s, f"self.{p}_proj(x).view(b, n, 1, d_
     [(MSCALE, " / math.sqrt(d_model)")], "heads.number")
 bug(M, "heads averaged", [("nn.Linear(d_model, d_model)\n        self.dropout", "nn.Linear(self.d_head, d_model)\n        self.dropout"),
     ("(weights @ v).transpose(1, 2).reshape(b, n, d_model)", "(weights @ v).mean(1)")], "merge.averaged")
+bug(M, "heads averaged and repeated", ("(weights @ v).transpose(1, 2).reshape(b, n, d_model)", "(weights @ v).mean(1).repeat(1, 1, self.n_heads)"), "merge.averaged")
+bug(M, "heads added up, the width of one", [("nn.Linear(d_model, d_model)\n        self.dropout", "nn.Linear(self.d_head, d_model)\n        self.dropout"),
+    ("(weights @ v).transpose(1, 2).reshape(b, n, d_model)", "(weights @ v).sum(1)")], "merge.added_all")
 bug(M, "weights averaged over the heads before use", ("(weights @ v)", "(weights.mean(1, keepdim=True) @ v)"), "heads.weights_averaged")
 bug(M, "the first head's weights for all", ("(weights @ v)", "(weights[:, :1] @ v)"), "heads.first_weights")
 bug(M, "the first head's context for all", ("(weights @ v).", "(weights @ v)[:, :1].expand_as(v)."), "merge.first_copied")
@@ -450,6 +457,8 @@ bug("FusedQkv", "chunks in the order v, k, q", ("q, k, v = qkv", "v, k, q = qkv"
 bug("FusedQkv", "scale of the whole width", ("(dim // num_heads) ** -0.5", "dim ** -0.5"), "scale.d_model_root")
 bug("FusedQkv", "scaled before and after", ("(q * self.scale) @ k.transpose(-2, -1)", "(q * self.scale) @ k.transpose(-2, -1) * self.scale"), "scale.by_width")
 bug("FusedQkv", "merged without transpose", ("(attn @ v).transpose(1, 2).reshape", "(attn @ v).reshape"), "merge.viewed")
+bug("FusedQkv", "heads averaged", [("nn.Linear(dim, dim)", "nn.Linear(dim // num_heads, dim)"), ("(attn @ v).transpose(1, 2).reshape(B, N, C)", "(attn @ v).mean(1)")],
+    "merge.averaged")
 bug("FusedPerHead", "softmax over the queries", ("dim=-1)\n        values", "dim=-2)\n        values"), "softmax.over_queries")
 bug("FusedPerHead", "merged without transpose", ("(attention @ v).permute(0, 2, 1, 3).reshape", "(attention @ v).reshape"), "merge.viewed")
 bug("ToQkv, causal", "no scale", (" * self.scale", ""), "scale.missing")
@@ -572,6 +581,7 @@ bug(FG, "√d_model for √d_head", ("is_causal=True", "is_causal=True, scale=c 
 bug(FG, "groups repeated in the wrong order", ("t.repeat_interleave(self.n_heads // self.n_groups, dim=1)", "t.repeat(1, self.n_heads // self.n_groups, 1, 1)"), "split.groups")
 bug(FG, "values cut before keys", ("q, k, v = rows.unflatten", "q, v, k = rows.unflatten"), "split.fused_order")
 bug(FG, "merged without transpose", ("out.transpose(1, 2).reshape", "out.reshape"), "merge.viewed")
+bug(FG, "heads averaged", [("nn.Linear(d_model, d_model)", "nn.Linear(self.d_head, d_model)"), ("out.transpose(1, 2).reshape(b, n, c)", "out.mean(1)")], "merge.averaged")
 bug("LlamaLike", "no scale", ("is_causal=self.causal", "is_causal=self.causal, scale=1.0"), "scale.missing")
 bug("LlamaLike", "the keys are not rotated", ("rotate(xq), rotate(xk)", "rotate(xq), xk"), "rotation.queries_only")
 bug("LlamaLike, looks both ways", "softmax over the queries", ("F.scaled_dot_product_attention(xq, xk, xv, is_causal=self.causal, enable_gqa=True)",
