@@ -13,6 +13,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.choices import GATES, gating, reads_allowed
+from attention_checks.catalogue.latent import latent_bugs, rotated_last
 from attention_checks.catalogue.layers import (
     FUSED,
     MERGES,
@@ -38,6 +39,7 @@ from attention_checks.pipeline import (
 from attention_checks.search import Case
 from attention_checks.trace.recording import as_float
 from attention_checks.trace.tracing import Trace
+from attention_nb.multi_head_attention import split_heads
 
 
 class _Reading(NamedTuple):
@@ -48,6 +50,7 @@ class _Reading(NamedTuple):
     v: Tensor
     order: str = "heads first"  # one of ORDERS
     bugs: tuple[Bug, ...] = ()
+    shared: int = 0  # features of one key that all heads share (MLA), which stand first
 
 
 # bugs; queries, keys and values, (b, n, width)
@@ -60,6 +63,9 @@ def _readings(trace: Trace, h: int) -> Iterator[_Reading]:
     apart = {"q", "k", "v"} <= rows.keys() or {"q", "kv"} <= rows.keys()
     if not apart and "qkv" in rows and trace.fused_in_thirds:
         yield from _fused_layouts(rows["qkv"], h, _fused_order(trace))
+        return
+    if "latent" in rows:
+        yield from _from_latent(rows, h, trace.shared_width(h))
         return
     for bugs, q, k, v in _queries_keys_values(trace, rows, h):
         h_kv = _key_heads(q, k, v, h)
@@ -81,9 +87,7 @@ def _key_heads(q: Tensor, k: Tensor, v: Tensor, h: int) -> int:
 
 def _queries_keys_values(trace: Trace, rows: dict[str, Tensor], h: int) -> Iterator[_Triple]:
     "Bugs; queries, keys and values, from one projection each or from a fused one."
-    if "latent" in rows:
-        yield from _from_latent(rows, h, trace.context_width // h)
-    elif {"q", "k", "v"} <= rows.keys():
+    if {"q", "k", "v"} <= rows.keys():
         yield (), rows["q"], rows["k"], rows["v"]
     elif {"q", "kv"} <= rows.keys() and rows["kv"].shape[-1] % 2 == 0:
         for first, second in _keys_and_values(rows["kv"], h):
@@ -106,19 +110,26 @@ def _keys_and_values(rows: Tensor, h: int) -> Iterator[tuple[Tensor, ...]]:
         yield tuple(t.flatten(-2) for t in rows.unflatten(-1, (h, 2, -1)).unbind(-2))
 
 
-def _from_latent(rows: dict[str, Tensor], h: int, d_v: int) -> Iterator[_Triple]:
-    "Queries, keys and values of latent attention (MLA): rotated features of a key come first."
+def _from_latent(rows: dict[str, Tensor], h: int, shared: int) -> Iterator[_Reading]:
+    "Latent attention (MLA): what is rotated stands last or first; keys before values or behind."
     complete = "q" in rows and ("kv" in rows or {"k", "v"} <= rows.keys())
     if not complete or any(t.shape[-1] % h for role, t in rows.items() if role != "latent"):
         return
-    q, *kv = (rows[role].unflatten(-1, (h, -1)) for role in ("q", "kv", "k", "v") if role in rows)
-    k, v = kv if len(kv) == 2 else kv[0].tensor_split([kv[0].shape[-1] - d_v], -1)
-    d = k.shape[-1]
-    if 0 < d < q.shape[-1] <= d + rows["latent"].shape[-1]:
-        shared = rows["latent"][..., d - q.shape[-1] :].unsqueeze(-2).expand(*k.shape[:-1], -1)
-        rotated_first = torch.cat([q[..., d:], q[..., :d]], -1), torch.cat([shared, k], -1), v
-        q, k, v = (t.flatten(-2) for t in rotated_first)
-        yield (), q, k, v
+    q, *kv = (split_heads(rows[role], h) for role in ("q", "kv", "k", "v") if role in rows)
+    d = q.shape[-1] - shared
+    if not 0 < shared < min(q.shape[-1], rows["latent"].shape[-1] + 1):
+        return
+    pairs = [kv] if len(kv) == 2 else [_cut(kv[0], d), _cut(kv[0], -d)[::-1]]
+    for (k, v), of_latent, of_q in product(pairs, (-shared, shared), (-shared, shared)):
+        one = _cut(rows["latent"], of_latent)[of_latent < 0][:, None].expand(-1, h, -1, -1)
+        rotated = q if of_q > 0 else q.roll(shared, -1)
+        yield _Reading(rotated, torch.cat([one, k], -1), v, shared=shared)
+
+
+def _cut(t: Tensor, at: int) -> tuple[Tensor, Tensor]:
+    "Cut features in two: so many come first, or last if it is negative."
+    first, second = t.tensor_split([at], -1)
+    return first, second
 
 
 def _fused_order(trace: Trace) -> str:
@@ -228,12 +239,14 @@ def _starts_read(
             if mask is not None and mask.shape[-1] != reading.k.shape[-2]:
                 continue
             last = {"merge": ORDERS[reading.order][1], "project": project}
-            stages = with_own({**LAYER_STAGES, **split, **last}, own)
+            turned = {after("rotate"): (rotated_last(reading.shared), [])} if reading.shared else {}
+            stages = with_own({**LAYER_STAGES, **split, **last}, turned | own)
             stages = _but_attended(trace, stages)
             scale = trace.contract.scale_of(reading.q.shape[-1])
             work = work_of(reading.q, reading.k, reading.v, mask, scale, trace.x.shape[-1])
             case = Case(work, seen, stages=stages)
-            yield Start(case, bugs + reading.bugs, (*mine.fused, *ends, *mine.own))
+            own_bugs = (*mine.fused, *ends, *mine.own, *latent_bugs(reading.shared))
+            yield Start(case, bugs + reading.bugs, own_bugs)
 
 
 class _BugsOfLayer(NamedTuple):

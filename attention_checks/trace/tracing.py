@@ -126,6 +126,13 @@ class Trace(NamedTuple):
             return self.context_width
         return self.width("q") - self.gate_width or self.width("qk") // 2 or self.width("qkv") // 3
 
+    def shared_width(self, h: int) -> int:  # 0: there is none
+        "Return the width of the rotated key that all of h heads share (MLA)."
+        if "latent" not in self.projections:
+            return 0
+        of_heads = self.width("k") or self.width("kv") - self.context_width
+        return (self.width("q") - of_heads) // h
+
     @property
     def heads(self) -> list[int]:
         "List the numbers of heads that fit, or the one that is known."

@@ -3289,6 +3289,17 @@ class LatentUnderOtherNames(nn.Module):
         return self.proj(((q @ k.mT * 10 ** -0.5).softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 
+@right("self_attention", build=lambda c: c(), d_model=24, n_heads=3, positions=True, roles=LATENT, strict=True)
+class LatentRotatedFirst(LatentUnderOtherNames):
+    "What is rotated comes first, and values come before keys."
+    def forward(self, x):
+        q, (turned, latent) = self.query(x).unflatten(-1, (3, 10)).transpose(1, 2), self.down(x).split((4, 10), -1)
+        v, k = self.up(self.norm(latent)).unflatten(-1, (3, 11)).transpose(1, 2).split((5, 6), -1)
+        q = torch.cat([self.rotated(q[..., :4]), q[..., 4:]], -1)
+        k = torch.cat([self.rotated(turned[:, None]).expand(-1, 3, -1, -1), k], -1)
+        return self.proj(((q @ k.mT * 10 ** -0.5).softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
 @right("self_attention", **FAMILY, strict=True)
 class WideValues(nn.Module):
     "Values are twice as wide as keys, from one projection, head by head."
