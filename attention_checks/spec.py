@@ -155,7 +155,8 @@ class Contract:
     rotate: Callable[[Tensor, Tensor], Tensor] | None = _choice(
         _LAYERS + _RANKS,
         expect_function,
-        "how it rotates queries and keys: rotate(x, positions), over x (b, h, n, d)",
+        "how it rotates queries and keys: rotate(x, positions), over x (b, h, n, d); of latent"
+        " attention (MLA) the features that all heads share are the last of them",
         settles_scale=True,
     )
     residual: str | None = _choice(

@@ -12,7 +12,7 @@ from attention_checks.catalogue.flash_attention import (
 )
 from attention_checks.catalogue.heads import HEAD_BUGS
 from attention_checks.catalogue.kv_cache import UNSTAGED_CACHE_BUGS
-from attention_checks.catalogue.latent import latent_bugs
+from attention_checks.catalogue.latent import latent_step
 from attention_checks.catalogue.layers import GROUP_BUGS, LAYER_CATALOGUE
 from attention_checks.catalogue.masks import (
     BIAS,
@@ -81,7 +81,7 @@ _ALL: list[Bug] = [
     *UNSTAGED_ANY_CODE_BUGS,
     *LAYER_CATALOGUE,
     *GROUP_BUGS,
-    *latent_bugs(1),
+    *latent_step(1)[1],
     *CHOICES,
     *UNSTAGED_CACHE_BUGS,
     *UNSTAGED_MODEL_BUGS,

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from attention_checks.catalogue.scales_and_routes import routing
-from attention_checks.pipeline import STAGES, Bug, Step, Work, unchanged
+from attention_checks.catalogue.scales_and_routes import changing, routing
+from attention_checks.pipeline import Bug, RightStep, Step, after
 
-_Vectors = tuple[Tensor, Tensor, Tensor]
-_Change = Callable[[Tensor, Tensor, Tensor], _Vectors]
+_LATE = after("rotate")
+_Route = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
 _Share = Callable[[Tensor, int], Tensor]  # the shared key, (b, n, r), and h → (b, h, n, r)
 
 _EXPAND = "expand it, key[:, None].expand(-1, h, -1, -1)"
@@ -44,47 +44,31 @@ _PARTS = (
 )
 
 
-def rotated_last(
-    r: int,  # how many features are rotated, which stand first
-) -> Step:  # for what follows the stage `rotate`; 0: nothing is moved
-    "Make a step that puts rotated features behind the others, as layers have them."
-    return routing(lambda q, k, v: (q.roll(-r, -1), k.roll(-r, -1), v)) if r else unchanged
+def latent_step(
+    r: int,  # width of the rotated key that all heads share
+    first: bool = True,  # does it stand before the others until it is rotated?
+) -> RightStep:  # for what follows the stage `rotate`
+    "Make the step that puts rotated features last, as layers join them; the bugs: before, after."
+    last: Callable[[Tensor], Tensor] = lambda t: t.roll(-r if first else 0, -1)
+    early, late = slice(0, r) if first else slice(-r, None), slice(-r, None)
 
+    def then(change: _Route) -> Step:
+        return routing(lambda q, k, v: change(last(q), last(k), v))
 
-def latent_bugs(
-    r: int,  # width of the rotated key that all heads share; 0: there is none
-) -> list[Bug]:  # each before the rotation, where that key stands first, and after it
-    "List the bugs of queries and keys that are joined of two parts."
-    if not r:
-        return []
-    swapped: list[_Change] = [
-        lambda q, k, v: (q, k.roll(r, -1), v),
-        lambda q, k, v: (q.roll(r, -1), k, v),
-    ]
-    bugs = [Bug("route.parts_swapped", _PARTS, {"score": _scored(change)}) for change in swapped]
+    swapped = {role: changing(role, lambda t: t.roll(r, -1)) for role in "kq"}
+    bugs = [Bug("route.parts_swapped", _PARTS, {_LATE: then(f)}) for f in swapped.values()]
     for code, says, share in _SHARES:
-        early, late = _shared_by(share, slice(0, r)), _shared_by(share, slice(-r, None))
-        bugs += [Bug(code, says, {"route": routing(early)})]
-        bugs += [Bug(code, says, {"score": _scored(late)})]
-    return bugs
+        bugs += [Bug(code, says, {"route": routing(_shared_by(share, early))})]
+        bugs += [Bug(code, says, {_LATE: then(_shared_by(share, late))})]
+    return then(lambda q, k, v: (q, k, v)), bugs
 
 
-def _shared_by(share: _Share, part: slice) -> _Change:
+def _shared_by(share: _Share, part: slice) -> _Route:
     "Give heads the shared key, which stands in a part of theirs, in another way."
 
-    def changed(q: Tensor, k: Tensor, v: Tensor) -> _Vectors:
+    def changed(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         k = k.clone()
         k[..., part] = share(k[:, 0, :, part], k.shape[-3])
         return q, k, v
 
     return changed
-
-
-def _scored(change: _Change) -> Step:
-    "Make a step that computes scores of changed queries and keys."
-    route = routing(change)
-
-    def score(work: Work) -> Work:
-        return STAGES["score"](route(work))._replace(q=work.q, k=work.k)
-
-    return score

@@ -174,6 +174,8 @@ CONTEXT_BUGS: list[Bug] = bugs_of_stage(
 
 UNSTAGED_ATTENTION_BUGS: list[Bug] = bugs_of_lines(
     """
+scale.term: the scores, or a term of them, are {found} times what {name}= says ({what}): scale them
+    as it does
 scale.constant: the scores are multiplied by {found}, not by {right} | scale={found}
 weights.returned_scores: it returns scores, not the weights that made the context
 weights.returned_other: it returns other weights than those that made the context

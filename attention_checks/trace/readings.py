@@ -13,7 +13,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.choices import GATES, gating, reads_allowed
-from attention_checks.catalogue.latent import latent_bugs, rotated_last
+from attention_checks.catalogue.latent import latent_step
 from attention_checks.catalogue.layers import (
     FUSED,
     MERGES,
@@ -50,7 +50,7 @@ class _Reading(NamedTuple):
     v: Tensor
     order: str = "heads first"  # one of ORDERS
     bugs: tuple[Bug, ...] = ()
-    shared: int = 0  # features of one key that all heads share (MLA), which stand first
+    shared: int = 0  # features of one key that all heads share (MLA)
 
 
 # bugs; queries, keys and values, (b, n, width)
@@ -65,7 +65,7 @@ def _readings(trace: Trace, h: int) -> Iterator[_Reading]:
         yield from _fused_layouts(rows["qkv"], h, _fused_order(trace))
         return
     if "latent" in rows:
-        yield from _from_latent(rows, h, trace.shared_width(h))
+        yield from _from_latent(rows, h, trace.shared_width(h), trace.contract.rotate is not None)
         return
     for bugs, q, k, v in _queries_keys_values(trace, rows, h):
         h_kv = _key_heads(q, k, v, h)
@@ -110,7 +110,12 @@ def _keys_and_values(rows: Tensor, h: int) -> Iterator[tuple[Tensor, ...]]:
         yield tuple(t.flatten(-2) for t in rows.unflatten(-1, (h, 2, -1)).unbind(-2))
 
 
-def _from_latent(rows: dict[str, Tensor], h: int, shared: int) -> Iterator[_Reading]:
+def _from_latent(
+    rows: dict[str, Tensor],
+    h: int,
+    shared: int,  # features of one key that all heads share
+    last: bool,  # should they stand last? Else first
+) -> Iterator[_Reading]:
     "Latent attention (MLA): what is rotated stands last or first; keys before values or behind."
     complete = "q" in rows and ("kv" in rows or {"k", "v"} <= rows.keys())
     if not complete or any(t.shape[-1] % h for role, t in rows.items() if role != "latent"):
@@ -122,8 +127,10 @@ def _from_latent(rows: dict[str, Tensor], h: int, shared: int) -> Iterator[_Read
     pairs = [kv] if len(kv) == 2 else [_cut(kv[0], d), _cut(kv[0], -d)[::-1]]
     for (k, v), of_latent, of_q in product(pairs, (-shared, shared), (-shared, shared)):
         one = _cut(rows["latent"], of_latent)[of_latent < 0][:, None].expand(-1, h, -1, -1)
-        rotated = q if of_q > 0 else q.roll(shared, -1)
-        yield _Reading(rotated, torch.cat([one, k], -1), v, shared=shared)
+        keys, queries = torch.cat([one, k], -1), q if of_q > 0 else q.roll(shared, -1)
+        if last:
+            keys, queries = (t.roll(-shared, -1) for t in (keys, queries))
+        yield _Reading(queries, keys, v, shared=shared)
 
 
 def _cut(t: Tensor, at: int) -> tuple[Tensor, Tensor]:
@@ -239,14 +246,26 @@ def _starts_read(
             if mask is not None and mask.shape[-1] != reading.k.shape[-2]:
                 continue
             last = {"merge": ORDERS[reading.order][1], "project": project}
-            turned = {after("rotate"): (rotated_last(reading.shared), [])} if reading.shared else {}
-            stages = with_own({**LAYER_STAGES, **split, **last}, turned | own)
+            joined = _joined_parts(trace, reading)
+            stages = with_own({**LAYER_STAGES, **split, **last}, joined | own)
             stages = _but_attended(trace, stages)
             scale = trace.contract.scale_of(reading.q.shape[-1])
             work = work_of(reading.q, reading.k, reading.v, mask, scale, trace.x.shape[-1])
             case = Case(work, seen, stages=stages)
-            own_bugs = (*mine.fused, *ends, *mine.own, *latent_bugs(reading.shared))
-            yield Start(case, bugs + reading.bugs, own_bugs)
+            more = (
+                *mine.fused,
+                *ends,
+                *mine.own,
+                *(bug for _, of in joined.values() for bug in of),
+            )
+            yield Start(case, bugs + reading.bugs, more)
+
+
+def _joined_parts(trace: Trace, reading: _Reading) -> dict[str, RightStep]:
+    "Return the stage that joins the parts of latent attention (MLA), if they are."
+    if not reading.shared:
+        return {}
+    return {after("rotate"): latent_step(reading.shared, first=trace.contract.rotate is None)}
 
 
 class _BugsOfLayer(NamedTuple):
