@@ -244,6 +244,12 @@ class Contract:
         expect_one_of("blocks", "tiled"),
         "query heads share keys as 0 0 1 1 (blocks, the default) or 0 1 0 1 (tiled)",
     )
+    fused_order: str | None = _choice(
+        _LAYERS,
+        expect_one_of("roles", "heads", "features"),
+        "what lies side by side in a fused projection: each role, all queries first (roles); q, k"
+        " and v of each head (heads), or of each feature (features); default: any of them",
+    )
     dropout: str | None = _choice(
         _LAYERS,
         expect_one_of("weights", "scores", "none"),

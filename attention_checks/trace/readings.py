@@ -62,7 +62,7 @@ def _readings(trace: Trace, h: int) -> Iterator[_Reading]:
     rows = {role: torch.cat(found, -1) for role, found in trace.projections.items()}
     apart = {"q", "k", "v"} <= rows.keys() or {"q", "kv"} <= rows.keys()
     if not apart and "qkv" in rows and trace.fused_in_thirds:
-        yield from _fused_layouts(rows["qkv"], h, _fused_order(trace))
+        yield from _fused_layouts(trace, rows["qkv"], h)
         return
     if "latent" in rows:
         yield from _from_latent(rows, h, trace.shared_width(h), trace.contract.rotate is not None)
@@ -90,9 +90,10 @@ def _queries_keys_values(trace: Trace, rows: dict[str, Tensor], h: int) -> Itera
     if {"q", "k", "v"} <= rows.keys():
         yield (), rows["q"], rows["k"], rows["v"]
     elif {"q", "kv"} <= rows.keys() and rows["kv"].shape[-1] % 2 == 0:
-        for first, second in _keys_and_values(rows["kv"], h):
-            yield (), rows["q"], first, second
-            yield (known("split.keys_values"),), rows["q"], second, first
+        for order, (first, second) in _keys_and_values(rows["kv"], h).items():
+            bugs = _unless_declared(trace, "kv", order)
+            yield bugs, rows["q"], first, second
+            yield (*bugs, known("split.keys_values")), rows["q"], second, first
     elif {"qk", "v"} <= rows.keys() and rows["qk"].shape[-1] % 2 == 0:
         first, second = rows["qk"].chunk(2, -1)
         yield (), first, second, rows["v"]
@@ -100,14 +101,35 @@ def _queries_keys_values(trace: Trace, rows: dict[str, Tensor], h: int) -> Itera
         yield (), rows["qkv"], rows["qkv"], rows["qkv"]
     elif "qkv" in rows:
         for d in dict.fromkeys((trace.context_width // h, trace.context_width)):  # one if averaged
-            yield from _fused_groups(rows["qkv"], h, d, trace.names["qkv"][0])
+            yield from _fused_groups(trace, rows["qkv"], h, d)
 
 
-def _keys_and_values(rows: Tensor, h: int) -> Iterator[tuple[Tensor, ...]]:
-    "Yield keys and values of one projection: all keys come first, or those of each head."
-    yield rows.chunk(2, -1)
-    if h > 1 and rows.shape[-1] % (2 * h) == 0:
-        yield tuple(t.flatten(-2) for t in rows.unflatten(-1, (h, 2, -1)).unbind(-2))
+def _keys_and_values(rows: Tensor, h: int) -> dict[str, tuple[Tensor, Tensor]]:
+    "Return keys and values of one projection: all keys come first, or those of each head."
+    first, second = rows.chunk(2, -1)
+    if h == 1 or rows.shape[-1] % (2 * h):
+        return {"roles": (first, second)}
+    own_first, own_second = rows.unflatten(-1, (h, 2, -1)).unbind(-2)
+    return {"roles": (first, second), "heads": (own_first.flatten(-2), own_second.flatten(-2))}
+
+
+_FUSED_ORDERS = {
+    order: f"one {order[:-1]} after the other" for order in ("roles", "heads", "features")
+}
+
+
+def _unless_declared(
+    trace: Trace,
+    role: str,  # of a fused projection
+    order: str,  # what lies side by side in it
+) -> tuple[Bug, ...]:
+    "Return the bug that another order was declared, if one was."
+    declared = trace.contract.fused_order
+    if declared in (None, order):
+        return ()
+    orders = {"found": _FUSED_ORDERS[order], "expected": _FUSED_ORDERS[declared]}
+    bug = FUSED.about(name=trace.names[role][0], **orders)
+    return (bug._replace(declare=f'fused_order="{order}"'),)
 
 
 def _from_latent(
@@ -146,9 +168,12 @@ def _fused_order(trace: Trace) -> str:
     return letters if sorted(letters) == ["k", "q", "v"] else "qkv"
 
 
-def _fused_layouts(rows: Tensor, h: int, roles: str) -> Iterator[_Reading]:
+_SIDE_BY_SIDE = {"3hd": "roles", "3dh": "roles", "h3d": "heads"}  # other layouts: features
+
+
+def _fused_layouts(trace: Trace, rows: Tensor, h: int) -> Iterator[_Reading]:
     "Every layout of a fused projection of as many key heads as query heads."
-    b, n, width = rows.shape
+    (b, n, width), roles = rows.shape, _fused_order(trace)
     if width % (3 * h):
         return
     sizes, usual = {"3": 3, "h": h, "d": width // 3 // h}, ("3hd", "h3d")
@@ -159,7 +184,8 @@ def _fused_layouts(rows: Tensor, h: int, roles: str) -> Iterator[_Reading]:
         )
         q, k, v = (parts[roles.index(role)] for role in "qkv")
         for order in islice(ORDERS, 1 if layout in usual else min(h, 2)):
-            yield _Reading(q, k, v, order)
+            bugs = _unless_declared(trace, "qkv", _SIDE_BY_SIDE.get(layout, "features"))
+            yield _Reading(q, k, v, order, bugs)
     if h > 1:
         yield from _fused_viewed(rows, h)
 
@@ -176,36 +202,37 @@ def _fused_viewed(rows: Tensor, h: int) -> Iterator[_Reading]:
         yield _Reading(q, k, v, bugs=(bug,))
 
 
-def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Triple]:
+def _fused_groups(trace: Trace, rows: Tensor, h: int, d: int) -> Iterator[_Triple]:
     "Layouts of a fused projection of grouped heads, as wide as the values or not."
     width = rows.shape[-1]
     for groups in range(1, h + 1):
         if h % groups == 0 and width == (h + 2 * groups) * d:
-            yield from _in_groups(rows, (h, groups, d), name)
+            yield from _in_groups(trace, rows, (h, groups, d))
     d_k, rest = divmod(width - h * d, 2 * h)
     if d_k > 0 and d_k != d and not rest:  # values of another width, as in LeViT
         heads = rows.unflatten(-1, (h, -1)).split((d_k, d_k, d), -1)
         q, k, v = (t.flatten(2) for t in heads)
-        yield (), q, k, v
+        yield _unless_declared(trace, "qkv", "heads"), q, k, v
         q, k, v = rows.split((h * d_k, h * d_k, h * d), -1)
-        yield (), q, k, v
+        yield _unless_declared(trace, "qkv", "roles"), q, k, v
 
 
-def _in_groups(rows: Tensor, sizes: tuple[int, int, int], name: str) -> Iterator[_Triple]:
+def _in_groups(trace: Trace, rows: Tensor, sizes: tuple[int, int, int]) -> Iterator[_Triple]:
     "Layouts of a fused projection of h heads in some groups: by role, or group by group."
-    h, groups, d = sizes
+    (h, groups, d), name = sizes, trace.names["qkv"][0]
+    by_role, by_head = (_unless_declared(trace, "qkv", order) for order in ("roles", "heads"))
 
     def split_as(found: str) -> tuple[Bug, ...]:
         return (FUSED.about(name=name, found=found, expected="qkv"),)
 
     q, k, v = rows.split((h * d, groups * d, groups * d), -1)
-    yield (), q, k, v
+    yield by_role if groups > 1 else (), q, k, v
     if groups > 1:
         *queries, own_k, own_v = rows.unflatten(-1, (groups, -1, d)).unbind(3)
-        yield (), torch.stack(queries, 3).flatten(2), own_k.flatten(2), own_v.flatten(2)
+        yield by_head, torch.stack(queries, 3).flatten(2), own_k.flatten(2), own_v.flatten(2)
     yield split_as("qvk"), q, v, k
     if groups > 1:  # keys and values of one head after the other
-        k, v = [*_keys_and_values(rows[..., h * d :], groups)][1]
+        k, v = _keys_and_values(rows[..., h * d :], groups)["heads"]
         yield split_as("q, kv of each head"), q, k, v
     k, v, q = rows.split((groups * d, groups * d, h * d), -1)
     yield split_as("kvq"), q, k, v

@@ -10,6 +10,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.conventions import heads_of
+from attention_checks.outcomes import Misused
 from attention_checks.pipeline import Bug, RightStep
 from attention_checks.reach import Reach
 from attention_checks.spec import Contract
@@ -172,6 +173,8 @@ def trace_layer(
     "Call a layer once and write down what goes in and out of its projections."
     recorded = _recorded(layer, x, call, contract, memory)
     inputs, names = read_input_projections(recorded), _names_by_role(recorded.parts)
+    if contract.fused_order and not {"qkv", "kv"} & names.keys():
+        raise Misused(f"fused_order: expected a fused projection; it has {', '.join(names)}")
     with_parts = given_parts(layer, x, call, contract)
     return Trace(
         x=x,

@@ -895,7 +895,7 @@ class FusedQkv(nn.Module):
         return self.proj_drop(self.proj(x))
 
 
-@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4)
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4, fused_order="heads")
 class FusedPerHead(nn.Module):
     "One projection; each head's q, k and v beside each other."
     def __init__(self, embed_dim, num_heads):
@@ -3239,7 +3239,7 @@ class LiesAsImages(nn.Module):
         return self.proj(((q @ k.mT * 8 ** -0.5).softmax(-1) @ v).mT.reshape(x.shape))
 
 
-@right("cross_attention", build=lambda c: c(), d_model=24, d_memory=20, n_heads=3, strict=True)
+@right("cross_attention", build=lambda c: c(), d_model=24, d_memory=20, n_heads=3, fused_order="heads", strict=True)
 class KeysBesideValues(nn.Module):
     "One projection of the memory gives the key and the value of each head beside each other."
     def __init__(self):

@@ -459,6 +459,11 @@ bug("FusedQkv", "scaled before and after", ("(q * self.scale) @ k.transpose(-2, 
 bug("FusedQkv", "merged without transpose", ("(attn @ v).transpose(1, 2).reshape", "(attn @ v).reshape"), "merge.viewed")
 bug("FusedQkv", "heads averaged", [("nn.Linear(dim, dim)", "nn.Linear(dim // num_heads, dim)"), ("(attn @ v).transpose(1, 2).reshape(B, N, C)", "(attn @ v).mean(1)")],
     "merge.averaged")
+misuse("FusedQkv", "its weights hold one head after the other", "split.fused_order", args=with_args("FusedQkv", fused_order="heads"))
+misuse("FusedGroups", "its weights hold one group after the other", "split.fused_order", args=with_args("FusedGroups", fused_order="heads"))
+bug("FusedPerHead", "read by role", ("self.num_heads, -1).permute(0, 2, 1, 3)\n        q, k, v = qkv.chunk(3, dim=-1)", "3, self.num_heads, -1).permute(2, 0, 3, 1, 4)\n        q, k, v = qkv"),
+    "split.fused_order")
+bug("KeysBesideValues", "read by role", ("unflatten(-1, (3, 16)).transpose(1, 2).chunk(2, -1)", "unflatten(-1, (2, 3, 8)).permute(2, 0, 3, 1, 4)"), "split.fused_order")
 bug("FusedPerHead", "softmax over the queries", ("dim=-1)\n        values", "dim=-2)\n        values"), "softmax.over_queries")
 bug("FusedPerHead", "merged without transpose", ("(attention @ v).permute(0, 2, 1, 3).reshape", "(attention @ v).reshape"), "merge.viewed")
 bug("ToQkv, causal", "no scale", (" * self.scale", ""), "scale.missing")
