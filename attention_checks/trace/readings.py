@@ -90,8 +90,10 @@ def _queries_keys_values(trace: Trace, rows: dict[str, Tensor], h: int) -> Itera
     if {"q", "k", "v"} <= rows.keys():
         yield (), rows["q"], rows["k"], rows["v"]
     elif {"q", "kv"} <= rows.keys() and rows["kv"].shape[-1] % 2 == 0:
-        for order, (first, second) in _keys_and_values(rows["kv"], h).items():
-            bugs = _unless_declared(trace, "kv", order)
+        first, second = rows["kv"].chunk(2, -1)
+        h_kv = _key_heads(rows["q"], first, second, h)
+        for order, (first, second) in _keys_and_values(rows["kv"], h_kv).items():
+            bugs = _unless_declared(trace, "kv", order) if h_kv > 1 else ()
             yield bugs, rows["q"], first, second
             yield (*bugs, known("split.keys_values")), rows["q"], second, first
     elif {"qk", "v"} <= rows.keys() and rows["qk"].shape[-1] % 2 == 0:
@@ -107,7 +109,7 @@ def _queries_keys_values(trace: Trace, rows: dict[str, Tensor], h: int) -> Itera
 def _keys_and_values(rows: Tensor, h: int) -> dict[str, tuple[Tensor, Tensor]]:
     "Return keys and values of one projection: all keys come first, or those of each head."
     first, second = rows.chunk(2, -1)
-    if h == 1 or rows.shape[-1] % (2 * h):
+    if h < 2:
         return {"roles": (first, second)}
     own_first, own_second = rows.unflatten(-1, (h, 2, -1)).unbind(-2)
     return {"roles": (first, second), "heads": (own_first.flatten(-2), own_second.flatten(-2))}
@@ -273,26 +275,26 @@ def _starts_read(
             if mask is not None and mask.shape[-1] != reading.k.shape[-2]:
                 continue
             last = {"merge": ORDERS[reading.order][1], "project": project}
-            joined = _joined_parts(trace, reading)
+            joined, of_parts = _joined_parts(trace, reading)
             stages = with_own({**LAYER_STAGES, **split, **last}, joined | own)
-            stages = _but_attended(trace, stages)
-            scale = trace.contract.scale_of(reading.q.shape[-1])
-            work = work_of(reading.q, reading.k, reading.v, mask, scale, trace.x.shape[-1])
-            case = Case(work, seen, stages=stages)
-            more = (
-                *mine.fused,
-                *ends,
-                *mine.own,
-                *(bug for _, of in joined.values() for bug in of),
+            case = _case_of(trace, reading, mask, seen)._replace(
+                stages=_but_attended(trace, stages)
             )
-            yield Start(case, bugs + reading.bugs, more)
+            yield Start(case, bugs + reading.bugs, (*mine.fused, *ends, *mine.own, *of_parts))
 
 
-def _joined_parts(trace: Trace, reading: _Reading) -> dict[str, RightStep]:
-    "Return the stage that joins the parts of latent attention (MLA), if they are."
+def _case_of(trace: Trace, reading: _Reading, mask: Tensor | None, seen: Tensor) -> Case:
+    "Return the queries, keys and values of a reading, with what was seen."
+    scale = trace.contract.scale_of(reading.q.shape[-1])
+    return Case(work_of(reading.q, reading.k, reading.v, mask, scale, trace.x.shape[-1]), seen)
+
+
+def _joined_parts(trace: Trace, reading: _Reading) -> tuple[dict[str, RightStep], list[Bug]]:
+    "Return the stage that joins the parts of latent attention (MLA), if they are, and its bugs."
     if not reading.shared:
-        return {}
-    return {after("rotate"): latent_step(reading.shared, first=trace.contract.rotate is None)}
+        return {}, []
+    step = latent_step(reading.shared, first=trace.contract.rotate is None)
+    return {after("rotate"): step}, step[1]
 
 
 class _BugsOfLayer(NamedTuple):

@@ -173,8 +173,7 @@ def trace_layer(
     "Call a layer once and write down what goes in and out of its projections."
     recorded = _recorded(layer, x, call, contract, memory)
     inputs, names = read_input_projections(recorded), _names_by_role(recorded.parts)
-    if contract.fused_order and not {"qkv", "kv"} & names.keys():
-        raise Misused(f"fused_order: expected a fused projection; it has {', '.join(names)}")
+    _must_be_fused(contract, names)
     with_parts = given_parts(layer, x, call, contract)
     return Trace(
         x=x,
@@ -189,6 +188,12 @@ def trace_layer(
         memory=memory,
         order=recorded.order,
     )
+
+
+def _must_be_fused(contract: Contract, names: Mapping[str, list[str]]) -> None:
+    "Raise Misused if an order is declared of a fused projection, and there is none."
+    if contract.fused_order and not {"qkv", "kv"} & names.keys():
+        raise Misused(f"fused_order: expected a fused projection; it has {', '.join(names)}")
 
 
 def _recorded(

@@ -460,7 +460,7 @@ bug("FusedQkv", "merged without transpose", ("(attn @ v).transpose(1, 2).reshape
 bug("FusedQkv", "heads averaged", [("nn.Linear(dim, dim)", "nn.Linear(dim // num_heads, dim)"), ("(attn @ v).transpose(1, 2).reshape(B, N, C)", "(attn @ v).mean(1)")],
     "merge.averaged")
 misuse("FusedQkv", "its weights hold one head after the other", "split.fused_order", args=with_args("FusedQkv", fused_order="heads"))
-misuse("FusedGroups", "its weights hold one group after the other", "split.fused_order", args=with_args("FusedGroups", fused_order="heads"))
+misuse("FusedGroups, two for four", "its weights hold one group after the other", "split.fused_order", args=with_args("FusedGroups, two for four", fused_order="heads"))
 bug("FusedPerHead", "read by role", ("self.num_heads, -1).permute(0, 2, 1, 3)\n        q, k, v = qkv.chunk(3, dim=-1)", "3, self.num_heads, -1).permute(2, 0, 3, 1, 4)\n        q, k, v = qkv"),
     "split.fused_order")
 bug("KeysBesideValues", "read by role", ("unflatten(-1, (3, 16)).transpose(1, 2).chunk(2, -1)", "unflatten(-1, (2, 3, 8)).permute(2, 0, 3, 1, 4)"), "split.fused_order")
