@@ -268,7 +268,7 @@ MERGES: list[Bug] = bugs_of_stage(
         "merge.hdn": (_TRANSPOSED.format("h, d_head, n"), _flattened("hdn")),
     },
 )
-MERGES += [  # the same bugs where each head's place is filled
+REPEATED_MERGES: list[Bug] = [  # the same bugs where each head's place is filled
     Bug(bug.code, bug.says, {"merge": _repeated(bug.steps["merge"])})
     for bug in MERGES
     if bug.code in ("merge.averaged", "merge.added_all")
@@ -385,7 +385,7 @@ GROUP_BUGS: list[Bug] = bugs_of_stage(
 )
 
 
-LAYER_BUGS: list[Bug] = [*SPLITS, *MERGES, *OTHER_LAYER_BUGS, *CHANNELS]
+LAYER_BUGS: list[Bug] = [*SPLITS, *MERGES, *REPEATED_MERGES, *OTHER_LAYER_BUGS, *CHANNELS]
 LAYER_CATALOGUE: list[Bug] = [
     *(*SPLITS, *MERGES, *OTHER_LAYER_BUGS),
     *{bug.code: bug for bug in [*rotating(torch.zeros(2, 1), True)[1], OFFSET]}.values(),
