@@ -1191,7 +1191,7 @@ bug("BendsTheContext", "applied to the values", [("F.hardswish(self.merged(", "(
 bug("IndexesATable", "the table is transposed", ("permute(2, 0, 1)", "permute(2, 1, 0)"), "bias.transposed")
 bug("BiasOfAFunction", "added after the softmax", [(" + far_is_low(3, x.shape[1], x.shape[1])", ""), ("scores.softmax(-1)", "(scores.softmax(-1) + far_is_low(3, x.shape[1], x.shape[1]))")], "bias.after_softmax")
 bug("AsksForDistances", "scores of distances are not scaled", [("+ far + (k @ DISTANCES[0])[..., None, :]) * self.d ** -0.5", ") * self.d ** -0.5 + far + (k @ DISTANCES[0])[..., None, :]")],
-    "layer.step")
+    "scale.term")
 bug("AsksForDistances", "scores of one of the two are subtracted", ("+ far + (k", "+ far - (k"), "layer.step")
 bug("AsksForDistances", "scores of distances are subtracted", ("+ far + (k", "- far - (k"), "bias.subtracted")
 bug("AsksForDistances", "no scores of distances", ("+ far + (k @ DISTANCES[0])[..., None, :]", ""), "bias.ignored")
