@@ -155,7 +155,8 @@ class Contract:
     rotate: Callable[[Tensor, Tensor], Tensor] | None = _choice(
         _LAYERS + _RANKS,
         expect_function,
-        "how it rotates queries and keys: rotate(x, positions), over x (b, h, n, d)",
+        "how it rotates queries and keys: rotate(x, positions), over x (b, h, n, d); of latent"
+        " attention (MLA) the features that all heads share are the last of them",
         settles_scale=True,
     )
     residual: str | None = _choice(
@@ -242,6 +243,12 @@ class Contract:
         _LAYERS,
         expect_one_of("blocks", "tiled"),
         "query heads share keys as 0 0 1 1 (blocks, the default) or 0 1 0 1 (tiled)",
+    )
+    fused_order: str | None = _choice(
+        _LAYERS,
+        expect_one_of("roles", "heads", "features"),
+        "what lies side by side in a fused projection: each role, all queries first (roles); q, k"
+        " and v of each head (heads), or of each feature (features); default: any of them",
     )
     dropout: str | None = _choice(
         _LAYERS,

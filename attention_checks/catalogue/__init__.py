@@ -12,6 +12,7 @@ from attention_checks.catalogue.flash_attention import (
 )
 from attention_checks.catalogue.heads import HEAD_BUGS
 from attention_checks.catalogue.kv_cache import UNSTAGED_CACHE_BUGS
+from attention_checks.catalogue.latent import latent_step
 from attention_checks.catalogue.layers import GROUP_BUGS, LAYER_CATALOGUE
 from attention_checks.catalogue.masks import (
     BIAS,
@@ -30,6 +31,7 @@ from attention_checks.catalogue.positions import (
 )
 from attention_checks.catalogue.scales_and_routes import (
     CONTEXT_BUGS,
+    LATE_SCALES,
     QKV_BUGS,
     SCALE,
     UNDECLARED_NORMS,
@@ -51,6 +53,7 @@ from attention_checks.reach import Reach
 # The bugs that any attention may have, in the order of trying.
 ATTENTION: list[Bug] = [
     *SCALE,
+    *LATE_SCALES,
     *WEIGHTS,
     *UNREQUESTED_MASKS,
     *WRONG_MASKS,
@@ -78,6 +81,7 @@ _ALL: list[Bug] = [
     *UNSTAGED_ANY_CODE_BUGS,
     *LAYER_CATALOGUE,
     *GROUP_BUGS,
+    *latent_step(1)[1],
     *CHOICES,
     *UNSTAGED_CACHE_BUGS,
     *UNSTAGED_MODEL_BUGS,

@@ -215,6 +215,16 @@ def _flattened(axes: str) -> Callable[[Tensor], Tensor]:
     return merge
 
 
+def _repeated(merge: Step) -> Step:
+    "Repeat what heads are merged to, as often as there are heads."
+
+    def step(work: Work) -> Work:
+        one = merge(work).out
+        return work._replace(out=one.repeat(*[1] * (one.ndim - 1), work.out.shape[-3]))
+
+    return step
+
+
 _CONCATENATE = "instead of being concatenated: use transpose(1, 2).flatten(-2)"
 _TRANSPOSED = (
     "heads are merged from the axes ({}), which mixes positions and features:"
@@ -240,10 +250,7 @@ MERGES: list[Bug] = bugs_of_stage(
             _flattened("hnd"),
         ),
         "merge.averaged": (f"heads are averaged {_CONCATENATE}", lambda c: c.mean(-3)),
-        "merge.added_all": (
-            f"heads are summed and repeated {_CONCATENATE}",
-            lambda c: merge_heads(c.sum(-3, keepdim=True).expand_as(c)),
-        ),
+        "merge.added_all": (f"heads are summed {_CONCATENATE}", lambda c: c.sum(-3)),
         "merge.first_copied": (
             "the first head is repeated in the place of all others: concatenate all heads",
             lambda c: merge_heads(c[..., :1, :, :].expand_as(c)),
@@ -261,6 +268,11 @@ MERGES: list[Bug] = bugs_of_stage(
         "merge.hdn": (_TRANSPOSED.format("h, d_head, n"), _flattened("hdn")),
     },
 )
+REPEATED_MERGES: list[Bug] = [  # the same bugs where each head's place is filled
+    Bug(bug.code, bug.says, {"merge": _repeated(bug.steps["merge"])})
+    for bug in MERGES
+    if bug.code in ("merge.averaged", "merge.added_all")
+]
 CHANNELS: list[Bug] = (
     [  # the same bugs where features come before positions, as in convolutions
         Bug(
@@ -373,7 +385,7 @@ GROUP_BUGS: list[Bug] = bugs_of_stage(
 )
 
 
-LAYER_BUGS: list[Bug] = [*SPLITS, *MERGES, *OTHER_LAYER_BUGS, *CHANNELS]
+LAYER_BUGS: list[Bug] = [*SPLITS, *MERGES, *REPEATED_MERGES, *OTHER_LAYER_BUGS, *CHANNELS]
 LAYER_CATALOGUE: list[Bug] = [
     *(*SPLITS, *MERGES, *OTHER_LAYER_BUGS),
     *{bug.code: bug for bug in [*rotating(torch.zeros(2, 1), True)[1], OFFSET]}.values(),

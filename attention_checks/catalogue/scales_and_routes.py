@@ -7,7 +7,8 @@ from collections.abc import Callable
 from torch import Tensor
 from torch.nn import functional as F
 
-from attention_checks.pipeline import Bug, Step, Work, bugs_of_lines, bugs_of_stage
+from attention_checks.pipeline import Bug, Step, Work, bugs_of_lines, bugs_of_stage, scoring
+from attention_nb.softmax import masked_softmax
 
 
 def _d_k(work: Work) -> int:
@@ -22,7 +23,10 @@ def _heads(work: Work) -> int:
 
 _SCALES: dict[str, tuple[str, Callable[[Work], float]]] = {
     "scale.usual": ("divided by √d_k", lambda work: _d_k(work) ** -0.5),  # beside a declared scale
-    "scale.missing": ("not scaled | scale={found}", lambda work: 1.0),
+    "scale.missing": (
+        "not scaled (a factor after exp cancels) | scale={found}",
+        lambda work: 1.0,
+    ),
     "scale.by_width": (
         "divided by d_k, not √d_k (scaled twice?) | scale={found}",  # µP
         lambda work: 1 / _d_k(work),
@@ -47,6 +51,30 @@ SCALE: list[Bug] = [
     Bug(code, f"the scores are {how}: multiply q kᵀ by {{scale}}", factor=factor, declare=declare)
     for code, (text, factor) in _SCALES.items()
     for how, _, declare in [text.partition(" | ")]
+]
+
+
+def _late(of_weights: Callable[[Tensor, Work], Tensor]) -> dict[str, Step]:
+    "Replace two stages: scores are not scaled, and the weights that they give are."
+
+    def weigh(work: Work) -> Work:
+        return work._replace(weights=of_weights(masked_softmax(work.scores, work.allowed), work))
+
+    return {"score": scoring(lambda scores, bias, scale: scores + bias), "weigh": weigh}
+
+
+LATE_SCALES: list[Bug] = [
+    Bug(
+        "softmax.scaled",
+        "the weights are scaled, not the scores: multiply q kᵀ by the scale, before exp",
+        _late(lambda weights, work: weights * work.scale),
+    ),
+    Bug(
+        "softmax.scaled_sum",
+        "the sum of the exponentials is scaled, not the scores: multiply q kᵀ by the scale,"
+        " before exp",
+        _late(lambda weights, work: weights / work.scale),
+    ),
 ]
 
 
@@ -146,6 +174,8 @@ CONTEXT_BUGS: list[Bug] = bugs_of_stage(
 
 UNSTAGED_ATTENTION_BUGS: list[Bug] = bugs_of_lines(
     """
+scale.term: the scores, or a term of them, are {found} times what {name}= says ({what}): scale them
+    as it does
 scale.constant: the scores are multiplied by {found}, not by {right} | scale={found}
 weights.returned_scores: it returns scores, not the weights that made the context
 weights.returned_other: it returns other weights than those that made the context

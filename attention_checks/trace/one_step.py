@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import linecache
 import re
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from types import FrameType
 from typing import Any
 
 import torch
@@ -18,10 +15,11 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from attention_checks.catalogue import known
-from attention_checks.outcomes import is_theirs
 from attention_checks.pipeline import Bug, Memo, Step, Work, after, run
-from attention_checks.search import Case
+from attention_checks.search import Case, alike
 from attention_checks.spec import Contract
+from attention_checks.trace.callers import line_of_caller, name_of_operation
+from attention_checks.trace.one_factor import scaled_product
 
 _Way = tuple[str, Callable[[], Any]]  # what is changed, in words, and what it gives then
 _Found = tuple[str, torch.Size]  # a change in words, and the shape of what is changed
@@ -37,7 +35,6 @@ _OPPOSITE: dict[str, Callable[..., Tensor]] = {
     "cos": torch.sin,
 }
 _SIGNED = ("sub", "rsub", "add", "sin", "matmul", "einsum")
-_OURS = __name__.partition(".")[0]
 _MOST = 300  # changes that are tried
 _NAMED = {  # how a change of scores begins, in words → the code of that bug
     "softmax is left out": "softmax.missing",
@@ -68,14 +65,40 @@ def changed_step(
         name = next((name for name in names if getattr(contract, name) is not None), "")
         if not name or stage not in case.stages:
             continue
+        if bug := _scaled(case, stage, name):
+            return bug
         if found := _change(case, stage):
             return _named(case.work, name, *found)
     return None
 
 
+def _scaled(case: Case, stage: str, name: str) -> Bug | None:
+    "Name the product of a declared function that is wrongly scaled, if one is."
+    memo: Memo = {}
+
+    def output(mode: TorchFunctionMode) -> Tensor | None:
+        bug = Bug("", "", {stage: _under(case.stages[stage], mode)})
+        made = run(case.work, [bug], memo, case.stages)
+        return made.out if made and made.out.shape == case.seen.shape else None
+
+    agrees = lambda out: bool(alike(out, case.seen, case.atol))
+    if not (found := scaled_product(output, case.seen, agrees)):
+        return None
+    product, factor = found
+    if _of_scores(case.work, product.shape):
+        return known("scale.term", name=name, found=f"{factor:.4g}", what=product.what)
+    what = f"its first tensor is multiplied by {factor:.4g} ({product.what})"
+    return known("layer.step", name=name, what=what)
+
+
+def _of_scores(work: Work, shape: torch.Size) -> bool:
+    "Return whether something has a number for each query and key."
+    return shape[-2:] == (work.q.shape[-2], work.k.shape[-2])
+
+
 def _named(work: Work, name: str, what: str, shape: torch.Size) -> Bug:
     "Return the known bug that a change is, of scores or of a softmax; else say what it is."
-    of_scores = shape[-2:] == (work.q.shape[-2], work.k.shape[-2])
+    of_scores = _of_scores(work, shape)
     code = next((c for says, c in _NAMED.items() if of_scores and what.startswith(says)), "")
     if not code and (dims := re.match(r"softmax is taken over dim=(-\d), not dim=(-?\d)", what)):
         return known("softmax.dim", other=dims[1], dim=dims[2])
@@ -102,16 +125,12 @@ def _under_changes(
     return run(case.work, [bug], memo, case.stages), mode
 
 
-def _under(step: Step, mode: _Changing) -> Step:
+def _under(step: Step, mode: TorchFunctionMode) -> Step:
     "Return a step whose operations are counted, and one is changed."
 
     def called(work: Work) -> Work:
-        hook = register_module_forward_hook(mode.after_module)
-        try:
-            with mode:
-                return step(work)
-        finally:
-            hook.remove()
+        with mode:
+            return step(work)
 
     return called
 
@@ -126,12 +145,21 @@ class _Changing(TorchFunctionMode):
         self.made: list[Tensor] = []
         self.known_inputs, self.i = known_inputs, i
 
+    def __enter__(self) -> _Changing:
+        self.hook = register_module_forward_hook(self.after_module)
+        TorchFunctionMode.__enter__(self)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        TorchFunctionMode.__exit__(self, *error)
+        self.hook.remove()
+
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
         made = func(*args, **kwargs)
-        line = _line()
+        line = line_of_caller()
         if line is None or not isinstance(made, Tensor) or not made.is_floating_point():
             return made
         ways = [*_other_results(func, args, kwargs, made), *self._other_inputs(func, args, kwargs)]
@@ -149,13 +177,13 @@ class _Changing(TorchFunctionMode):
             for other in self.known_inputs:
                 if other.shape == t.shape and other.dtype == t.dtype and not other.equal(t):
                     changed = tree_unflatten([*leaves[:at], other, *leaves[at + 1 :]], tree)
-                    what = f"{_name_of(func)} is given another tensor of that shape"
+                    what = f"{name_of_operation(func)} is given another tensor of that shape"
                     yield what, partial(func, *changed, **kwargs)
 
     def after_module(self, module: nn.Module, args: Any, made: Any) -> Any:
         "Leave out a module that is called, if it gives what it might be given."
         name = type(module).__name__.strip("_")
-        return self._one_of([*_left_out(name, args, made)], made, _line())
+        return self._one_of([*_left_out(name, args, made)], made, line_of_caller())
 
     def _one_of(self, ways: list[_Way], made: Any, line: str | None) -> Any:
         "Return what is given after the change, or what is given without one."
@@ -169,7 +197,7 @@ class _Changing(TorchFunctionMode):
 
 def _other_results(func: Any, args: Any, kwargs: Any, made: Tensor) -> Iterator[_Way]:
     "Yield what an operation gives if it is left out, or done in another way."
-    name = _name_of(func)
+    name = name_of_operation(func)
     if not args:
         return
     yield from _left_out(name, args, made)
@@ -177,16 +205,11 @@ def _other_results(func: Any, args: Any, kwargs: Any, made: Tensor) -> Iterator[
         turned = [*reversed(args[0])]
         yield f"{name} joins in the other order", lambda: func(turned, *args[1:], **kwargs)
     if other := _OPPOSITE.get(name):
-        yield f"{_name_of(other)} stands for {name}", partial(other, *args, **kwargs)
+        yield f"{name_of_operation(other)} stands for {name}", partial(other, *args, **kwargs)
     if name in _SIGNED:
         yield f"{name} has the other sign", made.neg
     if name in _ALONG:
         yield from _along_others(name, func, args, kwargs, made)
-
-
-def _name_of(func: Any) -> str:
-    "Return the name of an operation."
-    return getattr(func, "__name__", "").strip("_")
 
 
 def _left_out(name: str, args: Any, made: Any) -> Iterator[_Way]:
@@ -208,14 +231,3 @@ def _along_others(name: str, func: Any, args: Any, kwargs: Any, made: Tensor) ->
         if other != dim and other + made.ndim != dim:
             given = partial(func, args[0], dim=other, **rest)
             yield f"{name} is taken over dim={other}, not dim={dim}", given
-
-
-def _line() -> str | None:
-    "Return the line of the caller's code that runs; None where it is a line of the checks."
-    frame: FrameType | None = sys._getframe(1)
-    while frame and not is_theirs(frame.f_globals):
-        module = frame.f_globals.get("__name__", "")
-        if module != __name__ and module.startswith(_OURS):
-            return None
-        frame = frame.f_back
-    return linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()[:80] if frame else ""

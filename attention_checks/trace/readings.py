@@ -13,6 +13,7 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.choices import GATES, gating, reads_allowed
+from attention_checks.catalogue.latent import latent_step
 from attention_checks.catalogue.layers import (
     FUSED,
     MERGES,
@@ -38,6 +39,7 @@ from attention_checks.pipeline import (
 from attention_checks.search import Case
 from attention_checks.trace.recording import as_float
 from attention_checks.trace.tracing import Trace
+from attention_nb.multi_head_attention import split_heads
 
 
 class _Reading(NamedTuple):
@@ -48,6 +50,7 @@ class _Reading(NamedTuple):
     v: Tensor
     order: str = "heads first"  # one of ORDERS
     bugs: tuple[Bug, ...] = ()
+    shared: int = 0  # features of one key that all heads share (MLA)
 
 
 # bugs; queries, keys and values, (b, n, width)
@@ -59,7 +62,10 @@ def _readings(trace: Trace, h: int) -> Iterator[_Reading]:
     rows = {role: torch.cat(found, -1) for role, found in trace.projections.items()}
     apart = {"q", "k", "v"} <= rows.keys() or {"q", "kv"} <= rows.keys()
     if not apart and "qkv" in rows and trace.fused_in_thirds:
-        yield from _fused_layouts(rows["qkv"], h, _fused_order(trace))
+        yield from _fused_layouts(trace, rows["qkv"], h)
+        return
+    if "latent" in rows:
+        yield from _from_latent(rows, h, trace.shared_width(h), trace.contract.rotate is not None)
         return
     for bugs, q, k, v in _queries_keys_values(trace, rows, h):
         h_kv = _key_heads(q, k, v, h)
@@ -81,43 +87,80 @@ def _key_heads(q: Tensor, k: Tensor, v: Tensor, h: int) -> int:
 
 def _queries_keys_values(trace: Trace, rows: dict[str, Tensor], h: int) -> Iterator[_Triple]:
     "Bugs; queries, keys and values, from one projection each or from a fused one."
-    if "latent" in rows:
-        yield from _from_latent(rows, h, trace.context_width // h)
-    elif {"q", "k", "v"} <= rows.keys():
+    if {"q", "k", "v"} <= rows.keys():
         yield (), rows["q"], rows["k"], rows["v"]
     elif {"q", "kv"} <= rows.keys() and rows["kv"].shape[-1] % 2 == 0:
-        for first, second in _keys_and_values(rows["kv"], h):
-            yield (), rows["q"], first, second
-            yield (known("split.keys_values"),), rows["q"], second, first
+        first, second = rows["kv"].chunk(2, -1)
+        h_kv = _key_heads(rows["q"], first, second, h)
+        for order, (first, second) in _keys_and_values(rows["kv"], h_kv).items():
+            bugs = _unless_declared(trace, "kv", order) if h_kv > 1 else ()
+            yield bugs, rows["q"], first, second
+            yield (*bugs, known("split.keys_values")), rows["q"], second, first
     elif {"qk", "v"} <= rows.keys() and rows["qk"].shape[-1] % 2 == 0:
         first, second = rows["qk"].chunk(2, -1)
         yield (), first, second, rows["v"]
     elif "qkv" in rows and trace.width("qkv") == trace.context_width:  # all three are one
         yield (), rows["qkv"], rows["qkv"], rows["qkv"]
     elif "qkv" in rows:
-        yield from _fused_groups(rows["qkv"], h, trace.context_width // h, trace.names["qkv"][0])
+        for d in dict.fromkeys((trace.context_width // h, trace.context_width)):  # one if averaged
+            yield from _fused_groups(trace, rows["qkv"], h, d)
 
 
-def _keys_and_values(rows: Tensor, h: int) -> Iterator[tuple[Tensor, ...]]:
-    "Yield keys and values of one projection: all keys come first, or those of each head."
-    yield rows.chunk(2, -1)
-    if h > 1 and rows.shape[-1] % (2 * h) == 0:
-        yield tuple(t.flatten(-2) for t in rows.unflatten(-1, (h, 2, -1)).unbind(-2))
+def _keys_and_values(rows: Tensor, h: int) -> dict[str, tuple[Tensor, Tensor]]:
+    "Return keys and values of one projection: all keys come first, or those of each head."
+    first, second = rows.chunk(2, -1)
+    if h < 2:
+        return {"roles": (first, second)}
+    own_first, own_second = rows.unflatten(-1, (h, 2, -1)).unbind(-2)
+    return {"roles": (first, second), "heads": (own_first.flatten(-2), own_second.flatten(-2))}
 
 
-def _from_latent(rows: dict[str, Tensor], h: int, d_v: int) -> Iterator[_Triple]:
-    "Queries, keys and values of latent attention (MLA): rotated features of a key come first."
+_FUSED_ORDERS = {
+    order: f"one {order[:-1]} after the other" for order in ("roles", "heads", "features")
+}
+
+
+def _unless_declared(
+    trace: Trace,
+    role: str,  # of a fused projection
+    order: str,  # what lies side by side in it
+) -> tuple[Bug, ...]:
+    "Return the bug that another order was declared, if one was."
+    declared = trace.contract.fused_order
+    if declared in (None, order):
+        return ()
+    orders = {"found": _FUSED_ORDERS[order], "expected": _FUSED_ORDERS[declared]}
+    bug = FUSED.about(name=trace.names[role][0], **orders)
+    return (bug._replace(declare=f'fused_order="{order}"'),)
+
+
+def _from_latent(
+    rows: dict[str, Tensor],
+    h: int,
+    shared: int,  # features of one key that all heads share
+    last: bool,  # should they stand last? Else first
+) -> Iterator[_Reading]:
+    "Latent attention (MLA): what is rotated stands last or first; keys before values or behind."
     complete = "q" in rows and ("kv" in rows or {"k", "v"} <= rows.keys())
     if not complete or any(t.shape[-1] % h for role, t in rows.items() if role != "latent"):
         return
-    q, *kv = (rows[role].unflatten(-1, (h, -1)) for role in ("q", "kv", "k", "v") if role in rows)
-    k, v = kv if len(kv) == 2 else kv[0].tensor_split([kv[0].shape[-1] - d_v], -1)
-    d = k.shape[-1]
-    if 0 < d < q.shape[-1] <= d + rows["latent"].shape[-1]:
-        shared = rows["latent"][..., d - q.shape[-1] :].unsqueeze(-2).expand(*k.shape[:-1], -1)
-        rotated_first = torch.cat([q[..., d:], q[..., :d]], -1), torch.cat([shared, k], -1), v
-        q, k, v = (t.flatten(-2) for t in rotated_first)
-        yield (), q, k, v
+    q, *kv = (split_heads(rows[role], h) for role in ("q", "kv", "k", "v") if role in rows)
+    d = q.shape[-1] - shared
+    if not 0 < shared < min(q.shape[-1], rows["latent"].shape[-1] + 1):
+        return
+    pairs = [kv] if len(kv) == 2 else [_cut(kv[0], d), _cut(kv[0], -d)[::-1]]
+    for (k, v), of_latent, of_q in product(pairs, (-shared, shared), (-shared, shared)):
+        one = _cut(rows["latent"], of_latent)[of_latent < 0][:, None].expand(-1, h, -1, -1)
+        keys, queries = torch.cat([one, k], -1), q if of_q > 0 else q.roll(shared, -1)
+        if last:
+            keys, queries = (t.roll(-shared, -1) for t in (keys, queries))
+        yield _Reading(queries, keys, v, shared=shared)
+
+
+def _cut(t: Tensor, at: int) -> tuple[Tensor, Tensor]:
+    "Cut features in two: so many come first, or last if it is negative."
+    first, second = t.tensor_split([at], -1)
+    return first, second
 
 
 def _fused_order(trace: Trace) -> str:
@@ -127,9 +170,12 @@ def _fused_order(trace: Trace) -> str:
     return letters if sorted(letters) == ["k", "q", "v"] else "qkv"
 
 
-def _fused_layouts(rows: Tensor, h: int, roles: str) -> Iterator[_Reading]:
+_SIDE_BY_SIDE = {"3hd": "roles", "3dh": "roles", "h3d": "heads"}  # other layouts: features
+
+
+def _fused_layouts(trace: Trace, rows: Tensor, h: int) -> Iterator[_Reading]:
     "Every layout of a fused projection of as many key heads as query heads."
-    b, n, width = rows.shape
+    (b, n, width), roles = rows.shape, _fused_order(trace)
     if width % (3 * h):
         return
     sizes, usual = {"3": 3, "h": h, "d": width // 3 // h}, ("3hd", "h3d")
@@ -140,7 +186,8 @@ def _fused_layouts(rows: Tensor, h: int, roles: str) -> Iterator[_Reading]:
         )
         q, k, v = (parts[roles.index(role)] for role in "qkv")
         for order in islice(ORDERS, 1 if layout in usual else min(h, 2)):
-            yield _Reading(q, k, v, order)
+            bugs = _unless_declared(trace, "qkv", _SIDE_BY_SIDE.get(layout, "features"))
+            yield _Reading(q, k, v, order, bugs)
     if h > 1:
         yield from _fused_viewed(rows, h)
 
@@ -157,36 +204,37 @@ def _fused_viewed(rows: Tensor, h: int) -> Iterator[_Reading]:
         yield _Reading(q, k, v, bugs=(bug,))
 
 
-def _fused_groups(rows: Tensor, h: int, d: int, name: str) -> Iterator[_Triple]:
+def _fused_groups(trace: Trace, rows: Tensor, h: int, d: int) -> Iterator[_Triple]:
     "Layouts of a fused projection of grouped heads, as wide as the values or not."
     width = rows.shape[-1]
     for groups in range(1, h + 1):
         if h % groups == 0 and width == (h + 2 * groups) * d:
-            yield from _in_groups(rows, (h, groups, d), name)
+            yield from _in_groups(trace, rows, (h, groups, d))
     d_k, rest = divmod(width - h * d, 2 * h)
     if d_k > 0 and d_k != d and not rest:  # values of another width, as in LeViT
         heads = rows.unflatten(-1, (h, -1)).split((d_k, d_k, d), -1)
         q, k, v = (t.flatten(2) for t in heads)
-        yield (), q, k, v
+        yield _unless_declared(trace, "qkv", "heads"), q, k, v
         q, k, v = rows.split((h * d_k, h * d_k, h * d), -1)
-        yield (), q, k, v
+        yield _unless_declared(trace, "qkv", "roles"), q, k, v
 
 
-def _in_groups(rows: Tensor, sizes: tuple[int, int, int], name: str) -> Iterator[_Triple]:
+def _in_groups(trace: Trace, rows: Tensor, sizes: tuple[int, int, int]) -> Iterator[_Triple]:
     "Layouts of a fused projection of h heads in some groups: by role, or group by group."
-    h, groups, d = sizes
+    (h, groups, d), name = sizes, trace.names["qkv"][0]
+    by_role, by_head = (_unless_declared(trace, "qkv", order) for order in ("roles", "heads"))
 
     def split_as(found: str) -> tuple[Bug, ...]:
         return (FUSED.about(name=name, found=found, expected="qkv"),)
 
     q, k, v = rows.split((h * d, groups * d, groups * d), -1)
-    yield (), q, k, v
+    yield by_role if groups > 1 else (), q, k, v
     if groups > 1:
         *queries, own_k, own_v = rows.unflatten(-1, (groups, -1, d)).unbind(3)
-        yield (), torch.stack(queries, 3).flatten(2), own_k.flatten(2), own_v.flatten(2)
+        yield by_head, torch.stack(queries, 3).flatten(2), own_k.flatten(2), own_v.flatten(2)
     yield split_as("qvk"), q, v, k
     if groups > 1:  # keys and values of one head after the other
-        k, v = [*_keys_and_values(rows[..., h * d :], groups)][1]
+        k, v = _keys_and_values(rows[..., h * d :], groups)["heads"]
         yield split_as("q, kv of each head"), q, k, v
     k, v, q = rows.split((groups * d, groups * d, h * d), -1)
     yield split_as("kvq"), q, k, v
@@ -227,12 +275,26 @@ def _starts_read(
             if mask is not None and mask.shape[-1] != reading.k.shape[-2]:
                 continue
             last = {"merge": ORDERS[reading.order][1], "project": project}
-            stages = with_own({**LAYER_STAGES, **split, **last}, own)
-            stages = _but_attended(trace, stages)
-            scale = trace.contract.scale_of(reading.q.shape[-1])
-            work = work_of(reading.q, reading.k, reading.v, mask, scale, trace.x.shape[-1])
-            case = Case(work, seen, stages=stages)
-            yield Start(case, bugs + reading.bugs, (*mine.fused, *ends, *mine.own))
+            joined, of_parts = _joined_parts(trace, reading)
+            stages = with_own({**LAYER_STAGES, **split, **last}, joined | own)
+            case = _case_of(trace, reading, mask, seen)._replace(
+                stages=_but_attended(trace, stages)
+            )
+            yield Start(case, bugs + reading.bugs, (*mine.fused, *ends, *mine.own, *of_parts))
+
+
+def _case_of(trace: Trace, reading: _Reading, mask: Tensor | None, seen: Tensor) -> Case:
+    "Return the queries, keys and values of a reading, with what was seen."
+    scale = trace.contract.scale_of(reading.q.shape[-1])
+    return Case(work_of(reading.q, reading.k, reading.v, mask, scale, trace.x.shape[-1]), seen)
+
+
+def _joined_parts(trace: Trace, reading: _Reading) -> tuple[dict[str, RightStep], list[Bug]]:
+    "Return the stage that joins the parts of latent attention (MLA), if they are, and its bugs."
+    if not reading.shared:
+        return {}, []
+    step = latent_step(reading.shared, first=trace.contract.rotate is None)
+    return {after("rotate"): step}, step[1]
 
 
 class _BugsOfLayer(NamedTuple):

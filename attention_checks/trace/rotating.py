@@ -20,25 +20,25 @@ from attention_checks.trace.readings import Start, starts_of
 from attention_checks.trace.tracing import Trace
 from attention_nb.positions import alibi_slopes
 
+_LATENT_WAYS = 8  # in which the projections of latent attention (MLA) may be read
 
-def _possible_angles(trace: Trace, d: int) -> Iterator[tuple[Tensor, float]]:
+
+def _possible_angles(trace: Trace, d: int, shared: int) -> Iterator[tuple[Tensor, float]]:
     "Angles for d features, (n, pairs), and the factor of rotated pairs: seen, kept, or usual ones."
     fitting = [z for z in trace.rotations if 2 * z.shape[-1] <= d]
     if fitting:
         yield from ((z.angle(), float(z.abs().mean())) for z in fitting)
         return
     positions = torch.arange(trace.x.shape[1])[:, None]
-    sizes: Iterable[int] = range(2, d, 2)
-    if "latent" not in trace.projections:
-        sizes = (size for size in dict.fromkeys((d, d // 2, d // 4)) if size > 1 and size % 2 == 0)
-    for size in sizes:
+    sizes = [shared] if shared else dict.fromkeys((d, d // 2, d // 4))
+    for size in (size for size in sizes if size > 1 and size % 2 == 0):
         for base in (1e4, 5e5, 1e6, 100.0):
             yield positions * base ** -(torch.arange(0, size, 2) / size), 1.0
 
 
-def _rotations(trace: Trace, d: int, signs: tuple[int, ...]) -> Iterator[RightStep]:
-    "Yield ways to rotate d features by positions."
-    for angles, longer in _possible_angles(trace, d):
+def _rotations(trace: Trace, h: int, d: int, signs: tuple[int, ...]) -> Iterator[RightStep]:
+    "Yield ways to rotate d features of h heads by positions."
+    for angles, longer in _possible_angles(trace, d, trace.shared_width(h)):
         for halves, sign in product((True, False), signs):
             yield rotating(sign * angles, halves, longer)
 
@@ -60,7 +60,7 @@ def _rotated_starts(
         _, h, n, d = start.case.work.q.shape
         capped = bool(trace.contract.softcap)
         penalties = _penalties(h, n, capped) if trace.memory is None and signs[0] > 0 else ()
-        turns = _rotations(trace, d, signs)
+        turns = _rotations(trace, h, d, signs)
         for i, (right, bugs) in chain(enumerate(penalties), enumerate(turns)):
             case = start.case._replace(stages={**start.case.stages, "rotate": right})
             yield i, start._replace(case=case, more=(*bugs, *start.more))
@@ -93,7 +93,8 @@ def agrees_with_rotation(
     window: int | None = None,  # how many tokens a token may attend to, itself included; None: all
 ) -> bool:
     "Say whether a layer is attention with queries and keys rotated by positions (RoPE)."
-    firsts = _first_starts(trace, trace.heads, trace.allowed(window), 4)
+    most = _LATENT_WAYS if "latent" in trace.projections else 4
+    firsts = _first_starts(trace, trace.heads, trace.allowed(window), most)
     starts = _rotated_starts(trace, firsts, signs)
     both = (each for _, start in starts for each in _with_norm_after(start))
     return any(explain([start.case], [], 0) is not None for start in both)
@@ -111,6 +112,7 @@ def name_rotation_bug(
     starts = list(_rotated_starts(trace, _first_starts(trace, heads, mask, 2)))
     every = [*LAYER_BUGS, *GROUP_BUGS, *ATTENTION]
     tried = [(start, [*start.more, *SCALE, *(every if i < 4 else [])]) for i, start in starts]
+    tried += [(start, [*start.more, *SCALE]) for start in _other_latent_starts(trace, heads, mask)]
     late = [with_fill(start) for i, start in starts if trace.contract.hides_future and i < 4]
     of_masks = bugs_of_masks(every)
     for start, some in (*tried, *((start, of_masks) for start in late)):
@@ -123,10 +125,17 @@ def name_rotation_bug(
     )
 
 
+def _other_latent_starts(trace: Trace, heads: list[int], mask: Tensor | None) -> Iterator[Start]:
+    "Yield the rotated starts of the less usual ways to read latent attention."
+    if "latent" in trace.projections:
+        others = islice(_first_starts(trace, heads, mask, _LATENT_WAYS), 2, None)
+        yield from (start for _, start in _rotated_starts(trace, others))
+
+
 def _fitted_beside(trace: Trace, starts: list[Start]) -> tuple[Bug, ...] | None:
     "Return the scale or the soft cap that was not declared, beside a rotation that was seen."
     fits = (fitted_scale, fitted_cap, *more_fits(trace))
-    if not trace.rotations:
+    if not trace.rotations and "latent" not in trace.projections:
         return None
     with torch.no_grad():
         for start, fit in product(starts, fits):

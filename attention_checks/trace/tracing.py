@@ -10,6 +10,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.conventions import heads_of
+from attention_checks.outcomes import Misused
 from attention_checks.pipeline import Bug, RightStep
 from attention_checks.reach import Reach
 from attention_checks.spec import Contract
@@ -90,8 +91,12 @@ class Trace(NamedTuple):
     def fused_in_thirds(
         self,
     ) -> bool:  # False: fewer heads for keys and values, or a way not known here
-        "Return whether a fused projection, if there is one, is three times as wide as the context."
-        return self.width("qkv") in (0, 3 * self.context_width)
+        "Return whether a fused projection, if there is one, is three times as wide as all heads."
+        thirds = (3 * self.context_width, 3 * self.context_width * (self.n_heads or 1))
+        return self.width("qkv") in (
+            0,
+            *thirds,
+        )  # a context may be of one head, if they are averaged
 
     @property
     def context_width(self) -> int:
@@ -121,6 +126,13 @@ class Trace(NamedTuple):
         if "qkv" in self.projections and not self.fused_in_thirds:
             return self.context_width
         return self.width("q") - self.gate_width or self.width("qk") // 2 or self.width("qkv") // 3
+
+    def shared_width(self, h: int) -> int:  # 0: there is none
+        "Return the width of the rotated key that all of h heads share (MLA)."
+        if "latent" not in self.projections:
+            return 0
+        of_heads = self.width("k") or self.width("kv") - self.context_width
+        return (self.width("q") - of_heads) // h
 
     @property
     def heads(self) -> list[int]:
@@ -161,6 +173,7 @@ def trace_layer(
     "Call a layer once and write down what goes in and out of its projections."
     recorded = _recorded(layer, x, call, contract, memory)
     inputs, names = read_input_projections(recorded), _names_by_role(recorded.parts)
+    _must_be_fused(contract, names)
     with_parts = given_parts(layer, x, call, contract)
     return Trace(
         x=x,
@@ -175,6 +188,12 @@ def trace_layer(
         memory=memory,
         order=recorded.order,
     )
+
+
+def _must_be_fused(contract: Contract, names: Mapping[str, list[str]]) -> None:
+    "Raise Misused if an order is declared of a fused projection, and there is none."
+    if contract.fused_order and not {"qkv", "kv"} & names.keys():
+        raise Misused(f"fused_order: expected a fused projection; it has {', '.join(names)}")
 
 
 def _recorded(

@@ -403,7 +403,7 @@ def test_what_attend_reads_is_told_and_a_bug_in_it_is_found():
     attend = lambda q, k, v: softmaxed(q, k, v) + right.share * v
     wrong.load_state_dict(right.state_dict())
     assert of_layer(right, attend=attend) == OWN
-    assert of_layer(wrong, attend=attend) == ["layer.attend"]
+    assert of_layer(wrong, attend=attend) == ["layer.step"]
 
 
 @pytest.mark.parametrize("scale, codes", [(SCALE, OWN), (1.0, ["scale.missing"])])

@@ -124,6 +124,7 @@ VALUES = dict(
     lengths=12,
     max_batch=2,
     group_order="tiled",
+    fused_order="heads",
     dropout="none",
     empty="any",
     returns=1,

@@ -331,6 +331,7 @@ GIVEN = dict(
     softcap=2.0,
     lengths=9,
     group_order="blocks",
+    fused_order="roles",
     dropout="none",
     mask="allowed",
     sinks=1,

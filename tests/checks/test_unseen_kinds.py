@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from attention_checks import check_attention, check_cache, check_self_attention
 from attention_nb.kv_cache import KVCache
 from attention_nb.multi_head_attention import MultiHeadAttention, merge_heads, split_heads
-from tests.checks.finding import codes_of
+from tests.checks.finding import codes_of, report_of
 from tests.checks.test_attend import (
     OWN,
     SCALE,
@@ -268,3 +268,75 @@ def test_a_part_that_is_named_project_is_the_output_projection():
 
     assert of_layer(Projects(softmaxed)) == OWN
     assert of_layer(Projects(flat)) == ["scale.missing"]
+
+
+ROWS = torch.randn(128, 32)
+
+
+def two_terms(content=SCALE, position=SCALE):
+    "Attend by what keys hold and by how far they are, each with a scale."
+
+    def attend(q, k, v):
+        apart = torch.arange(q.shape[-2])[:, None] - torch.arange(k.shape[-2])
+        far = torch.einsum("bhid,ijd->bhij", q, ROWS[apart + 64, : q.shape[-1]])
+        return (q @ k.mT * content + far * position).softmax(-1) @ v
+
+    return attend
+
+
+@pytest.mark.parametrize("content, position", [(3 * SCALE, SCALE), (SCALE, 3 * SCALE)])
+def test_a_term_of_the_scores_with_another_scale_is_named(content, position):
+    layer = Layer(two_terms(content, position))
+    report = report_of(check_self_attention, layer, D, n_heads=H, attend=two_terms())
+    assert report.codes == ["scale.term"] and "3 times" in report.failed[0].bug
+    assert of_layer(Layer(two_terms()), attend=two_terms()) == OWN
+    declared = {"mask": False, "attend": two_terms()}
+    assert codes_of(check_attention, two_terms(content, position), **declared)[0] == "scale.term"
+
+
+def in_two_parts(position=SCALE):
+    "The scores of the last two features, which are rotated, have a scale of their own."
+
+    def attend(q, k, v):
+        of_content = q[..., :-2] @ k[..., :-2].mT * SCALE
+        return (of_content + q[..., -2:] @ k[..., -2:].mT * position).softmax(-1) @ v
+
+    return attend
+
+
+def last_turned(x, at):
+    a, b = x[..., -2], x[..., -1]
+    cos, sin = at.cos(), at.sin()
+    return torch.cat([x[..., :-2], torch.stack([a * cos - b * sin, b * cos + a * sin], -1)], -1)
+
+
+class Latent(Layer):
+    "Keys and values are made of a narrow vector; beside it lies the rotated key of all heads."
+
+    def __init__(self, core=in_two_parts(), share=lambda t: t[:, None].expand(-1, H, -1, -1)):
+        super().__init__(core, down=nn.Linear(D, 7), up=nn.Linear(5, H * 14))
+        del self.k_proj, self.v_proj
+        self.share = share
+
+    def heads(self, x):
+        latent, shared = self.down(x).split((5, 2), -1)
+        k, v = split_heads(self.up(latent), H).split((6, 8), -1)
+        q, at = split_heads(self.q_proj(x), H), torch.arange(x.shape[1])
+        return last_turned(q, at), last_turned(torch.cat([k, self.share(shared)], -1), at), v
+
+
+def shared_by_view(t):
+    return t.repeat(1, 1, H).view(len(t), H, -1, 2)
+
+
+@pytest.mark.parametrize(
+    "layer, codes",
+    [
+        (Latent(), OWN),
+        (Latent(in_two_parts(2 * SCALE)), ["scale.term"]),
+        (Latent(share=shared_by_view), ["split.shared_viewed"]),
+    ],
+)
+def test_what_is_declared_of_latent_attention_reads_its_parts_as_the_layer_joins_them(layer, codes):
+    roles = {"q": "q_proj", "latent": "down", "kv": "up", "out": "out_proj"}
+    assert of_layer(layer, roles=roles, rotate=last_turned, attend=in_two_parts()) == codes

@@ -301,9 +301,9 @@ def _must_share_heads(layer: Layer) -> None:
         raise Misused(
             "n_kv_heads: expected n_heads beside it, which nothing tells here; got n_kv_heads alone"
         )
-    fused = (trace.width("qkv") - trace.context_width) // 2
+    fused = (trace.width("qkv") - trace.query_width) // 2
     width = trace.width("k") or trace.width("kv") // 2 or fused
-    d_head = (trace.width("q") - trace.gate_width or trace.context_width) // layer.n_heads
+    d_head = trace.query_width // layer.n_heads
     if width < 1 or not d_head:
         raise NotChecked("its keys were not recognised")
     if width != (layer.contract.n_kv_heads or 0) * d_head:

@@ -895,7 +895,7 @@ class FusedQkv(nn.Module):
         return self.proj_drop(self.proj(x))
 
 
-@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4)
+@right("multi_head", build=lambda c: c(24, 4), d_model=24, n_heads=4, fused_order="heads")
 class FusedPerHead(nn.Module):
     "One projection; each head's q, k and v beside each other."
     def __init__(self, embed_dim, num_heads):
@@ -3239,7 +3239,7 @@ class LiesAsImages(nn.Module):
         return self.proj(((q @ k.mT * 8 ** -0.5).softmax(-1) @ v).mT.reshape(x.shape))
 
 
-@right("cross_attention", build=lambda c: c(), d_model=24, d_memory=20, n_heads=3, strict=True)
+@right("cross_attention", build=lambda c: c(), d_model=24, d_memory=20, n_heads=3, fused_order="heads", strict=True)
 class KeysBesideValues(nn.Module):
     "One projection of the memory gives the key and the value of each head beside each other."
     def __init__(self):
@@ -3286,6 +3286,17 @@ class LatentUnderOtherNames(nn.Module):
         k, v = self.up(self.norm(latent)).unflatten(-1, (3, 11)).transpose(1, 2).split((6, 5), -1)
         q = torch.cat([q[..., :6], self.rotated(q[..., 6:])], -1)
         k = torch.cat([k, self.rotated(turned[:, None]).expand(-1, 3, -1, -1)], -1)
+        return self.proj(((q @ k.mT * 10 ** -0.5).softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+@right("self_attention", build=lambda c: c(), d_model=24, n_heads=3, positions=True, roles=LATENT, strict=True)
+class LatentRotatedFirst(LatentUnderOtherNames):
+    "What is rotated comes first, and values come before keys."
+    def forward(self, x):
+        q, (turned, latent) = self.query(x).unflatten(-1, (3, 10)).transpose(1, 2), self.down(x).split((4, 10), -1)
+        v, k = self.up(self.norm(latent)).unflatten(-1, (3, 11)).transpose(1, 2).split((5, 6), -1)
+        q = torch.cat([self.rotated(q[..., :4]), q[..., 4:]], -1)
+        k = torch.cat([self.rotated(turned[:, None]).expand(-1, 3, -1, -1), k], -1)
         return self.proj(((q @ k.mT * 10 ** -0.5).softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 
