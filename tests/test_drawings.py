@@ -269,7 +269,7 @@ def test_the_first_figure_is_seen_whole(visit, width, height):
     tall = figure.locator(".tokens button:visible").evaluate_all(
         "chips => chips.map((chip) => parseFloat(getComputedStyle(chip).fontSize))"
     )
-    assert tall == [28 if width == 1280 else 20] * 5
+    assert tall == [32 if width == 1280 else 20] * 5
 
 
 @pytest.mark.parametrize(
