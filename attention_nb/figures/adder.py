@@ -87,7 +87,7 @@ def adder(
     ids = [a, 10, b, 11]
     data = {**m._asdict(), "a": a, "b": b}
     table = number_table(f"The hidden state of “=” in {a} + {b} =", follow_last(m, ids), m.features, 1)
-    return Drawing("adder", "A transformer that adds",
+    return Drawing("adder", "A transformer that finds the last digit of a sum",
                    "Click a sum in the grid, then switch off one part: what goes wrong?", data, table, (412, 596, 436))
 
 # %% ../../nbs/figures/adder.ipynb #follow-fn

@@ -165,7 +165,7 @@ def machine(
     data = {"model": sizes, "names": trained.about["tokens"], "n_blocks": config["n_blocks"], "a": a, "b": b,
             "parts": [part._asdict() | {"large": n} for part, n in zip(parts, large)]}
     notice = "Press Play, or click a part. Each block adds to the straight line, the residual stream."
-    return Drawing("machine", "A transformer adds two digits", notice, data, _tables(trained.state(step), a, b, parts, large), (562, 600),
+    return Drawing("machine", "A transformer finds the last digit of a sum", notice, data, _tables(trained.state(step), a, b, parts, large), (562, 600),
                    library="engine", weights=trained.text())
 
 
