@@ -25,9 +25,9 @@ from .transformer import FeedForward, TransformerBlock, TransformerStack
 from .translation import TRAINED, head_weights
 
 # %% auto #0
-__all__ = ['SIDE', 'BOX', 'SHAPES', 'to_patches', 'from_patches', 'PatchEmbedding', 'sinusoidal_grid', 'GridRotary',
-           'mrope_angles', 'VisionTransformer', 'small_vit', 'Pictures', 'draw_pictures', 'shape_patches',
-           'image_checkpoints', 'load_small_vit', 'class_attention', 'cover_patches', 'window_ids']
+__all__ = ['to_patches', 'from_patches', 'PatchEmbedding', 'sinusoidal_grid', 'GridRotary', 'mrope_angles', 'VisionTransformer',
+           'small_vit', 'Pictures', 'draw_pictures', 'shape_patches', 'image_checkpoints', 'load_small_vit',
+           'class_attention', 'cover_patches', 'window_ids']
 
 # %% ../nbs/23_images.ipynb #patches-guard
 def _expect_images(images: Tensor, size: int) -> None:

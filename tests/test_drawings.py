@@ -3285,6 +3285,7 @@ MOVING = {
     "lookup",
     "machine",
     "memory",
+    "patches",
     "programs",
     "ring",
     "roofline",

@@ -184,7 +184,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, softmax, sum, clamp
   }
 
   // ---- The controls ----
-  const thumb = wide ? 38 : 32;
+  const thumb = wide ? 34 : 32;
   const small = (pixels) => svg("svg", { width: thumb, height: thumb, viewBox: `0 0 ${side} ${side}`,
     role: "img", fill: "currentColor", "aria-label": "" }, ...inked(pixels.map((v) =>
     (v > 0.3 ? 0.9 : 0)), (p) => pixels[p] > 0.3));
