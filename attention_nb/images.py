@@ -401,12 +401,16 @@ def draw_pictures(
         n_strokes: strokes that are no shape
     """
     expect_sizes(b=b)
-    draw = lambda n, *shape: torch.randint(n, shape, generator=generator)
-    corner = lambda: draw(SIDE - BOX + 1, b, 2)
-    labels, corners, strokes = draw(len(SHAPES), b), corner(), _drawn(_STROKES)
+
+    def draw(n: int, *shape: int) -> Tensor:
+        return torch.randint(n, shape, generator=generator)
+
+    free, strokes = SIDE - BOX + 1, _drawn(_STROKES)
+    labels, corners = draw(len(SHAPES), b), draw(free, b, 2)
     ink = torch.zeros(b, SIDE, SIDE)
     for _ in range(n_strokes):
-        ink = torch.maximum(ink, _placed(strokes[draw(len(strokes), b)], corner()))
+        stroke = strokes[draw(len(strokes), b)]
+        ink = torch.maximum(ink, _placed(stroke, draw(free, b, 2)))
     ink = ink * (1 - _placed(torch.ones(b, BOX, BOX), corners))
     ink = ink + _placed(_drawn([*SHAPES.values()])[labels], corners)
     light = 0.5 + 0.3 * torch.rand(b, 1, 1, generator=generator)

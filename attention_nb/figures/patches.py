@@ -5,67 +5,73 @@
 # %% ../../nbs/figures/patches.ipynb #imports
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from .drawing import Drawing, number_table
-from ..images import SHAPES, Pictures, image_checkpoints, shape_patches
+from ..tools.quantised import Checkpoints
 
 # %% auto #0
 __all__ = ['in_bytes', 'patches']
 
 # %% ../../nbs/figures/patches.ipynb #rounded-fn
 def in_bytes(
-    pictures: Pictures,  # any of chapter 23
-) -> Pictures:  # the same, with pixels that are multiples of 1/255
+    images: Tensor,  # pixels from 0 to 1, of any shape
+) -> Tensor:  # the same, rounded to multiples of 1/255
     """Round pixels as the page stores them.
 
     Args:
-        pictures: any of chapter 23
+        images: pixels from 0 to 1, of any shape
 
     Returns:
-        the same, with pixels that are multiples of 1/255
+        the same, rounded to multiples of 1/255
     """
-    return pictures._replace(images=(255 * pictures.images).round() / 255)
+    return (255 * images).round() / 255
 
 
-def _hex(image: Any) -> str:
+def _hex(image: Tensor) -> str:
     "Write the pixels of a picture as text."
     return "".join(f"{pixel:02x}" for pixel in (255 * image).round().int().flatten().tolist())
 
 # %% ../../nbs/figures/patches.ipynb #figure-fn
 def patches(
-    model: Any,  # `load_small_vit()`, which has the shipped weights
-    pictures: Pictures,  # from which some are shown
-    numbers: Sequence[int],  # of the pictures that are shown
+    model: Any,  # a `VisionTransformer` of chapter 23, with a class token and ReLU
+    trained: Checkpoints,  # its weights, of one step
+    images: Tensor,  # grey pictures, (k, 1, side, side)
+    labels: Tensor,  # which of the shapes each shows, (k,)
+    own: Tensor,  # patches that its shape touches, boolean, (k, n)
+    shapes: Mapping[str, str],  # name → rows of 7 dots, # for ink
 ) -> Drawing:  # shows itself when it is the last value of a cell
     """Draw pictures as patches, and what a trained vision transformer attends to; readers cover patches.
 
     Args:
-        model: `load_small_vit()`, which has the shipped weights
-        pictures: from which some are shown
-        numbers: of the pictures that are shown
+        model: a `VisionTransformer` of chapter 23, with a class token and ReLU
+        trained: its weights, of one step
+        images: grey pictures, (k, 1, side, side)
+        labels: which of the shapes each shows, (k,)
+        own: patches that its shape touches, boolean, (k, n)
+        shapes: name → rows of 7 dots, # for ink
 
     Returns:
         shows itself when it is the last value of a cell
     """
-    trained, shown = image_checkpoints(), in_bytes(pictures)
-    size, layers = model.embed.size, model.stack.blocks
-    own = (shape_patches(shown.corners[list(numbers)], size) > 0).tolist()
+    images, layers, names = in_bytes(images), model.stack.blocks, [*shapes]
+    heads = layers[0].attention.n_heads
     data = {
-        "model": {"parts": trained.parts(), "steps": trained.steps, "heads": layers[0].attention.n_heads, "rotary": None},
-        "blocks": len(layers), "side": shown.images.shape[-1], "size": size, "grey": 0.1,
-        "names": [*SHAPES], "icons": ["".join(shape.split()) for shape in SHAPES.values()],
-        "pictures": [_hex(shown.images[i]) for i in numbers], "labels": [int(shown.labels[i]) for i in numbers],
-        "shapes": [[i for i, inside in enumerate(row) if inside] for row in own],
+        "model": {"parts": trained.parts(), "steps": trained.steps, "heads": heads, "rotary": None},
+        "blocks": len(layers), "side": images.shape[-1], "size": model.embed.size, "grey": 0.1,
+        "names": names, "icons": ["".join(shape.split()) for shape in shapes.values()],
+        "pictures": [_hex(image) for image in images], "labels": labels.tolist(),
+        "shapes": [row.nonzero().flatten().tolist() for row in own],
     }
     with torch.no_grad():
-        shares = model(shown.images[list(numbers)]).softmax(-1)
-    rows = {f"picture {i + 1}, {[*SHAPES][label]}": row for i, (label, row) in enumerate(zip(data["labels"], shares))}
+        shares = model(images).softmax(-1)
+    rows = {f"picture {i + 1}, {names[label]}": row for i, (label, row) in enumerate(zip(data["labels"], shares))}
     return Drawing("patches", "Where the class token looks", _NOTICE, data,
-                   number_table("What the model answers: probabilities", rows, [*SHAPES]),
+                   number_table("What the model answers: probabilities", rows, names),
                    (420, 690), "The answers as a table", library="engine", weights=trained.text())
 
 
