@@ -20,8 +20,9 @@ __all__ = ['Vocab', 'embed_tokens', 'journey', 'number_corpus', 'one_hot', 'one_
            'previous_token_score', 'rotary_frequencies', 'rotary_rounds', 'attention_cost', 'count_cost', 'count_pairs',
            'exponent', 'least_seconds', 'peak_bytes', 'projection_cost', 'saved_bytes', 'load_model', 'gpu_attention',
            'program_tiles', 'watch', 'Indexer', 'block_sparse_attention', 'top_k_attention', 'top_keys', 'Request',
-           'block_keys', 'serve', 'step_seconds', 'join_sequence', 'ring_attention', 'split_sequence', 'head_view',
-           'check_agrees', 'check_attention', 'check_cache', 'check_cross_attention', 'check_distributed',
+           'block_keys', 'serve', 'step_seconds', 'GridRotary', 'cover_patches', 'from_patches', 'mrope_angles',
+           'sinusoidal_grid', 'to_patches', 'window_ids', 'join_sequence', 'ring_attention', 'split_sequence',
+           'head_view', 'check_agrees', 'check_attention', 'check_cache', 'check_cross_attention', 'check_distributed',
            'check_flash', 'check_masked_softmax', 'check_multi_head', 'check_positions', 'check_self_attention',
            'check_softmax', 'Expected', 'audit', 'CheckFailed', 'Misused', 'NotCompared']
 
@@ -75,6 +76,9 @@ if not _as_command:
     from attention_nb.sparse_attention import (
         Indexer, block_sparse_attention, top_k_attention, top_keys)
     from attention_nb.serving import Request, block_keys, serve, step_seconds
+    from attention_nb.images import (
+        GridRotary, cover_patches, from_patches, mrope_angles, sinusoidal_grid, to_patches,
+        window_ids)
 
 if typing.TYPE_CHECKING:  # they come when one is asked for, see below
     from attention_nb.many_machines import join_sequence, ring_attention, split_sequence
@@ -110,11 +114,12 @@ _all_ = [
     "attention_cost", "count_cost", "count_pairs", "exponent", "least_seconds", "peak_bytes",
     "projection_cost", "saved_bytes", "load_model", "gpu_attention", "program_tiles", "watch",
     "Indexer", "block_sparse_attention", "top_k_attention", "top_keys", "Request", "block_keys",
-    "serve", "step_seconds", "join_sequence", "ring_attention", "split_sequence", "head_view",
-    "check_agrees", "check_attention", "check_cache", "check_cross_attention", "check_distributed",
-    "check_flash", "check_masked_softmax", "check_multi_head", "check_positions",
-    "check_self_attention", "check_softmax", "Expected", "audit", "CheckFailed", "Misused",
-    "NotCompared",
+    "serve", "step_seconds", "GridRotary", "cover_patches", "from_patches", "mrope_angles",
+    "sinusoidal_grid", "to_patches", "window_ids", "join_sequence", "ring_attention",
+    "split_sequence", "head_view", "check_agrees", "check_attention", "check_cache",
+    "check_cross_attention", "check_distributed", "check_flash", "check_masked_softmax",
+    "check_multi_head", "check_positions", "check_self_attention", "check_softmax", "Expected",
+    "audit", "CheckFailed", "Misused", "NotCompared",
 ]
 
 # %% ../nbs/lookup/api.ipynb #late

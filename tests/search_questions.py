@@ -69,6 +69,13 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
         "22_serving.html#when-the-blocks-run-out",
         "lookup/glossary.html#preemption",
     ),
+    "patch embedding": "23_images.html#patch-embedding-a-convolution-with-large-steps",
+    "shifted window": (
+        "23_images.html#windows",
+        "23_images.html#why-a-shifted-window-needs-a-mask",
+    ),
+    "2d rope": "23_images.html#rotary-embeddings-with-two-axes",
+    "cls token or mean pooling": "23_images.html#class-token-and-no-mask",
     "roofline": ("lookup/glossary.html#roofline", "17_cost.html#the-roofline-by-hand"),
     "why is decoding slow": "17_cost.html#prefill-and-decode",
     "why is writing slower than reading": "17_cost.html#prefill-and-decode",

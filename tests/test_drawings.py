@@ -25,6 +25,7 @@ from attention_nb.flash_attention import online_softmax
 from attention_nb.gpu_kernels import program_tiles
 from attention_nb.grouped_heads import sink_softmax
 from attention_nb.many_machines import count_work, split_sequence
+from attention_nb.images import cover_patches, load_small_vit
 from attention_nb.induction import load_induction
 from attention_nb.kv_cache import KVCache, PagedCache
 from attention_nb.linear_attention import delta_rule
@@ -46,7 +47,15 @@ from attention_nb.transformer import (
     TransformerStack,
     _most_probable,
 )
-from attention_nb.translation import END, START, TARGET, beam_search, load_translator, read_text
+from attention_nb.translation import (
+    END,
+    START,
+    TARGET,
+    beam_search,
+    head_weights,
+    load_translator,
+    read_text,
+)
 from browser import DOCS, WIDE, come_near, go_to, out_of_room, unveil
 from conftest import ROOT, by_day, fail_if
 from playwright.sync_api import Locator, Page, expect
@@ -2722,6 +2731,73 @@ def test_the_copying_model_computes_what_python_computes(visit):
     assert_close(numbers(state(figure)["logits"]), logits, **EXACT)
 
 
+def model_of(now: dict, data: dict) -> tuple[torch.Tensor, torch.Tensor]:
+    "The logits of the picture that a figure shows, and all weights, (blocks, h, 37, 37)."
+    pixels = [int(data["pictures"][now["picture"]][i : i + 2], 16) for i in range(0, 1152, 2)]
+    image = torch.tensor(pixels).float().view(1, 1, 24, 24) / 255
+    hidden = torch.zeros(36, dtype=torch.bool)
+    hidden[now["covered"]] = True
+    image, model = cover_patches(image, hidden, 4), load_small_vit()
+    with torch.no_grad():
+        return model(image)[0], torch.stack(head_weights(model, image))[:, 0]
+
+
+def assert_looks(figure: Locator) -> dict:
+    "The figure holds the weights and the answer of the package, and says them."
+    now, data = state(figure), given(figure)
+    logits, weights = model_of(now, data)
+    assert_close(numbers(now["logits"]), logits, **EXACT)
+    of_block = weights[now["block"]]
+    of_heads = of_block.mean(0) if now["head"] == 2 else of_block[now["head"]]
+    row = of_heads[0 if now["asked"] is None else now["asked"] + 1]
+    assert_close(numbers(now["weights"]), row, **EXACT)
+    own = row[1:][data["shapes"][now["picture"]]].sum()
+    share = logits.softmax(-1).max()
+    assert said(figure).startswith(f"{100 * own:.0f} % of the ")
+    assert f"says {data['names'][logits.argmax()]} ({100 * share:.0f} %)" in said(figure)
+    return now
+
+
+def test_the_class_token_looks_where_python_says(visit):
+    "For every picture, block and head, and for patches; covered by finger, keys and buttons."
+    figure = drawing(visit, "23_images.html", "patches")
+    patch = lambda row, column: figure.get_by_role("button", name=f"row {row}, column {column},")
+    press = lambda name: figure.get_by_role("button", name=name, exact=True).click()
+    assert [*"012345"] == [str(i) for i in range(len(given(figure)["pictures"]))]
+    for picture in range(6):
+        figure.get_by_role("radio", name=f"picture {picture + 1},").check()
+        assert assert_looks(figure)["picture"] == picture and state(figure)["covered"] == []
+        press("Cover the 4 it looks at most")
+        _, weights = model_of(state(figure) | {"covered": []}, given(figure))
+        most = weights[1].mean(0)[0, 1:].topk(4).indices
+        assert assert_looks(figure)["covered"] == sorted(most.tolist())
+    figure.locator("details.more > summary").click()
+    press("Uncover")
+    press("Cover 4 beside the shape")
+    covered = assert_looks(figure)["covered"]
+    assert len(covered) == 4 and not {*covered} & {*given(figure)["shapes"][5]}
+    for block in (0, 1):
+        figure.get_by_role("radio", name=f"block {block}").check()
+        for head in ("head 0", "head 1", "mean of both"):
+            figure.get_by_role("radio", name=head).check()
+            assert_looks(figure)
+    press("Uncover")
+    patch(1, 4).click()
+    patch(1, 4).press("ArrowDown")
+    figure.page.keyboard.press("Enter")
+    assert assert_looks(figure)["covered"] == [10, 16]
+    patch(2, 4).press(" ")
+    assert patch(1, 4).get_attribute("aria-pressed") == "true"
+    assert "covered" in patch(1, 4).get_attribute("aria-label")
+    figure.get_by_role("radio", name="asks it").check()
+    patch(5, 0).click()
+    now = assert_looks(figure)
+    assert (now["asked"], now["covered"]) == (30, [10]) and "row 5, column 0" in said(figure)
+    patch(0, 3).press("ArrowUp")
+    figure.page.keyboard.press("Enter")
+    assert assert_looks(figure)["asked"] is None and "class token" in said(figure)
+
+
 def test_a_head_is_switched_off_by_a_click(visit):
     """Without either of the two heads nothing is copied; without another everything is.
 
@@ -2810,6 +2886,7 @@ SHOWN = {
     ("machine", ""): "w",
     ("mask_board", ""): "kqw",
     ("memory", ""): "kv",
+    ("patches", ""): "w",
     ("programs", ""): "kq",
     ("ring", ""): "kq",
     ("scores", ""): "w",
@@ -3280,6 +3357,7 @@ MOVING = {
     "lookup",
     "machine",
     "memory",
+    "patches",
     "programs",
     "ring",
     "roofline",

@@ -145,5 +145,5 @@ function engine(figure, { data, sum, softmax }) {
   function read(run, ids) {
     return linear(run, "lm_head", stack(run, "stack", embed(run, "embed", ids), null, true));
   }
-  return { start, encode, decode, read, parts: { linear, norm, attention, embed } };
+  return { start, encode, decode, read, parts: { linear, norm, attention, embed, stack } };
 }
