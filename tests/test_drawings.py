@@ -2753,8 +2753,8 @@ def assert_looks(figure: Locator) -> dict:
     assert_close(numbers(now["weights"]), row, **EXACT)
     own = row[1:][data["shapes"][now["picture"]]].sum()
     share = logits.softmax(-1).max()
-    assert said(figure).startswith(f"{100 * own:.0f} % of the ")
-    assert f"says {data['names'][logits.argmax()]} ({100 * share:.0f} %)" in said(figure)
+    assert said(figure).startswith(f"{100 * own:.0f}% of the ")
+    assert f"says {data['names'][logits.argmax()]} ({100 * share:.0f}%)" in said(figure)
     return now
 
 

@@ -88,10 +88,10 @@ def test_vision_transformers_that_do_not_keep_a_promise_are_refused():
     assert len(measured["model"]) == 3 and images.complaints(measured) == []
     four = images.COVERED.index(4)
     broken = {
-        "98 % right": lambda run: run.__setitem__("right", 0.97),
-        "70 % of the weight": lambda run: run.__setitem__("share", [[0.69, 0.2], [0.1, 0.3]]),
-        "40 % at most": lambda run: run["covered"]["highest rollout"].__setitem__(four, 0.41),
-        "90 % at least": lambda run: run["covered"]["random"].__setitem__(four, 0.89),
+        "98% right": lambda run: run.__setitem__("right", 0.97),
+        "70% of the weight": lambda run: run.__setitem__("share", [[0.69, 0.2], [0.1, 0.3]]),
+        "40% at most": lambda run: run["covered"]["highest rollout"].__setitem__(four, 0.41),
+        "90% at least": lambda run: run["covered"]["random"].__setitem__(four, 0.89),
         "no loss": lambda run: run["covered"]["most attended, beside the shape"].__setitem__(
             four, run["right"] - 0.006
         ),

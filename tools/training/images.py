@@ -182,11 +182,11 @@ def complaints(measured: dict[str, list[dict[str, Any]]]) -> list[str]:
         shares = [share for block in run["share"] for share in block]
         beside = left["most attended, beside the shape"]
         promises = {
-            "98 % right": run["right"] >= 0.98,
-            "70 % of the weight of a head on the shape": max(shares) >= 0.7,
-            "40 % at most without the 4 patches of the highest rollout": left["highest rollout"]
+            "98% right": run["right"] >= 0.98,
+            "70% of the weight of a head on the shape": max(shares) >= 0.7,
+            "40% at most without the 4 patches of the highest rollout": left["highest rollout"]
             <= 0.4,
-            "90 % at least without 4 random patches": left["random"] >= 0.9,
+            "90% at least without 4 random patches": left["random"] >= 0.9,
             "no loss without the 4 attended to most beside the shape": beside
             >= run["right"] - 0.005,
         }
