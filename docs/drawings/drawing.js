@@ -125,7 +125,7 @@ const hatched = "repeating-linear-gradient(135deg, "
 + "color-mix(in srgb, currentColor 34%, transparent) 0 1.5px, transparent 1.5px 6px)";
 const wash = (hue, part = 60) => `color-mix(in srgb, var(--${hue}) ${part}%, transparent)`;
 function player({ at, last, go, ms = () => 750, first = 0 }) {
-let timer = null;
+let timer = null, unused = true;
 const node = set(button("", () => (timer === null ? next() : stop())),
 { class: "play", style: "min-width: 5.5rem" });
 function wait(more) {
@@ -133,13 +133,18 @@ timer = more ? setTimeout(next, ms()) : null;
 node.textContent = more ? "■ Stop" : "▶ Play";
 }
 function next() {
-const to = at() < last() ? at() + 1 : first;
+const anew = at() >= last() || (unused && at() > first);
+const to = anew ? first : at() + 1;
+unused = false;
 wait(to < last());
 go(to);
 }
 function start() {
+unused = false;
 if (timer === null && at() < last()) wait(true);
 }
+const use = ({ target }) => { unused &&= node.contains(target); };
+for (const kind of ["input", "click"]) view.addEventListener(kind, use, { capture: true });
 function stop() {
 clearTimeout(timer);
 wait(false);

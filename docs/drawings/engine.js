@@ -133,5 +133,5 @@ return x.map((vector) => run.w["target.table.weight"].map((row) => dot(row, vect
 function read(run, ids) {
 return linear(run, "lm_head", stack(run, "stack", embed(run, "embed", ids), null, true));
 }
-return { start, encode, decode, read, parts: { linear, norm, attention, embed } };
+return { start, encode, decode, read, parts: { linear, norm, attention, embed, stack } };
 }
