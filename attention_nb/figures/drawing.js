@@ -142,11 +142,22 @@ function stage(figure) {
   const hatched = "repeating-linear-gradient(135deg, "
     + "color-mix(in srgb, currentColor 34%, transparent) 0 1.5px, transparent 1.5px 6px)";
   const wash = (hue, part = 60) => `color-mix(in srgb, var(--${hue}) ${part}%, transparent)`;
+  // Where Play goes: on, and anew from the end, or from the step that a figure shows before anybody
+  // has used it.
+  function follower(at, last, first) {
+    let used = false;
+    for (const kind of ["input", "click"]) view.addEventListener(kind, () => { used = true; });
+    return () => {
+      const anew = at() >= last() || (!used && at() > first);
+      used = true;
+      return anew ? first : at() + 1;
+    };
+  }
   // A button that goes on step by step: `at()` is the step that is shown, `go(i)` shows another.
-  // It begins anew from the end, and from the step that a figure shows before anybody has used it.
   // What a reader chooses meanwhile calls `stop()`.
   function player({ at, last, go, ms = () => 750, first = 0 }) {
-    let timer = null, unused = true;
+    let timer = null;
+    const after = follower(at, last, first);
     const node = set(button("", () => (timer === null ? next() : stop())),
       { class: "play", style: "min-width: 5.5rem" });
     function wait(more) {
@@ -154,18 +165,13 @@ function stage(figure) {
       node.textContent = more ? "■ Stop" : "▶ Play";
     }
     function next() {
-      const anew = at() >= last() || (unused && at() > first);
-      const to = anew ? first : at() + 1;
-      unused = false;
+      const to = after();
       wait(to < last());
       go(to);
     }
     function start() {
-      unused = false;
       if (timer === null && at() < last()) wait(true);
     }
-    const use = ({ target }) => { unused &&= node.contains(target); };
-    for (const kind of ["input", "click"]) view.addEventListener(kind, use, { capture: true });
     function stop() {
       clearTimeout(timer);
       wait(false);
