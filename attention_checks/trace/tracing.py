@@ -92,11 +92,9 @@ class Trace(NamedTuple):
         self,
     ) -> bool:  # False: fewer heads for keys and values, or a way not known here
         "Return whether a fused projection, if there is one, is three times as wide as all heads."
-        thirds = (3 * self.context_width, 3 * self.context_width * (self.n_heads or 1))
-        return self.width("qkv") in (
-            0,
-            *thirds,
-        )  # a context may be of one head, if they are averaged
+        thirds = 3 * self.context_width
+        # a context is as wide as one head where heads are averaged
+        return self.width("qkv") in (0, thirds, thirds * (self.n_heads or 1))
 
     @property
     def context_width(self) -> int:

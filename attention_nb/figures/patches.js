@@ -185,18 +185,23 @@ function draw({ figure, view, viewWidth, data, el, svg, set, softmax, sum, clamp
 
   // ---- The controls ----
   const thumb = wide ? 34 : 32;
-  const small = (pixels) => svg("svg", { width: thumb, height: thumb, viewBox: `0 0 ${side} ${side}`,
-    role: "img", fill: "currentColor", "aria-label": "" }, ...inked(pixels.map((v) =>
-    (v > 0.3 ? 0.9 : 0)), (p) => pixels[p] > 0.3));
-  const thumbs = pictures.map((pixels, i) =>
-    set(small(pixels), { "aria-label": `picture ${i + 1}, ${names[labels[i]]}` }));
+  const strokes = (pixels) => inked(pixels.map(() => 0.9), (p) => pixels[p] > 0.3);
+  const thumbs = pictures.map((pixels, i) => svg("svg", { width: thumb, height: thumb,
+    viewBox: `0 0 ${side} ${side}`, role: "img", fill: "currentColor",
+    "aria-label": `picture ${i + 1}, ${names[labels[i]]}` }, ...strokes(pixels)));
   const chosen = choices("Picture", thumbs, picture, (i) => {
     [picture, asked, covered] = [i, null, new Set()];
     show();
   });
   const of = el("div", { class: "row" },
-    choices("Block", times(data.blocks, (b) => `block ${b}`), block, (i) => { block = i; show(); }),
-    choices("Head", [...heads.map((h) => `head ${h}`), "mean of both"], head, (i) => { head = i; show(); }));
+    choices("Block", times(data.blocks, (b) => `block ${b}`), block, (i) => {
+      block = i;
+      show();
+    }),
+    choices("Head", [...heads.map((h) => `head ${h}`), "mean of both"], head, (i) => {
+      head = i;
+      show();
+    }));
   const pressing = el("div", { class: "row" }, el("span", {}, "A press"),
     choices("A press on a patch", ["covers a patch", "asks it"], 0, (i) => {
       covers = i === 0;
