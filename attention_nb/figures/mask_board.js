@@ -201,7 +201,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
     was = null;
     show();
     for (const { i, may } of rows()) {
-      may.forEach((now, j) => { if (before[i][j] && !now) fall(i, j, 60 * (n + j - i)); });
+      may.forEach((now, j) => { if (before[i][j] && !now) fall(i, j, 60 * Math.max(0, j - i)); });
     }
   };
   function pick(text, options, key) {
