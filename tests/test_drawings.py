@@ -668,6 +668,8 @@ def test_mask_board_masks_as_the_package_does(visit):
     seen = visit("04_masks.html")
     figure = seen.page.locator("figure[data-drawing=mask_board]").first
     said, causal = figure.locator("output"), causal_mask(5)
+    assert_board(figure, torch.ones(5, 5, dtype=torch.bool))  # it begins without a mask
+    figure.get_by_role("button", name="causal mask").click()
     assert_board(figure, causal)
     assert said.inner_text() == "The context of “drank” depends on: the, cat, drank."
     own = figure.get_by_role("button", name="own mask")
@@ -969,17 +971,15 @@ def test_few_keys_hold_what_the_package_says(visit):
     shown, output = given(figure), figure.locator("output")
     scores, past = numbers(shown["scores"]), causal_mask(12, 24)
     range_of = figure.get_by_role("slider", name="Query")
-    assert (
-        "but not “H” with 100% of the full weight" in output.inner_text()
-    )  # it begins with a miss
-    assert figure.locator("svg").get_by_text("score", exact=True).is_visible()  # the axis
+    # it begins with a miss, and says why the key is needed
+    assert "“C” needs “H”, which followed “C” before." in output.inner_text()
     marks = figure.locator(".beside > span:visible")
     names = {"mean": "mean", "bound": "bound"}  # of the scores of blocks, where there are any
     figure.get_by_text("More switches").click()
     for way in shown["ways"]:
         figure.get_by_role("radio", name=way["name"], exact=True).check()
-        extra = [names[way["title"]]] if way["per"] == "block" else []
-        assert marks.all_inner_texts() == ["computed", "not computed", *extra]
+        extra = [f"{names[way['title']]} of a block"] if way["per"] == "block" else []
+        assert marks.all_inner_texts() == ["score of a key", *extra]
         for size, blocks in enumerate((2, 3, 4)):
             kept = kept_by_package(way, scores, blocks)
             full, few = masked_softmax(scores, past), masked_softmax(scores, kept)
@@ -993,7 +993,7 @@ def test_few_keys_hold_what_the_package_says(visit):
             assert [now["kept"] for now in states] == kept.tolist()
             for i, now in enumerate(states):
                 assert_close(numbers(now["weights"]), few[i, : 13 + i], **EXACT)
-                assert f"for {13 + i} keys and keeps {kept[i].sum()}" in texts[i]
+                assert f"it keeps {kept[i].sum()} of {13 + i} keys" in texts[i]
             assert_close(numbers([now["share"] for now in states]), share, **EXACT)
             assert_close(numbers([states[-1]["average"]]), share.mean()[None], **EXACT)
     figure.locator("rect[style*=pointer]").nth(3).click()
@@ -1468,13 +1468,10 @@ def test_cache_steps_make_what_the_layer_makes(visit):
     assert played(figure)["step"] == n - 1
     figure.get_by_role("radio", name="without", exact=True).check()
     slider.press("Home")  # back at the first word: the bars of the later ones are gone
-    assert [
-        bool(shown)
-        for shown in figure.locator(".view tbody tr").last.locator("td").all_inner_texts()
-    ] == [True] + [False] * (n - 1)
+    assert figure.locator("svg text.weight").all_text_contents() == ["1.00"] + [""] * (n - 1)
     assert (
         figure.locator("output").inner_text()
-        == f"“{given_rows['tokens'][0]}”: its query, key and value are computed."
+        == f"“{given_rows['tokens'][0]}”: one query, key and value are computed."
     )
 
 
@@ -1519,6 +1516,7 @@ def test_tiles_compute_what_online_softmax_computes(visit):
         assert f"{min(size, 8 - a) * min(size, 8 - b)} score" in held
         return now
 
+    figure.get_by_text("More switches").click()
     assert check()["tiles"][:2] == [[0, 0], [0, 2]]
     # begins where “mat” comes, and the sum is rescaled
     assert state(figure)["tiles"][state(figure)["step"] - 1] == [2, 4]
@@ -1559,16 +1557,14 @@ def foreseen(now: dict) -> dict[str, tuple[int, int] | None]:
         return {
             "prefill": attention_cost(1000, 1000, 1, 100, bits=32),
             "decode": attention_cost(1, 1000, 1, 100, bits=32),
-        } | dict.fromkeys("PMAGWL")
+        } | dict.fromkeys("PAGL")
     n_q, n, kv = 1 if now["phase"] == 2 else now["n"], now["n"], now["kv"]
     attention = dict(b=now["b"], bits=32)
     shared = attention | dict(cached=2 * kv * 128, causal=True)
     return {
         "P": projection_cost(n_q, 4096, 32, 128, kv, now["b"], 32),
-        "M": attention_cost(n_q, n, 32, 128, **attention, passes=4),
         "A": attention_cost(n_q, n, 32, 128, **attention, causal=True),
         "G": attention_cost(n_q, n, 32, 128, **shared),
-        "W": attention_cost(n_q, n, 32, 128, **shared, window=1024),
         "L": attention_cost(1, n, 32, 576, 512, cached=576, **attention)
         if now["phase"] == 2
         else None,
@@ -1622,23 +1618,21 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
     assert decode["phase"] == 2 and "memory-bound" in figure.locator("output").inner_text()
     names = figure.locator("svg g text[style*='font-weight']")  # not the small ones
     named = lambda: [text for text in names.all_text_contents() if text]
-    assert named() == ["8 key heads"] and rows.evaluate_all(bold) == [0, 0, 0, 1, 0, 0]
+    assert named() == ["8 key heads"] and rows.evaluate_all(bold) == [0, 0, 1, 0]
     small = figure.locator("svg g text:not([style*='font-weight'])").all_text_contents()
     assert [text for text in small if text] == [  # of every other dot, from the right to the left
         "latent",
-        "window",
-        "projections, naive",
-        "multi-head",
+        "projections, multi-head",
     ]
     rows.nth(0).focus()  # a row is chosen, and its dot, or a dot, and its row
-    assert named() == ["projections"] and rows.evaluate_all(bold) == [1, 0, 0, 0, 0, 0]
+    assert named() == ["projections"] and rows.evaluate_all(bold) == [1, 0, 0, 0]
     assert figure.locator("svg circle").evaluate_all(large) == 1
     assert figure.locator("output").inner_text() == (
         "In decode, projections: 0.5 operations per byte, memory-bound."
     )
     figure.locator("svg circle[fill='#1a9ba3'][visibility=visible]").hover()
-    assert named() == ["latent"] and rows.evaluate_all(bold) == [0, 0, 0, 0, 0, 1]
-    rows.nth(3).hover()
+    assert named() == ["latent"] and rows.evaluate_all(bold) == [0, 0, 0, 1]
+    rows.nth(2).hover()
     assert named() == ["8 key heads"]
     assert not keys.count() and not batch.count()
     figure.locator("details.more > summary").click()
@@ -2120,7 +2114,7 @@ def test_the_stream_goes_forward_and_back(visit):
     figure = drawing(visit, "07_transformer.html", "stream")
     pre, post = given(figure)["runs"]
     slider, n = figure.get_by_role("slider", name="Pass"), len(pre["lengths"])
-    assert n == 24 and (state(figure)["moment"], state(figure)["block"]) == (0, 1)
+    assert n == 24 and (state(figure)["moment"], state(figure)["block"]) == (47, 1)  # the end
     begins = pre["gradients"][-1], post["gradients"][-1]
     ratio = figure.locator("svg").get_by_text(f"×{begins[1] / begins[0]:.1f} in the last block")
     slider.press("End")
@@ -3356,6 +3350,7 @@ MOVING = {
     "latent",
     "lookup",
     "machine",
+    "mask_board",
     "memory",
     "patches",
     "programs",
@@ -3481,6 +3476,15 @@ def test_an_arrow_without_length_has_no_angle(visit):
     assert "no direction" not in said(figure)
 
 
+# The numbers of the table that are seen, row by row; the last is their sum.
+WRITTEN = """list => [...list.querySelectorAll("tbody tr, tfoot tr")]
+  .filter((row) => row.checkVisibility())
+  .map((row) => [...row.querySelectorAll("td")].filter((cell) => cell.checkVisibility())
+    .flatMap((cell) => [...cell.querySelectorAll(".vector > span, .weighed > span, [data-sym=w]")]
+      .filter((one) => !one.children.length && one.textContent)
+      .map((one) => one.textContent)))"""
+
+
 @pytest.mark.parametrize(
     "sentence",
     ["the bank of the river", "bank", "river lake bank", "the of", "she put cash in the bank"],
@@ -3508,7 +3512,15 @@ def test_shares_of_a_sentence_go_where_they_are_largest(visit, sentence):
             assert named(text) == {
                 one for one, w in zip(now["tokens"], now["weights"]) if w > most - 1e-6
             }
-            assert f"The most, {100 * most:.0f}%{' each' * (len(named(text)) > 1)}, goes" in text
+            assert re.search(rf"The most, (\d+)%{' each' * (len(named(text)) > 1)}, goes", text)
+        # as they are written, shares and terms sum to what stands below them
+        figure.get_by_role("button", name="sum").click()
+        rows = figure.get_by_role("group", name="The numbers").evaluate(WRITTEN)
+        *parts, total = [[float(x.strip("%")) for x in row] for row in rows]
+        assert [sum(column) for column in zip(*parts)] == pytest.approx(total) and total[0] == 100
+        shares = [part[0] for part in parts]
+        assert all(abs(x - 100 * w) < 1 for x, w in zip(shares, now["weights"]))
+        figure.get_by_role("button", name="weights").click()
 
 
 NAMES_THAT_MEET = """(svg) => {
@@ -3682,7 +3694,7 @@ def test_the_list_below_the_roofline_has_one_unit(visit, width):
         figure.evaluate(SET, [mode, values])
         now = state(figure)
         cells = figure.locator(".times > * > *").all_inner_texts()[3:]
-        shown = dict(zip("PMAGWL", zip(cells[1::3], cells[2::3])))
+        shown = dict(zip("PAGL", zip(cells[1::3], cells[2::3])))
         times = {
             letter: [time.split(" ") for time in both.split("\n")]
             for letter, (_, both) in shown.items()
@@ -3694,7 +3706,7 @@ def test_the_list_below_the_roofline_has_one_unit(visit, width):
         )
         longest = max(way["seconds"] for way in now["ways"].values() if way)
         for letter, both in times.items():
-            way, at = now["ways"][letter], 2 * "PMAGWL".index(letter)
+            way, at = now["ways"][letter], 2 * "PAGL".index(letter)
             foreseen_times = way["operations"] / now["peak"], way["moved"] / now["bandwidth"]
             assert max(foreseen_times) == pytest.approx(way["seconds"])
             assert len(both) == 1 + (letter == "G")  # of the chosen row both times
@@ -3803,6 +3815,7 @@ def test_numbers_in_fast_memory_have_room_in_its_frame(visit, width, font):
     "Of each size of a tile, at each tile: all that is written ends before the frame."
     figure = drawing(visit, PAGE_OF["tiles"], "tiles", width=width, font=font)
     figure.page.emulate_media(reduced_motion="reduce")
+    figure.get_by_text("More switches").click()
     for size in range(3):
         figure.get_by_role("radiogroup", name="Tile size").get_by_role("radio").nth(size).check()
         rooms = figure.evaluate(

@@ -70,6 +70,13 @@ function stage(figure) {
     items.map((item) => write(item)).join(", ").replace(/, (?=[^,]*$)/, " and ");
   const vector = (row, write) => `(${row.map((x) => write(x)).join(", ")})`;
   const percent = (part) => `${number(100 * part, 0)}%`;
+  // Parts as whole numbers that sum to `whole`: those that lose most by it are rounded up.
+  function rounded(parts, whole) {
+    const low = parts.map(Math.floor);
+    const lost = (i) => parts[i] - low[i];
+    const up = [...parts.keys()].sort((a, b) => lost(b) - lost(a)).slice(0, whole - sum(low));
+    return low.map((n, i) => n + up.includes(i));
+  }
   const plural = (n, one, more = `${one}s`) => `${grouped(n)} ${n === 1 ? one : more}`;
 
   // ---- What is heard: a line under the figure, read out by screen readers after each change ----
@@ -219,6 +226,9 @@ function stage(figure) {
       })(begun);
     });
   }
+  // What is written of a bar comes when the bar has come, after `ms`.
+  const late = (node, ms, how = { opacity: [0, 0, 0, 1] }) =>
+    calm.matches || node.animate?.(how, ms);
   // A tween that gives way when it is begun anew, and promises whether it came to its end.
   function motion() {
     let last = 0;
@@ -338,7 +348,7 @@ function stage(figure) {
   const expose = (state) => { figure.state = state; };
   return { figure, view, viewWidth, data, el, svg, set,
     sum, clamp, dot, matmul, softmax, mix, between,
-    number, grouped, plural, listed, vector, percent,
+    number, grouped, plural, listed, vector, percent, rounded,
     said, say, slider, choices, button, toggle, more, legendOf, hatch, hatched, wash, player,
-    byItself, tween, motion, onkeys, handle, plane, expose, keep };
+    byItself, tween, motion, late, onkeys, handle, plane, expose, keep };
 }

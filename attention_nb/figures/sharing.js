@@ -105,13 +105,17 @@ function draw(stage) {
   const kinds = Object.keys(measured.scores);
   const scores = kinds.map((kind) =>
     el("span", {}, `${kind} ${number(measured.scores[kind], 1)}`));
+  const source = el("span");
   const price = el("div", { class: "beside", style: "gap: 0 0.2rem; margin: 0.5rem 0 0" },
     el("span", { style: "font-size: 17px; font-weight: 600" }, "quality:"), ...scores,
-    el("span", { style: "font-size: 13px; color: var(--soft); flex: 1 0 100%" }, measured.of));
-  function showScores() {
-    const kind = n === heads ? 0 : n === 1 ? 2 : 1;
+    set(source, { style: "font-size: 13px; color: var(--soft); flex: 1 0 100%" }));
+  function showScores(lost) {  // they hold of heads that read what they were trained with
+    const kind = lost ? null : n === heads ? 0 : n === 1 ? 2 : 1;
     scores.forEach((node, i) => set(node, { style: `padding: 1px ${wide ? 8 : 5}px; `
-      + `border-radius: 6px; ${i === kind ? "background: var(--rest)" : ""}` }));
+      + `border-radius: 6px; ${i === kind ? "background: var(--rest)" : ""}`
+      + `${lost ? "opacity: 0.45; text-decoration: line-through" : ""}` }));
+    source.textContent = lost ? "Not in the wrong order: these hold for heads as they were trained."
+      : measured.of;
   }
 
   // ---- What changes ----
@@ -154,7 +158,7 @@ function draw(stage) {
     queries.forEach((q, i) => showQuery(q, i, now[i], now[i] === mine, off[i]));
     keys.forEach((k, j) => showKey(k, j, j === mine));
     amount.textContent = `cache: ${size(n * perHead)}`;
-    showScores();
+    showScores(off.some(Boolean));
     tell(off);
   }
   // Boxes, lines and the cache are on their way together, from `before` key heads to `n`: those
