@@ -1373,9 +1373,9 @@ def test_before_longer_texts_the_rotation_offers_no_scaling(visit):
     figure = drawing(visit, "06_positions.html", "rotating")
     assert state(figure)["scaling"] == "as trained" and not figure.get_by_role("radio").count()
     assert [one.get_attribute("aria-label") for one in figure.get_by_role("slider").all()] == [
-        "point on the curve, move it with the arrow keys",
         "Shift both",
         "Distance",
+        "point on the curve, move it with the arrow keys",
     ]
     figure.locator("details.more > summary").click()
     for key in ("Home", "End"):  # a base of 1,000, and of a million
@@ -3145,6 +3145,20 @@ def test_a_finger_follows_the_curve_and_does_not_move_the_page(visit):
     assert abs(page.evaluate("scrollY") - top) <= 1
 
 
+def test_a_finger_turns_the_query_and_does_not_move_the_page(visit):
+    "It turns by as much as the finger goes round the origin, by steps of 15 degrees."
+    figure = drawing(visit, PAGE_OF["subject"], "subject", **FINGER)
+    page, tip = figure.page, figure.locator(".handle")
+    tip.evaluate(
+        "tip => scrollTo({ top: tip.getBoundingClientRect().top + scrollY - 250, "
+        "behavior: 'instant' })"
+    )
+    top = page.evaluate("scrollY")
+    unit = figure.locator("svg:has(.handle)").bounding_box()["width"] / 5  # of the plane
+    swipe(page, tip.evaluate(CENTRE), (-2 * unit, -2 * unit))
+    assert state(figure)["turned"] == 90 and abs(page.evaluate("scrollY") - top) <= 1
+
+
 def test_a_finger_drags_a_neighbour_and_the_word_follows(visit):
     "Also one that is not beside the word; the arrow keys move it, too."
     figure = drawing(visit, PAGE_OF["senses"], "senses", **FINGER)
@@ -3210,6 +3224,7 @@ def test_what_is_dragged_is_tried_by_finger():
         "scores",
         "senses",
         "sinks",
+        "subject",
     }
 
 

@@ -87,7 +87,7 @@ def sinks(
             "reach": 6, "sink": sink, "newest": last, "mode": mode}
     notice = "Drag a score, or focus it and press the arrow keys." if window is None else "Press Play: the newest token moves on, and the window with it."
     title = "A sink takes the weight that no token needs" if window is None else "When the first token leaves the window, its weight falls on others"
-    told = " The purple bar is all the weight: which tokens get it, and what does the context become?"
+    told = " Purple is all the weight: which tokens get it?"
     return Drawing("sinks", title, notice + told, data, _table(tokens, scores, v, window, sink, last), (452, 552) if window else (382, 418))
 
 
