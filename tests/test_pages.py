@@ -90,6 +90,18 @@ def test_the_home_page_shows_the_book(soups):
     assert shown == sidebar[: len(shown)], "the parts of the map are those of website/notebooks.py"
 
 
+def test_the_page_of_a_figure_begins_with_it(soups):
+    "Below the title and its one sentence; what it is made of comes after it."
+    late = []
+    for path in (ROOT / "nbs/figures").glob("*.ipynb"):
+        page = soups[f"figures/{path.stem}.html"].select_one("article")
+        if path.stem not in ("drawing", "tables"):  # parts of figures
+            texts = page.select("p:not(.notebook-links)")
+            lead, *later = [page.select_one("figure, .chart") in p.find_all_next() for p in texts]
+            late += [path.stem] * (not lead or any(later))
+    fail_if(late, "These pages do not begin with their figure:")
+
+
 def test_every_chapter_has_its_part_of_the_machine(soups):
     """A light picture at its top with one part lit, which says so and leads to the map;
     no two chapters light the same.

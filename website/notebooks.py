@@ -194,6 +194,17 @@ def prepare(cell: NotebookNode) -> dict[str, str]:
     return said
 
 
+def figure_first(cells: list[NotebookNode]) -> list[NotebookNode]:
+    "The page of a figure: below its title stands the figure, then what it is made of."
+
+    def shows(cell: NotebookNode) -> bool:
+        return shows_figure(cell) or any(holds(out, "<figure") for out in cell.get("outputs", []))
+
+    shown = next(filter(shows, cells), None)
+    others = [cell for cell in cells if cell is not shown]
+    return [*others[:1], *([shown] if shown else []), *others[1:]]
+
+
 def load(path: Path, name: str) -> NotebookNode:
     """The notebook at `path`, ready to be shown; `name` is its place in the book,
     such as `checks/proof.ipynb`.
@@ -203,6 +214,8 @@ def load(path: Path, name: str) -> NotebookNode:
     if not (top := nb.cells and re.match(r"# (.+)\n+> (.+)\s*$", nb.cells[0].source)):
         raise BadNotebook("the first cell must be `# Title` and, below it, `> one sentence`")
     said = [prepare(cell) for cell in nb.cells if cell.cell_type == "code"]
+    if name.startswith("figures/"):
+        nb.cells = figure_first(nb.cells)
     module = next((d["default_exp"] for d in said if "default_exp" in d), None)
     nb.metadata.book = NotebookNode(name=name, title=top[1], lead=top[2], module=module)
     return nb

@@ -87,8 +87,8 @@ def adder(
     ids = [a, 10, b, 11]
     data = {**m._asdict(), "a": a, "b": b}
     table = number_table(f"The hidden state of “=” in {a} + {b} =", follow_last(m, ids), m.features, 1)
-    return Drawing("adder", "A transformer that finds the last digit of a sum",
-                   "Click a sum in the grid, then switch off one part: what goes wrong?", data, table, (412, 596, 436))
+    return Drawing("adder", "Attention brings the digits, the feed-forward layer finds the answer",
+                   "It gives the last digit of a sum. Click a sum in the grid, then switch off one part: what goes wrong?", data, table, (412, 602, 436))
 
 # %% ../../nbs/figures/adder.ipynb #follow-fn
 def follow_last(

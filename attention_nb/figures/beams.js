@@ -32,7 +32,9 @@ function draw(stage) {
   const columns = Math.max(...[...searched.values()].map((of) => of.length));
 
   // ---- The tree: a column for each step, the best on top ----
-  const full = wide ? 690 : 350, gap = (full - (wide ? 34 : 40)) / (columns - 1);
+  const full = wide ? viewWidth : 350;
+  const beside = wide ? 116 : 0;  // a hypothesis as a whole, on the right of its row
+  const gap = (full - beside - 40) / (columns - 1);
   const line = 50;
   const r = wide ? 15 : 12;
   const deep = 3 + spare;
@@ -141,6 +143,14 @@ function draw(stage) {
       d: `M${at(i + 1, 0)[0]} 18V${high - foot - 18}` }));
     return [...lines, ...named, ...unitsOf()];
   }
+  function wholes(shown) {  // what is kept now, word by word
+    const left = full - beside + 16;
+    const named = svg("text", { x: left, y: 12, style: "font-size: 13px; fill: var(--soft)" },
+      "hypothesis");
+    return [named, ...steps()[step].kept.map((one, rank) => svg("text", {
+      x: left, y: at(step, rank)[1] + 5, opacity: shown.toFixed(2),
+      style: `font-weight: 600; fill: ${rank ? "currentColor" : "var(--rose)"}` }, wordsOf(one)))];
+  }
   function picture(shown) {
     const column = ({ kept, dropped }, t) => [...kept, ...dropped].flatMap((one, rank) =>
       nodeOf(t, one, rank, t === step ? shown : 1));
@@ -151,14 +161,15 @@ function draw(stage) {
       grown.filter(({ how }) => how.kept === kept).map(({ path }) => path);
     root.replaceChildren(...heads(), ...linesOf(false),
       ...(wide ? [] : grown.flatMap(({ band }) => band || [])), ...linesOf(true),
-      ...nodes.map(({ node }) => node));
+      ...nodes.map(({ node }) => node), ...(wide ? wholes(shown) : []));
   }
 
   // ---- What is said ----
-  function written({ ids }) {
+  function wordsOf({ ids }) {
     const words = ids.filter((id) => id !== end).map((id) => tokens[id]);
-    return `“${words.join("\u00a0")}”`;  // a line never breaks inside of it
+    return words.join("\u00a0");  // a line never breaks inside of it
   }
+  const written = (one) => `“${wordsOf(one)}”`;
   const scored = (one) => `${written(one)}\u00a0(${number(one.total)})`;
   function tellStep({ kept, of }) {
     const stay = kept.length === 1 ? "the best stays" : `the best ${kept.length} stay`;

@@ -164,8 +164,8 @@ def machine(
     large = [part.parameters for part in parts_of(768, 3072, 50257, 1024)]
     data = {"model": sizes, "names": trained.about["tokens"], "n_blocks": config["n_blocks"], "a": a, "b": b,
             "parts": [part._asdict() | {"large": n} for part, n in zip(parts, large)]}
-    notice = "Press Play, or click a part. Each block adds to the straight line, the residual stream."
-    return Drawing("machine", "A transformer finds the last digit of a sum", notice, data, _tables(trained.state(step), a, b, parts, large), (562, 600),
+    notice = "Four vectors go down the straight line, and each block adds to them. Press Play, or click a part."
+    return Drawing("machine", "A transformer finds the last digit of a sum", notice, data, _tables(trained.state(step), a, b, parts, large), (562, 612),
                    library="engine", weights=trained.text())
 
 

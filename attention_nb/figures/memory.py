@@ -84,10 +84,12 @@ def memory(
                  f"{rule}: error of the newest": torch.stack([one[-1] for one in errors]),
                  f"{rule}: error of {names[0]}": torch.stack([one[0] for one in errors])}
     table = number_table("How far off the pairs are, by the number of pairs written", rows, [str(i + 1) for i in range(n)], 1)
-    notice = _WITH_DELTA if delta else _NOTICE
+    title, notice = _WITH_DELTA if delta else _WITH_SUM
     data = {"names": list(names), "k": k, "v": v, "rules": rules, "written": first}
-    return Drawing("memory", "The state of linear attention fills up", notice, data, table, (404, 626) if delta else (404, 586))
+    return Drawing("memory", title, notice, data, table, (362, 540) if delta else (358, 500))
 
 
-_NOTICE = "Each pair is added to the same numbers, then each key is read back. When is there no error?"
-_WITH_DELTA = "Choose “delta rule” and press Play: which names stay exact?"
+_WITH_SUM = ("One pair too many spoils every pair in the state",
+             "Press Play: each pair is added to the same numbers, then all are read back. Which pair is too many?")
+_WITH_DELTA = ("The delta rule keeps the newest pairs exact",
+               "Choose “delta rule” and press Play: which names stay exact?")

@@ -208,7 +208,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, softmax, sum, clamp
       show();
     }));
   const doing = el("div", { class: "row" },
-    button("Cover the 4 it looks at most", () => cover(() => true)),
+    set(button("Cover the 4 it looks at most", () => cover(() => true)), { class: "play" }),
     button("Cover 4 beside the shape", () => cover((i) => !shapes[picture].includes(i))),
     button("Uncover", uncover));
   const panel = el("div", { style: "flex: 1 1 18rem; min-width: 0; max-width: 25rem" },

@@ -33,7 +33,8 @@ def rotating_pairs(
     """
     if vector.ndim != 1 or len(vector) % 2 or not vector.any():
         raise ValueError(f"vector: expected an even number of numbers, not all 0; got shape {tuple(vector.shape)}")
-    title = f"Rotary embeddings: “{token}” at two positions"
+    title = ("Rotary embeddings: only the distance of two tokens counts" if trained is None
+             else "Rotary embeddings rotate more slowly for longer texts")
     follow = ("Shift both tokens: all pairs rotate, and the score stays. "
               "Then drag the point along the curve: which pair makes its ripples?")
     scale = "Choose a scaling: the pairs rotate more slowly. Dashed: without it. What becomes of the curve in the grey part?"

@@ -86,8 +86,9 @@ def sinks(
     data = {"tokens": list(tokens), "scores": scores, "v": v, "window": window, "modes": sink_modes(window),
             "reach": 6, "sink": sink, "newest": last, "mode": mode}
     notice = "Drag a score, or focus it and press the arrow keys." if window is None else "Press Play: the newest token moves on, and the window with it."
-    told = " The purple bar is all the weight: which tokens get it, and what does the context become?"
-    return Drawing("sinks", "Attention sinks: where the weight goes", notice + told, data, _table(tokens, scores, v, window, sink, last), (452, 552) if window else (382, 418))
+    title = "A sink takes the weight that no token needs" if window is None else "When the first token leaves the window, its weight falls on others"
+    told = " Purple is all the weight: which tokens get it?"
+    return Drawing("sinks", title, notice + told, data, _table(tokens, scores, v, window, sink, last), (452, 552) if window else (382, 418))
 
 
 def _table(tokens: Sequence[str], scores: Tensor, v: Tensor, window: int | None, sink: float, newest: int) -> str:

@@ -50,8 +50,8 @@ def spread(
     return Drawing("spread", "Why scores are divided by √d", _NOTICE, data, table, (304, 574))
 
 
-_NOTICE = ("Move the slider from 1 to 1,024: watch how wide the histogram is, "
-           "and the purple bars. Then press “divide by √d”.")
+_NOTICE = ("Press Play: the wider the vectors, the wider the histogram, "
+           "and one bar takes all the weight. Then press “divide by √d”.")
 _LIMITS = {"plain": 100, "scaled": 4}  # where the axis ends
 _BINS = {"plain": 100, "scaled": 40}
 

@@ -306,10 +306,11 @@ function draw(stage) {
     + "text-align: center; font-weight: 600; "
     + `padding-left: ${wide ? sum(ends) - room : 0}px` });
   view.append(
+    set(steered, { style: "margin: 0 0 8px" }),
     el("div", { style: "display: flex; gap: 12px; justify-content: space-between" },
     panel(count.cache, named(title("Scores first", "(q kᵀ) v")), cache),
     panel(count.state, named(title("Values first", "q (kᵀ v)"), legend), board)),
-    bothSums(), said, steered);
+    bothSums(), said);
   show(false);
   expose(() => ({ step: t, ...compute() }));
 }

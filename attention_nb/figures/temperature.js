@@ -7,7 +7,7 @@ function draw(stage) {
   const all = [...tokens.keys()];
   const size = tokens.length;
   let at = data.start;
-  let temperature = 2;
+  let temperature = 1;
   let k = size;
   let p = 1;
   let seed = 1;
@@ -53,7 +53,7 @@ function draw(stage) {
   const counted = (drawn) => all.map((i) => drawn.filter((one) => one === i).length);
 
   // ---- A column for each token, the most probable first. Its vessel has the room of as many dots
-  // as are expected of a hundred draws; dashed: at temperature 1 ----
+  // as are expected of a hundred draws ----
   const wide = viewWidth >= 600;
   const across = wide ? 4 : 3;  // dots side by side
   const column = viewWidth / size;
@@ -76,12 +76,12 @@ function draw(stage) {
   const columns = all.map((i) => {
     const { name, looks } = nameOf(i);
     const vessel = { x: -across * room / 2 - 1, width: across * room + 2, rx: 3, class: "moves" };
-    const [full, before] = [svg("rect", vessel), svg("rect", vessel)];
+    const full = svg("rect", vessel);
     const times = svg("text", { y: ground + foot - 22,
       style: `${small}; ${drawnBold}; fill: ${drawnInk}` });
     const expected = svg("text", { y: ground + foot - 5, style: `${small}; fill: var(--soft)` });
-    const node = svg("g", { class: "moves" }, full, before, name, times, expected);
-    return { node, full, before, name, looks, times, expected };
+    const node = svg("g", { class: "moves" }, full, name, times, expected);
+    return { node, full, name, looks, times, expected };
   });
   const dots = Array.from({ length: 100 }, () =>
     svg("circle", { r: 0.46 * room, fill: "var(--rose)" }));
@@ -97,15 +97,11 @@ function draw(stage) {
 
   const ofHundred = (x) => number(100 * x, 0);
   const tall = (x) => `y: ${ground - levelOf(x)}px; height: ${levelOf(x)}px`;
-  const differs = (now, was) => Math.abs(now - was) > 1e-9;  // else one outline hides the other
   const solid = `fill: ${wash("neutral", 30)}; stroke: var(--neutral)`;
-  const dashes = "fill: none; stroke: currentColor; stroke-width: 1.2; stroke-dasharray: 4 3";
-  function showColumn(i, rank, now, was) {
-    const { node, full, before, name, looks, expected } = columns[i];
-    const dashed = was > 0.015 && differs(now, was);
+  function showColumn(i, rank, now) {
+    const { node, full, name, looks, expected } = columns[i];
     set(node, { style: `transform: translateX(${column * (rank + 0.5)}px)` });
     set(full, { style: `${tall(now)}; ${solid}; stroke-width: ${now < 0.005 ? 0 : 1.5}` });
-    set(before, { style: `${tall(was)}; ${dashes}; visibility: ${dashed ? "" : "hidden"}` });
     set(name, { style: `${looks}; font-weight: ${rank ? 400 : 700}; `
       + `text-decoration: ${now === 0 ? "line-through" : "none"}` });
     expected.textContent = now < 0.005 ? "" : ofHundred(now);
@@ -136,7 +132,6 @@ function draw(stage) {
   const told = [
     [boxed(`border: 1.5px solid var(--neutral); background: ${wash("neutral", 30)}`),
       "color: var(--soft)", "expected"],
-    [boxed("border: 1.2px dashed currentColor"), "color: var(--soft)", "at temperature 1"],
     [mark("border-radius: 50%; background: var(--rose)"), `${drawnBold}; color: ${drawnInk}`,
       "drawn"],
   ].map(([shape, looks, says]) =>
@@ -166,15 +161,14 @@ function draw(stage) {
   }
   function show() {
     const row = probabilities();
-    const was = plain();
     const order = ranked(logits[at]);
     const drawn = drawnFrom(row);
     const landed = counted(drawn.filter((_, turn) => fallen(time, turn) === 1));
-    order.forEach((i, rank) => showColumn(i, rank, row[i], was[i]));
+    order.forEach((i, rank) => showColumn(i, rank, row[i]));
     showDots(drawn, all.map((i) => order.indexOf(i)), time);
     columns.forEach(({ times }, i) => { times.textContent = landed[i] || ""; });
     showEdge(row.filter((x) => x > 0).length);
-    showKey(order[0], [ofHundred(row[order[0]]), ofHundred(was[order[0]]), landed[order[0]]]);
+    showKey(order[0], [ofHundred(row[order[0]]), landed[order[0]]]);
     if (time === 1) tell(row, landed);
     else say(`100 tokens are drawn after “${prefixes[at]}”.`);
   }

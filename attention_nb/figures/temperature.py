@@ -38,9 +38,9 @@ def temperature(
     data = {"tokens": list(tokens), "prefixes": list(prefixes), "logits": logits, "start": start}
     rows = {f"after {prefix}": row for prefix, row in zip(prefixes, logits.double().softmax(-1))}
     table = number_table("The probability of each next token at temperature 1", rows, tokens)
-    return Drawing("temperature", "Sampling the next token", _NOTICE, data, table, (490, 578),
+    return Drawing("temperature", "The hotter, the more often an unlikely token is drawn", _NOTICE, data, table, (490, 578),
                    "The probabilities at temperature 1 as a table")
 
 
-_NOTICE = ("Press “Draw 100 tokens”: each dot is one of them. How near does each heap come to the "
-           "top of its outline? Then move the temperature.")
+_NOTICE = ("Press “Draw 100 tokens”: each dot is one of them. Then move the temperature: which tokens "
+           "are drawn more often?")

@@ -43,5 +43,5 @@ def window_board(
     notice = ("Widen the window, or add layers: which tokens reach the query? "
               "Point at a token, or click a row to choose another query.")
     data = {"tokens": list(tokens), "documents": list(documents), "window": window, "sinks": sinks, "block": block}
-    return Drawing("window_board", "A sliding window, layer by layer", notice, data, table,
+    return Drawing("window_board", "Local attention: which tokens reach the query", notice, data, table,
                    (284 + 20 * n, 296 + 17 * n))
