@@ -50,4 +50,4 @@ def cache_steps(
                          {name: row.float() for name, row in rows.items()}, tokens, 0)
     notice = "Press Play: each step appends one token. Then choose “without”, and compare what is computed."
     data = {"tokens": list(tokens), "q": q, "k": k, "v": v}
-    return Drawing("cache_steps", "One step with and without the KV cache", notice, data, table, (476, 546))
+    return Drawing("cache_steps", "One step with and without the KV cache", notice, data, table, (484, 548))

@@ -37,7 +37,8 @@ def ring(
                    _steps(world), (428, 556, 526), "The steps as a table")
 
 
-_NOTICE = "Press Play. Then press “causal mask”: which ranks wait? With “zig-zag” all have the same work."
+_NOTICE = ("Each rank, a GPU, keeps its queries and passes keys on. Press “causal mask” and Play: who waits, "
+           "and who with “zig-zag”?")
 
 
 def _steps(world: int) -> str:

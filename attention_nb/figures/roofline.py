@@ -50,7 +50,7 @@ def roofline(
                          {"at most": most}, [f"{x:g}" for x in at], digits=1)
     notice = "What takes longer: the operations, or the bytes? Choose “a layer in decode”, and a row: what moves its dot?"
     data = {"machine": machine, "peak": peak, "bandwidth": bandwidth, "n": n, "kv": n_kv_heads,
-            "heads": 32, "width": 128, "model": 4096, "latent": [512, 64], "window": 1024, "bits": 32,
+            "heads": 32, "width": 128, "model": 4096, "latent": [512, 64], "bits": 32,
             "example": {"n": 1000, "d": 100}}
     return Drawing("roofline", "The roofline: prefill and decode", notice, data, table, (400, 570))
 

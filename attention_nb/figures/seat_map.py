@@ -40,10 +40,11 @@ def seat_map(
     data = {"n_blocks": n_blocks, "size": block_size, "n_max": n_max, "prompt": prompt,
             "sequences": sequences, "free": cache.free_blocks}
     return Drawing("seat_map", "Paged KV cache: block tables", _NOTICE, data,
-                   _tables(sequences, block_size, n_max), (344, 578), "The block tables as a table")
+                   _tables(sequences, block_size, n_max), (366, 623), "The block tables as a table")
 
 
-_NOTICE = "Press “Next token”: who writes to a shared block (it has a frame) copies it first. Dashed slots are reserved and empty."
+_NOTICE = ("Each letter is a sequence, each square a token. Press “Next token”: who writes to a shared block, framed, "
+           "copies it first.")
 
 
 def _tables(sequences: list[dict[str, Any]], size: int, n_max: int) -> str:

@@ -45,10 +45,10 @@ def serving(
     table = number_table("When each request gets its first token", rows, letters, 1)
     data = {"letters": letters, "slots": slots, "arrivals": [r.arrival for r in requests], "ways": ways}
     title = f"{len(requests)} requests in {slots} slots"
-    return Drawing("serving", title, _NOTICE, data, table, (397, 500), "First tokens as a table")
+    return Drawing("serving", title, _NOTICE, data, table, (404, 500), "First tokens as a table")
 
 
-_NOTICE = ("Each row is a slot, each block a step of one request, hatched while it reads a prompt. "
+_NOTICE = ("Each row is a slot, each block a step of one request. "
            "Press “continuous”: who fills the gaps?")
 
 

@@ -18,14 +18,14 @@ __all__ = ['stream']
 def stream(
     runs: Mapping[str, tuple[Tensor, Tensor]],  # name → lengths of hidden states, and of gradients, (n_blocks,) both
     formulas: Mapping[str, str],  # name → how a part changes the stream, such as "x + part(norm(x))"
-    moment: int = 0,  # which moment is shown first: 0 is forward in block 1, n_blocks backward in the last
+    moment: int = -1,  # which moment is shown first: 0 is forward in block 1, n_blocks backward in the last, -1 the end
 ) -> Drawing:  # shows itself when it is the last value of a cell
     """Draw the residual stream of some models, block by block, forward and backward.
 
     Args:
         runs: name → lengths of hidden states, and of gradients, (n_blocks,) both
         formulas: name → how a part changes the stream, such as "x + part(norm(x))"
-        moment: which moment is shown first: 0 is forward in block 1, n_blocks backward in the last
+        moment: which moment is shown first: 0 is forward in block 1, n_blocks backward in the last, -1 the end
 
     Returns:
         shows itself when it is the last value of a cell
@@ -44,5 +44,5 @@ def stream(
                    table, (364, 520))
 
 
-_NOTICE = ("Press Play, or move the slider: hidden states go forward (up), then gradients come back (down). "
-           "In the last block, how many times as large is the gradient with post-norm?")
+_NOTICE = ("Press Play: hidden states go forward (up), then gradients come back (down). "
+           "In which blocks are they large with post-norm?")
