@@ -16,6 +16,7 @@ from attention_checks.arguments import (
     expect_layer,
     expect_positions,
 )
+from attention_checks.catalogue import IN_SIXTEEN_BITS
 from attention_checks.controlled import fixed_chance, full_precision
 from attention_checks.distributed.properties import distributed_properties
 from attention_checks.distributed.running import rank_starter
@@ -376,6 +377,8 @@ def _run(
 ) -> Report:
     "List the properties and try them, always with the same random numbers."
     expect_flags(strict=strict)
+    accepts = inspect.signature(check).parameters
+    untold = IN_SIXTEEN_BITS if contract.dtype is None and "dtype" in accepts else ()
     try:
         with fixed_chance(), full_precision(), contract.applied():
             properties, recognise = properties_of()
@@ -386,8 +389,8 @@ def _run(
                 properties,
                 recognise,
                 strict=strict,
-                skip=contract.skip,
-                accepts=inspect.signature(check).parameters,
+                skip={*contract.skip, *untold},
+                accepts=accepts,
             )
     except (CheckFailed, Misused) as e:
         raise e.with_traceback(None) from None  # without the way through the properties

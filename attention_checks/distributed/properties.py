@@ -191,7 +191,7 @@ def _bug_of(fault: RunFault) -> Bug:
         return known("ranks.stuck")
     if fault.raised < fault.trial.world:
         return known("ranks.one_raises", some=f"rank {fault.rank}", error=first)
-    return known("code.raises", error=first.partition(":")[0])
+    return known("code.raises", what="the code", error=first.partition(":")[0])
 
 
 # Numbers ------------------------------------------------------------------------------------------
@@ -352,7 +352,7 @@ def _must_work_in_groups(study: Study) -> None:
 
 def _why_not_sixteen_bits(study: Study) -> str:
     "Tell why bfloat16 is not tried."
-    return "another type is declared" if study.sharding.contract.dtype else ""
+    return "another type is declared" if study.sharding.contract.placement.dtype else ""
 
 
 _PROPERTIES = [
