@@ -105,19 +105,23 @@ def _fewest_explanation(
     found = _fewest_from(right + wrong[:7]) or _fewest_from(filled, bugs_of_masks)
     if found is not None:
         return found
-    fits: list[Callable[[Case], Bug | None]] = [fitted_cap, partial(_bug_of_end, trace)]
-    fitted = (fit(start.case) for fit, start in product([*fits, *more_fits(trace)], right))
-    several = [2, *[1] * 3]  # changes at once, of the likeliest start
-    changed = (changed_step(trace.contract, s.case, n) for s, n in zip(right, several))
-    if explained := next(filter(None, chain(fitted, changed)), None):
-        return bugs_in(explained)
-    if most == 1:
-        return None
+    if (bugs := _fitted_or_changed(trace, right, most)) or most == 1:
+        return bugs or None
     return _fewest_from(  # one bug is taken as given, to find a second one
         _with_stages(start, {**start.case.stages, **bug.steps}, bug)
         for start in right[:1]
         for bug in (*start.more, *_FREQUENT)
     )
+
+
+def _fitted_or_changed(trace: Trace, right: list[Start], most: int) -> tuple[Bug, ...]:
+    "Return what is fitted, or the changed steps of a declared function; () if nothing is."
+    fits: list[Callable[[Case], Bug | None]] = [fitted_cap, partial(_bug_of_end, trace)]
+    fitted = (fit(start.case) for fit, start in product([*fits, *more_fits(trace)], right))
+    several = (most, 1, 1, 1)  # changes at once, most of the likeliest start
+    changed = (changed_step(trace.contract, s.case, n) for s, n in zip(right, several))
+    found: Iterator[Bug | tuple[Bug, ...] | None] = chain(fitted, changed)
+    return next((bugs_in(bugs) for bugs in found if bugs), ())
 
 
 def more_fits(trace: Trace) -> list[Callable[[Case], Bug | None]]:

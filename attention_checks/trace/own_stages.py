@@ -165,7 +165,8 @@ def _learned_keys(
     parts = {role: as_float(part_of(layer, name, "prefix")) for role, name in names.items()}
     keys, values = parts["kv"] if "kv" in parts else (parts["k"], parts["v"])
     some = [each["k"] for each in (norms, factors_of(norms)) if "k" in each]
-    over = (nn.Identity(), *(over_each_head(norm, contract) for norm in some))
+    over: list[Callable[[Tensor], Tensor]] = [nn.Identity()]
+    over += [over_each_head(norm, contract) for norm in some]
     steps = [prefixing(keys, values, norm) for norm in over]
     yield _ROTATED, right_steps(_ROTATED, f"prefix={dict(names)}", steps)
 
