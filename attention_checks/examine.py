@@ -197,8 +197,8 @@ def _skipping(finding: _Finding) -> Note:
     if not all(bug.code in IN_SIXTEEN_BITS for bug in finding.bugs):
         return Note(finding.name, f"skipped: {codes}", "skipped")
     asked = 'if it must be right there, declare dtype="any"'
-    told = f"in 16 bits alone, {example}: {sentence(finding.bugs)} [{codes}]; {asked}"
-    return Note(finding.name, told, "sixteen_bits")
+    why = f"in 16 bits alone, {example}: {sentence(finding.bugs)} [{codes}]; {asked}"
+    return Note(finding.name, why, "sixteen_bits")
 
 
 def _declarable(failure: Failure, accepts: Collection[str]) -> Failure:
