@@ -16,6 +16,7 @@ from attention_checks.arguments import (
     expect_layer,
     expect_positions,
 )
+from attention_checks.catalogue import IN_SIXTEEN_BITS
 from attention_checks.controlled import fixed_chance, full_precision
 from attention_checks.distributed.properties import distributed_properties
 from attention_checks.distributed.running import rank_starter
@@ -376,6 +377,7 @@ def _run(
 ) -> Report:
     "List the properties and try them, always with the same random numbers."
     expect_flags(strict=strict)
+    accepts = inspect.signature(check).parameters
     try:
         with fixed_chance(), full_precision(), contract.applied():
             properties, recognise = properties_of()
@@ -386,8 +388,14 @@ def _run(
                 properties,
                 recognise,
                 strict=strict,
-                skip=contract.skip,
-                accepts=inspect.signature(check).parameters,
+                skip=_skipped(contract, accepts),
+                accepts=accepts,
             )
     except (CheckFailed, Misused) as e:
         raise e.with_traceback(None) from None  # without the way through the properties
+
+
+def _skipped(contract: Contract, accepts: Collection[str]) -> set[str]:
+    "Return the codes that are no failure: as declared, and, where no type is, those of 16 bits."
+    untold = contract.dtype is None and "dtype" in accepts
+    return {*contract.skip, *(IN_SIXTEEN_BITS if untold else ())}

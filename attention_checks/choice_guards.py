@@ -83,10 +83,11 @@ def expect_device(name: str, value: Any) -> None:
 
 
 def expect_dtype(name: str, value: Any) -> None:
-    "Expect a floating type, or its name."
-    if not getattr(dtype_of(value), "is_floating_point", False):
+    "Expect a floating type, its name, or any."
+    if value != "any" and not getattr(dtype_of(value), "is_floating_point", False):
         raise ValueError(
-            f"{name}: expected a floating type, such as torch.bfloat16 or 'bfloat16'; got {value!r}"
+            f"{name}: expected a floating type, such as torch.bfloat16 or 'bfloat16', or 'any'; got"
+            f" {value!r}"
         )
 
 

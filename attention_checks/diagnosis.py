@@ -80,6 +80,14 @@ def trace_of(layer: Layer, x: Tensor, n_k: int = 0) -> Trace:
     return trace_layer(layer.module, x, layer.beside(memory).output_of, layer.contract, memory)
 
 
+def as_attend_says(layer: Layer, x: Tensor) -> bool:
+    "Return whether the output is what a declared attend= gives, which says what a token sees."
+    if layer.contract.attend is None:
+        return False
+    agrees = lambda: compare_with_own_weights(trace_of(layer, x), most=0) == ()
+    return attempt(agrees) is True
+
+
 def _why_no_reference(e: Exception) -> Exception:
     "Return why there is no reference: it is not the fault of the layer."
     if isinstance(e, (Broken, NotChecked, Misused)):

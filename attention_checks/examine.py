@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from attention_checks.catalogue import known
+from attention_checks.catalogue import IN_SIXTEEN_BITS, known
 from attention_checks.outcomes import (
     Broken,
     Misused,
@@ -193,8 +193,12 @@ def _blamed(
 
 def _skipping(finding: _Finding) -> Note:
     "Return the note of a failure that is skipped."
-    codes = "+".join(bug.code for bug in finding.bugs)
-    return Note(finding.name, f"skipped: {codes}", "skipped")
+    codes, example = "+".join(bug.code for bug in finding.bugs), finding.broken.example
+    if not all(bug.code in IN_SIXTEEN_BITS for bug in finding.bugs):
+        return Note(finding.name, f"skipped: {codes}", "skipped")
+    asked = 'if it must be right there, declare dtype="any"'
+    why = f"in 16 bits alone, {example}: {sentence(finding.bugs)} [{codes}]; {asked}"
+    return Note(finding.name, why, "sixteen_bits")
 
 
 def _declarable(failure: Failure, accepts: Collection[str]) -> Failure:
@@ -239,5 +243,9 @@ def _try(holds: Callable[[], str | None], first: bool) -> str | None:
             raise NotChecked(
                 f"{first_line(e)}: it cannot do this here; declare device=… where it can"
             ) from None
-        bug = known(code_told_by(e) or "code.raises", error=first_line(e, 80, where=False))
+        bug = known(
+            code_told_by(e) or "code.raises",
+            what="the code",
+            error=first_line(e, 80, where=False),
+        )
         raise Broken(f"it raised {first_line(e)}", bug) from e

@@ -17,7 +17,7 @@ class Placement:
     "Hold the device and the type that code runs in; the checks compute on the CPU, in float32."
 
     device: torch.device
-    dtype: torch.dtype | None  # None: float32, and the checks may try others
+    dtype: torch.dtype | None  # None: float32, and the checks try others
 
     def wrap(
         self,
@@ -79,11 +79,11 @@ class Placement:
 
 def dtype_of(
     value: Any,  # a type of PyTorch, or its name
-) -> Any:  # the type; None if there is none of that name
+) -> Any:  # the type; None if there is none of that name, or it is "any"
     "Return the type of PyTorch that a name stands for."
-    if isinstance(value, str):
-        return getattr(torch, value.removeprefix("torch."), None)
-    return value
+    if not isinstance(value, str):
+        return value
+    return None if value == "any" else getattr(torch, value.removeprefix("torch."), None)
 
 
 def _version_of(t: Any) -> int:

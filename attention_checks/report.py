@@ -22,7 +22,8 @@ class Note(NamedTuple):
 
     property: str  # what should hold
     why: str  # the reason
-    code: str = "not_tried"  # or "not_compared", which leaves the verdict open; or "skipped"
+    # or "not_compared", which leaves the verdict open; "skipped"; "sixteen_bits": wrong there alone
+    code: str = "not_tried"
 
 
 def _sentence(failure: Failure) -> str:
@@ -114,6 +115,8 @@ class Report:
             line += f", {len(self.notes)} not tried"
         if self.verdict == "sound" and self.compared:
             line += f"; compared with {self.compared}"
+        if any(note.code == "sixteen_bits" for note in self.notes):
+            line += "; right in float32 alone"
         return line
 
     def _reasons(self) -> list[str]:

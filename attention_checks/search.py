@@ -59,7 +59,7 @@ def explain(
     "Find the bugs that give the numbers that were seen, in every case."
     known, start = list(bugs), cases[0].work
     scales = [bug for bug in known if _is_wrong_scale(bug, start)]
-    others = [bug for bug in known if bug.steps and _may_show(bug, cases)]
+    others = [bug for bug in known if bug.steps and any(c.may_show(bug) for c in cases)]
     any_scale, right_scale = _tries(cases, scales), _tries(cases, [])
     scaled = 2 if _is_quick(cases[0]) else 1
     best: tuple[Bug, ...] | None = None
@@ -73,11 +73,6 @@ def explain(
                 if best is None or len(scale) + len(some) < len(best):
                     best = (*scale, *some)
     return best
-
-
-def _may_show(bug: Bug, cases: list[Case]) -> bool:
-    "Return whether a bug can show in one of some cases."
-    return any(case.may_show(bug) for case in cases)
 
 
 def _is_quick(case: Case) -> bool:

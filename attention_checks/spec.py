@@ -284,7 +284,8 @@ class Contract:
     dtype: str | torch.dtype | None = _choice(
         _ATTENTION + _RANKS + _CACHE,
         expect_dtype,
-        "the only type it is tried in (default: float32, and 16 bits)",
+        'the only type it is tried in; "any": float32, float16 and bfloat16 (default: float32; what'
+        " goes wrong in 16 bits alone is told, and is no failure)",
     )
     tolerance: float | None = _choice(
         _ATTENTION + _SOFTMAX + _RANKS + _CACHE,

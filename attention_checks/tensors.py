@@ -67,7 +67,7 @@ def rounding(
     y: Tensor,  # an output
 ) -> float:
     "Return how far an output may move by rounding alone."
-    return FLOAT32 * max(1.0, y.abs().nan_to_num().max().item())
+    return FLOAT32 * tolerance_factor() * max(1.0, y.abs().nan_to_num().max().item())
 
 
 def must_run(

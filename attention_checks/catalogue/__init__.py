@@ -94,6 +94,9 @@ _ALL: list[Bug] = [
 ]
 CATALOGUE: dict[str, Bug] = {bug.code: bug for bug in _ALL}
 
+# what goes wrong in 16 bits alone
+IN_SIXTEEN_BITS = {code for code, bug in CATALOGUE.items() if bug.declare == 'dtype="float32"'}
+
 
 def known(
     code: str,  # of a bug in the catalogue

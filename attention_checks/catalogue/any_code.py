@@ -11,15 +11,18 @@ code.returns_nothing: it returns nothing: is a return missing?
 code.returns_no_tensor: it returns neither a tensor nor a tuple that begins with one
 dtype.integer: the output is not a floating-point tensor
 dtype.other: it returns {found} for {like} in {given}: end with .to({like}.dtype)
+    | dtype="float32"
 dtype.overflows: it overflows in {dtype}: a number is beyond the type's range
-dtype.loses: it loses precision in {dtype}
-dtype.no_infinity: -1e9 stands for minus infinity, and float16 cannot hold it: use -inf; a
-    declared dtype is the only one that is tried | dtype="float32"
+    | dtype="float32"
+dtype.loses: it loses precision in {dtype} | dtype="float32"
+dtype.no_infinity: -1e9 stands for minus infinity, and float16 cannot hold it: use -inf
+    | dtype="float32"
 dtype.widens: it widens to float32 and does not cast back: .to(v.dtype) is missing
     | dtype="float32"
 input.modified: it modifies its input {name} in place (add_, or /=, *=, +=)
 input.mask_modified: it modifies its mask in place (logical_not_, or mask[...] =)
 memory.contiguous: it needs contiguous inputs: use reshape() or flatten(), not view()
+    | skip=["memory.contiguous"]
 memory.strides: it reads memory as if inputs were contiguous (as_strided, data_ptr)
 grad.none: no gradient flows: it runs under no_grad or detaches (.detach, .data, .item)
 grad.unreached: no gradient reaches {name}: it is detached (.detach, .data) or not used
@@ -41,7 +44,7 @@ result.nan: it gives NaN or infinity
 result.named: it does what was declared as a likely mistake: {found}
 ~code.devices: it makes or keeps a tensor on another device than its inputs: say device=x.device
     where it is made, or register_buffer what it keeps
-~code.raises: the code raises {error}
+~code.raises: {what} raises {error}
 ~input.gradient: it modifies its input in place, which a tensor with a gradient forbids
 """
 )

@@ -217,7 +217,6 @@ norm.mixes: what {name} makes of a vector depends on other vectors: take its mea
     square over features alone, dim=-1
 norm.epsilon: {name} adds {found} to the mean square of vectors, which is about 1, so it does not
     give all one length: add 1e-6
-norm.sum: {name} divides vectors by the root of the sum of their squares, not of the mean: use mean
 """
 )
 _CAPS: dict[str, tuple[str, Callable[[Tensor, float], Tensor]]] = {
@@ -359,15 +358,20 @@ GATES: list[Callable[[Tensor], Tensor]] = [  # its activation functions
 def gating(
     gate: Tensor,  # before its activation function, (b, n, h) or (b, n, width)
     function: Callable[[Tensor], Tensor] = torch.sigmoid,  # one of GATES
-) -> RightStep:  # for the stage after `merge`
+    stage: str = after("merge"),  # or after "mix": of each head, in whatever order they are merged
+) -> RightStep:  # for that stage
     "Make the steps of a gate."
+    by_head = gate.mT[..., None]
 
     def step(f: Callable[[Tensor, Tensor], Tensor]) -> Step:
-        return lambda work: work._replace(
-            out=f(work.out, gate.repeat_interleave(work.out.shape[-1] // gate.shape[-1], -1))
-        )
+        def gated(work: Work) -> Work:
+            times = work.out.shape[-1] // gate.shape[-1]
+            one = gate.repeat_interleave(times, -1) if stage == after("merge") else by_head
+            return work._replace(out=f(work.out, one))
 
-    return step(lambda out, gate: out * function(gate)), bugs_of_stage(after("merge"), step, _GATES)
+        return gated
+
+    return step(lambda out, gate: out * function(gate)), bugs_of_stage(stage, step, _GATES)
 
 
 CHOICES: list[Bug] = [
@@ -375,7 +379,7 @@ CHOICES: list[Bug] = [
     *_NORMS,
     *capping(1.0)[1],
     *sinking(torch.zeros(1))[1],
-    *gating(torch.zeros(1))[1],
+    *gating(torch.zeros(1, 1))[1],
     MISSING,
     *_FITTED,
 ]

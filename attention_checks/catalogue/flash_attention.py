@@ -51,8 +51,10 @@ def _mean_of_parts(work: Work, size: int) -> Tensor:
 
 
 def _causal_again(work: Work, size: int) -> Tensor:
-    "Count queries from 0 in each block."
+    "Count queries from 0 in each block, of which there are several."
     n_q, n_k = work.scores.shape[-2:]
+    if size >= n_q:
+        raise ValueError(f"one block of {n_q} queries")
     causal = torch.arange(n_k) <= torch.arange(n_q)[:, None] % size
     return masked_softmax(work.scores, work.allowed & causal) @ work.v
 

@@ -32,8 +32,6 @@ scale.head_constant: wrong scale: the scores are multiplied by {found}; multiply
     | scale={found}
 heads.number: the vectors are split into {found}, not into {declared}
 heads.shared: it has {found} for keys and values, not {declared}: check n_kv_heads
-split.fused_viewed: the fused projection is split with view(b, {axes}, d_head), which mixes
-    positions: use view(b, n, {right}, d_head) and transpose
 split.keys_values: keys and values are exchanged when the fused projection is split
 project.unused: {name} is not used{detached}{instead}
 project.twice: {name} is applied more than once
@@ -46,7 +44,7 @@ project.scaled: what the output projection gave is multiplied by {factor}: retur
 project.more: the output is not what the output projection gave: something is added, scaled or
     clamped after it
 window.narrow: no token attends to another more than {widest} positions away: the mask hides too
-    much (if a window is intended, declare its size, window=…)
+    much | window=…
 length.cut: keys after position {first} are ignored: a slice or a hard-coded length cuts them
     off
 length.tokens: the output has another sequence length than the input: a length is hard-coded, or
@@ -107,8 +105,8 @@ layer.step: its heads give what {name}= gives if {what}: take that step as {name
     heads, so a causal mask hides most of the past: repeat along dim=1 of (b, h, n, d_head)
 ~mask.causal_unsaid: a causal mask is on, though causal=False is declared: later tokens do not
     reach earlier outputs | causal=True
-~mask.narrow: some tokens are never attended to: the mask hides too much (if a window is
-    intended, declare its size, window=…), a slice is off by one, or triu stands for tril
+~mask.narrow: some tokens are never attended to: the mask hides too much, a slice is off by one, or
+    triu stands for tril | window=… or attend=…
 ~documents.ignored: {name} has no influence: each token attends to other documents of its
     sequence, too
 ~documents.moved: a document's output depends on those before it: {name} separates them, but

@@ -113,11 +113,6 @@ _ROTATIONS: dict[str, tuple[str, _Rotation]] = {
         " sines stand (RoPE): join halves with cat, neighbours with stack and flatten",
         (_across(0, 1), _across(0, 1), _still),
     ),
-    "rotation.table_of_keys": (
-        "keys, not queries, are rotated in other pairs of features than their cosines and sines"
-        " stand for (RoPE): rotate both alike",
-        (rotate_pairs, _by_other_pairs, _still),
-    ),
     "rotation.values": (
         "values are rotated too (RoPE): rotate queries and keys only",
         (rotate_pairs, rotate_pairs, rotate_pairs),
@@ -132,8 +127,6 @@ OFFSET = Bug(
 _OFFSETS: dict[str, Callable[[Tensor], Tensor]] = {  # in words → the angles of the keys
     "one after their own": lambda a: a + a[1:2] - a[:1],
     "one before their own": lambda a: a - a[1:2] + a[:1],
-    "one before their own, the first by the last": lambda a: a.roll(1, 0),
-    "one after their own, the last by the first": lambda a: a.roll(-1, 0),
 }
 
 

@@ -84,19 +84,9 @@ def _viewed(heads: Tensor) -> Tensor:
     return merge_heads(heads).reshape(heads.shape)
 
 
-def _viewed_columns(heads: Tensor) -> Tensor:
-    "Heads as view(b, h, d_head, n) gives them, transposed."
-    return merge_heads(heads).reshape(*heads.shape[:-2], heads.shape[-1], heads.shape[-2]).mT
-
-
 def _features_first(heads: Tensor) -> Tensor:
     "Split the same vectors again, features first."
     return split_features_first(merge_heads(heads), heads.shape[-3])
-
-
-def _heads_first(heads: Tensor) -> Tensor:
-    "Split the same vectors again, heads first."
-    return split_heads(merge_features_first(heads), heads.shape[-3])
 
 
 def _regrouped(heads: Tensor, first: int) -> Tensor:
@@ -123,18 +113,9 @@ SPLITS: list[Bug] = bugs_of_stage(
             f"split.viewed_{roles}": (f"heads of {what} are {_WITHOUT}", changing(roles, _viewed))
             for roles, what in _VIEWED.items()
         },
-        "split.viewed_columns_k": (
-            "heads of keys are split with view(b, h, d_head, n), which mixes positions and"
-            " features: use view(b, n, h, d_head).permute(0, 2, 3, 1)",
-            changing("k", _viewed_columns),
-        ),
         "split.values_apart": (
             "queries and keys, and values, " + _APART.format("queries and keys: d_head, h"),
             changing("qk", _features_first),
-        ),
-        "split.values_apart_last": (
-            "queries and keys, and values, " + _APART.format("queries and keys: h, d_head"),
-            changing("qk", _heads_first),
         ),
         "split.values_alone": (
             "values are split into heads as (d_head, h), but merged as (h, d_head), as queries and"
@@ -169,13 +150,21 @@ SPLITS: list[Bug] = bugs_of_stage(
         " group): split them as they are merged",
         {"split": splitting(lambda q, k, v: (_regrouped(q, q.shape[-3] // k.shape[-3]), k, v))},
     ),
-    Bug(
+]
+
+
+def regrouped(
+    groups: int,  # heads of keys
+    merge: Step,  # as it should be
+) -> Bug:
+    "Merge query heads in another order than that in which they share keys."
+    step: Step = lambda work: merge(work._replace(out=_regrouped(work.out, groups)))
+    return Bug(
         "merge.query_groups",
         "query heads are split as (groups, heads of a group), and merged as (heads of a group,"
         " groups): merge them as they were split",
-        {"split": splitting(lambda q, k, v: (_regrouped(q, k.shape[-3]), k, v), _tiled, _tiled)},
-    ),
-]
+        {"merge": step},
+    )
 
 
 def fused_orders(
@@ -389,6 +378,7 @@ LAYER_BUGS: list[Bug] = [*SPLITS, *MERGES, *REPEATED_MERGES, *OTHER_LAYER_BUGS, 
 LAYER_CATALOGUE: list[Bug] = [
     *(*SPLITS, *MERGES, *OTHER_LAYER_BUGS),
     *{bug.code: bug for bug in [*rotating(torch.zeros(2, 1), True)[1], OFFSET]}.values(),
+    regrouped(1, merging(merge_heads)),
     FUSED,
     REPEATED,
     NEVER,

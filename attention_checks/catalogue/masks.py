@@ -114,6 +114,10 @@ WINDOW = Bug(
     needs="mask",
     declare="window={seen}",
 )
+_beside_another = {"mask": allowing(lambda allowed: allowed & _all(allowed).tril())}
+WRONG_MASKS += [
+    bug._replace(steps=_beside_another) for bug in WRONG_MASKS if bug.code == "mask.upper_left"
+]
 WRONG_MASKS += [WINDOW.about(seen=n)._replace(steps={"mask": allowing(_window(n))}) for n in (2, 3)]
 
 
@@ -204,18 +208,6 @@ MASKS_AFTER_SOFTMAX += [
         "mask",
     )
     for fill in (-math.inf, -1e9, -1e4, torch.finfo(torch.float32).min)
-]
-
-
-def _filled(fill: float) -> Step:
-    "Fill in a number that is not minus infinity."
-    return weighing(lambda scores, allowed: softmax(scores.masked_fill(~allowed, fill)))
-
-
-_FILLED = Bug("mask.filled", "masked scores are set to {number:g}: set them to -inf", {}, "mask")
-MASK_APPLICATIONS += [
-    _FILLED.about(number=fill)._replace(steps={"weigh": _filled(fill)})
-    for fill in (1e-9, 1.0, -1.0, -10.0, 1e9)
 ]
 
 

@@ -159,11 +159,6 @@ def _shifted(scores: Tensor) -> Tensor:
     return (scores - scores.amax(-1, keepdim=True)).exp()
 
 
-def _without_keepdim(exponentials: Tensor) -> Tensor:
-    "Sum over keys, and broadcast along queries."
-    return exponentials.sum(-1).unsqueeze(-2)
-
-
 UNMASKED_SOFTMAX_BUGS: list[Bug] = bugs_of_stage(
     "weigh",
     weighing,
@@ -178,7 +173,7 @@ UNMASKED_SOFTMAX_BUGS: list[Bug] = bugs_of_stage(
         ),
         "softmax.keepdim_shifted": (
             "keepdim=True is missing after the shift: the sum is broadcast along the other axis",
-            lambda scores, allowed: _shifted(scores) / _without_keepdim(_shifted(scores)),
+            lambda scores, allowed: _shifted(scores) / _shifted(scores).sum(-1).unsqueeze(-2),
         ),
         "softmax.temperature": (
             "it scales the scores before the softmax: an undeclared temperature",

@@ -191,7 +191,7 @@ def _bug_of(fault: RunFault) -> Bug:
         return known("ranks.stuck")
     if fault.raised < fault.trial.world:
         return known("ranks.one_raises", some=f"rank {fault.rank}", error=first)
-    return known("code.raises", error=first.partition(":")[0])
+    return known("code.raises", what="the code", error=first.partition(":")[0])
 
 
 # Numbers ------------------------------------------------------------------------------------------
@@ -350,11 +350,6 @@ def _must_work_in_groups(study: Study) -> None:
             )
 
 
-def _why_not_sixteen_bits(study: Study) -> str:
-    "Tell why bfloat16 is not tried."
-    return "another type is declared" if study.sharding.contract.dtype else ""
-
-
 _PROPERTIES = [
     Property("every rank finishes, with a context for its own queries", _must_finish),
     Property("on one rank it is attention", _must_be_right_alone),
@@ -376,7 +371,7 @@ _PROPERTIES = [
     Property(
         "in bfloat16 ranks lose no more than one does",
         _must_stand_sixteen_bits,
-        _why_not_sixteen_bits,
+        applies=lambda study: study.sharding.contract.placement.dtype is None,
     ),
     Property("in groups that are parts of the world it gives the same", _must_work_in_groups),
 ]
@@ -389,4 +384,4 @@ def distributed_properties(
 ) -> tuple[Properties, None]:  # the properties; nothing names a bug by its numbers
     "List what attention over ranks must do."
     study = Study(fn, sharding, ranks)
-    return bound(_PROPERTIES, lambda: study), None
+    return bound([row for row in _PROPERTIES if row.applies(study)], lambda: study), None

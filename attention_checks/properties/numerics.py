@@ -56,13 +56,27 @@ def must_hold_in_half(
     for dtype, atol in atols.items():
         want = f(*(t.float() if t.is_floating_point() else t for t in converted(dtype)))
         got = run_in_half(lambda: f(*converted(dtype)), dtype)
-        must_keep_dtype(got, dtype, like)
-        if not want.isfinite().all():
-            continue  # so it is with 32 bits: other properties tell
-        if not got.isfinite().all():
-            raise Broken(f"{dtype}: the output is NaN or infinite", known(codes[0], dtype=dtype))
-        loses = known(codes[1], dtype=dtype)
-        must_be_near(got.float(), want.float(), f"{dtype}", loses, atol)
+        must_be_as_in_32(got, want, dtype, like, atol, codes)
+
+
+def must_be_as_in_32(
+    got: Tensor,  # what 16 bits gave
+    want: Tensor,  # what 32 bits give
+    dtype: torch.dtype,  # of 16 bits: what it was given
+    like: str,  # the input that has it, such as "v"
+    atol: float,  # how close is the same
+    codes: tuple[str, str] = ("dtype.overflows", "dtype.loses"),  # infinite and inexact outputs
+) -> None:
+    "Raise Broken if 16 bits come back in another type, or are infinite or inexact."
+    if got.dtype != dtype:
+        given, returned = (str(t).removeprefix("torch.") for t in (dtype, got.dtype))
+        bug = known("dtype.other", found=returned, like=like, given=given)
+        raise Broken(f"{like} is {given}: it returns {returned}", bug)
+    if not want.isfinite().all():
+        return  # so it is with 32 bits: other properties tell
+    if not got.isfinite().all():
+        raise Broken(f"{dtype}: the output is NaN or infinite", known(codes[0], dtype=dtype))
+    must_be_near(got.float(), want.float(), f"{dtype}", known(codes[1], dtype=dtype), atol)
 
 
 def run_in_half(
@@ -109,15 +123,3 @@ class Widening(TorchFunctionMode):
         if alone and isinstance(out, Tensor) and out.dtype == torch.float32:
             out._widened = True  # type: ignore[attr-defined]
         return out
-
-
-def must_keep_dtype(
-    result: Tensor,  # what the code under test returned
-    dtype: torch.dtype,  # of 16 bits: what it was given
-    like: str,  # the input that has it, such as "v"
-) -> None:
-    "Raise Broken if 16 bits come back in another type."
-    if result.dtype != dtype:
-        given, returned = (str(t).removeprefix("torch.") for t in (dtype, result.dtype))
-        bug = known("dtype.other", found=returned, like=like, given=given)
-        raise Broken(f"{like} is {given}: it returns {returned}", bug)

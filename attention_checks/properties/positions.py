@@ -257,18 +257,17 @@ def _must_depend_on_distance(bias: _Bias) -> None:
     must_be_near(now, before, shown, known("alibi.absolute"), SHORT_SUMS)
 
 
-def _not_alibi(bias: _Bias) -> str:
-    "Return why properties of ALiBi do not apply."
-    return "" if bias.alibi else "it is not declared to be ALiBi"
-
-
 _OF_BIAS = (
     Property("it runs, and gives (h, n_q, n_k)", _must_have_shape),
     Property(
         "the same sizes give the same bias",
         lambda bias: must_repeat_call(lambda: bias(3, 7), lambda: bias(5, 5)),
     ),
-    Property("it is -slope · |distance|", must_agree, _not_alibi),
+    Property(
+        "it is -slope · |distance|",
+        must_agree,
+        lambda bias: "" if bias.alibi else "it is not declared to be ALiBi",
+    ),
     Property("it depends on the distance alone", _must_depend_on_distance),
 )
 

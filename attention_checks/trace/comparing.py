@@ -27,11 +27,12 @@ from attention_checks.fitting import (
     fitted_factor,
     fitted_scale,
 )
+from attention_checks.outcomes import Broken, bugs_in, first_line
 from attention_checks.pipeline import Bug, Step, after, with_own
 from attention_checks.search import Case, explain
-from attention_checks.tensors import nearly
+from attention_checks.tensors import nearly, sizes_of
 from attention_checks.tolerance import NO_FACTOR
-from attention_checks.trace.one_step import changed_step
+from attention_checks.trace.one_step import changed_step, declared_at
 from attention_checks.trace.readings import Start, starts_of
 from attention_checks.trace.tracing import Trace
 from attention_nb.multi_head_attention import merge_heads
@@ -65,13 +66,20 @@ def compare_with_own_weights(
 
 
 def _must_run(trace: Trace, cases: list[Case]) -> None:
-    "Raise what a declared function raises, if no reading of the layer runs with it."
+    "Raise Broken with what a declared function raises, if no reading of the layer runs with it."
     contract = trace.contract
     declared = contract.asked or contract.rotate or contract.shortened
-    if declared and cases and not any(case.run() for case in cases):
-        work = cases[0].work
-        for step in cases[0].stages.values():
+    if not declared or not cases or any(case.run() for case in cases):
+        return
+    work = cases[0].work
+    for stage, step in cases[0].stages.items():
+        try:
             work = step(work)
+        except Exception as e:
+            what = f"the function that {declared_at(contract, stage)}= declares"
+            bug = known("code.raises", what=what, error=first_line(e, 80, where=False))
+            shown = sizes_of(q=work.q, k=work.k, v=work.v)
+            raise Broken(f"{what}, given {shown}: it raised {first_line(e)}", bug) from e
 
 
 def _starts_by_bugs(trace: Trace, heads: list[int], mask: Tensor | None) -> list[Start]:
@@ -92,22 +100,28 @@ def _fewest_explanation(
         bugs = () if start.bugs else explain([start.case], SCALE, 0)
         if bugs:
             return bugs
-    filled = (with_fill(start) for start in right if _applies_mask(start))
+    masking = (s for s in right if s.case.work.masked and "weigh" in s.case.stages)
+    filled = map(with_fill, masking)
     found = _fewest_from(right + wrong[:7]) or _fewest_from(filled, bugs_of_masks)
     if found is not None:
         return found
-    fits: list[Callable[[Case], Bug | None]] = [fitted_cap, partial(_bug_of_end, trace)]
-    fitted = (fit(start.case) for fit, start in product([*fits, *more_fits(trace)], right))
-    changed = (changed_step(trace.contract, start.case) for start in right[:4])
-    if bug := next(filter(None, chain(fitted, changed)), None):
-        return (bug,)
-    if most == 1:
-        return None
+    if (bugs := _fitted_or_changed(trace, right, most)) or most == 1:
+        return bugs or None
     return _fewest_from(  # one bug is taken as given, to find a second one
         _with_stages(start, {**start.case.stages, **bug.steps}, bug)
         for start in right[:1]
         for bug in (*start.more, *_FREQUENT)
     )
+
+
+def _fitted_or_changed(trace: Trace, right: list[Start], most: int) -> tuple[Bug, ...]:
+    "Return what is fitted, or the changed steps of a declared function; () if nothing is."
+    fits: list[Callable[[Case], Bug | None]] = [fitted_cap, partial(_bug_of_end, trace)]
+    fitted = (fit(start.case) for fit, start in product([*fits, *more_fits(trace)], right))
+    several = (most, 1, 1, 1)  # changes at once, most of the likeliest start
+    changed = (changed_step(trace.contract, s.case, n) for s, n in zip(right, several))
+    found: Iterator[Bug | tuple[Bug, ...] | None] = chain(fitted, changed)
+    return next((bugs_in(bugs) for bugs in found if bugs), ())
 
 
 def more_fits(trace: Trace) -> list[Callable[[Case], Bug | None]]:
@@ -176,11 +190,6 @@ def _fewest_from(
             if len(found[-1]) < 2:
                 break
     return min(found, key=len, default=None)
-
-
-def _applies_mask(start: Start) -> bool:
-    "Return whether a mask is applied to scores."
-    return start.case.work.masked and "weigh" in start.case.stages
 
 
 def _with_stages(start: Start, stages: Mapping[str, Step], *bugs: Bug) -> Start:

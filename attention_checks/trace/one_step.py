@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain, combinations, islice
 from typing import Any
 
 import torch
@@ -35,7 +36,7 @@ _OPPOSITE: dict[str, Callable[..., Tensor]] = {
     "cos": torch.sin,
 }
 _SIGNED = ("sub", "rsub", "add", "sin", "matmul", "einsum")
-_MOST = 300  # changes that are tried
+_MOST = 300  # changes that are tried, and pairs of them
 _NAMED = {  # how a change of scores begins, in words → the code of that bug
     "softmax is left out": "softmax.missing",
     "softmax is taken over dim=-2": "softmax.over_queries",
@@ -48,6 +49,7 @@ _NAMED = {  # how a change of scores begins, in words → the code of that bug
 _CHOICES = {  # stage → what may be declared of it, and runs code of others
     "mix": ["attend"],
     after("route"): ["bias"],
+    after("rotate"): ["shortened"],
     "rotate": ["rotate"],
     "before split": ["norms"],
     after("split"): ["norms"],
@@ -56,20 +58,30 @@ _CHOICES = {  # stage → what may be declared of it, and runs code of others
 }
 
 
+def declared_at(
+    contract: Contract,  # what was declared
+    stage: str,  # of a layer
+) -> str:  # empty where there is none
+    "Return the choice that is declared of a stage, and runs code of others."
+    names = _CHOICES.get(stage, [])
+    return next((name for name in names if getattr(contract, name) is not None), "")
+
+
 def changed_step(
     contract: Contract,  # what was declared
     case: Case,  # what was seen
-) -> Bug | None:  # None: no change of one step gives it
-    "Find the step of a declared choice without which, or changed, it gives what was seen."
-    for stage, names in _CHOICES.items():
-        name = next((name for name in names if getattr(contract, name) is not None), "")
+    most: int = 1,  # how many steps at once
+) -> tuple[Bug, ...]:  # (): no such change gives it
+    "Find the steps of a declared choice without which, or changed, it gives what was seen."
+    for stage in _CHOICES:
+        name = declared_at(contract, stage)
         if not name or stage not in case.stages:
             continue
         if bug := _scaled(case, stage, name):
-            return bug
-        if found := _change(case, stage):
-            return _named(case.work, name, *found)
-    return None
+            return (bug,)
+        if found := _changes(case, stage, most):
+            return tuple(_named(case.work, name, *each) for each in found)
+    return ()
 
 
 def _scaled(case: Case, stage: str, name: str) -> Bug | None:
@@ -105,22 +117,27 @@ def _named(work: Work, name: str, what: str, shape: torch.Size) -> Bug:
     return known(code) if code else known("layer.step", name=name, what=what)
 
 
-def _change(case: Case, stage: str) -> _Found | None:  # None: none, or none is needed
-    "Return the change of one operation in a stage that gives what was seen."
+def _changes(case: Case, stage: str, most: int) -> list[_Found]:  # []: none, or none is needed
+    "Return the fewest changes of operations in a stage that give what was seen."
     memo: Memo = {}
-    made, seen = _under_changes(case, stage, memo, [], -1)
-    ways = _under_changes(case, stage, memo, seen.inputs, -1)[1].ways
-    for i, found in enumerate([] if case.given_by(made) else ways[:_MOST]):
-        if case.given_by(_under_changes(case, stage, memo, seen.inputs, i)[0]):
-            return found
-    return None
+    made, seen = _under_changes(case, stage, memo, [])
+    if case.given_by(made):
+        return []
+    ways = _under_changes(case, stage, memo, seen.inputs)[1].ways
+    alone = [i for i, (what, _) in enumerate(ways) if "another tensor" not in what]
+    tried = [islice(combinations(range(len(ways)), 1), _MOST)]
+    tried += [islice(combinations(alone, n), _MOST) for n in range(2, most + 1)]
+    for some in chain(*tried):
+        if case.given_by(_under_changes(case, stage, memo, seen.inputs, some)[0]):
+            return [ways[i] for i in some]
+    return []
 
 
 def _under_changes(
-    case: Case, stage: str, memo: Memo, inputs: list[Tensor], i: int
+    case: Case, stage: str, memo: Memo, inputs: list[Tensor], chosen: tuple[int, ...] = ()
 ) -> tuple[Work | None, _Changing]:
-    "Go through the stages while the changes in one of them are counted, and one is made."
-    mode = _Changing(inputs, i)
+    "Go through the stages while the changes in one of them are counted, and some are made."
+    mode = _Changing(inputs, chosen)
     bug = Bug("", "", {stage: _under(case.stages[stage], mode)})
     return run(case.work, [bug], memo, case.stages), mode
 
@@ -136,14 +153,14 @@ def _under(step: Step, mode: TorchFunctionMode) -> Step:
 
 
 class _Changing(TorchFunctionMode):
-    "Count what may be changed in all operations that run, and change one."
+    "Count what may be changed in all operations that run, and make some of these changes."
 
-    def __init__(self, known_inputs: list[Tensor], i: int):  # which change is made; -1: none
+    def __init__(self, known_inputs: list[Tensor], chosen: tuple[int, ...]):
         super().__init__()
         self.ways: list[_Found] = []
         self.inputs: list[Tensor] = []  # what operations were given that none of them made
         self.made: list[Tensor] = []
-        self.known_inputs, self.i = known_inputs, i
+        self.known_inputs, self.chosen = known_inputs, chosen
 
     def __enter__(self) -> _Changing:
         self.hook = register_module_forward_hook(self.after_module)
@@ -188,7 +205,7 @@ class _Changing(TorchFunctionMode):
     def _one_of(self, ways: list[_Way], made: Any, line: str | None) -> Any:
         "Return what is given after the change, or what is given without one."
         for what, other in ways:
-            if len(self.ways) == self.i:
+            if len(self.ways) in self.chosen:
                 made = other()
             shape = getattr(made, "shape", torch.Size())
             self.ways.append((f"{what} ({line})" if line else what, shape))

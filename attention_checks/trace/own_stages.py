@@ -33,6 +33,7 @@ from attention_checks.catalogue.choices import (
 from attention_checks.catalogue.layer_rotations import declared_rotation, turned_back
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.choice_guards import names_in
+from attention_checks.conventions import heads_of
 from attention_checks.outcomes import Broken, Misused, NotChecked
 from attention_checks.pipeline import RightStep, StageChoices, Step, Work, adding, after
 from attention_checks.spec import Contract
@@ -121,11 +122,6 @@ def _tokens_of_streams(
     return []
 
 
-def _as_it_is(t: Tensor) -> Tensor:
-    "Return vectors without a norm."
-    return t
-
-
 def _matrix_of(part: Any) -> tuple[Any, Any]:
     "Return the weight and the bias of a linear layer; a bare matrix has no bias."
     return as_float(getattr(part, "weight", part)), as_float(getattr(part, "bias", None))
@@ -169,7 +165,8 @@ def _learned_keys(
     parts = {role: as_float(part_of(layer, name, "prefix")) for role, name in names.items()}
     keys, values = parts["kv"] if "kv" in parts else (parts["k"], parts["v"])
     some = [each["k"] for each in (norms, factors_of(norms)) if "k" in each]
-    over = (_as_it_is, *(over_each_head(norm, contract) for norm in some))
+    over: list[Callable[[Tensor], Tensor]] = [nn.Identity()]
+    over += [over_each_head(norm, contract) for norm in some]
     steps = [prefixing(keys, values, norm) for norm in over]
     yield _ROTATED, right_steps(_ROTATED, f"prefix={dict(names)}", steps)
 
@@ -385,7 +382,9 @@ def _gated(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> St
     "Yield the gate of the context, with each activation function that it may have."
     if contract.gate is not None:
         gate = _own_gate(layer, x, call, contract.gate, "gate")
-        yield after("merge"), [gating(gate, function) for function in GATES]
+        by_head = gate.shape[-1] == (contract.n_heads or heads_of(layer))
+        stage = _MIXED if by_head else after("merge")
+        yield stage, [gating(gate, function, stage) for function in GATES]
 
 
 def _own_gate(

@@ -23,6 +23,7 @@ from attention_checks.catalogue.layers import (
     SPLITS,
     fused_orders,
     merging,
+    regrouped,
     splitting,
     untransposed,
 )
@@ -188,20 +189,6 @@ def _fused_layouts(trace: Trace, rows: Tensor, h: int) -> Iterator[_Reading]:
         for order in islice(ORDERS, 1 if layout in usual else min(h, 2)):
             bugs = _unless_declared(trace, "qkv", _SIDE_BY_SIDE.get(layout, "features"))
             yield _Reading(q, k, v, order, bugs)
-    if h > 1:
-        yield from _fused_viewed(rows, h)
-
-
-def _fused_viewed(rows: Tensor, h: int) -> Iterator[_Reading]:
-    "Layouts of a fused projection that a view gives without a transpose; all mix positions."
-    b, n, width = rows.shape
-    sizes = {"3": 3, "h": h, "n": n}
-    for axes in ("hn3", "3hn", "h3n", "3nh"):
-        parts = rows.reshape(b, *map(sizes.__getitem__, axes), width // 3 // h)
-        q, k, v = parts.permute(1 + axes.index("3"), 0, *(1 + axes.index(a) for a in "hn"), 4)
-        right = ", ".join(axes.replace("n", ""))
-        bug = known("split.fused_viewed", axes=", ".join(axes), right=right)
-        yield _Reading(q, k, v, bugs=(bug,))
 
 
 def _fused_groups(trace: Trace, rows: Tensor, h: int, d: int) -> Iterator[_Triple]:
@@ -276,11 +263,15 @@ def _starts_read(
                 continue
             last = {"merge": ORDERS[reading.order][1], "project": project}
             joined, of_parts = _joined_parts(trace, reading)
+            groups = reading.k.shape[-3]
+            grouped = [regrouped(groups, last["merge"])] if 1 < groups < h else []
             stages = with_own({**LAYER_STAGES, **split, **last}, joined | own)
             case = _case_of(trace, reading, mask, seen)._replace(
                 stages=_but_attended(trace, stages)
             )
-            yield Start(case, bugs + reading.bugs, (*mine.fused, *ends, *mine.own, *of_parts))
+            yield Start(
+                case, bugs + reading.bugs, (*mine.fused, *ends, *mine.own, *of_parts, *grouped)
+            )
 
 
 def _case_of(trace: Trace, reading: _Reading, mask: Tensor | None, seen: Tensor) -> Case:

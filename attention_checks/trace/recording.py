@@ -22,6 +22,7 @@ from attention_checks.spec import Contract
 
 OneCall = Callable[[nn.Module, Tensor], Tensor]  # of a layer and x; gives the output alone
 _ByModule = dict[str, list[Any]]  # name → inputs or outputs of a module, one per call
+_CONVOLUTIONS = (nn.Conv1d, nn.Conv2d)  # their features come before positions
 
 
 def recorded_call(
@@ -85,9 +86,7 @@ def _copied(t: Any, m: nn.Module) -> Any:
     "Return a copy, which no in-place operation changes; features last."
     if not isinstance(t, Tensor):
         return t
-    if isinstance(m, nn.Conv1d):
-        t = t.mT
-    if isinstance(m, nn.Conv2d):
+    if isinstance(m, _CONVOLUTIONS):
         t = t.movedim(1, -1)
     return as_float(t).clone()
 
@@ -141,18 +140,27 @@ def given_parts(
     x: Tensor,  # its input, (b, n, d_model)
     call: OneCall,  # how it is called
     contract: Contract,  # what was declared of it
-) -> Contract:  # the same, once its functions know the parts that they ask for by name
-    "Give declared functions what modules of the layer gave, and its parameters."
+) -> list[Contract]:  # the same, once its functions know the parts that they ask for by name
+    """Give declared functions what modules of the layer gave, and its parameters: first with a row
+    for each token, then as convolutions give them, (b, width, n).
+    """
     modules = dict(layer.named_modules())
     learned = {name: as_float(p) for name, p in layer.named_parameters()}
+    names = {name for some in contract.asked.values() for name in some}
+    asked = {name: modules[name] for name in names & modules.keys()}
+    made = recorded_call(asked, lambda: call(layer, x))[2] if asked else {}
+    rows = {name: _of_tokens(t[0], x) for name, t in made.items()}
+    columns = {name: t.mT for name, t in rows.items() if isinstance(asked[name], _CONVOLUTIONS)}
+    ways = [rows, rows | columns] if columns else [rows]
+    return [_with_parts(contract, learned | way) for way in ways]
+
+
+def _with_parts(contract: Contract, parts: Mapping[str, Any]) -> Contract:
+    "Return the contract whose functions are given those parts that they ask for."
     knowing: dict[str, Any] = {}
     for field, names in contract.asked.items():
-        asked = {name: modules[name] for name in names if name in modules}
-        made = recorded_call(asked, lambda: call(layer, x))[2] if asked else {}
-        parts = {name: _of_tokens(t[0], x) for name, t in made.items()}
-        parts |= {name: learned[name] for name in names if name in learned}
-        if parts:
-            knowing[field] = _knowing(getattr(contract, field), parts)
+        if own := {name: parts[name] for name in names if name in parts}:
+            knowing[field] = _knowing(getattr(contract, field), own)
     return replace(contract, **knowing)
 
 

@@ -172,16 +172,16 @@ def trace_layer(
     recorded = _recorded(layer, x, call, contract, memory)
     inputs, names = read_input_projections(recorded), _names_by_role(recorded.parts)
     _must_be_fused(contract, names)
-    with_parts = given_parts(layer, x, call, contract)
+    knowing = given_parts(layer, x, call, contract)
     return Trace(
         x=x,
         out=recorded.out,
         **inputs._asdict(),
         output_projection=_output_projection(recorded, names),
         names=names,
-        stage_choices=own_stages(layer, x, call, with_parts),
+        stage_choices=[own for each in knowing for own in own_stages(layer, x, call, each)],
         rotations=rotations_in(recorded.tables) or rotations_in(kept_by(layer, x.shape[1])),
-        contract=with_parts,
+        contract=knowing[0],
         n_heads=contract.n_heads or heads_of(layer),
         memory=memory,
         order=recorded.order,

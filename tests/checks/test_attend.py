@@ -439,19 +439,6 @@ def by_roles(qkv):
     return qkv.unflatten(-1, (3, H, -1)).permute(2, 0, 3, 1, 4)
 
 
-def viewed_by_roles(qkv):
-    return qkv.reshape(len(qkv), 3, H, qkv.shape[1], -1).transpose(0, 1)
-
-
-def viewed_by_heads(qkv):
-    return qkv.reshape(len(qkv), H, 3, qkv.shape[1], -1).permute(2, 0, 1, 3, 4)
-
-
-def keys_as_columns(qkv):
-    q, k, v = by_roles(qkv)
-    return q, merge_heads(k).reshape(len(k), H, D // H, -1).mT, v
-
-
 def over_sequences(heads):
     b, h, n, d = heads.shape
     return heads.flatten(0, 1).reshape(n, b, h * d).transpose(0, 1)
@@ -461,9 +448,6 @@ def over_sequences(heads):
     "layer, codes",
     [
         (Fused(), OWN),
-        (Fused(viewed_by_roles), ["split.fused_viewed"]),
-        (Fused(viewed_by_heads), ["split.fused_viewed"]),
-        (Fused(keys_as_columns), ["split.viewed_columns_k"]),
         (Fused(merge=over_sequences), ["merge.batch"]),
     ],
 )

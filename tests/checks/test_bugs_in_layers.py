@@ -132,10 +132,7 @@ def turning(of_keys):
     [
         (HALVES, []),
         (NEIGHBOURS, ["rotation.pairs"]),
-        (misread, ["rotation.table_of_keys"]),
         (lambda k, at: HALVES(k, at + 1), ["rotation.offset"]),
-        (lambda k, at: HALVES(k, at.roll(1)), ["rotation.offset"]),
-        (lambda k, at: HALVES(k, at.roll(-1)), ["rotation.offset"]),
     ],
 )
 def test_keys_that_are_rotated_in_another_way_than_queries(of_keys, code):

@@ -115,7 +115,6 @@ def chosen(s, m):
 MASKED = [
     ("added", emptied(lambda s, m: (s + m.float()).softmax(-1)), "mask.added"),
     ("added inverted", emptied(lambda s, m: (s + (~m).float()).softmax(-1)), "mask.added_inverted"),
-    ("1", emptied(filled(1.0)), "mask.filled"),
     ("-20", emptied(filled(-20.0)), "mask.some_weight"),
     ("no known bug", lambda s, m: masked_softmax(s, m) * 1.1, "mask.unknown"),
     ("NaN", lambda s, m: masked_softmax(s, m) * math.nan, "values.nan"),

@@ -57,7 +57,6 @@ MASKED = [
     (lambda q, k, v, m: attention(q, k, v, m & causal_mask(5).triu(-1)), "mask.window"),
     (lambda q, k, v, m: (scores_of(q, k) + m.float()).softmax(-1) @ v, "mask.added"),
     (lambda q, k, v, m: (scores_of(q, k) + (~m).float()).softmax(-1) @ v, "mask.added_inverted"),
-    (lambda q, k, v, m: attention(q, k, v, m, fill=-1.0), "mask.filled"),
     (lambda q, k, v, m: attention(q, k, v, m, fill=1e-9), "mask.multiplied"),
 ]
 

@@ -9,7 +9,7 @@ import torch
 from attention_checks.controlled import fixed_chance
 from attention_checks.tensors import first_difference, must_be_tensor, nearly, some_mask
 from attention_checks.outcomes import Broken, Misused
-from attention_checks.properties.numerics import must_keep_dtype
+from attention_checks.properties.numerics import must_be_as_in_32
 from attention_checks.properties.state import must_repeat_call
 
 A = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -80,7 +80,7 @@ def test_a_result_must_repeat():
 
 
 def test_a_result_must_be_a_tensor_of_the_same_type():
-    assert code_of(must_keep_dtype, A, torch.float16, "x") == "dtype.other"
+    assert code_of(must_be_as_in_32, A, A, torch.float16, "x", 0.1) == "dtype.other"
     assert code_of(must_be_tensor, None) == "code.returns_nothing"
     assert code_of(must_be_tensor, [A]) == "code.returns_no_tensor"
     with pytest.raises(Misused):

@@ -17,7 +17,7 @@ from attention_checks.subjects.layer import adapt
 from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
 from attention_checks.trace.rotating import agrees_with_rotation, name_rotation_bug
 from attention_nb.masks import causal_mask
-from attention_nb.multi_head_attention import merge_heads, split_heads
+from attention_nb.multi_head_attention import merge_heads
 from tests.checks.made import Made, attend, heads_of, projections, trace
 
 FOUR = Contract(n_heads=4)
@@ -63,17 +63,12 @@ def alternating(change):
     return use
 
 
-def heads_first(heads):
-    return split_heads(merge_features_first(heads), heads.shape[1])
-
-
 def capped(cap):
     return changed(on_scores=lambda scores: cap * torch.tanh(scores / cap))
 
 
 WRONG = {
     "split.viewed_q": changed(lambda q, k, v: (viewed(q), k, v)),
-    "split.values_apart_last": alternating(lambda q, k, v: (heads_first(q), heads_first(k), v)),
     "merge.heads_first": lambda m, x: m.out_proj(
         attend(*(split_features_first(getattr(m, name)(x), 4) for name in QKV))
     ),
@@ -92,21 +87,12 @@ def test_an_added_mask():
     assert compared(use, causal=True) == "mask.added_forbidden"
 
 
-def fused(viewed=False):
-    "One projection for queries, keys and values, split correctly or with view."
-
+def test_a_fused_projection():
     def use(m, x):
-        heads = m.to_qkv(x)
-        heads = heads.view(3, 4, 5, 9) if viewed else heads.view(3, 5, 4, 9).transpose(1, 2)
+        heads = m.to_qkv(x).view(3, 5, 4, 9).transpose(1, 2)
         return m.out_proj(attend(*heads.chunk(3, -1)))
 
-    return use, {"to_qkv": nn.Linear(12, 36), "out_proj": nn.Linear(12, 12)}
-
-
-@pytest.mark.parametrize("code, viewed", [("", False), ("split.fused_viewed", True)])
-def test_a_fused_projection(code, viewed):
-    use, parts = fused(viewed)
-    assert compared(use, **parts) == code
+    assert compared(use, to_qkv=nn.Linear(12, 36), out_proj=nn.Linear(12, 12)) == ""
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def _must_be_right_masked(subject: ExaminedFunction) -> None:
     try:
         got = subject(q, k, v, mask)
     except Exception as e:
-        bug = known("code.raises", error=first_line(e, 80, where=False))
+        bug = known("code.raises", what="the code", error=first_line(e, 80, where=False))
         raise Broken(f"it raised {first_line(e)}", bug) from None
     if subject.sound and not nearly(got, want):
         bug = known(_masked_code(subject, got))

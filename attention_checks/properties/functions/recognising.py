@@ -40,15 +40,15 @@ def recognise(subject: ExaminedFunction) -> tuple[Bug, ...] | None:
     return None if subject.finite else (known("values.nan"),)
 
 
-def _changed(subject: ExaminedFunction) -> Bug | None:
-    "Find the step in which it differs from a declared function of the heads."
+def _changed(subject: ExaminedFunction) -> tuple[Bug, ...]:
+    "Find the steps in which it differs from a declared function of the heads."
     if (f := subject.contract.attend) is None:
-        return None
+        return ()
     right = {"mix": attending(subject.contract.placement.wrap(f), subject.contract.scale_of)}
     for sizes in (subject.usual, SQUARE):
         if case := attempt(lambda: _case(subject, sizes, None)):
-            return changed_step(subject.contract, case._replace(stages=right))
-    return None
+            return changed_step(subject.contract, case._replace(stages=right), 2)
+    return ()
 
 
 def _wrong_cases(subject: ExaminedFunction) -> Iterator[list[Case]]:
@@ -127,7 +127,7 @@ def _added(subject: ExaminedFunction) -> tuple[Bug, ...] | Bug | None:
 def _rounded(subject: ExaminedFunction) -> Bug | None:
     "Find a type of fewer bits that it computes in."
     q, k, _ = subject.usual.draw()
-    return None if subject.contract.dtype else fitted_dtype(used_weights(subject, q, k))
+    return None if subject.contract.placement.dtype else fitted_dtype(used_weights(subject, q, k))
 
 
 def _biased(subject: ExaminedFunction) -> Bug | None:

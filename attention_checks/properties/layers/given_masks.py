@@ -33,6 +33,7 @@ from attention_checks.subjects.calling import (
 from attention_checks.subjects.layer import BATCH, Layer
 from attention_checks.subjects.masks import MEANINGS, SHAPES, TRANSPOSED, Form, other_meaning
 from attention_checks.tensors import first_difference, nearly, rounding
+from attention_checks.tolerance import tolerance_factor
 from attention_checks.trace import Trace, trace_layer
 from attention_checks.trace.readings import starts_of
 
@@ -188,7 +189,7 @@ def _influences(layer: Layer, name: str, way: _MaskForm, size: float = 1.0) -> s
         before = run(x=x)
         if kept is not padding[-1] and not before[stays].isfinite().all():
             continue  # through further layers, NaN of queries that may attend to nothing
-        same = partial(nearly, atol=2 * rounding(before))
+        same = partial(nearly, atol=2 * rounding(before) / tolerance_factor())
         late = torch.cat([x[:, :-1], changed[:, -1:]], 1)
         earlier = stays & (torch.arange(stays.shape[1]) < stays.shape[1] - 1)
         if layer.causal and not same(run(x=late)[earlier], before[earlier]):
@@ -200,7 +201,7 @@ def _influences(layer: Layer, name: str, way: _MaskForm, size: float = 1.0) -> s
 
 def _must_hide_in_sixteen_bits(layer: Layer, name: str, mask: Tensor) -> None:
     "Raise Broken if 16 bits do without the mask, and not with it."
-    if layer.contract.dtype or not runs(lambda: must_stand_sixteen_bits(layer)):
+    if layer.contract.placement.dtype or not runs(lambda: must_stand_sixteen_bits(layer)):
         return
     if not _under(layer, name, layer.draw(), mask).isfinite().all():
         return

@@ -20,7 +20,6 @@ from attention_checks.trace.guesses import named_choices
 from attention_checks.trace.recording import as_float, recorded_call
 
 _ALONE = re.compile(r"^(?!.*(batch|group|instance|weight|spectral)).*norm", re.I)
-_SCALED = re.compile("rms|layer", re.I)  # what they give has a mean square of 1
 _SHORTER = 1 / 8  # the length of vectors that tell an epsilon
 _MOST = 5e-3  # as much may be added to the mean square of usual vectors
 
@@ -38,8 +37,6 @@ def _must_normalise_each(layer: Layer) -> None:
         if epsilon > _MOST:
             bug = known("norm.epsilon", name=name, found=f"{epsilon:.2g}")
             raise Broken(f"{name} of vectors of 1/8 of the usual length", bug)
-        if _SCALED.search(type(norm).__name__) and _sums(call, norm, t):
-            raise Broken(f"{name} of a vector of 1 and -1", known("norm.sum", name=name))
 
 
 def _norms_with_inputs(layer: Layer) -> Iterator[tuple[str, nn.Module, Tensor]]:
@@ -85,15 +82,6 @@ def _epsilon(call: Callable[[Tensor], Tensor], t: Tensor) -> float:
     usual, shorter = (call(s) - call(-s) for s in (t, _SHORTER * t))  # without what is added last
     ratio = float((shorter.square().sum() / usual.square().sum()).clamp(min=_SHORTER**2 + 1e-9))
     return _SHORTER**2 * (1 - ratio) / (ratio - _SHORTER**2)
-
-
-def _sums(call: Callable[[Tensor], Tensor], norm: nn.Module, t: Tensor) -> bool:
-    "Return whether a norm gives vectors of 1 and -1, times its weights, shorter by √d."
-    d = t.shape[-1]
-    signs = (1 - 2 * (torch.arange(d) % 2.0)).expand(t.shape)
-    made = (call(signs) - call(-signs)).flatten(0, -2)[-1].abs() / 2  # without what is added last
-    weights = [as_float(p).flatten() for p in norm.parameters() if p.numel() == d]
-    return any(nearly(d**0.5 * made, w.abs()) for w in weights or [torch.ones(d)])
 
 
 NORMS = (

@@ -111,12 +111,12 @@ def _explains(layer: Layer, part: str, used: set[str], silent: bool) -> bool:
 
 def _read_by_functions(layer: Layer, trace: Trace) -> set[str]:
     "Return the names of the layer's parameters that declared functions of its heads read."
-    h, n = layer.n_heads or 1, trace.x.shape[1]
-    q, v = (torch.zeros(1, h, n, width // h) for width in (trace.query_width, trace.context_width))
+    h, (b, n, _) = layer.n_heads or 1, trace.x.shape
+    q, v = (torch.zeros(b, h, n, width // h) for width in (trace.query_width, trace.context_width))
     contract = trace.contract
     f = contract.attend and attending(contract.placement.wrap(contract.attend))
     with torch.enable_grad():
-        bias = contract.bias_of(q, q)
+        bias = attempt(lambda: contract.bias_of(q, q))
         made = attempt(lambda: f(work_of(q, q, v)).out) if f else None
     made_of = [t for t in (bias, made) if t is not None]
     read = [p for t in made_of for p in leaves_of(t)]  # of the layer, of which this one is a copy
@@ -151,7 +151,8 @@ def _but_meant_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple
     "Return the bugs but for a scale that may be meant; raise NotChecked for it alone."
     contract = layer.contract
     settled = contract.settles_scale and not layer.diagnosis.guessed
-    only_gated = trace.stages.keys() <= {after("merge")}
+    gates = {after("merge"), *([after("mix")] if contract.gate else [])}
+    only_gated = trace.stages.keys() <= gates
     scales = [bug for bug in bugs if bug.code.startswith("scale.")]
     if contract.attend:  # its scale is in attend=
         return tuple(bug._replace(declare="") if bug in scales else bug for bug in bugs)

@@ -112,7 +112,7 @@ bug(T, "only the three largest scores", ("    if mask is not None:\n        scor
 bug(T, "the whole tensor's largest is subtracted", (LAST, "(e := (scores - scores.max()).exp()) / e.sum(-1, keepdim=True)"),
     "softmax.underflows")
 bug(T, "a constant scale", (SQRT_D, " * 0.25"), "scale.rounded_root")
-bug(T, "widened, and not cast back", (LAST, "torch.softmax(scores.float(), dim=-1)"), "dtype.widens")
+bug(T, "widened, and not cast back", (LAST, "torch.softmax(scores.float(), dim=-1)"), "dtype.widens", args=with_args(T, dtype="any"))
 bug("bmm over flat heads", "heads and sentences exchanged in the merge",
     ("q.reshape(b * h, n_q, d), k.reshape(b * h, n_k, d), v.reshape(b * h, n_k, -1)", "(t.transpose(0, 1).flatten(0, 1) for t in (q, k, v))"),
     "heads.and_batch")
@@ -163,9 +163,9 @@ bug(T, "transposes by k.transpose(0, -1)", ("k.transpose(-2, -1)", "k.transpose(
 bug("mask turned on a copy", "no copy: the caller's mask is turned", ("mask.clone().logical_not_()", "mask.logical_not_()"), "input.mask_modified")
 bug(T, "computed in float16", ("torch.softmax(scores, dim=-1)", "torch.softmax(scores.half(), dim=-1).to(q.dtype)"), "dtype.narrow")
 bug(T, "scores rounded to bfloat16", ("    weights = torch", "    scores = scores.bfloat16().to(q.dtype)\n    weights = torch"), "values.rounded")
-bug("in double precision", "the wider type comes back", ("(w @ v.double()).to(v.dtype)", "w @ v.double()"), "dtype.other")
-bug(T, "16 bits come back as 32", ("weights @ v, weights", "weights.float() @ v.float(), weights"), "dtype.other")
-bug(T, "-1e9 in float16", ('float("-inf")', "-1e9"), "dtype.no_infinity")
+bug("in double precision", "the wider type comes back", ("(w @ v.double()).to(v.dtype)", "w @ v.double()"), "dtype.other", args=with_args("in double precision", dtype="any"))
+bug(T, "16 bits come back as 32", ("weights @ v, weights", "weights.float() @ v.float(), weights"), "dtype.other", args=with_args(T, dtype="any"))
+bug(T, "-1e9 in float16", ('float("-inf")', "-1e9"), "dtype.no_infinity", args=with_args(T, dtype="any"))
 bug(T, "scores are detached", ("    weights = torch", "    scores = scores.detach()\n    weights = torch"), "grad.unreached")
 bug(T, "the keys are detached", ("q @ k.transpose", "q @ k.detach().transpose"), "grad.unreached")
 bug(T, "weights made of .data", (LAST, "torch.softmax(scores.data, dim=-1)"), "grad.unreached")
@@ -483,7 +483,7 @@ bug("HeadsInTheBatch", "folded without transpose", ("self.num_heads, -1).permute
 bug("FourLinears", "the last projection is the first", ("self.linears[-1]", "self.linears[0]"), "parameter.unused")
 bug("FourLinears", "key and value from one layer", ("zip(self.linears, (query, key, value))", "zip([self.linears[0], self.linears[1], self.linears[1]], (query, key, value))"), "project.unused")
 bug("FourLinears, causal", "the mask is turned round", ("mask.unsqueeze(1) == 0", "mask.unsqueeze(1)"), "mask.inverted")
-bug("FourLinears, causal", "-1e9 in float16", ("torch.finfo(scores.dtype).min", "-1e9"), "dtype.no_infinity")
+bug("FourLinears, causal", "-1e9 in float16", ("torch.finfo(scores.dtype).min", "-1e9"), "dtype.no_infinity", args=with_args("FourLinears, causal", dtype="any"))
 bug("StackOfHeads", "heads in a Python list", ("nn.ModuleList(OneHead(d_model, d_model // n_heads, causal) for _ in range(n_heads))", "[OneHead(d_model, d_model // n_heads, causal) for _ in range(n_heads)]"), "parameter.unregistered")
 bug("StackOfHeads", "one head, repeated", ("nn.ModuleList(OneHead(d_model, d_model // n_heads, causal) for _ in range(n_heads))", "nn.ModuleList([OneHead(d_model, d_model // n_heads, causal)] * n_heads)"), "heads.one_repeated")
 bug("StackOfHeads", "heads are stacked along the length", ("dim=-1))", "dim=-2).unflatten(-2, (-1, x.shape[1])).movedim(-3, -1).flatten(-2))"), "merge.features_first")
@@ -646,7 +646,7 @@ bug("AttentionWithResidual", "the first twelve keys only", ("scaled_dot_product_
 bug("one head with faint weights", "no scale", (HSCALE, ""), "scale.missing")
 bug("one head with faint weights", "softmax over the queries", ("dim=-1)", "dim=-2)"), "softmax.over_queries")
 bug(H, "a small number in the denominator", ("weights = torch.softmax(scores, dim=-1)", "weights = (scores - scores.amax(-1, keepdim=True)).exp()\n        weights = weights / (weights.sum(-1, keepdim=True) + 1e-3)"), "softmax.epsilon", missed=True)
-bug(H, "32 bits come back", ("self.dropout(weights) @ v", "self.dropout(weights).float() @ v.float()"), "dtype.other")
+bug(H, "32 bits come back", ("self.dropout(weights) @ v", "self.dropout(weights).float() @ v.float()"), "dtype.other", args=with_args(H, dtype="any"))
 bug("CausalWithABuffer", "the mask is a parameter", ('self.register_buffer("mask", torch.triu(torch.ones(context_length, context_length), diagonal=1))',
     "self.mask = nn.Parameter(torch.triu(torch.ones(context_length, context_length), diagonal=1))"), "parameter.unused")
 
@@ -1050,8 +1050,8 @@ bug(X, "a residual is added inside", ("return self.out(", "return x + self.out("
 bug(X, "the memory is filled up with zeros that no mask hides", ("q, k, v = self", "memory = F.pad(memory, (0, 0, 0, -memory.shape[1] % 8))\n        q, k, v = self"), "length.padded", missed=True)
 bug("Conditioned", "keys and values are filled up with zeros", ("sim = torch", "k, v = (F.pad(t, (0, 0, 0, -t.shape[2] % 16)) for t in (k, v))\n        sim = torch"), "length.padded", missed=True, unnamed=True)
 bug(LISTED, "the mask is transposed", ("mask.unsqueeze(1) == 0", "mask.mT.unsqueeze(1) == 0"), "mask.transposed")
-bug(LISTED, "a billion below zero for minus infinity", ("torch.finfo(scores.dtype).min", "-1e9"), "dtype.no_infinity")
-bug(GROUPED, "a billion below zero for minus infinity", ("-math.inf", "-1e9"), "dtype.no_infinity")
+bug(LISTED, "a billion below zero for minus infinity", ("torch.finfo(scores.dtype).min", "-1e9"), "dtype.no_infinity", args=with_args(LISTED, dtype="any"))
+bug(GROUPED, "a billion below zero for minus infinity", ("-math.inf", "-1e9"), "dtype.no_infinity", args=with_args(GROUPED, dtype="any"))
 bug(GROUPED, "scores are returned for weights", ("flatten(2)), weights", "flatten(2)), scores"), "weights.returned_scores", missed=True)
 bug(X, "the words of x are asked, too", ("q, k, v = self", "memory = torch.cat([memory, x], 1)\n        q, k, v = self"), "order.queries")
 bug(GROUPED, "dropout in evaluation", ("self.drop, self.training)", "self.drop)"), "dropout.in_evaluation")
@@ -1082,7 +1082,7 @@ bug("Attends, a parametrisation", "no scale", NO_SCALE, "scale.missing")
 bug("Attends, quantised", "no scale", NO_SCALE, "scale.missing")
 bug("wrapped forward", "no scale", NO_SCALE, "scale.missing")
 bug("Checkpointed, reentrant", "no scale", (), "scale.missing", build=lambda c: unscaled(c(24, 4, True)))
-bug(A, "widened, and not cast back", (".mT * self.scale(q.shape[-1])).softmax(-1)", ".mT * self.scale(q.shape[-1])).float().softmax(-1)"), "dtype.widens")
+bug(A, "widened, and not cast back", (".mT * self.scale(q.shape[-1])).softmax(-1)", ".mT * self.scale(q.shape[-1])).float().softmax(-1)"), "dtype.widens", args=with_args(A, dtype="any"))
 misuse("Unscaled", "believed to be scaled", "scale.missing", args={"d_model": 24, "n_heads": 4})
 misuse("ByTheWidth", "believed to be scaled as usual", "scale.by_width", args={"d_model": 24, "n_heads": 4})
 misuse(A, "believed to be unscaled", "scale.usual", args=with_args(A, scale=1.0))
@@ -1137,7 +1137,7 @@ bug(PADDING, "applied after the softmax", [
     ("            scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)\n", "            v = v.masked_fill(hidden.mT, 0)\n")], "mask.after_softmax",
     args=with_args(PADDING, mask=("key_padding_mask", "blocked")))
 bug(PADDING, "applied after the softmax, and not declared", ("scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)", "v = v.masked_fill(hidden.mT, 0)"), "mask.after_softmax")
-bug(PADDING, "a billion below zero for minus infinity", ("torch.finfo(scores.dtype).min", "-1e9"), "dtype.no_infinity")
+bug(PADDING, "a billion below zero for minus infinity", ("torch.finfo(scores.dtype).min", "-1e9"), "dtype.no_infinity", args=with_args(PADDING, dtype="any"))
 bug(PADDING, "the mask is turned in place", ("hidden = key_padding_mask[:, None, None]", "hidden = ~key_padding_mask.logical_not_()[:, None, None]"), "input.mask_modified")
 TEXTS, ENDS = "TakesTexts", "TakesEnds"
 bug(TEXTS, "they are ignored", ("None if document_ids is None else", "None if True else"), "documents.ignored")

@@ -1,0 +1,210 @@
+"""Declared functions of the heads: what they are given and believed, and whose error it is."""
+
+import pytest
+import torch
+import torch.nn as nn
+
+from attention_checks import check_attention, check_cross_attention, check_self_attention
+from attention_nb.multi_head_attention import merge_heads, split_heads
+from tests.checks.finding import codes_of, report_of
+from tests.checks.test_attend import OWN, SCALE, D, H, Layer, of_layer, softmaxed
+
+HEADS = torch.linspace(-1, 1, H)[:, None, None]
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    "The same weights each time."
+    torch.manual_seed(0)
+
+
+def in_blocks(fill, size=2):
+    "Attention to the past of one's own block; `fill` stands for minus infinity."
+
+    def attend(q, k, v):
+        at = torch.arange(q.shape[-2])
+        seen = (at[:, None] >= at) & (at[:, None] // size == at // size)
+        return (q @ k.mT * SCALE).masked_fill(~seen, fill).softmax(-1) @ v
+
+    return attend
+
+
+@pytest.mark.parametrize(
+    "of_layer_, of_attend, codes",
+    [
+        (in_blocks(-torch.inf), in_blocks(-torch.inf), []),
+        (in_blocks(-1e4), in_blocks(-1e4), []),  # it leaks as attend= says
+        (in_blocks(-1e4, 99), in_blocks(-torch.inf, 99), ["mask.leaks_if_large"]),
+    ],
+)
+def test_what_a_token_sees_is_what_attend_says_where_they_agree(of_layer_, of_attend, codes):
+    report = report_of(
+        check_self_attention, Layer(of_layer_), D, n_heads=H, causal=True, attend=of_attend
+    )
+    assert report.codes == codes
+
+
+def test_a_mask_that_hides_too_much_says_what_declares_it():
+    report = report_of(check_self_attention, Layer(in_blocks(-torch.inf)), D, causal=True)
+    declares = {f.declare for f in report.failed if "mask.narrow" in f.codes}
+    assert declares == {"window=… or attend=…"}
+
+
+class Decaying(nn.Module):
+    "A convolution chooses how fast attention decays with the distance, (b, h, n)."
+
+    def __init__(self, dim=-1):
+        super().__init__()
+        self.q, self.k, self.v, self.o = (nn.Conv1d(D, D, 1) for _ in range(4))
+        self.rate, self.dim = nn.Conv1d(D, H, 1), dim
+
+    def forward(self, x):
+        x = x.mT
+        q, k, v = (split_heads(f(x).mT, H) for f in (self.q, self.k, self.v))
+        return self.o(merge_heads(decayed(q, k, v, self.rate(x), self.dim)).mT).mT
+
+
+def decayed(q, k, v, rate, dim=-1):
+    at = torch.arange(q.shape[-2])
+    far = rate.sigmoid()[..., None] * (at[:, None] - at).abs()
+    return (q @ k.mT * SCALE - far).softmax(dim) @ v
+
+
+def of_rows(q, k, v, rate):
+    return decayed(q, k, v, rate.mT)
+
+
+@pytest.mark.parametrize("attend", [decayed, of_rows])
+@pytest.mark.parametrize("dim, codes", [(-1, OWN), (-2, ["softmax.over_queries"])])
+def test_what_a_convolution_gives_may_be_read_with_channels_first(attend, dim, codes):
+    declared = lambda q, k, v, rate: attend(q, k, v, rate)
+    assert of_layer(Decaying(dim), attend=declared, positions=True) == codes
+
+
+def broken(*heads):
+    raise IndexError("no such head")
+
+
+@pytest.mark.parametrize(
+    "name, f",
+    [
+        ("attend", lambda q, k, v: broken(q)),
+        ("bias", lambda q, k: broken(q)),
+        ("rotate", lambda x, positions: broken(x)),
+    ],
+)
+def test_an_error_in_a_declared_function_is_told_as_its_own(name, f):
+    report = report_of(check_self_attention, Layer(softmaxed), D, n_heads=H, **{name: f})
+    assert report.codes[0] == "code.raises"
+    assert f"the function that {name}= declares raises IndexError" in report.bugs[0]
+    assert "given q (3, 3, 5, 8)" in report.failed[0].example
+
+
+class Gated(nn.Module):
+    "A gate for each head, and a bias that differs between heads; grouped heads."
+
+    def __init__(self, merge=merge_heads):
+        super().__init__()
+        self.q, self.k, self.v, self.o = (nn.Linear(32, w) for w in (32, 16, 16, 32))
+        self.gate, self.merge = nn.Linear(32, 4), merge
+
+    def forward(self, x):
+        q, k, v = (split_heads(f(x), h) for f, h in ((self.q, 4), (self.k, 2), (self.v, 2)))
+        k, v = (t.repeat_interleave(2, 1) for t in (k, v))
+        scores = q @ k.mT / 8**0.5 + by_head(4, x.shape[1], x.shape[1])
+        return self.o(self.merge(scores.softmax(-1) @ v * self.gate(x).sigmoid().mT[..., None]))
+
+
+def by_head(h, n_q, n_k):
+    apart = (torch.arange(n_q)[:, None] - torch.arange(n_k)).abs()
+    return -torch.linspace(0.1, 1, h)[:, None, None] * apart
+
+
+@pytest.mark.parametrize(
+    "merge, code",
+    [
+        (merge_heads, []),
+        (lambda c: c.movedim(1, -1).flatten(2), ["merge.features_first"]),
+        (lambda c: merge_heads(c[:, [0, 2, 1, 3]]), ["merge.query_groups"]),
+        (lambda c: c.reshape(len(c), c.shape[2], -1), ["merge.viewed"]),
+    ],
+)
+def test_heads_merged_otherwise_are_told_beside_a_gate_and_a_bias(merge, code):
+    roles = dict(zip(("q", "k", "v", "out"), "qkvo"))
+    declared = dict(n_heads=4, roles=roles, gate="gate", bias=by_head, positions=True)
+    assert codes_of(check_self_attention, Gated(merge), 32, **declared) == code
+
+
+def two_terms(first=1.0, second=1.0, dim=-1):
+    "Scores of two terms, each times a factor of its own."
+    one = lambda t: t * SCALE if first == 1 else t
+    other = lambda t: t * 0.3 if second == 1 else second * t
+
+    def attend(q, k, v):
+        return (one(q @ k.mT) + other(v @ k.mT)).softmax(dim) @ v
+
+    return attend
+
+
+@pytest.mark.parametrize(
+    "wrong, codes",
+    [
+        (two_terms(second=-0.3, dim=-2), {"layer.step", "softmax.over_queries"}),
+        (two_terms(first=0, second=-0.3), {"layer.step"}),
+    ],
+)
+def test_two_steps_of_attend_that_are_wrong_at_once_are_both_told(wrong, codes):
+    report = report_of(check_self_attention, Layer(wrong), D, n_heads=H, attend=two_terms())
+    assert set(report.codes) == codes and len(report.failed[0].codes) == 2
+
+
+def stored(q, k, v, mask=None):
+    "A stored causal mask, of which the upper left part is taken."
+    seen = torch.ones(256, 256, dtype=torch.bool).tril()[: q.shape[-2], : k.shape[-2]]
+    seen = seen if mask is None else seen & mask
+    weights = (q @ k.mT * q.shape[-1] ** -0.5).masked_fill(~seen, -torch.inf).softmax(-1)
+    return weights.nan_to_num(0) @ v
+
+
+def test_the_upper_left_of_a_stored_mask_is_the_wrong_corner():
+    assert codes_of(check_attention, stored, causal="lower-right") == ["mask.upper_left"]
+    assert codes_of(check_attention, stored, causal="upper-left") == []
+
+
+def billion(q, k, v, mask=None):
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    weights = (scores if mask is None else scores.masked_fill(~mask, -1e9)).softmax(-1)
+    return weights @ v
+
+
+def test_what_is_wrong_in_16_bits_alone_is_told_and_no_failure():
+    report = check_attention(billion, empty="any")
+    assert report.verdict == "sound" and "; right in float32 alone" in str(report)
+    (note,) = [each for each in report.notes if each.code == "sixteen_bits"]
+    assert "[dtype.no_infinity]" in note.why and 'declare dtype="any"' in note.why
+    codes = codes_of(check_attention, billion, empty="any", dtype="any")
+    assert codes == ["dtype.no_infinity"]
+    assert codes_of(check_attention, billion, empty="any", dtype="float32") == []
+
+
+class Asks(nn.Module):
+    "Cross-attention over normed vectors."
+
+    def __init__(self):
+        super().__init__()
+        self.to_q, self.to_k, self.to_v, self.to_out = (nn.Linear(D, D) for _ in range(4))
+        self.norm = nn.LayerNorm(D)
+
+    def forward(self, x, memory):
+        x, memory = self.norm(x), self.norm(memory)
+        q, k, v = (
+            split_heads(f(t), H)
+            for f, t in ((self.to_q, x), (self.to_k, memory), (self.to_v, memory))
+        )
+        return self.to_out(merge_heads((q @ k.mT * D**-0.5 * H**0.5).softmax(-1) @ v))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_rounding_in_16_bits_is_no_influence_of_other_queries(dtype):
+    codes = codes_of(check_cross_attention, Asks(), D, n_heads=H, dtype=dtype)
+    assert "order.queries" not in codes and "mask.narrow" not in codes
