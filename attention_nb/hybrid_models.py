@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .induction import AddsNothing
-from .kv_cache import _chosen
+from .kv_cache import _chosen, new_caches
 from .linear_attention import (
     _expect_beta, _expect_device_of, _expect_pairs, _expect_state)
 from .multi_head_attention import MultiHeadAttention, merge_heads, share_heads, split_heads
@@ -25,11 +25,12 @@ from .tools.guards import (
     typed_as, under_autocast, values_known)
 from .tools.quantised import load_checkpoints
 from .transformer import LanguageModel, TokenEmbedding, TransformerBlock, TransformerStack
-from .translation import TRAINED
+from .translation import TRAINED, head_weights
 
 # %% auto #0
 __all__ = ['N_NAMES', 'N_NUMBERS', 'PATTERNS', 'decay_mask', 'gated_delta_rule', 'gated_delta_chunks', 'StateCache',
-           'GatedDeltaNet', 'gated_attention', 'draw_pairs', 'numbers_said', 'small_hybrid', 'load_recall']
+           'GatedDeltaNet', 'gated_attention', 'draw_pairs', 'numbers_said', 'small_hybrid', 'load_recall',
+           'film_recall', 'cache_size']
 
 # %% ../nbs/24_hybrid_models.ipynb #mask-fn
 def decay_mask(
@@ -246,6 +247,8 @@ class GatedDeltaNet(nn.Module):
         n_key_heads = n_heads if n_key_heads is None else n_key_heads
         expect_sizes(d_model=d_model, d_k=d_k, d_v=d_v, conv_size=conv_size)
         expect_groups(n_heads, n_key_heads)
+        if conv_size < 2:
+            raise ValueError(f"conv_size: expected at least 2 tokens; got {conv_size}")
         self.d_model, self.n_heads, self.n_key_heads = d_model, n_heads, n_key_heads
         self.d_k, self.d_v, self.eps = d_k, d_v, eps
         self.widths = n_key_heads * d_k, n_key_heads * d_k, n_heads * d_v
@@ -506,3 +509,51 @@ def load_recall(
     model = small_hybrid(PATTERNS[kind])
     model.load_state_dict(kept.state(kept.steps[-1]))
     return model.eval()
+
+# %% ../nbs/24_hybrid_models.ipynb #film-fn
+@torch.no_grad()
+def film_recall(
+    model: LanguageModel,  # one of this chapter
+    ids: Tensor,  # pairs of one sequence, without names to ask for, (1, 2 * n)
+) -> dict[str, Any]:  # kinds, right (n, n), bytes, states by block, weights (n, n, n) or None
+    """After each pair, ask for every name so far; say what is known and what is kept.
+
+    Args:
+        model: one of this chapter
+        ids: pairs of one sequence, without names to ask for, (1, 2 * n)
+
+    Returns:
+        kinds, right (n, n), bytes, states by block, weights (n, n, n) or None
+    """
+    layers = [block.attention for block in model.stack.blocks]
+    n, caches = ids.shape[1] // 2, new_caches(model, 1, ids.shape[1])
+    right, weights, kept, states = torch.zeros(n, n), torch.zeros(n, n, n), [], []
+    for i in range(n):
+        model(ids[:, 2 * i : 2 * i + 2], caches=caches)
+        asked = torch.cat([ids[:, : 2 * i + 2].expand(i + 1, -1), ids[0, : 2 * i + 2 : 2, None]], 1)
+        chances = numbers_said(model, asked, 1)[:, 0].softmax(-1)
+        right[i, : i + 1] = chances.gather(1, asked[0, 1:-1:2, None] - N_NAMES)[:, 0]
+        for looks in head_weights(model, asked)[-1:]:  # (i + 1, h, n, n) of the last attention
+            weights[i, : i + 1, : i + 1] = looks.mean(1)[:, -1, :-1].unflatten(-1, (-1, 2)).sum(-1)
+        kept.append(sum(cache_size(cache) for cache in caches))
+        states.append([cache.state[0] if isinstance(cache, StateCache) else None for cache in caches])
+    by_block = {j: torch.stack([s[j] for s in states]) for j in range(len(layers)) if states[0][j] is not None}
+    full = [not isinstance(layer, GatedDeltaNet) for layer in layers]
+    return {"kinds": ["full" if f else "state" for f in full], "right": right, "bytes": kept,
+            "states": by_block, "weights": weights if full[-1] else None}
+
+
+def cache_size(
+    cache: Any,  # a StateCache, or a KVCache
+) -> int:  # bytes of what it holds, for all sequences
+    """Count the bytes that a cache uses.
+
+    Args:
+        cache: a StateCache, or a KVCache
+
+    Returns:
+        bytes of what it holds, for all sequences
+    """
+    if isinstance(cache, StateCache):
+        return cache.state.nbytes + cache.recent.nbytes
+    return sum(t[:, :, : cache.longest].nbytes for t in (cache.keys, cache.values))

@@ -1,8 +1,9 @@
 """Train the small models of chapter 24 from nothing: `python -m tools.training.hybrid_models`.
 
-For each seed three models learn to look up numbers by names: with a state in each block, with
-attention in each, and with both. `attention_nb/trained/recall_….safetensors` gets the weights of
-the first seed, `recall.json` what was measured for all. Each model is kept in _build/recall until
+For each seed models learn to look up numbers by names: with a state in each block, with attention
+in each, and with both. A model with states may have a head start, and both ways are tried.
+`attention_nb/trained/recall_….safetensors` gets the weights of the first seed of the chapter's
+three, `recall.json` what was measured for all. Each model is kept in _build/recall until
 all are there, so that an interrupted run goes on where it was.
 """
 
@@ -34,14 +35,21 @@ from attention_nb.transformer import LanguageModel
 from attention_nb.translation import TRAINED
 
 WORK = Path(__file__).resolve().parents[2] / "_build" / "recall"
-STEPS, RATE, ASKED = 800, 0.008, 16
+STEPS, RATE, ASKED = 1600, 0.008, 16
 FEWEST, MOST = 4, 32  # pairs at first, and in the end
 TESTED = 400  # sequences for each number of pairs
 PAIRS = (2, 4, 8, 12, 16, 24, 32)
+KINDS = {  # name → its pattern, and whether states have a head start
+    "state": ("state", True),
+    "hybrid": ("hybrid", False),
+    "attention": ("attention", False),
+    "state, no head start": ("state", False),
+    "hybrid, head start": ("hybrid", True),
+}
 
 
-def begin(model: LanguageModel) -> None:
-    "Let queries and keys be the same, and a convolution see a name and, for keys, the one before."
+def begin(model: LanguageModel, head_start: bool) -> None:
+    "Let queries and keys begin equal; with a head start, keys of a state look one token back."
     with torch.no_grad():
         for block in model.stack.blocks:
             layer: Any = block.attention
@@ -50,9 +58,15 @@ def begin(model: LanguageModel) -> None:
                 continue
             q, k, _ = layer.qkv_proj.weight.split(layer.widths)
             k.copy_(q)
-            layer.conv.mul_(0.25)
-            for part, back in zip(layer.conv.split(layer.widths), (1, 2, 1)):
-                part[:, -back] += 1
+            if head_start:
+                look_back(layer)
+
+
+def look_back(layer: GatedDeltaNet) -> None:
+    "Let the convolution of keys begin with the token before, and all else with the token itself."
+    layer.conv.mul_(0.25)
+    for part, back in zip(layer.conv.split(layer.widths), (1, 2, 1)):
+        part[:, -back] += 1
 
 
 def n_pairs(step: int, generator: torch.Generator) -> int:
@@ -91,13 +105,19 @@ def recall(model: LanguageModel, pairs: int) -> float:
     return (numbers_said(model, ids, pairs).argmax(-1) == right).float().mean().item()
 
 
+def kept_at(kind: str, seed: int) -> Path:
+    "Return where a model is kept until all are trained."
+    return WORK / f"{kind.replace(', ', '_').replace(' ', '_')}_{seed}.safetensors"
+
+
 def train(kind: str, seed: int) -> dict[str, Any]:
     "Train one model, unless it is kept, with weights rounded to 8 bits; measure it."
     torch.set_num_threads(1)
-    kept = WORK / f"{kind}_{seed}.safetensors"
+    kept = kept_at(kind, seed)
+    pattern, head_start = KINDS[kind]
     torch.manual_seed(seed)
-    model = small_hybrid(PATTERNS[kind])
-    begin(model)
+    model = small_hybrid(PATTERNS[pattern])
+    begin(model, head_start)
     if not kept.exists():
         learn(model, seed)
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -108,27 +128,27 @@ def train(kind: str, seed: int) -> dict[str, Any]:
 
 def complaints(measured: dict[str, list[dict[str, Any]]]) -> list[str]:
     "Return what misses the promises of the chapter."
+    four, last = PAIRS.index(4), PAIRS.index(32)
     promises = {
-        "state": ("98% of 4 pairs", lambda right: right[PAIRS.index(4)] >= 0.98),
-        "hybrid": ("98% of 32 pairs", lambda right: right[-1] >= 0.98),
-        "attention": ("98% of 32 pairs", lambda right: right[-1] >= 0.98),
+        "state": ("98% of 4 pairs, 80% of 32 at most", four, 0.98, last, 0.8),
+        "hybrid": ("98% of 4 and of 32 pairs", four, 0.98, last, None),
+        "attention": ("98% of 4 and of 32 pairs", four, 0.98, last, None),
     }
     found = []
-    for kind, (promise, keeps) in promises.items():
+    for kind, (promise, at, least, late, most) in promises.items():
         for run in measured[kind]:
-            if not keeps(run["right"]):
+            right = run["right"]
+            kept = right[late] >= least if most is None else right[late] <= most
+            if right[at] < least or not kept:
                 found.append(f"{kind}, seed {run['seed']}: expected {promise}")
-    for run in measured["state"]:
-        if run["right"][-1] > 0.9:
-            found.append(f"state, seed {run['seed']}: expected to forget some of 32 pairs")
     return found
 
 
 def ship(measured: dict[str, list[dict[str, Any]]]) -> None:
     "Write the weights of the first seed, and what was measured for all."
     TRAINED.mkdir(exist_ok=True)
-    for kind, runs in measured.items():
-        own = load_checkpoints(WORK / f"{kind}_{runs[0]['seed']}.safetensors")
+    for kind in PATTERNS:
+        own = load_checkpoints(kept_at(kind, measured[kind][0]["seed"]))
         save_checkpoints(TRAINED / f"recall_{kind}.safetensors", own)
     told = {"steps": STEPS, "tested": TESTED, "pairs": PAIRS, "trainings": measured}
     text = json.dumps(told, separators=(",", ":")).replace('{"seed"', '\n{"seed"')
@@ -141,8 +161,8 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=3, help="how many, from 0")
     parser.add_argument("--jobs", type=int, default=2, help="how many processes")
     given = parser.parse_args()
-    jobs = [(kind, seed) for seed in range(given.seeds) for kind in PATTERNS]
-    measured: dict[str, list[dict[str, Any]]] = {kind: [] for kind in PATTERNS}
+    jobs = [(kind, seed) for seed in range(given.seeds) for kind in KINDS]
+    measured: dict[str, list[dict[str, Any]]] = {kind: [] for kind in KINDS}
     with ProcessPoolExecutor(given.jobs) as pool:
         for (kind, seed), result in zip(jobs, pool.map(train, *zip(*jobs))):
             measured[kind].append(result)
