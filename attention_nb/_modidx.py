@@ -626,6 +626,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                'attention_nb/hybrid_models.py'),
                                             'attention_nb.hybrid_models.StateCache.reset': ( 'hybrid_models.html#statecache.reset',
                                                                                              'attention_nb/hybrid_models.py'),
+                                            'attention_nb.hybrid_models._asked': ( 'hybrid_models.html#_asked',
+                                                                                   'attention_nb/hybrid_models.py'),
                                             'attention_nb.hybrid_models._delta_chunk': ( 'hybrid_models.html#_delta_chunk',
                                                                                          'attention_nb/hybrid_models.py'),
                                             'attention_nb.hybrid_models._expect_gated': ( 'hybrid_models.html#_expect_gated',

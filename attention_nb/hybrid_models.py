@@ -21,7 +21,7 @@ from .multi_head_attention import MultiHeadAttention, merge_heads, share_heads, 
 from .naive_attention import at_least_float32
 from .positions import RotaryEmbedding
 from .tools.guards import (
-    expect_device, expect_float_type, expect_floats, expect_groups, expect_mask, expect_sizes,
+    expect_device, expect_float_type, expect_floats, expect_mask, expect_sizes,
     typed_as, under_autocast, values_known)
 from .tools.quantised import load_checkpoints
 from .transformer import LanguageModel, TokenEmbedding, TransformerBlock, TransformerStack
@@ -45,6 +45,8 @@ def decay_mask(
         0 for later tokens, (..., n, n)
     """
     expect_floats(log_decay=log_decay)
+    if not log_decay.ndim:
+        raise ValueError("log_decay: expected (..., n); got a single number")
     age = log_decay.clamp(min=_GONE).cumsum(-1)  # (..., n)
     return (age[..., :, None] - age[..., None, :]).tril().exp().tril()
 
@@ -245,8 +247,10 @@ class GatedDeltaNet(nn.Module):
         super().__init__()
         d_v = d_k if d_v is None else d_v
         n_key_heads = n_heads if n_key_heads is None else n_key_heads
-        expect_sizes(d_model=d_model, d_k=d_k, d_v=d_v, conv_size=conv_size)
-        expect_groups(n_heads, n_key_heads)
+        expect_sizes(d_model=d_model, n_heads=n_heads, d_k=d_k, d_v=d_v, n_key_heads=n_key_heads,
+                     conv_size=conv_size)
+        if n_heads % n_key_heads:
+            raise ValueError(f"n_key_heads: expected a divisor of {n_heads = }; got {n_key_heads}")
         if conv_size < 2:
             raise ValueError(f"conv_size: expected at least 2 tokens; got {conv_size}")
         self.d_model, self.n_heads, self.n_key_heads = d_model, n_heads, n_key_heads
@@ -525,22 +529,29 @@ def film_recall(
     Returns:
         kinds, right (n, n), bytes, states by block, weights (n, n, n) or None
     """
-    layers = [block.attention for block in model.stack.blocks]
     n, caches = ids.shape[1] // 2, new_caches(model, 1, ids.shape[1])
-    right, weights, kept, states = torch.zeros(n, n), torch.zeros(n, n, n), [], []
+    right, weights = torch.zeros(n, n), torch.zeros(n, n, n)
+    kept, states = [], []
     for i in range(n):
         model(ids[:, 2 * i : 2 * i + 2], caches=caches)
-        asked = torch.cat([ids[:, : 2 * i + 2].expand(i + 1, -1), ids[0, : 2 * i + 2 : 2, None]], 1)
-        chances = numbers_said(model, asked, 1)[:, 0].softmax(-1)
-        right[i, : i + 1] = chances.gather(1, asked[0, 1:-1:2, None] - N_NAMES)[:, 0]
-        for looks in head_weights(model, asked)[-1:]:  # (i + 1, h, n, n) of the last attention
-            weights[i, : i + 1, : i + 1] = looks.mean(1)[:, -1, :-1].unflatten(-1, (-1, 2)).sum(-1)
+        right[i, : i + 1], weights[i, : i + 1, : i + 1] = _asked(model, ids[0, : 2 * i + 2])
         kept.append(sum(cache_size(cache) for cache in caches))
-        states.append([cache.state[0] if isinstance(cache, StateCache) else None for cache in caches])
-    by_block = {j: torch.stack([s[j] for s in states]) for j in range(len(layers)) if states[0][j] is not None}
-    full = [not isinstance(layer, GatedDeltaNet) for layer in layers]
+        states.append([getattr(cache, "state", None) for cache in caches])
+    full = [isinstance(block.attention, MultiHeadAttention) for block in model.stack.blocks]
+    by_block = {j: torch.cat([s[j] for s in states]) for j, f in enumerate(full) if not f}
     return {"kinds": ["full" if f else "state" for f in full], "right": right, "bytes": kept,
             "states": by_block, "weights": weights if full[-1] else None}
+
+
+def _asked(model: LanguageModel, pairs: Tensor) -> tuple[Tensor, Any]:
+    "Ask for each name: the probability of its number, and what the last attention looks at, (n, n)."
+    names, numbers = pairs.view(-1, 2).unbind(1)
+    ids = torch.cat([pairs.expand(len(names), -1), names[:, None]], dim=1)
+    chances = numbers_said(model, ids, 1)[:, 0].softmax(-1)  # (n, 16)
+    right = chances.gather(1, numbers[:, None] - N_NAMES)[:, 0]
+    looks = head_weights(model, ids)[-1:]  # (n, h, 2 n + 1, 2 n + 1), if there is any attention
+    by_pair = [w.mean(1)[:, -1, :-1].unflatten(-1, (-1, 2)).sum(-1) for w in looks]
+    return right, by_pair[0] if by_pair else 0.0
 
 
 def cache_size(

@@ -10,12 +10,13 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, number, percent, sai
 
   // ---- Sizes: a number takes as much room in a state as in a cache ----
   const wide = viewWidth >= 600;
-  const cell = wide ? 2.75 : 1.5;
+  const cell = wide ? 2.75 : 1.25;
   const side = data.width * cell;  // of the state of a head, and of what a pair leaves in a cache
   const [lane, bars, head] = [side + 3, wide ? 46 : 32, wide ? 26 : 38];
-  const left = wide ? 118 : 70;
+  const left = wide ? 118 : 74;
+  const gap = wide ? 14 : 4;
   const unit = (viewWidth - left - 1) / n;
-  const top = wide ? 48 : 42;
+  const top = wide ? 48 : 26;
   const tall = head + data.blocks * lane + bars + (wide ? 20 : 14);
   const x = (i) => left + i * unit;
   const middle = (i) => x(i) + unit / 2;
@@ -27,15 +28,16 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, number, percent, sai
   const chips = names.map((name, i) => {
     const bold = `font-size: ${wide ? 15 : 13}px; font-weight: 700`;
     const centre = { "text-anchor": "middle" };
+    const number = text(middle(i), 36, String(numbers[i]), { ...centre, ...quiet });
     return svg("g", { class: "moves" }, text(middle(i), 17, name, { ...centre, style: bold }),
-      text(middle(i), wide ? 36 : 33, String(numbers[i]), { ...centre, ...quiet }));
+      ...(wide ? [number] : []));
   });
 
   // ---- A model ----
   // A head of a state: a pixel for each number, blue above 0, rose below.
   function headOf(block, h, y) {
     const pixels = times(data.width ** 2, (p) => svg("rect", {
-      x: left - 14 - (2 - h) * (side + 3) + (p % data.width) * cell,
+      x: left - gap - (2 - h) * (side + 3) + (p % data.width) * cell,
       y: y + Math.floor(p / data.width) * cell, width: cell, height: cell, class: "moves" }));
     return { block, h, pixels };
   }
@@ -43,7 +45,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, number, percent, sai
     stroke: "var(--edge)" });
   function stateOf(block, y) {
     const heads = [0, 1].map((h) => headOf(block, h, y));
-    const frames = [0, 1].map((h) => frameOf(left - 14 - (2 - h) * (side + 3), y));
+    const frames = [0, 1].map((h) => frameOf(left - gap - (2 - h) * (side + 3), y));
     const nodes = [...heads.flatMap(({ pixels }) => pixels), ...frames];
     return { heads, pairs: [], nodes };
   }
@@ -90,7 +92,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, number, percent, sai
     pixels.forEach((pixel, p) => {
       const value = (parseInt(states[p], 16) - 7) / 7;
       set(pixel, { fill: value < 0 ? "var(--rose)" : "var(--neutral)",
-        "fill-opacity": Math.abs(value) ** 0.6 });
+        "fill-opacity": Math.abs(value) ** 0.5 });
     });
   }
   // What is looked up: purple, by its weight.
@@ -153,7 +155,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, number, percent, sai
     } });
   const root = svg("svg", { width: viewWidth, height: high, viewBox: `0 0 ${viewWidth} ${high}`,
     role: "group", style: "height: auto", "aria-label": "What three models keep of the pairs" },
-  column, ...chips, text(0, 17, "name", quiet), text(0, wide ? 36 : 33, "number", quiet),
+  column, ...chips, text(0, 17, "name", quiet), text(0, 36, wide ? "number" : "", quiet),
   ...drawn.flatMap(({ nodes }) => nodes), spot);
   const range = slider("Pairs read", { min: 1, max: n, step: 1, value: at + 1,
     text: (count) => number(count, 0), input: (count) => { play.stop(); go(count - 1); } });
