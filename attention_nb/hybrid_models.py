@@ -150,12 +150,13 @@ def gated_delta_chunks(
     expect_sizes(size=size)
     state, dtype = _expect_gated(q, k, v, log_decay, beta, state), q.dtype
     q, k, v, log_decay, beta = (at_least_float32(t) for t in (q, k, v, log_decay, beta))
-    by_chunk = (
+    by_chunk: Any = (
         *(t.split(size, dim=-2) for t in (q, k, v)),
         *(t.split(size, dim=-1) for t in (log_decay, beta)))
     found = []
+    chunk: Any
     for chunk in zip(*by_chunk):
-        read, state = _delta_chunk(*chunk, state)
+        read, state = _delta_chunk(*chunk, state=state)
         found.append(read)
     return torch.cat(found, dim=-2).to(dtype), state
 
@@ -440,7 +441,9 @@ def draw_pairs(
     expect_sizes(b=b, n_pairs=n_pairs, n_asked=n_asked)
     if not n_asked <= n_pairs <= N_NAMES:
         raise ValueError(f"n_pairs: expected n_asked = {n_asked} to {N_NAMES}; got {n_pairs}")
-    shuffle = lambda n: torch.rand(b, n, generator=generator).argsort(-1)
+    def shuffle(n: int) -> Tensor:
+        return torch.rand(b, n, generator=generator).argsort(-1)
+
     names = shuffle(N_NAMES)[:, :n_pairs]
     numbers = torch.randint(N_NUMBERS, (b, n_pairs), generator=generator)
     asked = shuffle(n_pairs)[:, :n_asked]
@@ -486,7 +489,7 @@ def small_hybrid(
         n_heads: heads of each block
         d_head: width of a head
     """
-    attention = {
+    attention: dict[str, Any] = {
         "state": lambda: GatedDeltaNet(d_model, n_heads, d_head),
         "full": lambda: gated_attention(d_model, n_heads, d_head, rotated=1.0),
     }
@@ -531,7 +534,8 @@ def film_recall(
     """
     n, caches = ids.shape[1] // 2, new_caches(model, 1, ids.shape[1])
     right, weights = torch.zeros(n, n), torch.zeros(n, n, n)
-    kept, states = [], []
+    kept: list[int] = []
+    states: list[Any] = []
     for i in range(n):
         model(ids[:, 2 * i : 2 * i + 2], caches=caches)
         right[i, : i + 1], weights[i, : i + 1, : i + 1] = _asked(model, ids[0, : 2 * i + 2])
