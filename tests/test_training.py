@@ -112,7 +112,7 @@ def test_models_that_recall_other_than_the_chapter_says_are_refused():
         ("state", four, 0.97),
         ("state", last, 0.81),
         ("hybrid", last, 0.97),
-        ("attention", four, 0.97),
+        ("attention", last, 0.97),
     ):
         new = copy.deepcopy(measured)
         new[kind][0]["right"][at] = value
