@@ -105,12 +105,12 @@ def _expect_gated(
 
 # %% ../nbs/24_hybrid_models.ipynb #chunk-fn
 def _delta_chunk(
+    state: Tensor,  # (..., d_k, d_v)
     q: Tensor,  # (..., c, d_k)
     k: Tensor,  # (..., c, d_k)
     v: Tensor,  # (..., c, d_v)
     log_decay: Tensor,  # (..., c)
     beta: Tensor,  # (..., c)
-    state: Tensor,  # (..., d_k, d_v)
 ) -> tuple[Tensor, Tensor]:
     "Compute one chunk: what its queries read, and the state after it."
     left = decay_mask(log_decay)                              # (..., c, c)
@@ -156,7 +156,7 @@ def gated_delta_chunks(
     found = []
     chunk: Any
     for chunk in zip(*by_chunk):
-        read, state = _delta_chunk(*chunk, state=state)
+        read, state = _delta_chunk(state, *chunk)
         found.append(read)
     return torch.cat(found, dim=-2).to(dtype), state
 
