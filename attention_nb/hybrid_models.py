@@ -28,9 +28,8 @@ from .transformer import LanguageModel, TokenEmbedding, TransformerBlock, Transf
 from .translation import TRAINED, head_weights
 
 # %% auto #0
-__all__ = ['N_NAMES', 'N_NUMBERS', 'PATTERNS', 'decay_mask', 'gated_delta_rule', 'gated_delta_chunks', 'StateCache',
-           'GatedDeltaNet', 'gated_attention', 'draw_pairs', 'numbers_said', 'small_hybrid', 'load_recall',
-           'film_recall', 'cache_size']
+__all__ = ['decay_mask', 'gated_delta_rule', 'gated_delta_chunks', 'StateCache', 'GatedDeltaNet', 'gated_attention', 'draw_pairs',
+           'numbers_said', 'small_hybrid', 'load_recall', 'film_recall', 'cache_size']
 
 # %% ../nbs/24_hybrid_models.ipynb #mask-fn
 def decay_mask(
@@ -417,10 +416,12 @@ def gated_attention(
         positions=RotaryEmbedding(d_head, scaling=rope),
         q_norm=norm(d_head), k_norm=norm(d_head), gate=gate)
 
-# %% ../nbs/24_hybrid_models.ipynb #draw-fn
+# %% ../nbs/24_hybrid_models.ipynb #sizes
 N_NAMES, N_NUMBERS = 64, 16  # ids 0 to 63 are names, those after them numbers
+PATTERNS = {
+    "state": ("state",), "hybrid": ("state", "state", "state", "full"), "attention": ("full",)}
 
-
+# %% ../nbs/24_hybrid_models.ipynb #draw-fn
 def draw_pairs(
     b: int,  # sequences
     n_pairs: int,  # names with a number in each, at most 64
@@ -469,10 +470,6 @@ def numbers_said(
     return model(ids)[:, -n_asked:, N_NAMES:]
 
 # %% ../nbs/24_hybrid_models.ipynb #small-fn
-PATTERNS = {
-    "state": ("state",), "hybrid": ("state", "state", "state", "full"), "attention": ("full",)}
-
-
 def small_hybrid(
     pattern: Sequence[str],  # "state" or "full" for each block; it repeats
     n_layers: int = 4,  # blocks
