@@ -51,11 +51,12 @@ serve: $(READY)  ## serve docs/ on http://localhost:8000
 chapter: $(READY)  ## begin a chapter from the template: make chapter N=06 NAME=positions
 	@$(BIN)/python tools/chapter.py "$(N)" "$(NAME)"
 
-train: $(READY)  ## train the models of chapters 7, 8, 9 and 23 from nothing, over all their seeds (some twenty minutes)
+train: $(READY)  ## train the models of chapters 7, 8, 9, 23 and 24 from nothing, over all their seeds (some twenty minutes)
 	$(BIN)/python -m tools.training.sums
 	$(BIN)/python -m tools.training.translation
 	$(BIN)/python -m tools.training.induction
 	$(BIN)/python -m tools.training.images
+	$(BIN)/python -m tools.training.hybrid_models
 
 prepare: FRESH := --fresh
 prepare: docs  ## refresh everything that is generated; run this before a commit

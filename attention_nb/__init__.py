@@ -21,8 +21,9 @@ __all__ = ['Vocab', 'embed_tokens', 'journey', 'number_corpus', 'one_hot', 'one_
            'exponent', 'least_seconds', 'peak_bytes', 'projection_cost', 'saved_bytes', 'load_model', 'gpu_attention',
            'program_tiles', 'watch', 'Indexer', 'block_sparse_attention', 'top_k_attention', 'top_keys', 'Request',
            'block_keys', 'serve', 'step_seconds', 'GridRotary', 'cover_patches', 'from_patches', 'mrope_angles',
-           'sinusoidal_grid', 'to_patches', 'window_ids', 'join_sequence', 'ring_attention', 'split_sequence',
-           'head_view', 'check_agrees', 'check_attention', 'check_cache', 'check_cross_attention', 'check_distributed',
+           'sinusoidal_grid', 'to_patches', 'window_ids', 'GatedDeltaNet', 'StateCache', 'decay_mask',
+           'gated_delta_chunks', 'gated_delta_rule', 'join_sequence', 'ring_attention', 'split_sequence', 'head_view',
+           'check_agrees', 'check_attention', 'check_cache', 'check_cross_attention', 'check_distributed',
            'check_flash', 'check_masked_softmax', 'check_multi_head', 'check_positions', 'check_self_attention',
            'check_softmax', 'Expected', 'audit', 'CheckFailed', 'Misused', 'NotCompared']
 
@@ -79,6 +80,8 @@ if not _as_command:
     from attention_nb.images import (
         GridRotary, cover_patches, from_patches, mrope_angles, sinusoidal_grid, to_patches,
         window_ids)
+    from attention_nb.hybrid_models import (
+        GatedDeltaNet, StateCache, decay_mask, gated_delta_chunks, gated_delta_rule)
 
 if typing.TYPE_CHECKING:  # they come when one is asked for, see below
     from attention_nb.many_machines import join_sequence, ring_attention, split_sequence
@@ -115,11 +118,12 @@ _all_ = [
     "projection_cost", "saved_bytes", "load_model", "gpu_attention", "program_tiles", "watch",
     "Indexer", "block_sparse_attention", "top_k_attention", "top_keys", "Request", "block_keys",
     "serve", "step_seconds", "GridRotary", "cover_patches", "from_patches", "mrope_angles",
-    "sinusoidal_grid", "to_patches", "window_ids", "join_sequence", "ring_attention",
-    "split_sequence", "head_view", "check_agrees", "check_attention", "check_cache",
-    "check_cross_attention", "check_distributed", "check_flash", "check_masked_softmax",
-    "check_multi_head", "check_positions", "check_self_attention", "check_softmax", "Expected",
-    "audit", "CheckFailed", "Misused", "NotCompared",
+    "sinusoidal_grid", "to_patches", "window_ids", "GatedDeltaNet", "StateCache", "decay_mask",
+    "gated_delta_chunks", "gated_delta_rule", "join_sequence", "ring_attention", "split_sequence",
+    "head_view", "check_agrees", "check_attention", "check_cache", "check_cross_attention",
+    "check_distributed", "check_flash", "check_masked_softmax", "check_multi_head",
+    "check_positions", "check_self_attention", "check_softmax", "Expected", "audit", "CheckFailed",
+    "Misused", "NotCompared",
 ]
 
 # %% ../nbs/lookup/api.ipynb #late

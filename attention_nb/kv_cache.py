@@ -265,13 +265,13 @@ class KVCache:
             self.keys, self.values = self.keys.clone(), self.values.clone()
 
 # %% ../nbs/10_kv_cache.ipynb #model-guards
-def _attention_layers(model: LanguageModel) -> list[Any]:
+def _attention_layers(model: LanguageModel, *also: str) -> list[Any]:
     "Return the attention layers of a model; raise TypeError unless their caches are known."
     if not isinstance(model, LanguageModel):
         raise TypeError(f"model: expected a LanguageModel; got {type(model).__name__}")
     layers: list[Any] = [block.attention for block in model.stack.blocks]
     for layer in layers:
-        if not hasattr(layer, "cache_shape"):
+        if not any(hasattr(layer, name) for name in ("cache_shape", *also)):
             raise TypeError("model: expected blocks with MultiHeadAttention, whose caches are "
                             f"known; got {type(layer).__name__}: make a list of caches yourself")
     return layers
@@ -283,8 +283,10 @@ def _dtype_of_keys(model: LanguageModel) -> torch.dtype:
     return torch.get_autocast_dtype(table.device.type) if under_autocast(table) else table.dtype
 
 # %% ../nbs/10_kv_cache.ipynb #new-cache-fn
-def _new_cache(layer: Any, b: int, n_max: int, how: dict[str, Any]) -> KVCache:
-    "Make a cache for a layer."
+def _new_cache(layer: Any, b: int, n_max: int, how: dict[str, Any]) -> Any:
+    "Make a cache for a layer, by its own method if it has one."
+    if hasattr(layer, "new_cache"):
+        return layer.new_cache(b, **how)
     n_kv_heads, d_head, d_v = layer.cache_shape
     window = getattr(layer, "window", None)
     if window is not None and window < n_max:
@@ -293,15 +295,15 @@ def _new_cache(layer: Any, b: int, n_max: int, how: dict[str, Any]) -> KVCache:
 
 # %% ../nbs/10_kv_cache.ipynb #new-caches
 def new_caches(
-    model: LanguageModel,  # its blocks have a MultiHeadAttention
+    model: LanguageModel,  # its blocks have a MultiHeadAttention, or a layer with a `new_cache`
     b: int,  # sequences in the batch
     n_max: int,  # tokens that each cache can hold
     dtype: torch.dtype | None = None,  # of keys and values; default as the model's
-) -> list[KVCache]:  # one for each block; a RollingCache where the window is shorter than `n_max`
+) -> list[Any]:  # one for each block; a RollingCache where the window is shorter than `n_max`
     """Make an empty KV cache for each block of a model.
 
     Args:
-        model: its blocks have a MultiHeadAttention
+        model: its blocks have a MultiHeadAttention, or a layer with a `new_cache`
         b: sequences in the batch
         n_max: tokens that each cache can hold
         dtype: of keys and values; default as the model's
@@ -309,7 +311,7 @@ def new_caches(
     Returns:
         one for each block; a RollingCache where the window is shorter than `n_max`
     """
-    layers = _attention_layers(model)
+    layers = _attention_layers(model, "new_cache")
     dtype = _dtype_of_keys(model) if dtype is None else dtype
     how: dict[str, Any] = {"dtype": dtype, "device": model.embed.table.weight.device}
     return [_new_cache(layer, b, n_max, how) for layer in layers]

@@ -76,6 +76,15 @@ QUESTIONS: dict[str, str | tuple[str, ...]] = {
     ),
     "2d rope": "23_images.html#rotary-embeddings-with-two-axes",
     "cls token or mean pooling": "23_images.html#class-token-and-no-mask",
+    "gated deltanet": (
+        "24_hybrid_models.html#gated-deltanet-the-layer-around-it",
+        "lookup/glossary.html#gated-deltanet",
+    ),
+    "short convolution": (
+        "24_hybrid_models.html#the-short-convolution",
+        "lookup/glossary.html#short-convolution",
+    ),
+    "associative recall": "24_hybrid_models.html#what-it-recalls-three-small-models-trained",
     "roofline": ("lookup/glossary.html#roofline", "17_cost.html#the-roofline-by-hand"),
     "why is decoding slow": "17_cost.html#prefill-and-decode",
     "why is writing slower than reading": "17_cost.html#prefill-and-decode",

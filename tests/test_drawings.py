@@ -24,6 +24,7 @@ from attention_nb.figures.translator import generate_tokens
 from attention_nb.flash_attention import online_softmax
 from attention_nb.gpu_kernels import program_tiles
 from attention_nb.grouped_heads import sink_softmax
+from attention_nb.hybrid_models import PATTERNS, draw_pairs, load_recall, numbers_said
 from attention_nb.many_machines import count_work, split_sequence
 from attention_nb.images import cover_patches, load_small_vit
 from attention_nb.induction import load_induction
@@ -1258,12 +1259,13 @@ def test_head_film_shows_what_was_stored(visit):
         ("00_embeddings.html", "lookup", "short", "first"),
         ("01_naive_attention.html", "senses", 0, 2),
         ("05_multi_head_attention.html", "head_film", None, None),
+        ("24_hybrid_models.html", "hybrids", 21, 26),
     ],
 )
 def test_the_figure_that_stands_first_plays_by_itself_once(visit, page, script, begins, ends):
     "When it comes into sight; a figure further down rests until it is asked."
     figure = drawing(visit, page, script, reduced_motion="no-preference")
-    key = {"lookup": "word", "senses": "step", "head_film": "step"}[script]
+    key = {"lookup": "word", "hybrids": "pairs"}.get(script, "step")
     middle, play = state(figure)[key], figure.locator("button.play")
     assert begins is None or middle == begins
     figure.locator(".view").evaluate(
@@ -2804,6 +2806,44 @@ def test_the_class_token_looks_where_python_says(visit):
     assert assert_looks(figure)["asked"] is None and "class token" in said(figure)
 
 
+def known_by(kind: str, ids: torch.Tensor, pairs: int) -> torch.Tensor:
+    "How surely a trained model of chapter 24 knows each number, asked after some pairs."
+    names, right = ids[0, : 2 * pairs : 2], ids[0, 1 : 2 * pairs : 2]
+    asked = torch.cat([ids[:, : 2 * pairs].expand(pairs, -1), names[:, None]], 1)
+    with torch.no_grad():
+        chances = numbers_said(load_recall(kind), asked, 1)[:, 0].softmax(-1)
+    return chances.gather(1, right[:, None] - 64)[:, 0]
+
+
+def test_hybrids_know_what_the_models_know(visit):
+    "After some pairs, by slider, keys and a press: recall, bytes, and what is asked for."
+    figure = drawing(visit, "24_hybrid_models.html", "hybrids", reduced_motion="reduce")
+    ids = draw_pairs(1, 26, 1, torch.Generator().manual_seed(5))[0]
+    slider = figure.get_by_label("Pairs read")
+    for pairs in (26, 9):
+        slider.fill(str(pairs))
+        now = state(figure)
+        assert now["pairs"] == pairs
+        per_pair = 2 * 32 * 4  # keys and values of two tokens, 4 bytes each
+        state_bytes = 4352 // 4
+        assert now["bytes"] == [
+            4 * state_bytes,
+            3 * state_bytes + pairs * per_pair,
+            4 * pairs * per_pair,
+        ]
+        for kind, shown in zip(PATTERNS, now["right"]):
+            exact = known_by(kind, ids, pairs)
+            assert_close(numbers(shown) / 100, exact, atol=0.011, rtol=0)
+    spot = figure.get_by_role("slider", name="Name that is asked for")
+    spot.press("ArrowRight")
+    assert state(figure)["asked"] == 3 and "D is asked for" in said(figure)
+    box = spot.bounding_box()
+    spot.click(position={"x": box["width"] * 7.5 / 26, "y": 30})
+    assert state(figure)["asked"] == 7
+    slider.fill("4")
+    assert state(figure)["asked"] == 3
+
+
 def test_a_head_is_switched_off_by_a_click(visit):
     """Without either of the two heads nothing is copied; without another everything is.
 
@@ -2891,6 +2931,7 @@ SHOWN = {
     ("latent", ""): "kqvw",
     ("machine", ""): "w",
     ("mask_board", ""): "kqw",
+    ("hybrids", ""): "w",
     ("memory", ""): "kv",
     ("patches", ""): "w",
     ("programs", ""): "kq",
@@ -3373,6 +3414,7 @@ MOVING = {
     "few_keys",
     "head_cut",
     "head_film",
+    "hybrids",
     "induction",
     "latent",
     "lookup",

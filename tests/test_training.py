@@ -9,7 +9,7 @@ import json
 
 import pytest
 from attention_nb.translation import TRAINED
-from tools.training import images, induction, translation
+from tools.training import hybrid_models, images, induction, translation
 
 
 def shipped(name: str) -> dict:
@@ -101,3 +101,20 @@ def test_vision_transformers_that_do_not_keep_a_promise_are_refused():
         spoil(new["model"][1])
         found = images.complaints(new)
         assert len(found) == 1 and promise in found[0] and found[0].startswith("seed 1"), found
+
+
+def test_models_that_recall_other_than_the_chapter_says_are_refused():
+    "A state that knows too little or too much, and a model with attention that forgets."
+    measured = shipped("recall")["trainings"]
+    assert hybrid_models.complaints(measured) == []
+    four, last = hybrid_models.PAIRS.index(4), hybrid_models.PAIRS.index(32)
+    for kind, at, value in (
+        ("state", four, 0.97),
+        ("state", last, 0.81),
+        ("hybrid", last, 0.97),
+        ("attention", last, 0.97),
+    ):
+        new = copy.deepcopy(measured)
+        new[kind][0]["right"][at] = value
+        found = hybrid_models.complaints(new)
+        assert len(found) == 1 and found[0].startswith(f"{kind}, seed 0"), found
