@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves
 
 from .kv_cache import cache_bytes
 from attention_nb.tools.guards import (
+    expect_counts,
     expect_flags,
     expect_groups,
     expect_heads,
@@ -248,13 +249,6 @@ def _width(d_model: int, n_heads: int, d_head: int | None) -> int:
     return d_head
 
 
-def _expect_passes(passes: int) -> None:
-    "Raise TypeError or ValueError unless `passes` is 0 or more."
-    if isinstance(passes, bool) or not isinstance(passes, int):
-        raise TypeError(f"passes: expected a whole number (int); got {type(passes).__name__}")
-    if passes < 0:
-        raise ValueError(f"passes: expected at least 0; got {passes}")
-
 # %% ../nbs/17_cost.ipynb #attention-fn
 def attention_cost(
     n_q: int,  # queries
@@ -286,7 +280,7 @@ def attention_cost(
     """
     d_v = d_k if d_v is None else d_v
     expect_sizes(n_heads=n_heads, d_k=d_k, d_v=d_v, b=b, bits=bits)
-    _expect_passes(passes)
+    expect_counts(passes=passes)
     cached = n_heads * (d_k + d_v) if cached is None else cached
     expect_sizes(cached=cached)
     pairs = count_pairs(n_q, n_k, causal, window)

@@ -17,8 +17,9 @@ from torch import Tensor
 from .multi_head_attention import MultiHeadAttention
 from .positions import (
     LearnedPositions, _positions_of, rotary_angles, rotate, sinusoidal_positions)
-from .tools.guards import (
-    expect_flags, expect_floats, expect_mask, expect_sizes, expect_tensors, typed_as, whole_numbers)
+from attention_nb.tools.guards import (
+    expect_counts, expect_flags, expect_floats, expect_mask, expect_sizes, expect_tensors, typed_as,
+    whole_numbers)
 from .tools.quantised import Checkpoints, load_checkpoints
 from .tools.rotary_scaling import expect_base
 from .transformer import FeedForward, TransformerBlock, TransformerStack
@@ -180,14 +181,6 @@ def _expect_fours(**widths: int) -> None:
             raise ValueError(f"{name}: expected a multiple of 4, pairs for two axes; got {width}")
 
 
-def _expect_counts(**counts: int) -> None:
-    "Raise TypeError or ValueError unless each is a whole number of at least 0."
-    for name, count in counts.items():
-        if isinstance(count, bool) or not isinstance(count, int):
-            raise TypeError(f"{name}: expected a whole number (int); got {type(count).__name__}")
-        if count < 0:
-            raise ValueError(f"{name}: expected at least 0; got {count}")
-
 # %% ../nbs/23_images.ipynb #rotary-class
 class GridRotary(nn.Module):
     """Rotate half of the pairs by the row of a patch, half by its column. Heo et al. 2024.
@@ -209,7 +202,7 @@ class GridRotary(nn.Module):
         super().__init__()
         _expect_fours(d_head=d_head)
         expect_sizes(columns=columns)
-        _expect_counts(n_before=n_before)
+        expect_counts(n_before=n_before)
         expect_base(base)
         self.d_head, self.columns, self.n_before, self.base = d_head, columns, n_before, base
 
@@ -504,7 +497,7 @@ def cover_patches(
 def _expect_shift(rows: int, columns: int, size: int, shift: int) -> None:
     "Raise TypeError or ValueError unless these are windows of a grid, moved by less than one."
     expect_sizes(rows=rows, columns=columns, size=size)
-    _expect_counts(shift=shift)
+    expect_counts(shift=shift)
     if shift >= size:
         raise ValueError(f"shift: expected 0 to {size - 1}, less than {size = }; got {shift}")
 

@@ -21,8 +21,8 @@ from torch._subclasses import FakeTensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 # %% auto #0
-__all__ = ['expect_sizes', 'expect_probability', 'expect_scale', 'expect_flags', 'expect_heads', 'expect_groups', 'whole_numbers',
-           'real_row', 'expect_text', 'token_list', 'expect_tensors', 'values_known', 'under_autocast',
+__all__ = ['expect_sizes', 'expect_counts', 'expect_probability', 'expect_scale', 'expect_flags', 'expect_heads', 'expect_groups',
+           'whole_numbers', 'real_row', 'expect_text', 'token_list', 'expect_tensors', 'values_known', 'under_autocast',
            'expect_numbers', 'expect_floats', 'expect_float_type', 'expect_dim', 'expect_qkv', 'expect_inputs',
            'expect_mask', 'expect_no_padding', 'expect_score_bias', 'expect_bias', 'expect_device', 'expect_known',
            'takes_other_names', 'typed_as']
@@ -60,6 +60,15 @@ def _is_numeric(t: Tensor) -> bool:
     return t.dtype in _FLOATS or not t.is_floating_point() and t.dtype != torch.bool
 
 # %% ../../nbs/tools/guards.ipynb #number-fns
+def _expect_least(least: int, numbers: dict[str, Any]) -> None:
+    "Raise TypeError or ValueError unless every number is whole, and not below the least."
+    for name, number in numbers.items():
+        if type(number) is not int and not _is_whole(number):
+            raise TypeError(f"{name}: expected a whole number (int); got {_short(number)}")
+        if number < least:
+            raise ValueError(f"{name}: expected at least {least}; got {number}")
+
+
 def expect_sizes(
     **sizes: int,  # name=value, each a positive whole number
 ) -> None:
@@ -68,11 +77,18 @@ def expect_sizes(
     Args:
         sizes: name=value, each a positive whole number
     """
-    for name, size in sizes.items():
-        if type(size) is not int and not _is_whole(size):
-            raise TypeError(f"{name}: expected a whole number (int); got {_short(size)}")
-        if size < 1:
-            raise ValueError(f"{name}: expected at least 1; got {size}")
+    _expect_least(1, sizes)
+
+
+def expect_counts(
+    **counts: int,  # name=value, each a whole number, perhaps 0
+) -> None:
+    """Raise TypeError or ValueError unless every count is a whole number of at least 0.
+
+    Args:
+        counts: name=value, each a whole number, perhaps 0
+    """
+    _expect_least(0, counts)
 
 
 def expect_probability(

@@ -87,7 +87,7 @@ d: arcFrom(i) }),
 }));
 root.append(...tokens.slice(0, 3).flatMap((t) => [t.arc, t.weight]),
 ...tokens.flatMap((t) => [t.box, t.word]),
-text(at(4) - box / 2, top + 50, "output", { "text-anchor": "start" }));
+text(at(4) - box / 2, top + 50, "last digit", { "text-anchor": "start" }));
 
 const heading = { style: `font-size: ${wide ? 13 : 12}px; fill: var(--soft)` };
 const title = (i, y, says) => text(lefts[i] + widths[i] / 2, y, says, heading);
@@ -96,11 +96,13 @@ const cut = name.lastIndexOf(" ");
 const last = title(i, heads, name.slice(cut + 1));
 return cut < 0 ? [last] : [title(i, heads - 14, name.slice(0, cut)), last];
 });
-root.append(...titles);
-const labels = ["begins with", "+ attention", "+ feed-forward", "= at the end"];
+const owner = inset ? "state of “=”" : "";
+root.append(...titles, text(0, heads, owner, { ...heading, "text-anchor": "start" }));
+const begins = inset ? "begins with" : "the state of “=” begins with";
+const labels = [begins, "+ attention", "+ feed-forward", "= at the end"];
 const cellAt = (i, y) => ({
 rect: svg("rect", { x: lefts[i], y, width: widths[i], height: thick,
-stroke: "var(--faint)", class: "moves" }),
+class: "moves" }),
 word: text(lefts[i] + widths[i] / 2, y + (wide ? 16 : 13), ""),
 });
 const strips = labels.map((name, r) => {
@@ -111,8 +113,8 @@ root.append(label, ...cells.flatMap((c) => [c.rect, c.word]));
 return { label, cells };
 });
 
-const begins = topOf(2) - table - 5;
-const [meansAt, axis, digitsAt, under] = [20, 27, 45, 52].map((y) => begins + y);
+const high = topOf(2) - table - 5;
+const [meansAt, axis, digitsAt, under] = [20, 27, 45, 52].map((y) => high + y);
 const lead = inset || (wide ? 52 : 40);
 const pitch = (width - lead) / 19;
 const stopAt = (sum) => lead + pitch * (sum + 0.5);
@@ -192,8 +194,6 @@ return [text(middle, 14, i, small), text(10, middle + 5, i, small)];
 grid.append(...marks, ...squares.flat(), cursor);
 const count = el("b", { "aria-live": "polite",
 style: `display: block; font-size: ${wide ? 22 : 34}px; line-height: 1.2` });
-const sentence = ["Attention fetches.", "The other half thinks."]
-.map((text) => el("span", {}, text));
 
 const even = (n) => Math.abs(n - Math.round(n)) < 0.005;
 const short = (n) => (Math.abs(n) < 0.005 ? "" : number(n, even(n) ? 0 : 1));
@@ -221,7 +221,8 @@ showCell(strips[r].cells[i], short(n), r === 3 && i - 4 === now.answer);
 function showCell({ rect, word }, says, isAnswer) {
 word.textContent = says;
 set(rect, { fill: says ? "var(--neutral)" : "none", "fill-opacity": 0.28,
-stroke: isAnswer ? "var(--rose)" : "var(--faint)", "stroke-width": isAnswer ? 3 : 1 });
+stroke: `var(--${isAnswer ? "rose" : says ? "soft" : "rest"})`,
+"stroke-width": isAnswer ? 3 : 1 });
 }
 function place(i, j, filled, flip) {
 const gap = 2 + side / 4 * Math.sin(Math.PI * flip);
@@ -247,7 +248,7 @@ place(i, j, is ? Math.max(flip, was) : Math.min(1 - flip, was), flip);
 wave(changes ? 900 : 0, (t) =>
 digits.forEach((i) => digits.forEach((j) => showSquare(i, j, t))));
 }
-const off = "text-decoration: line-through; opacity: 0.6";
+const off = "text-decoration: line-through";
 const strike = (node, on) => set(node, { style: on ? null : off });
 function verdict(answer) {
 if (answer === null) return "No answer";
@@ -274,8 +275,8 @@ showLookup(now);
 showSums(found);
 set(cursor, { x: edge + side * b, y: edge + side * a, "aria-valuenow": 10 * a + b,
 "aria-valuetext": `${a} + ${b}` });
-strike(sentence[0], attends);
-strike(sentence[1], feeds);
+strike(attention, attends);
+strike(feedForward, feeds);
 count.textContent = wide ? `${n} of 100 right` : n;
 say(`${verdict(now.answer)}: ${why()}`);
 set(root, { "aria-label": `The tokens ${a} + ${b} =, and the hidden state of “=”` });
@@ -288,10 +289,8 @@ show();
 };
 const attention = toggle("Attention", true, after((on) => { attends = on; }));
 const feedForward = toggle("Feed-forward layer", true, after((on) => { feeds = on; }));
-const motto = el("span", { style: "display: inline-flex; gap: 0 0.6ch; flex-wrap: wrap" },
-...sentence);
 const row = (style, ...nodes) => el("div", { class: "row", style }, ...nodes);
-const parts = row("margin: 0 0 8px", attention, feedForward, ...(wide ? [motto] : []));
+const parts = row("margin: 0 0 8px", ...(wide ? ["Switch off:"] : []), attention, feedForward);
 const sides = el("div", { style: "font-size: 13px; line-height: 1.3; color: var(--soft)" },
 ...["first digit ↓", "second digit →"].map((says) =>
 el(wide ? "span" : "div", { style: wide ? "margin-right: 12px" : null }, says)));
@@ -307,7 +306,8 @@ view.append(el("div", { class: "beside", style: apart }, left, aside));
 set(said, { style: "min-height: 2.8em; margin-top: 4px" });
 const aside = el("div", { style: "flex: 1; display: grid; gap: 12px; align-content: "
 + "space-between; min-width: 0" }, el("div", {}, count, el("b", {}, "of 100 right")), sides);
-view.append(parts, el("div", { style: "display: flex; gap: 12px" }, grid, aside), root, said);
+const sums = el("div", { style: "display: flex; gap: 12px; margin-bottom: 6px" }, grid, aside);
+view.append(parts, sums, root, said);
 }
 show();
 expose(() => state);

@@ -81,7 +81,7 @@ const line17 = "font-size: 17px; font-variant-numeric: tabular-nums";
 const sum = el("div", { style: line17 });
 const lengths = el("div", { style: `margin-top: 4px; ${line17}` });
 const total = el("div", { style: "margin: 0.2rem 0 0.4rem; font-size: 32px; font-weight: 600" });
-const most = 18;
+const most = reach ** 2;
 const bar = el("div");
 const track = "position: relative; height: 14px; margin-bottom: 0.8rem; "
 + `background: linear-gradient(90deg, var(--rest) 50%, ${wash("neutral", 22)} 50%)`;
@@ -120,15 +120,23 @@ total.textContent = `= ${number(product)}`;
 measure(product);
 say(told(product));
 }
-const moves = (arrow) => (to) => {
+const knobs = [];
+const moves = (arrow, i) => (to) => {
+const over = Math.hypot(...to) / reach;
+if (over > 1 + 1e-9) {
+knobs[i].move(to.map((x) => Math.trunc(10 * x / over) / 10));
+return;
+}
 [arrow[0], arrow[1]] = to;
 show();
 };
 const right = el("div", { style: "flex: 1 1 15rem; max-width: 22rem" }, sum, lengths, total,
 el("div", { "aria-hidden": true, style: track }, bar, zero), said);
 view.append(el("div", { class: "beside", style: "gap: 0.75rem 2rem; margin: 0" }, root, right));
-set(drag("arrow a", a, moves(a)).node, { "data-sym": "q" });
-set(drag("arrow b", b, moves(b)).node, { "data-sym": "k" });
+[a, b].forEach((arrow, i) => {
+knobs[i] = drag(`arrow ${"ab"[i]}`, arrow, moves(arrow, i));
+set(knobs[i].node, { "data-sym": "qk"[i] });
+});
 expose(() => ({ arrows: [a, b], product: dot(a, b) }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=arrows]")) begin(figure, draw);

@@ -1,7 +1,7 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax, mix,
-between, number, listed, said, say, choices, button, player, byItself, tween, motion, plane,
-expose, keep }) {
+between, number, rounded, listed, said, say, choices, button, player, byItself, tween, motion,
+plane, expose, keep }) {
 const { table, axes, features, sentences, at_most: atMost } = data;
 const SIZE = viewWidth < 600 ? 212 : 344;
 const d = data.W_q[0].length;
@@ -73,11 +73,11 @@ from: 2, until: 3 },
 cell: (i) => [beside("", number(work.scores[i]), work.scores[i] / most())],
 from: 3, until: 4 },
 { head: () => [hued("w", "weight")],
-cell: (i) => [beside("w", percent(work.weights[i]), work.weights[i])],
+cell: (i) => [beside("w", shareText(i), work.weights[i])],
 total: () => [hued("w", "100%")],
 from: WEIGHTS, until: LAST },
 { head: () => [hued("w", "weight"), " · ", ...named("value v", "v", axes)],
-cell: (i) => vector("v", weighted(i)),
+cell: (i) => vector("v", work.terms.map((axis) => axis[i] / 100)),
 total: () => vector("v", work.context),
 from: SUM, until: LAST },
 ];
@@ -106,7 +106,12 @@ const weights = softmax(scores);
 const square = dot(q[chosen], q[chosen]) || 1;
 const projections = dots.map((s) => q[chosen].map((n) => n * s / square));
 work = { x, q, k, v, dots, projections, scores, weights, context: mix(weights, v) };
+work.shares = rounded(weights.map((w) => 100 * w), 100);
+const shown = (total) => Math.round(100 * number(total).replace("−", "-"));
+work.terms = work.context.map((total, j) =>
+rounded(weights.map((w, i) => 100 * w * v[i][j]), shown(total)));
 }
+const shareText = (i) => `${work.shares[i]}%`;
 const weighted = (i) => work.v[i].map((n) => n * work.weights[i]);
 
 function read(text) {
@@ -210,8 +215,8 @@ const made = [];
 for (const one of tops().flatMap(shareOf).sort((a, b) => a.far - b.far)) {
 const touched = made.filter(({ x, y, text }) => Math.abs(y - one.y) < 17
 && Math.abs(x - one.x) < 6 * (text.length + one.text.length));
-const same = touched.find(({ text }) => text.startsWith(one.text));
-if (same) Object.assign(same, { ...one, text: `${one.text} each` });
+const same = touched.find(({ w }) => Math.abs(w - one.w) < 1e-6);
+if (same) Object.assign(same, { ...one, text: `${percent(one.w)} each` });
 else made.push({ ...one, y: Math.min(one.y, ...touched.map(({ y }) => y - 17)) });
 }
 return made.map(({ x, y, text }) => svg("text", { x, y, "text-anchor": "middle",
@@ -224,7 +229,7 @@ if (!isMost && (w < 0.2 || i === chosen)) return [];
 const [x0, y0] = all[chosen];
 const high = i === chosen ? -28 : 0.75 * heightTo(i, all);
 const over = i === chosen ? besideArcs(all) : (x0 + x) / 2;
-return [{ x: over, y: (y0 + y) / 2 + high - 8 * w - 5, text: percent(w),
+return [{ x: over, y: (y0 + y) / 2 + high - 8 * w - 5, text: shareText(i), w,
 far: Math.abs(x - x0) }];
 }
 const upright = (x, y, height, width, fill, sym) =>
@@ -321,7 +326,7 @@ for (const [far, box] of placesAround(point, way, 8.6 * text.length)) {
 const cost = far + labelCost(box);
 if (cost < least) [least, best] = [cost, box];
 }
-placeText(p, sym, text, best);
+if (!names.some((other) => overlap(best, other))) placeText(p, sym, text, best);
 }
 function placeText(p, sym, text, box) {
 names.push(box);
@@ -355,10 +360,11 @@ trace(p.at([0, 0]), p.at(q));
 }
 const pieces = drawProducts(p);
 if (!wide) return;
-for (const piece of pieces) labelProduct(p, piece);
+for (const piece of pieces.filter(told)) labelProduct(p, piece);
 placeLabel(p, "q", "q", p.at(q), outward(p, q));
 tween(900, (t) => wide.point(between(work.v[chosen], q, t)));
 }
+const told = ({ from: [x0, y0], to: [x, y] }) => Math.hypot(x - x0, y - y0) > 14;
 function labelProduct(p, { feature, middle, from: [x0, y0], to: [x, y] }) {
 const half = 4.3 * feature.length;
 const [mx, my] = p.at(middle);
@@ -452,8 +458,8 @@ const p = fresh(shares, FAR);
 if (long(q)) set(arrow(p, "q", q), { opacity: 0.35 });
 const discs = equalScores().map((group) => discOf(p, group));
 p.root.append(...discs.map((disc) => disc.node));
-for (const { at, r } of discs) traceRing(at, r + 4);
-for (const disc of discs) labelDisc(p, disc);
+for (const { at, r } of discs) for (let s = r + 4; s > 0; s -= 8) traceRing(at, s);
+for (const disc of [...discs].sort((a, b) => b.share - a.share)) labelDisc(p, disc);
 tween(900, (t) => {
 for (const { node, r } of discs) set(node, { r: 5 + t * (r - 5) });
 });
@@ -467,10 +473,11 @@ return { group, at, share, node, r: Math.max(3, 0.135 * SIZE * Math.sqrt(share))
 }
 function labelDisc(p, { group, at: [x, y], share, r }) {
 const told = [...new Set(group.map((i) => tokens[i]))];
-const some = told.length > 2 ? `${told.length} tokens`
-: told.map(quoted).join(", ");
-const each = group.length > 1 ? " each" : "";
-placeLabel(p, "w", `${some} ${percent(share)}${each}`, [x + 0.8 * r, y], [1, 0.15]);
+const all = told.map(quoted).join(", ");
+const many = told.length > 2 || (told.length > 1 && 18 * all.length > SIZE);
+const some = many ? `${told.length} tokens` : all;
+const each = group.length > 1 ? `${percent(share)} each` : shareText(group[0]);
+placeLabel(p, "w", `${some} ${each}`, [x + 0.8 * r, y], [1, 0.15]);
 }
 function equalScores() {
 const groups = new Map();
@@ -564,9 +571,9 @@ heavy(now.node);
 if (long(old)) bendTo(p, old, work.context);
 const to = work.context;
 trace(p.at([0, 0]), p.at(to));
-for (const [v, i] of others) labelValue(p, v, i);
 if (long(old)) placeLabel(p, "", "before", p.at(old), outward(p, old));
 if (long(to)) placeBeyond(p, "after", to);
+for (const [v, i] of others) labelValue(p, v, i);
 tween(900, (t) => now.point(between(old, work.context, t)));
 }
 
@@ -632,9 +639,10 @@ return `${name(chosen)} asks for nothing: every token gets the same weight.`;
 }
 const most = Math.max(...work.weights);
 const best = [...new Set(tokens.filter((_, i) => work.weights[i] > most - 1e-6))];
-const each = best.length > 1 ? " each" : "";
+const several = work.weights.filter((w) => w > most - 1e-6).length > 1;
+const each = several ? `${percent(most)} each` : shareText(work.weights.indexOf(most));
 return "The weights add up to 100%. "
-+ `The most, ${percent(most)}${each}, goes to ${listed(best)}.`;
++ `The most, ${each}, goes to ${listed(best)}.`;
 }
 function product() {
 const whole = (row) => row.map((w) => number(w, 0)).join(", ");

@@ -29,7 +29,9 @@ const searched = new Map([1, 2, 3].map((w) => [w, search(w)]));
 const steps = () => searched.get(width), last = () => steps().length - 1;
 const columns = Math.max(...[...searched.values()].map((of) => of.length));
 
-const full = wide ? 690 : 350, gap = (full - (wide ? 34 : 40)) / (columns - 1);
+const full = wide ? viewWidth : 350;
+const beside = wide ? 116 : 0;
+const gap = (full - beside - 40) / (columns - 1);
 const line = 50;
 const r = wide ? 15 : 12;
 const deep = 3 + spare;
@@ -133,6 +135,14 @@ const lines = named.slice(1).map((_, i) => svg("path", { stroke: "var(--faint)",
 d: `M${at(i + 1, 0)[0]} 18V${high - foot - 18}` }));
 return [...lines, ...named, ...unitsOf()];
 }
+function wholes(shown) {
+const left = full - beside + 16;
+const named = svg("text", { x: left, y: 12, style: "font-size: 13px; fill: var(--soft)" },
+"hypothesis");
+return [named, ...steps()[step].kept.map((one, rank) => svg("text", {
+x: left, y: at(step, rank)[1] + 5, opacity: shown.toFixed(2),
+style: `font-weight: 600; fill: ${rank ? "currentColor" : "var(--rose)"}` }, wordsOf(one)))];
+}
 function picture(shown) {
 const column = ({ kept, dropped }, t) => [...kept, ...dropped].flatMap((one, rank) =>
 nodeOf(t, one, rank, t === step ? shown : 1));
@@ -143,13 +153,14 @@ const linesOf = (kept) =>
 grown.filter(({ how }) => how.kept === kept).map(({ path }) => path);
 root.replaceChildren(...heads(), ...linesOf(false),
 ...(wide ? [] : grown.flatMap(({ band }) => band || [])), ...linesOf(true),
-...nodes.map(({ node }) => node));
+...nodes.map(({ node }) => node), ...(wide ? wholes(shown) : []));
 }
 
-function written({ ids }) {
+function wordsOf({ ids }) {
 const words = ids.filter((id) => id !== end).map((id) => tokens[id]);
-return `“${words.join("\u00a0")}”`;
+return words.join("\u00a0");
 }
+const written = (one) => `“${wordsOf(one)}”`;
 const scored = (one) => `${written(one)}\u00a0(${number(one.total)})`;
 function tellStep({ kept, of }) {
 const stay = kept.length === 1 ? "the best stays" : `the best ${kept.length} stay`;

@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
 const { view, viewWidth, data, el, svg, set, dot, softmax, mix, number, plural } = stage;
-const { said, say, choices, legendOf, slider, player, motion, expose } = stage;
+const { said, say, choices, legendOf, slider, player, late, expose } = stage;
 const { tokens, q, k, v } = data;
 const n = tokens.length;
 const all = [...tokens.keys()];
@@ -22,51 +22,45 @@ return { weights, context: mix(weights, v.slice(0, t + 1)) };
 const sofar = () => ({ with: t + 1, without: (t + 1) * (t + 2) / 2 });
 
 const margin = 54;
-const upright = (viewWidth - margin) / n < 34;
-const narrow = `padding: 0; font-size: 12px; height: ${upright ? 44 : 18}px; `
-+ `${upright ? "writing-mode: vertical-rl; transform: rotate(180deg)" : "text-align: center"}`;
-const tops = all.map((i) => el("th", { scope: "col", style: narrow }, tokens[i]));
-const cells = kinds.map(() => all.map(() => el("td", { style: "padding: 2px 1.5px" })));
-const boxes = kinds.map(([name], r) => all.map((i) => {
-const box = el("div", {});
-cells[r][i].append(box);
-return box;
-}));
-const high = 58;
-const written = "font-size: 12px; line-height: 1.2; width: max-content; padding-inline: 2px; "
-+ "margin-bottom: 3px; position: relative; left: 50%; transform: translateX(-50%); "
-+ "background: var(--paper)";
-const bars = all.map(() => ({
-at: 0, text: el("div", { style: written }), bar: el("div", { "data-sym": "w" }) }));
-const room = `padding: 2px 1.5px 0; vertical-align: bottom; height: ${high + 22}px; `
-+ "border-bottom: 1px solid var(--soft); background: linear-gradient(var(--faint), "
-+ "var(--faint)) 0 23px / 100% 1px no-repeat";
-const columns = bars.map(({ text, bar }) => el("td", { style: room }, text, bar));
-const side = (text, sym) => el("th", {
-scope: "row", "data-sym": sym,
-style: "padding: 0 4px 0 0; font-size: 13px; text-align: left" }, text);
-const ofWeights = "position: relative; padding: 0; font-size: 13px; text-align: left; "
-+ "vertical-align: bottom";
-const scale = ["weight", el("span", { style: "position: absolute; right: 6px; top: 12px; "
-+ "color: var(--soft)" }, "1")];
-const board = el("table", {
-"aria-label": "Each column is a token; computed in this step, or read from the cache",
-style: "margin: 0; width: 100%; table-layout: fixed" },
-el("thead", {}, el("tr", {}, el("td", { style: `width: ${margin}px; padding: 0` }), ...tops)),
-el("tbody", {},
-...kinds.map(([name], r) => el("tr", {}, side(name, name[0]), ...cells[r])),
-el("tr", {}, set(side("", "w"), { style: ofWeights }, ...scale), ...columns)));
-function box(state, colour) {
-const tinted = (part) => `background: color-mix(in srgb, ${colour} ${part}%, transparent)`;
-const looks = { computed: `border: 2px solid ${colour}; ${tinted(60)}`, read: tinted(20) };
-return "height: 22px; box-sizing: border-box; border-radius: 4px; "
-+ (looks[state] ?? "border: 2px solid transparent");
-}
+const column = (viewWidth - margin) / n;
+const upright = column < 34;
+const left = (i) => margin + column * i;
+const top = upright ? 50 : 24, high = 58, floor = top + 3 * 26 + 28 + high;
+const small = "font-size: 13px", middle = { "text-anchor": "middle" };
+const text = (x, y, says, more = {}) => svg("text", { x, y, style: small, ...more }, says);
+const tops = all.map((i) => svg("text", upright
+? { transform: `translate(${left(i) + column / 2 + 4} ${top - 8}) rotate(-90)` }
+: { x: left(i) + column / 2, y: 14, ...middle }, tokens[i]));
+const newest = svg("rect", { y: top - 5, width: column - 3, height: 3, fill: "var(--q)" });
+const edge = { "stroke-width": 2, "stroke-linejoin": "round" };
+const rows = kinds.map(([name, hue]) => {
+const mixed = (part) => `color-mix(in srgb, ${hue} ${part}%, var(--paper))`;
+const path = (stroke, fill) => svg("path", { stroke, fill, ...edge, "data-sym": name[0] });
+return { name, read: path(mixed(20), mixed(20)), computed: path(hue, mixed(60)) };
+});
+const boxAt = (i, r) => `M${(left(i) + 2.5).toFixed(1)} ${top + r * 26 + 4}`
++ `h${(column - 5).toFixed(1)}v18h-${(column - 5).toFixed(1)}z`;
+const bars = all.map((i) => svg("rect", { x: left(i) + 1.5, width: column - 3, y: floor,
+height: 0, rx: 2, fill: "var(--w)", "data-sym": "w", class: "moves" }));
+const weights = all.map((i) =>
+text(left(i) + column / 2, 0, "", { ...middle, class: "weight halo" }));
+const ofWeights = svg("g", {}, ...weights);
+const line = (y, stroke) => svg("path", { d: `M${margin} ${y}H${viewWidth}`, stroke });
+const board = svg("svg", { width: viewWidth, height: floor + 2, role: "img",
+viewBox: `0 0 ${viewWidth} ${floor + 2}`, style: "height: auto; --pace: 0.45s",
+"aria-label": "Each column is a token; computed in this step, or read from the cache" },
+...tops, newest, line(floor - high, "var(--faint)"), line(floor, "var(--soft)"),
+...rows.flatMap(({ read, computed }) => [read, computed]),
+...kinds.map(([name], r) => text(0, top + r * 26 + 18, name, { "data-sym": name[0] })),
+text(0, floor - 2, "weight", { "data-sym": "w" }),
+text(margin - 7, floor - high + 5, "1", { "text-anchor": "end", fill: "var(--soft)" }),
+...bars, ofWeights);
 
-const marked = (state) => el("span", { style: `flex: none; width: 18px; `
-+ box(state, "var(--neutral)") });
-const legend = legendOf([marked("computed"), "computed now"],
-[marked("read"), "read from the cache"]);
+const marked = (part, stroke) => svg("svg", { width: 20, height: 20, "aria-hidden": true },
+svg("path", { d: "M2 2h16v16h-16z", fill: `color-mix(in srgb, var(--neutral) ${part}%, `
++ "var(--paper))", stroke, ...edge }));
+const legend = legendOf([marked(60, "var(--neutral)"), "computed now"],
+[marked(20, "none"), "read from the cache"]);
 legend.style.marginTop = "8px";
 
 const gap = viewWidth < 600 ? 14 : 32;
@@ -75,60 +69,55 @@ const base = viewWidth < 600 ? 160 : 176;
 const [across, pitch] = [half / n, base / n];
 const [w, h] = [across, pitch].map((x) => (x - 3.5).toFixed(1));
 const pale = "color-mix(in srgb, var(--k) 20%, var(--paper))";
-function stair(name, says, x, isNew) {
+function stair(name, how, x, isNew) {
 function brick(i, j) {
 const [left, top] = [x + across * i + 1, base - pitch * (j + 1) + 1];
 return `M${left.toFixed(1)} ${top.toFixed(1)}h${w}v${h}h-${w}z`;
 }
-const kept = (i, now) => all.slice(0, i + 1).filter((j) => isNew(i, j) === now);
-const pile = (i, ink, now) => svg("path", { fill: ink, stroke: ink, "stroke-width": 2,
-"stroke-linejoin": "round", class: "moves", "data-sym": "k",
-d: kept(i, now).map((j) => brick(i, j)).join("") });
-const bricks = all.map((i) => [pile(i, pale, false), pile(i, "var(--k)", true)]);
+const bricks = (now) => all.flatMap((i) => all.slice(0, i + 1)
+.filter((j) => isNew(i, j) === now).map((j) => brick(i, j))).join("");
+const pile = (ink, now) => svg("path", { fill: ink, stroke: ink, "stroke-width": 2,
+"stroke-linejoin": "round", "data-sym": "k", d: bricks(now) });
+const sofar = svg("rect", { x, y: 0, height: base, class: "moves" });
+const id = `steps-${name}`;
+const piles = svg("g", { "clip-path": `url(#${id})` }, svg("clipPath", { id }, sofar),
+pile(pale, false), pile("var(--k)", true));
 const many = svg("text", { x, y: 27, style: "font-size: 34px; font-weight: 700" });
-const line = (y, text) => svg("text", { x, y, "aria-hidden": true,
+const says = (y, text) => svg("text", { x, y, "aria-hidden": true,
 style: `font-size: ${viewWidth < 600 ? 12 : 13}px` }, text);
-const title = svg("g", {}, many, line(46, "keys computed"), line(62, says));
+const title = svg("g", {}, many, says(46, "keys computed"), says(62, how));
 const under = svg("rect", { y: base + 2, width: across - 1.5, height: 3, fill: "var(--q)" });
-const stand = () => set(under, { x: x + across * t });
-return { name, bricks, title, many, under, stand };
+function stand() {
+set(under, { x: x + across * t });
+set(sofar, { width: across * (t + 1) });
+}
+return { name, piles, title, many, under, stand };
 }
 const tally = [stair("with", "with a cache", 0, (i, j) => i === j),
 stair("without", "without", half + gap, () => true)];
 const total = svg("svg", { width: viewWidth, height: base + 6, role: "img",
 viewBox: `0 0 ${viewWidth} ${base + 6}`, style: "height: auto; margin-top: 14px" },
-...tally.flatMap(({ bricks, title, under }) => [...bricks.flat(), title, under]));
+...tally.flatMap(({ piles, title, under }) => [piles, title, under]));
 
-function nameLook(i) {
-if (i === t) return `font-weight: 700; box-shadow: inset 0 ${upright ? 3 : -3}px 0 var(--q)`;
-return `${i > t ? "opacity: 0.55; " : ""}font-weight: 400`;
+function showName(i) {
+const looks = i === t ? "font-weight: 700" : i > t ? "opacity: 0.55" : "";
+set(tops[i], { style: `font-size: 12px; ${looks}` });
 }
-function showToken(i, weight, most) {
-set(tops[i], { style: `${narrow}; ${nameLook(i)}` });
-kinds.forEach(([name, colour], r) => {
-const state = does(i, name);
-set(boxes[r][i], { "data-sym": state ? name[0] : null, style: box(state, colour) });
-});
-bars[i].text.textContent = !upright && i <= t || weight === most ? number(weight) : "";
+function showRow({ name, read, computed }, r) {
+for (const [node, state] of [[read, "read"], [computed, "computed"]]) {
+const mine = all.filter((i) => does(i, name) === state);
+set(node, { d: mine.map((i) => boxAt(i, r)).join("") || null });
 }
-function rise(i, weight) {
-bars[i].at = weight;
-const height = `${(high * weight).toFixed(1)}px`;
-set(bars[i].bar, {
-style: `height: ${height}; background: var(--w); border-radius: 2px` });
 }
-const glide = motion();
-function slide(weights, before) {
-const from = bars.map(({ at }) => at);
-const news = before < t ? [boxes[1][t], boxes[2][t]] : [];
-glide(450, (f) => {
-for (const i of all) rise(i, from[i] + ((weights[i] ?? 0) - from[i]) * f);
-for (const box of news) box.style.opacity = f < 1 ? f.toFixed(2) : "";
-});
+function showWeight(i, weight, most) {
+const y = floor - high * weight;
+set(bars[i], { y, height: high * weight });
+weights[i].textContent = weight >= 0.05 && (!upright || weight === most)
+? number(weight) : "";
+set(weights[i], { y: y - 4 });
 }
 function showTally(computed) {
-for (const { name, bricks, title, many, stand } of tally) {
-bricks.forEach((of, i) => of.forEach((one) => set(one, { opacity: i <= t ? 1 : 0 })));
+for (const { name, title, many, stand } of tally) {
 set(title, { style: `font-weight: ${cached === (name === "with") ? 600 : 400}` });
 many.textContent = computed[name];
 stand();
@@ -138,19 +127,19 @@ set(total, { "aria-label": "Keys computed so far: "
 }
 function sentence() {
 const word = `“${tokens[t]}”`;
+if (!t) return `${word}: one query, key and value are computed.`;
 if (cached) {
 const old = `${plural(t, "old key")} and value${t === 1 ? "" : "s"} read.`;
 return `${word}: one query, key and value are computed, ${old}`;
 }
-if (t) return `${word}: queries, keys and values of all ${t + 1} tokens are computed again.`;
-return `${word}: its query, key and value are computed.`;
+return `${word}: queries, keys and values of all ${t + 1} tokens are computed again.`;
 }
-let shown = t;
 function show() {
 const { weights } = attend();
-for (const i of all) showToken(i, weights[i], Math.max(...weights));
-slide(weights, shown);
-shown = t;
+all.forEach(showName);
+set(newest, { x: left(t) + 1.5 });
+rows.forEach(showRow);
+for (const i of all) showWeight(i, weights[i] ?? 0, Math.max(...weights));
 showTally(sofar());
 say(sentence());
 }
@@ -162,6 +151,7 @@ function go(i) {
 t = i;
 range.move(t + 1);
 show();
+late(ofWeights, 450);
 }
 const play = player({ at: () => t, last: () => n - 1, go });
 set(said, { style: `min-height: ${viewWidth < 600 ? 2.8 : 1.4}em; margin-top: 12px` });

@@ -62,6 +62,12 @@ const listed = (items, write = quoted) =>
 items.map((item) => write(item)).join(", ").replace(/, (?=[^,]*$)/, " and ");
 const vector = (row, write) => `(${row.map((x) => write(x)).join(", ")})`;
 const percent = (part) => `${number(100 * part, 0)}%`;
+function rounded(parts, whole) {
+const low = parts.map(Math.floor);
+const lost = (i) => parts[i] - low[i];
+const up = [...parts.keys()].sort((a, b) => lost(b) - lost(a)).slice(0, whole - sum(low));
+return low.map((n, i) => n + up.includes(i));
+}
 const plural = (n, one, more = `${one}s`) => `${grouped(n)} ${n === 1 ? one : more}`;
 
 const said = el("output", { class: "said", "aria-live": "polite" });
@@ -192,6 +198,8 @@ else done();
 })(begun);
 });
 }
+const late = (node, ms, how = { opacity: [0, 0, 0, 1] }) =>
+calm.matches || node.animate?.(how, ms);
 function motion() {
 let last = 0;
 return (ms, f) => {
@@ -299,9 +307,9 @@ if (symbolOf(target) === lit.lit) delete lit.lit;
 const expose = (state) => { figure.state = state; };
 return { figure, view, viewWidth, data, el, svg, set,
 sum, clamp, dot, matmul, softmax, mix, between,
-number, grouped, plural, listed, vector, percent,
+number, grouped, plural, listed, vector, percent, rounded,
 said, say, slider, choices, button, toggle, more, legendOf, hatch, hatched, wash, player,
-byItself, tween, motion, onkeys, handle, plane, expose, keep };
+byItself, tween, motion, late, onkeys, handle, plane, expose, keep };
 }
 function nearing(view, act) {
 let watch = null;

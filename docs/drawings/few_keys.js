@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
 const { view, viewWidth, data, el, svg, set, sum, clamp, softmax, number, percent } = stage;
-const { said, say, slider, choices, player, more, legendOf, expose } = stage;
+const { plural, late, said, say, slider, choices, player, more, legendOf, expose } = stage;
 const { tokens, scores, ways, block, sizes } = data;
 const n = tokens.length, queries = scores.length, first = n - queries;
 const all = [...tokens.keys()];
@@ -27,9 +27,9 @@ const width = Math.min(viewWidth, 720), gap = wide ? 10 : 4;
 const unit = (width - gap * (blocks.length - 1)) / n, span = block * unit;
 const left = (j) => j * unit + gap * Math.floor(j / block);
 const middle = (j) => left(j) + unit / 2;
-const row = { top: 22, deep: wide ? 122 : 104 };
+const row = { top: 24, deep: wide ? 122 : 110 };
 const cells = row.top + row.deep + 20, tall = 28;
-const under = cells + tall + 38, high = wide ? 70 : 60, base = under + high;
+const under = cells + tall + 44, high = wide ? 70 : 60, base = under + high;
 const end = base + 2, bar = 36;
 const reach = data.reach, room = row.deep / (reach[1] - reach[0]);
 const at = (score) => row.top + (reach[1] - score) * room;
@@ -54,7 +54,8 @@ style: "font-size: 13px; font-weight: 600" }));
 const circle = (more) => svg("circle", { stroke: "currentColor", "stroke-width": 1.5, ...more });
 const dots = all.map((j) => circle({ cx: middle(j), r: wide ? 4 : 3, class: "moves" }));
 const ring = circle({ r: wide ? 9 : 8, fill: "none", "stroke-width": 2.5, class: "moves" });
-const best = text(0, row.top - 7, "", { style: "font-size: 13px; font-weight: 600" });
+const best = text(0, row.top - 8, "", { class: "halo",
+style: "font-size: 13px; font-weight: 600" });
 const boxes = all.map((j) =>
 rect({ x: left(j) + 0.5, y: cells, width: unit - 1, height: tall, rx: 3, ...second }));
 const narrowed = (j) => (!wide && "MW".includes(tokens[j])
@@ -67,7 +68,7 @@ const bars = all.map((j) => ({
 kept: rect({ x: left(j) + 1, width: unit - 2, rx: 2, fill: "var(--w)", "fill-opacity": 0.8,
 "data-sym": "w", ...third }),
 lost: rect({ x: left(j) + 1.5, width: unit - 3, ...missing, ...third }),
-says: text(middle(j), 0, "", { class: "halo", style: "font-size: 12px" }),
+says: text(middle(j), 0, "", { class: "halo", style: "font-size: 14px; font-weight: 600" }),
 }));
 const shares = scores.map((_, i) => {
 const x = left(first + i) + 1;
@@ -82,25 +83,23 @@ says: text(center, 22, "", { style: "font-size: 12px" }),
 };
 });
 const asker = el("span", { "data-sym": "q", style: "font-weight: 600" });
-const large = el("b", { "data-sym": "w", style: "font-size: 24px" });
-const result = el("span", { style: "font-size: 13px; color: var(--soft); line-height: 32px" },
-large, " of the full weight of ", asker, " is kept");
+const large = el("b", { "data-sym": "w", style: "font-size: 28px" });
+const result = el("span", { style: "color: var(--soft); line-height: 34px" },
+large, " of the weight of ", asker, " is kept");
 const sign = (shape) =>
 svg("svg", { width: 16, height: 16, viewBox: "-8 -8 16 16", "aria-hidden": true }, shape);
 const plate = sign(svg("rect", { x: -8, y: -2.5, width: 16, height: 5, rx: 2.5,
 fill: "var(--neutral)" }));
 const plateSays = el("span");
-const legend = set(legendOf([sign(circle({ r: 4, fill: "currentColor" })), "computed"],
-[sign(circle({ r: 4, fill: "var(--paper)" })), "not computed"], [plate, plateSays]),
-{ style: "font-size: 13px; gap: 0 0.7rem; margin: 0; min-height: 20px" });
-const [, , legendOfBlocks] = legend.children;
+const legend = set(legendOf([sign(circle({ r: 4, fill: "currentColor" })), "score of a key"],
+[plate, plateSays]), { style: "font-size: 13px; gap: 0 0.9rem; margin: 0; min-height: 20px" });
+const [, legendOfBlocks] = legend.children;
 const hitsOf = (y, height) => scores.map((_, i) => svg("rect", { x: left(first + i), y, height,
 width: unit, fill: "transparent", style: "cursor: pointer", onclick: () => pick(i) }));
 root.append(...bands, zero, ...ofBlocks.flatMap(({ fill, level }) => [fill, level]), ...dots,
-ring, ...ends, text(0, row.top - 7, "score", { ...soft, ...start }), best, ...boxes,
-...letters, floor,
+ring, ...ends, best, ...boxes, ...letters, floor,
 ...bars.flatMap(({ kept, lost, says }) => [kept, lost, says]),
-text(0, cells + tall + 17, "weights of the keys that are kept",
+text(0, cells + tall + 19, "weight in full attention",
 { style: "font-size: 13px", ...start, class: "halo", "data-sym": "w" }),
 ...hitsOf(cells, base - cells));
 const average = text(0, 52, "", { ...soft, ...start });
@@ -123,7 +122,7 @@ set(ofBlocks[b].level, { y: at(score) - 2.5, ...seen });
 }
 function roomAt(b, score, seen, needed) {
 const keys = all.slice(blocks[b], blocks[b] + block).map((j) => [middle(j), at(seen[j])]);
-keys.push([Math.max(middle(needed), 60), row.top - 12]);
+keys.push([Math.max(middle(needed), 20), row.top - 12]);
 const far = ([x, y]) =>
 Math.min(...keys.map(([kx, ky]) => Math.hypot((kx - x) / 1.5, ky - y)));
 const [from, to] = [left(blocks[b]) + 15, left(blocks[b]) + span - 15];
@@ -141,15 +140,12 @@ const [x, y] = roomAt(b, scores[b], seen, needed);
 set(node, { x, y: y + 5 });
 });
 legendOfBlocks.style.visibility = perBlock() ? null : "hidden";
-plateSays.textContent = ways[way].title;
+plateSays.textContent = `${ways[way].title} of a block`;
 }
-const computed = (j, { kept }) => kept[j] || ways[way].per === "key";
-function showScore(j, now) {
-const { seen, kept, full } = now;
+function showScore(j, { seen, kept, full }) {
 const there = j < seen.length;
-const is = computed(j, now);
 set(dots[j], { cy: at(there ? seen[j] : 0), visibility: there ? "visible" : "hidden",
-fill: is ? "currentColor" : "var(--paper)", opacity: is ? 1 : 0.65 });
+fill: kept[j] ? "currentColor" : "var(--paper)", opacity: kept[j] ? 1 : 0.5 });
 const lost = there && !kept[j] && full[j] > 0.3;
 set(bands[j], { opacity: kept[j] || lost ? 1 : 0, "fill-opacity": 0.11,
 fill: `var(--${lost ? "rose" : j === first + query ? "q" : "k"})` });
@@ -165,28 +161,24 @@ const style = `font-size: ${wide ? 15 : 12}px; font-weight: ${on ? 700 : 400}`;
 set(letters[j], { style, "data-sym": on ? hue : null,
 opacity: on ? 1 : j < seen.length ? 0.7 : 0.25 });
 }
-function showWeight(j, { seen, kept, full, weights }) {
+function showWeight(j, { seen, kept, full }) {
 const lost = j < seen.length && !kept[j] && full[j] > 0.005;
-const weight = kept[j] ? weights[j] : 0;
-upright(bars[j].kept, base, base - high * weight, { opacity: kept[j] ? 1 : 0 });
+upright(bars[j].kept, base, base - high * (kept[j] ? full[j] : 0),
+{ opacity: kept[j] ? 1 : 0 });
 upright(bars[j].lost, base, base - high * (lost ? full[j] : 0), { opacity: lost ? 1 : 0 });
 }
-function showPercents({ kept, full, weights }, needed) {
-const most = weights.indexOf(Math.max(...weights));
-const lost = kept[needed] ? null : needed;
-const close = Math.abs(middle(most) - middle(needed)) < 64;
-const covered = lost !== null && close && weights[most] > full[lost] - 0.25;
+function showPercent({ kept, full }, needed) {
+const [more, room] = kept[needed] ? ["", 18] : [" lost", 44];
 bars.forEach(({ says }, j) => {
-const [mine, room] = j === lost ? [full[j], 44] : [weights[j] ?? 0, 20];
-set(says, { x: clamp(middle(j), room, width - room), y: base - high * mine - 4,
-style: `font-size: 13px; font-weight: ${j === lost ? 600 : 400}` });
-const told = j === lost || (j === most && !covered);
-says.textContent = told ? `${percent(mine)}${j === lost ? " lost" : ""}` : "";
+set(says, { x: clamp(middle(j), room, width - room), y: base - high * full[needed] - 5 });
+says.textContent = j === needed ? `${percent(full[j])}${more}` : "";
 });
+for (const says of [best, ...ends]) late(says, 250);
+late(bars[needed].says, 750);
 }
 function showBest({ seen, kept }, j) {
 set(ring, { cx: middle(j), cy: at(seen[j]), stroke: `var(--${kept[j] ? "w" : "rose"})` });
-set(best, { x: Math.max(middle(j), 60) }).textContent = number(seen[j], 1);
+set(best, { x: Math.max(middle(j), 20) }).textContent = number(seen[j], 1);
 }
 function showShare({ track, fill, mark, name, says }, i, { share }) {
 const chosen = i === query;
@@ -200,11 +192,12 @@ set(name, { style: `font-size: ${wide ? 14 : 12}px; font-weight: ${chosen ? 700 
 function explain({ seen, kept, full, share }, j) {
 const many = kept.filter(Boolean).length;
 const scored = { block: own() + many, key: seen.length, none: many }[ways[way].per];
+const asks = tokens[first + query];
+const why = tokens[j - 1] === asks ? `, which followed ${quoted(j - 1)} before` : "";
 large.textContent = percent(share);
 asker.textContent = quoted(first + query);
-say(`${quoted(first + query)} computes ${scored} scores for ${seen.length} keys and keeps `
-+ `${many}, ${kept[j] ? "among them" : "but not"} ${quoted(j)} `
-+ `with ${percent(full[j])} of the full weight.`);
+say(`${quoted(first + query)} needs ${quoted(j)}${why}. By ${plural(scored, "score")} `
++ `it keeps ${many} of ${seen.length} keys, ${kept[j] ? "with" : "without"} ${quoted(j)}.`);
 }
 function show() {
 const every = scores.map((_, i) => worked(i));
@@ -221,7 +214,7 @@ shares.forEach((share, i) => showShare(share, i, every[i]));
 const mean = sum(every.map(({ share }) => share)) / queries;
 average.textContent = `on average ${percent(mean)}`;
 showBest(now, needed);
-showPercents(now, needed);
+showPercent(now, needed);
 explain(now, needed);
 set(root, { "aria-label": `Keys of ${quoted(first + query)}, chosen by ${ways[way].title}` });
 state = { query, way: ways[way].name, size: sizes[size], average: mean, ...now };
@@ -248,9 +241,9 @@ set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem` });
 const steered = el("div", { class: "row steered" }, play.node, range);
 if (queries === 1) steered.style.display = "none";
 const top = el("div", { class: "row", style: "margin: 0; gap: 0 1.5rem" }, result, legend);
-view.append(el("div", { class: "row", style: "margin-top: 0" }, ofWay, steered), top, root, said,
-more(el("div", { class: "row" }, el("span", {}, "Blocks that are kept, its own among them"),
-ofSize), strip));
+view.append(set(ofWay, { style: "margin-top: 0" }), top, root, said,
+more(steered, el("div", { class: "row" },
+el("span", {}, "Blocks that are kept, its own among them"), ofSize), strip));
 show();
 expose(() => state);
 }

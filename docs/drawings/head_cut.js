@@ -1,6 +1,6 @@
 (() => {
 function draw(stage) {
-const { view, viewWidth, data, el, svg, set, number, clamp } = stage;
+const { view, viewWidth, data, el, set, number, clamp } = stage;
 const { said, say, choices, onkeys, expose, keep } = stage;
 const { x, heads } = data;
 const n = x.length;
@@ -88,9 +88,8 @@ onkeydown: onkeys(arrows, (by) => cells[m + by]?.focus()) }, number(x, 0)));
 return cells;
 }
 const ofLabel = "position: absolute; left: 0; font-size: 13px; white-space: nowrap";
-const clear = "background: var(--paper)";
 const label = () =>
-el("span", { "aria-hidden": true, style: `${ofLabel}; ${clear}; line-height: ${high}px` });
+el("span", { "aria-hidden": true, style: `${ofLabel}; line-height: ${high}px` });
 const sign = (_, h) => set(label(), { class: "moves", style: `${ofLabel}; --pace: 0.4s; `
 + "transition-property: left, top; line-height: 18px; padding: 0 4px; "
 + `border-radius: 4px 4px 0 0; background: ${paint(h)}` });
@@ -108,8 +107,8 @@ const [left, top] = origins[kind];
 const box = el("div", { style: "position: relative" }, list, ...names, word, ...signs);
 const node = el("div", { style: `position: absolute; left: ${left}px; `
 + `top: ${top - caption}px; width: ${broad[kind]}px` },
-el("b", { style: `${clear}; display: block; width: fit-content; height: 20px; `
-+ "font-weight: 600; white-space: nowrap" }, title), shape, box);
+el("b", { style: "display: block; height: 20px; font-weight: 600; white-space: nowrap" },
+title), shape, box);
 return { kind, cells, names, signs, shape, word, node };
 });
 
@@ -118,7 +117,7 @@ const [x, y] = place(kind, m);
 const [h, token] = kind === "given" ? [] : where(found[kind], m);
 const lands = stacked(kind) ? `, lands in head ${h} as token ${token}` : "";
 const seen = step || kind === "given" ? "visible" : "hidden";
-const ring = "font-weight: 700; box-shadow: inset 0 0 0 2px currentColor; z-index: 1";
+const ring = "font-weight: 700; box-shadow: inset 0 0 0 3px var(--rose); z-index: 1";
 set(cell, {
 tabindex: m === lit ? 0 : -1, "aria-selected": String(m === lit),
 "aria-label": `${number(flat[m], 0)}, of token ${tokenOf(m)}${lands}`,
@@ -129,14 +128,6 @@ style: `position: absolute; left: ${x}px; top: ${y}px; width: ${wide}px; `
 + `visibility: ${seen}; `
 + `background: ${paint(headOf(m))}; border: 1px solid var(--faint); `
 + (m === lit ? ring : "") });
-}
-function showWays() {
-const centre = (kind) => place(kind, lit).map((x, axis) =>
-x + origins[kind][axis] + (axis ? high : wide) / 2);
-for (const [kind, way] of Object.entries(ways)) {
-set(way, { d: `M${centre("given")}L${centre(kind)}`,
-visibility: step ? "visible" : "hidden" });
-}
 }
 function showSigns({ kind, signs, word }) {
 const apart = stacked(kind);
@@ -186,18 +177,13 @@ return `${from}. Split, then transpose: ${right}. At once: ${wrong}.`;
 }
 function show() {
 pictures.forEach(showPicture);
-showWays();
 say(sentence());
 }
 const steps = choices("step", ["the vectors", "view", "transpose"], step,
 (i) => { step = i; show(); });
-const wayOf = () => svg("path", { fill: "none", stroke: "var(--soft)", "stroke-width": 1.5 });
-const ways = { right: wayOf(), wrong: wayOf() };
-const behind = svg("svg", { width: viewWidth, height: deep, "aria-hidden": true,
-style: "position: absolute; pointer-events: none" }, ...Object.values(ways));
 const board = el("div", { style: `position: relative; height: ${deep}px; `
 + "overflow: clip; overflow-clip-margin: 4px" },
-behind, ...pictures.map(({ node }) => node));
+...pictures.map(({ node }) => node));
 set(said, { style: `max-width: none; margin-top: 12px; min-height: ${phone ? 2.8 : 1.4}em` });
 view.append(set(steps, { style: "margin: 0 0 12px" }), board, said);
 show();

@@ -43,7 +43,7 @@ const table = el("table", {
 tabindex: 0, style: "margin: 0 0 0.3rem" },
 el("thead", {}, el("tr", {}, el("td", {}), ...cells.map((_, j) => head(`${j}`)))),
 el("tbody", {}, ...cells.map((row, i) => el("tr", {}, query(i), ...row))));
-const title = el("b", { style: "font-weight: 600" }, `head ${k}`);
+const title = el("b", { style: "font-weight: 600" }, `head ${k}: weights, %`);
 const node = el("div", {}, title, table, ...means.map((mean) => mean.node));
 return { cells, means, node };
 });
@@ -152,7 +152,7 @@ set(time, { style: "display: contents" });
 const path = el("div", { "aria-hidden": true, style: `position: relative; height: ${high}px` },
 chart, ...spots, mark);
 view.append(
-el("div", { style: "display: grid; gap: 6px 12px; align-items: end; margin-bottom: 8px; "
+el("div", { style: "display: grid; gap: 6px 12px; align-items: center; margin-bottom: 8px; "
 + `grid-template-columns: max-content minmax(0, 1fr) ${wide ? 6 : 5.2}rem` },
 scale, path, loss, play.node, time),
 el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.4rem 1rem; "

@@ -334,16 +334,8 @@ move(450, go).then((came) => { if (came) paint(out); });
 
 const becoming = motion();
 let state;
-const facts = { shape: el("dd"), here: el("dd"), large: el("dd") };
-const named = { shape: "shape", here: "parameters here",
-large: wide ? "in the smallest GPT-2" : "in GPT-2" };
-const listing = el("dl", { style: "display: grid; color: var(--soft); font-size: 13px; "
-+ `margin: ${wide ? 8 : 2}px 0 0; grid-template: `
-+ (wide ? "auto / auto 1fr; gap: 2px 16px" : "auto auto / auto auto auto; gap: 0 8px; "
-+ "grid-auto-flow: column; justify-content: space-between") },
-...Object.entries(facts).flatMap(([which, fact]) =>
-[el("dt", { style: "font-weight: 400; margin: 0" }, named[which]),
-set(fact, { style: "margin: 0; font-variant-numeric: tabular-nums" })]));
+const facts = el("p", { style: "display: flex; flex-wrap: wrap; gap: 0 16px; margin: 4px 0 0; "
++ "align-content: start; color: var(--soft); font-size: 13px; min-height: 2.8em" });
 function lookOf(part, marked) {
 const tint = "color-mix(in srgb, var(--control) 14%, var(--paper))";
 return { fill: part === 4 || marked ? tint : "var(--paper)", "stroke-width": marked ? 3.5 : 1,
@@ -356,9 +348,9 @@ const where = inBlock(part) ? `, block ${block + 1} of ${n_blocks}` : "";
 const chosen = `“${names[now.next]}”, with ${number(100 * now.chance, 1)}%`;
 const end = part > 10 ? ` Here it is ${chosen}.` : "";
 say(`${name}${where}. ${says}${end}`);
-facts.shape.textContent = sized;
-facts.here.textContent = parameters ? grouped(parameters) : "none";
-facts.large.textContent = parameters ? grouped(large) : "none";
+const counted = parameters ? `${grouped(parameters)} parameters (GPT-2: ${grouped(large)})`
+: "no parameters";
+set(facts, {}, ...[`shape ${sized}`, counted].map((fact) => el("span", {}, fact)));
 set(board, { "aria-label": `The numbers of step ${at + 1}, ${name}${where}` });
 const whole = "A decoder-only transformer from token ids to the next token";
 set(root, { "aria-label": `${whole}; marked: ${name}${where}` });
@@ -370,7 +362,7 @@ const [part, block] = steps[at];
 nodes.forEach((node, i) => set(node, lookOf(i, i === part)));
 which.textContent = `block ${block + 1} of ${n_blocks}`;
 written.forEach((node, i) => { node.textContent = names[now.ids[i]]; });
-answer.textContent = part > 10 ? names[now.next] : "?";
+for (const node of [answer, given]) node.textContent = part > 10 ? names[now.next] : "?";
 const high = highOf(now.found[at]);
 set(board, { height: high, viewBox: `0 0 ${room} ${high}` });
 becoming(part === 11 ? 900 : 0, (t) => set(board, {}, ...contents(now, now.found[at], t)));
@@ -390,10 +382,12 @@ const rail = slider("Step", { min: 1, max: steps.length, step: 1, value: at + 1,
 text: (i) => `${i} of ${steps.length}`, input: (i) => { play.stop(); show(i - 1); } });
 const play = player({ at: () => at, last: () => steps.length - 1, go: show, ms: () => 1400 });
 
-const legend = legendOf([wash("neutral", 70), "above 0"], [wash("rose", 70), "below 0"]);
+const given = el("span", { style: "min-width: 1ch" });
+const legend = legendOf([wash("neutral", 70), "> 0"], [wash("rose", 70), "< 0"]);
 const row = (more, ...nodes) => el("div", { class: "row", style: more }, ...nodes);
-const task = row("margin: 0; gap: 6px; font-size: 17px; font-weight: 600", one, "+", other, "=");
-const asks = el("div", { style: "display: flex; flex-wrap: wrap; gap: 4px 16px; "
+const task = row("margin: 0; gap: 6px; font-size: 18px; font-weight: 600",
+one, "+", other, "=", given);
+const asks = el("div", { style: "display: flex; flex-wrap: wrap; gap: 4px 12px; "
 + "align-items: center; justify-content: space-between" }, task, legend);
 const flex = "display: flex; align-items: flex-start; justify-content: space-between; gap: ";
 const top = row(`max-width: none; margin: ${wide ? "0 0 12px" : "8px 0 4px"}`, play.node, rail);
@@ -401,11 +395,12 @@ set(top, { class: "row steered" });
 if (wide) {
 set(said, { style: "min-height: 4.2em; margin-top: 4px" });
 const left = el("div", { style: "flex: 1 1 14rem; min-width: 0; display: grid; gap: 8px" },
-asks, board, el("div", {}, said, listing));
+asks, board, el("div", {}, said, facts));
 view.append(top, el("div", { style: `${flex}1.5rem` }, left, root));
 } else {
 set(said, { style: "min-height: 4.2em; margin-top: 4px" });
-view.append(el("div", { style: `${flex}0` }, root, board), strip, top, asks, said, listing);
+set(asks, { style: `${asks.style.cssText}; margin-bottom: 8px` });
+view.append(asks, el("div", { style: `${flex}0` }, root, board), strip, top, said, facts);
 }
 stand(stands);
 show();

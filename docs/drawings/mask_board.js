@@ -1,10 +1,10 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number, plural, said, say,
-choices, button, toggle, more, legendOf, wash, hatched, slider, onkeys, expose, keep }) {
+choices, button, toggle, more, legendOf, wash, hatched, slider, late, onkeys, expose, keep }) {
 const { tokens, filler, scores } = data;
 const n = tokens.length;
 const all = [...tokens.keys()];
-const on = { causal: true, padding: false, after: false, blocked: false, first: false,
+const on = { causal: false, padding: false, after: false, blocked: false, first: false,
 cached: 0 };
 let clicked = {};
 let [row, column] = [Math.floor(n / 2), 0];
@@ -58,6 +58,7 @@ was = null;
 show();
 }, 2500);
 go(i, j);
+if (!allowed(i)[j]) fall(i, j);
 }
 const cells = all.map((i) => all.map((j) => cellAt(i, j)));
 function boardRow(i) {
@@ -180,11 +181,18 @@ set(mine, { "aria-pressed": String(count > 0), disabled: !count,
 : "own mask: no pair is changed",
 style: `min-width: 6.6rem; justify-content: center; visibility: ${count ? "" : "hidden"}` });
 }
+const falls = { opacity: [0, 1], transform: ["translateY(-1.2rem)", "none"] };
+const fall = (i, j, delay = 0) =>
+late(cells[i][j], { duration: 350, delay, fill: "backwards" }, falls);
 const change = (key) => (value) => {
+const before = all.map(allowed);
 on[key] = value;
 clicked = {};
 was = null;
 show();
+for (const { i, may } of rows()) {
+may.forEach((now, j) => { if (before[i][j] && !now) fall(i, j, 60 * Math.max(0, j - i)); });
+}
 };
 function pick(text, options, key) {
 const radios = choices(text, options, 0, (i) => {
@@ -198,7 +206,7 @@ return el("div", { class: "row" }, name, radios);
 const beside = "display: flex; flex-wrap: wrap; gap: 0.3rem 1.5rem; align-items: center";
 view.append(
 el("div", { class: "row", style: "margin-top: 0" },
-toggle("causal mask", true, change("causal")),
+toggle("causal mask", false, change("causal")),
 toggle("padding mask, last token", false, change("padding")), mine),
 el("div", { style: beside }, board, el("div", {}, arcs, legend)),
 el("div", { style: `min-height: ${viewWidth < 600 ? 2.8 : 1.4}em; margin-top: 0.4rem` }, said),

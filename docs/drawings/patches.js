@@ -198,7 +198,7 @@ covers = i === 0;
 show();
 }));
 const doing = el("div", { class: "row" },
-button("Cover the 4 it looks at most", () => cover(() => true)),
+set(button("Cover the 4 it looks at most", () => cover(() => true)), { class: "play" }),
 button("Cover 4 beside the shape", () => cover((i) => !shapes[picture].includes(i))),
 button("Uncover", uncover));
 const panel = el("div", { style: "flex: 1 1 18rem; min-width: 0; max-width: 25rem" },

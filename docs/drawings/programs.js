@@ -88,12 +88,15 @@ if (!longest) return [];
 const { tall, far } = scale(plan);
 const x = begin + far * plan.before, foot = top + tall * slots;
 const ended = step === plan.last ? "visible" : "hidden";
-const saved = svg("tspan", { dx: 12, style: "font-size: 20px; font-weight: 700; "
+const saved = svg("tspan", { style: "font-size: 20px; font-weight: 700; "
 + `fill: currentColor; visibility: ${ended}` }, `${plan.before - plan.last} saved`);
-return [svg("path", { d: `M${x} ${top - 5}V${foot + 6}`, stroke: "var(--soft)",
+const says = svg("tspan", { dx: 12, style: "font-size: 13px" },
+`first block first: ${plan.before}`);
+const [side, at] = x > 250 ? ["end", x - 6] : ["start", x + 6];
+return [svg("path", { d: `M${x} ${top - 5}V${foot + 24}`, stroke: "var(--soft)",
 "stroke-width": 1.5, "stroke-dasharray": "4 3" }),
-svg("text", { ...faint, x: Math.max(x, 264), y: foot + 22 },
-svg("tspan", { style: "font-size: 13px" }, `${plan.before}, first block first`), saved)];
+svg("text", { ...faint, "text-anchor": side, x: at, y: foot + 22 },
+...(side === "end" ? [saved, says] : [set(says, { dx: 0 }), set(saved, { dx: 12 })]))];
 }
 function runOf(plan, p) {
 const { tall, far } = scale(plan);

@@ -135,7 +135,7 @@ opacity: t < 1 ? seen.toFixed(2) : null });
 
 const room = phone ? viewWidth - size - 8 : broad ? 196 : size;
 const tall = broad ? n * unit / world : phone ? 39 : 41, thick = broad ? 24 : 15;
-const first = broad ? high + tall / 2 - 21 : 36;
+const first = broad ? high + tall / 2 - 21 : 22;
 const full = Math.min(150, room - 28);
 const foot = broad ? low - 12 : first + tall * world;
 const work = svg("svg", { width: room, height: foot + 12,
@@ -148,12 +148,11 @@ const bar = { y: y + 18, height: thick, rx: 2, class: "moves" };
 const done = svg("rect", { ...bar, x: 0, fill: "var(--faint)" });
 const now = svg("rect", { ...bar, fill: "var(--neutral)", "fill-opacity": 0.55,
 stroke: "var(--rose)", "stroke-width": 2 });
-const count = set(write(full, y + 13, ""), { "text-anchor": "end" });
+const count = write(48, y + 13, "");
 work.append(write(0, y + 13, `rank ${r}`, "font-weight: 600"), count, done, now);
 return { done, now, count };
 });
-["pairs so far;", "framed: this step"].forEach((text, i) =>
-work.append(write(0, 12 + 16 * i, text, "fill: var(--soft)")));
+work.append(write(0, 12, "pairs so far", "fill: var(--soft)"));
 const goal = svg("path", { stroke: "var(--soft)", "stroke-width": 1.5,
 "stroke-dasharray": "4 3" });
 const fair = write(0, foot + 8, "", "fill: var(--soft)");
@@ -178,8 +177,7 @@ const long = (x) => (full * x) / most;
 const end = 1 + long(all);
 set(done, { x: 1, width: long(all - fresh) });
 set(now, { x: end - long(fresh), width: long(fresh), opacity: fresh ? 1 : 0 });
-set(count, { "font-weight": fresh ? 400 : 700 });
-count.textContent = grouped(all);
+count.textContent = plural(all, "pair");
 });
 }
 

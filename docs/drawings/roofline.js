@@ -1,25 +1,17 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, say, said,
 slider, choices, more, between, motion, expose }) {
-const { peak, bandwidth, heads, width, model, latent, window, bits, example } = data;
+const { peak, bandwidth, heads, width, model, latent, bits, example } = data;
 let { n, kv } = data;
 let b = 1;
 let phase = 0;
-let chosen = 3;
+let chosen = 2;
 
-function pairs(nq, nk, causal, near) {
-if (!causal && near == null) return nq * nk;
-const w = Math.min(near ?? nk, nk);
-const first = (m) => (m <= w ? (m * (m + 1)) / 2 : (w * (w + 1)) / 2 + (m - w) * w);
-return first(nk) - first(Math.max(0, nk - nq));
-}
-function attention({ dk = width, dv = dk, cached = heads * (dk + dv), causal = true, near = null,
-passes = 0 }) {
+const pairs = (nq, nk) => nq * nk - (nq * (nq - 1)) / 2;
+function attention({ dk = width, dv = dk, cached = heads * (dk + dv) }) {
 const nq = phase === 2 ? 1 : n;
-const reach = near == null ? n : Math.min(n, nq + near - 1);
-const perQuery = heads * nq * (dk + dv + passes * n);
-const operations = 2 * b * heads * pairs(nq, n, causal, near) * (dk + dv);
-return { operations, moved: (b * (cached * reach + perQuery) * bits) / 8 };
+const operations = 2 * b * heads * pairs(nq, n) * (dk + dv);
+return { operations, moved: (b * (cached * n + heads * nq * (dk + dv)) * bits) / 8 };
 }
 function projections() {
 const tokens = phase === 2 ? 1 : n;
@@ -42,14 +34,10 @@ const least = ({ operations, moved }) => Math.max(operations / peak, moved / ban
 const shared = () => 2 * kv * width;
 const ways = [
 { letter: "P", cost: projections, word: () => "projections", name: () => "projections" },
-{ letter: "M", cost: () => attention({ causal: false, passes: 4 }),
-word: () => "naive", name: () => "naive attention" },
 { letter: "A", cost: () => attention({}),
 word: () => "multi-head", name: () => "multi-head" },
 { letter: "G", cost: () => attention({ cached: shared() }),
 word: () => plural(kv, "key head"), name: () => plural(kv, "key head") },
-{ letter: "W", cost: () => attention({ cached: shared(), near: window }),
-word: () => "window", name: () => `window of ${grouped(window)}` },
 { letter: "L", cost: latentAttention,
 word: () => "latent", name: () => "latent attention" },
 { letter: "prefill", cost: () => oneHead(example.n), queries: example.n,
@@ -194,7 +182,7 @@ el("span"), right("ops / byte", soft), el("span", { style: soft }, "time"));
 const table = el("div", { class: "times" }, head, ...list.map(({ row }) => row));
 function showRow(row, on) {
 const look = on ? "background: var(--rest); box-shadow: inset 0 0 0 1px var(--control); " : "";
-set(row, { style: `${grid}; ${look}cursor: pointer; margin-top: ${beside ? 5 : 0}px` });
+set(row, { style: `${grid}; ${look}cursor: pointer; margin-top: ${beside ? 14 : 6}px` });
 }
 const pair = ways.filter((way) => way.queries).map(({ letter, queries, cost }) => {
 const bars = pairOf(thick);
@@ -219,7 +207,7 @@ const legend = el("div", { style: inLine },
 el("div", {}, patch(hues.compute), `${short(peak)} operations/s`),
 el("div", {}, patch(hues.memory), `${short(bandwidth)} bytes/s`));
 function showTwo(now) {
-const all = pair.map(({ queries }, i) => timesOf(now[6 + i], queries));
+const all = pair.map(({ queries }, i) => timesOf(now.at(i - 2), queries));
 const scale = [Math.max(...all.flat()), side - (beside ? 70 : 206)];
 pair.forEach(({ bars }, i) =>
 showBars(bars, all[i], scale, (time) => `${grouped(time * 1e6, three)} µs`));
@@ -314,7 +302,7 @@ table.style.display = phase ? "" : "none";
 two.style.display = phase ? "none" : "";
 sliders.style.display = phase ? "" : "none";
 for (const note of notes) set(note, { visibility: phase ? "hidden" : "visible" });
-say(phase ? inALayer(now[chosen]) : ofTwo(now[6], now[7]));
+say(phase ? inALayer(now[chosen]) : ofTwo(now.at(-2), now.at(-1)));
 }
 const limit = (cost) =>
 (cost.operations / peak < cost.moved / bandwidth ? "memory-bound" : "compute-bound");

@@ -214,10 +214,10 @@ const both = (...nodes) => el("div", { class: "row", style: "gap: 0 2rem" }, ...
 const [first, rest] = trained ? [[scaled(), apart], [both(shift, slower)]]
 : [[both(shift, apart)], [slower]];
 view.append(
+...first,
 el("div", { class: "beside", style: "min-height: 2em; margin-top: 0; white-space: pre-wrap" },
 places),
 chart,
-...first,
 el("div", { style: `min-height: ${phone ? 2.8 : 1.4}em` }, said),
 more(...rest));
 show();

@@ -58,7 +58,8 @@ const move = (to) => {
 scores[i] = Math.round(clamp(to, -reach, reach) * 10) / 10;
 show();
 };
-return handle(root, `score of ${word}`, { cy: y }, [-reach, reach],
+const place = { cy: y, style: "outline-offset: -5px" };
+return handle(root, `score of ${word}`, place, [-reach, reach],
 (x) => move((x - zero) / unit), keys,
 (by, e) => move(scores[i] + by * (e.shiftKey ? 10 : 1)));
 }

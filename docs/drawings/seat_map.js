@@ -57,6 +57,7 @@ const high = phone ? 22 : 26, foot = 26;
 const head = 46;
 const across = n_blocks * pitch;
 const centre = (block) => (block + 0.5) * pitch;
+const hueOf = (r) => `hsl(${(205 + 137 * r) % 360} 60% 50%)`;
 const text = (x, y, says, more = {}) =>
 svg("text", { x, y, "text-anchor": "middle", style: "font-size: 13px", ...more }, says);
 const soft = "font-size: 13px; fill: var(--soft)", bold = "font-size: 13px; font-weight: 700";
@@ -66,7 +67,7 @@ function cellOf(block, slot, head) {
 const box = svg("rect", { ...square(block, slot, head), class: "moves" });
 return { box, who: text(centre(block), head + slot * high + high / 2 + 5, "") };
 }
-function boardOf(label, head) {
+function boardOf(title, label, head) {
 const cells = upTo(n_blocks).map((b) => upTo(size).map((slot) => cellOf(b, slot, head)));
 const base = head + size * high;
 const root = svg("svg", { width: across, height: base + foot, role: "img",
@@ -75,32 +76,33 @@ viewBox: `0 0 ${across} ${base + foot}`, style: "height: auto", "aria-label": la
 const count = el("b", { style: "font-size: 24px; line-height: 28px" });
 const of = el("span", { style: "font-size: 13px" });
 return { cells, root, base, count, of, node: el("div", { style: "min-width: 0" },
+el("div", { style: "font-weight: 600" }, title),
 el("div", { style: "white-space: nowrap" }, count, of), root) };
 }
-const paged = boardOf("The memory in blocks; a letter says whose token is in a slot",
-head);
-const buffered = boardOf("The same memory with a buffer for each sequence", phone ? 20 : head);
+const paged = boardOf("In blocks, taken as they are needed",
+"The memory in blocks; a letter says whose token is in a slot", head);
+const buffered = boardOf("In one buffer for each sequence",
+"The same memory with a buffer for each sequence", phone ? 20 : head);
 function paint({ box, who }, of, { reserved, isNew = false }) {
-const mine = of.includes(chosen);
-const hue = `var(--${mine ? "rose" : "neutral"})`;
+const hue = of.length === 1 ? hueOf(of[0]) : "var(--neutral)";
 const empty = reserved && !of.length;
 set(box, {
 fill: of.length ? hue : "none",
-"fill-opacity": mine ? 0.4 : 0.25,
+"fill-opacity": 0.35,
 "stroke-dasharray": empty ? "4 3" : null,
 "stroke-width": isNew ? 3 : 1,
 stroke: isNew ? "currentColor" : of.length ? hue : empty ? "var(--soft)" : "var(--faint)",
 });
 who.textContent = of.length > 2 ? `×${of.length}` : of.map((r) => letters[r]).join("");
 }
-function showCount({ count, of }, { taken, reserved }, where) {
+function showCount({ count, of }, { taken, reserved }) {
 count.textContent = `${grouped(reserved - taken)} empty`;
-of.textContent = ` of ${plural(reserved, "slot")} ${where}`;
+of.textContent = ` of ${plural(reserved, "slot")}`;
 }
 
 const numbers = upTo(n_blocks).map((b) => text(centre(b), head - 6, b));
-const way = svg("path", { fill: "none", stroke: "var(--rose)", "stroke-width": 2 });
-const stops = svg("g", { fill: "var(--rose)" });
+const way = svg("path", { fill: "none", "stroke-width": 2, class: "moves" });
+const stops = svg("g");
 const frames = svg("g", { fill: "none", stroke: "var(--neutral)", "stroke-width": 2.5 });
 const event = svg("g");
 paged.root.append(...numbers, way, stops, frames, event);
@@ -108,7 +110,8 @@ function showWay(table) {
 const y = paged.base + 6, low = paged.base + foot;
 const hop = (to, i) => `M${centre(table[i])} ${y}C${centre(table[i])} ${low} `
 + `${centre(to)} ${low} ${centre(to)} ${y + 4}`;
-set(way, { d: table.slice(1).map(hop).join("") });
+set(way, { d: table.slice(1).map(hop).join(""), stroke: hueOf(chosen) });
+set(stops, { fill: hueOf(chosen) });
 const tip = (b) => svg("path", { d: `M${centre(b) - 5} ${y + 5}h10l-5 -7z` });
 stops.replaceChildren(...table.map((b, i) =>
 (i ? tip(b) : svg("circle", { cx: centre(b), cy: y, r: 4 }))));
@@ -125,7 +128,7 @@ for (const b of upTo(n_blocks)) paintBlock(b, users(b));
 const shared = upTo(n_blocks).filter((b) => users(b).length > 1);
 frames.replaceChildren(...shared.map(frameOf));
 showWay(seqs[chosen]?.table ?? []);
-showCount(paged, inBlocks(), "in blocks");
+showCount(paged, inBlocks());
 }
 
 const [lift, land] = [0.25, 0.75];
@@ -197,7 +200,7 @@ set(one, { style: now[k] === chosen ? bold : soft });
 });
 lacking.textContent = out.length ? `no room for ${listed(out, (r) => letters[r])}` : "";
 set(outside, { visibility: out.length ? null : "hidden" });
-showCount(buffered, inBuffers(), "in buffers");
+showCount(buffered, inBuffers());
 }
 
 const group = `seat-${Math.random()}`;
@@ -218,7 +221,9 @@ const inLine = "white-space: nowrap; font-variant-numeric: tabular-nums; font-si
 function rowOf(r) {
 const pick = pickOf(r);
 const table = el("span");
-const name = el("label", { class: "choice" }, pick, letters[r]);
+const swatch = el("span", { style: "width: 10px; height: 10px; border-radius: 3px; "
++ `margin-right: 6px; background: ${hueOf(r)}` });
+const name = el("label", { class: "choice" }, pick, swatch, letters[r]);
 const row = el("div", { style: "display: flex; align-items: center; gap: 8px" }, name, table);
 return { pick, table, row };
 }

@@ -1,7 +1,8 @@
 (() => {
 function draw(stage) {
 const { view, viewWidth, data, el, svg, set, sum, number, percent, listed } = stage;
-const { plural, said, say, choices, slider, player, hatch, expose } = stage;
+const { plural, said, say, choices, slider, player, hatch, hatched, wash } = stage;
+const { legendOf, expose } = stage;
 const { letters, slots, arrivals, ways } = data;
 let way = 0;
 let at = ways[way].steps.length - 1;
@@ -27,7 +28,7 @@ const costs = ways.map(costOf);
 const longest = Math.max(...ways.map(spanOf));
 
 const wide = viewWidth >= 600;
-const high = wide ? 46 : 40, foot = 52;
+const high = wide ? 46 : 40, foot = 44;
 const tall = slots * high + foot;
 const unit = (viewWidth - 2) / longest;
 const x = (time) => 1 + time * unit;
@@ -71,7 +72,7 @@ return { blocks, mark, node: svg("g", {}, ...blocks, mark) };
 const rows = [...Array(slots).keys()].map((slot) => svg("rect", { x: 1, y: slot * high + 4,
 width: viewWidth - 2, height: high - 8, rx: 3, fill: "none", stroke: "var(--faint)" }));
 const ticks = [...Array(Math.floor(longest / 5) + 1).keys()].map((i) => text(
-x(5 * i), slots * high + 16, 5 * i, { fill: "var(--soft)",
+x(5 * i), slots * high + 16, i ? 5 * i : "time 0", { fill: "var(--soft)",
 "text-anchor": i ? "middle" : "start" }));
 const end = svg("path", { stroke: "currentColor", "stroke-width": 2 });
 const queue = text(1, tall - 10, "");
@@ -80,7 +81,12 @@ const root = svg("svg", { width: viewWidth, height: tall, viewBox: `0 0 ${viewWi
 role: "img", style: "height: auto" }, prompt.node, ...rows, ...ticks,
 ...layers.map(({ node }) => node), end, queue, stall);
 
-const heads = ["time", "empty slots", "mean TTFT", "longest pause"];
+const dot = svg("svg", { width: 8, height: 14, "aria-hidden": true },
+svg("circle", { cx: 4, cy: 7, r: 2.5, fill: "currentColor" }));
+const legend = legendOf([hatched, "reads its prompt"], [dot, "gives a token"],
+[wash("neutral", 8), "keeps its slot, and waits"]);
+
+const heads = ["time", "empty slots", "mean time to first token", "longest pause"];
 const tight = `padding: 1px ${wide ? 6 : 3}px`;
 const cell = (says) => el("td", { style: `${tight}; text-align: right` }, says);
 const lines = costs.map(({ time, empty, first, pause }, i) => el("tr", {},
@@ -123,7 +129,7 @@ showPause(one, endOf(step));
 const now = x(endOf(step));
 set(end, { d: `M${now} 0V${slots * high + 2}` });
 const left = waiting(one, endOf(step));
-queue.textContent = left.length ? `waiting: ${left.join(" ")}` : "nobody waits";
+queue.textContent = left.length ? `waiting: ${left.join(" ")}` : "";
 lines.forEach((line, i) => set(line, { style: i === way
 ? "font-weight: 600; background: var(--faint)" : "" }));
 set(root, { "aria-label": `${one.name}: ${at + 1} of ${one.steps.length} steps; each row is `
@@ -147,7 +153,7 @@ go(ways[i].steps.length - 1);
 });
 set(said, { style: `min-height: ${wide ? 1.4 : 4.2}em; margin-top: 0.2rem` });
 view.append(el("div", { class: "row", style: "margin-top: 0" }, ofWay,
-el("div", { class: "row steered" }, play.node, range)), root, said, board);
+el("div", { class: "row steered" }, play.node, range)), root, legend, said, board);
 show();
 expose(() => ({ way: ways[way].name, step: at, waiting: waiting(ways[way],
 endOf(ways[way].steps[at])), cost: costs[way], pause: pauseOf(ways[way]) }));

@@ -99,13 +99,17 @@ return text(width * of / heads, bar.y + bar.height + 16, last ? `${says} ${unit}
 const kinds = Object.keys(measured.scores);
 const scores = kinds.map((kind) =>
 el("span", {}, `${kind} ${number(measured.scores[kind], 1)}`));
+const source = el("span");
 const price = el("div", { class: "beside", style: "gap: 0 0.2rem; margin: 0.5rem 0 0" },
 el("span", { style: "font-size: 17px; font-weight: 600" }, "quality:"), ...scores,
-el("span", { style: "font-size: 13px; color: var(--soft); flex: 1 0 100%" }, measured.of));
-function showScores() {
-const kind = n === heads ? 0 : n === 1 ? 2 : 1;
+set(source, { style: "font-size: 13px; color: var(--soft); flex: 1 0 100%" }));
+function showScores(lost) {
+const kind = lost ? null : n === heads ? 0 : n === 1 ? 2 : 1;
 scores.forEach((node, i) => set(node, { style: `padding: 1px ${wide ? 8 : 5}px; `
-+ `border-radius: 6px; ${i === kind ? "background: var(--rest)" : ""}` }));
++ `border-radius: 6px; ${i === kind ? "background: var(--rest)" : ""}`
++ `${lost ? "opacity: 0.45; text-decoration: line-through" : ""}` }));
+source.textContent = lost ? "Not in the wrong order: these hold for heads as they were trained."
+: measured.of;
 }
 
 function lines() {
@@ -147,7 +151,7 @@ const mine = now[chosen];
 queries.forEach((q, i) => showQuery(q, i, now[i], now[i] === mine, off[i]));
 keys.forEach((k, j) => showKey(k, j, j === mine));
 amount.textContent = `cache: ${size(n * perHead)}`;
-showScores();
+showScores(off.some(Boolean));
 tell(off);
 }
 const glide = motion();

@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
 const { view, viewWidth, data, el, svg, set, number, grouped, clamp, softmax, say, said } = stage;
-const { slider, toggle, button, motion, expose } = stage;
+const { slider, toggle, button, player, motion, expose } = stage;
 const { widths, counts, limits, deviation, scores, gradient } = data;
 const kinds = ["plain", "scaled"];
 let at = data.start;
@@ -176,8 +176,10 @@ el("div", { "data-sym": sym, style: bold }, text);
 const range = slider("width d", {
 min: 0, max: widths.length - 1, step: 1, value: at,
 text: (i) => grouped(widths[i]),
-input: (i) => { at = i; show(); },
+input: (i) => { play.stop(); at = i; show(); },
 });
+const play = player({ at: () => at, last: () => widths.length - 1, ms: () => 1000,
+go: (i) => { at = i; range.move(i); show(); } });
 const divide = toggle("divide by √d", false, (on) => { scaled = on; show(true); });
 const another = set(button("Another query", () => {
 query = (query + 1) % scores[0].length;
@@ -188,7 +190,8 @@ const heading = "display: flex; justify-content: space-between; align-items: cen
 const beside = "align-items: flex-start; gap: 0.5rem 1.6rem; margin: 0";
 set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.4rem` });
 view.append(
-el("div", { class: "row", style: "margin-top: 0" }, range, divide),
+el("div", { class: "row", style: "margin-top: 0" },
+el("div", { class: "row steered" }, play.node, range), divide),
 el("div", { class: "beside", style: beside },
 el("div", { style: "min-width: 0; max-width: 100%" },
 el("div", { style: heading }, title(`scores of ${grouped(data.pairs)} random pairs`),

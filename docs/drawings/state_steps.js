@@ -295,10 +295,11 @@ set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin: 4px 0 8px; max-wi
 + "text-align: center; font-weight: 600; "
 + `padding-left: ${wide ? sum(ends) - room : 0}px` });
 view.append(
+set(steered, { style: "margin: 0 0 8px" }),
 el("div", { style: "display: flex; gap: 12px; justify-content: space-between" },
 panel(count.cache, named(title("Scores first", "(q kᵀ) v")), cache),
 panel(count.state, named(title("Values first", "q (kᵀ v)"), legend), board)),
-bothSums(), said, steered);
+bothSums(), said);
 show(false);
 expose(() => ({ step: t, ...compute() }));
 }

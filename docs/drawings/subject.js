@@ -1,6 +1,6 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax, mix, number,
-listed, vector, said, say, slider, choices, motion, plane, wash, expose, keep }) {
+listed, vector, said, say, slider, choices, motion, handle, plane, wash, expose, keep }) {
 const { tokens, x, kinds } = data;
 const eye = [[1, 0], [0, 1]];
 const W = { W_q: data.W_q.map((r) => [...r]), W_k: data.W_k.map((r) => [...r]) };
@@ -13,6 +13,7 @@ const wide = viewWidth >= 600;
 const low = -2, high = 3;
 const across = wide ? 340 : viewWidth < 350 ? 220 : 236;
 const { root, at, arrow } = plane(across, high, low);
+const unit = across / (high - low);
 set(root, { style: "flex: none", "aria-label": "The query and the keys as arrows" });
 root.style.overflow = "hidden";
 function note(more, says) {
@@ -33,6 +34,17 @@ const nothing = svg("circle", { cx: x0, cy: y0, r: 8, fill: "none", stroke: "var
 root.append(nothing);
 const mark = note({ "data-sym": "q", class: "halo", "text-anchor": "middle",
 style: "font-weight: 600" }, "");
+const by = 15;
+const ofTip = ([u, v]) => {
+const long = matmul([x[chosen]], upright)[0];
+const angle = (Math.atan2(v, u) - Math.atan2(long[1], long[0])) * 180 / Math.PI;
+turnTo(Math.round(angle / by) * by);
+};
+const pulled = (px, py) => ofTip([px / unit + low, high - py / unit]);
+const ways = { ArrowLeft: by, ArrowUp: by, ArrowRight: -by, ArrowDown: -by };
+const knob = handle(root, "query", {}, [0, 360], pulled, ways, (far) => turnTo(turned + far));
+set(knob, { r: 12, stroke: "var(--q)", "stroke-dasharray": "3 3" });
+root.append(knob);
 const names = tokens.map((token) => note({ "data-sym": "k" }, token));
 
 const exact = (n, digits) => Math.abs(n - +n.toFixed(digits)) < 1e-9;
@@ -158,6 +170,10 @@ const rows = matmul(upright, [[cos, sin], [-sin, cos]]);
 puts[0](rows.map((row) => row.map((n) => +n.toFixed(2) + 0)));
 show();
 }
+function turnTo(degrees) {
+turning.move((degrees % 360 + 360) % 360);
+turn((degrees % 360 + 360) % 360);
+}
 const turning = slider("turn the queries", { min: 0, max: 360, step: 15, value: 0,
 text: (degrees) => `${degrees}°`, input: turn });
 turning.lastChild.style.minWidth = "2.6rem";
@@ -197,9 +213,15 @@ tip = from.map((n, i) => n + (q[i] - n) * t);
 const [x, y] = at(inside(tip).map((n) => 0.75 * n));
 const [u, v] = zero(q) ? [-2, 1.3] : sideways(tip);
 query.point(tip);
+showKnob(u, v);
 set(query.node, { transform: zero(q) ? null : `translate(${9 * u} ${9 * v})` });
 set(mark, { x: x + 24 * u, y: y + 24 * v + 5 });
 });
+}
+function showKnob(u, v) {
+const [cx, cy] = at(inside(tip));
+set(knob, { cx: cx + 9 * u, cy: cy + 9 * v, visibility: zero(now.q) ? "hidden" : "visible",
+"aria-valuenow": turned, "aria-valuetext": `turned by ${turned}°` });
 }
 function showToken(i, k, score, weight) {
 const [px, py] = at(inside(k));

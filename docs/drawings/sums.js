@@ -10,10 +10,11 @@ let way = 2;
 let now = {};
 let shown = {};
 const n = matrices[0].exps.length;
-const cell = wide ? 76 : 62, gap = wide ? 92 : 62;
-const top = 28, foot = top + n * cell + 34;
-const across = 2 * n * cell + gap;
-const [left, first, unit, pitch] = wide ? [across + 118, top + 19, 104, 38]
+const cell = wide ? 72 : 60, gap = wide ? 96 : 62;
+const side = 46;
+const top = 48, foot = top + n * cell + 34;
+const across = side + 2 * n * cell + gap;
+const [left, first, unit, pitch] = wide ? [across + 104, top + 18, 92, 36]
 : [76, foot + 37, 150, 24];
 const width = wide ? 720 : 350, high = wide ? foot + 4 : first + 2 * n * pitch - 4;
 
@@ -21,7 +22,8 @@ const root = svg("svg", {
 width, height: high, viewBox: `0 0 ${width} ${high}`, role: "img", style: "height: auto",
 "aria-label": "Left the exponentials and their sums, right each divided by a sum" });
 const start = n * cell + gap;
-const at = (i, j, right) => [(right ? start : 0) + (j + 0.5) * cell, top + (i + 0.5) * cell];
+const at = (i, j, right) =>
+[side + (right ? start : 0) + (j + 0.5) * cell, top + (i + 0.5) * cell];
 const text = (x, y, more = {}) => svg("text", { x, y: y + 5, "text-anchor": "middle", ...more });
 const each = (f) => Array.from({ length: n }, (_, i) => f(i));
 const grid = (f) => each((i) => each((j) => f(i, j)));
@@ -38,8 +40,13 @@ return add(svg("rect", { ...corner, ...look }));
 };
 const bold = "font-weight: 600";
 root.append(
-set(text(n * cell / 2, 9, { style: bold }), {}, "exponentials"),
-set(text(n * cell * 1.5 + gap, 9, { "data-sym": "w", style: bold }), {}, "weights"));
+set(text(side + n * cell / 2, 9, { style: bold }), {}, "exponentials"),
+set(text(side + n * cell * 1.5 + gap, 9, { "data-sym": "w", style: bold }), {}, "weights"));
+const quiet = "font-size: 13px; fill: var(--soft)";
+root.append(...each((m) => set(text(0, at(m, 0)[1], { "text-anchor": "start", style: quiet }),
+{}, `row ${m}`)), ...[false, true].flatMap((right) => each((m) =>
+set(text(at(0, m, right)[0], top - 12, { style: quiet }),
+{}, `${wide ? "column" : "col."} ${m}`))));
 const boxes = grid((i, j) => box(i, j));
 const shares = grid((i, j) => box(i, j, true));
 const entries = grid((i, j) => add(text(...at(i, j))));
@@ -65,12 +72,13 @@ return [x - cell / 2 - 22, y + 5];
 const places = () => each((m) => (way ? below(m, true) : before(m)));
 
 const [above, end] = [wide ? 9 : first - 24, left + unit];
+const tick = wide ? top - 12 : above;
 const heading = text(left, above, { "text-anchor": "start", style: bold });
 const bottom = first + (2 * n - 0.5) * pitch;
 root.append(
-set(heading, {}, "their sums"),
-svg("path", { d: `M${end} ${above + 10}V${bottom}`, stroke: "var(--soft)" }),
-set(text(end, above), {}, "1"));
+set(heading, {}, wide ? "sums of the weights" : "their sums"),
+svg("path", { d: `M${end} ${tick + 10}V${bottom}`, stroke: "var(--soft)" }),
+set(text(end, tick), {}, "1"));
 const kinds = ["row", "column"];
 const bars = kinds.flatMap((kind, k) => each((m) => {
 const y = first + (k * n + m) * pitch;
@@ -184,7 +192,9 @@ const picked = choices("Which matrix", matrices.map(small), chosen,
 view.append(
 el("div", { class: "row", style: "margin: 0 0 12px" },
 set(button("▶ Count", count), { class: "play" }), picked,
-choices("Which sums", ways, way, (i) => { way = i; change(); })), root, said);
+...(wide ? ["sum over"] : []),
+choices("Which sums", ways, way, (i) => { way = i; change(); })),
+root, said);
 if (!wide) set(said, { style: "min-height: 2.8em" });
 settle();
 paint(n, 1, 1);

@@ -6,7 +6,7 @@ const { tokens, prefixes, logits } = data;
 const all = [...tokens.keys()];
 const size = tokens.length;
 let at = data.start;
-let temperature = 2;
+let temperature = 1;
 let k = size;
 let p = 1;
 let seed = 1;
@@ -70,12 +70,12 @@ return { name: svg("text", place, tokens[i]), looks };
 const columns = all.map((i) => {
 const { name, looks } = nameOf(i);
 const vessel = { x: -across * room / 2 - 1, width: across * room + 2, rx: 3, class: "moves" };
-const [full, before] = [svg("rect", vessel), svg("rect", vessel)];
+const full = svg("rect", vessel);
 const times = svg("text", { y: ground + foot - 22,
 style: `${small}; ${drawnBold}; fill: ${drawnInk}` });
 const expected = svg("text", { y: ground + foot - 5, style: `${small}; fill: var(--soft)` });
-const node = svg("g", { class: "moves" }, full, before, name, times, expected);
-return { node, full, before, name, looks, times, expected };
+const node = svg("g", { class: "moves" }, full, name, times, expected);
+return { node, full, name, looks, times, expected };
 });
 const dots = Array.from({ length: 100 }, () =>
 svg("circle", { r: 0.46 * room, fill: "var(--rose)" }));
@@ -91,15 +91,11 @@ viewBox: `0 0 ${viewWidth} ${ground + foot}`, style: "--pace: 0.45s",
 
 const ofHundred = (x) => number(100 * x, 0);
 const tall = (x) => `y: ${ground - levelOf(x)}px; height: ${levelOf(x)}px`;
-const differs = (now, was) => Math.abs(now - was) > 1e-9;
 const solid = `fill: ${wash("neutral", 30)}; stroke: var(--neutral)`;
-const dashes = "fill: none; stroke: currentColor; stroke-width: 1.2; stroke-dasharray: 4 3";
-function showColumn(i, rank, now, was) {
-const { node, full, before, name, looks, expected } = columns[i];
-const dashed = was > 0.015 && differs(now, was);
+function showColumn(i, rank, now) {
+const { node, full, name, looks, expected } = columns[i];
 set(node, { style: `transform: translateX(${column * (rank + 0.5)}px)` });
 set(full, { style: `${tall(now)}; ${solid}; stroke-width: ${now < 0.005 ? 0 : 1.5}` });
-set(before, { style: `${tall(was)}; ${dashes}; visibility: ${dashed ? "" : "hidden"}` });
 set(name, { style: `${looks}; font-weight: ${rank ? 400 : 700}; `
 + `text-decoration: ${now === 0 ? "line-through" : "none"}` });
 expected.textContent = now < 0.005 ? "" : ofHundred(now);
@@ -128,7 +124,6 @@ const whose = el("span", { style: "grid-column: 1 / 4" });
 const told = [
 [boxed(`border: 1.5px solid var(--neutral); background: ${wash("neutral", 30)}`),
 "color: var(--soft)", "expected"],
-[boxed("border: 1.2px dashed currentColor"), "color: var(--soft)", "at temperature 1"],
 [mark("border-radius: 50%; background: var(--rose)"), `${drawnBold}; color: ${drawnInk}`,
 "drawn"],
 ].map(([shape, looks, says]) =>
@@ -157,15 +152,14 @@ say(`After “${prefixes[at]}”, ${often}. ${cutting(row)}`);
 }
 function show() {
 const row = probabilities();
-const was = plain();
 const order = ranked(logits[at]);
 const drawn = drawnFrom(row);
 const landed = counted(drawn.filter((_, turn) => fallen(time, turn) === 1));
-order.forEach((i, rank) => showColumn(i, rank, row[i], was[i]));
+order.forEach((i, rank) => showColumn(i, rank, row[i]));
 showDots(drawn, all.map((i) => order.indexOf(i)), time);
 columns.forEach(({ times }, i) => { times.textContent = landed[i] || ""; });
 showEdge(row.filter((x) => x > 0).length);
-showKey(order[0], [ofHundred(row[order[0]]), ofHundred(was[order[0]]), landed[order[0]]]);
+showKey(order[0], [ofHundred(row[order[0]]), landed[order[0]]]);
 if (time === 1) tell(row, landed);
 else say(`100 tokens are drawn after “${prefixes[at]}”.`);
 }

@@ -1,6 +1,6 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed, said, say,
-choices, toggle, slider, player, motion, hatch, expose }) {
+choices, toggle, more, slider, player, motion, late, hatch, expose }) {
 const { tokens, scores, values, sizes } = data;
 const n = tokens.length;
 const all = [...tokens.keys()];
@@ -52,7 +52,7 @@ step = stepsOf(data.query).at(at);
 begin();
 
 const phone = viewWidth < 600, slim = viewWidth < 345;
-const unit = slim ? 17 : phone ? 18 : 20, left = phone ? 57 : 58, high = 58;
+const unit = slim ? 19 : phone ? 21 : 20, left = phone ? 57 : 58, high = 58;
 const wide = left + n * unit + (phone ? 53 : 60), low = high + n * unit + 2;
 const x = (j) => left + j * unit;
 const y = (i) => high + i * unit;
@@ -87,7 +87,7 @@ text(beside, high - 6, "context", middle), frame);
 const broad = phone ? viewWidth : viewWidth - wide - 16;
 const [row, field] = phone ? [32, 60] : [38, 72];
 const most = Math.max(...sizes);
-const roof = 48, floor = roof + most * row;
+const roof = 64, floor = roof + most * row;
 const first = phone ? 75 : 78, column = first + field + (phone ? 36 : 52);
 const bars = column + (phone ? 44 : 52), room = broad - bars - 62;
 const box = svg("svg", { width: broad, height: floor + 32, role: "img",
@@ -97,9 +97,10 @@ fill: "none", stroke: "var(--rose)", "stroke-width": 3 }),
 text(12, 20, "in fast memory", { style: bold }),
 text(first - 24, roof - 9, "keys", { ...end, "data-sym": "k" }),
 text(first - 24, floor + 20, "values", { ...end, "data-sym": "v" }),
-text(column, roof - 9, "max m", { ...middle, style: soft }),
-text(bars, roof - 9, "sum ℓ", { "data-sym": "w" }),
-text(bars + 56, roof - 9, "acc a", { "data-sym": "v" }));
+text(column, roof - 25, "largest", { ...middle, style: soft }),
+text(column, roof - 9, "score m", { ...middle, style: soft }),
+text(bars, roof - 25, "sum of weights ℓ", { "data-sym": "w" }),
+text(bars, roof - 9, slim ? "weights · v a" : "weights · values a", { "data-sym": "v" }));
 const inside = svg("g", {});
 box.append(inside);
 const block = (x, y, width, height, hue, more = {}) => svg("rect", { x: x + 1, y: y + 1,
@@ -187,11 +188,11 @@ const signs = [
 ["before", { fill: "none", stroke: "var(--soft)", "stroke-dasharray": "3 2" }],
 ["kept", { fill: "var(--neutral)", "fill-opacity": 0.35 }],
 ["added", { fill: "var(--neutral)", "fill-opacity": 0.85 }]];
-const from = phone ? [196, 130, 74] : [218, 144, 80];
+const from = phone ? [188, 122, 70] : [212, 138, 78];
 const legend = signs.map(([says, look], i) => {
 const x = broad - from[i];
-return svg("g", {}, svg("rect", { x: x + 0.5, y: 9.5, width: 14, height: 11, ...look }),
-text(x + 19, 20, says, { style: soft }));
+return svg("g", {}, svg("rect", { x: x + 0.5, y: floor + 9.5, width: 14, height: 11, ...look }),
+text(x + 19, floor + 20, says, { style: soft }));
 });
 box.append(...legend);
 const showLegend = () => set(legend[0],
@@ -201,6 +202,7 @@ const showLanes = () => shrink(700, (t) => {
 const f = [Math.min(1, 2 * t), Math.max(0, 2 * t - 1)];
 lanes.forEach((lane, k) => showLane(lane, rows()[k], k, f));
 });
+const bide = () => lanes.flatMap(({ pair }) => pair).forEach(({ says }) => late(says, 700));
 
 const steps = slider("Tile", { min: 1, max: many(), step: 1, value: step,
 text: (x) => `${number(x, 0)} of ${many()}`,
@@ -251,11 +253,11 @@ function news() {
 const more = rows().filter((i) => grown(last(i)));
 const one = more.includes(data.query) ? data.query : more[0];
 if (more.length) {
-return `A larger score, ${plain(last(one).m)}: sum and acc of ${listed([tokens[one]])} are `
+return `A larger score, ${plain(last(one).m)}: both sums of ${listed([tokens[one]])} are `
 + `multiplied by e^(${gap(last(one))}) = ${number(last(one).rescale)}, then grow.`;
 }
 return stepsOf(rows()[0])[0] === step ? "The first keys of these queries."
-: "No larger score: sum and acc only grow.";
+: "No larger score: both sums only grow.";
 }
 function told({ tiles, skipped }) {
 if (step === tiles.length) {
@@ -266,7 +268,7 @@ return `Done. ${tiles.length} tiles were computed${left}; `
 if (!finished(rows()[0])) return news();
 const each = listed(rows(), (i) => `“${tokens[i]}” ${number(last(i).context)}`);
 const where = rows().length < 3 ? each : "beside the matrix";
-return `The last tile of these queries: acc ÷ sum is the context, ${where}.`;
+return `The last tile of these queries: a ÷ ℓ is the context, ${where}.`;
 }
 function show() {
 const { tiles, skipped } = order();
@@ -282,6 +284,7 @@ tops.forEach((name, j) => set(name, weight(within(now[1], j))));
 slide(now);
 showBox(now);
 showLanes();
+bide();
 showLegend();
 say(told({ tiles, skipped }));
 }
@@ -291,23 +294,13 @@ steps.lastChild.style.minWidth = "4.6em";
 const sizing = choices("Tile size", sizes.map(String), data.chosen, (i) =>
 again(() => { size = sizes[i]; }));
 const masking = toggle("causal mask", false, (on) => again(() => { causal = on; }));
-for (const one of phone ? [masking, ...sizing.querySelectorAll("label")] : []) {
-Object.assign(one.style, slim ? { paddingInline: "2px", minWidth: "24px" }
-: { paddingInline: "7px" });
-}
 set(said, { style: `min-height: ${phone ? 4.2 : 1.4}em; margin-top: 4px` });
 const inRow = (...parts) => el("div", { class: "row" }, ...parts);
-const options = phone
-? el("div", { class: "row", style: `flex: none; width: ${broad - wide}px; margin: 0; `
-+ "justify-content: flex-end" },
-el("span", {}, "Tile size"), sizing, masking)
-: inRow(el("span", {}, "Tile size"), sizing, masking);
 const panel = el("div", { style: `flex: none; width: ${broad}px; max-width: 100%` }, box);
 const picture = el("div", { class: "beside", style: "margin: 0; align-items: flex-start; "
-+ `gap: 8px ${phone ? 0 : 16}px` }, root, ...(phone ? [options] : []), panel);
-const steering = phone ? el("div", { class: "row steered" }, play.node, steps)
-: inRow(play.node, steps, options);
-view.append(picture, steering, said);
++ `gap: 8px ${phone ? 0 : 16}px` }, root, panel);
+view.append(picture, el("div", { class: "row steered" }, play.node, steps), said,
+more(inRow(el("span", {}, "Tile size"), sizing, masking)));
 show();
 expose(() => {
 const { tiles, skipped } = order();

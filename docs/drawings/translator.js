@@ -335,7 +335,7 @@ const share = el("b", { style: "display: block; font-size: 17px" });
 const rightOnes = el("span", { style: "font-size: 13px; line-height: 1.3" },
 share, "of unseen numbers right");
 const learned = el("div", { "aria-hidden": true, style: "display: flex; align-items: flex-end; "
-+ (wide ? "margin-top: 10px; height: 112px" : "height: 30px") });
++ (wide ? "margin-top: 10px; height: 112px" : "height: 58px") });
 const barOf = (part, i) => el("span", { style: `flex: 1; margin-inline: ${wide ? 2 : 1}px; `
 + `height: ${Math.max(1, 100 * part)}%; background: var(--neutral); `
 + `opacity: ${i === step ? 1 : 0.4}` });
