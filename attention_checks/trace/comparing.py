@@ -27,7 +27,7 @@ from attention_checks.fitting import (
     fitted_factor,
     fitted_scale,
 )
-from attention_checks.outcomes import Broken, bugs_in, first_line
+from attention_checks.outcomes import Broken, NotChecked, bugs_in, first_line
 from attention_checks.pipeline import Bug, Step, after, with_own
 from attention_checks.search import Case, explain
 from attention_checks.tensors import nearly, sizes_of
@@ -75,6 +75,8 @@ def _must_run(trace: Trace, cases: list[Case]) -> None:
     for stage, step in cases[0].stages.items():
         try:
             work = step(work)
+        except NotChecked:
+            raise
         except Exception as e:
             what = f"the function that {declared_at(contract, stage)}= declares"
             bug = known("code.raises", what=what, error=first_line(e, 80, where=False))

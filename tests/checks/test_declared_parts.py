@@ -274,14 +274,6 @@ def test_a_declared_function_may_refuse_heads_of_another_width(of_keys, codes):
     assert of_layer(Layer(core), rotate=rotate) == codes
 
 
-def test_a_declared_function_that_never_runs_is_told():
-    def attend(q, k, v):
-        raise KeyError("no such table")
-
-    report = report_of(check_self_attention, Layer(), D, n_heads=H, attend=attend)
-    assert report.verdict == "not compared" and "no such table" in report.missing
-
-
 def test_a_declared_gate_that_is_never_called_is_named():
     assert of_layer(Layer(gate=nn.Linear(D, D)), gate="gate") == ["choice.missing"]
 

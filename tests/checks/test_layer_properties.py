@@ -403,9 +403,14 @@ def drops(way, **more):
         (
             "before the softmax",
             lambda: Head(
-                lambda m, x: m.drop(m.scores(x)).softmax(-1) @ m.to_v(x), drop=nn.Dropout(0.5)
+                lambda m, x: m.drop(m.scores(x)).softmax(-1) @ m.to_v(x), drop=nn.Dropout(0.02)
             ),
             "dropout.biased",
+        ),
+        (
+            "of a few numbers of the input",
+            lambda: Head(lambda m, x: m.attend(m.drop(x)), drop=nn.Dropout(0.02)),
+            "holds",
         ),
         (
             "of all but dropout's own scores",

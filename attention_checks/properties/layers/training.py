@@ -59,6 +59,7 @@ class _ChangedDropout(TorchFunctionMode):
     def __init__(self, which: int = -1, by: float = 0.0):
         super().__init__()
         self.which, self.by, self.seen, self.softmax_later = which, by, 0, False
+        self.dropped, self.of_scores = torch.Size(), False
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         "Call a function of PyTorch."
@@ -67,7 +68,14 @@ class _ChangedDropout(TorchFunctionMode):
         given = i is not None and i < len(args) and bool(args[i])
         drops = "dropout" in name or (kwargs or {}).get("dropout_p", 0) or given
         self.softmax_later |= self.seen > self.which and (name in _DROPS or "softmax" in name)
+        self._look_for_scores(name, out)
         return self.changed(out) if drops else out
+
+    def _look_for_scores(self, name: str, out: Any) -> None:
+        "Note whether a softmax follows a dropout of numbers of its shape that were no weights."
+        if "dropout" in name:
+            self.dropped = out.shape if (out < 0).any() else torch.Size()
+        self.of_scores |= "softmax" in name and out.shape == self.dropped
 
     def changed(self, out: Any, *_: Any) -> Any:
         "Change it, if it is the one."
@@ -103,6 +111,9 @@ def _must_be_linear(layer: Layer) -> None:
     if normalises_batch(layer):
         raise NotChecked("it has batch normalisation, which differs in training")
     as_it_is, changes = _with_one_dropout_changed(layer)
+    if changes.of_scores:
+        shown = "in training scores are dropped, and go on to a softmax"
+        raise Broken(shown, known("dropout.biased"))
     for which in range(changes.seen):
         # beyond 1, so that signs change: a ReLU of other sizes alone is linear
         (more, seen), (less, _) = (
