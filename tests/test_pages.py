@@ -492,7 +492,7 @@ MODELS = dict(
 OTHER_SOURCES = """transformers/training_args.py transformers/modeling_flash_attention_utils.py
     transformers/modeling_rope_utils.py transformers/tokenization_utils_base.py
     transformers/generation/*.py transformers/models/auto/*.py transformers/models/vit/*.py
-    transformers/models/qwen3_next/*.py
+    transformers/models/qwen3_next/*.py transformers/models/mamba2/*.py
     torch/nn/modules/*.py torch/nn/functional.py""".split()
 
 
