@@ -5,6 +5,7 @@
 # %% ../nbs/24_hybrid_models.ipynb #imports
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from torch import Tensor
 from .induction import AddsNothing
 from .kv_cache import _chosen, new_caches
 from .linear_attention import (
-    _expect_beta, _expect_device_of, _expect_pairs, _expect_state)
+    _corrected, _expect_beta, _expect_device_of, _expect_pairs, _expect_state)
 from .multi_head_attention import MultiHeadAttention, merge_heads, share_heads, split_heads
 from .naive_attention import at_least_float32
 from .positions import RotaryEmbedding
@@ -79,9 +80,7 @@ def gated_delta_rule(
     found = []
     by_token = (*(t.unbind(-2) for t in (q, k, v)), *(t.unbind(-1) for t in (decay, beta)))
     for query, key, value, a, part in zip(*by_token):
-        state = a[..., None, None] * state
-        delta = value - (key[..., None, :] @ state)[..., 0, :]  # (..., d_v)
-        state = state + key[..., None] * (part[..., None] * delta)[..., None, :]
+        state = _corrected(a[..., None, None] * state, key, value, part)
         found.append(query[..., None, :] @ state)  # (..., 1, d_v)
     return torch.cat(found, dim=-2).to(dtype), state
 
@@ -222,7 +221,7 @@ class StateCache:
 
 # %% ../nbs/24_hybrid_models.ipynb #layer-class
 class GatedDeltaNet(nn.Module):
-    """A layer with a state in the place of a cache: the gated delta rule. Yang et al. 2024.
+    """A layer with a state instead of a cache: the gated delta rule. Yang et al. 2024.
 
     Args:
         d_model: width of the vectors, in and out
@@ -529,14 +528,18 @@ def film_recall(
     Returns:
         kinds, right (n, n), bytes, states by block, weights (n, n, n) or None
     """
-    n, caches = ids.shape[1] // 2, new_caches(model, 1, ids.shape[1])
+    precise = copy.deepcopy(model).double()  # whatever processor it runs on, no digit changes
+    caches, counted = (new_caches(m, 1, ids.shape[1]) for m in (precise, model))
+    n = ids.shape[1] // 2
     right, weights = torch.zeros(n, n), torch.zeros(n, n, n)
     kept: list[int] = []
     states: list[Any] = []
     for i in range(n):
-        model(ids[:, 2 * i : 2 * i + 2], caches=caches)
-        right[i, : i + 1], weights[i, : i + 1, : i + 1] = _asked(model, ids[0, : 2 * i + 2])
-        kept.append(sum(cache_size(cache) for cache in caches))
+        pair = ids[:, 2 * i : 2 * i + 2]
+        precise(pair, caches=caches)
+        model(pair, caches=counted)
+        right[i, : i + 1], weights[i, : i + 1, : i + 1] = _asked(precise, ids[0, : 2 * i + 2])
+        kept.append(sum(cache_size(cache) for cache in counted))
         states.append([getattr(cache, "state", None) for cache in caches])
     full = [isinstance(block.attention, MultiHeadAttention) for block in model.stack.blocks]
     by_block = {j: torch.cat([s[j] for s in states]) for j, f in enumerate(full) if not f}

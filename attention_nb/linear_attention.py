@@ -144,10 +144,15 @@ def delta_rule(
     q, k, v, beta = (at_least_float32(t) for t in (q, k, v, beta))
     found = []
     for query, key, value, part in zip(q.unbind(-2), k.unbind(-2), v.unbind(-2), beta.unbind(-1)):
-        delta = value - (key[..., None, :] @ state)[..., 0, :]  # (..., d_v)
-        state = state + key[..., None] * (part[..., None] * delta)[..., None, :]
+        state = _corrected(state, key, value, part)
         found.append(query[..., None, :] @ state)  # (..., 1, d_v)
     return torch.cat(found, dim=-2).to(dtype), state
+
+
+def _corrected(state: Tensor, key: Tensor, value: Tensor, part: Tensor) -> Tensor:
+    "Return the state after one step of the delta rule, which writes only what is missing."
+    delta = value - (key[..., None, :] @ state)[..., 0, :]  # (..., d_v)
+    return state + key[..., None] * (part[..., None] * delta)[..., None, :]
 
 # %% ../nbs/15_linear_attention.ipynb #delta-guard
 def _expect_beta(beta: Tensor, k: Tensor) -> None:
