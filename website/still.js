@@ -78,10 +78,12 @@ const mixed = (colour, share) => {
   return `rgba(${parts.join(", ")}, ${+(share / 100).toFixed(3)})`;
 };
 const MIXED = /color-mix\(in srgb, (#\w{6}|currentColor) ([\d.]+)%, (?:transparent|none)\)/g;
+const INKED = /color-mix\(in srgb, (#\w{6}) [\d.]+%, currentColor\)/g;  // a hue, darkened
 function full(value) {
   if (ink === "page") return value;
   const coloured = value.replace(/var\(--([\w-]+)\)/g, (found, key) => hues[key] ?? found);
-  return coloured.replace(MIXED, (_, colour, share) => mixed(colour, +share));
+  const plain = coloured.replace(INKED, "$1");
+  return plain.replace(MIXED, (_, colour, share) => mixed(colour, +share));
 }
 const short = (value) => value.replace(/\d+\.\d{3,}/g, (n) => +(+n).toFixed(2));
 const safe = (value) =>

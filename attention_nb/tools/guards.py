@@ -272,13 +272,15 @@ def expect_tensors(
 def values_known(
     t: Tensor,  # any
 ) -> bool:
-    """Tell whether a guard can read the values of a tensor: not if it has none, nor while PyTorch traces or maps.
+    """Tell whether a guard can read the values of a tensor: not if it has none, nor while PyTorch records or maps.
 
     Args:
         t: any
     """
     if torch.compiler.is_compiling() or t.is_meta or isinstance(t, FakeTensor):
         return False
+    if t.is_cuda and torch.cuda.is_current_stream_capturing():
+        return False  # a CUDA graph is being recorded
     return not _traces_or_maps()
 
 

@@ -9,8 +9,10 @@ all are there, so that an interrupted run goes on where it was.
 
 import argparse
 import json
+import multiprocessing
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,16 +82,17 @@ def rate(step: int) -> float:
     return min(1.0, (step + 1) / 50, (STEPS - step) / (0.3 * STEPS))
 
 
-def learn(model: LanguageModel, seed: int) -> None:
-    "Train a model on sequences that are new in each step."
+def learn(model: LanguageModel, seed: int, device: str) -> None:
+    "Train a model, on a device, on sequences that are new in each step."
     rng = torch.Generator().manual_seed(seed)
+    model.to(device)
     optimiser = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, rate)
     for step in range(STEPS):
         pairs = n_pairs(step, rng)
         ids, right = draw_pairs(64 if pairs < 9 else 32, pairs, min(pairs, ASKED), rng)
-        said = numbers_said(model, ids, right.shape[1])
-        loss = F.cross_entropy(said.flatten(0, 1), right.flatten())
+        said = numbers_said(model, ids.to(device), right.shape[1])
+        loss = F.cross_entropy(said.flatten(0, 1), right.flatten().to(device))
         optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -115,8 +118,8 @@ def switch_off(block: Any) -> None:
         block.attention.out_proj.weight.zero_()
 
 
-def train(kind: str, seed: int) -> dict[str, Any]:
-    "Train one model, unless it is kept, with weights rounded to 8 bits; measure it."
+def train(kind: str, seed: int, device: str = "cpu") -> dict[str, Any]:
+    "Train one model, unless it is kept, with weights rounded to 8 bits; measure it on the CPU."
     torch.set_num_threads(1)
     kept = kept_at(kind, seed)
     pattern, head_start = KINDS[kind]
@@ -124,10 +127,10 @@ def train(kind: str, seed: int) -> dict[str, Any]:
     model = small_hybrid(PATTERNS[pattern])
     begin(model, head_start)
     if not kept.exists():
-        learn(model, seed)
+        learn(model, seed, device)
         kept.parent.mkdir(parents=True, exist_ok=True)
         save_checkpoints(kept, quantise_checkpoints({STEPS: model.state_dict()}, {"seed": seed}))
-    model.load_state_dict(load_checkpoints(kept).state(STEPS))
+    model.cpu().load_state_dict(load_checkpoints(kept).state(STEPS))
     found = {"seed": seed, "right": [round(recall(model, pairs), 4) for pairs in PAIRS]}
     if pattern != "hybrid":
         return found
@@ -170,11 +173,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3, help="how many, from 0")
     parser.add_argument("--jobs", type=int, default=2, help="how many processes")
+    parser.add_argument("--device", default="cpu", help="where they learn, such as cuda")
     given = parser.parse_args()
     jobs = [(kind, seed) for seed in range(given.seeds) for kind in KINDS]
     measured: dict[str, list[dict[str, Any]]] = {kind: [] for kind in KINDS}
-    with ProcessPoolExecutor(given.jobs) as pool:
-        for (kind, seed), result in zip(jobs, pool.map(train, *zip(*jobs))):
+    context = multiprocessing.get_context("spawn")  # CUDA cannot be forked
+    run = partial(train, device=given.device)
+    with ProcessPoolExecutor(given.jobs, mp_context=context) as pool:
+        for (kind, seed), result in zip(jobs, pool.map(run, *zip(*jobs))):
             measured[kind].append(result)
             print(f"{kind}, seed {seed}: {result['right']}", flush=True)
     if found := complaints(measured):
