@@ -171,7 +171,7 @@ def ship(measured: dict[str, list[dict[str, Any]]]) -> None:
 def main() -> int:
     "The command line."
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=3, help="how many, from 0")
+    parser.add_argument("--seeds", type=int, default=10, help="how many, from 0")
     parser.add_argument("--jobs", type=int, default=2, help="how many processes")
     parser.add_argument("--device", default="cpu", help="where they learn, such as cuda")
     given = parser.parse_args()
