@@ -258,14 +258,14 @@ def explained(cells, i: int) -> bool:
 @each_chapter
 def test_an_answer_is_explained_once(path):
     "In the text below; the fold of the right answer names it in a few words."
-    cells = nbformat.read(path, as_version=4).cells
+    cells, asked = nbformat.read(path, as_version=4).cells, questions(path)
     right = re.compile(
         r'<details class="right"><summary>[^<]*</summary>\n\n(.*?)\n\n</details>', re.S
     )
     told = {
         cell.id: right.search(cell.source)[1]
         for i, cell in enumerate(cells)
-        if cell.id in questions(path) and explained(cells, i)
+        if cell.id in asked and explained(cells, i)
     }
     long = [f"{name}: {said}" for name, said in told.items() if len(said) > 60]
     fail_if(
