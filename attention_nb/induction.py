@@ -210,7 +210,7 @@ def _take_step(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
 
 
 def _warm_then_cool(step: int, steps: int) -> float:
-    "Return the factor of the learning rate: up to 1 in 50 steps, down to 0 in the last third."
+    "Return the factor of the learning rate: up to 1 in 50 steps, down to 0 over the last 30%."
     return min(1.0, (step + 1) / 50, (steps - step) / (0.3 * steps))
 
 # %% ../nbs/09_induction.ipynb #loss-fn

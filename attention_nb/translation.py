@@ -155,7 +155,7 @@ def split_numbers(
     unseen: Sequence[int] = (3, 4, 5, 6),  # numbers of digits to test on, equally often
     seed: int = 1,  # of the draws
 ) -> NumberSplit:  # no number in two of its parts
-    """Draw numbers to train on, and held-out numbers to test on; a digit is 0 a little more often.
+    """Draw numbers to train on, and held-out numbers to test on; a third of later digits are 0.
 
     Args:
         n_train: numbers to train on; short ones occur again and again
