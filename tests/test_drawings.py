@@ -3161,6 +3161,17 @@ def test_a_finger_moves_a_handle_and_not_the_page(visit, script, scales):
     assert state(figure) == before
 
 
+def test_a_finger_may_miss_a_button_by_a_little(visit):
+    "A tap above it presses it; one further up does not."
+    figure = drawing(visit, "figures/adder.html", "adder", **FINGER)
+    button = figure.locator("button[aria-pressed]:visible").first
+    button.scroll_into_view_if_needed()
+    box, before = button.bounding_box(), state(figure)
+    for above, is_pressed in ((14, False), (4, True)):
+        figure.page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] - above)
+        assert (state(figure) != before) == is_pressed
+
+
 def test_a_finger_follows_the_curve_and_does_not_move_the_page(visit):
     "The point stays on the curve, whatever the finger does beside it."
     figure = drawing(visit, PAGE_OF["rotating"], "rotating", **FINGER)
