@@ -38,7 +38,7 @@ OTHERS = [path for path in PAGES if path not in {*QUICK, *KINDS}]
 VISITS = [
     *product(KINDS, [1280]),
     *by_day(product(KINDS, [390]), 5, is_edited),
-    *by_day(product(OTHERS, [1280]), 9, is_edited),
+    *by_day(product(OTHERS, [1280]), 18, is_edited),
 ]
 DRAWN = [
     path

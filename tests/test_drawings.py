@@ -1255,12 +1255,14 @@ def test_head_film_shows_what_was_stored(visit):
 
 @pytest.mark.parametrize(
     "page, script, begins, ends",
-    [
-        ("00_embeddings.html", "lookup", "short", "first"),
-        ("01_naive_attention.html", "senses", 0, 2),
-        ("05_multi_head_attention.html", "head_film", None, None),
-        ("24_hybrid_models.html", "hybrids", 21, 26),
-    ],
+    by_day(
+        [
+            ("00_embeddings.html", "lookup", "short", "first"),
+            ("01_naive_attention.html", "senses", 0, 2),
+            ("05_multi_head_attention.html", "head_film", None, None),
+            ("24_hybrid_models.html", "hybrids", 21, 26),
+        ]
+    ),
 )
 def test_the_figure_that_stands_first_plays_by_itself_once(visit, page, script, begins, ends):
     "When it comes into sight; a figure further down rests until it is asked."

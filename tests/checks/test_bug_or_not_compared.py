@@ -1,5 +1,7 @@
 """A layer that differs from a reference is a bug; one that has no reference is not compared."""
 
+from itertools import product
+
 import pytest
 import torch
 import torch.nn as nn
@@ -10,6 +12,7 @@ from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.spec import Contract
 from attention_checks.subjects.layer import adapt
+from conftest import by_day
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from attention_nb.softmax import softmax
 from tests.checks.finding import report_of
@@ -330,8 +333,7 @@ class GateInQueries(Grouped):
         return context * self.gate.sigmoid()
 
 
-@pytest.mark.parametrize("each", [1, D_HEAD])
-@pytest.mark.parametrize("groups", [H, H_KV, 1])
+@pytest.mark.parametrize("groups, each", by_day(product([H, H_KV, 1], [1, D_HEAD]), 3))
 def test_a_projection_of_queries_may_gate_the_context(groups, each):
     "Its numbers stand beside the queries of a head, of those that share keys, or of all heads."
     places = dict(groups=groups, each=each)
