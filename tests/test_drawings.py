@@ -2783,7 +2783,7 @@ def test_the_class_token_looks_where_python_says(visit):
         assert assert_looks(figure)["covered"] == sorted(most.tolist())
     figure.locator("details.more > summary").click()
     press("Uncover")
-    press("Cover 4 beside the shape")
+    press("Cover 4 outside the shape")
     covered = assert_looks(figure)["covered"]
     assert len(covered) == 4 and not {*covered} & {*given(figure)["shapes"][5]}
     for block in (0, 1):

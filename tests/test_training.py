@@ -92,7 +92,7 @@ def test_vision_transformers_that_do_not_keep_a_promise_are_refused():
         "70% of the weight": lambda run: run.__setitem__("share", [[0.69, 0.2], [0.1, 0.3]]),
         "40% at most": lambda run: run["covered"]["highest rollout"].__setitem__(four, 0.41),
         "90% at least": lambda run: run["covered"]["random"].__setitem__(four, 0.89),
-        "no loss": lambda run: run["covered"]["most attended, beside the shape"].__setitem__(
+        "no loss": lambda run: run["covered"]["most attended, outside the shape"].__setitem__(
             four, run["right"] - 0.006
         ),
     }

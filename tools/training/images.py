@@ -93,8 +93,8 @@ def orders(model: VisionTransformer, tests: Pictures) -> dict[str, Tensor]:
         "random": chance,
         "least attended in the last block": -looks[:, -1],
         "of the shape": own,
-        "most attended, beside the shape": looks[:, -1].masked_fill(own > 0, -1),
-        "random, beside the shape": chance.masked_fill(own > 0, -1),
+        "most attended, outside the shape": looks[:, -1].masked_fill(own > 0, -1),
+        "random, outside the shape": chance.masked_fill(own > 0, -1),
     }
 
 
@@ -180,14 +180,14 @@ def complaints(measured: dict[str, list[dict[str, Any]]]) -> list[str]:
     for run in measured["model"]:
         left = {how: rights[four] for how, rights in run["covered"].items()}
         shares = [share for block in run["share"] for share in block]
-        beside = left["most attended, beside the shape"]
+        outside = left["most attended, outside the shape"]
         promises = {
             "98% right": run["right"] >= 0.98,
             "70% of the weight of a head on the shape": max(shares) >= 0.7,
             "40% at most without the 4 patches of the highest rollout": left["highest rollout"]
             <= 0.4,
             "90% at least without 4 random patches": left["random"] >= 0.9,
-            "no loss without the 4 attended to most beside the shape": beside
+            "no loss without the 4 attended to most outside the shape": outside
             >= run["right"] - 0.005,
         }
         found += [
