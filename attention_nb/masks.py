@@ -61,7 +61,8 @@ def padding_mask(
     expect_sizes(n=n)
     if values_known(lengths) and (lengths.min() < 0 or lengths.max() > n):
         raise ValueError(f"lengths: expected numbers from 0 to {n = }; got {lengths.tolist()}")
-    return (torch.arange(n, device=lengths.device) < lengths[:, None])[:, None, None, :]
+    real = torch.arange(n, device=lengths.device) < lengths[:, None]  # (b, n)
+    return real[:, None, None, :]
 
 # %% ../nbs/04_masks.ipynb #torch-to-fns
 def to_attn_mask(

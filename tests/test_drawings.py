@@ -1532,7 +1532,7 @@ def test_tiles_compute_what_online_softmax_computes(visit):
     assert check()["tiles"][:2] == [[0, 0], [0, 2]]
     # begins where “mat” comes, and the sum is rescaled
     assert state(figure)["tiles"][state(figure)["step"] - 1] == [2, 4]
-    assert "multiplied by e^(2−4) = 0.14" in figure.locator("output").inner_text()
+    assert "multiplied by e²⁻⁴ = 0.14" in figure.locator("output").inner_text()
     figure.locator("rect[width='20']").nth(8 * 5 + 3).click()  # query 5, key 3
     now = check()
     assert now["tiles"][now["step"] - 1] == [4, 2]
