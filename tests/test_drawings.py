@@ -1182,40 +1182,36 @@ def test_sinks_take_what_the_package_says(visit):
 
 
 def test_head_cut_lands_where_split_heads_puts_it(visit):
-    "At each step, in both pictures; pointed at and reached by keys."
-    figure = drawing(visit, "05_multi_head_attention.html", "head_cut")
+    "Every copy flies to its place, in both results, and back; pointed at and reached by keys."
+    figure = drawing(visit, "05_multi_head_attention.html", "head_cut", reduced_motion="reduce")
     rows = numbers(given(figure)["x"])
     n, width, heads = *rows.shape, given(figure)["heads"]
     right, wrong = split_heads(rows, heads), rows.view(heads, n, width // heads)
-    for step, left in {
-        "the vectors": rows,
-        "view": rows.view(n, heads, -1),
-        "transpose": right,
-    }.items():
-        figure.get_by_text(step, exact=True).click()
-        now = state(figure)
-        assert torch.equal(numbers(now["right"]), left)
-        assert torch.equal(numbers(now["wrong"]), rows if step == "the vectors" else wrong)
-        drawn = 1 if step == "the vectors" else 3  # the vectors once, and two ways to split them
-        assert figure.get_by_role("option").count() == drawn * rows.numel()
-    lit = figure.locator("[role=option][aria-selected=true]").all_inner_texts()
-    assert lit == ["12"] * 3  # in each picture the same number
+    options, copies = figure.get_by_role("option"), figure.locator(".moves")
+    at = lambda nodes: numbers(nodes.evaluate_all(CENTRES))
+    assert torch.equal(at(copies), at(options).repeat(2, 1))  # at first all lie on the vectors
+    figure.get_by_role("button", name="Split", exact=True).click()
+    for order, places in zip((right, wrong), at(copies).view(2, -1, 2)):
+        by_column = (1e4 * places[:, 0].round() + places[:, 1]).argsort()
+        assert torch.equal(rows.flatten()[by_column], order.transpose(1, 2).flatten())
+    told = figure.get_by_text(re.compile("of 12 astray")).all_inner_texts()
+    belongs = rows.view(n, heads, -1).transpose(0, 1)
+    assert told == [f"{int((belongs != one).sum())} of 12 astray" for one in (right, wrong)]
+    assert figure.locator("[role=option][aria-selected=true]").all_inner_texts() == ["12"]
     figure.get_by_role("option", name="10, of token 1").first.hover()
     for lit, key in ((10, None), (11, "ArrowRight"), (1, "ArrowUp")):
         if key:
             figure.locator("[role=option][tabindex='0']").first.press(key)
         now = state(figure)
-        assert (
-            now["lit"]
-            == lit
-            == right[tuple(now["lands"]["right"])]
-            == wrong[tuple(now["lands"]["wrong"])]
-        )
-        assert (
-            figure.locator("output")
-            .inner_text()
-            .startswith(f"{lit} belongs to token {lit // 10}. Split, then transpose: head 0")
-        )
+        lands = now["lands"]
+        assert now["lit"] == lit == right[tuple(lands["right"])] == wrong[tuple(lands["wrong"])]
+        head, token, _ = lands["wrong"]
+        elsewhere = f"puts it into head {head}, token {token}."
+        told = said(figure)
+        assert told.startswith(f"{lit} belongs to head 0, token {lit // 10}.")
+        assert told.endswith("Both ways put it there." if lit == 1 else elsewhere)
+    figure.get_by_role("button", name="Back", exact=True).click()
+    assert torch.equal(at(copies), at(options).repeat(2, 1))
 
 
 def test_head_film_shows_what_was_stored(visit):
@@ -3476,7 +3472,7 @@ SWEEP = """(figure) => {
   }
   note();
   slide();
-  for (const kind of ["button[aria-pressed]", "input[type=radio]"]) {
+  for (const kind of ["button[aria-pressed]", "button.flips", "input[type=radio]"]) {
     for (let i = 0; i < Math.min(all(kind).length, 40); i++) {
       if (!all(kind)[i].checkVisibility()) continue;  // a button that waits for a longer sentence
       all(kind)[i].click(); note(); slide();
