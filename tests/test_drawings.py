@@ -1114,51 +1114,62 @@ def kept_by_package(way: dict, scores: torch.Tensor, blocks: int) -> torch.Tenso
     return top_keys(nearest if way["per"] == "none" else scores, 4 * blocks, causal_mask(12, 24))
 
 
+def test_weight_falls_where_the_package_says(visit):
+    "In a window, in each way, at each token: bars, the share of other words, and the context."
+    figure = drawing(visit, "14_local_attention.html", "sinks", reduced_motion="reduce")
+    shown, newest = given(figure), figure.get_by_role("slider", name="Newest token")
+    v, scores = numbers(shown["v"]), numbers(shown["scores"])
+    n, first = len(v), shown["tokens"][0]
+    assert state(figure)["newest"] == 2  # the first token is still inside
+    newest.press("Home")
+    for t in range(n):
+        near = window_mask(n, n, 3)
+        none, level = torch.tensor([-torch.inf]), torch.tensor([float(shown["sink"])])
+        masks, levels = (near, near | sink_mask(n, n, 1), near), (none, none, level)
+        now = state(figure)
+        assert now["newest"] == t and len(now["ways"]) == 3
+        counts = figure.locator("svg tspan").all_text_contents()
+        for way, mask, sink, told in zip(now["ways"], masks, levels, counts):
+            weights = sink_softmax(scores[None, None], sink, mask[t])[0, 0]
+            assert_close(numbers(way["weights"][:-1]), weights, **EXACT)
+            assert_close(numbers(way["context"]), weights @ v, **EXACT)
+            assert told == f"{round(100 * float(weights[1:].sum()))}%"
+        bars = numbers(figure.locator("svg rect[data-sym=w]").evaluate_all(WIDTHS)).view(3, n)
+        widest = figure.locator("svg").evaluate("svg => +svg.getAttribute('width')")
+        exact = numbers([way["weights"][:-1] for way in now["ways"]]) * widest
+        assert_close(bars, (exact - 1).clamp(min=0), atol=0.01, rtol=0)
+        assert (f"“{first}” has left the window" in said(figure)) == (t > 2)
+        newest.press("ArrowRight")
+    newest.press("Home")
+    assert played(figure)["newest"] == n - 1
+
+
+WIDTHS = "all => all.map((one) => +one.getAttribute('width'))"
+
+
 def test_sinks_take_what_the_package_says(visit):
-    """In a window, in each way, at each token, and with other scores, by keys and by the mouse;
-    without a window, the sink alone.
-    """
-    figure = drawing(visit, "14_local_attention.html", "sinks")
-    v, output = numbers(given(figure)["v"]), figure.locator("output")
-    n, newest = len(v), figure.get_by_role("slider", name="Newest token")
-    knob = figure.get_by_role("slider", name="score of the")
-    for mode in ("window", "window and first token", "window and a sink"):
-        figure.get_by_role("radio", name=mode, exact=True).check()
-        knob.press("ArrowUp")
-        newest.press("Home")
-        for t in range(n):
-            now = state(figure)
-            mask = (
-                window_mask(n, n, 3)[t]
-                if mode != "window and first token"
-                else (window_mask(n, n, 3) | sink_mask(n, n, 1))[t]
-            )
-            scores, level = (
-                numbers(now["scores"]),
-                torch.tensor(
-                    [float(now["scores"][-1]) if mode == "window and a sink" else -torch.inf]
-                ),
-            )
-            weights = sink_softmax(scores[None, None, :-1], level, mask)[0, 0]
-            assert (now["newest"], now["mode"]) == (t, mode)
-            assert_close(numbers(now["weights"][:-1]), weights, **EXACT)
-            assert_close(numbers(now["context"]), weights @ v, **EXACT)
-            assert output.inner_text().startswith(f"“{given(figure)['tokens'][t]}” attends to")
-            assert ("has left the window" in output.inner_text()) == (
-                t > 2 and mode != "window and first token"
-            )
-            newest.press("ArrowRight")
+    "With other scores, by keys and by the mouse; and without the sink."
+    figure = drawing(visit, "11_grouped_heads.html", "sinks", reduced_motion="reduce")
+    v = numbers(given(figure)["v"])
+    assert "The sink takes 79%; 21% is left for tokens." in said(figure)
+    assert [figure.locator("svg").get_by_text(name).count() for name in ("dark", "animal")] == [
+        1
+    ] * 2
+    knob = figure.get_by_role("slider", name="score of sink")
+    for key, score in (("ArrowUp", 2.5), ("Home", -6), ("End", 6)):
+        knob.press(key)
+        now = state(figure)
+        weights = sink_softmax(torch.zeros(1, 1, 2), torch.tensor([float(score)]))[0, 0]
+        assert_close(numbers([now["kept"]]), weights.sum()[None], **EXACT)
+        assert_close(numbers(now["context"]), weights @ v, **EXACT)
     # the context is a stack: a share of each token, as high as its weight times its value
     shares = figure.locator("svg rect.moves[data-sym=v]").evaluate_all(
         "all => all.map((one) => +one.getAttribute('height'))"
     )
     adds = (numbers(now["weights"][:-1])[:, None] * v).abs().T.flatten()
     assert_close(numbers(shares), adds * max(shares) / adds.max(), atol=0.01, rtol=0)
-    assert state(figure)["scores"] == [5.5, 0, 0, 0, 0, 0, 4]
-    knob.press("End")
-    tracks = figure.locator("svg g > rect[opacity='0.45']").first.bounding_box()
+    tracks = figure.locator("svg g > rect[opacity='0.45']").last.bounding_box()
     assert knob.bounding_box()["y"] + 16 - tracks["y"] == pytest.approx(12, abs=1)  # head room
-    knob.press("ArrowDown")
     knob.hover()
     figure.page.mouse.down()
     box = figure.locator("svg").bounding_box()
@@ -1167,16 +1178,7 @@ def test_sinks_take_what_the_package_says(visit):
         box["y"] + 112 * box["height"] / int(figure.locator("svg").get_attribute("height")),
     )
     figure.page.mouse.up()
-    assert state(figure)["scores"][0] == 0
-    newest.press("Home")
-    assert played(figure)["newest"] == n - 1
-    figure = drawing(visit, "11_grouped_heads.html", "sinks")
-    assert "The sink takes 79%; 21% is left for tokens." in figure.locator("output").inner_text()
-    knob = figure.get_by_role("slider", name="score of sink")
-    for key, score in (("ArrowUp", 2.5), ("Home", -6), ("End", 6)):
-        knob.press(key)
-        left = sink_softmax(torch.zeros(1, 1, 2), torch.tensor([float(score)])).sum()
-        assert_close(numbers([state(figure)["kept"]]), left[None], **EXACT)
+    assert state(figure)["scores"] == [0, 0, 0]
     figure.get_by_role("radio", name="no sink").check()
     assert state(figure)["context"] == [3, 1.5]
 
