@@ -1257,7 +1257,7 @@ def test_head_film_shows_what_was_stored(visit):
         ("00_embeddings.html", "lookup", "short", "first"),
         ("01_naive_attention.html", "senses", 0, 2),
         ("05_multi_head_attention.html", "head_film", None, None),
-        ("24_hybrid_models.html", "hybrids", 21, 26),
+        ("24_hybrid_models.html", "hybrids", 8, 26),
     ],
 )
 def test_the_figure_that_stands_first_plays_by_itself_once(visit, page, script, begins, ends):
@@ -2823,6 +2823,10 @@ def test_hybrids_know_what_the_models_know(visit):
             3 * state_bytes + pairs * per_pair,
             4 * pairs * per_pair,
         ]
+        sizes = figure.locator("svg text", has_text="kB").all_text_contents()
+        assert sizes == [f"{size / 1000:.1f} kB" for size in now["bytes"]]
+        counts = figure.locator("svg text", has_text=f"of {pairs}").all_text_contents()
+        assert counts == [f"{sum(p > 50 for p in row)} of {pairs}" for row in now["right"]]
         for kind, shown in zip(PATTERNS, now["right"]):
             exact = known_by(kind, ids, pairs)
             assert_close(numbers(shown) / 100, exact, atol=0.011, rtol=0)
@@ -2834,6 +2838,12 @@ def test_hybrids_know_what_the_models_know(visit):
     assert state(figure)["asked"] == 7
     slider.fill("4")
     assert state(figure)["asked"] == 3
+    figure = drawing(visit, "24_hybrid_models.html", "hybrids", width=390)
+    figure.get_by_label("Pairs read").fill("26")
+    spot = figure.get_by_role("slider", name="Name that is asked for")
+    box = spot.bounding_box()
+    spot.click(position={"x": box["width"] * 7.5 / 13, "y": box["height"] * 0.8})
+    assert state(figure)["asked"] == 13 + 7  # in the lower line of names
 
 
 def test_a_head_is_switched_off_by_a_click(visit):
