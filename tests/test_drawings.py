@@ -928,31 +928,24 @@ def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
     assert played(figure)["t"] == n
 
 
+WIDTHS = "all => all.map((one) => +one.getAttribute('width'))"
+
+
 def test_a_latent_cache_counts_as_the_package_does(visit):
-    """For each number of heads and of tokens, both ways;
+    """What is cached, and for each number of tokens both ways;
     the switch moves the projections, and says so.
     """
     figure = drawing(visit, "12_latent_attention.html", "latent")
-    heads, tokens = (
-        figure.get_by_role("slider", name=name) for name in ("Heads", "Tokens in the cache")
-    )
+    tokens = figure.get_by_role("slider", name="Tokens in the cache")
     output, chosen = figure.locator("output"), given(figure)
-    heads.press("Home")
-    for h in chosen["choice"]:
-        now = state(figure)
-        assert now["cached"] == {"MHA": h * 2 * 128, "GQA": 8 * 2 * 128, "MQA": 2 * 128, "MLA": 576}
-        assert f"With {h} heads MHA caches {h * 256 / 576:.1f} times as much" in output.inner_text()
-        lit = figure.get_by_role("img", name="Numbers that a layer caches").locator(
-            "rect[data-sym=v][opacity='1']"
-        )
-        assert lit.count() == h + 8 + 1
-        heads.press("ArrowRight")
-    prompts = set()  # each view has a question of its own
-    for name in ("absorbed", "what is cached", "expanded"):
-        figure.get_by_role("radio", name=name).check()
-        prompts.add(figure.get_by_text(re.compile(r"\?$")).last.inner_text())
-    assert len(prompts) == 3
-    expect(heads).to_be_hidden()
+    now = state(figure)
+    assert now["form"] == "absorbed"
+    assert now["cached"] == {"MHA": 128 * 256, "GQA": 8 * 256, "MQA": 256, "MLA": 576}
+    caches = figure.get_by_role("img", name="Numbers that a layer caches")
+    assert caches.get_by_text(f"{128 * 256 / 576:.0f} times fewer than MHA").count() == 1
+    bars = numbers(caches.locator("rect").evaluate_all(WIDTHS)).view(4, 2).sum(-1)
+    assert_close(bars / bars.max(), numbers([*now["cached"].values()]) / (128 * 256), **EXACT)
+    figure.get_by_role("radio", name="expanded").check()
     tokens.press("Home")
     for n in chosen["lengths"]:
         assert (state(figure)["tokens"], state(figure)["work"]) == (n, latent_work(128, n))
@@ -974,8 +967,6 @@ def test_a_latent_cache_counts_as_the_package_does(visit):
     expect(
         figure.get_by_role("img", name="expanded").locator("g", has_text="Wk").last
     ).to_have_attribute("transform", "translate(125.0 64.0)")
-    figure.get_by_role("radio", name="what is cached").check()
-    expect(tokens).to_be_hidden()
 
 
 def test_few_keys_hold_what_the_package_says(visit):
@@ -1142,9 +1133,6 @@ def test_weight_falls_where_the_package_says(visit):
         newest.press("ArrowRight")
     newest.press("Home")
     assert played(figure)["newest"] == n - 1
-
-
-WIDTHS = "all => all.map((one) => +one.getAttribute('width'))"
 
 
 def test_sinks_take_what_the_package_says(visit):
