@@ -75,7 +75,8 @@ function draw(stage) {
     onfocus: () => light(m), onkeydown: onkeys(arrows, (by) => source[m + by]?.focus()) },
   number(flat[m], 0)));
   const copies = Object.keys(kinds).flatMap((kind) => order.map((m) => ({ kind, m,
-    node: el("div", { class: "moves", "aria-hidden": true, ...touched(m) }, number(flat[m], 0)) })));
+    node: el("div", { class: "moves", "aria-hidden": true, ...touched(m) },
+      number(flat[m], 0)) })));
   // The names of tokens and heads of one picture; the heads' say later whether they are whole.
   function namesOf(kind, between) {
     const tokens = times(n, (i) => piece(`${small}; line-height: ${high}px; `

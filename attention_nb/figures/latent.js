@@ -210,7 +210,8 @@ function draw(stage) {
   for (const one of [parts, long]) one.style.margin = "0";
   set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin: ${wide ? 8 : 2}px 0` });
   view.append(
-    el("div", { class: "row", style: `gap: ${wide ? 8 : 2}px 32px; margin: 0 0 ${wide ? 12 : 6}px` }, parts, long),
+    el("div", { class: "row", style: `gap: ${wide ? 8 : 2}px 32px; `
+      + `margin: 0 0 ${wide ? 12 : 6}px` }, parts, long),
     el("div", { class: "beside", style: "align-items: flex-start; gap: 4px 32px; margin: 0" },
       way, sums),
     said, board);

@@ -1,5 +1,6 @@
-// The roofline of a machine: the parts of a layer in decode or in prefill, of which one is chosen and
-// named; the others have small names, where there is room. Or one head in both, two dots. Beside it what each takes: a bar for the operations, a bar for the bytes; the longer one is
+// The roofline of a machine: the parts of a layer in decode or in prefill, of which one is chosen
+// and named; the others have small names, where there is room. Or one head in both, two dots.
+// Beside it what each takes: a bar for the operations, a bar for the bytes; the longer one is
 // the minimum time, and of a part of a layer that is not chosen there is no other. The slope and
 // the bars of bytes have one hue, the roof and the bars of operations the other, and a dot has the
 // hue of what limits it.
@@ -122,7 +123,7 @@ function draw({ view, viewWidth, data, el, svg, set, number, grouped, plural, sa
   }
   const notes = [measured(example.n), measured(1)];
   chart.append(...notes);
-  // A name stands above the roof, on a line from its dot; of two dots only the lower one has a line,
+  // A name stands above the roof, on a line from its dot; of two dots only the lower one has one,
   // to the right.
   function place(dot, [cx, cy], way, flat) {
     dot.at = [cx, cy];
