@@ -147,8 +147,8 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, number, percent, sai
     fill: "transparent", role: "slider", tabindex: 0, "aria-label": "Name that is asked for",
     "aria-valuemin": 1, style: "cursor: pointer", ...keep, onclick: pressed,
     onkeydown: onkeys(ways, (way) => ask(asked + way)) });
-  const legend = wide ? "a square is a state; a slice, one pair in a cache"
-    : "squares: states; slices: pairs";
+  const legend = wide ? "a box is a state; a slice, one pair in a cache"
+    : "boxes: states; slices: pairs";
   const root = svg("svg", { width: viewWidth, height: high, viewBox: `0 0 ${viewWidth} ${high}`,
     role: "group", style: "height: auto",
     "aria-label": "What three models keep, and what they know" },
