@@ -47,7 +47,7 @@ def hybrids(
     names: Sequence[str],  # of the pairs, n short ones
     numbers: Sequence[int],  # that belong to them
     films: Mapping[str, Mapping[str, Any]],  # model → what it keeps and knows, as `film_recall` says
-    moment: int = 20,  # which pair was read last, at first
+    moment: int = 7,  # which pair was read last, at first
     asked: int = 2,  # which name is asked for, at first
 ) -> Drawing:  # shows itself when it is the last value of a cell
     """Draw what models with states, caches or both keep of some pairs, and what they still know.
@@ -76,8 +76,7 @@ def hybrids(
             "width": width, "moment": moment, "asked": asked}
     rows = {name: film["right"][-1] for name, film in films.items()}
     table = number_table("How surely each number is known after all pairs: probabilities", rows, names)
-    return Drawing("hybrids", "Three models read the same pairs", _NOTICE, data, table, (672, 536))
+    return Drawing("hybrids", "Three models read the same pairs", _NOTICE, data, table, (442, 482))
 
 
-_NOTICE = ("Press Play: caches grow, states do not. Bars say how surely each number is still known. "
-           "Press a name to ask for it.")
+_NOTICE = "Press Play: caches grow, states do not. Which model forgets?"

@@ -42,29 +42,28 @@ def latent_work(
 
 # %% ../../nbs/figures/latent.ipynb #latent-fn
 def latent(
-    heads: int = 128,  # at the beginning, one of `choice`
+    heads: int = 128,  # number of heads
     tokens: int = 1024,  # in the cache at the beginning, one of `lengths`
-    choice: Sequence[int] = (8, 16, 32, 64, 128),  # numbers of heads to choose from
+    choice: Sequence[int] = (8, 16, 32, 64, 128),  # numbers of heads in the table
     lengths: Sequence[int] = (1, 16, 128, 1024, 8192, 65536),  # numbers of tokens to choose from
 ) -> Drawing:  # shows itself when it is the last value of a cell
     """Draw what MHA, GQA, MQA and MLA cache for each token, and two ways to read a latent vector.
 
     Args:
-        heads: at the beginning, one of `choice`
+        heads: number of heads
         tokens: in the cache at the beginning, one of `lengths`
-        choice: numbers of heads to choose from
+        choice: numbers of heads in the table
         lengths: numbers of tokens to choose from
 
     Returns:
         shows itself when it is the last value of a cell
     """
     expect_sizes(heads=heads, tokens=tokens)
-    for name, x, among in (("heads", heads, choice), ("tokens", tokens, lengths)):
-        if x not in among:
-            raise ValueError(f"{name}: expected one of {tuple(among)}; got {x}")
+    if tokens not in lengths:
+        raise ValueError(f"tokens: expected one of {tuple(lengths)}; got {tokens}")
     sizes: dict[str, Any] = dict(d_head=128, d_latent=512, d_rope=64)
     forms = ["expanded", "absorbed"]
-    data = {**sizes, "shared": 8, "heads": heads, "tokens": tokens, "choice": list(choice), "lengths": list(lengths), "forms": forms}
+    data = {**sizes, "shared": 8, "heads": heads, "tokens": tokens, "lengths": list(lengths), "forms": forms}
     kept = {"MHA": [256 * h for h in choice], "GQA, 8 heads": [256 * min(8, h) for h in choice],
             "MQA": [256 for _ in choice], "MLA": [512 + 64 for _ in choice]}
     work = [latent_work(heads, n, **sizes) for n in lengths]
@@ -73,5 +72,5 @@ def latent(
     table += number_table(f"Multiplications for one new token, {heads} heads, in millions, by the tokens in the cache",
                           {form: torch.tensor([one[form] / 1e6 for one in work], dtype=torch.float64) for form in forms},
                           [f"{n:,}" for n in lengths], 1)
-    notice = "Press “expanded”, then “absorbed”: what is cached stays the same. What moves?"
-    return Drawing("latent", "MLA: a latent cache, and how it is read", notice, data, table, (396, 558))
+    notice = "Press “expanded”: which two boxes move, and what does it cost?"
+    return Drawing("latent", "MLA: how a latent cache is read", notice, data, table, (478, 574))

@@ -31,7 +31,7 @@ def roofline(
     n: int = 4096,  # tokens at first
     n_kv_heads: int = 8,  # heads of keys at first, 1 to 32, a power of 2
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    """Draw the roofline of a machine: on it one head, then the parts of a layer of 32 heads, in prefill and in decode.
+    """Draw the roofline of a machine: on it the parts of a layer of 32 heads, in decode and in prefill, or one head.
 
     Args:
         machine: its name
@@ -48,11 +48,11 @@ def roofline(
     most = torch.tensor([min(peak, x * bandwidth) / 1e9 for x in at])
     table = number_table("What the machine does at most, by operations per byte: billion operations per second",
                          {"at most": most}, [f"{x:g}" for x in at], digits=1)
-    notice = "What takes longer: the operations, or the bytes? Choose “a layer in decode”, and a row: what moves its dot?"
+    notice = "Raise the batch size: which dot climbs to the roof?"
     data = {"machine": machine, "peak": peak, "bandwidth": bandwidth, "n": n, "kv": n_kv_heads,
             "heads": 32, "width": 128, "model": 4096, "latent": [512, 64], "bits": 32,
             "example": {"n": 1000, "d": 100}}
-    return Drawing("roofline", "The roofline: prefill and decode", notice, data, table, (400, 570))
+    return Drawing("roofline", "The roofline: what limits each part of a layer", notice, data, table, (424, 562))
 
 
 def _shown_number(x: float) -> float:

@@ -61,9 +61,10 @@ def sinks(
     window: int | None = None,  # how many tokens a query attends to; None: all
     sink: float = 0.0,  # score of the sink at the beginning
     newest: int | None = None,  # token that the window ends with at the beginning; default the last
-    mode: int = 0,  # which of `sink_modes` is chosen at the beginning
+    mode: int = 0,  # which of `sink_modes` is chosen at the beginning, without a window
+    columns: Sequence[str] = ("first", "second"),  # what the two numbers of a value mean
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    """Draw the weights of one query with and without a sink; a reader drags the scores.
+    """Draw the weights of one query with and without a sink: its scores to drag, or a window that moves.
 
     Args:
         tokens: n tokens
@@ -72,7 +73,8 @@ def sinks(
         window: how many tokens a query attends to; None: all
         sink: score of the sink at the beginning
         newest: token that the window ends with at the beginning; default the last
-        mode: which of `sink_modes` is chosen at the beginning
+        mode: which of `sink_modes` is chosen at the beginning, without a window
+        columns: what the two numbers of a value mean
 
     Returns:
         shows itself when it is the last value of a cell
@@ -84,11 +86,14 @@ def sinks(
     expect_sizes(**({} if window is None else {"window": window}))
     last = n - 1 if newest is None else newest
     data = {"tokens": list(tokens), "scores": scores, "v": v, "window": window, "modes": sink_modes(window),
-            "reach": 6, "sink": sink, "newest": last, "mode": mode}
-    notice = "Drag a score, or focus it and press the arrow keys." if window is None else "Press Play: the newest token moves on, and the window with it."
-    title = "A sink takes the weight that no token needs" if window is None else "When the first token leaves the window, its weight falls on others"
-    told = " Purple is all the weight: which tokens get it?"
-    return Drawing("sinks", title, notice + told, data, _table(tokens, scores, v, window, sink, last), (452, 552) if window else (382, 418))
+            "reach": 6, "sink": sink, "newest": last, "mode": mode, "columns": list(columns)}
+    title, notice, height = _FREE if window is None else _WINDOW
+    return Drawing("sinks", title, notice.format(first=tokens[0]), data, _table(tokens, scores, v, window, sink, last), height)
+
+
+_FREE = ("A sink takes the weight that no token needs", "Drag the score of the sink: how much weight is left for tokens?", (382, 418))
+_WINDOW = ("When the first token leaves the window, its weight falls on others",
+           "Press Play: “{first}” leaves the window. Which words get its weight?", (390, 412))
 
 
 def _table(tokens: Sequence[str], scores: Tensor, v: Tensor, window: int | None, sink: float, newest: int) -> str:

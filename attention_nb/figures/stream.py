@@ -18,14 +18,12 @@ __all__ = ['stream']
 def stream(
     runs: Mapping[str, tuple[Tensor, Tensor]],  # name → lengths of hidden states, and of gradients, (n_blocks,) both
     formulas: Mapping[str, str],  # name → how a part changes the stream, such as "x + part(norm(x))"
-    moment: int = -1,  # which moment is shown first: 0 is forward in block 1, n_blocks backward in the last, -1 the end
 ) -> Drawing:  # shows itself when it is the last value of a cell
     """Draw the residual stream of some models, block by block, forward and backward.
 
     Args:
         runs: name → lengths of hidden states, and of gradients, (n_blocks,) both
         formulas: name → how a part changes the stream, such as "x + part(norm(x))"
-        moment: which moment is shown first: 0 is forward in block 1, n_blocks backward in the last, -1 the end
 
     Returns:
         shows itself when it is the last value of a cell
@@ -40,9 +38,8 @@ def stream(
     columns = [f"block {i}" for i in range(1, n + 1)]
     table = number_table("Lengths of hidden states after each block", {name: pair[0] for name, pair in runs.items()}, columns, 1)
     table += number_table("Lengths of the first gradient in each block", {name: pair[1] for name, pair in runs.items()}, columns, 3)
-    return Drawing("stream", "Pre-norm and post-norm: hidden states forward, gradients back", _NOTICE, {"runs": listed, "moment": range(2 * n)[moment]},
-                   table, (364, 520))
+    return Drawing("stream", "Pre-norm and post-norm: hidden states forward, gradients back", _NOTICE, {"runs": listed, "moment": n - 1},
+                   table, (346, 506))
 
 
-_NOTICE = ("Press Play: hidden states go forward (up), then gradients come back (down). "
-           "In which blocks are they large with post-norm?")
+_NOTICE = "Press Play: gradients come back. Where are they large with post-norm?"
