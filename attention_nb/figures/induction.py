@@ -83,7 +83,7 @@ def induction(
     data = {"model": sizes, "names": names, "ids": ids.tolist(), "others": others.tolist(),
             "previous": list(previous), "inducing": list(inducing)}
     return Drawing("induction", "Induction: two heads that copy",
-                   "Point at a letter: arcs show what two heads attend to there. Click a head to switch it off, or move through the training.",
+                   "Point at a letter: arcs show how two heads find what followed it. Click a head to switch it off, or move through the training.",
                    data, _shares(model, trained, others), (468, 495), "The probabilities at each step as a table",
                    library="engine", weights=trained.text())
 

@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
-const { view, viewWidth, data, el, set, number, clamp } = stage;
-const { said, say, choices, onkeys, expose, keep } = stage;
+const { view, viewWidth, data, el, set, number } = stage;
+const { said, say, button, late, onkeys, expose, keep } = stage;
 const { x, heads } = data;
 const n = x.length;
 const width = x[0].length;
@@ -15,9 +15,6 @@ const times = (count, f) => Array.from({ length: count }, (_, i) => f(i));
 const shaped = (list, a, b, c) =>
 times(a, (i) => times(b, (j) => list.slice((i * b + j) * c, (i * b + j + 1) * c)));
 const swapped = (t) => t[0].map((_, j) => t.map((_, i) => t[i][j]));
-const cut = shaped(flat, n, heads, part);
-const right = swapped(cut);
-const wrong = shaped(flat, heads, n, part);
 function where(split, m) {
 for (let h = 0; h < heads; h++) {
 for (let i = 0; i < n; i++) {
@@ -27,172 +24,139 @@ if (j >= 0) return [h, i, j];
 }
 }
 const order = [...flat.keys()];
-const found = {
-right: swapped(shaped(order, n, heads, part)),
-wrong: shaped(order, heads, n, part),
-};
-
-const phone = viewWidth < 600;
-const kinds = { right: "Split, then transpose", given: "The vectors",
-wrong: phone ? "At once" : "Final shape at once" };
+const splits = (list) => ({
+right: swapped(shaped(list, n, heads, part)),
+wrong: shaped(list, heads, n, part),
+});
+const found = splits(order);
 const tokenOf = (m) => Math.floor(m / width);
 const headOf = (m) => Math.floor((m % width) / part);
-let step = 2;
-let lit = Math.floor(width / heads) + width * (n - 1);
-const stackedAt = { given: Infinity, right: 2, wrong: 1 };
-const stacked = (kind) => step >= stackedAt[kind];
-const named = { given: 54, right: 54, wrong: phone ? 0 : 54 };
-const between = phone ? 4 : 8;
-const seams = between * (heads - 1);
-const least = phone ? 116 : 180;
-const others = named.right + seams + (phone ? 12 : named.given + 64);
-const across = phone ? width : 2 * width;
-const fits = (count, words) => Math.floor((viewWidth - others - words) / count);
-const wide = Math.min(30, fits(across, least), fits(across + part, named.wrong));
-const high = phone ? 26 : 30;
-const title = 26;
-const tall = title + n * high;
-const topOfWhole = Math.floor((heads - 1) / 2) * tall + title;
-const topOf = (kind) => (kind === "given" ? 0 : topOfWhole);
-const rowOf = (kind, i) => topOf(kind) + i * high;
-const caption = 46;
-const broad = { right: named.right + width * wide + seams, given: named.given + width * wide,
-wrong: Math.max(named.wrong + part * wide, least) };
-const gap = (viewWidth - broad.right - broad.given - broad.wrong) / 2;
-const lower = caption + n * high + 16;
-const origins = phone ? { given: [0, caption], right: [0, lower + caption],
-wrong: [Math.min(broad.right + 24, viewWidth - broad.wrong), lower + caption] }
-: { right: [0, caption], given: [broad.right + gap, caption + topOfWhole],
-wrong: [viewWidth - broad.wrong, caption] };
-const deep = origins.right[1] + heads * tall;
-function place(kind, m) {
-const margin = named[kind];
-if (stacked(kind)) {
+function strays(kind, m) {
+const [h, token] = where(found[kind], m);
+return h !== headOf(m) || token !== tokenOf(m);
+}
+
+const phone = viewWidth < 600;
+const kinds = { right: "Split, then transpose", wrong: "Final shape at once" };
+const named = 58, seam = 8, tab = 22;
+const row = named + seam * (heads - 1);
+const each = phone ? viewWidth : (viewWidth - 44) / 2;
+const wide = Math.min(phone ? 44 : 52, Math.floor((each - row) / width));
+const high = phone ? 30 : 40;
+const tall = tab + n * high, words = 48;
+const broad = named + width * wide;
+const result = broad + seam * (heads - 1);
+const lower = tall + (phone ? 16 : 26) + words;
+const origins = {
+given: [phone ? 0 : (viewWidth - broad) / 2, 0],
+right: [0, lower],
+wrong: phone ? [0, lower + tall + 14 + words] : [viewWidth - result, lower],
+};
+const deep = origins.wrong[1] + tall;
+let split = false;
+let lit = part + width * (n - 1);
+const given = (m) => [named + (m % width) * wide, tab + tokenOf(m) * high];
+function landed(kind, m) {
 const [h, token, j] = where(found[kind], m);
-return [margin + j * wide, h * tall + title + token * high];
+return [named + (h * part + j) * wide + h * seam, tab + token * high];
 }
-if (kind !== "given" && !step) {
-const [x, y] = place("given", m);
-return [x + origins.given[0] - origins[kind][0], y + origins.given[1] - origins[kind][1]];
-}
-const moved = kind === "given" ? 0 : headOf(m) * between;
-return [margin + (m % width) * wide + moved, rowOf(kind, tokenOf(m))];
-}
+const placed = ([x, y], [left, top]) => `left: ${left + x}px; top: ${top + y}px`;
 
+const box = `position: absolute; width: ${wide}px; height: ${high}px; box-sizing: border-box`;
+const small = "position: absolute; font-size: 13px; white-space: nowrap";
+const piece = (style, ...says) => el("span", { "aria-hidden": true, style }, ...says);
 const arrows = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -width, ArrowDown: width };
-function numbers() {
-const cells = flat.map((x, m) => el("div", {
-role: "option", class: "moves", ...keep,
-onclick: () => light(m), onfocus: () => light(m), onpointerenter: () => light(m),
-onkeydown: onkeys(arrows, (by) => cells[m + by]?.focus()) }, number(x, 0)));
-return cells;
+const touched = (m) => ({ onclick: () => light(m), onpointerenter: () => light(m) });
+const source = order.map((m) => el("div", { role: "option", ...touched(m), ...keep,
+onfocus: () => light(m), onkeydown: onkeys(arrows, (by) => source[m + by]?.focus()) },
+number(flat[m], 0)));
+const copies = Object.keys(kinds).flatMap((kind) => order.map((m) => ({ kind, m,
+node: el("div", { class: "moves", "aria-hidden": true, ...touched(m) },
+number(flat[m], 0)) })));
+function namesOf(kind, between) {
+const tokens = times(n, (i) => piece(`${small}; line-height: ${high}px; `
++ placed([0, tab + i * high], origins[kind]), `token ${i}`));
+const signs = times(heads, (h) => piece(`${small}; line-height: ${tab}px; padding: 0 6px; `
++ `border-radius: 4px 4px 0 0; background: ${paint(h)}; `
++ placed([named + h * (part * wide + between), 0], origins[kind])));
+return { kind, tokens, signs };
 }
-const ofLabel = "position: absolute; left: 0; font-size: 13px; white-space: nowrap";
-const label = () =>
-el("span", { "aria-hidden": true, style: `${ofLabel}; line-height: ${high}px` });
-const sign = (_, h) => set(label(), { class: "moves", style: `${ofLabel}; --pace: 0.4s; `
-+ "transition-property: left, top; line-height: 18px; padding: 0 4px; "
-+ `border-radius: 4px 4px 0 0; background: ${paint(h)}` });
-const pictures = Object.entries(kinds).map(([kind, title]) => {
-const cells = numbers();
-const names = times(n * heads, label);
-const signs = Array.from({ length: heads }, sign);
-const shape = el("div", { style: "font-size: 13px; color: var(--soft); height: 26px; "
-+ "white-space: nowrap" });
-const word = set(label(), { style: `${ofLabel}; top: ${topOf(kind) - 18}px; `
-+ "line-height: 18px" }, "head");
-const says = `${title}; arrow keys go from number to number`;
-const list = el("div", { role: "listbox", "aria-label": says }, ...cells);
+const pictures = [namesOf("given", 0), namesOf("right", seam), namesOf("wrong", seam)];
+const slots = Object.keys(kinds).flatMap((kind) => order.map((m) => piece(
+`${box}; border: 1px dashed var(--faint); ${placed(landed(kind, m), origins[kind])}`)));
+const titles = Object.entries(kinds).map(([kind, title]) => {
+const astray = order.filter((m) => strays(kind, m)).length;
+const count = el("b", { style: astray ? "color: var(--rose)" : "" },
+`${astray} of ${order.length} astray`);
 const [left, top] = origins[kind];
-const box = el("div", { style: "position: relative" }, list, ...names, word, ...signs);
-const node = el("div", { style: `position: absolute; left: ${left}px; `
-+ `top: ${top - caption}px; width: ${broad[kind]}px` },
-el("b", { style: "display: block; height: 20px; font-weight: 600; white-space: nowrap" },
-title), shape, box);
-return { kind, cells, names, signs, shape, word, node };
+const line = "display: flex; justify-content: space-between; font-size: 15px";
+const shape = el("span", { style: "font-size: 13px; color: var(--soft)" },
+`shape (${heads}, ${n}, ${part})`);
+return { count, node: el("div", { style: `position: absolute; left: ${left}px; `
++ `top: ${top - words}px; width: ${result}px` },
+el("div", { style: line }, el("b", { style: "font-weight: 600" }, title), count), shape) };
 });
 
-function showNumber(kind, cell, m) {
-const [x, y] = place(kind, m);
-const [h, token] = kind === "given" ? [] : where(found[kind], m);
-const lands = stacked(kind) ? `, lands in head ${h} as token ${token}` : "";
-const seen = step || kind === "given" ? "visible" : "hidden";
-const ring = "font-weight: 700; box-shadow: inset 0 0 0 3px var(--rose); z-index: 1";
-set(cell, {
-tabindex: m === lit ? 0 : -1, "aria-selected": String(m === lit),
-"aria-label": `${number(flat[m], 0)}, of token ${tokenOf(m)}${lands}`,
-style: `position: absolute; left: ${x}px; top: ${y}px; width: ${wide}px; `
-+ `height: ${high}px; display: grid; place-items: center; `
-+ "box-sizing: border-box; cursor: pointer; transition-property: left, top; "
-+ `--pace: 0.4s; font-size: ${wide < 28 ? 13 : 14}px; `
-+ `visibility: ${seen}; `
-+ `background: ${paint(headOf(m))}; border: 1px solid var(--faint); `
-+ (m === lit ? ring : "") });
+function look(m, astray) {
+const edges = [astray && "inset 0 0 0 2px var(--rose)",
+m === lit && `inset 0 0 0 ${astray ? 4 : 3}px var(--control)`].filter(Boolean);
+return `${box}; display: grid; place-items: center; cursor: pointer; `
++ `font-size: ${phone ? 14 : 16}px; background: ${paint(headOf(m))}; `
++ `border: 1px solid var(--faint); box-shadow: ${edges.join(", ") || "none"}; `
++ `font-weight: ${m === lit ? 700 : 400}`;
 }
-function showSigns({ kind, signs, word }) {
-const apart = stacked(kind);
-const seen = step && kind !== "given";
-const before = phone && !apart;
-word.style.visibility = seen && before ? "visible" : "hidden";
+function lands(m) {
+if (!strays("wrong", m)) return "Both ways put it there.";
+const [h, token] = where(found.wrong, m);
+return `The final shape at once puts it into head ${h}, token ${token}.`;
+}
+function showSource(node, m) {
+set(node, { tabindex: m === lit ? 0 : -1, "aria-selected": String(m === lit),
+"aria-label": `${number(flat[m], 0)}, of token ${tokenOf(m)}${split ? `. ${lands(m)}` : ""}`,
+style: `${look(m, false)}; ${placed(given(m), origins.given)}` });
+}
+function showCopy({ kind, m, node }) {
+const at = split ? placed(landed(kind, m), origins[kind]) : placed(given(m), origins.given);
+const pace = split ? `0.7s ${(m * 0.05).toFixed(2)}s` : "0.4s";
+set(node, { style: `${look(m, split && strays(kind, m))}; ${at}; --pace: ${pace}; `
++ "transition-property: left, top, box-shadow" });
+}
+function showSigns({ kind, signs }) {
 signs.forEach((sign, h) => {
-const whole = kind === "given" || found[kind][h].flat().every((m) => headOf(m) === h);
-const says = before ? h : `head ${h}`;
-sign.textContent = apart ? `${says} ${whole ? "✓" : "✗"}` : says;
-const [x, y] = place(kind, h * part);
-const [left, top] = apart ? [named[kind], h * tall + title - 18] : [x, y - 18];
-Object.assign(sign.style, { left: `${left}px`, top: `${top}px`,
-visibility: seen ? "visible" : "hidden" });
+const whole = kind === "given"
+|| found[kind][h].every((row, i) => row.every((m) => headOf(m) === h && tokenOf(m) === i));
+sign.textContent = `head ${h}${split && kind !== "given" ? (whole ? " ✓" : " ✗") : ""}`;
 });
 }
-function showPicture(picture) {
-const { kind, cells, names, shape } = picture;
-const apart = stacked(kind);
-const here = step || kind === "given";
-showSigns(picture);
-cells.forEach((cell, m) => showNumber(kind, cell, m));
-names.forEach((name, k) => {
-const [h, i] = [Math.floor(k / n), k % n];
-name.textContent = named[kind] && here && (apart || h === 0) ? `token ${i}` : "";
-name.style.top = `${apart ? h * tall + title + i * high : rowOf(kind, i)}px`;
-});
-const size = step === 0 || kind === "given" ? [n, width]
-: apart ? [heads, n, part] : [n, heads, part];
-shape.style.visibility = here ? "visible" : "hidden";
-shape.textContent = `shape (${size.join(", ")})`;
-}
-
 function light(m) {
 lit = m;
 show();
 }
-function sentence() {
-const name = number(flat[lit], 0);
-const from = `${name} belongs to token ${tokenOf(lit)}`;
-if (step === 0) return `${from}, and to head ${headOf(lit)}.`;
-const [right, wrong] = ["right", "wrong"].map((kind) => {
-const [h, i] = where(found[kind], lit);
-return stacked(kind) ? `head ${h}, token ${i}` : "no number moves";
-});
-return `${from}. Split, then transpose: ${right}. At once: ${wrong}.`;
-}
 function show() {
-pictures.forEach(showPicture);
-say(sentence());
+source.forEach(showSource);
+copies.forEach(showCopy);
+pictures.forEach(showSigns);
+for (const { count } of titles) count.style.visibility = split ? "visible" : "hidden";
+press.textContent = split ? "Back" : "Split";
+const from = `${number(flat[lit], 0)} belongs to head ${headOf(lit)}, token ${tokenOf(lit)}.`;
+say(split ? `${from} ${lands(lit)}` : from);
 }
-const steps = choices("step", ["the vectors", "view", "transpose"], step,
-(i) => { step = i; show(); });
+const press = set(button("", () => {
+split = !split;
+show();
+for (const { count } of titles) late(count, 1600);
+}), { class: "play flips", style: "min-width: 5.5rem" });
+const list = el("div", { role: "listbox",
+"aria-label": "The vectors; arrow keys go from number to number" }, ...source);
 const board = el("div", { style: `position: relative; height: ${deep}px; `
 + "overflow: clip; overflow-clip-margin: 4px" },
-...pictures.map(({ node }) => node));
+...slots, list, ...pictures.flatMap(({ tokens, signs }) => [...tokens, ...signs]),
+...titles.map(({ node }) => node), ...copies.map(({ node }) => node));
 set(said, { style: `max-width: none; margin-top: 12px; min-height: ${phone ? 2.8 : 1.4}em` });
-view.append(set(steps, { style: "margin: 0 0 12px" }), board, said);
+view.append(el("div", { class: "row", style: "margin: 0 0 12px" }, press), board, said);
 show();
-expose(() => ({
-step, lit: flat[lit],
-right: step === 0 ? x : step === 1 ? cut : right,
-wrong: step === 0 ? x : wrong,
-lands: { right: where(found.right, lit), wrong: where(found.wrong, lit) },
-}));
+expose(() => ({ split, lit: flat[lit], ...splits(flat),
+lands: { right: where(found.right, lit), wrong: where(found.wrong, lit) } }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=head_cut]")) begin(figure, draw);
 })();

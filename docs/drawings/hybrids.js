@@ -6,120 +6,112 @@ const n = names.length;
 const last = n - 1;
 let [at, asked] = [data.moment, data.asked];
 const times = (count, f) => Array.from({ length: count }, (_, i) => f(i));
-
 const wide = viewWidth >= 600;
-const cell = wide ? 2.75 : 1.25;
-const side = data.width * cell;
-const [lane, bars, head] = [side + 3, wide ? 46 : 32, wide ? 26 : 38];
-const left = wide ? 118 : 74;
-const gap = wide ? 14 : 4;
-const unit = (viewWidth - left - 1) / n;
-const top = wide ? 48 : 26;
-const tall = head + data.blocks * lane + bars + (wide ? 20 : 14);
-const x = (i) => left + i * unit;
-const middle = (i) => x(i) + unit / 2;
-const small = `font-size: ${wide ? 13 : 12}px`;
-const text = (x, y, words, more = {}) => svg("text", { x, y, style: small, ...more }, words);
-const quiet = { style: `${small}; fill: var(--soft)` };
+const text = (x, y, words, more) => svg("text", { x, y, ...more }, words);
+const quiet = { style: "font-size: 13px; fill: var(--soft)" };
+const bold = (size) => ({ style: `font-size: ${size}px; font-weight: 600` });
+const left = wide ? 92 : 78, right = wide ? 84 : 68;
 
-const chips = names.map((name, i) => {
-const bold = `font-size: ${wide ? 15 : 13}px; font-weight: 700`;
-const centre = { "text-anchor": "middle" };
-const number = text(middle(i), 36, String(numbers[i]), { ...centre, ...quiet });
-return svg("g", { class: "moves" }, text(middle(i), 17, name, { ...centre, style: bold }),
-...(wide ? [number] : []));
-});
-
-function headOf(block, h, y) {
-const pixels = times(data.width ** 2, (p) => svg("rect", {
-x: left - gap - (2 - h) * (side + 3) + (p % data.width) * cell,
-y: y + Math.floor(p / data.width) * cell, width: cell, height: cell, class: "moves" }));
-return { block, h, pixels };
-}
-const frameOf = (x, y) => svg("rect", { x, y, width: side, height: side, fill: "none",
+const thick = wide ? 46 : 26, apart = wide ? 12 : 10, upper = 24;
+const longest = Math.max(...models.map(({ bytes }) => bytes[last]));
+const scale = (viewWidth - left - right - 4) / longest;
+const rest = (model) => model.kinds.filter((kind) => kind === "state").length;
+const perPair = Math.max(...models.map(({ bytes }) => (bytes[last] - bytes[0]) / last))
+/ models[0].kinds.length;
+const stateBytes = models[0].bytes[0] / rest(models[0]);
+const slice = perPair * scale, square = stateBytes * scale;
+function stateOf(block) {
+const [long, high] = [(square - 2) / data.width, thick / 2 / data.width];
+const heads = times(2, (h) => times(data.width ** 2, (p) => svg("rect", {
+x: (p % data.width) * long, y: h * thick / 2 + Math.floor(p / data.width) * high,
+width: long, height: high, class: "moves" })));
+const frame = svg("rect", { width: square - 2, height: thick, fill: "none",
 stroke: "var(--edge)" });
-function stateOf(block, y) {
-const heads = [0, 1].map((h) => headOf(block, h, y));
-const frames = [0, 1].map((h) => frameOf(left - gap - (2 - h) * (side + 3), y));
-const nodes = [...heads.flatMap(({ pixels }) => pixels), ...frames];
-return { heads, pairs: [], nodes };
+return { block, heads, slices: [], node: svg("g", {}, ...heads.flat(), frame) };
 }
-function cacheOf(y) {
-const pairs = names.map((_, i) => svg("rect", { x: middle(i) - side / 2, y, width: side,
-height: side, "data-sym": "w", class: "moves" }));
-return { heads: [], pairs, nodes: pairs };
+function cacheOf(block) {
+const slices = names.map((_, i) => svg("rect", { x: i * slice, width: slice - (wide ? 1 : 0.5),
+height: thick, "data-sym": "w", class: "moves" }));
+return { block, heads: [], slices, node: svg("g", {}, ...slices) };
 }
-function laneOf(kind, block, from) {
-const y = from + head + (data.blocks - 1 - block) * lane;
-const made = kind === "state" ? stateOf(block, y) : cacheOf(y);
-const word = text(0, y + side / 2 + 5, kind === "state" ? "state" : "cache", quiet);
-return { ...made, nodes: [word, ...made.nodes] };
+function keptOf(model, m) {
+const y = upper + m * (thick + apart);
+const parts = model.kinds.map((kind, block) => (kind === "state" ? stateOf : cacheOf)(block));
+const size = text(0, y + thick / 2 + 6, "", { class: "moves", ...bold(wide ? 17 : 14) });
+const title = text(0, y + thick / 2 + 5, model.name, bold(wide ? 15 : 13));
+return { model, y, parts, size, nodes: [title, ...parts.map(({ node }) => node), size] };
 }
-function barOf(i, base) {
+
+const per = wide ? n : Math.ceil(n / 2);
+const unit = (viewWidth - left - right) / per;
+const bars = wide ? 40 : 24, line = bars + (wide ? 8 : 6);
+const lower = upper + models.length * (thick + apart) + 12;
+const head = 24, group = head + models.length * line + (wide ? 0 : 8);
+const high = lower + Math.ceil(n / per) * group - (wide ? 6 : 12);
+const x = (i) => left + (i % per) * unit;
+const top = (i) => lower + Math.floor(i / per) * group;
+const chips = names.map((name, i) => text(x(i) + unit / 2, top(i) + 16, name,
+{ "text-anchor": "middle", class: "moves", ...bold(wide ? 15 : 14) }));
+function knownBy(model, m) {
+const base = (i) => top(i) + head + m * line + bars;
+const all = names.map((_, i) => {
 const room = { x: x(i) + 1.5, width: unit - 3 };
-const whole = svg("rect", { ...room, y: base - bars, height: bars, fill: "var(--faint)" });
-return { whole, part: svg("rect", { ...room, class: "moves" }) };
+return { base: base(i), part: svg("rect", { ...room, class: "moves" }),
+whole: svg("rect", { ...room, y: base(i) - bars, height: bars, fill: "var(--faint)" }) };
+});
+const titles = times(n / per, (k) =>
+text(0, base(k * per) - bars / 2 + 5, model.name, bold(wide ? 15 : 13)));
+const count = text(viewWidth - 1, base(0) - bars / 2 + 5, "",
+{ "text-anchor": "end", ...bold(wide ? 15 : 13) });
+return { model, all, count, nodes: [...titles, count,
+...all.flatMap(({ whole, part }) => [whole, part])] };
 }
-function modelOf(model, m) {
-const from = top + m * tall;
-const base = from + head + data.blocks * lane + bars + 5;
-const lanes = model.kinds.map((kind, block) => laneOf(kind, block, from));
-const all = names.map((_, i) => barOf(i, base));
-const bold = { style: `font-size: 15px; font-weight: 700` };
-const title = text(0, from + 16, model.name, bold);
-const cost = text(wide ? viewWidth - 1 : 0, from + (wide ? 16 : 32), "",
-wide ? { "text-anchor": "end" } : {});
-const sure = text(0, base - bars / 2 + 5, "recall", quiet);
-return { model, lanes, bars: all, base, cost, nodes: [title, cost, sure,
-...lanes.flatMap(({ nodes }) => nodes), ...all.flatMap(({ whole, part }) => [whole, part])] };
-}
-const drawn = models.map(modelOf);
-const high = top + models.length * tall - (wide ? 10 : 4);
-const column = svg("rect", { y: 0, width: unit, height: high, rx: 4, fill: "var(--rose)",
-"fill-opacity": 0.1, stroke: "var(--rose)", class: "moves" });
+const kept = models.map(keptOf), known = models.map(knownBy);
+const column = svg("rect", { width: unit, height: group - (wide ? 6 : 12), rx: 4,
+fill: "var(--rose)", "fill-opacity": 0.1, stroke: "var(--rose)", class: "moves" });
 
 const knownOf = ({ right }) => right[at].filter((p) => p > 50).length;
-const kilobytes = (bytes) => `${number(bytes / 1000, 1)} kB`;
-function showHead({ block, h, pixels }, model) {
-const states = model.states[block][at][h];
+function showHead(pixels, digits) {
 pixels.forEach((pixel, p) => {
-const value = (parseInt(states[p], 16) - 7) / 7;
+const value = (parseInt(digits[p], 16) - 7) / 7;
 set(pixel, { fill: value < 0 ? "var(--rose)" : "var(--neutral)",
 "fill-opacity": Math.abs(value) ** 0.5 });
 });
 }
-function showPairs(pairs, weights) {
-pairs.forEach((pair, i) => set(pair, { opacity: i <= at ? 1 : 0,
+function showSlices(slices, weights) {
+slices.forEach((one, i) => set(one, { opacity: i <= at ? 1 : 0,
 fill: weights && i <= at && weights[i] > 4 ? "var(--w)" : "var(--neutral)",
-"fill-opacity": weights && i <= at ? 0.25 + 0.0065 * weights[i] : 0.25 }));
+"fill-opacity": weights && i <= at ? 0.3 + 0.007 * weights[i] : 0.3 }));
 }
-function showBars({ bars: all, base, model }) {
-all.forEach(({ whole, part }, i) => {
+function showKept({ model, y, parts, size }) {
+let end = left;
+for (const { block, heads, slices, node } of parts) {
+set(node, { transform: `translate(${end.toFixed(1)} ${y})` });
+heads.forEach((pixels, h) => showHead(pixels, model.states[block][at][h]));
+showSlices(slices, model.weights && block === data.blocks - 1 && model.weights[at][asked]);
+end += (slices.length ? slice * (at + 1) + 2 : square);
+}
+set(size, { x: end + 6 }).textContent = `${number(model.bytes[at] / 1000, 1)} kB`;
+}
+function showKnown({ model, all, count }) {
+all.forEach(({ whole, part, base }, i) => {
 const long = i <= at ? (bars * model.right[at][i]) / 100 : 0;
 set(whole, { opacity: i <= at ? 1 : 0 });
 set(part, { y: base - long, height: long, opacity: i <= at ? 1 : 0,
 fill: i === asked ? "var(--rose)" : "var(--neutral)" });
 });
-}
-function showModel(one) {
-const { model, lanes, cost } = one;
-lanes.forEach(({ heads, pairs }, block) => {
-heads.forEach((each) => showHead(each, model));
-const looks = model.weights && block === data.blocks - 1 && model.weights[at][asked];
-showPairs(pairs, looks);
-});
-showBars(one);
-cost.textContent = `${kilobytes(model.bytes[at])}, knows ${knownOf(model)} of ${at + 1}`;
+count.textContent = `${knownOf(model)} of ${at + 1}`;
 }
 function tell() {
 const each = models.map(({ name, right }) => `${name} ${percent(right[at][asked] / 100)}`);
-say(`After ${at + 1} pairs, ${names[asked]} is asked for. How sure of ${numbers[asked]} is each? `
+say(`${names[asked]} is asked for. How sure is each of its number, ${numbers[asked]}? `
 + `${each.join(", ")}.`);
 }
 function show() {
 chips.forEach((chip, i) => set(chip, { opacity: i <= at ? 1 : 0.25 }));
-set(column, { x: x(asked) });
-drawn.forEach(showModel);
+set(column, { x: x(asked), y: top(asked) });
+kept.forEach(showKept);
+known.forEach(showKnown);
 set(spot, { "aria-valuenow": asked + 1, "aria-valuemax": at + 1,
 "aria-valuetext": `${names[asked]}, number ${numbers[asked]}` });
 tell();
@@ -136,22 +128,29 @@ show();
 }
 
 const ways = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1 };
-const spot = svg("rect", { x: left, y: 0, width: viewWidth - left, height: high,
-fill: "transparent", role: "slider", tabindex: 0, "aria-label": "Name that is asked for",
-"aria-valuemin": 1, style: "cursor: pointer", ...keep,
-onkeydown: onkeys(ways, (way) => ask(asked + way)),
-onclick: (e) => {
+function pressed(e) {
 const box = root.getBoundingClientRect();
-ask(Math.floor(((e.clientX - box.left) * viewWidth / box.width - left) / unit));
-} });
+const [px, py] = [e.clientX - box.left, e.clientY - box.top].map((d) =>
+(d * viewWidth) / box.width);
+const column = clamp(Math.floor((px - left) / unit), 0, per - 1);
+ask(Math.floor((py - lower) / group) * per + column);
+}
+const spot = svg("rect", { x: left, y: lower, width: per * unit, height: high - lower,
+fill: "transparent", role: "slider", tabindex: 0, "aria-label": "Name that is asked for",
+"aria-valuemin": 1, style: "cursor: pointer", ...keep, onclick: pressed,
+onkeydown: onkeys(ways, (way) => ask(asked + way)) });
+const legend = wide ? "a box is a state; a slice, one pair in a cache"
+: "boxes: states; slices: pairs";
 const root = svg("svg", { width: viewWidth, height: high, viewBox: `0 0 ${viewWidth} ${high}`,
-role: "group", style: "height: auto", "aria-label": "What three models keep of the pairs" },
-column, ...chips, text(0, 17, "name", quiet), text(0, 36, wide ? "number" : "", quiet),
-...drawn.flatMap(({ nodes }) => nodes), spot);
+role: "group", style: "height: auto",
+"aria-label": "What three models keep, and what they know" },
+text(0, 14, "keeps", quiet), text(left, 14, legend, quiet),
+text(0, lower + 16, "knows", quiet), column, ...chips,
+...[...kept, ...known].flatMap(({ nodes }) => nodes), spot);
 const range = slider("Pairs read", { min: 1, max: n, step: 1, value: at + 1,
 text: (count) => number(count, 0), input: (count) => { play.stop(); go(count - 1); } });
-const play = player({ at: () => at, last: () => last, go, ms: () => 650 });
-set(said, { style: `min-height: ${wide ? 1.4 : 4.2}em; margin-top: 0.2rem` });
+const play = player({ at: () => at, last: () => last, go, ms: () => 500, first: data.moment });
+set(said, { style: `min-height: ${wide ? 1.4 : 4.2}em; margin-top: 0.6rem` });
 view.append(el("div", { class: "row steered", style: "margin-top: 0" }, play.node, range), root,
 said);
 show();

@@ -2,19 +2,16 @@
 function draw(stage) {
 const { view, viewWidth, data, el, svg, set, number, grouped, plural, said, say } = stage;
 const { slider, choices, clamp, motion, expose } = stage;
-const { d_head, d_latent, d_rope, shared, choice, forms } = data;
+const { d_head, d_latent, d_rope, shared, heads, forms } = data;
 const wide = viewWidth >= 600;
-const columns = wide ? 32 : 16;
 const move = motion();
-let heads = data.heads;
 let tokens = data.tokens;
-let form = 0;
-let reads = false;
+let form = 1;
 let state;
 
-const kinds = () => ({ MHA: heads, GQA: Math.min(shared, heads), MQA: 1 });
+const kinds = { MHA: heads, GQA: Math.min(shared, heads), MQA: 1 };
 function count(n = tokens) {
-const cached = Object.entries(kinds()).map(([kind, h]) => [kind, 2 * h * d_head]);
+const cached = Object.entries(kinds).map(([kind, h]) => [kind, 2 * h * d_head]);
 const make = 2 * d_latent * d_head;
 const wider = { expanded: 2 * d_head + d_rope, absorbed: 2 * d_latent + d_rope };
 const made = { expanded: n * make, absorbed: make };
@@ -28,54 +25,34 @@ const text = (x, y, says, more = {}) => svg("text", { x, y, "aria-hidden": true,
 const bold = { style: "font-weight: 600" };
 const small = { style: "font-size: 13px; fill: var(--soft)" };
 const middle = { "text-anchor": "middle" };
-const left = 112;
-const step = wide ? 18.5 : Math.min(14.5, (viewWidth - left) / columns);
 const fig = (width, height) =>
 svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
-const lines = Math.ceil(Math.max(...choice) / columns);
-const first = 2 * step * lines + 12;
-const lower = 2 * step + 12;
-const tops = [0, first, first + lower, first + 2 * lower];
-const board = fig(left + columns * step, tops[3] + step + 2);
-const names = ["MHA", "GQA", "MQA", "MLA"];
-const middleOf = (i) => tops[i] + (i < 3 ? step : step / 2) + 5;
-const totals = names.map((name, i) => {
-const y = middleOf(i);
-const node = text(left - 16, y, "", { "text-anchor": "end" });
-board.append(text(0, y, name, bold), node);
-return node;
+const left = 112, line = wide ? 21 : 17, deep = wide ? 15 : 13;
+const { cached } = count();
+const unit = (viewWidth - left - 1) / Math.max(...Object.values(cached));
+const board = fig(viewWidth, 24 + 4 * line);
+const partsOf = { MLA: [[d_latent, "neutral"], [d_rope, "k"]] };
+for (const [kind, h] of Object.entries(kinds)) {
+partsOf[kind] = ["k", "v"].map((sym) => [h * d_head, sym]);
+}
+function cacheOf([kind, total], i) {
+const y = 24 + i * line;
+let x = left;
+const bars = partsOf[kind].map(([size, hue]) => {
+const bar = svg("rect", { x, y, width: size * unit, height: deep, fill: `var(--${hue})`,
+"data-sym": hue === "neutral" ? null : hue });
+x += size * unit;
+return bar;
 });
-const sideOf = (y, says, sym) => text(left - 16, y,
-says, { "text-anchor": "end", "data-sym": sym, style: "font-size: 13px" });
-board.append(sideOf(middleOf(0) + 20, "keys", "k"),
-sideOf(step * lines + 2 + step / 2 + 5, "values", "v"));
-const square = (i, top, sym) => svg("rect", {
-x: left + step * (i % columns), y: top + step * Math.floor(i / columns),
-width: step - 1, height: step - 1, fill: `var(--${sym})`, "data-sym": sym });
-const most = { MHA: Math.max(...choice), GQA: shared, MQA: 1 };
-const squares = Object.entries(most).map(([kind, n], row) => {
-const top = tops[row];
-const below = top + step * Math.ceil(n / columns) + 2;
-const both = [["k", top], ["v", below]].map(([sym, y]) =>
-Array.from({ length: n }, (_, i) => square(i, y, sym)));
-board.append(...both.flat());
-return { kind, both };
-});
-const beside = (i, x, says) => text(left + x + 10, middleOf(i), says, small);
-const bar = (x, width, hue, more = {}) => svg("rect", { x, y: tops[3], width: width - 1,
-height: step - 1, fill: `var(--${hue})`, ...more });
-const perNumber = step / 128, wideLatent = d_latent * perNumber;
-const latents = wide ? `latent ${d_latent} + ` : "latent + ";
-const rotating = svg("tspan", { "data-sym": "k", style: "fill: var(--ink-k)" },
-wide ? `rotated part ${d_rope}` : "rotated part");
-const ofLatent = beside(3, wideLatent + d_rope * perNumber, "");
-ofLatent.append(latents, rotating);
-board.append(
-...[0, 1, 2, 3].map((i) => bar(left + i * wideLatent / 4, wideLatent / 4, "neutral")),
-bar(left + wideLatent, d_rope * perNumber, "k", { "data-sym": "k" }),
-beside(1, step * shared, `${shared} heads`),
-beside(2, step, "one of each for all heads"),
-ofLatent);
+return [text(0, y + 12, kind, bold),
+text(left - 12, y + 12, grouped(total), { "text-anchor": "end" }), ...bars];
+}
+const fewer = `${number(cached.MHA / cached.MLA, 0)} times fewer than MHA`;
+board.append(text(0, 13, "numbers that a layer caches for each token", small),
+text(left + cached.MLA * unit + 8, 24 + 3 * line + 12, fewer, { style: "font-weight: 600" }),
+...Object.entries(cached).flatMap(cacheOf));
+set(board, { "aria-label": "Numbers that a layer caches for each token: "
++ Object.entries(cached).map(([kind, total]) => `${kind} ${grouped(total)}`).join(", ") });
 
 const apart = viewWidth >= 714;
 const zoom = apart ? 1.2 : 1;
@@ -159,7 +136,7 @@ set(absorbed, { opacity: share.toFixed(2) });
 }
 
 const room = apart ? viewWidth - 340 * zoom - 32 : 342;
-const [thick, below] = apart ? [56, 104] : [16, 44];
+const [thick, below] = apart ? [56, 104] : [16, 42];
 const under = 42 + below + thick + 24;
 const sums = fig(room, under);
 const bars = forms.map((name, i) => {
@@ -180,15 +157,6 @@ const [unit, name] = units.find(([unit]) => x >= unit);
 return `${number(x / unit, 1)} ${name}`;
 }
 
-function showCaches({ cached }) {
-const now = kinds();
-for (const { kind, both } of squares) {
-both.flat().forEach((one, i) => set(one, { opacity: i % most[kind] < now[kind] ? 1 : 0.1 }));
-}
-names.forEach((name, i) => { totals[i].textContent = grouped(cached[name]); });
-const parts = names.map((name) => `${name} ${grouped(cached[name])}`).join(", ");
-set(board, { "aria-label": `Numbers that a layer caches for each token: ${parts}` });
-}
 function showWork({ work }) {
 const [more, less] = forms.map((name) => work[name]);
 bars.forEach(({ bar, label, value }, i) => {
@@ -207,55 +175,37 @@ y: 42 + below + (alike ? thick + 20 : thick / 2 + 6) });
 const both = forms.map((name) => `${name} ${amount(work[name])}`).join(", ");
 set(sums, { "aria-label": `Multiplications: ${both}` });
 }
-function explain({ cached }) {
-const ratio = number(cached.MHA / cached.MLA, 1);
+function explain() {
 const rows = plural(tokens, "row");
-const how = form ? `Absorbed: Wₖ meets 1 query and Wᵥ 1 mixture, instead of ${rows}.`
-: `Expanded: each head makes keys and values of ${plural(tokens, "token")}.`;
-say(reads ? how : `With ${plural(heads, "head")} MHA caches ${ratio} times as much as MLA.`);
-set(said, { style: reads ? spoken : `${spoken}; font-size: 17px; font-weight: 600` });
+say(form ? `Absorbed: Wₖ meets 1 query and Wᵥ 1 mixture, instead of ${rows}.`
+: `Expanded: each head makes keys and values of ${plural(tokens, "token")}.`);
 set(way, { "aria-label": `From the cache to the context of a head, ${forms[form]}` });
 }
 function show() {
 const now = count();
-showCaches(now);
 showWork(now);
-explain(now);
-prompt.textContent = prompts[reads ? form + 1 : 0];
-for (const node of [many, board]) node.style.display = reads ? "none" : "";
-for (const node of [long, way, sums]) node.style.display = reads ? "" : "none";
+explain();
 state = { heads, tokens, form: forms[form], ...now };
 }
 function change(to) {
-reads = to > 0;
 const from = form;
-form = reads ? to - 1 : from;
+form = to;
 move(700, (share) => place(from + (form - from) * share));
 show();
 }
-const ruled = (list, value, input) => ({ min: 0, max: list.length - 1, step: 1,
-value: list.indexOf(value), text: (i) => grouped(list[i]), input: (i) => input(list[i]) });
-const many = slider("Heads", ruled(choice, heads, (n) => { heads = n; show(); }));
-const longer = ruled(data.lengths, tokens, (n) => { tokens = n; show(); });
-const long = slider("Tokens in the cache", longer);
-for (const one of [many, long]) {
-one.querySelector("input").style.width = wide ? "8rem" : "6rem";
-one.style.margin = "0";
-}
-const spoken = `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 16px`;
-const prompts = [
-"A square is 128 numbers cached for one token. Add or take away heads: which caches change?",
-"Keys and values are made of every row of the cache. Let it grow: what grows with it?",
-"Both projections have left the cache. Where are they now, and how often is each applied?"];
-const prompt = el("div", { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-bottom: 12px` });
-const parts = choices("What is shown", ["what is cached", ...forms], 0, change);
-set(parts, { style: "margin: 0" });
+const long = slider("Tokens in the cache", { min: 0, max: data.lengths.length - 1, step: 1,
+value: data.lengths.indexOf(tokens), text: (i) => grouped(data.lengths[i]),
+input: (i) => { tokens = data.lengths[i]; show(); } });
+long.querySelector("input").style.width = wide ? "8rem" : "6rem";
+const parts = choices("How it is read", forms, form, change);
+for (const one of [parts, long]) one.style.margin = "0";
+set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin: ${wide ? 8 : 2}px 0` });
 view.append(
-el("div", { class: "row", style: "gap: 8px 32px; margin: 0 0 8px" }, parts, many, long),
-prompt, board,
-el("div", { class: "beside", style: "align-items: flex-start; gap: 8px 32px; margin: 0" },
+el("div", { class: "row", style: `gap: ${wide ? 8 : 2}px 32px; `
++ `margin: 0 0 ${wide ? 12 : 6}px` }, parts, long),
+el("div", { class: "beside", style: "align-items: flex-start; gap: 4px 32px; margin: 0" },
 way, sums),
-said);
+said, board);
 place(form);
 show();
 expose(() => state);

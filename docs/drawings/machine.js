@@ -399,7 +399,7 @@ asks, board, el("div", {}, said, facts));
 view.append(top, el("div", { style: `${flex}1.5rem` }, left, root));
 } else {
 set(said, { style: "min-height: 4.2em; margin-top: 4px" });
-set(asks, { style: `${asks.style.cssText}; margin-bottom: 8px` });
+asks.style.marginBottom = "8px";
 view.append(asks, el("div", { style: `${flex}0` }, root, board), strip, top, said, facts);
 }
 stand(stands);

@@ -199,7 +199,7 @@ show();
 }));
 const doing = el("div", { class: "row" },
 set(button("Cover the 4 it looks at most", () => cover(() => true)), { class: "play" }),
-button("Cover 4 beside the shape", () => cover((i) => !shapes[picture].includes(i))),
+button("Cover 4 outside the shape", () => cover((i) => !shapes[picture].includes(i))),
 button("Uncover", uncover));
 const panel = el("div", { style: "flex: 1 1 18rem; min-width: 0; max-width: 25rem" },
 chosen, el("div", { style: "margin-block: 0.5rem" }, ...answers.map(({ row }) => row)),

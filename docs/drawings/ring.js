@@ -267,11 +267,11 @@ const pair = (...parts) => el("div", { class: "row", style: "margin: 0" }, ...pa
 const turning = el("div", { class: phone ? "beside" : "", style: "margin: 0; gap: 8px" }, circle,
 ...(broad ? [] : [work]));
 view.append(
+el("div", { class: "row", style: "gap: 0.4rem 2rem; margin-top: 0" },
+pair(play.node, steps), pair(group, mask)),
 el("div", { class: "beside", style: "gap: 0.5rem 1.5rem; margin: 0; "
 + `align-items: ${broad ? "center" : "flex-start"}` },
 turning, root, ...(broad ? [work] : [])),
-el("div", { class: "row", style: "gap: 0.4rem 2rem" },
-pair(play.node, steps), pair(group, mask)),
 set(said, { style: `min-height: ${phone ? 2.8 : 1.4}em` }));
 show();
 carry(step, step);

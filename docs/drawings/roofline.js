@@ -4,8 +4,8 @@ slider, choices, more, between, motion, expose }) {
 const { peak, bandwidth, heads, width, model, latent, bits, example } = data;
 let { n, kv } = data;
 let b = 1;
-let phase = 0;
-let chosen = 2;
+let phase = 2;
+let chosen = 0;
 
 const pairs = (nq, nk) => nq * nk - (nq * (nq - 1)) / 2;
 function attention({ dk = width, dv = dk, cached = heads * (dk + dv) }) {
@@ -107,9 +107,9 @@ const cost = oneHead(queries);
 const intensity = cost.operations / cost.moved;
 const flat = queries > 1;
 const rate = cost.operations / least(cost);
-const [at, up] = flat ? [x(intensity), sky - 14] : [x(intensity) + 15, y(rate) + 22];
+const [at, up] = flat ? [x(intensity), sky - 14] : [x(ridge) + 9, y(rate) + 22];
 const size = grouped(intensity, { maximumSignificantDigits: 2 });
-return label(at, up, `${size} operations per byte`, flat ? "middle" : "start",
+return label(at, up, `${size} per byte`, flat ? "middle" : "start",
 "fill: var(--soft)");
 }
 const notes = [measured(example.n), measured(1)];
@@ -117,11 +117,12 @@ chart.append(...notes);
 function place(dot, [cx, cy], way, flat) {
 dot.at = [cx, cy];
 set(dot.circle, { cx, cy, fill: hues[flat ? "compute" : "memory"] });
-set(dot.stem, { d: way.queries ? "" : `M${cx} ${cy}V${sky - 10}` });
+const across = flat ? "" : `M${cx} ${cy}H${x(ridge) + 4}`;
+set(dot.stem, { d: way.queries ? across : `M${cx} ${cy}V${sky - 10}` });
 const half = 4.6 * way.word().length;
 const within = Math.min(Math.max(cx, left + 4 + half), end - half);
 const above = { x: within, y: sky - (way.queries ? 32 : 16), "text-anchor": "middle" };
-const after = { x: cx + 15, y: cy + 5, "text-anchor": "start" };
+const after = { x: x(ridge) + 9, y: cy + 5, "text-anchor": "start" };
 set(dot.text, way.queries && !flat ? after : above);
 }
 
@@ -141,7 +142,7 @@ const line = "display: flex; align-items: center; font-size: 12px; line-height: 
 const look = `flex: 0 1 auto; background: ${hue}; border-radius: 2px`;
 return { node: el("div", { style: line }, bar, text), bar, text, look, high };
 }
-const [thick, thin] = beside ? [36, 11] : [30, 10];
+const [thick, thin] = beside ? [36, 16] : [30, 10];
 const pairOf = (high) => Object.values(hues).map((hue) => barOf(hue, high));
 function showBars(bars, times, [longest, room], write, both = true) {
 const most = times.indexOf(Math.max(...times));
@@ -173,16 +174,16 @@ list.forEach(({ row }, i) => {
 for (const node of [row, dots[i].circle]) set(node, { onpointerenter: () => choose(i) });
 set(row, { tabindex: 0, onfocus: () => choose(i) });
 });
-const apiece = beside ? "112px 68px 1fr; gap: 8px; padding: 0 6px; margin-inline: -7px"
+const apiece = beside ? "102px 64px 1fr; gap: 6px; padding: 0 6px"
 : "107px 66px 1fr; gap: 8px; padding: 0 4px";
 const grid = `display: grid; grid-template-columns: ${apiece}; align-items: center; `
 + "font-size: 13px; border-radius: 8px";
 const head = el("div", { style: grid },
-el("span"), right("ops / byte", soft), el("span", { style: soft }, "time"));
+el("span"), right("ops/byte", soft), el("span", { style: soft }, "time"));
 const table = el("div", { class: "times" }, head, ...list.map(({ row }) => row));
 function showRow(row, on) {
 const look = on ? "background: var(--rest); box-shadow: inset 0 0 0 1px var(--control); " : "";
-set(row, { style: `${grid}; ${look}cursor: pointer; margin-top: ${beside ? 14 : 6}px` });
+set(row, { style: `${grid}; ${look}cursor: pointer; margin-top: ${beside ? 22 : 6}px` });
 }
 const pair = ways.filter((way) => way.queries).map(({ letter, queries, cost }) => {
 const bars = pairOf(thick);
@@ -201,8 +202,7 @@ const two = el("div", {}, ...pair.map(({ node }) => node));
 const short = (rate) => `${grouped(rate / 1e9, { maximumSignificantDigits: 3 })} billion`;
 const patch = (hue) => el("i", { style: "display: inline-block; width: 11px; height: 11px; "
 + `margin-right: 6px; border-radius: 2px; background: ${hue}` });
-const inLine = beside ? "font-size: 13px; margin-bottom: 4px"
-: "font-size: 12px; display: flex; flex-wrap: wrap; gap: 0 10px; margin-bottom: 4px";
+const inLine = "font-size: 12px; display: flex; flex-wrap: wrap; gap: 0 10px; margin-bottom: 4px";
 const legend = el("div", { style: inLine },
 el("div", {}, patch(hues.compute), `${short(peak)} operations/s`),
 el("div", {}, patch(hues.memory), `${short(bandwidth)} bytes/s`));
@@ -215,7 +215,7 @@ showBars(bars, all[i], scale, (time) => `${grouped(time * 1e6, three)} µs`));
 function showLayer(now) {
 const longest = Math.max(...now.filter(Boolean).map((cost) => cost.seconds));
 const [per, unit] = clock(longest);
-const scale = [longest, side - 268];
+const scale = [longest, side - (beside ? 252 : 268)];
 list.forEach(({ row, name, intensity, bars, cell }, i) => {
 showRow(row, i === chosen);
 name.textContent = ways[i].name();
@@ -300,7 +300,7 @@ if (phase) showLayer(now);
 else showTwo(now);
 table.style.display = phase ? "" : "none";
 two.style.display = phase ? "none" : "";
-sliders.style.display = phase ? "" : "none";
+for (const one of sliders) one.style.visibility = phase ? "" : "hidden";
 for (const note of notes) set(note, { visibility: phase ? "hidden" : "visible" });
 say(phase ? inALayer(now[chosen]) : ofTwo(now.at(-2), now.at(-1)));
 }
@@ -320,30 +320,30 @@ show();
 };
 const node = slider(name, { min: 0, max, step: 1, value: Math.log2(value), text: power,
 input: moved });
-if (beside) node.querySelector("input").style.width = "9rem";
+if (beside) node.querySelector("input").style.width = "16rem";
 return node;
 }
-const sliders = el("div", { style: `margin-top: ${beside ? 8 : 4}px` },
+const sliders = [
+control("Batch size", 8, b, (to) => { b = to; }),
 control("Tokens", 17, n, (to) => { n = to; }),
-more(
-control("Heads of keys", 5, kv, (to) => { kv = to; }),
-control("Batch size", 8, b, (to) => { b = to; })));
+control("Heads of keys", 5, kv, (to) => { kv = to; })];
+const [batch, ...others] = sliders;
 const modes = ["one head", "a layer in prefill", "a layer in decode"];
-const picker = choices("What is shown", modes, 0, (i) => {
+const picker = choices("What is shown", modes, phase, (i) => {
 phase = i;
 show();
 });
 const slim = beside ? {} : { style: `padding-inline: ${wide < 345 ? 2 : 6}px` };
 for (const one of picker.querySelectorAll("label")) set(one, slim);
 const panel = el("div", { style: `flex: none; width: ${side}px; max-width: 100%; `
-+ `min-height: ${beside ? 300 : 246}px; font-variant-numeric: tabular-nums` },
-legend, two, table, sliders);
++ `min-height: ${beside ? 300 : 220}px; font-variant-numeric: tabular-nums` },
+legend, two, table);
 set(said, { style: `min-height: ${beside ? 1.4 : 2.8}em` });
 view.append(
-el("div", { class: "row", style: "margin-top: 0" }, picker),
+set(batch, { style: "margin-top: 0" }),
 el("div", { class: "beside", style: "gap: 8px 20px; align-items: flex-start; margin: 0" },
 chart, panel),
-said);
+said, more(picker, ...others));
 show();
 const byLetter = () => {
 const now = found();

@@ -1,28 +1,26 @@
 (() => {
 function draw(stage) {
+(stage.data.window ? drawWindow : drawScores)(stage);
+}
+function drawScores(stage) {
 const { view, viewWidth, data, el, svg, set, clamp, mix, softmax, sum, number, listed } = stage;
-const { vector, percent, said, say, slider, choices, player, handle, expose } = stage;
-const { tokens, v, window, modes, reach } = data;
+const { vector, percent, said, say, choices, handle, expose } = stage;
+const { tokens, v, columns, modes, reach } = data;
 const n = tokens.length;
-const all = [...tokens.keys()];
 const scores = [...data.scores, data.sink];
 const wide = viewWidth >= 600;
-let newest = data.newest;
 let mode = data.mode;
 let state;
 
 function compute() {
-const { first, sink } = modes[mode];
-const inside = (i) => i <= newest && (!window || i > newest - window);
-const open = [...all.map((i) => inside(i) || (first && i === 0)), sink];
+const open = [...tokens.map(() => true), modes[mode].sink];
 const weights = softmax(scores.map((s, i) => (open[i] ? s : -Infinity)));
 const context = mix(weights.slice(0, n), v);
-const full = mix(softmax(scores.slice(0, n).map((s, i) => (i <= newest ? s : -Infinity))), v);
+const full = mix(softmax(scores.slice(0, n)), v);
 return { open, weights, context, full, kept: sum(weights.slice(0, n)) };
 }
 
 const whole = (x) => number(x, 0);
-const quoted = (token) => `“${token}”`;
 
 const width = Math.max(342, Math.min(viewWidth, 720)), apart = wide ? 40 : 24;
 const tight = Math.min(136, Math.floor((width - apart) / (n + 1 + v[0].length)));
@@ -40,9 +38,6 @@ svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, say
 const small = { style: "font-size: 13px; fill: var(--soft)" };
 const left = { "text-anchor": "start" };
 const line = (d, more = {}) => svg("path", { d, fill: "none", stroke: "var(--soft)", ...more });
-const frame = svg("rect", { y: 3, height: low - 3, rx: 8, class: "moves",
-fill: "var(--control)", "fill-opacity": 0.07, stroke: "var(--control)" });
-if (window) root.append(frame);
 root.append(line(`M0 ${zero}H${across}`, { stroke: "var(--faint)" }));
 const keys = { ArrowUp: 0.5, ArrowRight: 0.5, ArrowDown: -0.5, ArrowLeft: -0.5,
 Home: -Infinity, End: Infinity };
@@ -130,10 +125,8 @@ const middle = beside && !signed ? end : end - half;
 const corner = beside ? across + apart + (column - thick) / 2 : 0;
 const without = text(beside ? corner + column * v[0].length - column + thick : 76,
 beside ? (roomy ? 22 : height - 4) : bottom - 14,
-`dashed: without ${window ? "a window" : "a sink"}`,
+"dashed: without a sink",
 { ...small, "text-anchor": beside ? "end" : "start" });
-const nth = ["first", "second", "third"];
-const called = (j) => `${nth[j]}${beside && roomy ? " number" : ""}`;
 const axis = beside ? `M${across + apart} ${middle}H${across + apart + column * v[0].length}`
 : `M${middle} ${bottom - 8}V${bottom + 36}`;
 root.append(text(corner, beside ? 22 : bottom - 14, "context",
@@ -156,8 +149,8 @@ stroke: "var(--v)", "stroke-dasharray": "4 3" });
 const track = svg("rect", beside ? { ...at, y: start, height: end - start, rx: 3 }
 : { ...at, x: start, width: end - start, rx: 3 });
 set(track, { fill: "var(--faint)", opacity: 0.45 });
-const name = beside ? text(x + thick / 2, end + 19, called(j), small)
-: text(0, y + 13, called(j), { ...small, ...left });
+const name = beside ? text(x + thick / 2, end + 19, columns[j], small)
+: text(0, y + 13, columns[j], { ...small, ...left });
 root.append(track, ...shares, full, ...words, mark, value, name);
 return { shares, words, mark, full, value };
 });
@@ -232,25 +225,104 @@ showSum(one, j, now);
 });
 }
 function explain({ open, weights, context, kept }) {
-const seen = tokens.filter((_, i) => open[i]);
-const past = window && newest >= window;
-const who = window ? `${quoted(tokens[newest])} attends to ${listed(seen)}` : "";
-const gone = past && !open[0] ? `; ${quoted(tokens[0])} has left the window` : "";
-const to = (name, w) => `${name} takes ${percent(w)}`;
-const rest = open[n] ? `${to("The sink", weights[n])}; ${percent(kept)} is left for tokens.`
-: window && open[0] ? `${to(quoted(tokens[0]), weights[0])}.`
-: "All the weight falls on tokens.";
-say(`${who}${gone}${who ? ". " : ""}${rest} The context is ${vector(context, number)}.`);
+say((open[n] ? `The sink takes ${percent(weights[n])}; ${percent(kept)} is left for tokens.`
+: "All the weight falls on tokens.") + ` The context is ${vector(context, number)}.`);
 }
 function show() {
 const now = compute();
-const from = Math.max(0, newest - (window ?? 1) + 1);
 bars.forEach((bar, i) => showScore(bar, i, now.open[i]));
-set(frame, { x: column * from + 2, width: column * (newest - from + 1) - 4 });
 showWeights(now);
 showContext(now);
 explain(now);
-state = { newest, mode: modes[mode].name, scores: [...scores], ...now };
+state = { mode: modes[mode].name, scores: [...scores], ...now };
+}
+const pick = choices("Where spare weight may go", modes.map(({ name }) => name), mode,
+(i) => { mode = i; show(); });
+set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: ${beside ? 10 : 0}px` });
+view.append(pick, root, said);
+show();
+expose(() => state);
+}
+
+function drawWindow(stage) {
+const { view, viewWidth, data, el, svg, set, mix, softmax, sum, number, vector } = stage;
+const { percent, said, say, slider, player, expose } = stage;
+const { tokens, v, window, modes } = data;
+const n = tokens.length;
+const wide = viewWidth >= 600;
+const quoted = (token) => `“${token}”`;
+let newest = data.newest;
+
+const inside = (i) => i <= newest && i > newest - window;
+function weigh({ name, first, sink }) {
+const open = [...tokens.map((_, i) => inside(i) || (first && i === 0)), sink];
+const scores = [...data.scores, data.sink];
+const weights = softmax(scores.map((s, i) => (open[i] ? s : -Infinity)));
+const context = mix(weights.slice(0, n), v);
+return { name, weights, context, others: sum(weights.slice(1, n)) };
+}
+
+const width = viewWidth || 350, column = width / n;
+const text = (x, y, says, more = {}) =>
+svg("text", { x, y, "text-anchor": "middle", ...more }, says);
+const soft = "font-size: 13px; fill: var(--soft)";
+const frame = svg("rect", { y: 3, height: 54, rx: 8, class: "moves",
+fill: "var(--control)", "fill-opacity": 0.07, stroke: "var(--control)", "stroke-width": 1.5 });
+const words = tokens.map((token, i) => svg("g", {},
+text(column * (i + 0.5), 27, token,
+{ style: `font-size: ${wide ? 17 : 15}px; font-weight: 600` }),
+text(column * (i + 0.5), 47, `score ${number(data.scores[i], 0)}`, { style: soft })));
+
+const names = [...tokens, "sink"];
+const [from, tall, thick] = [78, wide ? 86 : 80, wide ? 46 : 40];
+const high = from + modes.length * tall - 12;
+function partOf(i, y) {
+const hue = i < n ? "w" : "rose";
+const rect = svg("rect", { y, height: thick, rx: 2, class: "moves", fill: `var(--${hue})`,
+"fill-opacity": i < n ? 0.4 : 0.15, stroke: `var(--${hue})`,
+...(i < n ? { "data-sym": "w" } : { "stroke-dasharray": "4 3" }) });
+return { rect, word: text(0, y + thick / 2 + 5, "") };
+}
+const rows = modes.map(({ name }, k) => {
+const y = from + k * tall;
+const parts = names.map((_, i) => partOf(i, y + 26));
+const count = svg("tspan", {
+style: "font-size: 20px; font-weight: 600; fill: currentColor" });
+const share = text(width, y + 18, "", { "text-anchor": "end", style: soft });
+share.append(count, " on other words");
+const title = text(0, y + 18, name, { "text-anchor": "start", style: "font-weight: 600" });
+return { parts, count, nodes: [title, share, ...parts.map(({ rect }) => rect),
+...parts.map(({ word }) => word)] };
+});
+const root = svg("svg", { width, height: high, viewBox: `0 0 ${width} ${high}`, role: "img",
+"aria-label": "Words, the window, and the weights in each way" },
+frame, ...words, ...rows.flatMap(({ nodes }) => nodes));
+
+function showRow({ parts, count }, { weights, others }) {
+let x = 0;
+parts.forEach(({ rect, word }, i) => {
+const long = weights[i] * width;
+set(rect, { x, width: Math.max(0, long - 1), opacity: long > 1 ? 1 : 0 });
+set(word, { x: x + long / 2 });
+word.textContent = long > 9 * names[i].length ? names[i] : "";
+x += long;
+});
+count.textContent = percent(others);
+}
+function explain([plain, repaired]) {
+const past = newest >= window;
+const mended = past ? `; with a repair, ${repaired}` : "";
+say(`At ${quoted(tokens[newest])}, ${quoted(tokens[0])} ${past ? "has left" : "is in"} `
++ `the window. The context is ${plain}${mended}.`);
+}
+function show() {
+const now = modes.map(weigh);
+const first = Math.max(0, newest - window + 1);
+set(frame, { x: column * first + 2, width: column * (newest - first + 1) - 4 });
+words.forEach((word, i) => set(word, { opacity: inside(i) ? 1 : 0.4 }));
+rows.forEach((row, k) => showRow(row, now[k]));
+explain(now.map(({ context }) => vector(context, number)));
+expose(() => ({ newest, ways: now }));
 }
 function go(to) {
 newest = to;
@@ -260,15 +332,12 @@ show();
 const range = slider(wide ? "Newest token" : "Newest", {
 min: 1, max: n, step: 1, value: newest + 1, text: (x) => quoted(tokens[x - 1]),
 input: (x) => { play.stop(); newest = x - 1; show(); } });
-const play = player({ at: () => newest, last: () => n - 1, go, ms: () => 1200 });
-const pick = choices("Where spare weight may go", modes.map(({ name }) => name), mode,
-(i) => { mode = i; show(); });
-const deep = window ? (wide ? 2 : 4) : (wide ? 1 : 2);
-set(said, { style: `min-height: ${1.4 * deep}em; margin-top: ${beside ? 10 : 0}px` });
-const steered = el("div", { class: "row steered" }, play.node, range);
-view.append(pick, ...(window ? [steered] : []), root, said);
+const play = player({ at: () => newest, last: () => n - 1, go, ms: () => 1200,
+first: data.newest });
+set(said, { style: `min-height: ${wide ? 1.4 : 4.2}em; margin-top: 10px` });
+view.append(el("div", { class: "row steered", style: "margin-top: 0" }, play.node, range), root,
+said);
 show();
-expose(() => state);
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=sinks]")) begin(figure, draw);
 })();

@@ -7,13 +7,14 @@ const tops = { lengths: most("lengths"), gradients: most("gradients") };
 let moment = data.moment;
 const back = () => moment >= n;
 const block = () => (back() ? last - moment : moment);
+const told = () => (moment === last ? n - 1 : block());
 const shown = (i) => ({ length: !back() ? i <= moment : true, gradient: back() && i >= block() });
 
 const wide = viewWidth >= 600;
 const up = wide ? 112 : 62;
 const down = wide ? 78 : 52;
-const full = 344, left = 46, right = 2, inner = full - left - right, unit = inner / n;
-const head = 26, base = head + up, under = base + 20, deep = under + down + 20;
+const full = 344, left = 2, right = 2, inner = full - left - right, unit = inner / n;
+const head = 26, base = head + up, under = base + 20, deep = under + down + 28;
 const text = (attributes, ...words) =>
 svg("text", { "text-anchor": "middle", style: "font-size: 12px", ...attributes }, ...words);
 function barsAt(_, i) {
@@ -38,24 +39,14 @@ const rule = el("span", { style: "color: var(--soft)" }, formula);
 return el("div", { style: "font-size: 14px" }, el("b", {}, name), " ", rule);
 }
 const quiet = "font-size: 13px; fill: var(--soft)";
-const scaleOf = (y, value) => [
-svg("path", { d: `M${left} ${y}H${full - right}`, stroke: "var(--faint)" }),
-svg("text", { x: left - 6, y: y + 5, "text-anchor": "end", style: quiet }, value)];
-const scales = () => [...scaleOf(base - up, number(tops.lengths, 1)),
-...scaleOf(under + down, number(tops.gradients, 3))];
-const measureOf = (x, y, anchor, words) =>
-svg("text", { x, y, "text-anchor": anchor, style: quiet }, words);
-const measured = (run) => (isFirst(run)
-? { gradient: measureOf(full - 4, under + down - 6, "end", "↓ length of a gradient") }
-: { length: measureOf(left + 4, base - up + 18, "start", "↑ length of a hidden state") });
+const noteAt = (y, words) => svg("text", { x: left, y, style: quiet }, words);
 const lastOf = ({ gradients }) => gradients[n - 1];
 const isFirst = (run) => run === runs[0];
-function ratioOf(run) {
-const ratio = number(lastOf(run) / lastOf(runs[0]), 1);
-const words = [svg("tspan", { style: "font-size: 24px; font-weight: 600" }, `×${ratio}`),
-" in the last block"];
-return svg("text", { x: full - right, y: deep + 22, "text-anchor": "end" },
-...(isFirst(run) ? [] : words));
+const ratioOf = (run) => number(lastOf(run) / lastOf(runs[0]), 1);
+function endOf(run) {
+const words = svg("tspan", { style: "font-size: 24px; font-weight: 600" }, `×${ratioOf(run)}`);
+return svg("text", { x: full - right, y: deep - 2, "text-anchor": "end" },
+...(isFirst(run) ? [] : [words, ` in block ${n}`]));
 }
 function panelOf(run) {
 const bars = run.gradients.map(barsAt);
@@ -65,16 +56,15 @@ svg("rect", { x: left + 1, y: under + 4, width: inner - 2, height: down - 4, rx:
 fill: "none", stroke: "var(--rose)", "stroke-opacity": 0.6, "stroke-dasharray": "4 4" }),
 text({ x: left + inner / 2, y: under + down / 2 + 6, style: quiet },
 "← gradients come backward"));
-const texts = { length: text({}), gradient: text({}), origin: text({}) };
+const texts = { length: text({}), gradient: text({}) };
 const numbers = [1, n / 2, n].map((i) => ({ i, node: numberOf(i) }));
 const both = bars.flatMap(({ length, gradient }) => [length, gradient]);
-const scale = measured(run), ratio = ratioOf(run);
-const whole = deep + (isFirst(run) ? 0 : 28);
-const root = pictureOf(run.name, whole, ...scales(), ...both,
-...Object.values(scale), ...numbers.map(({ node }) => node), here, coming,
-...Object.values(texts), ratio);
+const ratio = endOf(run);
+const root = pictureOf(run.name, deep, noteAt(base - up - 10, "↑ length of a hidden state"),
+noteAt(deep - 8, "↓ length of a gradient"), ...both, ...numbers.map(({ node }) => node), here,
+coming, ...Object.values(texts), ratio);
 const node = el("div", { style: "min-width: 0; max-width: 100%" }, titleOf(run), root);
-return { run, bars, here, coming, numbers, texts, scale, ratio, node };
+return { run, bars, here, coming, numbers, texts, ratio, node };
 }
 const panels = runs.map(panelOf);
 const within = (x) => Math.max(left + 20, Math.min(full - 20, x));
@@ -88,49 +78,42 @@ const on = shown(i);
 const strong = (yes) => ({ "fill-opacity": yes ? 1 : 0.45 });
 const rise = on.length ? high(run, i) : 1;
 const fall = on.gradient ? low(run, i) : 1;
-const here = i === block();
+const here = i === told();
 set(bars[i].length, {
-y: base - rise, height: rise, fill: "var(--neutral)", ...strong(here) });
-const marked = on.gradient && (here || i === n - 1);
-set(bars[i].gradient, { height: fall, fill: "var(--rose)", ...strong(marked),
+y: base - rise, height: rise, fill: "var(--neutral)", ...strong(here && !back()) });
+set(bars[i].gradient, { height: fall, fill: "var(--rose)", ...strong(here),
 visibility: back() ? "visible" : "hidden" });
 }
 function showPanel(panel) {
-const { run, bars, here, coming, numbers, scale, ratio } = panel;
-const i = block();
-const seen = { visibility: back() ? "visible" : "hidden" };
-const ended = { visibility: moment === last ? "visible" : "hidden" };
-bars.forEach((_, j) => showBar(panel, j));
+const { here, coming, numbers, ratio } = panel;
+const i = told();
+panel.bars.forEach((_, j) => showBar(panel, j));
 set(here, { x: inside(centre(i)) }).textContent = String(i + 1);
 set(coming, { visibility: back() ? "hidden" : "visible" });
-if (scale.gradient) set(scale.gradient, seen);
-set(ratio, ended);
+set(ratio, { visibility: moment === last ? "visible" : "hidden" });
 for (const one of numbers) {
 set(one.node, { visibility: Math.abs(one.i - i - 1) < 2 ? "hidden" : "visible" });
 }
-showNumbers(panel, i, seen);
+showNumbers(panel, i);
 }
-const offLine = (y, line, by) => (y > line - 3 && y < line + 14 ? line + by : y);
-function showNumbers({ run, texts }, i, seen) {
-const halo = { class: "halo" };
-const [x, end] = [within(centre(i)), within(centre(n - 1))];
-const above = offLine(base - beyond(run, x, "lengths", high) - 6, base - up, -4);
-const below = (at) =>
-offLine(under + beyond(run, at, "gradients", low) + 13, under + down, 15);
-const free = back() && end - x > 44;
-set(texts.length, { x, y: above, ...halo }, number(run.lengths[i], 1));
-set(texts.gradient, { x, y: below(x), ...halo, visibility: free ? "visible" : "hidden" },
-number(run.gradients[i], 3));
-set(texts.origin, { x: end, y: below(end), ...halo, ...seen,
-style: "font-size: 13px; font-weight: 600" }, number(lastOf(run), 3));
+function showNumbers({ run, texts }, i) {
+const x = within(centre(i));
+const look = { x, class: "halo", style: "font-size: 13px; font-weight: 600" };
+const seen = (on) => ({ visibility: on ? "visible" : "hidden" });
+set(texts.length, { ...look, ...seen(!back()), y: base - beyond(run, x, "lengths", high) - 6 });
+set(texts.gradient, { ...look, ...seen(back()),
+y: under + beyond(run, x, "gradients", low) + 14 });
+texts.length.textContent = number(run.lengths[i], 1);
+texts.gradient.textContent = number(run.gradients[i], 3);
 }
 
 function tell() {
-const i = block();
+const i = told();
 const each = (key, digits) =>
 runs.map((run) => `${number(run[key][i], digits)} with ${run.name}`).join(", ");
+const where = moment === last ? `In block ${n}` : `Backward, block ${i + 1}:`;
 say(back()
-? `Backward, block ${i + 1}: the gradient has the length ${each("gradients", 3)}.`
+? `${where} the gradient has the length ${each("gradients", 3)}.`
 : `Forward, after block ${i + 1}: a hidden state has the length ${each("lengths", 1)}.`);
 }
 function show() {
@@ -157,7 +140,8 @@ set(range, { style: "flex: 1; flex-wrap: nowrap; gap: 0.5rem" });
 Object.assign(input.style, { flex: "1 1 3.6rem", width: "3.6rem", minWidth: "0" });
 range.firstChild.hidden = true;
 }
-const play = player({ at: () => moment, last: () => last, ms: () => 160, go });
+const play = player({ at: () => moment, last: () => last, ms: () => 160, go,
+first: data.moment });
 const beside = "gap: 0.4rem 1.5rem; align-items: flex-start; margin: 0";
 set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.4rem` });
 view.append(

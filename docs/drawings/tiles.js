@@ -41,6 +41,8 @@ return { rescale, was, kept, m, l, acc, context: acc / l };
 });
 }
 const gap = ({ was, m }) => `${plain(was.m)}−${m < 0 ? `(${plain(m)})` : plain(m)}`;
+const HIGH = { "−": "⁻", "(": "⁽", ")": "⁾", ...["⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"] };
+const raised = (text) => [...text].map((sign) => HIGH[sign] ?? sign).join("");
 const grown = ({ rescale }) => rescale > 0 && rescale < 1;
 const last = (i) => history(i).at(-1);
 const rows = () => all.filter((i) => within(current()[0], i));
@@ -254,7 +256,7 @@ const more = rows().filter((i) => grown(last(i)));
 const one = more.includes(data.query) ? data.query : more[0];
 if (more.length) {
 return `A larger score, ${plain(last(one).m)}: both sums of ${listed([tokens[one]])} are `
-+ `multiplied by e^(${gap(last(one))}) = ${number(last(one).rescale)}, then grow.`;
++ `multiplied by e${raised(gap(last(one)))} = ${number(last(one).rescale)}, then grow.`;
 }
 return stepsOf(rows()[0])[0] === step ? "The first keys of these queries."
 : "No larger score: both sums only grow.";
@@ -299,7 +301,8 @@ const inRow = (...parts) => el("div", { class: "row" }, ...parts);
 const panel = el("div", { style: `flex: none; width: ${broad}px; max-width: 100%` }, box);
 const picture = el("div", { class: "beside", style: "margin: 0; align-items: flex-start; "
 + `gap: 8px ${phone ? 0 : 16}px` }, root, panel);
-view.append(picture, el("div", { class: "row steered" }, play.node, steps), said,
+const top = el("div", { class: "row steered", style: "margin-top: 0" }, play.node, steps);
+view.append(top, picture, said,
 more(inRow(el("span", {}, "Tile size"), sizing, masking)));
 show();
 expose(() => {
