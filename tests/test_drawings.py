@@ -602,16 +602,22 @@ def test_a_verb_finds_its_subject(visit):
     arcs = figure.locator("svg[aria-hidden] text[data-sym=w]")
     assert [text for text in arcs.all_text_contents() if text] == ["0.25 each"]
     figure.get_by_role("radio", name="bark").check()
-    for degrees, says in {
-        "45": "finds “dogs” and “bark”: 0.40 each",
-        "90": "finds itself: 0.85",
-        "180": "No key fits: “bark” and “loudly” get 0.46 each",
-        "360": "finds “dogs”: 0.85",
-    }.items():
-        figure.get_by_role("slider", name="turn the queries").fill(degrees)
-        assert check()["turned"] == int(degrees) and says in figure.locator("output").inner_text()
-    figure.get_by_role("slider", name="turn the queries").fill("0")
     tip = figure.get_by_role("slider", name="query, move it")  # at (2, 0)
+
+    def turn_to(degrees: int) -> None:
+        while state(figure)["turned"] != degrees:
+            tip.press("ArrowLeft")
+
+    for degrees, says in {
+        45: "finds “dogs” and “bark”: 0.40 each",
+        90: "finds itself: 0.85",
+        180: "No key fits: “bark” and “loudly” get 0.46 each",
+        0: "finds “dogs”: 0.85",
+    }.items():
+        turn_to(degrees)
+        check()
+        assert says in figure.locator("output").inner_text()
+        assert figure.get_by_text(f"turned by {degrees}°").count() == bool(degrees)
     tip.press("ArrowLeft")
     assert check()["turned"] == 15
     box = figure.locator("svg[role=group]").first.bounding_box()
@@ -620,7 +626,7 @@ def test_a_verb_finds_its_subject(visit):
     figure.page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + box["height"] * 0.1)
     figure.page.mouse.up()
     assert check()["turned"] == 90 and tip.get_attribute("aria-valuetext") == "turned by 90°"
-    figure.get_by_role("slider", name="turn the queries").fill("195")
+    turn_to(195)
     cells = figure.locator("span[style*=inline-grid] > span").all_inner_texts()
     x0, x1, *W_q, q0, q1 = (float(cell.replace("−", "-")) for cell in cells)
     shown = [x0 * W_q[0] + x1 * W_q[2], x0 * W_q[1] + x1 * W_q[3]]
@@ -1937,7 +1943,7 @@ HEAPS = """figure => {
   const row = places.filter(([, y]) => y === Math.max(...places.map(([, y]) => y)));
   const xs = row.map(([x]) => x).sort((a, b) => a - b), room = xs[1] - xs[0];
   const full = [...svg.querySelectorAll("g > rect:first-child")];
-  return [heaps, full.map((one) => 4 * parseFloat(one.style.height) / room)];
+  return [heaps, full.map((one) => 5 * parseFloat(one.style.height) / room)];
 }"""
 
 
@@ -1946,6 +1952,7 @@ def test_the_temperature_draws_as_generate_does(visit):
     the probabilities that a token is drawn with.
     """
     figure, rng = drawing(visit, "07_transformer.html", "temperature"), random.Random(0)
+    figure.get_by_text("More switches").click()
     sliders = {
         name: figure.get_by_role("slider", name=name) for name in ("temperature", "top-k", "top-p")
     }
@@ -2194,7 +2201,7 @@ def step(pool: PagedCache, rows: list, chosen: int, name: str) -> int:
 # who finds no room in buffers, and what it says.
 PRESSED = """(figure, names) => {
   const parts = (kind) => [...figure.querySelectorAll(kind)];
-  const out = () => parts(".view text").map((node) => node.textContent)
+  const out = () => parts(".view div:not(:has(*))").map((node) => node.textContent)
     .find((text) => text.startsWith("no room for ")) ?? "";
   return names.map((name) => {
     const pressed = parts(".view button").find((one) => one.textContent.startsWith(name))
@@ -2238,7 +2245,7 @@ def test_the_seat_map_allocates_as_the_paged_cache_does(visit):
     pool.free(second)
     fourth, fifth = pool.fork(first), pool.new()
     pool.append([fifth], *tokens_of(10))
-    rows, chosen, pressed, wanted = [first, third, fourth, fifth, None, None], 3, [], []
+    rows, chosen, pressed, wanted = [first, third, fourth, fifth, None, None], 2, [], []
     names = ["Next token", "New sequence", "Fork", "End"] * 40
     for name in ["Next token"] * 2 + rng.sample(names, len(names)):
         chosen = step(pool, rows, chosen, name)
