@@ -443,7 +443,7 @@ def test_a_lookup_is_a_product(visit):
         lit = figure.locator("svg > g > rect").evaluate_all(framed)[: len(vocab_words)]
         assert (
             lit[vocab_words.index(word)] == "visible"
-            and state(figure)["word"] == given(figure)["tokens"][2]
+            and state(figure)["word"] == given(figure)["tokens"][0]
         )
     figure.locator("figcaption").hover()
     assert state(figure)["near"] == -1
@@ -546,11 +546,15 @@ def test_sums_divide_by_what_pytorch_divides_by(visit):
     "With each dimension, and without keepdim, for a symmetric matrix and for another."
     figure = drawing(visit, "02_softmax.html", "sums")
     sums = [lambda e: e.sum(1, keepdim=True), lambda e: e.sum(0, keepdim=True), lambda e: e.sum(1)]
-    assert "Neither rows nor columns" in said(figure)
+    assert "Every row sums to 1: rows 1.00 and 1.00" in said(figure)
+    figure.get_by_text("More switches").click()
+    forget = figure.get_by_role("button", name="without keepdim")
     for matrix in ("symmetric", "not symmetric"):
         figure.get_by_role("radio", name=matrix, exact=True).check()
-        for i, way in enumerate(["dim=-1", "dim=0", "dim=-1, no keepdim"]):
-            figure.get_by_text(way, exact=True).click()
+        for i, way in enumerate(["along rows", "along columns", "along rows"]):
+            figure.get_by_role("radio", name=way).check()
+            if (i == 2) != (forget.get_attribute("aria-pressed") == "true"):
+                forget.click()
             now = state(figure)
             exps = numbers(now["exps"])
             assert now["way"] == i
@@ -1262,7 +1266,7 @@ def test_head_film_shows_what_was_stored(visit):
 @pytest.mark.parametrize(
     "page, script, begins, ends",
     [
-        ("00_embeddings.html", "lookup", "short", "first"),
+        ("00_embeddings.html", "lookup", "Life", "first"),
         ("01_naive_attention.html", "senses", 0, 2),
         ("05_multi_head_attention.html", "head_film", None, None),
         ("24_hybrid_models.html", "hybrids", 21, 26),
@@ -2112,8 +2116,12 @@ def test_scores_spread_as_the_formula_says(visit):
             assert_close(numbers(now["weights"]), weights[now["query"]].float(), atol=1e-3, rtol=0)
             assert now["gradient"] == pytest.approx((left / first).item(), abs=1e-3)
             assert now["deviation"] == pytest.approx(scores.std().item(), abs=1e-3)
-            limit, bins = (4, 40) if scaled else (100, 100)
+            limit, bins = (4.2, 42) if scaled else (41, 82)  # a bin on either side is of all beyond
             want = torch.histc(scores.clamp(-limit, limit), bins, -limit, limit)
+            ends = figure.locator("svg text", has_text="beyond").all_text_contents()
+            part = [round(100 * beyond / 4096) for beyond in (want[0].item(), want[-1].item())]
+            shown = [n for n in part if n and not scaled]
+            assert [int(end.split("(")[1].split("%")[0]) for end in ends] == shown
             # at an edge one may round
             assert (
                 sum(now["counts"]) == 4096
@@ -3690,7 +3698,7 @@ def test_the_film_says_what_its_frame_shows(visit):
 def test_no_result_is_told_before_it_is_counted(visit):
     "When the sums are counted again."
     figure = drawing(visit, "02_softmax.html", "sums")
-    assert "Neither rows nor columns sum to 1: rows 0.85 and 1.20" in said(figure)
+    assert "Every row sums to 1: rows 1.00 and 1.00" in said(figure)
     figure.evaluate("""figure => {
       window.told = [];
       const text = (kind) => figure.querySelector(kind).textContent;
@@ -3736,6 +3744,10 @@ def test_a_result_is_told_when_its_step_has_ended(visit, script, coming, result)
 def test_another_dimension_keeps_what_is_drawn(visit):
     "The weights and the bars move to those of the choice; none is empty on the way."
     figure = drawing(visit, "02_softmax.html", "sums", reduced_motion="no-preference")
+    figure.get_by_text("More switches").click()
+    forget = figure.get_by_role("button", name="without keepdim")
+    forget.click()
+    figure.get_by_text("0.85 ✗").wait_for()
     figure.evaluate("""figure => {
       window.seen = [];
       const row = [...figure.querySelectorAll("text")].find((one) => one.textContent === "0.85 ✗");
@@ -3743,7 +3755,7 @@ def test_another_dimension_keeps_what_is_drawn(visit):
         [figure.querySelector("svg[role=img][aria-label^=Left]").textContent, row.textContent]);
       new MutationObserver(tell).observe(row, { childList: true });
     }""")
-    figure.get_by_text("dim=-1", exact=True).click()
+    forget.click()
     figure.get_by_text("1.00 ✓").nth(1).wait_for()
     seen = figure.page.evaluate("seen")
     assert all("÷" in text and row for text, row in seen)
