@@ -296,7 +296,7 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   function part(name, change) {  // a switch that says whether the part is on
     const tick = el("span", { "aria-hidden": true, style: "width: 1.2em; text-align: left" });
     const node = toggle(name, true, after(change));
-    node.prepend(tick);
+    node.replaceChildren(tick, name);
     return { node, tick };
   }
   const attention = part("Attention", (on) => { attends = on; });
