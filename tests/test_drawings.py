@@ -443,7 +443,7 @@ def test_a_lookup_is_a_product(visit):
         lit = figure.locator("svg > g > rect").evaluate_all(framed)[: len(vocab_words)]
         assert (
             lit[vocab_words.index(word)] == "visible"
-            and state(figure)["word"] == given(figure)["tokens"][2]
+            and state(figure)["word"] == given(figure)["tokens"][0]
         )
     figure.locator("figcaption").hover()
     assert state(figure)["near"] == -1
@@ -546,11 +546,15 @@ def test_sums_divide_by_what_pytorch_divides_by(visit):
     "With each dimension, and without keepdim, for a symmetric matrix and for another."
     figure = drawing(visit, "02_softmax.html", "sums")
     sums = [lambda e: e.sum(1, keepdim=True), lambda e: e.sum(0, keepdim=True), lambda e: e.sum(1)]
-    assert "Neither rows nor columns" in said(figure)
+    assert "Every row sums to 1: rows 1.00 and 1.00" in said(figure)
+    figure.get_by_text("More switches").click()
+    forget = figure.get_by_role("button", name="without keepdim")
     for matrix in ("symmetric", "not symmetric"):
         figure.get_by_role("radio", name=matrix, exact=True).check()
-        for i, way in enumerate(["dim=-1", "dim=0", "dim=-1, no keepdim"]):
-            figure.get_by_text(way, exact=True).click()
+        for i, way in enumerate(["along rows", "along columns", "along rows"]):
+            figure.get_by_role("radio", name=way).check()
+            if (i == 2) != (forget.get_attribute("aria-pressed") == "true"):
+                forget.click()
             now = state(figure)
             exps = numbers(now["exps"])
             assert now["way"] == i
@@ -602,16 +606,22 @@ def test_a_verb_finds_its_subject(visit):
     arcs = figure.locator("svg[aria-hidden] text[data-sym=w]")
     assert [text for text in arcs.all_text_contents() if text] == ["0.25 each"]
     figure.get_by_role("radio", name="bark").check()
-    for degrees, says in {
-        "45": "finds “dogs” and “bark”: 0.40 each",
-        "90": "finds itself: 0.85",
-        "180": "No key fits: “bark” and “loudly” get 0.46 each",
-        "360": "finds “dogs”: 0.85",
-    }.items():
-        figure.get_by_role("slider", name="turn the queries").fill(degrees)
-        assert check()["turned"] == int(degrees) and says in figure.locator("output").inner_text()
-    figure.get_by_role("slider", name="turn the queries").fill("0")
     tip = figure.get_by_role("slider", name="query, move it")  # at (2, 0)
+
+    def turn_to(degrees: int) -> None:
+        while state(figure)["turned"] != degrees:
+            tip.press("ArrowLeft")
+
+    for degrees, says in {
+        45: "finds “dogs” and “bark”: 0.40 each",
+        90: "finds itself: 0.85",
+        180: "No key fits: “bark” and “loudly” get 0.46 each",
+        0: "finds “dogs”: 0.85",
+    }.items():
+        turn_to(degrees)
+        check()
+        assert says in figure.locator("output").inner_text()
+        assert figure.get_by_text(f"turned by {degrees}°").count() == bool(degrees)
     tip.press("ArrowLeft")
     assert check()["turned"] == 15
     box = figure.locator("svg[role=group]").first.bounding_box()
@@ -620,7 +630,7 @@ def test_a_verb_finds_its_subject(visit):
     figure.page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + box["height"] * 0.1)
     figure.page.mouse.up()
     assert check()["turned"] == 90 and tip.get_attribute("aria-valuetext") == "turned by 90°"
-    figure.get_by_role("slider", name="turn the queries").fill("195")
+    turn_to(195)
     cells = figure.locator("span[style*=inline-grid] > span").all_inner_texts()
     x0, x1, *W_q, q0, q1 = (float(cell.replace("−", "-")) for cell in cells)
     shown = [x0 * W_q[0] + x1 * W_q[2], x0 * W_q[1] + x1 * W_q[3]]
@@ -1243,7 +1253,7 @@ def test_head_film_shows_what_was_stored(visit):
     "page, script, begins, ends",
     by_day(
         [
-            ("00_embeddings.html", "lookup", "short", "first"),
+            ("00_embeddings.html", "lookup", "Life", "first"),
             ("01_naive_attention.html", "senses", 0, 2),
             ("05_multi_head_attention.html", "head_film", None, None),
             ("24_hybrid_models.html", "hybrids", 8, 26),
@@ -1934,7 +1944,7 @@ HEAPS = """figure => {
   const row = places.filter(([, y]) => y === Math.max(...places.map(([, y]) => y)));
   const xs = row.map(([x]) => x).sort((a, b) => a - b), room = xs[1] - xs[0];
   const full = [...svg.querySelectorAll("g > rect:first-child")];
-  return [heaps, full.map((one) => 4 * parseFloat(one.style.height) / room)];
+  return [heaps, full.map((one) => 5 * parseFloat(one.style.height) / room)];
 }"""
 
 
@@ -1943,6 +1953,7 @@ def test_the_temperature_draws_as_generate_does(visit):
     the probabilities that a token is drawn with.
     """
     figure, rng = drawing(visit, "07_transformer.html", "temperature"), random.Random(0)
+    figure.get_by_text("More switches").click()
     sliders = {
         name: figure.get_by_role("slider", name=name) for name in ("temperature", "top-k", "top-p")
     }
@@ -2102,8 +2113,12 @@ def test_scores_spread_as_the_formula_says(visit):
             assert_close(numbers(now["weights"]), weights[now["query"]].float(), atol=1e-3, rtol=0)
             assert now["gradient"] == pytest.approx((left / first).item(), abs=1e-3)
             assert now["deviation"] == pytest.approx(scores.std().item(), abs=1e-3)
-            limit, bins = (4, 40) if scaled else (100, 100)
+            limit, bins = (4.2, 42) if scaled else (41, 82)  # a bin on either side is of all beyond
             want = torch.histc(scores.clamp(-limit, limit), bins, -limit, limit)
+            ends = figure.locator("svg text", has_text="beyond").all_text_contents()
+            part = [round(100 * beyond / 4096) for beyond in (want[0].item(), want[-1].item())]
+            shown = [n for n in part if n and not scaled]
+            assert [int(end.split("(")[1].split("%")[0]) for end in ends] == shown
             # at an edge one may round
             assert (
                 sum(now["counts"]) == 4096
@@ -2185,7 +2200,7 @@ def step(pool: PagedCache, rows: list, chosen: int, name: str) -> int:
 # who finds no room in buffers, and what it says.
 PRESSED = """(figure, names) => {
   const parts = (kind) => [...figure.querySelectorAll(kind)];
-  const out = () => parts(".view text").map((node) => node.textContent)
+  const out = () => parts(".view div:not(:has(*))").map((node) => node.textContent)
     .find((text) => text.startsWith("no room for ")) ?? "";
   return names.map((name) => {
     const pressed = parts(".view button").find((one) => one.textContent.startsWith(name))
@@ -2229,7 +2244,7 @@ def test_the_seat_map_allocates_as_the_paged_cache_does(visit):
     pool.free(second)
     fourth, fifth = pool.fork(first), pool.new()
     pool.append([fifth], *tokens_of(10))
-    rows, chosen, pressed, wanted = [first, third, fourth, fifth, None, None], 3, [], []
+    rows, chosen, pressed, wanted = [first, third, fourth, fifth, None, None], 2, [], []
     names = ["Next token", "New sequence", "Fork", "End"] * 40
     for name in ["Next token"] * 2 + rng.sample(names, len(names)):
         chosen = step(pool, rows, chosen, name)
@@ -3695,7 +3710,7 @@ def test_the_film_says_what_its_frame_shows(visit):
 def test_no_result_is_told_before_it_is_counted(visit):
     "When the sums are counted again."
     figure = drawing(visit, "02_softmax.html", "sums")
-    assert "Neither rows nor columns sum to 1: rows 0.85 and 1.20" in said(figure)
+    assert "Every row sums to 1: rows 1.00 and 1.00" in said(figure)
     figure.evaluate("""figure => {
       window.told = [];
       const text = (kind) => figure.querySelector(kind).textContent;
@@ -3741,6 +3756,10 @@ def test_a_result_is_told_when_its_step_has_ended(visit, script, coming, result)
 def test_another_dimension_keeps_what_is_drawn(visit):
     "The weights and the bars move to those of the choice; none is empty on the way."
     figure = drawing(visit, "02_softmax.html", "sums", reduced_motion="no-preference")
+    figure.get_by_text("More switches").click()
+    forget = figure.get_by_role("button", name="without keepdim")
+    forget.click()
+    figure.get_by_text("0.85 ✗").wait_for()
     figure.evaluate("""figure => {
       window.seen = [];
       const row = [...figure.querySelectorAll("text")].find((one) => one.textContent === "0.85 ✗");
@@ -3748,7 +3767,7 @@ def test_another_dimension_keeps_what_is_drawn(visit):
         [figure.querySelector("svg[role=img][aria-label^=Left]").textContent, row.textContent]);
       new MutationObserver(tell).observe(row, { childList: true });
     }""")
-    figure.get_by_text("dim=-1", exact=True).click()
+    forget.click()
     figure.get_by_text("1.00 ✓").nth(1).wait_for()
     seen = figure.page.evaluate("seen")
     assert all("÷" in text and row for text, row in seen)

@@ -533,7 +533,7 @@ def test_what_one_moves_stands_beside_what_it_moves_on_a_phone(visit):
     ]
     low = max(box["y"] + box["height"] for box in boxes)
     assert (
-        len(boxes) == 7
+        len(boxes) == 6
         and boxes[0]["y"] + boxes[0]["height"] < 2 * 844
         and low - min(box["y"] for box in boxes) < 700
     )

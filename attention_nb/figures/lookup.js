@@ -12,9 +12,9 @@ function draw(stage) {
   const from = () => begin + (way ? moved : 0);
   const to = whole - wide * cell - 1;
   const line = (i) => 30 + i * (high + gap);  // of a row, while another stands below all of them
-  let chosen = Math.min(2, tokens.length - 1);
+  let chosen = 0;  // the first word, and no other is there yet
   let way = 0;
-  const filled = tokens.map((_, i) => i < chosen);  // it begins in the middle of the sentence
+  const filled = tokens.map(() => false);
   const top = Math.max(...table.flat().map(Math.abs));
   const shade = (x) => Math.round(75 * Math.abs(x) / top);  // zero has no colour
   const paint = (x) => `color-mix(in srgb, var(--neutral) ${shade(x)}%, transparent)`;
@@ -34,8 +34,7 @@ function draw(stage) {
     const digits = (n) => (n === 0 ? "0" : number(n, 1));
     return {
       node: svg("g", {}, ...boxes, ...texts),
-      write: (numbers, were = numbers) => numbers.forEach((n, j) =>
-        put(j, paint(n || were[j] / 4), null, digits(n))),  // what was zeroed leaves a trace
+      write: (numbers) => numbers.forEach((n, j) => put(j, paint(n), null, digits(n))),
       clear: () => boxes.forEach((_, j) => put(j, "none", "3 3", "")),
     };
   }
@@ -160,7 +159,7 @@ function draw(stage) {
     known.forEach((_, i) => {
       cells[i].digit.textContent = hot[i];
       set(cells[i].box, { style: `fill: ${hot[i] ? paint(top) : "none"}` });
-      left[i].write(way ? products[i] : table[i], table[i]);
+      left[i].write(way ? products[i] : table[i]);
     });
     light();
     if (roomy) lead();
@@ -209,13 +208,13 @@ function draw(stage) {
   const ways = choices("How", ["look up", "multiply"], way, (i) => choose(() => { way = i; }));
   function go(i) {  // from the first token
     if (!i) filled.fill(false);
-    if (i === tokens.length - 1) begun = false;
+    begun = true;
     chosen = i;
     picks.querySelectorAll("input")[i].checked = true;
     look();
   }
-  let begun = false;  // by itself, from the middle
-  const at = () => (begun || all.playing() ? chosen : tokens.length);
+  let begun = true;  // until a reader chooses a word
+  const at = () => (begun ? chosen : tokens.length);
   const all = player({ at, last: () => tokens.length - 1, ms: () => 900, go });
   known.forEach((_, i) => lights(i, marks[i], names[i], left[i].node));
   tokens.forEach((_, i) => {
@@ -227,6 +226,6 @@ function draw(stage) {
       el("div", { class: "row" }, ways, all.node)),
     root, said);
   look();
-  byItself(all, () => { begun = true; });
+  byItself(all);
   expose(() => ({ near, word: tokens[chosen], filled: [...filled], ...now() }));
 }

@@ -20,7 +20,7 @@ def seat_map(
     n_max: int = 16,  # tokens of the longest sequence; a buffer reserves a slot for each
     prompt: int = 6,  # tokens of a new sequence
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    """Draw the blocks of a cache as a seat map, their block tables, and the same memory in buffers.
+    """Draw the blocks of a cache as a seat map, their block tables, and what buffers would leave empty.
 
     Args:
         cache: a `PagedCache` of at most six sequences, as it stands
@@ -40,11 +40,10 @@ def seat_map(
     data = {"n_blocks": n_blocks, "size": block_size, "n_max": n_max, "prompt": prompt,
             "sequences": sequences, "free": cache.free_blocks}
     return Drawing("seat_map", "Paged KV cache: block tables", _NOTICE, data,
-                   _tables(sequences, block_size, n_max), (366, 623), "The block tables as a table")
+                   _tables(sequences, block_size, n_max), (366, 506), "The block tables as a table")
 
 
-_NOTICE = ("Each letter is a sequence, each square a token. Press “Next token”: who writes to a shared block, framed, "
-           "copies it first.")
+_NOTICE = "Two sequences share the framed blocks. Press “Next token”: who writes to one copies it first."
 
 
 def _tables(sequences: list[dict[str, Any]], size: int, n_max: int) -> str:

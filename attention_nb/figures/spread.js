@@ -1,8 +1,8 @@
 // Random scores at every width: their histogram, the weights of one query, and the gradient that
 // gets through the softmax.
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, number, grouped, clamp, softmax, say, said } = stage;
-  const { slider, toggle, button, player, motion, expose } = stage;
+  const { view, viewWidth, data, el, svg, set, number, grouped, percent, clamp, softmax } = stage;
+  const { say, said, slider, toggle, button, player, motion, expose } = stage;
   const { widths, counts, limits, deviation, scores, gradient } = data;
   const kinds = ["plain", "scaled"];
   let at = data.start;
@@ -12,7 +12,8 @@ function draw(stage) {
   const kind = () => kinds[+scaled], root = () => widths[at] ** 0.5;
   const wide = viewWidth >= 600;
 
-  // ---- The histogram: its tallest bin has the full height; one sees its shape at every width ----
+  // ---- The histogram: its tallest bin has the full height; one sees its shape at every width. Its
+  // outermost counts are of what lies beyond the axis: they are written at its ends ----
   const full = 350, deep = wide ? 150 : 130, low = deep + 6, high = low + 54;
   const middle = full / 2;
   let shape = kind();  // which scores are drawn
@@ -31,25 +32,9 @@ function draw(stage) {
   const told = el("span", { style: "font-size: 12px; color: var(--soft)" });
   const anchors = { "-1": "start", 0: "middle", 1: "end" };
   const tick = (side) => svg("text", { x: middle * (1 + side), y: low + 50,
-    "text-anchor": anchors[side], style: side ? bold : soft }, number(side * limits.plain, 0));
+    "text-anchor": anchors[side], style: side ? bold : soft }, "0");
   const ticks = [-1, 0, 1].map(tick);
   const axis = svg("path", { d: `M0 ${low}H${full}M${middle} ${low}v6`, stroke: "var(--soft)" });
-  // Once scores are divided, a small histogram shows from near what has become so narrow.
-  const lens = { long: 57, top: 4, tall: 44 };
-  lens.middle = full - lens.long - 1;
-  lens.low = lens.top + lens.tall + 4;
-  const narrow = middle * limits.scaled / limits.plain;  // so far do divided scores reach
-  const corner = lens.middle - lens.long;
-  const from = middle + narrow;
-  const beam = svg("path", { fill: "var(--faint)", opacity: 0.5,
-    d: `M${from} 6L${corner} ${lens.top}v${lens.tall + 22}L${from} ${low}Z` });
-  const frame = svg("rect", { x: corner, y: lens.top, width: 2 * lens.long,
-    height: lens.tall + 22, rx: 3, fill: "var(--paper)", stroke: "var(--soft)" });
-  const near = svg("path", { fill: "var(--neutral)", "fill-opacity": 0.55,
-    stroke: "var(--neutral)", "stroke-width": 1, class: "moves" });
-  const tickOf = (side) => svg("text", { x: lens.middle + side * (lens.long - 4), y: lens.low + 15,
-    "text-anchor": anchors[side], style: soft }, number(side * limits.scaled, 0));
-  const inset = svg("g", { class: "moves" }, beam, frame, near, ...[-1, 0, 1].map(tickOf));
   const picture = svg("svg", {
     width: full,
     height: high,
@@ -57,15 +42,14 @@ function draw(stage) {
     role: "img",
     style: "height: auto; flex: none",
     "aria-label": "A histogram of the scores of random queries and keys",
-  }, ghost, area, axis, reach, name, ...ticks, inset);
-  // Counts of scores, and how far on either side of its middle they reach.
-  function outline(now, reach, middle, low, tall) {
-    const top = Math.max(...now), half = now.length / 2;
+  }, ghost, area, axis, reach, name, ...ticks);
+  function areaOf(found, far) {  // of counts of scores, and how far they reach
+    const now = found.slice(1, -1);
+    const top = Math.max(...now), half = now.length / 2, reach = (far / limits.plain) * middle;
     const end = (i) => clamp(middle + ((i - half) / half) * reach, 0, full).toFixed(1);
-    const steps = now.map((n, i) => `V${(low - (tall * n) / top).toFixed(1)}H${end(i + 1)}`);
+    const steps = now.map((n, i) => `V${(low - (deep * n) / top).toFixed(1)}H${end(i + 1)}`);
     return `M${end(0)} ${low}${steps.join("")}V${low}Z`;
   }
-  const areaOf = (now, far) => outline(now, (far / limits.plain) * middle, middle, low, deep);
   function reachOf(far) {
     const [from, to] = [middle - far, middle + far];
     if (far < 4) return `M${middle} ${low + 11}v8`;
@@ -80,8 +64,6 @@ function draw(stage) {
     set(area, { d: areaOf(counts[shape][at], limits[shape] * stretch) });
     set(reach, { d: reachOf((deviation[shape][at] * stretch / limits.plain) * middle) });
     set(ghost, { d: dashed() });
-    set(near, { d: outline(counts.scaled[at], lens.long, lens.middle, lens.low, lens.tall) });
-    set(inset, { opacity: +scaled });
   }
   const squeeze = motion();
   const between = (a, b, t) => a * (b / a) ** t;
@@ -100,6 +82,11 @@ function draw(stage) {
     if (shape === "plain") [shape, stretch] = ["scaled", root()];
     if (await stretchTo(scaled ? 1 : root())) rest();
   }
+  function showEnd(side, beyond) {
+    const part = percent(beyond / data.pairs);
+    const says = !scaled && part !== "0%" ? ` (${part} beyond)` : "";
+    ticks[1 + side].textContent = `${number(side * limits.plain, 0)}${says}`;
+  }
   function showScores(divided) {
     const now = counts[kind()][at];
     before = last && last !== now && !divided && !scaled ? last : null;
@@ -109,6 +96,7 @@ function draw(stage) {
     if (divided) divideScores();
     else squeeze(0, rest);
     set(name, { x: middle, y: low + 35 });
+    for (const side of [-1, 1]) showEnd(side, now.at(side < 0 ? 0 : -1));
     name.textContent = `standard deviation ${number(deviation[kind()][at], 1)}`;
   }
 

@@ -52,10 +52,11 @@ def spread(
 
 _NOTICE = ("Press Play: the wider the vectors, the wider the histogram, "
            "and one bar takes all the weight. Then press “divide by √d”.")
-_LIMITS = {"plain": 100, "scaled": 4}  # where the axis ends
-_BINS = {"plain": 100, "scaled": 40}
+_LIMITS = {"plain": 40, "scaled": 4}  # where the axis ends
+_BINS = {"plain": 80, "scaled": 40}
 
 
 def _counts(x: Tensor, limit: float, bins: int) -> list[int]:
-    "Count the scores in each bin; the few beyond the ends of the axis are in the outer bins."
-    return torch.histc(x.clamp(-limit, limit), bins, -limit, limit).int().tolist()
+    "Count the scores in each bin; in one more on either side, those beyond the ends of the axis."
+    end = limit * (1 + 2 / bins)
+    return torch.histc(x.clamp(-end, end), bins + 2, -end, end).int().tolist()

@@ -2,12 +2,14 @@
 // those sums gives.
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, sum, clamp, between, number } = stage;
-  const { said, say, choices, button, motion, expose } = stage;
+  const { said, say, choices, button, toggle, more, motion, expose } = stage;
   const { matrices } = data;
   const wide = viewWidth >= 600;
-  const ways = ["dim=-1", "dim=0", "dim=-1, no keepdim"];
-  let chosen = matrices.length - 1;  // the mistake that is seen best
-  let way = 2;
+  const ways = { "along rows": "dim=-1", "along columns": "dim=0" };
+  let chosen = matrices.length - 1;  // a mistake is seen best in the last
+  let dim = 0;  // which of the ways
+  let forgotten = false;  // keepdim: along columns it changes nothing
+  const way = () => dim || 2 * forgotten;
   let now = {};
   let shown = {};  // the weights, and where the sums by which one divides stand
   const n = matrices[0].exps.length;
@@ -72,7 +74,7 @@ function draw(stage) {
     const [x, y] = at(i, 0, true);
     return [x - cell / 2 - 22, y + 5];
   };
-  const places = () => each((m) => (way ? below(m, true) : before(m)));
+  const places = () => each((m) => (way() ? below(m, true) : before(m)));
 
   // ---- The sums of the weights: each a bar of its parts, which may end at the line of 1 ----
   const [above, end] = [wide ? 9 : first - 24, left + unit];
@@ -97,11 +99,11 @@ function draw(stage) {
   // ---- What is computed ----
   function compute() {
     const { exps } = matrices[chosen];
-    const byRow = way !== 1;
+    const byRow = !dim;
     const summed = each((m) => each((p) => (byRow ? exps[m][p] : exps[p][m])));
     const total = summed.map(sum);
     // A forgotten keepdim lays the sums under the columns.
-    const divisor = (i, j) => total[way === 0 ? i : j];
+    const divisor = (i, j) => total[way() ? j : i];
     const weights = grid((i, j) => exps[i][j] / divisor(i, j));
     const rows = weights.map(sum);
     const columns = each((j) => sum(weights.map((row) => row[j])));
@@ -199,15 +201,19 @@ function draw(stage) {
   }
   const picked = choices("Which matrix", matrices.map(small), chosen,
     (i) => { chosen = i; change(); });
+  const inTwo = ([says, code]) => el("span", { style: "display: grid; text-align: center; "
+    + "line-height: 1.25" }, el("span", {}, says), el("code", { style: "font-size: 12px; "
+    + "background: none; border: 0; padding: 0; color: inherit" }, code));
+  const sumsOver = choices("Which sums", Object.entries(ways).map(inTwo), dim,
+    (i) => { dim = i; change(); });
+  const forget = toggle("without keepdim", forgotten, (on) => { forgotten = on; change(); });
   view.append(
     el("div", { class: "row", style: "margin: 0 0 12px" },
-      set(button("▶ Count", count), { class: "play" }), picked,
-      ...(wide ? ["sum over"] : []),
-      choices("Which sums", ways, way, (i) => { way = i; change(); })),
-    root, said);
+      set(button("▶ Count", count), { class: "play" }), sumsOver),
+    root, said, more(el("div", { class: "row" }, forget, picked)));
   if (!wide) set(said, { style: "min-height: 2.8em" });
   settle();
   paint(n, 1, 1);
   tell(now);
-  expose(() => ({ exps: now.exps, way, sums: now.total, weights: now.weights }));
+  expose(() => ({ exps: now.exps, way: way(), sums: now.total, weights: now.weights }));
 }

@@ -38,9 +38,8 @@ def temperature(
     data = {"tokens": list(tokens), "prefixes": list(prefixes), "logits": logits, "start": start}
     rows = {f"after {prefix}": row for prefix, row in zip(prefixes, logits.double().softmax(-1))}
     table = number_table("The probability of each next token at temperature 1", rows, tokens)
-    return Drawing("temperature", "The hotter, the more often an unlikely token is drawn", _NOTICE, data, table, (490, 578),
+    return Drawing("temperature", "The hotter, the more often an unlikely token is drawn", _NOTICE, data, table, (384, 466),
                    "The probabilities at temperature 1 as a table")
 
 
-_NOTICE = ("Press “Draw 100 tokens”: each dot is one of them. Then move the temperature: which tokens "
-           "are drawn more often?")
+_NOTICE = "Press “Draw 100 tokens”, then move the temperature: which tokens are drawn more often?"
