@@ -81,7 +81,7 @@ class Drawing:
         data: Mapping[str, Any],  # what the script draws: tensors, numbers, text
         table: str,  # the same data in HTML, for readers who do not see it: see `number_table`
         height: tuple[int, int] | tuple[int, int, int],  # pixels reserved on a wide page, on a phone and, if it differs, on a tablet
-        fold: str = "The numbers it begins with, as a table",  # the line that opens the table
+        fold: str = "The numbers as a table",  # the line that opens the table
         library: str = "",  # the name of a script that `script` builds on, such as engine
         weights: str = "",  # of a model, as text: `Checkpoints.text`
     ):

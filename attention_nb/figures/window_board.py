@@ -44,4 +44,4 @@ def window_board(
               "Point at a token, or click a row to choose another query.")
     data = {"tokens": list(tokens), "documents": list(documents), "window": window, "sinks": sinks, "block": block}
     return Drawing("window_board", "Local attention: which tokens reach the query", notice, data, table,
-                   (284 + 20 * n, 296 + 17 * n))
+                   (284 + 20 * n, 296 + 17 * n), "The numbers it begins with, as a table")
