@@ -1,16 +1,17 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, number, clamp,
-said, say, toggle, motion, onkeys, expose, keep }) {
+between, said, say, toggle, motion, onkeys, expose, keep }) {
 const { tokens: names, features } = data;
 const [plus, equals] = [10, 11];
 const wide = viewWidth >= 600;
 const roomy = wide ? "wide" : "narrow";
 const size = viewWidth >= 900 ? "poster" : roomy;
 const inset = size === "poster" ? 112 : 0;
+const left = 2;
 const [named, entry] = {
-poster: [[64, 44, 74, 52], 29],
-wide: [[58, 38, 66, 44], 18],
-narrow: [[52, 34, 60, 40], 16],
+poster: [[106, 56], 36],
+wide: [[102, 54], 23],
+narrow: [[62, 40], 24],
 }[size];
 const widths = [...named, ...Array(10).fill(entry)];
 const lefts = widths.map((_, i) => widths.slice(0, i).reduce((a, b) => a + b, inset + 0.5));
@@ -42,11 +43,11 @@ const last = x[3];
 const none = last.map(() => 0);
 const { weights, context } = attended(x);
 const byAttention = attends ? context : none;
-const between = add(last, byAttention);
-const byFeedForward = feeds ? fed(between) : none;
-const end = add(between, byFeedForward);
+const middle = add(last, byAttention);
+const byFeedForward = feeds ? fed(middle) : none;
+const end = add(middle, byFeedForward);
 const vectors = [last, byAttention, byFeedForward, end];
-return { weights, mean: between[3], vectors, ...answerOf(end) };
+return { weights, mean: middle[3], vectors, ...answerOf(end) };
 }
 const digits = [...Array(10).keys()];
 const right = () => digits.map((a) => digits.map((b) => compute(a, b).answer === (a + b) % 10));
@@ -55,12 +56,12 @@ const text = (x, y, says, more = {}) =>
 svg("text", { x, y, "text-anchor": "middle", "aria-hidden": true, ...more }, says);
 const top = wide ? 46 : 34;
 const [first, apart] = { poster: [128, 36], wide: [120, 42], narrow: [102, 34] }[size];
-const table = wide ? 64 : 54;
+const table = wide ? 56 : 48;
 const thick = wide ? 22 : 17;
-const heads = inset ? first : first + (wide ? 32 : 30);
-const topOf = (r) => heads + 6 + apart * r + (r > 1 ? table : 0);
+const heads = inset ? first : first + (wide ? 22 : 30);
+const topOf = (r) => heads + 8 + apart * r + (r > 1 ? table : 0);
 const nameOf = (r) => (inset ? topOf(r) + 16
-: r ? topOf(r) - 5 - (r === 2 ? table : 0) : first);
+: r ? topOf(r) - 5 : first);
 const below = topOf(3) + thick;
 const height = below + 4;
 const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
@@ -91,8 +92,8 @@ text(at(4) - box / 2, top + 50, "last digit", { "text-anchor": "start" }));
 
 const heading = { style: `font-size: ${wide ? 13 : 12}px; fill: var(--soft)` };
 const title = (i, y, says) => text(lefts[i] + widths[i] / 2, y, says, heading);
-const titles = features.flatMap((name, i) => {
-const cut = name.lastIndexOf(" ");
+const titles = features.slice(left).flatMap((name, i) => {
+const cut = wide ? -1 : name.lastIndexOf(" ");
 const last = title(i, heads, name.slice(cut + 1));
 return cut < 0 ? [last] : [title(i, heads - 14, name.slice(0, cut)), last];
 });
@@ -108,62 +109,53 @@ word: text(lefts[i] + widths[i] / 2, y + (wide ? 16 : 13), ""),
 const strips = labels.map((name, r) => {
 const style = r === 3 ? "font-weight: 600" : "";
 const label = text(0, nameOf(r), name, { "text-anchor": "start", style });
-const cells = features.map((_, i) => cellAt(i, topOf(r)));
+const cells = widths.map((_, i) => cellAt(i, topOf(r)));
 root.append(label, ...cells.flatMap((c) => [c.rect, c.word]));
 return { label, cells };
 });
 
-const high = topOf(2) - table - 5;
-const [meansAt, axis, digitsAt, under] = [20, 27, 45, 52].map((y) => high + y);
-const lead = inset || (wide ? 52 : 40);
-const pitch = (width - lead) / 19;
-const stopAt = (sum) => lead + pitch * (sum + 0.5);
+const high = topOf(2) - table - (inset ? 0 : 14);
+const line = wide ? 21 : 19;
+const rowAt = (sum) => high + line * (sum < 10 ? 0.5 : 1.5) + (inset ? 2 : 0);
+const columnAt = (sum) => lefts[2 + sum % 10];
 const fine = { style: "font-size: 12px; fill: var(--soft)" };
-const strong = "font-weight: 700; fill: currentColor";
-const stops = Array.from({ length: 19 }, (_, sum) => ({
-mean: text(stopAt(sum), meansAt, ""),
-digit: text(stopAt(sum), digitsAt, sum % 10),
-}));
-const marker = svg("g", {}, svg("circle", { cy: axis, r: 4, fill: "var(--rose)" }),
-svg("rect", { x: -9, y: digitsAt - 15, width: 18, height: 20, rx: 4, fill: "none",
-stroke: "var(--rose)", "stroke-width": 2.5 }));
+const stops = Array.from({ length: 19 }, (_, sum) =>
+text(columnAt(sum) + entry / 2, rowAt(sum) + 5, number(sum / 2, sum % 2), { class: "moves" }));
+const lineName = (sum, says) =>
+text(0, rowAt(sum) + 5, says, { ...fine, "text-anchor": "start" });
+const known = svg("g", { class: "moves" }, lineName(0, "the digit of"), lineName(10, "each mean"),
+...stops);
+const fall = { width: entry - 2, fill: "var(--rose)", "fill-opacity": 0.14, class: "moves" };
+const column = svg("rect", { ...fall, y: high, height: table });
+const spare = inset ? 0 : 2;
+const frame = svg("rect", { width: entry - 2 + 2 * spare, height: line - 2, rx: 4, fill: "var(--paper)",
+stroke: "var(--rose)", "stroke-width": 2.5 });
 const link = svg("path", { stroke: "var(--rose)", "stroke-width": 2, fill: "none" });
-const strikes = svg("path", { d: `M${inset} ${axis + 5}H${width}`, stroke: "currentColor" });
-const lineName = (y, says) => text(inset ? lead - 8 : 0, y, says,
-{ ...fine, "text-anchor": inset ? "end" : "start" });
-const known = svg("g", {},
-lineName(meansAt, "mean"), lineName(digitsAt, "digit"),
-svg("path", { d: `M${lead} ${axis}H${width}`, stroke: "var(--faint)" }),
-...stops.flatMap(({ mean, digit }) => [mean, digit]));
-root.append(link, known, marker, strikes);
+const strikes = svg("path", { d: `M0 ${high + line}H${width}`, stroke: "currentColor" });
+root.append(column, link, frame, known, strikes);
 const slide = motion();
-let stands = a + b;
-function point(sum) {
-stands = sum;
-const x = stopAt(sum);
-const entry = 4 + Math.round(sum) % 10;
-const to = lefts[entry] + widths[entry] / 2;
-const low = topOf(2);
-set(marker, { transform: `translate(${x.toFixed(1)} 0)` });
-set(link, { d: `M${x} ${under - 2}C${x} ${low},${to} ${under - 2},${to} ${low}` });
+let stands = [columnAt(a + b), rowAt(a + b)];
+function point([x, y]) {
+stands = [x, y];
+const from = lefts[1] + widths[1] / 2;
+set(frame, { x: x + 1 - spare, y: y - line / 2 + 1 });
+set(column, { x: x + 1, y, height: topOf(2) - y });
+set(link, { d: `M${from} ${topOf(1) + thick}V${y}H${lefts[2] - 5}m-6 -4l6 4l-6 4` });
 }
-function showStop({ mean, digit }, sum, chosen) {
-const near = Math.abs(sum - chosen);
-const odd = sum % 2;
-const there = near === 0 || (size === "poster" || !odd) && (near > 1 || size !== "narrow");
-mean.textContent = there ? short(sum / 2) || "0" : "";
-const bold = near ? "" : `; ${strong}`;
-set(mean, { style: fine.style + bold });
-set(digit, { style: `font-size: ${wide ? 14 : 13}px${bold}` });
+function showStop(node, is) {
+set(node, { style: `font-size: ${wide ? 13 : 12}px; `
++ (is ? "font-weight: 700" : "fill: var(--soft)") });
 }
 function showLookup({ mean }) {
 const sum = Math.round(2 * mean);
-const from = stands;
-stops.forEach((stop, i) => showStop(stop, i, sum));
+const [from, to] = [stands, [columnAt(sum), rowAt(sum)]];
+stops.forEach((stop, i) => showStop(stop, feeds && i === sum));
 set(known, { opacity: feeds ? 1 : 0.65 });
-for (const node of [marker, link]) set(node, { visibility: feeds ? "visible" : "hidden" });
+for (const node of [frame, column, link]) {
+set(node, { visibility: feeds ? "visible" : "hidden" });
+}
 set(strikes, { visibility: feeds ? "hidden" : "visible" });
-slide(from === sum ? 0 : 300, (t) => point(from + (sum - from) * t));
+slide(String(from) === String(to) ? 0 : 300, (t) => point(between(from, to, t)));
 }
 
 const side = wide ? 28 : viewWidth < 345 ? 17 : 18, edge = 20;
@@ -212,9 +204,9 @@ now.vectors.forEach((vector, r) => {
 const off = r === 1 && !attends || r === 2 && !feeds;
 set(strips[r].label, { opacity: off ? 0.65 : 1,
 "text-decoration": off ? "line-through" : null });
-vector.forEach((n, i) => {
+vector.slice(left).forEach((n, i) => {
 set(strips[r].cells[i].rect, { height: off ? 4 : thick });
-showCell(strips[r].cells[i], short(n), r === 3 && i - 4 === now.answer);
+showCell(strips[r].cells[i], short(n), r === 3 && i - 2 === now.answer);
 });
 });
 }
@@ -248,8 +240,10 @@ place(i, j, is ? Math.max(flip, was) : Math.min(1 - flip, was), flip);
 wave(changes ? 900 : 0, (t) =>
 digits.forEach((i) => digits.forEach((j) => showSquare(i, j, t))));
 }
-const off = "text-decoration: line-through";
-const strike = (node, on) => set(node, { style: on ? null : off });
+function mark({ node, tick }, on) {
+tick.textContent = on ? "✓" : "✗";
+set(node, { style: on ? null : "text-decoration: line-through" });
+}
 function verdict(answer) {
 if (answer === null) return "No answer";
 const digit = (a + b) % 10;
@@ -275,8 +269,8 @@ showLookup(now);
 showSums(found);
 set(cursor, { x: edge + side * b, y: edge + side * a, "aria-valuenow": 10 * a + b,
 "aria-valuetext": `${a} + ${b}` });
-strike(attention, attends);
-strike(feedForward, feeds);
+mark(attention, attends);
+mark(feedForward, feeds);
 count.textContent = wide ? `${n} of 100 right` : n;
 say(`${verdict(now.answer)}: ${why()}`);
 set(root, { "aria-label": `The tokens ${a} + ${b} =, and the hidden state of “=”` });
@@ -287,21 +281,27 @@ const after = (change) => (to) => {
 change(to);
 show();
 };
-const attention = toggle("Attention", true, after((on) => { attends = on; }));
-const feedForward = toggle("Feed-forward layer", true, after((on) => { feeds = on; }));
+function part(name, change) {
+const tick = el("span", { "aria-hidden": true, style: "width: 1.2em; text-align: left" });
+const node = toggle(name, true, after(change));
+node.replaceChildren(tick, name);
+return { node, tick };
+}
+const attention = part("Attention", (on) => { attends = on; });
+const feedForward = part("Feed-forward layer", (on) => { feeds = on; });
 const row = (style, ...nodes) => el("div", { class: "row", style }, ...nodes);
-const parts = row("margin: 0 0 8px", ...(wide ? ["Switch off:"] : []), attention, feedForward);
+const parts = row("margin: 0 0 8px", attention.node, feedForward.node);
 const sides = el("div", { style: "font-size: 13px; line-height: 1.3; color: var(--soft)" },
 ...["first digit ↓", "second digit →"].map((says) =>
 el(wide ? "span" : "div", { style: wide ? "margin-right: 12px" : null }, says)));
 if (wide) {
 set(said, { style: "min-height: 4.2em; margin-top: 8px" });
-const left = el("div", { style: `flex: 0 1 ${width}px` }, parts, root);
+const model = el("div", { style: `flex: 0 1 ${width}px` }, parts, root);
 const aside = el("div", { style: "flex: 1 1 302px; max-width: 302px" }, count, sides, grid,
 said);
 const apart = "align-items: flex-start; gap: 8px 24px; justify-content: space-between; "
 + "margin: 0";
-view.append(el("div", { class: "beside", style: apart }, left, aside));
+view.append(el("div", { class: "beside", style: apart }, model, aside));
 } else {
 set(said, { style: "min-height: 2.8em; margin-top: 4px" });
 const aside = el("div", { style: "flex: 1; display: grid; gap: 12px; align-content: "

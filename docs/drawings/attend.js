@@ -564,7 +564,7 @@ function drawOutput() {
 const p = fresh(`Where ${name(chosen)} was, and where it is now`);
 const old = work.v[chosen];
 const others = seen(work.v).filter(([, i]) => i !== chosen);
-for (const [v] of others) set(arrow(p, "v", v), { opacity: 0.45 });
+for (const [v] of others) set(arrow(p, "v", v), { opacity: 0.6 });
 arrow(p, "", old, [0, 0], "var(--soft)");
 const now = p.arrow("currentColor");
 heavy(now.node);
@@ -572,8 +572,8 @@ if (long(old)) bendTo(p, old, work.context);
 const to = work.context;
 trace(p.at([0, 0]), p.at(to));
 if (long(old)) placeLabel(p, "", "before", p.at(old), outward(p, old));
-if (long(to)) placeBeyond(p, "after", to);
 for (const [v, i] of others) labelValue(p, v, i);
+if (long(to)) placeBeyond(p, "after", to);
 tween(900, (t) => now.point(between(old, work.context, t)));
 }
 

@@ -10,9 +10,9 @@ const [ofId, ofName, begin, thin, moved] = roomy ? [15, 33, 103, 26, 42] : [8, 1
 const from = () => begin + (way ? moved : 0);
 const to = whole - wide * cell - 1;
 const line = (i) => 30 + i * (high + gap);
-let chosen = Math.min(2, tokens.length - 1);
+let chosen = 0;
 let way = 0;
-const filled = tokens.map((_, i) => i < chosen);
+const filled = tokens.map(() => false);
 const top = Math.max(...table.flat().map(Math.abs));
 const shade = (x) => Math.round(75 * Math.abs(x) / top);
 const paint = (x) => `color-mix(in srgb, var(--neutral) ${shade(x)}%, transparent)`;
@@ -31,8 +31,7 @@ texts[j].textContent = says;
 const digits = (n) => (n === 0 ? "0" : number(n, 1));
 return {
 node: svg("g", {}, ...boxes, ...texts),
-write: (numbers, were = numbers) => numbers.forEach((n, j) =>
-put(j, paint(n || were[j] / 4), null, digits(n))),
+write: (numbers) => numbers.forEach((n, j) => put(j, paint(n), null, digits(n))),
 clear: () => boxes.forEach((_, j) => put(j, "none", "3 3", "")),
 };
 }
@@ -153,7 +152,7 @@ set(group, { style: `transform: translate(0, ${(rowAt(i) - line(i)).toFixed(1)}p
 known.forEach((_, i) => {
 cells[i].digit.textContent = hot[i];
 set(cells[i].box, { style: `fill: ${hot[i] ? paint(top) : "none"}` });
-left[i].write(way ? products[i] : table[i], table[i]);
+left[i].write(way ? products[i] : table[i]);
 });
 light();
 if (roomy) lead();
@@ -202,13 +201,13 @@ if (viewWidth < 345) for (const label of picks.children) label.style.paddingInli
 const ways = choices("How", ["look up", "multiply"], way, (i) => choose(() => { way = i; }));
 function go(i) {
 if (!i) filled.fill(false);
-if (i === tokens.length - 1) begun = false;
+begun = true;
 chosen = i;
 picks.querySelectorAll("input")[i].checked = true;
 look();
 }
-let begun = false;
-const at = () => (begun || all.playing() ? chosen : tokens.length);
+let begun = true;
+const at = () => (begun ? chosen : tokens.length);
 const all = player({ at, last: () => tokens.length - 1, ms: () => 900, go });
 known.forEach((_, i) => lights(i, marks[i], names[i], left[i].node));
 tokens.forEach((_, i) => {
@@ -220,7 +219,7 @@ el("div", { class: "row", style: "margin-top: 0" }, picks,
 el("div", { class: "row" }, ways, all.node)),
 root, said);
 look();
-byItself(all, () => { begun = true; });
+byItself(all);
 expose(() => ({ near, word: tokens[chosen], filled: [...filled], ...now() }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=lookup]")) begin(figure, draw);

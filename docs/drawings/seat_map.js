@@ -9,12 +9,14 @@ const seqs = rows.map((r) => sequences[r] ?? null);
 const free = [...data.free];
 const room = n_blocks * size;
 const upTo = (n) => [...Array(n).keys()];
-let chosen = Math.max(0, sequences.length - 1);
 let fresh = new Set();
 let flights = [];
 
 const live = () => rows.filter((r) => seqs[r]);
 const users = (block) => live().filter((r) => seqs[r].table.includes(block));
+const shared = (block) => users(block).length > 1;
+let chosen = Math.max(0, rows.findLastIndex((r) => seqs[r]?.table.some(shared)) + 1
+|| sequences.length) - 1;
 const take = () => free.pop();
 function release(block) {
 if (!users(block).length) free.push(block);
@@ -53,7 +55,7 @@ reserved: n_max * placed().length,
 const phone = viewWidth < 600;
 const between = phone ? 0 : 24;
 const pitch = Math.min(30, ((viewWidth + between) / (phone ? 1 : 2) - between) / n_blocks);
-const high = phone ? 22 : 26, foot = 26;
+const high = phone ? 22 : 34, foot = 26;
 const head = 46;
 const across = n_blocks * pitch;
 const centre = (block) => (block + 0.5) * pitch;
@@ -61,28 +63,26 @@ const hueOf = (r) => `hsl(${(205 + 137 * r) % 360} 60% 50%)`;
 const text = (x, y, says, more = {}) =>
 svg("text", { x, y, "text-anchor": "middle", style: "font-size: 13px", ...more }, says);
 const soft = "font-size: 13px; fill: var(--soft)", bold = "font-size: 13px; font-weight: 700";
-const square = (block, slot, head) => ({ x: (block * pitch + 1).toFixed(1),
+const square = (block, slot) => ({ x: (block * pitch + 1).toFixed(1),
 y: head + slot * high + 1, width: (pitch - 2).toFixed(1), height: high - 2, rx: 4 });
-function cellOf(block, slot, head) {
-const box = svg("rect", { ...square(block, slot, head), class: "moves" });
+function cellOf(block, slot) {
+const box = svg("rect", { ...square(block, slot), class: "moves" });
 return { box, who: text(centre(block), head + slot * high + high / 2 + 5, "") };
 }
-function boardOf(title, label, head) {
-const cells = upTo(n_blocks).map((b) => upTo(size).map((slot) => cellOf(b, slot, head)));
+const cells = upTo(n_blocks).map((b) => upTo(size).map((slot) => cellOf(b, slot)));
 const base = head + size * high;
 const root = svg("svg", { width: across, height: base + foot, role: "img",
-viewBox: `0 0 ${across} ${base + foot}`, style: "height: auto", "aria-label": label },
+viewBox: `0 0 ${across} ${base + foot}`, style: "height: auto",
+"aria-label": "The memory in blocks; a letter says whose token is in a slot" },
 ...cells.flat().flatMap(({ box, who }) => [box, who]));
+function counted(title) {
 const count = el("b", { style: "font-size: 24px; line-height: 28px" });
 const of = el("span", { style: "font-size: 13px" });
-return { cells, root, base, count, of, node: el("div", { style: "min-width: 0" },
-el("div", { style: "font-weight: 600" }, title),
-el("div", { style: "white-space: nowrap" }, count, of), root) };
+return { count, of, node: el("div", { style: "white-space: nowrap" },
+el("div", { style: "font-weight: 600" }, title), count, of) };
 }
-const paged = boardOf("In blocks, taken as they are needed",
-"The memory in blocks; a letter says whose token is in a slot", head);
-const buffered = boardOf("In one buffer for each sequence",
-"The same memory with a buffer for each sequence", phone ? 20 : head);
+const paged = counted("In blocks, taken as they are needed");
+const buffered = counted("In one buffer for each sequence");
 function paint({ box, who }, of, { reserved, isNew = false }) {
 const hue = of.length === 1 ? hueOf(of[0]) : "var(--neutral)";
 const empty = reserved && !of.length;
@@ -105,9 +105,9 @@ const way = svg("path", { fill: "none", "stroke-width": 2, class: "moves" });
 const stops = svg("g");
 const frames = svg("g", { fill: "none", stroke: "var(--neutral)", "stroke-width": 2.5 });
 const event = svg("g");
-paged.root.append(...numbers, way, stops, frames, event);
+root.append(...numbers, way, stops, frames, event);
 function showWay(table) {
-const y = paged.base + 6, low = paged.base + foot;
+const y = base + 6, low = base + foot;
 const hop = (to, i) => `M${centre(table[i])} ${y}C${centre(table[i])} ${low} `
 + `${centre(to)} ${low} ${centre(to)} ${y + 4}`;
 set(way, { d: table.slice(1).map(hop).join(""), stroke: hueOf(chosen) });
@@ -119,14 +119,13 @@ stops.replaceChildren(...table.map((b, i) =>
 const frameOf = (b) =>
 svg("rect", { x: b * pitch, y: head - 1, width: pitch, height: size * high + 2, rx: 6 });
 function paintBlock(b, of, held = (r) => within(r, b)) {
-paged.cells[b].forEach((cell, slot) => paint(cell, of.filter((r) => held(r) > slot),
+cells[b].forEach((cell, slot) => paint(cell, of.filter((r) => held(r) > slot),
 { reserved: of.length > 0, isNew: of.length > 0 && fresh.has(`${b} ${slot}`) }));
 set(numbers[b], { style: of.includes(chosen) ? bold : soft });
 }
 function showPaged() {
 for (const b of upTo(n_blocks)) paintBlock(b, users(b));
-const shared = upTo(n_blocks).filter((b) => users(b).length > 1);
-frames.replaceChildren(...shared.map(frameOf));
+frames.replaceChildren(...upTo(n_blocks).filter(shared).map(frameOf));
 showWay(seqs[chosen]?.table ?? []);
 showCount(paged, inBlocks());
 }
@@ -134,8 +133,8 @@ showCount(paged, inBlocks());
 const [lift, land] = [0.25, 0.75];
 const part = (t, from, to) => clamp((t - from) / (to - from), 0, 1);
 const copyOf = (r, from, n) => upTo(n).flatMap((slot) => [
-svg("rect", { ...square(from, slot, head), fill: "var(--paper)" }),
-svg("rect", { ...square(from, slot, head), fill: "var(--neutral)", "fill-opacity": 0.45,
+svg("rect", { ...square(from, slot), fill: "var(--paper)" }),
+svg("rect", { ...square(from, slot), fill: "var(--neutral)", "fill-opacity": 0.45,
 stroke: "currentColor", "stroke-width": 2 }),
 text(centre(from), head + slot * high + high / 2 + 5, letters[r])]);
 function arrowOf(from, to, t) {
@@ -154,7 +153,7 @@ const copy = svg("g", { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` 
 ...copyOf(r, from, slot));
 const white = { style: "fill: var(--paper)" };
 const drop = svg("g", { transform: `translate(0 ${(-40 * (1 - written)).toFixed(1)})` },
-svg("rect", { ...square(to, slot, head), fill: "var(--control)" }),
+svg("rect", { ...square(to, slot), fill: "var(--control)" }),
 text(centre(to), head + slot * high + high / 2 + 5, letters[r], white));
 const moving = t < 1 && [...(t > lift ? [copy] : []), ...(written > 0 ? [drop] : [])];
 return [...arrowOf(from, to, flown), ...(moving || [])];
@@ -178,28 +177,10 @@ event.replaceChildren();
 fly(flights.length ? 2200 : 0, flights.length ? flyAt : () => { });
 }
 
-const most = Math.floor(room / n_max);
-const above = buffered.base - size * high - 6;
-const heads = upTo(most).map((k) => text((k + 0.5) * n_max / size * pitch, above, ""));
-const lacking = text(across / 2, buffered.base + 20, "",
-{ style: "font-size: 13px; font-weight: 600" });
-const spare = { x: 1, y: buffered.base + 4, width: across - 2, height: foot - 5, rx: 4 };
-const outside = svg("g", {}, svg("rect", { ...spare, fill: "none", stroke: "var(--soft)",
-"stroke-dasharray": "4 3" }), lacking);
-buffered.root.append(...heads, outside);
+const lacking = el("div", { style: "min-height: 1.4em; font-size: 13px; font-weight: 600" });
 function showBuffered() {
-const now = placed(), out = live().slice(now.length);
-buffered.cells.flat().forEach((cell, i) => {
-const r = now[Math.floor(i / n_max)];
-const is = r !== undefined && i % n_max < seqs[r].n;
-paint(cell, is ? [r] : [], { reserved: r !== undefined });
-});
-heads.forEach((one, k) => {
-one.textContent = k < now.length ? `buffer of ${letters[now[k]]}` : "";
-set(one, { style: now[k] === chosen ? bold : soft });
-});
+const out = live().slice(placed().length);
 lacking.textContent = out.length ? `no room for ${listed(out, (r) => letters[r])}` : "";
-set(outside, { visibility: out.length ? null : "hidden" });
 showCount(buffered, inBuffers());
 }
 
@@ -217,28 +198,33 @@ checked: r === chosen,
 ...keep,
 onchange: () => choose(r),
 });
-const inLine = "white-space: nowrap; font-variant-numeric: tabular-nums; font-size: 13px";
+const ofTable = `display: inline-block; box-sizing: border-box; width: ${phone ? 24 : 28}px; `
++ "height: 22px; border-radius: 4px; text-align: center; line-height: 20px; font-size: 13px; "
++ "font-variant-numeric: tabular-nums";
+function chipOf(block, r) {
+const hue = shared(block) ? "var(--neutral)" : hueOf(r);
+const edge = `${shared(block) ? 2.5 : 1}px solid ${hue}`;
+return el("span", { style: `${ofTable}; border: ${edge}; `
++ `background: color-mix(in srgb, ${hue} 35%, transparent)` }, String(block));
+}
 function rowOf(r) {
 const pick = pickOf(r);
-const table = el("span");
+const table = el("span", { style: "display: flex; gap: 3px" });
 const swatch = el("span", { style: "width: 10px; height: 10px; border-radius: 3px; "
 + `margin-right: 6px; background: ${hueOf(r)}` });
 const name = el("label", { class: "choice" }, pick, swatch, letters[r]);
-const row = el("div", { style: "display: flex; align-items: center; gap: 8px" }, name, table);
+const row = el("div", { style: "display: flex; align-items: center; gap: 8px; height: 30px" },
+name, table);
 return { pick, table, row };
 }
 const parts = rows.map(rowOf);
-const evenly = phone ? "repeat(2, minmax(0, 1fr))"
-: `repeat(${rows.length}, minmax(max-content, 1fr))`;
 const list = el("div", { role: "group", "aria-label": "The sequences and their block tables",
-style: `grid-column: 1 / -1; display: grid; gap: 2px 8px; grid-template-columns: ${evenly}` },
-el("span", { style: `grid-column: 1 / -1; ${inLine}; color: var(--soft)` }, "block tables"),
+style: `display: grid; grid-template-columns: repeat(${phone ? 2 : 1}, minmax(0, 1fr))` },
 ...parts.map(({ row }) => row));
 function showRow(r) {
 const { table, pick, row } = parts[r];
 const seq = seqs[r];
-table.textContent = seq ? seq.table.join("\u2009·\u2009") : "";
-set(table, { style: `${inLine}${r === chosen && seq ? "; font-weight: 700" : ""}` });
+table.replaceChildren(...(seq?.table ?? []).map((block) => chipOf(block, r)));
 set(pick, { disabled: !seq });
 row.style.visibility = seq ? "" : "hidden";
 row.style.order = seq ? r : r + rows.length;
@@ -334,28 +320,29 @@ function show() {
 showPaged();
 showBuffered();
 rows.forEach(showRow);
-const who = seqs[chosen] ? ` ${letters[chosen]}` : "";
-acts[2].textContent = `Fork${who}`;
-acts[3].textContent = `End${who}`;
 }
 const acts = [
 set(button("Next token", () => act(nextToken)), { class: "play" }),
-button("New sequence", () => act(arrive)),
 button("Fork", () => act(fork)),
 button("End", () => act(end)),
+button("New sequence", () => act(arrive)),
 ];
-const slim = `justify-content: center; white-space: nowrap; font-size: ${phone ? 13 : 14}px; `
-+ `padding-inline: ${phone ? 4 : 11}px`;
-acts.forEach((one, i) => set(one,
-{ style: i < 2 ? `${slim}; flex: 0 1 auto` : `${slim}; width: ${phone ? 56 : 72}px` }));
+acts.forEach((one) => set(one, { style: "white-space: nowrap; "
++ `font-size: ${phone ? 13 : 14}px; padding-inline: ${phone ? 6 : 11}px` }));
 const pressed = el("div", { class: "row", style: "gap: 6px; margin: 0; flex-wrap: nowrap" },
 ...acts);
 set(said, { style: `min-height: ${phone ? 4.2 : 2.8}em; max-width: none; margin: 0` });
 const columns = phone ? "minmax(0, 1fr)" : `${across}px minmax(0, 1fr)`;
-const places = `display: grid; gap: 8px ${between}px; grid-template-columns: ${columns}`;
+const places = "display: grid; align-items: start; grid-template-columns: "
++ `${columns}; gap: 8px ${2 * between}px`;
 const narrowed = "overflow: clip; overflow-clip-margin: 4px"; // a page that becomes narrow
+const tables = el("div", {}, el("div", { style: "font-weight: 600" }, "Block tables"), list);
+const board = el("div", { style: "min-width: 0" }, paged.node, root);
+const beside = el("div", { style: "display: flex; flex-direction: column; gap: 10px" },
+...(phone ? [tables, el("div", {}, buffered.node, lacking)]
+: [el("div", {}, buffered.node, lacking), tables]));
 view.append(el("div", { style: `display: grid; gap: 8px; ${narrowed}` }, pressed,
-el("div", { style: places }, paged.node, buffered.node, list), said));
+el("div", { style: places }, board, beside), said));
 show();
 tell("");
 expose(() => ({

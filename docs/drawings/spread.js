@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
-const { view, viewWidth, data, el, svg, set, number, grouped, clamp, softmax, say, said } = stage;
-const { slider, toggle, button, player, motion, expose } = stage;
+const { view, viewWidth, data, el, svg, set, number, grouped, percent, clamp, softmax } = stage;
+const { say, said, slider, toggle, button, player, motion, expose } = stage;
 const { widths, counts, limits, deviation, scores, gradient } = data;
 const kinds = ["plain", "scaled"];
 let at = data.start;
@@ -29,24 +29,9 @@ const name = svg("text", { "text-anchor": "middle", style: bold });
 const told = el("span", { style: "font-size: 12px; color: var(--soft)" });
 const anchors = { "-1": "start", 0: "middle", 1: "end" };
 const tick = (side) => svg("text", { x: middle * (1 + side), y: low + 50,
-"text-anchor": anchors[side], style: side ? bold : soft }, number(side * limits.plain, 0));
+"text-anchor": anchors[side], style: side ? bold : soft }, "0");
 const ticks = [-1, 0, 1].map(tick);
 const axis = svg("path", { d: `M0 ${low}H${full}M${middle} ${low}v6`, stroke: "var(--soft)" });
-const lens = { long: 57, top: 4, tall: 44 };
-lens.middle = full - lens.long - 1;
-lens.low = lens.top + lens.tall + 4;
-const narrow = middle * limits.scaled / limits.plain;
-const corner = lens.middle - lens.long;
-const from = middle + narrow;
-const beam = svg("path", { fill: "var(--faint)", opacity: 0.5,
-d: `M${from} 6L${corner} ${lens.top}v${lens.tall + 22}L${from} ${low}Z` });
-const frame = svg("rect", { x: corner, y: lens.top, width: 2 * lens.long,
-height: lens.tall + 22, rx: 3, fill: "var(--paper)", stroke: "var(--soft)" });
-const near = svg("path", { fill: "var(--neutral)", "fill-opacity": 0.55,
-stroke: "var(--neutral)", "stroke-width": 1, class: "moves" });
-const tickOf = (side) => svg("text", { x: lens.middle + side * (lens.long - 4), y: lens.low + 15,
-"text-anchor": anchors[side], style: soft }, number(side * limits.scaled, 0));
-const inset = svg("g", { class: "moves" }, beam, frame, near, ...[-1, 0, 1].map(tickOf));
 const picture = svg("svg", {
 width: full,
 height: high,
@@ -54,14 +39,14 @@ viewBox: `0 0 ${full} ${high}`,
 role: "img",
 style: "height: auto; flex: none",
 "aria-label": "A histogram of the scores of random queries and keys",
-}, ghost, area, axis, reach, name, ...ticks, inset);
-function outline(now, reach, middle, low, tall) {
-const top = Math.max(...now), half = now.length / 2;
+}, ghost, area, axis, reach, name, ...ticks);
+function areaOf(found, far) {
+const now = found.slice(1, -1);
+const top = Math.max(...now), half = now.length / 2, reach = (far / limits.plain) * middle;
 const end = (i) => clamp(middle + ((i - half) / half) * reach, 0, full).toFixed(1);
-const steps = now.map((n, i) => `V${(low - (tall * n) / top).toFixed(1)}H${end(i + 1)}`);
+const steps = now.map((n, i) => `V${(low - (deep * n) / top).toFixed(1)}H${end(i + 1)}`);
 return `M${end(0)} ${low}${steps.join("")}V${low}Z`;
 }
-const areaOf = (now, far) => outline(now, (far / limits.plain) * middle, middle, low, deep);
 function reachOf(far) {
 const [from, to] = [middle - far, middle + far];
 if (far < 4) return `M${middle} ${low + 11}v8`;
@@ -75,8 +60,6 @@ function showCurve() {
 set(area, { d: areaOf(counts[shape][at], limits[shape] * stretch) });
 set(reach, { d: reachOf((deviation[shape][at] * stretch / limits.plain) * middle) });
 set(ghost, { d: dashed() });
-set(near, { d: outline(counts.scaled[at], lens.long, lens.middle, lens.low, lens.tall) });
-set(inset, { opacity: +scaled });
 }
 const squeeze = motion();
 const between = (a, b, t) => a * (b / a) ** t;
@@ -95,6 +78,11 @@ async function divideScores() {
 if (shape === "plain") [shape, stretch] = ["scaled", root()];
 if (await stretchTo(scaled ? 1 : root())) rest();
 }
+function showEnd(side, beyond) {
+const part = percent(beyond / data.pairs);
+const says = !scaled && part !== "0%" ? ` (${part} beyond)` : "";
+ticks[1 + side].textContent = `${number(side * limits.plain, 0)}${says}`;
+}
 function showScores(divided) {
 const now = counts[kind()][at];
 before = last && last !== now && !divided && !scaled ? last : null;
@@ -104,6 +92,7 @@ for (const node of [area, reach]) set(node, { class: divided ? null : "moves" })
 if (divided) divideScores();
 else squeeze(0, rest);
 set(name, { x: middle, y: low + 35 });
+for (const side of [-1, 1]) showEnd(side, now.at(side < 0 ? 0 : -1));
 name.textContent = `standard deviation ${number(deviation[kind()][at], 1)}`;
 }
 

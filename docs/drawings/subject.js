@@ -1,6 +1,6 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax, mix, number,
-listed, vector, said, say, slider, choices, motion, handle, plane, wash, expose, keep }) {
+listed, vector, said, say, choices, motion, handle, plane, wash, expose, keep }) {
 const { tokens, x, kinds } = data;
 const eye = [[1, 0], [0, 1]];
 const W = { W_q: data.W_q.map((r) => [...r]), W_k: data.W_k.map((r) => [...r]) };
@@ -28,10 +28,12 @@ note({ x: x0 - 5, y: 14, ...ofAxes }, `↑ ${kinds[1]}`);
 const query = arrow("var(--q)");
 const keys = tokens.map(() => arrow("var(--k)"));
 set(query.node, { "data-sym": "q" });
+set(query.node.firstChild, { "stroke-width": 9, opacity: 0.75 });
 for (const { node } of keys) set(node, { "data-sym": "k" });
 const nothing = svg("circle", { cx: x0, cy: y0, r: 8, fill: "none", stroke: "var(--q)",
 "stroke-width": 3, "data-sym": "q", "aria-hidden": true });
 root.append(nothing);
+const angle = note({ x: 8, y: across - 10, style: "font-weight: 600" }, "");
 const mark = note({ "data-sym": "q", class: "halo", "text-anchor": "middle",
 style: "font-weight: 600" }, "");
 const by = 15;
@@ -160,23 +162,15 @@ show();
 function begin(rows) {
 upright = rows.map((row) => [...row]);
 turned = 0;
-turning.move(0);
 }
-function turn(degrees) {
-turned = degrees;
-const angle = (degrees * Math.PI) / 180;
+function turnTo(degrees) {
+turned = (degrees % 360 + 360) % 360;
+const angle = (turned * Math.PI) / 180;
 const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
 const rows = matmul(upright, [[cos, sin], [-sin, cos]]);
 puts[0](rows.map((row) => row.map((n) => +n.toFixed(2) + 0)));
 show();
 }
-function turnTo(degrees) {
-turning.move((degrees % 360 + 360) % 360);
-turn((degrees % 360 + 360) % 360);
-}
-const turning = slider("turn the queries", { min: 0, max: 360, step: 15, value: 0,
-text: (degrees) => `${degrees}°`, input: turn });
-turning.lastChild.style.minWidth = "2.6rem";
 const radios = picked.querySelectorAll("input");
 
 function compute() {
@@ -213,14 +207,14 @@ tip = from.map((n, i) => n + (q[i] - n) * t);
 const [x, y] = at(inside(tip).map((n) => 0.75 * n));
 const [u, v] = zero(q) ? [-2, 1.3] : sideways(tip);
 query.point(tip);
-showKnob(u, v);
-set(query.node, { transform: zero(q) ? null : `translate(${9 * u} ${9 * v})` });
-set(mark, { x: x + 24 * u, y: y + 24 * v + 5 });
+showKnob();
+set(mark, { x: x + 20 * u, y: y + 20 * v + 5 });
 });
+angle.textContent = turned ? `turned by ${turned}°` : "";
 }
-function showKnob(u, v) {
+function showKnob() {
 const [cx, cy] = at(inside(tip));
-set(knob, { cx: cx + 9 * u, cy: cy + 9 * v, visibility: zero(now.q) ? "hidden" : "visible",
+set(knob, { cx, cy, visibility: zero(now.q) ? "hidden" : "visible",
 "aria-valuenow": turned, "aria-valuetext": `turned by ${turned}°` });
 }
 function showToken(i, k, score, weight) {
@@ -287,8 +281,7 @@ const rest = `flex: 1 1 17rem; min-width: 0; min-height: ${across}px; display: f
 const parts = wide
 ? [around("1rem", root, el("div", { style: rest }, sentence, said, table))]
 : [sentence, said, root, table];
-const controls = el("div", { class: "row steered", style: "margin-top: 0" }, turning);
-view.append(controls, ...parts,
+view.append(...parts,
 el("details", { class: "more" },
 el("summary", {}, "The eight numbers"),
 picked,

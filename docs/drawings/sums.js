@@ -1,12 +1,14 @@
 (() => {
 function draw(stage) {
 const { view, viewWidth, data, el, svg, set, sum, clamp, between, number } = stage;
-const { said, say, choices, button, motion, expose } = stage;
+const { said, say, choices, button, toggle, more, motion, expose } = stage;
 const { matrices } = data;
 const wide = viewWidth >= 600;
-const ways = ["dim=-1", "dim=0", "dim=-1, no keepdim"];
+const ways = { "along rows": "dim=-1", "along columns": "dim=0" };
 let chosen = matrices.length - 1;
-let way = 2;
+let dim = 0;
+let forgotten = false;
+const way = () => dim || 2 * forgotten;
 let now = {};
 let shown = {};
 const n = matrices[0].exps.length;
@@ -69,7 +71,7 @@ const before = (i) => {
 const [x, y] = at(i, 0, true);
 return [x - cell / 2 - 22, y + 5];
 };
-const places = () => each((m) => (way ? below(m, true) : before(m)));
+const places = () => each((m) => (way() ? below(m, true) : before(m)));
 
 const [above, end] = [wide ? 9 : first - 24, left + unit];
 const tick = wide ? top - 12 : above;
@@ -92,10 +94,10 @@ total: add(text(0, y, { "text-anchor": "start" })),
 
 function compute() {
 const { exps } = matrices[chosen];
-const byRow = way !== 1;
+const byRow = !dim;
 const summed = each((m) => each((p) => (byRow ? exps[m][p] : exps[p][m])));
 const total = summed.map(sum);
-const divisor = (i, j) => total[way === 0 ? i : j];
+const divisor = (i, j) => total[way() ? j : i];
 const weights = grid((i, j) => exps[i][j] / divisor(i, j));
 const rows = weights.map(sum);
 const columns = each((j) => sum(weights.map((row) => row[j])));
@@ -189,17 +191,21 @@ return svg("svg", { width: box, height: box, viewBox: `0 0 ${box} ${box}`, role:
 }
 const picked = choices("Which matrix", matrices.map(small), chosen,
 (i) => { chosen = i; change(); });
+const inTwo = ([says, code]) => el("span", { style: "display: grid; text-align: center; "
++ "line-height: 1.25" }, el("span", {}, says), el("code", { style: "font-size: 12px; "
++ "background: none; border: 0; padding: 0; color: inherit" }, code));
+const sumsOver = choices("Which sums", Object.entries(ways).map(inTwo), dim,
+(i) => { dim = i; change(); });
+const forget = toggle("without keepdim", forgotten, (on) => { forgotten = on; change(); });
 view.append(
 el("div", { class: "row", style: "margin: 0 0 12px" },
-set(button("▶ Count", count), { class: "play" }), picked,
-...(wide ? ["sum over"] : []),
-choices("Which sums", ways, way, (i) => { way = i; change(); })),
-root, said);
+set(button("▶ Count", count), { class: "play" }), sumsOver),
+root, said, more(el("div", { class: "row" }, forget, picked)));
 if (!wide) set(said, { style: "min-height: 2.8em" });
 settle();
 paint(n, 1, 1);
 tell(now);
-expose(() => ({ exps: now.exps, way, sums: now.total, weights: now.weights }));
+expose(() => ({ exps: now.exps, way: way(), sums: now.total, weights: now.weights }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=sums]")) begin(figure, draw);
 })();

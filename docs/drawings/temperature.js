@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
 const { view, viewWidth, data, el, set, sum, softmax, number, plural, said, say } = stage;
-const { svg, clamp, between, wash, choices, slider, button, motion, expose } = stage;
+const { svg, clamp, between, wash, choices, slider, button, more, motion, expose } = stage;
 const { tokens, prefixes, logits } = data;
 const all = [...tokens.keys()];
 const size = tokens.length;
@@ -49,9 +49,9 @@ return chances.map((left) => order.find((i) => (left -= row[i]) < 0) ?? order.at
 const counted = (drawn) => all.map((i) => drawn.filter((one) => one === i).length);
 
 const wide = viewWidth >= 600;
-const across = wide ? 4 : 3;
+const across = wide ? 5 : 4;
 const column = viewWidth / size;
-const room = Math.min(12, (column - (wide ? 6 : 3)) / across);
+const room = Math.min(12, (column - (wide ? 6 : 2)) / across);
 const ground = 16 + room * Math.ceil(100 / across);
 const foot = wide ? 58 : 88;
 const levelOf = (x) => (100 * x / across) * room;
@@ -120,7 +120,7 @@ set(edge, { style: `transform: translateX(${column * left}px); `
 
 const mark = (style) => el("span", { style: `width: 12px; height: 12px; ${style}` });
 const boxed = (style) => mark(`box-sizing: border-box; border-radius: 3px; ${style}`);
-const whose = el("span", { style: "grid-column: 1 / 4" });
+const whose = el("span");
 const told = [
 [boxed(`border: 1.5px solid var(--neutral); background: ${wash("neutral", 30)}`),
 "color: var(--soft)", "expected"],
@@ -128,12 +128,12 @@ const told = [
 "drawn"],
 ].map(([shape, looks, says]) =>
 ({ shape, says, value: el("span", { style: `text-align: right; ${looks}` }) }));
-const key = el("div", { style: "position: absolute; top: 0; right: 0; display: grid; "
-+ "grid-template-columns: 12px auto auto; gap: 2px 8px; align-items: center; font-size: 14px; "
-+ "padding-left: 8px; background: var(--paper)" },
-whose, ...told.flatMap(({ shape, value, says }) => [shape, value, el("span", {}, says)]));
+const part = ({ shape, value, says }) => el("span",
+{ style: "display: inline-flex; gap: 6px; align-items: center" }, shape, value, says);
+const key = el("div", { style: `display: flex; gap: ${wide ? 14 : 10}px; `
++ "font-size: 14px; white-space: nowrap; font-variant-numeric: tabular-nums" }, whose, ...told.map(part));
 function showKey(best, values) {
-whose.textContent = `“${tokens[best]}”, of 100 draws:`;
+whose.textContent = `“${tokens[best]}”, of 100${wide ? " draws" : ""}:`;
 told.forEach(({ value }, i) => { value.textContent = values[i]; });
 }
 
@@ -180,12 +180,11 @@ fall(ms, showAt);
 function labelled(name, how) {
 const node = slider(name, how);
 const [label, range, value] = node.children;
-set(label, { style: `flex: ${wide ? 1 : "0 0 5.6rem"}` });
-Object.assign(range.style,
-wide ? { order: 1, flex: "0 0 100%", width: "100%" } : { flex: "1 1 6rem" });
+set(label, { style: "flex: 0 0 5.6rem" });
+Object.assign(range.style, { flex: "1 1 6rem" });
 set(value, { style: "min-width: 2.2em; text-align: right" });
-return set(node, { style: "gap: 0 0.5rem; margin: 0; justify-self: stretch; "
-+ `flex-wrap: ${wide ? "wrap" : "nowrap"}` });
+return set(node, { style: `gap: 0 0.5rem; margin: 0; width: ${wide ? 310 : viewWidth}px; `
++ "flex-wrap: nowrap" });
 }
 const off = (x, is, words) => (x === is ? "off" : words);
 const after = choices("Tokens so far", prefixes, at, changing((i) => { at = i; }));
@@ -210,10 +209,11 @@ const beginning = el("span", { style: "display: inline-flex; gap: 8px; align-ite
 const again = set(button("Draw 100 tokens", () => draws(3000)), { class: "play" });
 const first = el("div", { class: "row", style: "margin: 0; justify-content: space-between" },
 beginning, again);
-const sliders = el("div", { style: "display: grid; gap: 2px 28px; margin-block: 6px 12px; "
-+ `grid-template-columns: repeat(${wide ? 3 : 1}, minmax(0, 1fr))` }, heat, ofK, ofP);
+const warm = el("div", { class: "row", style: "margin: 6px 0; justify-content: space-between" },
+heat, key);
+const cuts = set(more(ofK, ofP), { style: "margin-top: 4px" });
 set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 6px` });
-view.append(first, sliders, el("div", { style: "position: relative" }, board, key), said);
+view.append(first, warm, board, said, cuts);
 draws(0);
 expose(() => ({ at, temperature, k, p, probabilities: probabilities(), plain: plain(),
 drawn: counted(drawnFrom(probabilities())) }));
