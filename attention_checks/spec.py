@@ -373,7 +373,8 @@ class Contract:
     @property
     def orders_tokens(self) -> bool:
         "Return whether something is declared that may tell positions."
-        return any(map(bool, (self.bias, self.rotate, self.shortened, self.attend)))
+        parts = [some for some in (self.roles or {}).values() if len(names_in(some)) > 1]
+        return any(map(bool, (self.bias, self.rotate, self.shortened, self.attend, parts)))
 
     @property
     def settles_scale(self) -> bool:

@@ -246,6 +246,12 @@ class Layer:
         "The name of something that tells positions."
         return next(filter(POSITIONS.search, self._names()), None)
 
+    @property
+    def positions_told_by(self) -> str | None:
+        "What may tell positions: the name of a part of it, or what was declared."
+        declared = "what is declared" if self.contract.orders_tokens else None
+        return self.position_setting or declared
+
     def _names(self) -> Iterator[str]:
         "Yield the names of all that it holds."
         if not self.modules:

@@ -292,10 +292,8 @@ def _must_not_mind_order(layer: Layer) -> None:
 
 def _may_know_positions(layer: Layer) -> None:
     "Raise NotChecked if there is a reason why order may matter, though none was declared."
-    if name := layer.position_setting:
-        raise NotChecked(f"it seems to know positions ({name}); say positions=True or False")
-    if layer.contract.orders_tokens:
-        raise NotChecked("what is declared may tell positions; if not, say positions=False")
+    if name := layer.positions_told_by:
+        raise NotChecked(f"{name} may tell positions; say positions=True or False")
     if layer.causal:
         raise NotChecked("the order of the past matters; if it knows no positions: positions=False")
     if layer.window and _is_window(layer, measured_reach(layer), layer.window.size):
