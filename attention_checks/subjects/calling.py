@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import torch
 import torch.nn as nn
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from attention_checks.conventions import CAUSAL, MASK, MEMORY, OUTPUT, POSITION_ARGUMENT, packing
 from attention_checks.outcomes import Misused, NeedsMore
@@ -49,6 +51,13 @@ def _height_and_width(n: int) -> tuple[int, int]:
     return height, n // height
 
 
+def _output_first(call: LayerCall, returns: Any, module: Any, *inputs: Tensor) -> Any:
+    "Call a layer, and put the declared output before all that it returns."
+    result = call(module, *inputs)
+    output, rest = first_tensor(declared_output(result, returns))
+    return output, *rest, *tree_leaves(result)
+
+
 _Layout = Callable[[Tensor], Tensor]
 _LAYOUTS: dict[str, tuple[_Layout, _Layout]] = {  # from (b, n, d), and back
     "bnd": (lambda x: x, lambda y: y),
@@ -67,8 +76,7 @@ def as_declared(
 ) -> LayerCall:  # takes and gives the same
     "Call a layer in the layout, on the device and in the type that were declared."
     if contract.returns is not None:
-        plain = call
-        call = lambda module, *inputs: declared_output(plain(module, *inputs), contract.returns)
+        call = partial(_output_first, call, contract.returns)
     if not (contract.layout or contract.device or contract.dtype):
         return call
     to, back = _LAYOUTS[contract.layout or "bnd"]
