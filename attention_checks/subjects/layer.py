@@ -27,7 +27,7 @@ from attention_checks.subjects.calling import (
     must_be_whole,
     whole_call,
 )
-from attention_checks.subjects.copies import copy_of, in_training
+from attention_checks.subjects.copies import copy_of, deep_copy, in_training
 from attention_checks.trace import Trace
 
 BATCH, TOKENS = 3, 5  # of the usual trial; few, for layers with a small maximum
@@ -197,6 +197,11 @@ class Layer:
         mode = in_training(self.module) if training else nullcontext()
         with torch.set_grad_enabled(grad), mode:
             return self(x.clone().requires_grad_(grad)).detach()
+
+    @property
+    def in_64_bits(self) -> Layer:
+        "The layer with weights in float64."
+        return replace(self, module=deep_copy(self.module).double()) if self.modules else self
 
     def reordering(self) -> Tensor:
         "Return another order of the tokens, (n,); the last stays last if the future is hidden."

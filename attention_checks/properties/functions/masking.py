@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import torch
 from torch import Tensor
 
@@ -12,7 +10,7 @@ from attention_checks.catalogue import known
 from attention_checks.outcomes import Broken, NotChecked, attempt, first_line
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Property
-from attention_checks.properties.equivariance import first_leak
+from attention_checks.properties.equivariance import code_of_leak, first_leak
 from attention_checks.properties.functions.facts import MANY, ExaminedFunction, draw_many
 from attention_checks.properties.functions.lengths import any_length, name_empty
 from attention_checks.properties.gradients import must_match_gradients
@@ -30,9 +28,9 @@ def _must_hide_future(subject: ExaminedFunction) -> None:
     q, k, v = sizes.draw()
     for grad in (False, True):
         with torch.set_grad_enabled(grad):
-            run = partial(_context, subject, q)
+            run = lambda k, v: _context(subject, q.to(k), k, v)
             if leak := first_leak(run, [k, v], (1.0, 1e3), run(k, v)):
-                code = "mask.leaks" if leak.factor == 1 else "mask.leaks_if_large"
+                code = code_of_leak(run, [k, v], leak) if leak.factor > 1 else "mask.leaks"
                 mode = "" if grad else ", under no_grad"
                 how = f"changing key and value {leak.token} changes context {leak.output}"
                 raise Broken(f"n = {sizes.n_q}{mode}: {how}", known(code))

@@ -15,7 +15,7 @@ from attention_checks.fitting import fitted_band
 from attention_checks.outcomes import Broken, NotChecked, attempt
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Property
-from attention_checks.properties.equivariance import first_leak
+from attention_checks.properties.equivariance import code_of_leak, first_leak
 from attention_checks.properties.layers.basics import must_be_vectors
 from attention_checks.properties.layers.given_masks import must_hide_padding
 from attention_checks.reach import Reach
@@ -50,7 +50,8 @@ def _must_hide_future(layer: Layer, x: Tensor, training: bool, grad: bool) -> No
         if large and as_attend_says(layer, x) and as_attend_says(layer, other):
             return
         shown = f"{mode}: changing token {j} moves output {leak.output}"
-        leaks = "mask.leaks_if_large" if large else "mask.leaks"
+        precisely = lambda x: layer.in_64_bits.in_mode(x, training, grad)
+        leaks = code_of_leak(precisely, [x], leak) if large else "mask.leaks"
         raise Broken(shown, known(_why_leaks(layer, x, other, j, training, atol) or leaks))
 
 
