@@ -17,6 +17,7 @@ from attention_checks.arguments import (
     expect_positions,
 )
 from attention_checks.catalogue import IN_SIXTEEN_BITS
+from attention_checks.choice_guards import expect_function
 from attention_checks.controlled import fixed_chance, full_precision
 from attention_checks.distributed.properties import distributed_properties
 from attention_checks.distributed.running import rank_starter
@@ -240,7 +241,8 @@ def check_cache(
     expect_callable("module", module, "a layer, or a function of x and cache")
     contract = declared("check_cache", **design)
     layer = CachedLayer(module, d_model, step, full, new_cache, grows, contract)
-    for name in ("new_cache", "step", "full"):
+    expect_function("new_cache", layer.new_cache)
+    for name in ("step", "full"):
         expect_callable(name, getattr(layer, name), "a function")
     with torch.no_grad(), in_mode(module, training=False):
         return _run(check_cache, module, lambda: cache_properties(layer), contract)

@@ -44,6 +44,19 @@ def test_what_a_token_sees_is_what_attend_says_where_they_agree(of_layer_, of_at
     assert report.codes == codes
 
 
+def rounded_by_all(q, k, v):
+    "The largest of all scores is subtracted from each, which rounds the scores of other tokens."
+    future = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool).triu(1)
+    scores = (q @ k.mT * q.shape[-1] ** -0.5).masked_fill(future, -torch.inf)
+    return (scores - scores.amax()).softmax(-1) @ v
+
+
+def test_rounding_is_told_from_a_mask_that_leaks():
+    assert codes_of(check_attention, rounded_by_all, causal=True) == ["softmax.cut"]
+    layer = Layer(rounded_by_all)
+    assert codes_of(check_self_attention, layer, D, causal=True) == ["softmax.cut"]
+
+
 def test_a_mask_that_hides_too_much_says_what_declares_it():
     report = report_of(check_self_attention, Layer(in_blocks(-torch.inf)), D, causal=True)
     declares = {f.declare for f in report.failed if "mask.narrow" in f.codes}

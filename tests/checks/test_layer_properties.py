@@ -200,11 +200,6 @@ def test_properties(name, make, code, declared):
     holds_of(name, make, code, declared)
 
 
-def less_than_0(scores):
-    "Subtract what rounds the scores of other tokens."
-    return scores - scores.amax()
-
-
 @pytest.mark.parametrize(
     "make, code, declared",
     table(
@@ -213,11 +208,6 @@ def less_than_0(scores):
             "-80 for minus infinity",
             lambda: Head(lambda m, x: m.scores(x).clamp(min=-80).softmax(-1) @ m.to_v(x)),
             "mask.leaks_if_large",
-        ),
-        (
-            "the maximum of all scores is subtracted",
-            lambda: Head(lambda m, x: less_than_0(4 * m.scores(x)).softmax(-1) @ m.to_v(x)),
-            "softmax.cut",
         ),
         (
             "batch normalisation",
