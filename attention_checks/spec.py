@@ -315,6 +315,14 @@ class Contract:
         declared_scale = self.scale(d) if callable(self.scale) else self.scale
         return d**-0.5 if declared_scale is None else float(declared_scale)
 
+    @property
+    def gives(self) -> str:
+        "Say what heads give that are right."
+        if self.attend:
+            return "what attend= gives"
+        scale = "q kᵀ / √d_head" if self.scale is None else "scale · q kᵀ"
+        return f"softmax({scale}) v"
+
     def bias_of(
         self,
         q: Tensor,  # (b, h, n_q, d)

@@ -199,6 +199,11 @@ class Layer:
             return self(x.clone().requires_grad_(grad)).detach()
 
     @property
+    def unexplained(self) -> bool:
+        "Return whether its own weights name no bug, of which what else shows may be a symptom."
+        return not self.diagnosis.bugs
+
+    @property
     def in_64_bits(self) -> Layer:
         "The layer with weights in float64."
         return replace(self, module=deep_copy(self.module).double()) if self.modules else self

@@ -221,3 +221,53 @@ class Asks(nn.Module):
 def test_rounding_in_16_bits_is_no_influence_of_other_queries(dtype):
     codes = codes_of(check_cross_attention, Asks(), D, n_heads=H, dtype=dtype)
     assert "order.queries" not in codes and "mask.narrow" not in codes
+
+
+def of_keys(q, k, v, mask=None):
+    "Scores are divided by the width of a head, and masked by key."
+    scores = q @ k.mT / q.shape[-1]
+    if mask is not None:
+        b, n = mask.shape
+        scores = scores.masked_fill(~mask.view(b, 1, 1, n), -1e30)
+    return scores.softmax(-1) @ v
+
+
+def test_a_wrong_scale_is_no_wrong_axis_of_a_mask_besides():
+    assert codes_of(check_attention, of_keys, mask="allowed", empty="any") == ["scale.by_width"]
+
+
+def future_only(q, k, v):
+    seen = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool).triu(1)
+    weights = (q @ k.mT * SCALE).masked_fill(~seen, -torch.inf).softmax(-1)
+    return weights.nan_to_num(0.0) @ v
+
+
+def viewed(q, k, v):
+    future = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool).triu(1)
+    weights = (q @ k.mT * SCALE).masked_fill(future, -torch.inf).softmax(-1)
+    return weights @ merge_heads(v).reshape(v.shape)
+
+
+@pytest.mark.parametrize("core, code", [(future_only, "mask.inverted"), (viewed, "split.viewed_v")])
+def test_one_cause_is_told_once(core, code):
+    "What large inputs and long ones show besides comes from it."
+    assert codes_of(check_self_attention, Layer(core), D, n_heads=H, causal=True) == [code]
+
+
+def test_what_differs_in_long_sequences_is_named_there():
+    core = lambda q, k, v: softmaxed(*((q, k, v) if q.shape[-2] < 9 else (k, q, v)))
+    report = report_of(check_self_attention, Layer(core), D, n_heads=H)
+    assert report.codes == ["length.long", "route.queries_keys"]
+    assert "right for 5 tokens and wrong for 37: what differs" in report.failed[0].bug
+
+
+def each_feature(q, k, v):
+    "A softmax for each feature: only the scale tells the number of heads."
+    scores = q[..., None, :] * k[..., None, :, :] * q.shape[-1] ** -0.5
+    return (scores.softmax(-2) * v[..., None, :, :]).sum(-2)
+
+
+def test_a_scale_in_attend_is_no_other_number_of_heads():
+    layer = Layer(lambda q, k, v: each_feature(q * H**-0.5, k, v))
+    report = report_of(check_self_attention, layer, D, n_heads=H, attend=each_feature)
+    assert report.codes == ["layer.step"] and "multiplied by 0.5774" in report.failed[0].bug

@@ -677,6 +677,7 @@ def turned(t):
         (1, 1, 0, OWN),
         (-1, -1, 0, ["rotation.backwards"]),
         (1, -1, 0, ["rotation.opposite"]),
+        (-1, 1, 0, ["rotation.opposite"]),
         (1, 1, 1, ["rotation.offset"]),
     ],
 )
@@ -691,3 +692,51 @@ def test_what_is_wrong_with_a_declared_rotation_is_named(q, k, more, codes):
     core = lambda *qkv: softmaxed(turned(qkv[0], q), turned(qkv[1], k, more), qkv[2])
     layer = Layer(core)
     assert of_layer(layer, rotate=in_a_way_of_its_own, positions=True) == codes
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_step_that_differs_is_told_for_queries_or_for_keys(which):
+    def once_wrong(t):
+        right = turned(t)
+        b = right[..., 1:2] - 2 * t[..., 1:2] * cosine(t)
+        return torch.cat([right[..., :1], b, right[..., 2:]], -1)
+
+    def cosine(t):
+        h, at = torch.arange(t.shape[1])[:, None], torch.arange(t.shape[-2])
+        return ((at + 1.5) ** 0.5 * (h + 1)).cos()[..., None]
+
+    ways = [turned, turned]
+    ways[which] = once_wrong
+    layer = Layer(lambda q, k, v: softmaxed(ways[0](q), ways[1](k), v))
+    report = report_of(check_self_attention, layer, D, n_heads=H, rotate=in_a_way_of_its_own)
+    assert report.codes == ["layer.step"]
+    assert f"in call {which + 1} of 2: take that step" in report.failed[0].bug
+
+
+def of_unit(q, k):
+    return F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).mT
+
+
+@pytest.mark.parametrize(
+    "factor, code",
+    [(torch.exp, OWN), (lambda t: t, ["layer.step"]), (torch.ones_like, ["choice.missing"])],
+)
+@pytest.mark.parametrize("fused", ["", "qkv"])
+def test_the_exponential_of_a_learned_scale_may_be_forgotten(factor, code, fused):
+    "The weight of a fused projection may be read, and the projection never called."
+    layer = Layer(fused=fused, logit_scale=nn.Parameter(torch.tensor([1.0, 1.5, 2.0])))
+    times = lambda: factor(layer.logit_scale)[:, None, None]
+    layer.core = lambda q, k, v: (of_unit(q, k) * times()).softmax(-1) @ v
+    if fused:
+        read = lambda x: F.linear(x, layer.qkv.weight, layer.qkv.bias).chunk(3, -1)
+        layer.heads = lambda x: [split_heads(t, H) for t in read(x)]
+    norms, roles = {"q": "l2", "k": "l2"}, {"qkv": "qkv", "out": "out_proj"} if fused else None
+    assert of_layer(layer, norms=norms, scale="logit_scale", roles=roles) == code
+
+
+def test_beside_a_declared_scale_no_usual_one_is_guessed():
+    "Half of q kᵀ is 1/√8 rounded up, by chance."
+    layer = Layer(lambda q, k, v: softmaxed(0.5 / SCALE * q, k, v))
+    report = report_of(check_self_attention, layer, D, n_heads=H, scale=0.7)
+    assert report.codes == ["scale.head_constant"]
+    assert "not softmax(scale · q kᵀ) v of its own" in report.failed[0].example

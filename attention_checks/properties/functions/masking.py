@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -28,7 +30,7 @@ def _must_hide_future(subject: ExaminedFunction) -> None:
     q, k, v = sizes.draw()
     for grad in (False, True):
         with torch.set_grad_enabled(grad):
-            run = lambda k, v: _context(subject, q.to(k), k, v)
+            run = partial(_context, subject, q)
             if leak := first_leak(run, [k, v], (1.0, 1e3), run(k, v)):
                 code = code_of_leak(run, [k, v], leak) if leak.factor > 1 else "mask.leaks"
                 mode = "" if grad else ", under no_grad"
@@ -37,9 +39,9 @@ def _must_hide_future(subject: ExaminedFunction) -> None:
 
 
 def _context(subject: ExaminedFunction, *qkv: Tensor) -> Tensor:
-    "Return the context of tensors that want a gradient where gradients are on."
+    "Return the context of tensors, of the last one's type, that want gradients where those are on."
     wanted = torch.is_grad_enabled()
-    return subject(*(t.clone().requires_grad_(wanted) for t in qkv)).detach()
+    return subject(*(t.to(qkv[-1], copy=True).requires_grad_(wanted) for t in qkv)).detach()
 
 
 def _must_have_gradients(subject: ExaminedFunction) -> None:
@@ -92,7 +94,7 @@ def _must_take_mask_shapes(subject: ExaminedFunction) -> None:
     "Try masks that are one for all, or differ between sequences and heads."
     sizes = subject.usual
     b, h, n_q, n_k, *_ = sizes
-    sound, rng = subject.mask_sound, torch.Generator().manual_seed(6)
+    sound, rng = subject.sound and subject.mask_sound, torch.Generator().manual_seed(6)
     for shape in ((n_q, n_k), (n_q, n_q), (b, 1, n_q, n_k), (b, h, n_q, n_k), (b, 1, 1, n_k)):
         mask = torch.rand(shape, generator=rng) < 0.6
         mask[..., 0] = True

@@ -233,8 +233,11 @@ def _must_reach_all(layer: Layer, n: int, allowed: Tensor, reach: Tensor) -> Non
                 unseen and trace.why_fewer_keys
             ):  # keys that were left out weigh nothing
                 return
-        shown = f"{n} tokens: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
-        raise Broken(shown, unseen or known("length.long", few=layer.n, many=n))
+        shown = f"{n} tokens: the context is not {layer.contract.gives} of its own q, k and v"
+        if unseen:
+            raise Broken(shown, unseen)
+        named = attempt(lambda: compare_with_own_weights(trace_of(layer, layer.draw(2, n)), most=1))
+        raise Broken(shown, (known("length.long", few=layer.n, many=n), *(named or ())))
     if unseen:
         unseen = _unseen(allowed, moved_by(layer, n, softened_copy(layer.module))[1])
     if unseen:
@@ -333,7 +336,11 @@ MASKING = (
         _must_reach_outputs,
         applies=lambda layer: not layer.causal,
     ),
-    Property("longer sequences are treated as short ones", _must_treat_long_as_short),
+    Property(
+        "longer sequences are treated as short ones",
+        _must_treat_long_as_short,
+        symptom_unless=("unexplained",),
+    ),
     Property("what its own masks hide has no influence", must_hide_padding, no_module),
     Property(
         "the order of the past does not matter to the last token",
