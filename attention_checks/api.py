@@ -231,8 +231,9 @@ def check_cache(
 
     Args:
         module: a layer over x (b, n, d_model), called as module(x, cache=cache); or step(x, cache)
-        new_cache: new_cache(b, n_max) → an empty cache; default: the module's own
-        step: step(x, cache): the next tokens; it fills the cache
+        new_cache: new_cache(b, n_max) → an empty cache, also a class; default: the module's own
+        step: step(x, cache): the next tokens; it fills the cache, and puts one that the layer holds
+            in buffers there first
         full: full(x): all tokens at once, the future hidden; default module(x)
         grows: may the cache grow, and be copied, at each step?
     """

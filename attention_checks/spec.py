@@ -88,7 +88,8 @@ class Contract:
     call: Callable[..., Any] | None = _choice(
         _LAYERS,
         expect_function,
-        "call(module, x), or call(module, x, memory); default: as its parameters demand",
+        "call(module, x), or call(module, x, memory), with all else that it needs, such as a mask"
+        " that hides nothing; default: as its parameters demand",
     )
     only_attention: bool = _choice(
         ("check_self_attention",),
@@ -114,7 +115,8 @@ class Contract:
         expect_parts(*ROLES, or_none=True, several=True),
         'the layer\'s part in each role: {"q": "W_query"}, or a list of one for each head; None for'
         " what goes in as it is; several, in their order, where each makes a part of the tokens"
-        ' (joint attention): {"qkv": ("text", "image")}',
+        ' (joint attention): {"qkv": ("text", "image")}; latent: what makes the short vectors of'
+        " kv; without an output projection, no out",
     )
     projects: bool = _choice(
         _LAYERS,
@@ -270,7 +272,8 @@ class Contract:
     returns: int | str | Callable[[Any], Tensor] | None = _choice(
         _LAYERS + _CACHE,
         expect_returns,
-        "the output in what a layer returns: an index or a name (default: the first tensor)",
+        "the output in what a layer returns: an index or a name (default: the first tensor); what"
+        " makes the others is trained, too",
     )
     gradients: bool = _choice(
         _ATTENTION + _SOFTMAX + _RANKS,

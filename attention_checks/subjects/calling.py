@@ -300,6 +300,24 @@ def how_to_call_both(
     return lambda m, x, y: m(x, **dict.fromkeys(needed) | dict.fromkeys(takers, y) | options)
 
 
+def call_under(
+    contract: Contract,  # what was declared
+    m: Any,  # a layer or a function
+    given: dict[str, Any],  # masks, by name
+    *inputs: Tensor,  # x, and of cross-attention the memory
+) -> Any:  # what the call returns
+    "Call a layer with x and perhaps a memory, and masks by their names."
+    x = inputs[0]
+    if contract.call:
+        return called_with(contract.call, m, given, *inputs)
+    if is_torch_mha(m):
+        return call_torch_mha(m, x, contract.hides_future, *inputs[1:], **given)
+    if len(inputs) > 1:
+        return how_to_call_both(m, **given)(m, *inputs)
+    options = causal_options(m) if contract.hides_future else {}
+    return m(x, **inputs_for(needed_by(m)[1:], x) | options | given)
+
+
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 

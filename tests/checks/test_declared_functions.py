@@ -271,3 +271,27 @@ def test_a_scale_in_attend_is_no_other_number_of_heads():
     layer = Layer(lambda q, k, v: each_feature(q * H**-0.5, k, v))
     report = report_of(check_self_attention, layer, D, n_heads=H, attend=each_feature)
     assert report.codes == ["layer.step"] and "multiplied by 0.5774" in report.failed[0].bug
+
+
+class NeedsMask(nn.Module):
+    "No call without a mask: True where a key may be seen, of each sequence or for each query."
+
+    def __init__(self, of_queries, inverted=False):
+        super().__init__()
+        self.q, self.k, self.v, self.out = (nn.Linear(D, D) for _ in range(4))
+        self.of_queries, self.inverted = of_queries, inverted
+
+    def forward(self, x, seen):
+        hidden = seen if self.inverted else ~seen
+        q, k, v = (split_heads(p(x), H) for p in (self.q, self.k, self.v))
+        hidden = hidden if self.of_queries else hidden[:, None, None]
+        scores = (q @ k.mT * SCALE).masked_fill(hidden, -1e30)
+        return self.out(merge_heads(scores.softmax(-1) @ v))
+
+
+@pytest.mark.parametrize("of_queries", [True, False])
+def test_a_mask_that_is_needed_is_given(of_queries):
+    declared = {"mask": ("seen", "allowed"), "causal": of_queries}
+    assert of_layer(NeedsMask(of_queries), **declared) == OWN
+    assert of_layer(NeedsMask(of_queries, True), **declared) != OWN
+    assert of_layer(NeedsMask(of_queries), causal=of_queries) == ["shape.arguments"]
