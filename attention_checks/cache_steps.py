@@ -91,12 +91,10 @@ def _changed(kept: Tensor, before: Tensor, added: Tensor, now: Tensor) -> str:
     "Name what is wrong with the keys that were kept, or with those that a step adds."
     if permuted := _permuted(kept, before) or _permuted(added, now):
         return permuted
-    for k, right, rotated in (
-        (added, now, "cache.query_positions"),
-        (kept, before, "cache.positions"),
-    ):
+    for k, right in ((added, now), (kept, before)):
         if not _same(k, right):  # a rotation leaves the lengths of vectors as they are
-            return rotated if _same(k.norm(dim=-1), right.norm(dim=-1)) else "cache.stored"
+            turned = _same(k.norm(dim=-1), right.norm(dim=-1))
+            return "cache.positions" if turned else "cache.stored"
     return ""
 
 

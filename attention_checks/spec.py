@@ -88,7 +88,8 @@ class Contract:
     call: Callable[..., Any] | None = _choice(
         _LAYERS,
         expect_function,
-        "call(module, x), or call(module, x, memory); default: as its parameters demand",
+        "call(module, x), or call(module, x, memory), with all else that it needs, such as a mask"
+        " that hides nothing; default: as its parameters demand",
     )
     only_attention: bool = _choice(
         ("check_self_attention",),
@@ -114,7 +115,8 @@ class Contract:
         expect_parts(*ROLES, or_none=True, several=True),
         'the layer\'s part in each role: {"q": "W_query"}, or a list of one for each head; None for'
         " what goes in as it is; several, in their order, where each makes a part of the tokens"
-        ' (joint attention): {"qkv": ("text", "image")}',
+        ' (joint attention): {"qkv": ("text", "image")}; latent: what makes the short vectors of'
+        " kv; without an output projection, no out",
     )
     projects: bool = _choice(
         _LAYERS,
@@ -270,7 +272,8 @@ class Contract:
     returns: int | str | Callable[[Any], Tensor] | None = _choice(
         _LAYERS + _CACHE,
         expect_returns,
-        "the output in what a layer returns: an index or a name (default: the first tensor)",
+        "the output in what a layer returns: an index or a name (default: the first tensor); what"
+        " makes the others is trained, too",
     )
     gradients: bool = _choice(
         _ATTENTION + _SOFTMAX + _RANKS,
@@ -314,6 +317,14 @@ class Contract:
             return 1.0
         declared_scale = self.scale(d) if callable(self.scale) else self.scale
         return d**-0.5 if declared_scale is None else float(declared_scale)
+
+    @property
+    def gives(self) -> str:
+        "Say what heads give that are right."
+        if self.attend:
+            return "what attend= gives"
+        scale = "q kᵀ / √d_head" if self.scale is None else "scale · q kᵀ"
+        return f"softmax({scale}) v"
 
     def bias_of(
         self,
@@ -373,7 +384,8 @@ class Contract:
     @property
     def orders_tokens(self) -> bool:
         "Return whether something is declared that may tell positions."
-        return any(map(bool, (self.bias, self.rotate, self.shortened, self.attend)))
+        parts = [some for some in (self.roles or {}).values() if len(names_in(some)) > 1]
+        return any(map(bool, (self.bias, self.rotate, self.shortened, self.attend, parts)))
 
     @property
     def settles_scale(self) -> bool:

@@ -80,18 +80,20 @@ def chained(
 def temperature_steps(
     temperature: Tensor,  # a parameter: one number, or one for each head
     name: str,  # of it: a logarithm says so, and a temperature, which may divide
-) -> list[Step]:  # times it, through it, times its exponential; also beside 1/√d_k
-    "List the ways to multiply scores by a learned temperature."
+) -> tuple[list[Step], list[Step]]:  # right: times it, through it, times exp, also beside 1/√d_k
+    "List the ways to multiply scores by a learned temperature, and those that lack an exp."
     t = temperature.flatten()[:, None, None]
-    factors = [t.exp(), t.clamp(max=math.log(100)).exp()]
+    logarithms = [t, t.clamp(max=math.log(100))]
+    factors = [each.exp() for each in logarithms]
     if "log" not in name:
         divided = [1 / t] if re.search("temp|tau", name) else []
-        factors = [t, *divided, *factors]
+        factors, logarithms = [t, *divided, *factors], []
 
-    def step(factor: Tensor, power: float) -> Step:
+    def step(factor: Tensor, power: float = 0.0) -> Step:
         return lambda work: work._replace(q=work.q * factor * work.q.shape[-1] ** power)
 
-    return [step(factor, power) for power in (0.0, -0.5) for factor in factors]
+    right = [step(factor, power) for power in (0.0, -0.5) for factor in factors]
+    return right, [*map(step, logarithms)]
 
 
 def mixing_heads(

@@ -49,8 +49,8 @@ length.cut: keys after position {first} are ignored: a slice or a hard-coded len
     off
 length.tokens: the output has another sequence length than the input: a length is hard-coded, or
     tokens are cut off
-length.long: it is right for {few} tokens and wrong for {many}: a length is hard-coded, or a
-    factor depends on the length
+length.long: it is right for {few} tokens and wrong for {many}: what differs between the two, such
+    as a size, a factor or a path of the code?
 length.future: the future leaks in longer sequences, from output {first} on: build the mask for
     the length of the input
 length.breaks: it fails for {what}: look for squeeze() without a dim, a division by n - 1, or a

@@ -200,14 +200,15 @@ def declared_rotation(
     def step(*changes: Callable[[Tensor], Tensor]) -> dict[str, Step]:
         return {"rotate": routing(lambda *qkv: tuple(f(t) for f, t in zip(changes, qkv)))}
 
-    wrong = {
-        "rotation.queries_only": (rightly, still, still),
-        "rotation.keys_only": (still, rightly, still),
-        "rotation.values": (rightly, rightly, rightly),
-        "rotation.opposite": (rightly, back, still),
-        "rotation.sign": (plus, plus, still),
-    }
-    bugs = [Bug(code, _ROTATIONS[code][0], step(*each)) for code, each in wrong.items()]
+    wrong = [
+        ("rotation.queries_only", (rightly, still, still)),
+        ("rotation.keys_only", (still, rightly, still)),
+        ("rotation.values", (rightly, rightly, rightly)),
+        ("rotation.opposite", (rightly, back, still)),
+        ("rotation.opposite", (back, rightly, still)),
+        ("rotation.sign", (plus, plus, still)),
+    ]
+    bugs = [Bug(code, _ROTATIONS[code][0], step(*each)) for code, each in wrong]
     for which, more in (("one after their own", 1), ("one before their own", -1)):
         late = partial(lambda more, t: rotate(t, _at(t) + more), more)
         bugs.append(OFFSET.about(which=which)._replace(steps=step(rightly, late, still)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from torch import Tensor
@@ -19,6 +20,11 @@ def _d_k(work: Work) -> int:
 def _heads(work: Work) -> int:
     "Return the number of heads."
     return work.q.shape[-3]
+
+
+def _is_usual(work: Work) -> bool:
+    "Return whether scores are to be multiplied by 1/√d_k: no other scale was declared."
+    return math.isclose(float(work.scale), _d_k(work) ** -0.5)
 
 
 _SCALES: dict[str, tuple[str, Callable[[Work], float]]] = {
@@ -43,7 +49,7 @@ _SCALES: dict[str, tuple[str, Callable[[Work], float]]] = {
     ),
     "scale.rounded_root": (
         "divided by a constant, √d_k rounded down",
-        lambda work: 1 / int(_d_k(work) ** 0.5),
+        lambda work: 1 / int(_d_k(work) ** 0.5) if _is_usual(work) else float(work.scale),
     ),
     "scale.halved": ("divided by 2 √d_k", lambda work: _d_k(work) ** -0.5 / 2),
 }

@@ -60,9 +60,17 @@ def compare_with_own_weights(
         tried = starts if most else [start for start in starts if not start.bugs]
         for start in tried:
             if explain([start.case], [], 0) is not None:  # it gives what was seen
-                return start.bugs
+                return _changed_instead(trace, starts, start.bugs) or start.bugs
         _must_run(trace, [start.case for start in starts if not start.bugs])
         return _fewest_explanation(trace, starts, heads, most) if most else None
+
+
+def _changed_instead(trace: Trace, starts: list[Start], bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:
+    "Return what differs from attend= and gives the same numbers as another number of heads."
+    if not trace.contract.attend or not any(bug.code == "heads.number" for bug in bugs):
+        return ()
+    right = next(start for start in starts if not start.bugs)
+    return changed_step(trace.contract, right.case)
 
 
 def _must_run(trace: Trace, cases: list[Case]) -> None:

@@ -142,8 +142,11 @@ def _temperature(layer: nn.Module, contract: Contract) -> StageChoices:
     "Yield the learned temperature of the scores."
     if not isinstance(name := contract.scale, str):
         return
-    steps = temperature_steps(as_float(part_of(layer, name, "scale")), name)
-    yield _ROTATED, right_steps(_ROTATED, f"scale={name!r}", steps)
+    right, without_exp = temperature_steps(as_float(part_of(layer, name, "scale")), name)
+    bug = known("layer.step", name="scale", what=f"exp of {name} is left out")
+    wrong = [bug._replace(steps={_ROTATED: step}) for step in without_exp]
+    pairs = right_steps(_ROTATED, f"scale={name!r}", right)
+    yield _ROTATED, [(step, [*bugs, *wrong]) for step, bugs in pairs]
 
 
 def _fewer_keys(layer: nn.Module, contract: Contract, call: Callable[[], Tensor]) -> StageChoices:

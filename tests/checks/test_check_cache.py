@@ -157,9 +157,10 @@ def test_a_cache_that_rolls_is_sound_if_its_window_is_declared():
 class Late(nn.Module):
     "The positions of queries are counted after the cache has grown."
 
-    def __init__(self, late: int):
+    def __init__(self, late: int, rotates: bool = True):
         super().__init__()
         self.qkv, self.out, self.late = nn.Linear(24, 72), nn.Linear(24, 24), late
+        self.rotates = rotates  # the keys of a step?
 
     def new_cache(self, b, n_max):
         return []
@@ -167,7 +168,8 @@ class Late(nn.Module):
     def forward(self, x, cache=None):
         n, (q, k, v) = x.shape[1], (split_heads(t, 3) for t in self.qkv(x).chunk(3, -1))
         start, turn = cache[0].shape[2] if cache else 0, RotaryEmbedding(8)
-        k = turn(k, torch.arange(start, start + n))
+        if self.rotates or not cache:
+            k = turn(k, torch.arange(start, start + n))
         if cache:
             k, v = torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
         if cache is not None:
@@ -302,6 +304,25 @@ def test_positions_that_are_added_before_the_projections_are_named():
     layer = Learned(JOINED[0][1], rotates=False)
     layer.places = nn.Parameter(torch.randn(9, 24))
     assert codes_of(check_cache, layer, 24, grows=True) == ["cache.positions"]
+
+
+@pytest.mark.parametrize("rotates, codes", [(True, []), (False, ["cache.positions"])])
+def test_a_new_key_must_be_rotated_before_it_is_kept(rotates, codes):
+    layer = Late(0, rotates)
+    assert codes_of(check_cache, layer, 24, grows=True) == codes
+
+
+class OfTwoHeads(KVCache):
+    "Called with a batch and a number of tokens, the class gives an empty cache."
+
+    def __init__(self, b, n_max):
+        super().__init__(b, 2, n_max, 4)
+
+
+def test_a_class_may_make_the_caches(layer):
+    assert codes_of(check_cache, layer, 24, OfTwoHeads) == []
+    with pytest.raises(TypeError, match="new_cache: expected a function; got"):
+        check_cache(layer, 24, OfTwoHeads(1, 4))
 
 
 def test_where_the_step_does_not_tell_the_layer_the_layer_that_is_given_does():

@@ -44,6 +44,19 @@ def test_what_a_token_sees_is_what_attend_says_where_they_agree(of_layer_, of_at
     assert report.codes == codes
 
 
+def rounded_by_all(q, k, v):
+    "The largest of all scores is subtracted from each, which rounds the scores of other tokens."
+    future = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool).triu(1)
+    scores = (q @ k.mT * q.shape[-1] ** -0.5).masked_fill(future, -torch.inf)
+    return (scores - scores.amax()).softmax(-1) @ v
+
+
+def test_rounding_is_told_from_a_mask_that_leaks():
+    assert codes_of(check_attention, rounded_by_all, causal=True) == ["softmax.cut"]
+    layer = Layer(rounded_by_all)
+    assert codes_of(check_self_attention, layer, D, causal=True) == ["softmax.cut"]
+
+
 def test_a_mask_that_hides_too_much_says_what_declares_it():
     report = report_of(check_self_attention, Layer(in_blocks(-torch.inf)), D, causal=True)
     declares = {f.declare for f in report.failed if "mask.narrow" in f.codes}
@@ -208,3 +221,77 @@ class Asks(nn.Module):
 def test_rounding_in_16_bits_is_no_influence_of_other_queries(dtype):
     codes = codes_of(check_cross_attention, Asks(), D, n_heads=H, dtype=dtype)
     assert "order.queries" not in codes and "mask.narrow" not in codes
+
+
+def of_keys(q, k, v, mask=None):
+    "Scores are divided by the width of a head, and masked by key."
+    scores = q @ k.mT / q.shape[-1]
+    if mask is not None:
+        b, n = mask.shape
+        scores = scores.masked_fill(~mask.view(b, 1, 1, n), -1e30)
+    return scores.softmax(-1) @ v
+
+
+def test_a_wrong_scale_is_no_wrong_axis_of_a_mask_besides():
+    assert codes_of(check_attention, of_keys, mask="allowed", empty="any") == ["scale.by_width"]
+
+
+def future_only(q, k, v):
+    seen = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool).triu(1)
+    weights = (q @ k.mT * SCALE).masked_fill(~seen, -torch.inf).softmax(-1)
+    return weights.nan_to_num(0.0) @ v
+
+
+def viewed(q, k, v):
+    future = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool).triu(1)
+    weights = (q @ k.mT * SCALE).masked_fill(future, -torch.inf).softmax(-1)
+    return weights @ merge_heads(v).reshape(v.shape)
+
+
+@pytest.mark.parametrize("core, code", [(future_only, "mask.inverted"), (viewed, "split.viewed_v")])
+def test_one_cause_is_told_once(core, code):
+    "What large inputs and long ones show besides comes from it."
+    assert codes_of(check_self_attention, Layer(core), D, n_heads=H, causal=True) == [code]
+
+
+def test_what_differs_in_long_sequences_is_named_there():
+    core = lambda q, k, v: softmaxed(*((q, k, v) if q.shape[-2] < 9 else (k, q, v)))
+    report = report_of(check_self_attention, Layer(core), D, n_heads=H)
+    assert report.codes == ["length.long", "route.queries_keys"]
+    assert "right for 5 tokens and wrong for 37: what differs" in report.failed[0].bug
+
+
+def each_feature(q, k, v):
+    "A softmax for each feature: only the scale tells the number of heads."
+    scores = q[..., None, :] * k[..., None, :, :] * q.shape[-1] ** -0.5
+    return (scores.softmax(-2) * v[..., None, :, :]).sum(-2)
+
+
+def test_a_scale_in_attend_is_no_other_number_of_heads():
+    layer = Layer(lambda q, k, v: each_feature(q * H**-0.5, k, v))
+    report = report_of(check_self_attention, layer, D, n_heads=H, attend=each_feature)
+    assert report.codes == ["layer.step"] and "multiplied by 0.5774" in report.failed[0].bug
+
+
+class NeedsMask(nn.Module):
+    "No call without a mask: True where a key may be seen, of each sequence or for each query."
+
+    def __init__(self, of_queries, inverted=False):
+        super().__init__()
+        self.q, self.k, self.v, self.out = (nn.Linear(D, D) for _ in range(4))
+        self.of_queries, self.inverted = of_queries, inverted
+
+    def forward(self, x, seen):
+        hidden = seen if self.inverted else ~seen
+        q, k, v = (split_heads(p(x), H) for p in (self.q, self.k, self.v))
+        hidden = hidden if self.of_queries else hidden[:, None, None]
+        scores = (q @ k.mT * SCALE).masked_fill(hidden, -1e30)
+        return self.out(merge_heads(scores.softmax(-1) @ v))
+
+
+@pytest.mark.parametrize("of_queries", [True, False])
+def test_a_mask_that_is_needed_is_given(of_queries):
+    declared = {"mask": ("seen", "allowed"), "causal": of_queries}
+    assert of_layer(NeedsMask(of_queries), **declared) == OWN
+    assert of_layer(NeedsMask(of_queries, True), **declared) != OWN
+    assert of_layer(NeedsMask(of_queries), causal=of_queries) == ["shape.arguments"]

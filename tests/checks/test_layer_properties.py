@@ -1,6 +1,7 @@
 """Layers that are wrong in one way, and the code that each property gives them."""
 
 import threading
+from functools import partial
 
 import pytest
 import torch
@@ -474,6 +475,27 @@ class Buffered(nn.Module):
 )
 def test_parameters(make, code, declared):
     holds_of("every parameter", make, code, declared)
+
+
+def with_edges(m, x, of=lambda m, edges: m.edges(edges)):
+    "Give back, besides the output, what a parameter makes of something for each two tokens."
+    made = of(m, (x[:, :, None] - x[:, None])[..., :4])
+    return (m.attend(x), made) if m.first else (made, m.attend(x))
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(
+    "of, code",
+    [
+        (lambda m, edges: m.edges(edges), "holds"),
+        (lambda m, edges: m.edges(edges).mean((1, 2)), "holds"),
+        (lambda m, edges: m.edges(edges).detach(), "parameter.unused"),
+    ],
+)
+def test_what_makes_another_output_is_trained(of, code, first):
+    layer = Head(partial(with_edges, of=of), edges=nn.Linear(4, 3), first=first)
+    returns = None if first else 1
+    assert verdict(layer, TRAINING, "every parameter", returns=returns) == code
 
 
 def test_the_same_layer_twice_is_tied():

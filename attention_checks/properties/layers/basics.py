@@ -78,8 +78,9 @@ def _how_called(layer: Layer) -> list[str]:
     if names := packing_names(others):
         return [f"sequences were packed into one, and {' and '.join(names)} said where they end"]
     if any(map(MASK.search, others)):
-        arguments = [f"{name}=None" if MASK.search(name) else f"{name}=x" for name in others]
-        return [f"forward was called with {', '.join(arguments)}"]
+        plain = [name for name in others if name != layer.contract.mask_name]
+        arguments = [f"{name}=None" if MASK.search(name) else f"{name}=x" for name in plain]
+        return [f"forward was called with {', '.join(arguments)}"] if arguments else []
     return []
 
 

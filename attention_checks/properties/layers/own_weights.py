@@ -69,8 +69,7 @@ def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | Not
     if layer.positions and _sees_a_window(layer, trace, bugs):
         return NotChecked("it attends to a window: declare window=…")
     shape = f"x {tuple(trace.x.shape)}, {layer.n_heads or '?'} heads"
-    given = "what attend= gives" if layer.contract.attend else "softmax(q kᵀ / √d_head) v"
-    shown = f"{shape}: the context is not {given} of its own q, k and v"
+    shown = f"{shape}: the context is not {layer.contract.gives} of its own q, k and v"
     if found := fewest_bugs(layer, bugs or None):
         return Broken(shown, _but_meant_scale(layer, trace, found))
     if why := _why_no_reference(layer, _with_parts_between(layer, trace)):

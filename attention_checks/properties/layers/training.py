@@ -188,7 +188,7 @@ def _reached_in_training(layer: Layer, unused: dict[str, nn.Parameter]) -> dict[
     "Gradients of parameters that other outputs read, or whose part evaluation keeps."
     with in_training(layer.module):
         first, rest = layer.output_and_rest(layer.draw())
-        others = [t for t in rest if isinstance(t, Tensor) and t.ndim == 3 and t.requires_grad]
+        others = [t for t in rest if isinstance(t, Tensor) and t.requires_grad]
         mixed = torch.cat([t.flatten() for t in (first, *others)])
         grads = gradients_of_mixture(mixed, list(unused.values()))
     for name, grad in zip(unused, grads):
