@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION
-from attention_checks.catalogue.choices import attending, capping
+from attention_checks.catalogue.choices import capping
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.catalogue.scales_and_routes import UNDECLARED_NORMS
 from attention_checks.catalogue.windows import reach_bugs
-from attention_checks.outcomes import Misused, attempt, first_line, runs
+from attention_checks.outcomes import attempt, first_line, runs
 from attention_checks.pipeline import STAGES, Bug, Work, right_output, work_of
 from attention_checks.reach import Reach
 from attention_checks.signatures import parameters_of
@@ -227,14 +227,9 @@ class AttentionFunction:
         return attempt(lambda: nearly(self(*inputs), want)) is True
 
     def _bias(self, q: Tensor, k: Tensor) -> Tensor:
-        "Return what should be added to the scores, as declared; Misused for another shape."
-        if (bias := self.contract.bias_of(q, k)) is None:
-            return torch.zeros((), dtype=q.dtype)
-        sizes = (q.shape[-3], q.shape[-2], k.shape[-2])
-        if not isinstance(bias, Tensor) or bias.shape not in (sizes, (len(q), *sizes)):
-            got = getattr(bias, "shape", type(bias).__name__)
-            raise Misused(f"bias: expected (h, n_q, n_k) = {sizes} of these numbers; got {got}")
-        return bias.to(q.dtype)
+        "Return what should be added to the scores, as declared."
+        bias = self.contract.bias_of(q, k)
+        return torch.zeros((), dtype=q.dtype) if bias is None else bias.to(q.dtype)
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
         "Return the right scores, before any mask."
@@ -244,9 +239,8 @@ class AttentionFunction:
         "Return the right context, which is that of the loops of chapter 1, stage by stage."
         exact_q, exact_k, exact_v = (at_least_float32(t) for t in (q, k, v))
         work = self.work(exact_q, exact_k, exact_v, mask)
-        if f := self.contract.attend:
-            attend = attending(self.contract.placement.wrap(f), self.contract.scale_of)
-            return attend(work).out.to(q.dtype)
+        if self.contract.attend:
+            return self.contract.attended(work).out.to(q.dtype)
         return right_output(work).to(q.dtype)
 
     def right_scale(self, q: Tensor) -> float:

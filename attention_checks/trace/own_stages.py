@@ -17,7 +17,6 @@ from attention_checks.catalogue import known
 from attention_checks.catalogue.choices import (
     GATES,
     MISSING,
-    attending,
     capping,
     chained,
     context_step,
@@ -101,13 +100,11 @@ def _changed_scores(layer: nn.Module, x: Tensor, call: OneCall, contract: Contra
 def _by_functions(contract: Contract) -> StageChoices:
     "Yield the stages that are declared as functions of the heads."
     if contract.rotate:
-        rotate = contract.placement.wrap(contract.rotate)
-        step, bugs = declared_rotation(rotate)
-        back = known("rotation.backwards")._replace(steps=turned_back(rotate))
+        step, bugs = declared_rotation(contract.rotated)
+        back = known("rotation.backwards")._replace(steps=turned_back(contract.rotated))
         yield "rotate", [(step, [*bugs, back])]
     if contract.attend:
-        f = contract.placement.wrap(contract.attend)
-        yield "mix", [(attending(f, contract.scale_of), [])]
+        yield "mix", [(contract.attended, [])]
 
 
 def _tokens_of_streams(

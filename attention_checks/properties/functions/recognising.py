@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.choices import attending
 from attention_checks.catalogue.flash_attention import blocks
 from attention_checks.fitting import fitted_band, fitted_cap, fitted_dtype, fitted_epsilon
 from attention_checks.outcomes import attempt, bugs_in
@@ -42,12 +41,13 @@ def recognise(subject: ExaminedFunction) -> tuple[Bug, ...] | None:
 
 def _changed(subject: ExaminedFunction) -> tuple[Bug, ...]:
     "Find the steps in which it differs from a declared function of the heads."
-    if (f := subject.contract.attend) is None:
+    if subject.contract.attend is None:
         return ()
-    right = {"mix": attending(subject.contract.placement.wrap(f), subject.contract.scale_of)}
     for sizes in (subject.usual, SQUARE):
         if case := attempt(lambda: _case(subject, sizes, None)):
-            return changed_step(subject.contract, case._replace(stages=right), 2)
+            return changed_step(
+                subject.contract, case._replace(stages={"mix": subject.contract.attended}), 2
+            )
     return ()
 
 

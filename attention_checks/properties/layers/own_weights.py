@@ -9,7 +9,6 @@ from torch import Tensor
 
 from attention_checks.autograd import leaves_of
 from attention_checks.catalogue import known
-from attention_checks.catalogue.choices import attending
 from attention_checks.choice_guards import names_in
 from attention_checks.conventions import POSITIONS
 from attention_checks.diagnosis import fewest_bugs, ignores_order, trace_of
@@ -114,10 +113,9 @@ def _read_by_functions(layer: Layer, trace: Trace) -> set[str]:
     h, (b, n, _) = layer.n_heads or 1, trace.x.shape
     q, v = (torch.zeros(b, h, n, width // h) for width in (trace.query_width, trace.context_width))
     contract = trace.contract
-    f = contract.attend and attending(contract.placement.wrap(contract.attend))
     with torch.enable_grad():
         bias = attempt(lambda: contract.bias_of(q, q))
-        made = attempt(lambda: f(work_of(q, q, v)).out) if f else None
+        made = contract.attend and attempt(lambda: contract.attended(work_of(q, q, v)).out)
     made_of = [t for t in (bias, made) if t is not None]
     read = [p for t in made_of for p in leaves_of(t)]  # of the layer, of which this one is a copy
     copies = [as_float(t) for t in read]
