@@ -370,7 +370,7 @@ class Contract:
     @property
     def hides_future(self) -> bool:
         "Return whether it hides the future: as it says, or by a window that sees nothing ahead."
-        return bool(self.causal) or self.window is not None and self.ahead is None
+        return self.ahead is None and (bool(self.causal) or self.window is not None)
 
     @property
     def reach(self) -> Reach:

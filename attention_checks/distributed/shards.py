@@ -191,7 +191,7 @@ class Trial(NamedTuple):
             bias = q.new_zeros(1, q.shape[1], 1, self.n + 1)
             bias[..., 0] = torch.tensor(sharding.sink_logits, dtype=q.dtype)[:, None]
         work = work_of(q, k, v, mask, sharding.contract.scale_of(q.shape[-1]))
-        return work._replace(bias=bias, softcap=sharding.contract.softcap)
+        return work._replace(bias=bias, bias_last=True, softcap=sharding.contract.softcap)
 
 
 def trial_of(

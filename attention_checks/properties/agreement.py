@@ -68,7 +68,17 @@ def _floats(x: Any) -> bool:
 
 def _parts(result: Any) -> Sequence[Any]:
     "Return the results, one or several."
-    return result if isinstance(result, (tuple, list)) else (result,)
+    several = _by_name(result)
+    return (result,) if several is None else [*several.values()]
+
+
+def _by_name(result: Any) -> dict[str, Any] | None:
+    "Return the results of a mapping, a tuple or a list, each by what it is called; None of one."
+    if isinstance(result, Mapping):
+        return {repr(key): each for key, each in result.items()}
+    if isinstance(result, (tuple, list)):
+        return {f"{i} of {len(result)}, counted from 0": x for i, x in enumerate(result)}
+    return None
 
 
 def _shown(fn: _Fn, example: _Example) -> str:
@@ -139,18 +149,19 @@ def _must_be_same(got: Any, want: Any, where: str) -> None:
     if isinstance(want, Tensor) and isinstance(got, Tensor):
         _must_be_same_tensor(got, want, where)
         return
-    several, are_several = (isinstance(x, (tuple, list)) for x in (want, got))
-    if several and are_several and len(got) == len(want):
-        for i, (one, right) in enumerate(zip(got, want)):
-            _must_be_same(one, right, f"{where}result {i} of {len(want)}, counted from 0: ")
+    parts, shown = _by_name(got), f"{where}it gives {_with_type(got)}, expected {_with_type(want)}"
+    several = _by_name(want)
+    if several is not None and parts is not None and several.keys() == parts.keys():
+        for name, right in several.items():
+            _must_be_same(parts[name], right, f"{where}result {name}: ")
         return
-    shown = f"{where}it gives {_with_type(got)}, expected {_with_type(want)}"
-    if isinstance(want, Tensor) != isinstance(got, Tensor) or several != are_several:
+    kinds = (Tensor, Mapping, (tuple, list))
+    if any(isinstance(got, kind) != isinstance(want, kind) for kind in kinds):
         raise Broken(shown, known("result.kind", got=_kind(got), want=_kind(want)))
     close = False
     if isinstance(want, float) and isinstance(got, (int, float)):
-        close = math.isclose(got, want, rel_tol=FLOAT32)
-    if not close and got != want:
+        close = math.isclose(got, want, rel_tol=FLOAT32) or math.isnan(got) and math.isnan(want)
+    if several is not None or not close and got != want:
         raise Broken(shown, ())  # the example tells all
 
 
@@ -163,7 +174,7 @@ def _must_be_same_tensor(got: Tensor, want: Tensor, where: str) -> None:
     if got.dtype != want.dtype:
         bug = known("result.dtype", got=got.dtype, want=want.dtype)
         raise Broken(f"{where}it gives {got.dtype}, expected {want.dtype}", bug)
-    same = nearly(got, want, SHORT_SUMS) if _floats(want) else torch.equal(got, want)
+    same = nearly(got, want, SHORT_SUMS, True) if _floats(want) else torch.equal(got, want)
     if not same:
         nan = bool(want.isfinite().all()) and not got.isfinite().all()
         bugs = known("result.nan") if nan else ()  # else the example tells all
@@ -223,7 +234,7 @@ def _must_agree_in_gradients(fn: _Fn, reference: _Fn, examples: tuple[_Example, 
         for j, (leaf, want, got) in enumerate(zip(leaves, wanted, given)):
             want = torch.zeros_like(leaf) if want is None else want
             got = torch.zeros_like(leaf) if got is None else got
-            if not nearly(got, want, FLOAT32):
+            if not nearly(got, want, FLOAT32, True):
                 shown = f"gradient of floating argument {j}, {first_difference(got, want, FLOAT32)}"
                 bug = known("grad.partly_detached" if got.isfinite().all() else "grad.nan")
                 raise Broken(f"{where}: {shown}", bug)

@@ -122,7 +122,7 @@ class AttentionFunction:
     @property
     def causal(self) -> bool | str:
         "Return whether the future is hidden, and the corner if that was declared."
-        return self.contract.causal or self.contract.hides_future
+        return self.contract.hides_future and (self.contract.causal or True)
 
     @property
     def reach(self) -> Reach | None:

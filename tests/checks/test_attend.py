@@ -179,6 +179,39 @@ def test_a_function_that_is_no_softmax_attention_is_compared():
     report = report_of(check_attention, linear, mask=False, attend=by_weights)
     assert report.verdict == "sound" and report.compared
     assert report_of(check_attention, linear, mask=False, attend=softmaxed).codes
+    report = report_of(check_attention, lambda q, k, v: linear(q, k, v).sin(), mask=False)
+    assert {f.declare for f in report.failed if "values.unknown" in f.codes} == {"attend=…"}
+
+
+def off_by_one(q, k, v):
+    scores = q @ k.mT * q.shape[-1] ** -0.5
+    largest = scores.amax(-1, keepdim=True).clamp(min=0)
+    e = (scores - largest).exp()
+    return e / (e.sum(-1, keepdim=True) + (-largest).exp()) @ v
+
+
+def by_definition(q, k, v):
+    "The same, which overflows."
+    e = (q @ k.mT * q.shape[-1] ** -0.5).exp()
+    return e / (1 + e.sum(-1, keepdim=True)) @ v
+
+
+@pytest.mark.parametrize("cut, codes", [(1e9, []), (60, ["softmax.cut"])])
+def test_a_definition_may_overflow_where_the_code_does_not(cut, codes):
+    code = lambda q, k, v: off_by_one((q * (cut / q.abs().max()).clamp(max=1)), k, v)
+    assert report_of(check_attention, code, attend=by_definition).codes == []
+    assert report_of(check_attention, code, attend=off_by_one).codes == codes
+
+
+def test_what_attend_says_is_not_guessed_at():
+    layer = Layer(lambda q, k, v: (q @ k.mT * layer.tau).softmax(-1) @ v)
+    layer.tau = nn.Parameter(torch.rand(H, 1, 1) + 0.5)
+    unscaled = lambda q, k, v: (q @ k.mT).softmax(-1) @ v
+    declared = dict(n_heads=H, strict=False)
+    report = report_of(check_self_attention, layer, D, attend=unscaled, **declared)
+    assert report.verdict == "not compared"
+    warm = lambda q, k, v, tau: (q @ k.mT * tau).softmax(-1) @ v
+    assert of_layer(layer, attend=warm) == OWN
 
 
 def test_what_stands_for_a_softmax_need_not_make_weights():

@@ -15,7 +15,7 @@ from attention_checks.diagnosis import fewest_bugs, ignores_order, trace_of
 from attention_checks.outcomes import Broken, Misused, NotChecked, attempt
 from attention_checks.pipeline import Bug, after, work_of
 from attention_checks.properties import Property
-from attention_checks.spec import PART_CHOICES
+from attention_checks.spec import PART_CHOICES, Contract
 from attention_checks.subjects.layer import BATCH, Layer, no_module
 from attention_checks.tensors import first_difference, nearly
 from attention_checks.trace import Trace
@@ -68,13 +68,22 @@ def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | Not
     if layer.positions and _sees_a_window(layer, trace, bugs):
         return NotChecked("it attends to a window: declare window=…")
     shape = f"x {tuple(trace.x.shape)}, {layer.n_heads or '?'} heads"
-    given = "what attend= gives" if layer.contract.attend else "softmax(q kᵀ / √d_head) v"
+    given = _what_is_declared(layer.contract)
     shown = f"{shape}: the context is not {given} of its own q, k and v"
     if found := fewest_bugs(layer, bugs or None):
         return Broken(shown, _but_meant_scale(layer, trace, found))
     if why := _why_no_reference(layer, _with_parts_between(layer, trace)):
         return NotChecked(f"no reference could be built: {why}")
     return Broken(shown, known("layer.attend" if layer.contract.attend else "layer.unknown"))
+
+
+def _what_is_declared(contract: Contract) -> str:
+    "Say what its heads should make of their vectors."
+    if contract.attend:
+        return "what attend= gives"
+    names = [n for n in ("softcap", "rotate", *PART_CHOICES) if getattr(contract, n)]
+    declared = ", ".join(f"{name}=" for name in names)
+    return f"attention with {declared}" if names else "softmax(q kᵀ / √d_head) v"
 
 
 def _with_parts_between(layer: Layer, trace: Trace) -> Trace:
@@ -270,7 +279,7 @@ def _must_end_with_projection(layer: Layer) -> str | None:
     if trace.out.shape == trace.x.shape and nearly(trace.out, out + trace.x):
         return _remark_on_residual(layer, trace.out, out)
     bug = named_end(trace, trace.out, out)
-    if not bug and layer.contract.only_attention and not trace.unrecognised:
+    if not bug and layer.contract.only_attention:
         bug = known("project.more")
     if bug:
         raise Broken(first_difference(trace.out, out), bug)
