@@ -23,6 +23,7 @@ from attention_checks.pipeline import (
     bugs_of_lines,
     bugs_of_stage,
     capping_by,
+    listed,
     unchanged,
 )
 from attention_nb.grouped_heads import sink_softmax, soft_cap
@@ -350,12 +351,4 @@ def gating(
     return step(lambda out, gate: out * function(gate)), bugs_of_stage(stage, step, _GATES)
 
 
-CHOICES: list[Bug] = [
-    CAPPED,
-    *_NORMS,
-    *capping(1.0)[1],
-    *sinking(torch.zeros(1))[1],
-    *gating(torch.zeros(1, 1))[1],
-    MISSING,
-    *_FITTED,
-]
+BUGS: list[Bug] = [CAPPED, *_NORMS, *listed(_CAPS, _SINKS, _GATES), MISSING, *_FITTED]

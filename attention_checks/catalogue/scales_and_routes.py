@@ -172,7 +172,9 @@ CONTEXT_BUGS: list[Bug] = bugs_of_stage(
 )
 
 
-UNSTAGED_ATTENTION_BUGS: list[Bug] = bugs_of_lines(
+BUGS: list[Bug] = [
+    *(*SCALE, *LATE_SCALES, *QKV_BUGS, *CONTEXT_BUGS, *UNDECLARED_NORMS),
+] + bugs_of_lines(
     """
 scale.term: the scores, or a term of them, are {found} times what {name}= says ({what}): scale them
     as it does
