@@ -326,10 +326,10 @@ class Contract:
         self,
         q: Tensor,  # (b, h, n_q, d)
         k: Tensor,  # (b, h, n_k, d)
-    ) -> Tensor | None:  # None: no function of them was declared; Misused for another shape
+    ) -> Tensor:  # 0 if no function of them was declared; Misused for another shape
         "Return what its declared function adds to the scores of queries and keys."
         if not callable(self.bias):
-            return None
+            return torch.zeros(())
         bias, sizes = self._of_heads("bias", q, k), (*q.shape[-3:-1], k.shape[-2])
         if not isinstance(bias, Tensor) or bias.shape not in (sizes, (len(q), *sizes)):
             got = getattr(bias, "shape", type(bias).__name__)

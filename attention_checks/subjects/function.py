@@ -215,7 +215,9 @@ class AttentionFunction:
     def _work(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Work:
         "Set out what it starts from; a bias comes before a soft cap."
         work = work_of(q, k, v, self.allowed(q, k, mask), self.right_scale(q))
-        return work._replace(softcap=self.contract.softcap, bias=self._bias(q, k))
+        return work._replace(
+            softcap=self.contract.softcap, bias=self.contract.bias_of(q, k).to(q.dtype)
+        )
 
     @cached_property
     def adds_bias_last(self) -> bool:
@@ -225,11 +227,6 @@ class AttentionFunction:
         inputs = self.near_cap.draw()
         want = right_output(self._work(*inputs)._replace(bias_last=True))
         return attempt(lambda: nearly(self(*inputs), want)) is True
-
-    def _bias(self, q: Tensor, k: Tensor) -> Tensor:
-        "Return what should be added to the scores, as declared."
-        bias = self.contract.bias_of(q, k)
-        return torch.zeros((), dtype=q.dtype) if bias is None else bias.to(q.dtype)
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
         "Return the right scores, before any mask."

@@ -273,21 +273,19 @@ def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) ->
 
 def _with_made(contract: Contract, work: Work) -> Work:
     "Add what a declared function gives."
-    made = contract.bias_of(work.q, work.k)
-    return work if made is None else work._replace(bias=work.bias + made)
+    return work._replace(bias=work.bias + contract.bias_of(work.q, work.k))
 
 
 def _with_scaled(contract: Contract, work: Work) -> Work:
     "Add the same where one factor scales it together with the scores: a wrong one, too."
     factor = work.scale / contract.scale_of(work.q.shape[-1])
-    made = _with_made(contract, work._replace(bias=torch.zeros(()))).bias
-    return work._replace(bias=work.bias + factor * made)
+    return work._replace(bias=work.bias + factor * contract.bias_of(work.q, work.k))
 
 
 def _with_turned(contract: Contract, work: Work) -> Work:
     "Add what a declared function gives if distances are counted the other way."
     made = contract.bias_of(work.q.flip(-2), work.k.flip(-2))
-    return work if made is None else work._replace(bias=work.bias + made.flip(-1, -2))
+    return work._replace(bias=work.bias + made.flip(-1, -2))
 
 
 def _in_either_order(steps: list[Step], contract: Contract) -> list[RightStep]:

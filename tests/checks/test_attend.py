@@ -7,7 +7,12 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from attention_checks import check_attention, check_cross_attention, check_self_attention
+from attention_checks import (
+    Misused,
+    check_attention,
+    check_cross_attention,
+    check_self_attention,
+)
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from tests.checks.finding import report_of
 from tests.checks.made import SCALE, D, H, Layer, attend, softmaxed
@@ -574,3 +579,34 @@ def test_a_small_image_may_leave_kernels_of_a_convolution_unused():
         check_self_attention, OfImages(), D, n_heads=H, layout="bdhw", positions=True, strict=False
     )
     assert "parameter.part" not in report.codes
+
+
+def of_length(q, k, v, power=0.2):
+    "Scores grow with the number of keys."
+    return softmaxed(q * k.shape[-2] ** power, k, v)
+
+
+def test_a_scale_that_differs_between_lengths_is_no_constant():
+    report = report_of(check_attention, lambda q, k, v: of_length(q, k, v))
+    assert "scale.constant" not in report.codes and "values.unknown" in report.codes
+    assert report_of(check_attention, lambda q, k, v: of_length(q, k, v), attend=of_length).ok
+    half = report_of(check_attention, lambda q, k, v: of_length(q, k, v, 0))
+    assert half.codes == ["scale.constant"]
+
+
+class Latent(Layer):
+    "Learned vectors ask, as many at any length."
+
+    def __init__(self):
+        super().__init__(softmaxed)
+        self.latents = nn.Parameter(torch.randn(1, 6, D))
+
+    def forward(self, x):
+        q, _, _ = self.heads(self.latents.expand(len(x), -1, -1))
+        _, k, v = self.heads(x)
+        return self.out_proj(merge_heads(self.core(q, k, v)))
+
+
+def test_learned_queries_are_no_axes_in_the_wrong_order():
+    with pytest.raises(Misused, match="as many at any length"):
+        check_self_attention(Latent(), D, n_heads=H)

@@ -155,8 +155,10 @@ def _wrong_scale(subject: ExaminedFunction) -> Bug | None:
     logs = (used_weights(subject, q, k).log() - added)[..., -1, :2]
     scores = (q @ k.mT)[..., -1, :2]
     scale = float(((logs[..., 0] - logs[..., 1]) / (scores[..., 0] - scores[..., 1])).median())
-    if not nearly(got, right_output(subject.work(q, k, v)._replace(scale=scale))):
-        return None
+    longer = [] if subject.contract.allowed_lengths else [subject.usual.longer(3).draw()]
+    for some in ((q, k, v), *longer):
+        if not nearly(subject(*some), right_output(subject.work(*some)._replace(scale=scale))):
+            return None
     return known("scale.constant", found=f"{scale:.4g}", right=f"{right:.4g}")
 
 
