@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -66,19 +66,13 @@ def _floats(x: Any) -> bool:
     return isinstance(x, Tensor) and x.is_floating_point()
 
 
-def _parts(result: Any) -> Sequence[Any]:
-    "Return the results, one or several."
-    several = _by_name(result)
-    return (result,) if several is None else [*several.values()]
-
-
-def _by_name(result: Any) -> dict[str, Any] | None:
-    "Return the results of a mapping, a tuple or a list, each by what it is called; None of one."
+def _parts(result: Any) -> dict[str, Any]:
+    "Return the results, each by what it is called; one alone by nothing."
     if isinstance(result, Mapping):
         return {repr(key): each for key, each in result.items()}
-    if isinstance(result, (tuple, list)):
-        return {f"{i} of {len(result)}, counted from 0": x for i, x in enumerate(result)}
-    return None
+    if not isinstance(result, (tuple, list)):
+        return {"": result}
+    return {f"{i} of {len(result)}, counted from 0": each for i, each in enumerate(result)}
 
 
 def _shown(fn: _Fn, example: _Example) -> str:
@@ -149,19 +143,19 @@ def _must_be_same(got: Any, want: Any, where: str) -> None:
     if isinstance(want, Tensor) and isinstance(got, Tensor):
         _must_be_same_tensor(got, want, where)
         return
-    parts, shown = _by_name(got), f"{where}it gives {_with_type(got)}, expected {_with_type(want)}"
-    several = _by_name(want)
-    if several is not None and parts is not None and several.keys() == parts.keys():
+    parts, several = _parts(got), _parts(want)
+    if several.keys() == parts.keys() != {""}:
         for name, right in several.items():
             _must_be_same(parts[name], right, f"{where}result {name}: ")
         return
+    shown = f"{where}it gives {_with_type(got)}, expected {_with_type(want)}"
     kinds = (Tensor, Mapping, (tuple, list))
     if any(isinstance(got, kind) != isinstance(want, kind) for kind in kinds):
         raise Broken(shown, known("result.kind", got=_kind(got), want=_kind(want)))
     close = False
     if isinstance(want, float) and isinstance(got, (int, float)):
         close = math.isclose(got, want, rel_tol=FLOAT32) or math.isnan(got) and math.isnan(want)
-    if several is not None or not close and got != want:
+    if several.keys() != {""} or not close and got != want:
         raise Broken(shown, ())  # the example tells all
 
 
@@ -211,7 +205,7 @@ def _has_gradients(reference: _Fn, examples: tuple[_Example, ...]) -> bool:
             given = _copied(example, grad=True)
             if not any(map(_floats, given)):
                 continue
-            if any(_floats(x) and x.requires_grad for x in _parts(reference(*given))):
+            if any(_floats(x) and x.requires_grad for x in _parts(reference(*given)).values()):
                 return True
     except Exception:
         return True  # then the property tells what goes wrong
@@ -244,7 +238,7 @@ def _gradients(fn: _Fn, example: _Example) -> tuple[Tensor | None, ...] | None:
     "Return the gradients of the result times random numbers: of all ones they would hide much."
     given = _copied(example, grad=True)
     leaves = [x for x in given if _floats(x)]
-    outs = [x for x in _parts(fn(*given)) if _floats(x)]
+    outs = [x for x in _parts(fn(*given)).values() if _floats(x)]
     if not leaves or not any(x.requires_grad for x in outs):
         return None
     rng = torch.Generator().manual_seed(0)

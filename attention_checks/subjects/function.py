@@ -215,9 +215,8 @@ class AttentionFunction:
     def _work(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Work:
         "Set out what it starts from; a bias comes before a soft cap."
         work = work_of(q, k, v, self.allowed(q, k, mask), self.right_scale(q))
-        return work._replace(
-            softcap=self.contract.softcap, bias=self.contract.bias_of(q, k).to(q.dtype)
-        )
+        bias = self.contract.bias_of(q, k).to(q.dtype)
+        return work._replace(softcap=self.contract.softcap, bias=bias)
 
     @cached_property
     def adds_bias_last(self) -> bool:

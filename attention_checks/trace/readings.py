@@ -329,12 +329,8 @@ def _but_attended(trace: Trace, stages: dict[str, Step]) -> dict[str, Step]:
     "Leave out the stages for which a declared attend= stands: no bug of theirs can show."
     if (f := trace.contract.attend) is None:
         return stages
-    gone = (
-        "score",
-        "cap",
-        "weigh",
-        *(() if MASKS & (parameters_of(f) or {}).keys() else ("mask",)),
-    )
+    masked = MASKS & (parameters_of(f) or {}).keys()
+    gone = ("score", "cap", "weigh", *(() if masked else ("mask",)))
     return {name: step for name, step in stages.items() if name not in gone}
 
 

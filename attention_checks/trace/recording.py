@@ -12,7 +12,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_map, tree_map_only
 
 from attention_checks.autograd import gradients_of
 from attention_checks.outcomes import Misused
@@ -156,10 +156,11 @@ def given_parts(
 
 def _with_parts(contract: Contract, parts: Mapping[str, Any]) -> Contract:
     "Return the contract whose functions are given those parts that they ask for."
+    there = partial(tree_map_only, Tensor, lambda t: t.to(contract.placement.device))
     knowing: dict[str, Any] = {}
     for field, names in contract.asked.items():
         if own := {name: parts[name] for name in names if name in parts}:
-            knowing[field] = partial(getattr(contract, field), **own)
+            knowing[field] = partial(getattr(contract, field), **there(own))
     return replace(contract, **knowing)
 
 

@@ -43,11 +43,10 @@ def _changed(subject: ExaminedFunction) -> tuple[Bug, ...]:
     "Find the steps in which it differs from a declared function of the heads."
     if subject.contract.attend is None:
         return ()
+    right = {"mix": subject.contract.attended}
     for sizes in (subject.usual, SQUARE):
         if case := attempt(lambda: _case(subject, sizes, None)):
-            return changed_step(
-                subject.contract, case._replace(stages={"mix": subject.contract.attended}), 2
-            )
+            return changed_step(subject.contract, case._replace(stages=right), 2)
     return ()
 
 

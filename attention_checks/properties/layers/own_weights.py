@@ -81,9 +81,8 @@ def _what_is_declared(contract: Contract) -> str:
     "Say what its heads should make of their vectors."
     if contract.attend:
         return "what attend= gives"
-    names = [n for n in ("softcap", "rotate", *PART_CHOICES) if getattr(contract, n)]
-    declared = ", ".join(f"{name}=" for name in names)
-    return f"attention with {declared}" if names else "softmax(q kᵀ / √d_head) v"
+    names = [f"{n}=" for n in ("softcap", "rotate", *PART_CHOICES) if getattr(contract, n)]
+    return f"attention with {', '.join(names)}" if names else "softmax(q kᵀ / √d_head) v"
 
 
 def _with_parts_between(layer: Layer, trace: Trace) -> Trace:
