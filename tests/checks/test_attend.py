@@ -381,17 +381,19 @@ def test_heads_of_keys_are_named_beside_a_soft_cap_and_a_rotation():
 class Masked(Layer):
     "A mask of keys, (b, n), which may be of another axis, or a bias that may be subtracted."
 
-    def __init__(self, hide):
+    def __init__(self, hide, empty):
         super().__init__()
-        self.hide = hide
+        self.hide, self.empty = hide, empty
 
     def forward(self, x, mask=None):
         q, k, v = self.heads(x)
         scores = q @ k.mT * SCALE
         scores = scores if mask is None else self.hide(scores, mask)
-        return self.out_proj(merge_heads(scores.softmax(-1) @ v))
+        weights = scores.softmax(-1).nan_to_num(self.empty)
+        return self.out_proj(merge_heads(weights @ v))
 
 
+@pytest.mark.parametrize("empty", [0.0, torch.nan])
 @pytest.mark.parametrize(
     "hide, meaning, codes",
     [
@@ -401,8 +403,8 @@ class Masked(Layer):
         (lambda s, m: s - m, "bias", ["mask.padding"]),
     ],
 )
-def test_what_is_wrong_with_a_declared_mask_is_named(hide, meaning, codes):
-    assert of_layer(Masked(hide), mask=("mask", meaning)) == codes
+def test_what_is_wrong_with_a_declared_mask_is_named(hide, meaning, codes, empty):
+    assert of_layer(Masked(hide, empty), mask=("mask", meaning)) == codes
 
 
 def test_a_layer_without_projections_is_compared():
