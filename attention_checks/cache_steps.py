@@ -35,7 +35,7 @@ def code_of_step(
     k, right = _keys(part, *q.shape[:2]), _keys(whole, *q.shape[:2])
     if _same(q, right_q) and _sees_the_right_keys(whole, part, k, right[:, :, :end], start):
         return "cache.values"
-    if part.n_k < end and (whole.window or end) > part.n_k:
+    if part.n_k < end and (whole.window or end) + end - start - 1 > part.n_k:
         return _too_few_keys(part.n_k, k, right, start, end)
     first = max(end - part.n_k, 0)  # the oldest position in the cache
     kept, added = k[:, :, : start - first], k[:, :, start - first : end - first]

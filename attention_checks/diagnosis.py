@@ -134,7 +134,7 @@ class _Guess(NamedTuple):
 
 def _guesses(layer: Layer) -> Iterator[_Guess]:
     "Return what the layer suggests: names of settings and of parts, and shapes of other parts."
-    choices = named_choices(layer.module, layer.contract)
+    choices = {} if layer.contract.attend else named_choices(layer.module, layer.contract)
     for as_it_is in _choices_without_projection(layer):
         yield _Guess(_remark_on(as_it_is), _as_if_declared(layer, **as_it_is), names_bugs=True)
     parts = _as_if_declared(layer, **choices) if choices else layer
@@ -167,7 +167,7 @@ def _choices_of_parts(
 ) -> Iterator[tuple[dict[str, Any], bool]]:
     "Return what its other parts may be declared as, beside what names suggest; is it the only way?"
     trace, contract = layer.observed.trace, layer.contract
-    if trace is None:
+    if trace is None or contract.attend:  # which says all
         return
     named = Contract(**choices).declared_parts
     h, width = layer.n_heads or 0, trace.context_width

@@ -23,9 +23,9 @@ from attention_checks.pipeline import (
     bugs_of_lines,
     bugs_of_stage,
     capping_by,
+    listed,
     unchanged,
 )
-from attention_checks.signatures import parameters_of
 from attention_nb.grouped_heads import sink_softmax, soft_cap
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from attention_nb.softmax import masked_softmax
@@ -168,29 +168,6 @@ def shortened_by(
         k, v = (by[r](t) if r in by else t for r, t in (("k", work.k), ("v", work.v)))
         allowed = torch.ones(*work.q.shape[:-1], k.shape[-2], dtype=torch.bool)
         return work._replace(k=k, v=v, allowed=allowed)
-
-    return step
-
-
-def reads_allowed(
-    f: Callable[..., Tensor],  # as declared
-) -> bool:
-    "Return whether a declared function of heads takes a mask of the keys that it may attend to."
-    return len(parameters_of(f) or ()) == 4
-
-
-def attending(
-    f: Callable[..., Tensor],  # heads (b, h, n, d) → contexts, as declared
-    right: Callable[[int], float] = lambda d: d**-0.5,  # width of a head → the right scale
-) -> Step:  # for the stage `mix`
-    "Make a step that attends in another way than by a softmax; it may be told what is allowed."
-    takes_allowed = reads_allowed(f)
-
-    def step(work: Work) -> Work:
-        more = (work.allowed,) if takes_allowed else ()
-        wrong = torch.as_tensor(work.scale).flatten() / right(work.q.shape[-1])
-        outs = [f(q, work.k, work.v, *more) for q in (times * work.q for times in wrong)]
-        return work._replace(out=torch.stack(outs) if len(outs) > 1 else outs[0])
 
     return step
 
@@ -376,12 +353,4 @@ def gating(
     return step(lambda out, gate: out * function(gate)), bugs_of_stage(stage, step, _GATES)
 
 
-CHOICES: list[Bug] = [
-    CAPPED,
-    *_NORMS,
-    *capping(1.0)[1],
-    *sinking(torch.zeros(1))[1],
-    *gating(torch.zeros(1, 1))[1],
-    MISSING,
-    *_FITTED,
-]
+BUGS: list[Bug] = [CAPPED, *_NORMS, *listed(_CAPS, _SINKS, _GATES), MISSING, *_FITTED]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attention_checks.pipeline import Bug, bugs_of_lines
 
-UNSTAGED_LAYER_BUGS: list[Bug] = bugs_of_lines(
+BUGS: list[Bug] = bugs_of_lines(
     """
 shape.weights_and_output: it returns (weights, output): return (output, weights)
 rotation.backwards: queries and keys are rotated backwards (RoPE): negate the sines, or exchange
@@ -92,9 +92,9 @@ parameter.tied: {one} and {other} share their memory, so they can never differ: 
     is 0 / 0
 ~layer.attend: its heads do not give what attend= gives, and no bug known here explains it
 layer.step: its heads give what {name}= gives if {what}: take that step as {name}= says
-~layer.unknown: its output is not softmax(q kᵀ / √d_head) v of its own projections, and fits no
-    bug known here: declare what it does besides, such as value_scale, norms or activation; or
-    what it does instead | attend=…
+~layer.unknown: its output is not what softmax(q kᵀ / √d_head) v of its own projections and what
+    is declared give, and fits no bug known here: declare what it does besides, such as
+    value_scale, norms or activation; or what it does instead | attend=…
 ~batch.axes: it attends over the batch, not over the sequence: it expects (n, b, d_model)
     (batch_first=False?), or axes are swapped | layout="nbd"
 ~batch.mixes: sequences of a batch influence each other: a softmax, a mean or a reshape runs over

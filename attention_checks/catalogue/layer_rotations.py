@@ -18,7 +18,7 @@ from attention_checks.catalogue.positions import (
     without_minus,
 )
 from attention_checks.catalogue.scales_and_routes import changing, routing
-from attention_checks.pipeline import Bug, RightStep, Step, Work, bugs_of_stage
+from attention_checks.pipeline import Bug, RightStep, Step, Work, bugs_of_stage, listed
 
 _Heads = tuple[Tensor, Tensor, Tensor]
 
@@ -124,6 +124,7 @@ OFFSET = Bug(
     "rotation.offset",
     "keys are rotated by positions {which} (RoPE): rotate queries and keys by the same positions",
 )
+BUGS: list[Bug] = [*listed(_ROTATIONS), OFFSET]
 _OFFSETS: dict[str, Callable[[Tensor], Tensor]] = {  # in words → the angles of the keys
     "one after their own": lambda a: a + a[1:2] - a[:1],
     "one before their own": lambda a: a - a[1:2] + a[:1],

@@ -133,14 +133,14 @@ def _moved(by: int) -> Callable[[Tensor], Tensor]:
     return moved
 
 
+_SHIFTED = Bug(
+    "mask.shifted",
+    "keys one place {where} those that it marks are masked: where keys are added or cut off, pad or"
+    " cut the mask at the same end",
+    needs="mask",
+)
 SHIFTED_MASKS: list[Bug] = [
-    Bug(
-        "mask.shifted",
-        f"keys one place {where} those that it marks are masked: where keys are added or cut off,"
-        " pad or cut the mask at the same end",
-        {"mask": allowing(_moved(by))},
-        "mask",
-    )
+    _SHIFTED.about(where=where)._replace(steps={"mask": allowing(_moved(by))})
     for where, by in (("after", 1), ("before", -1))
 ]
 
@@ -249,7 +249,9 @@ BIAS: list[Bug] = [
 ]
 
 
-UNSTAGED_MASK_BUGS: list[Bug] = bugs_of_lines(
+BUGS: list[Bug] = [
+    *(*UNREQUESTED_MASKS, *WRONG_MASKS, *MASK_APPLICATIONS, *BIAS, WINDOW, _SHIFTED),
+] + bugs_of_lines(
     """
 mask.meaning: the mask is {how}, where {expected} is expected | mask="{found}"
 mask.leaks_if_low: minus infinity is a number such as -1e4: where scores are lower, the mask

@@ -178,7 +178,9 @@ CONTEXT_BUGS: list[Bug] = bugs_of_stage(
 )
 
 
-UNSTAGED_ATTENTION_BUGS: list[Bug] = bugs_of_lines(
+BUGS: list[Bug] = [
+    *(*SCALE, *LATE_SCALES, *QKV_BUGS, *CONTEXT_BUGS, *UNDECLARED_NORMS),
+] + bugs_of_lines(
     """
 scale.term: the scores, or a term of them, are {found} times what {name}= says ({what}): scale them
     as it does
@@ -204,6 +206,7 @@ state.first_call: it keeps something of its first call: later calls must not use
 ~values.rounded: its numbers are right to two digits only: it computes in float16 or bfloat16, or
     adds something small
 ~values.unknown: it is not softmax(q kᵀ · scale) v, and no known bug gives its numbers
+    | attend=…
 ~order.keys: the output depends on the order of the keys: a mask, or axes mixed up
 ~order.queries: a context depends on other queries: the softmax runs over queries?
     | skip=["order.queries"]

@@ -218,7 +218,9 @@ ROUNDED = Bug(
 )
 
 
-UNSTAGED_SOFTMAX_BUGS: list[Bug] = bugs_of_lines(
+BUGS: list[Bug] = [
+    *(*WEIGHTS, _TOP, *UNMASKED_SOFTMAX_BUGS, OTHER_DIM, EPSILON, ROUNDED),
+] + bugs_of_lines(
     """
 softmax.overflows: the softmax overflows: subtract the largest score before exp
 softmax.underflows: the softmax underflows to 0 / 0: subtract each query's own largest score

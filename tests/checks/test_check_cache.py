@@ -366,3 +366,30 @@ class Ring(nn.Module):
 def test_keys_may_stand_in_the_order_of_a_ring(roll_v, codes):
     torch.manual_seed(0)
     assert codes_of(check_cache, Ring(roll_v), 24, window=4)[:1] == codes
+
+
+class Cut(MultiHeadAttention):
+    "Its cache is a list of keys and values, cut to a window before a chunk attends, or after it."
+
+    early = True
+
+    def forward(self, x, cache=None):
+        q, k, v = (split_heads(f(x), 3) for f in (self.q_proj, self.k_proj, self.v_proj))
+        if cache is not None:
+            k, v = (torch.cat([*kept, t], 2) for kept, t in zip(cache, (k, v)))
+            cache[:] = [[t[:, :, -4:]] for t in (k, v)]
+            k, v = (t[0] for t in cache) if self.early else (k, v)
+        mask = window_mask(q.shape[2], k.shape[2], 4)
+        scores = (q @ k.mT * 8**-0.5).masked_fill(~mask, -torch.inf)
+        return self.out_proj(merge_heads(scores.softmax(-1) @ v))
+
+
+@pytest.mark.parametrize("early, codes", [(False, []), (True, ["cache.drops"])])
+def test_a_cache_that_is_cut_before_a_chunk_attends_drops_keys(early, codes):
+    torch.manual_seed(0)
+    layer = Cut(24, 3)
+    layer.early = early
+    cached = dict(new_cache=lambda b, n: [[], []], grows=True, window=4)
+    assert (
+        codes_of(check_cache, layer, 24, step=lambda x, cache: layer(x, cache), **cached) == codes
+    )

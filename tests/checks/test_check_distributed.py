@@ -17,7 +17,8 @@ from attention_checks import check_distributed
 from attention_checks.api import check_sharding
 from attention_checks.check_command import main
 from attention_checks.distributed.running import rank_starter
-from attention_checks.distributed.shards import Sharding
+from attention_checks.distributed.shards import Sharding, trial_of
+from attention_checks.distributed.simulated import ForwardSteps, simulated
 from attention_checks.spec import declared
 
 OWN = {row.name for row in fields(Sharding)}
@@ -76,6 +77,13 @@ def test_a_wrong_scale_is_named_on_one_rank(ranks):
         "scale.missing"
     ]
     assert check_sharding(unscaled, sharding(worlds=(1,), scale=1.0), ranks, strict=False)
+
+
+def test_sinks_are_behind_the_cap():
+    capped = sharding(n_heads=2, sink_logits=(3.0, -2.0), softcap=1.5)
+    trial = trial_of(capped, 2, 8)
+    right, ring = trial.right()[0], simulated(trial, ForwardSteps())
+    assert all(trial.part(right, rank).allclose(ring[rank]) for rank in range(2))
 
 
 @pytest.mark.parametrize(

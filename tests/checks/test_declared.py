@@ -727,3 +727,19 @@ def test_what_is_declared_of_one_matrix_and_of_two_choices_at_one_stage(make, mo
         check_self_attention, make(), D, n_heads=H, roles=dict.fromkeys("qkv", "one"), **more
     )
     assert report.codes == codes and (codes or report.compared == "its own weights"), report
+
+
+def band(q, k, v, back=2, ahead=1):
+    "A window to both sides, of the upper left corner."
+    apart = torch.arange(q.shape[-2])[:, None] - torch.arange(k.shape[-2])
+    scores = q @ k.mT * q.shape[-1] ** -0.5
+    weights = scores.masked_fill((apart > back) | (apart < -ahead), -torch.inf).softmax(-1)
+    return weights.nan_to_num(0) @ v
+
+
+@pytest.mark.parametrize("ahead, bug", [(1, False), (2, True)])
+def test_a_window_to_both_sides_may_stand_in_the_upper_left_corner(ahead, bug):
+    code = lambda q, k, v: band(q, k, v, 2, ahead)
+    declared = dict(window=3, ahead=1, causal="upper-left")
+    report = report_of(check_attention, code, **declared)
+    assert report.codes == (["window.band"] if bug else [])

@@ -3,12 +3,14 @@
 import pytest
 import torch
 import torch.nn as nn
+import torch.nn.functional as F
 
-from attention_checks import check_attention, check_cross_attention, check_self_attention
+from attention_checks import Misused, check_attention, check_cross_attention, check_self_attention
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from tests.checks.finding import codes_of, report_of
 from tests.checks.test_attend import OWN, SCALE, D, H, Layer, of_layer, softmaxed
 
+ATTENTION = F.scaled_dot_product_attention
 HEADS = torch.linspace(-1, 1, H)[:, None, None]
 
 
@@ -193,6 +195,7 @@ def billion(q, k, v, mask=None):
 def test_what_is_wrong_in_16_bits_alone_is_told_and_no_failure():
     report = check_attention(billion, empty="any")
     assert report.verdict == "sound" and "; right in float32 alone" in str(report)
+    assert "right in" not in str(report_of(check_attention, lambda *qkv: billion(*qkv) * 2))
     (note,) = [each for each in report.notes if each.code == "sixteen_bits"]
     assert "[dtype.no_infinity]" in note.why and 'declare dtype="any"' in note.why
     codes = codes_of(check_attention, billion, empty="any", dtype="any")
@@ -295,3 +298,86 @@ def test_a_mask_that_is_needed_is_given(of_queries):
     assert of_layer(NeedsMask(of_queries), **declared) == OWN
     assert of_layer(NeedsMask(of_queries, True), **declared) != OWN
     assert of_layer(NeedsMask(of_queries), causal=of_queries) == ["shape.arguments"]
+
+
+def own_exp(q, k, v, eps=1e-9):
+    e = (q @ k.mT * q.shape[-1] ** -0.5).exp()
+    return e / (e.sum(-1, keepdim=True) + eps) @ v
+
+
+def near_vectors(q, k, size=0.1):
+    return -size * (q[..., :, None, :] - k[..., None, :, :]).norm(dim=-1)
+
+
+def near_places(h, n_q, n_k, size=0.1):
+    return -size * (torch.arange(n_q)[:, None] - torch.arange(n_k)).abs().expand(h, n_q, n_k)
+
+
+@pytest.mark.parametrize("bias", [near_vectors, near_places])
+def test_what_a_declared_function_sets_by_default_stays(bias):
+    given = lambda q, k: (q, k) if bias is near_vectors else (q.shape[1], q.shape[2], k.shape[2])
+    biased = lambda q, k, v, sign=1: (
+        (q @ k.mT * q.shape[-1] ** -0.5 + sign * bias(*given(q, k))).softmax(-1) @ v
+    )
+    assert codes_of(check_attention, lambda q, k, v: biased(q, k, v), bias=bias) == []
+    wrong = lambda q, k, v: biased(q, k, v, -1)
+    assert codes_of(check_attention, wrong, bias=bias) == ["bias.subtracted"]
+    skip = ["softmax.overflows"]
+    assert (
+        codes_of(check_attention, lambda q, k, v: own_exp(q, k, v), attend=own_exp, skip=skip) == []
+    )
+
+
+class Featured(nn.Module):
+    "Attention of random features of queries and keys, which a buffer holds."
+
+    def __init__(self, power=1):
+        super().__init__()
+        self.q, self.k, self.v, self.o = (nn.Linear(D, D) for _ in range(4))
+        self.register_buffer("drawn", torch.randn(D // H, 2 * D // H))
+        self.power = power
+
+    def forward(self, x):
+        q, k, v = (split_heads(f(x), H) for f in (self.q, self.k, self.v))
+        return self.o(merge_heads(by_features(q, k, v, self.drawn, self.power)))
+
+
+def by_features(q, k, v, drawn, power=1):
+    q, k = ((t @ drawn).sigmoid() for t in (q, k))
+    return q @ (k.mT @ v) / (q * k.sum(-2, keepdim=True)).sum(-1, keepdim=True) ** power
+
+
+@pytest.mark.parametrize("power, codes", [(1, OWN), (2, ["layer.attend"])])
+@pytest.mark.parametrize(
+    "attend", [by_features, lambda a, b, c, drawn: by_features(a, b, c, drawn)]
+)
+def test_a_declared_function_is_given_a_buffer_by_its_name(power, codes, attend):
+    assert of_layer(Featured(power), attend=attend) == codes
+
+
+@pytest.mark.parametrize(
+    "declared, told",
+    [
+        (
+            dict(attend=lambda q, k, v, typo: v),
+            "attend: expected a function of .*; got .*typo",
+        ),
+        (dict(bias=lambda q, k, typo: typo), "bias: expected a function of .*; got .*typo"),
+        (dict(rotate=lambda x, at, typo: x), "rotate: expected a function of .*; got .*typo"),
+        (dict(bias=lambda h, n, m: 3), "bias: expected .h, n_q, n_k. = .*; got int"),
+        (dict(bias=lambda h, n, m: torch.ones(n, 1)), "bias: expected .h, n_q, n_k. = "),
+        (dict(attend=ATTENTION, causal=True), "attend=lambda q, k, v, allowed"),
+    ],
+)
+def test_what_a_declared_function_cannot_be_given_is_told(declared, told):
+    with pytest.raises(Misused, match=told):
+        check_self_attention(Layer(softmaxed), D, n_heads=H, **declared)
+
+
+@pytest.mark.parametrize("name", ["allowed", "mask", "attn_mask"])
+def test_a_declared_function_is_given_the_mask_by_its_name(name):
+    masked = eval(f"lambda q, k, v, {name}=None: given(q, k, v, {name})", {"given": ATTENTION})
+    past = lambda q, k, v: ATTENTION(q, k, v, is_causal=True)
+    assert of_layer(Layer(past), causal=True, attend=masked) == OWN
+    twice = lambda q, k, v: ATTENTION(q, 2 * k, v, is_causal=True)
+    assert of_layer(Layer(twice), causal=True, attend=masked) == ["layer.step"]

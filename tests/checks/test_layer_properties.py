@@ -191,6 +191,13 @@ def test_what_follows_the_output_projection_is_told():
                 lambda: ending(lambda y, x: 2 * y, gain=nn.Parameter(torch.ones(1))),
                 "not tried",
             ),
+            (
+                "a gain of its own in attention alone",
+                ITS_OUTPUT,
+                lambda: ending(lambda y, x: y * 2.5, gain=nn.Parameter(torch.ones(1))),
+                "project.more",
+                {"only_attention": True},
+            ),
             ("nothing is projected", ITS_OUTPUT, Head, "holds"),
             ("three tokens, undeclared", "it agrees", lambda: masked(window(3)), "mask.window"),
         )

@@ -165,8 +165,7 @@ def _empty_bugs(subject: ExaminedFunction, context: Tensor) -> tuple[Bug, ...]:
 
 def _why_not_tried(subject: ExaminedFunction) -> str:
     "Say why its masks tell nothing more; empty if they do."
-    mismatch = subject.mask_mismatch
-    if subject.no_mask or not mismatch:
+    if subject.no_mask or not (mismatch := subject.mask_mismatch):
         return subject.no_mask
     return mismatch.bug if mismatch.bugs[0].code.startswith(("bias", "mask.ignored")) else ""
 

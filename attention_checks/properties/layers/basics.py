@@ -43,15 +43,21 @@ def _must_give_a_vector_per_token(layer: Layer) -> str | None:
         raise Broken(f"{shape}: it gives shapes {shapes}", known("shape.weights_and_output"))
     if y.ndim != 3 or y.shape[:2] != layer.output_shape(x):
         expected = f"expected ({BATCH}, {layer.n}, d_out)"
-        _must_not_pool(y, expected)
+        _must_not_pool(layer, y, expected)
         bug = misrouted(layer) or known("shape.rows")
         raise Broken(f"{shape}: it gives shape {tuple(y.shape)}, {expected}", bug)
     must_be_vectors(layer, x, y)
     return "; ".join([*_how_called(layer), *_zeros(layer)]) or None
 
 
-def _must_not_pool(y: Tensor, expected: str) -> None:
-    "Raise Misused if it gives one vector for each sequence."
+def _must_not_pool(layer: Layer, y: Tensor, expected: str) -> None:
+    "Raise Misused if it gives one vector for each sequence, or for each learned query."
+    longer = attempt(lambda: layer(layer.draw(BATCH, layer.n + 1)))
+    if y.ndim == 3 and longer is not None and longer.shape == y.shape:
+        raise Misused(
+            f"module: {expected}, one vector for each token; got {tuple(y.shape)}, as many at any"
+            " length: if its queries are learned, check it as cross-attention of these to x"
+        )
     if y.shape[:-1] in ((BATCH,), (BATCH, 1)):
         raise Misused(
             f"module: {expected}, one vector for each token; got {tuple(y.shape)}, one for each"

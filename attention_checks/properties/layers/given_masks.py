@@ -188,6 +188,8 @@ def _influences(layer: Layer, name: str, way: _MaskForm, size: float = 1.0) -> s
             return "future"
         if not same(run(x=torch.where(kept[..., None], x, changed))[stays], before[stays]):
             return "hidden"
+        if size == 1 and same(run(x=changed)[stays], before[stays]):  # no token is seen
+            return "hidden"
     return ""
 
 

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from attention_checks.autograd import leaves_of
 from attention_checks.catalogue import known
-from attention_checks.catalogue.choices import attending
 from attention_checks.choice_guards import names_in
 from attention_checks.conventions import POSITIONS
 from attention_checks.diagnosis import fewest_bugs, ignores_order, trace_of
@@ -113,10 +112,9 @@ def _read_by_functions(layer: Layer, trace: Trace) -> set[str]:
     h, (b, n, _) = layer.n_heads or 1, trace.x.shape
     q, v = (torch.zeros(b, h, n, width // h) for width in (trace.query_width, trace.context_width))
     contract = trace.contract
-    f = contract.attend and attending(contract.placement.wrap(contract.attend))
     with torch.enable_grad():
         bias = attempt(lambda: contract.bias_of(q, q))
-        made = attempt(lambda: f(work_of(q, q, v)).out) if f else None
+        made = contract.attend and attempt(lambda: contract.attended(work_of(q, q, v)).out)
     made_of = [t for t in (bias, made) if t is not None]
     read = [p for t in made_of for p in leaves_of(t)]  # of the layer, of which this one is a copy
     copies = [as_float(t) for t in read]
@@ -271,7 +269,7 @@ def _must_end_with_projection(layer: Layer) -> str | None:
     if trace.out.shape == trace.x.shape and nearly(trace.out, out + trace.x):
         return _remark_on_residual(layer, trace.out, out)
     bug = named_end(trace, trace.out, out)
-    if not bug and layer.contract.only_attention and not trace.unrecognised:
+    if not bug and layer.contract.only_attention:
         bug = known("project.more")
     if bug:
         raise Broken(first_difference(trace.out, out), bug)
