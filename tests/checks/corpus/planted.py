@@ -665,8 +665,6 @@ bug(LB, "merged without transpose", (LSDPA + ".transpose(1, 2).flatten(2)", LSDP
 bug(LB, "split with a view", ("p(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)", "p(x).reshape(len(x), self.n_heads, n, -1)"), "split.viewed")
 bug(LB, "softmax over the queries", (LSDPA, "((q @ k.mT * q.shape[-1] ** -0.5 + bias).softmax(-2) @ v)"), "softmax.over_queries")
 bug(LB, "masked after softmax", (LSDPA, "((q @ k.mT * q.shape[-1] ** -0.5 - 0.1 * distance.abs()).softmax(-1).tril() @ v)"), "mask.after_softmax", unnamed=True)
-bug("RelativeBias", "softmax over the queries", ("softmax(-1)", "softmax(-2)"), "softmax.over_queries")
-bug("RelativeBias", "merged without transpose", ("@ v).transpose(1, 2).flatten(2)", "@ v).reshape(x.shape)"), "merge.viewed")
 RBD = "RelativeBias, declared"
 bug(RBD, "scaled, though none was said", ("q @ k.mT + bias", "q @ k.mT * q.shape[-1] ** -0.5 + bias"), "scale.usual")
 bug(RBD, "the bias is subtracted", ("q @ k.mT + bias", "q @ k.mT - bias"), "bias.subtracted")
