@@ -40,7 +40,6 @@ from attention_checks.spec import HELP, Contract, declared, keywords_of
 from attention_checks.subjects.copies import in_mode
 from attention_nb.positions import RotaryEmbedding
 from attention_nb.tools.guards import expect_flags, expect_sizes
-from attention_nb.tools.ranks import Ranks
 
 _HELP_OF_ARGUMENTS = {  # arguments of several checks → what they mean
     "d_model": "width of x",
@@ -321,24 +320,8 @@ def check_distributed(
         order, n_heads, n_kv_heads, worlds, even, empty_ranks, sink_logits, timeout, contract
     )
     with rank_starter() as ranks:
-        return check_sharding(fn, sharding, ranks, strict)
-
-
-def check_sharding(
-    fn: Callable[..., Any], sharding: Sharding, ranks: Ranks, strict: bool = True
-) -> Report:
-    """Check attention over ranks, as `check_distributed`, with ranks from a place that is kept.
-
-    Args:
-        fn: fn(q, k, v), called on every rank with its part (b, h, n_local, d) → its context
-        sharding: what is declared of it
-        ranks: where the ranks start from
-
-    Raises:
-        CheckFailed: if a property does not hold
-    """
-    properties = lambda: distributed_properties(fn, sharding, ranks)
-    return _run(check_distributed, fn, properties, sharding.contract, strict)
+        properties = lambda: distributed_properties(fn, sharding, ranks)
+        return _run(check_distributed, fn, properties, contract, strict)
 
 
 @_with_choices

@@ -87,7 +87,6 @@ parameter.tied: {one} and {other} share their memory, so they can never differ: 
     ([layer] * n repeats one object)
 ~shape.input: it fails on an input of shape (b, n, d_model) with {error}: check {what} and the
     sizes of the projections
-~values.not_finite: ordinary inputs give NaN or infinity{hint}
 ~values.nan_row: the output of a token is NaN or infinite: it attends to nothing, and its softmax
     is 0 / 0
 ~layer.attend: its heads do not give what attend= gives, and no bug known here explains it
@@ -99,8 +98,6 @@ layer.step: its heads give what {name}= gives if {what}: take that step as {name
     (batch_first=False?), or axes are swapped | layout="nbd"
 ~batch.mixes: sequences of a batch influence each other: a softmax, a mean or a reshape runs over
     the batch axis
-~mask.not_itself: a token does not attend to itself: the causal mask is off by one (use
-    diagonal=0)
 ~split.along_tokens: shared heads of keys and values are repeated along the tokens, not along the
     heads, so a causal mask hides most of the past: repeat along dim=1 of (b, h, n, d_head)
 ~mask.causal_unsaid: a causal mask is on, though causal=False is declared: later tokens do not

@@ -288,11 +288,6 @@ REPEATED = Bug(
 )
 
 
-def _added(work: Work) -> Work:
-    "Add 1 to forbidden scores before they are scaled."
-    return work._replace(weights=softmax(work.scores + ~work.allowed * work.scale))
-
-
 _ADDED_MASK = (
     "the mask is added to the scores as 0 and 1, with 1 where forbidden, so the future leaks:"
     " use masked_fill(~mask, -inf)"
@@ -317,7 +312,16 @@ OTHER_LAYER_BUGS: list[Bug] = [
         "tanh is applied to the scores before the softmax",
         {"score": scoring(lambda scores, bias, scale: torch.tanh(scores * scale) + bias)},
     ),
-    Bug("mask.added_forbidden", _ADDED_MASK, {"weigh": _added}, "mask"),
+    Bug(
+        "mask.added_forbidden",
+        _ADDED_MASK,
+        {
+            "weigh": lambda work: work._replace(
+                weights=softmax(work.scores + ~work.allowed * work.scale)
+            )
+        },
+        "mask",
+    ),
     Bug(
         "heads.among",
         "each token attends over its own heads, not over tokens: call transpose(1, 2)",

@@ -54,8 +54,8 @@ UNREQUESTED_MASKS: list[Bug] = bugs_of_stage(
             "no query attends to the first key: a slice is off by one",
             _without_key(0),
         ),
-        "mask.drops_self": (
-            "a query does not attend to its own position: the diagonal is masked",
+        "mask.not_itself": (
+            "a token does not attend to itself: the diagonal is masked (use diagonal=0)",
             lambda allowed: allowed & ~torch.eye(allowed.shape[-1], dtype=torch.bool),
         ),
         "mask.causal_unasked": (
@@ -260,7 +260,6 @@ mask.after_normalised: the mask comes after the softmax, and weights are normali
     beside a large masked score allowed weights underflow to 0; set masked scores to -inf first
 mask.equal_weights: where all keys are masked they get equal weights: minus infinity is finite,
     as -1e9
-mask.cut: large scores are cut off: subtract the largest allowed score of each query
 mask.axis: the mask is broadcast along the wrong axis (batch, heads or queries), or is transposed
     where it is square
 mask.broadcast: the mask does not broadcast to the scores: its axes are mixed up

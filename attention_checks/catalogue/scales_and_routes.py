@@ -17,11 +17,6 @@ def _d_k(work: Work) -> int:
     return work.q.shape[-1]
 
 
-def _heads(work: Work) -> int:
-    "Return the number of heads."
-    return work.q.shape[-3]
-
-
 def _is_usual(work: Work) -> bool:
     "Return whether scores are to be multiplied by 1/√d_k: no other scale was declared."
     return math.isclose(float(work.scale), _d_k(work) ** -0.5)
@@ -40,7 +35,7 @@ _SCALES: dict[str, tuple[str, Callable[[Work], float]]] = {
     "scale.multiplied": ("multiplied by √d_k, not divided by it", lambda work: _d_k(work) ** 0.5),
     "scale.d_model_root": ("divided by √d_model, not √d_k", lambda work: work.d_model**-0.5),
     "scale.by_d_model": ("divided by d_model, not √d_k", lambda work: 1 / work.d_model),
-    "scale.heads_root": ("divided by √h, not √d_k", lambda work: _heads(work) ** -0.5),
+    "scale.heads_root": ("divided by √h, not √d_k", lambda work: work.q.shape[-3] ** -0.5),
     "scale.value_width": ("divided by √d_v, not √d_k", lambda work: work.v.shape[-1] ** -0.5),
     "scale.keys_root": ("divided by √n_k, not √d_k", lambda work: work.k.shape[-2] ** -0.5),
     "scale.one_side": (
@@ -202,7 +197,8 @@ length.size: it breaks for {what}: squeeze() without a dim, or a division by n -
 state.first_call: it keeps something of its first call: later calls must not use it
 ~shape.only_equal: it works only when sizes are equal that may differ: axes are mixed up, as by
     .T, which reverses all four | skip=["shape.only_equal"]
-~values.nan: ordinary scores give NaN or infinity
+~values.nan: ordinary inputs give NaN or infinity: a division by 0, or a mask multiplied by -inf
+    (0 · inf is NaN: masked_fill)
 ~values.rounded: its numbers are right to two digits only: it computes in float16 or bfloat16, or
     adds something small
 ~values.unknown: it is not softmax(q kᵀ · scale) v, and no known bug gives its numbers

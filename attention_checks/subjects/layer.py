@@ -56,7 +56,6 @@ class Diagnosis:
     unrotated: tuple[Bug, ...] | None = None  # the same without rotation
     at_usual_length: tuple[Bug, ...] | None = None  # the same in a call of the usual length
     why: Exception | None = None  # why there is none
-    guessed: bool = False  # do the bugs stand beside choices that were not declared?
     remarks: tuple[str, ...] = ()  # what was not declared, and leaves no doubt
 
 
@@ -157,13 +156,6 @@ class Layer:
     def calling(self, call: LayerCall) -> Layer:
         "Return the layer, called in another way, with the same contract."
         return replace(self, call_both=whole_call(call, self.contract))
-
-    def declaring(self, **choices: Any) -> Layer:
-        "Return the layer, with other choices in its contract."
-        contract = replace(self.contract, **choices)
-        call = _how(self.original, contract, self.other_input is not None)
-        usual = _tokens(contract, self.window)
-        return replace(self, contract=contract, call_both=whole_call(call, contract), n=usual)
 
     @property
     def over_memory(self) -> Layer:

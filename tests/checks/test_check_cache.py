@@ -101,7 +101,7 @@ def test_a_wrong_cache_is_named(layer, cache, code):
 @pytest.mark.parametrize(
     "spoiled, code",
     [
-        (lambda x: x * torch.nan, "result.nan"),
+        (lambda x: x * torch.nan, "values.nan"),
         (lambda x: x[:, :1], "result.shape"),
         (lambda x: None, "code.returns_nothing"),
     ],

@@ -739,4 +739,4 @@ def test_beside_a_declared_scale_no_usual_one_is_guessed():
     layer = Layer(lambda q, k, v: softmaxed(0.5 / SCALE * q, k, v))
     report = report_of(check_self_attention, layer, D, n_heads=H, scale=0.7)
     assert report.codes == ["scale.head_constant"]
-    assert "not softmax(scale · q kᵀ) v of its own" in report.failed[0].example
+    assert "not attention with scale= of its own" in report.failed[0].example

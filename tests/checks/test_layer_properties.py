@@ -73,7 +73,7 @@ def ending(end, **more):
             lambda: Head(lambda m, x: m.scores(x).softmax(0) @ m.to_v(x)),
             "softmax.over_heads_or_batch",
         ),
-        ("divided by 0", lambda: Head(lambda m, x: m.attend(x) / 0), "values.not_finite"),
+        ("divided by 0", lambda: Head(lambda m, x: m.attend(x) / 0), "values.nan"),
         ("no such name", lambda: Head(lambda m, x: m.to_o(x)), "code.error"),
         ("at most 3", lambda: Head(when(lambda b, n: n < 4, fails)), "shape.only_length", HEADS),
         ("only 32", lambda: Head(when(lambda b, n: n == 32, fails)), "shape.only_length", HEADS),

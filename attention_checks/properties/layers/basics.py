@@ -119,7 +119,7 @@ def _why_not_finite(layer: Layer, y: Tensor) -> tuple[str, Bug]:
     "At which positions, if not at all, and the bug."
     finite = y.isfinite().all(-1).all(0)
     if not layer.causal:
-        return "", known("values.not_finite", hint="")
+        return "", known("values.nan")
     if len(finite) > 1:
         if finite[:-1].all():
             return " at the last position only", known("mask.inverted_last")
@@ -127,8 +127,7 @@ def _why_not_finite(layer: Layer, y: Tensor) -> tuple[str, Bug]:
             return " at the first position only", known("mask.not_itself_first")
         if finite[-1] and not finite[:-1].any():
             return " at all positions but the last", known("softmax.over_heads_or_batch")
-    hint = ": is a mask multiplied by -inf? (0 · inf is NaN: masked_fill)"
-    return "", known("values.not_finite", hint=hint)
+    return "", known("values.nan")
 
 
 def _must_repeat(layer: Layer) -> None:

@@ -20,6 +20,7 @@ from attention_checks.subjects.layer import BATCH, Layer, no_module
 from attention_checks.tensors import first_difference, nearly
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, named_end
+from attention_checks.trace.guesses import hint_of
 from attention_checks.trace.recording import as_float, used_between
 from attention_checks.trace.rotating import agrees_with_rotation
 
@@ -147,13 +148,12 @@ def _must_divide(layer: Layer, trace: Trace) -> None:
 def _but_meant_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:
     "Return the bugs but for a scale that may be meant; raise NotChecked for it alone."
     contract = layer.contract
-    settled = contract.settles_scale and not layer.diagnosis.guessed
     gates = {after("merge"), *([after("mix")] if contract.gate else [])}
     only_gated = trace.stages.keys() <= gates
     scales = [bug for bug in bugs if bug.code.startswith("scale.")]
     if contract.attend:  # its scale is in attend=
         return tuple(bug._replace(declare="") if bug in scales else bug for bug in bugs)
-    if contract.scale or settled or only_gated or not scales:
+    if contract.scale or contract.settles_scale or only_gated or not scales:
         return bugs
     if others := tuple(bug for bug in bugs if bug not in scales):
         return others
@@ -208,7 +208,7 @@ def _why_no_reference(layer: Layer, trace: Trace) -> str:
     if trace.why_fewer_keys:
         return trace.why_fewer_keys
     if not all(_tells_positions(layer, name) for name in trace.unrecognised):
-        return _also_has(trace)
+        return _also_has(layer, trace)
     q, v = trace.width("q"), trace.width("v")
     one_wider = (q > trace.context_width) != (v > trace.context_width)
     gated = trace.context is not None and "latent" not in trace.projections
@@ -221,18 +221,22 @@ def _why_no_reference(layer: Layer, trace: Trace) -> str:
     if complete and (known_order or not _gives_its_value(layer)):
         return ""
     if trace.unrecognised:
-        return _also_has(trace)
+        return _also_has(layer, trace)
     declare = "scale=…, softcap=…, bias=…, rotate=… or norms=…"
     return (
         f"its numbers depend on order, or on more than q, k and v: declare {declare} if it has it"
     )
 
 
-def _also_has(trace: Trace) -> str:
-    "Name the first parts that a reference lacks; what they do is not guessed from their shapes."
+def _also_has(layer: Layer, trace: Trace) -> str:
+    "Name the first parts that a reference lacks, and what may declare the first of them."
     names = [n for n in trace.unrecognised if n.rpartition(".")[0] not in trace.unrecognised]
+    hint = hint_of(layer.module, names[0], layer.n_heads or 0)
+    hint = hint and f"such as {hint}; or "
     choices = ", ".join(f"{name}=…" for name in (*PART_CHOICES, "rotate"))
-    return f"it also has {', '.join(names[:3])}: declare what it is, with {choices} or attend=…"
+    return (
+        f"it also has {', '.join(names[:3])}: declare what it is, {hint}with {choices} or attend=…"
+    )
 
 
 def _tells_positions(layer: Layer, name: str) -> bool:
