@@ -48,14 +48,14 @@ def by_code(
     bugs: Iterable[Bug],  # some with braces, and the same with what was found out
 ) -> dict[str, Bug]:  # with braces where there are any
     "Map codes to bugs; raise ValueError for two sentences of one code."
-    said: dict[str, dict[str, Bug]] = {}
+    sentences: dict[str, dict[str, Bug]] = {}
     for bug in bugs:
-        said.setdefault(bug.code, {})[bug.says] = bug
-    for code, each in said.items():
-        said[code] = {says: bug for says, bug in each.items() if "{" in says} or each
-        if len(said[code]) > 1:
-            raise ValueError(f"{code}: expected one sentence; got {' and '.join(said[code])}")
-    return {code: bug for code, each in said.items() for bug in each.values()}
+        sentences.setdefault(bug.code, {})[bug.says] = bug
+    for code, each in sentences.items():
+        sentences[code] = {says: bug for says, bug in each.items() if "{" in says} or each
+        if len(sentences[code]) > 1:
+            raise ValueError(f"{code}: expected one sentence; got {' and '.join(sentences[code])}")
+    return {code: bug for code, each in sentences.items() for bug in each.values()}
 
 
 CATALOGUE: dict[str, Bug] = by_code(chain.from_iterable(table.BUGS for table in _TABLES))

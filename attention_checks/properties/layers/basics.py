@@ -52,8 +52,9 @@ def _must_give_a_vector_per_token(layer: Layer) -> str | None:
 
 def _must_not_pool(layer: Layer, y: Tensor, expected: str) -> None:
     "Raise Misused if it gives one vector for each sequence, or for each learned query."
-    longer = attempt(lambda: layer(layer.draw(BATCH, layer.n + 1)))
-    if y.ndim == 3 and longer is not None and longer.shape == y.shape:
+    alone = layer.other_input is None and y.ndim == 3 and y.shape[1] > 1
+    longer = attempt(lambda: layer(layer.draw(BATCH, layer.n + 1))) if alone else None
+    if longer is not None and longer.shape == y.shape:
         raise Misused(
             f"module: {expected}, one vector for each token; got {tuple(y.shape)}, as many at any"
             " length: if its queries are learned, check it as cross-attention of these to x"
