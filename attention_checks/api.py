@@ -17,6 +17,7 @@ from attention_checks.arguments import (
     expect_positions,
 )
 from attention_checks.catalogue import IN_SIXTEEN_BITS
+from attention_checks.choice_guards import expect_function
 from attention_checks.controlled import fixed_chance, full_precision
 from attention_checks.distributed.properties import distributed_properties
 from attention_checks.distributed.running import rank_starter
@@ -39,7 +40,6 @@ from attention_checks.spec import HELP, Contract, declared, keywords_of
 from attention_checks.subjects.copies import in_mode
 from attention_nb.positions import RotaryEmbedding
 from attention_nb.tools.guards import expect_flags, expect_sizes
-from attention_nb.tools.ranks import Ranks
 
 _HELP_OF_ARGUMENTS = {  # arguments of several checks → what they mean
     "d_model": "width of x",
@@ -230,8 +230,9 @@ def check_cache(
 
     Args:
         module: a layer over x (b, n, d_model), called as module(x, cache=cache); or step(x, cache)
-        new_cache: new_cache(b, n_max) → an empty cache; default: the module's own
-        step: step(x, cache): the next tokens; it fills the cache
+        new_cache: new_cache(b, n_max) → an empty cache, also a class; default: the module's own
+        step: step(x, cache): the next tokens; it fills the cache, and puts one that the layer holds
+            in buffers there first
         full: full(x): all tokens at once, the future hidden; default module(x)
         grows: may the cache grow, and be copied, at each step?
     """
@@ -240,7 +241,8 @@ def check_cache(
     expect_callable("module", module, "a layer, or a function of x and cache")
     contract = declared("check_cache", **design)
     layer = CachedLayer(module, d_model, step, full, new_cache, grows, contract)
-    for name in ("new_cache", "step", "full"):
+    expect_function("new_cache", layer.new_cache)
+    for name in ("step", "full"):
         expect_callable(name, getattr(layer, name), "a function")
     with torch.no_grad(), in_mode(module, training=False):
         return _run(check_cache, module, lambda: cache_properties(layer), contract)
@@ -318,24 +320,8 @@ def check_distributed(
         order, n_heads, n_kv_heads, worlds, even, empty_ranks, sink_logits, timeout, contract
     )
     with rank_starter() as ranks:
-        return check_sharding(fn, sharding, ranks, strict)
-
-
-def check_sharding(
-    fn: Callable[..., Any], sharding: Sharding, ranks: Ranks, strict: bool = True
-) -> Report:
-    """Check attention over ranks, as `check_distributed`, with ranks from a place that is kept.
-
-    Args:
-        fn: fn(q, k, v), called on every rank with its part (b, h, n_local, d) → its context
-        sharding: what is declared of it
-        ranks: where the ranks start from
-
-    Raises:
-        CheckFailed: if a property does not hold
-    """
-    properties = lambda: distributed_properties(fn, sharding, ranks)
-    return _run(check_distributed, fn, properties, sharding.contract, strict)
+        properties = lambda: distributed_properties(fn, sharding, ranks)
+        return _run(check_distributed, fn, properties, contract, strict)
 
 
 @_with_choices

@@ -35,7 +35,7 @@ def code_of_step(
     k, right = _keys(part, *q.shape[:2]), _keys(whole, *q.shape[:2])
     if _same(q, right_q) and _sees_the_right_keys(whole, part, k, right[:, :, :end], start):
         return "cache.values"
-    if part.n_k < end and (whole.window or end) > part.n_k:
+    if part.n_k < end and (whole.window or end) + end - start - 1 > part.n_k:
         return _too_few_keys(part.n_k, k, right, start, end)
     first = max(end - part.n_k, 0)  # the oldest position in the cache
     kept, added = k[:, :, : start - first], k[:, :, start - first : end - first]
@@ -91,12 +91,10 @@ def _changed(kept: Tensor, before: Tensor, added: Tensor, now: Tensor) -> str:
     "Name what is wrong with the keys that were kept, or with those that a step adds."
     if permuted := _permuted(kept, before) or _permuted(added, now):
         return permuted
-    for k, right, rotated in (
-        (added, now, "cache.query_positions"),
-        (kept, before, "cache.positions"),
-    ):
+    for k, right in ((added, now), (kept, before)):
         if not _same(k, right):  # a rotation leaves the lengths of vectors as they are
-            return rotated if _same(k.norm(dim=-1), right.norm(dim=-1)) else "cache.stored"
+            turned = _same(k.norm(dim=-1), right.norm(dim=-1))
+            return "cache.positions" if turned else "cache.stored"
     return ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,21 +19,14 @@ from attention_checks.outcomes import (
     raise_own_error,
 )
 from attention_checks.pipeline import Bug
-from attention_checks.spec import OF_ANY_FUNCTION, Contract
 from attention_checks.subjects.layer import BATCH, Diagnosis, Layer, Observed, no_module
 from attention_checks.tensors import nearly
 from attention_checks.trace import Trace, trace_layer
 from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
-from attention_checks.trace.guesses import (
-    Choices,
-    as_keywords,
-    joined_choices,
-    named_choices,
-    owners_of,
-    possible_choices,
-)
+from attention_checks.trace.guesses import named_choices
 from attention_checks.trace.rotating import agrees_with_rotation, name_rotation_bug
 
+Choices = dict[str, Any]  # keyword → value
 Bugs = tuple[Bug, ...] | None  # what is wrong; () for nothing, None if nothing known fits
 
 
@@ -57,18 +50,20 @@ def diagnose(layer: Layer) -> Layer:
     plain = _agreement(layer)
     if layer.observed.trace is None or plain.bugs == ():
         return replace(layer, diagnosis=plain)
-    to_name = None
-    for guess in _guesses(layer):
-        found = _agreement(guess.layer, usual=guess.usual)
+    guess: Layer | None = None
+    found = plain
+    for choices in _guesses(layer):
+        guess = observe(replace(layer, contract=replace(layer.contract, **choices)))
+        found = _agreement(guess)
         if found.bugs == ():
-            return replace(guess.layer, diagnosis=replace(found, remarks=(guess.remark,)))
-        to_name = (guess.layer, found) if guess.names_bugs else to_name
+            remark = f"not declared, and found by trying: {_as_keywords(choices)}"
+            return replace(guess, diagnosis=replace(found, remarks=(remark,)))
     named = _with_bugs_named(layer, plain)
-    if named.bugs is None and to_name is not None:
-        guessed, found = to_name
-        again = _with_bugs_named(guessed, found)
-        if bugs := fewest_bugs(guessed, again.bugs):
-            return replace(guessed, diagnosis=replace(again, bugs=bugs, guessed=True))
+    if named.bugs is None and guess is not None:
+        beside = _with_bugs_named(guess, found)
+        if bugs := fewest_bugs(guess, beside.bugs):
+            found = replace(beside, bugs=bugs)
+            return replace(layer, observed=guess.observed, diagnosis=found)
     return replace(layer, diagnosis=named)
 
 
@@ -123,30 +118,15 @@ def _traced_tokens(layer: Layer) -> int:
     return layer.n
 
 
-class _Guess(NamedTuple):
-    "What was not declared, as if it were."
-
-    remark: str  # what is said of it
-    layer: Layer  # as if it were declared
-    names_bugs: bool = False  # may a bug be named beside it?
-    usual: bool = True  # are usual rotations tried beside those that were seen?
-
-
-def _guesses(layer: Layer) -> Iterator[_Guess]:
-    "Return what the layer suggests: names of settings and of parts, and shapes of other parts."
-    choices = named_choices(layer.module, layer.contract)
-    for as_it_is in _choices_without_projection(layer):
-        yield _Guess(_remark_on(as_it_is), _as_if_declared(layer, **as_it_is), names_bugs=True)
-    parts = _as_if_declared(layer, **choices) if choices else layer
-    if choices:
-        yield _Guess(_remark_on(choices), parts, names_bugs=True)
-        if "norms" in choices and layer.contract.scale is None:
-            remark = f"{_remark_on(choices)}; its norms scale: scores are not scaled again"
-            yield _Guess(remark, _as_if_declared(parts, scale=1.0))
-    for more, alone in _choices_of_parts(layer, choices):
-        yield _Guess(
-            _remark_on(more), _as_if_declared(layer, **more), names_bugs=alone, usual=alone
-        )
+def _guesses(layer: Layer) -> Iterator[Choices]:
+    "Yield what a layer suggests; a bug may be named beside the last."
+    yield from _choices_without_projection(layer)
+    if layer.contract.attend:  # which says all
+        return
+    if choices := named_choices(layer.module, layer.contract):
+        if "norms" in choices and layer.contract.scale is None:  # its norms scale
+            yield {**choices, "scale": 1.0}
+        yield choices
 
 
 def _choices_without_projection(layer: Layer) -> Iterator[Choices]:
@@ -162,32 +142,6 @@ def _choices_without_projection(layer: Layer) -> Iterator[Choices]:
         yield {"roles": {**(layer.contract.roles or {}), "q": None}}
 
 
-def _choices_of_parts(
-    layer: Layer, choices: dict[str, Any]
-) -> Iterator[tuple[dict[str, Any], bool]]:
-    "Return what its other parts may be declared as, beside what names suggest; is it the only way?"
-    trace, contract = layer.observed.trace, layer.contract
-    if trace is None:
-        return
-    named = Contract(**choices).declared_parts
-    h, width = layer.n_heads or 0, trace.context_width
-    projections = [name for names in trace.names.values() for name in names]
-    owners = [name for name in owners_of(trace.unrecognised, projections) if name not in named]
-    found: list[list[Choices]] = []
-    for name in owners:
-        possible = possible_choices(layer.module, name, h, width)
-        found.append([_but_declared(contract, each) for each in possible])
-    only_way = all(len(each) == 1 for each in found)
-    for i, more in enumerate(joined_choices([[choices], *found] if choices else found)):
-        if more.keys() - choices.keys():
-            yield more, only_way and i == 0 and not any(name in more for name in OF_ANY_FUNCTION)
-
-
-def _but_declared(contract: Contract, choices: dict[str, Any]) -> dict[str, Any]:
-    "Choices but for those that were declared."
-    return {key: value for key, value in choices.items() if not getattr(contract, key)}
-
-
 def fewest_bugs(
     layer: Layer,  # as it was observed
     bugs: Bugs,  # that were found
@@ -199,21 +153,14 @@ def fewest_bugs(
     return name_other_scale(trace, layer.short_window) or bugs
 
 
-def _remark_on(choices: dict[str, Any]) -> str:
-    "Say what was found out, as it may be declared."
-    return f"not declared, and found by trying: {as_keywords(choices)}"
+def _as_keywords(choices: Choices) -> str:
+    "Write choices as a call of a check takes them."
+    return ", ".join(f"{name}={value!r}" for name, value in choices.items())
 
 
-def _as_if_declared(layer: Layer, **choices: Any) -> Layer:
-    "Return the layer observed again, with choices as if they were declared."
-    return observe(replace(layer, contract=replace(layer.contract, **choices)))
-
-
-def _agreement(layer: Layer, usual: bool = True) -> Diagnosis:
+def _agreement(layer: Layer) -> Diagnosis:
     "Return whether its numbers are those of its own weights, rotated or not, in any window."
-    return _diagnosed(
-        layer, lambda trace, bugs: _bugs_if_rotated(layer, trace, bugs, usual), most=0
-    )
+    return _diagnosed(layer, lambda trace, bugs: _bugs_if_rotated(layer, trace, bugs), most=0)
 
 
 def _with_bugs_named(layer: Layer, plain: Diagnosis) -> Diagnosis:
@@ -294,10 +241,9 @@ def _may_rotate(layer: Layer) -> bool:
     return not declared and not elsewhere and not ignores_order(layer)
 
 
-def _bugs_if_rotated(layer: Layer, trace: Trace, bugs: Bugs, usual: bool) -> Bugs:
+def _bugs_if_rotated(layer: Layer, trace: Trace, bugs: Bugs) -> Bugs:
     "Return what is wrong in the usual call if it rotates; else what was found before."
-    seen = usual or trace.rotations  # else no usual rotation is tried
-    if not seen or not _may_rotate(layer):
+    if not _may_rotate(layer):
         return bugs
     for sign in (1, -1):
         sized = _bugs_of_window(layer, lambda size: agrees_with_rotation(trace, (sign,), size))

@@ -188,7 +188,7 @@ class Bug(NamedTuple):
 
 
 RightStep = tuple[Step, list[Bug]]  # a step that may be the right one, and the bugs in its place
-# stages of a layer\'s own, with their steps, of which each may be meant
+# stages of a layer's own, with their steps, of which each may be meant
 StageChoices = Iterator[tuple[str, list[RightStep]]]
 
 
@@ -222,6 +222,13 @@ def bugs_of_stage(
         _row(code, text)._replace(steps={stage: form(f)}, needs=needs)
         for code, (text, f) in table.items()
     ]
+
+
+def listed(
+    *tables: Mapping[str, tuple[str, Any]],  # as in `bugs_of_stage`
+) -> list[Bug]:  # without what they do
+    "List the bugs of tables by their sentences."
+    return [_row(code, text) for table in tables for code, (text, _) in table.items()]
 
 
 def sentence(bugs: Iterable[Bug]) -> str:

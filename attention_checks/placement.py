@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,9 @@ class Placement:
             return f
 
         @wraps(f)
-        def called(*given: Any) -> Tensor:
-            moved = (t.to(self.device) if isinstance(t, Tensor) else t for t in given)
-            return f(*moved).cpu()
+        def called(*given: Any, **named: Any) -> Tensor:
+            moved = tree_map_only(Tensor, lambda t: t.to(self.device), (given, named))
+            return f(*moved[0], **moved[1]).cpu()
 
         return called
 

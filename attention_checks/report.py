@@ -115,7 +115,7 @@ class Report:
             line += f", {len(self.notes)} not tried"
         if self.verdict == "sound" and self.compared:
             line += f"; compared with {self.compared}"
-        if any(note.code == "sixteen_bits" for note in self.notes):
+        if self.verdict == "sound" and any(note.code == "sixteen_bits" for note in self.notes):
             line += "; right in float32 alone"
         return line
 

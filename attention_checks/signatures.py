@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+import torch
 import torch.nn as nn
+
+from attention_checks.outcomes import Misused
+
+MASKS = {"allowed", "mask", "attn_mask", "attention_mask"}  # parameters that say what may be seen
 
 
 def parameters_of(
@@ -30,6 +35,44 @@ def required_by(
     "Return the names of the arguments that a call must give."
     parameters = (parameters_of(fn) or {}).values()
     return [p.name for p in parameters if p.default is p.empty and p.kind in kinds]
+
+
+def called_by_name(
+    name: str,  # of the choice that declares it
+    f: Callable[..., Any],  # a declared function
+    known: Mapping[str, Any],  # what it may ask for, by name
+    *leads: tuple[str, ...],  # names of what may come first, whatever it calls that
+) -> Any:
+    "Call a function with what its parameters are called; but for masks, defaults stay."
+    parameters = parameters_of(f)
+    takes_mask = parameters and ("is_causal" not in parameters or MASKS & parameters.keys())
+    if not takes_mask and not known.get("allowed", torch.ones(1)).all():
+        call = f"lambda q, k, v, allowed: {name_of(f)}(q, k, v, attn_mask=allowed)"
+        raise Misused(f"{name}: expected a function that takes the mask: {name}={call}")
+    if parameters is None:
+        return f(*(known[word] for word in leads[0]))
+    for lead in ((), *leads):
+        if given := _given_by_name(f, known, lead):
+            return f(*given.args, **given.kwargs)
+    raise Misused(
+        f"{name}: expected a function of {', '.join(known)}, or of what modules, parameters and"
+        f" buffers of the layer are called; got one of {', '.join(required_by(f))}"
+    )
+
+
+def _given_by_name(
+    f: Callable[..., Any], known: Mapping[str, Any], lead: tuple[str, ...]
+) -> inspect.BoundArguments | None:
+    "Bind what comes first, and the others by their names; None if that does not fit."
+    signature = inspect.Signature([*(parameters_of(f) or {}).values()])
+    try:
+        given = signature.bind_partial(*(known[word] for word in lead))
+    except TypeError:
+        return None
+    crossed = any(own in known and own != word for own, word in zip(given.arguments, lead))
+    wanted = {*required_by(f), *(MASKS & signature.parameters.keys())} - given.arguments.keys()
+    given.arguments.update((own, known[own]) for own in wanted & known.keys())
+    return given if wanted <= known.keys() and not crossed else None
 
 
 def name_of(thing: Any) -> str:

@@ -34,9 +34,10 @@ from attention_checks.choice_guards import (
     names_in,
 )
 from attention_checks.outcomes import Misused
+from attention_checks.pipeline import Work
 from attention_checks.placement import Placement, dtype_of
 from attention_checks.reach import Reach
-from attention_checks.signatures import parameters_of
+from attention_checks.signatures import MASKS, called_by_name, required_by
 from attention_checks.tolerance import TOLERANCES, USUAL_TOLERANCE, with_tolerance
 
 ROLES = ("q", "k", "v", "kv", "qk", "qkv", "latent", "out")
@@ -47,6 +48,11 @@ _LAYERS = (*_SELF, "check_cross_attention")
 _ATTENTION = (*_FUNCTIONS, *_LAYERS)
 _SOFTMAX = ("check_softmax", "check_masked_softmax", "check_positions", "check_agrees")
 _RANKS, _CACHE = ("check_distributed",), ("check_cache",)
+_LEADS: dict[str, list[tuple[str, ...]]] = {  # declared function → what may come first
+    "attend": [("q", "k", "v")],
+    "bias": [("q", "k"), ("n_heads", "n_q", "n_k")],
+    "rotate": [("x", "positions")],
+}
 
 
 def _choice(
@@ -88,7 +94,8 @@ class Contract:
     call: Callable[..., Any] | None = _choice(
         _LAYERS,
         expect_function,
-        "call(module, x), or call(module, x, memory); default: as its parameters demand",
+        "call(module, x), or call(module, x, memory), with all else that it needs, such as a mask"
+        " that hides nothing; default: as its parameters demand",
     )
     only_attention: bool = _choice(
         ("check_self_attention",),
@@ -114,7 +121,8 @@ class Contract:
         expect_parts(*ROLES, or_none=True, several=True),
         'the layer\'s part in each role: {"q": "W_query"}, or a list of one for each head; None for'
         " what goes in as it is; several, in their order, where each makes a part of the tokens"
-        ' (joint attention): {"qkv": ("text", "image")}',
+        ' (joint attention): {"qkv": ("text", "image")}; latent: what makes the short vectors of'
+        " kv; without an output projection, no out",
     )
     projects: bool = _choice(
         _LAYERS,
@@ -177,8 +185,9 @@ class Contract:
         ("check_attention", *_LAYERS),
         expect_function,
         "what it makes of its heads where that is not softmax(q kᵀ) v: attend(q, k, v) →"
-        " (b, h, n_q, d_v); or attend(q, k, v, allowed); it may be given what a part of the layer"
-        " gives, or a parameter, by its name: attend(q, k, v, decay)",
+        " (b, h, n_q, d_v); by name it may ask for allowed (what the masks leave), n_heads, n_q,"
+        " n_k, positions, scale, x, and for a part of the layer, or what it gives:"
+        " attend(q, k, v, allowed, decay)",
         settles_scale=True,
     )
     activation: str | None = _choice(
@@ -208,8 +217,8 @@ class Contract:
         _ATTENTION,
         expect_bias,
         "what is added to the scores: of a layer the part that gives it; or a function"
-        " bias(n_heads, n_q, n_k) → (h, n_q, n_k), or bias(q, k) → (b, h, n_q, n_k), which may be"
-        " given what a part of the layer gives, or a parameter, by its name: bias(q, k, decay)",
+        " bias(n_heads, n_q, n_k) → (h, n_q, n_k), or bias(q, k) → (b, h, n_q, n_k), which may ask"
+        " for more by name, as attend= may: bias(q, k, decay)",
         of_functions=lambda value: None if callable(value) else False,
         part=True,
         settles_scale=True,
@@ -270,7 +279,8 @@ class Contract:
     returns: int | str | Callable[[Any], Tensor] | None = _choice(
         _LAYERS + _CACHE,
         expect_returns,
-        "the output in what a layer returns: an index or a name (default: the first tensor)",
+        "the output in what a layer returns: an index or a name (default: the first tensor); what"
+        " makes the others is trained, too",
     )
     gradients: bool = _choice(
         _ATTENTION + _SOFTMAX + _RANKS,
@@ -315,22 +325,63 @@ class Contract:
         declared_scale = self.scale(d) if callable(self.scale) else self.scale
         return d**-0.5 if declared_scale is None else float(declared_scale)
 
+    @property
+    def gives(self) -> str:
+        "Say what heads give that are right."
+        if self.attend:
+            return "what attend= gives"
+        names = [f"{name}=" for name in ("softcap", "rotate", *PART_CHOICES) if getattr(self, name)]
+        return f"attention with {', '.join(names)}" if names else "softmax(q kᵀ / √d_head) v"
+
     def bias_of(
         self,
         q: Tensor,  # (b, h, n_q, d)
         k: Tensor,  # (b, h, n_k, d)
-    ) -> Tensor | None:  # None: no function of them was declared
+    ) -> Tensor:  # 0 if no function of them was declared; Misused for another shape
         "Return what its declared function adds to the scores of queries and keys."
         if not callable(self.bias):
-            return None
-        of_vectors = len(parameters_of(self.bias) or ()) == 2
-        bias = self.placement.wrap(self.bias)
-        return bias(q, k) if of_vectors else bias(*q.shape[-3:-1], k.shape[-2])
+            return torch.zeros(())
+        bias, sizes = self._of_heads("bias", q, k), (*q.shape[-3:-1], k.shape[-2])
+        if not isinstance(bias, Tensor) or bias.shape not in (sizes, (len(q), *sizes)):
+            got = getattr(bias, "shape", type(bias).__name__)
+            raise Misused(f"bias: expected (h, n_q, n_k) = {sizes} of these numbers; got {got}")
+        return bias
+
+    def attended(
+        self,
+        work: Work,  # heads
+    ) -> Work:  # with the contexts
+        "Attend as its declared function does, and not by a softmax."
+        more = {"v": work.v, **dict.fromkeys(MASKS, work.allowed)}
+        wrong = torch.as_tensor(work.scale).flatten() / self.scale_of(work.q.shape[-1])
+        outs = [self._of_heads("attend", times * work.q, work.k, **more) for times in wrong]
+        return work._replace(out=torch.stack(outs) if len(outs) > 1 else outs[0])
+
+    def rotated(
+        self,
+        x: Tensor,  # (b, h, n, d)
+        positions: Tensor,  # (n,)
+    ) -> Tensor:
+        "Return vectors, as its declared function rotates them."
+        return self._made_by("rotate", x=x, positions=positions)
+
+    def _of_heads(self, name: str, q: Tensor, k: Tensor, **more: Tensor) -> Tensor:
+        "Return what a declared function makes of heads."
+        (h, n_q, d), n_k = q.shape[-3:], k.shape[-2]
+        at, scale = torch.arange(n_k), self.scale_of(d)
+        sizes = {"n_heads": h, "n_q": n_q, "n_k": n_k, "positions": at, "scale": scale}
+        return self._made_by(name, q=q, k=k, **more, **sizes)
+
+    def _made_by(self, name: str, **known: Any) -> Tensor:
+        "Return what a declared function gives where the code runs."
+        f = self.placement.wrap(getattr(self, name))
+        made: Tensor = called_by_name(name, f, known, *_LEADS[name])
+        return made
 
     @property
     def hides_future(self) -> bool:
         "Return whether it hides the future: as it says, or by a window that sees nothing ahead."
-        return bool(self.causal) or self.window is not None and self.ahead is None
+        return self.ahead is None and (bool(self.causal) or self.window is not None)
 
     @property
     def reach(self) -> Reach:
@@ -358,8 +409,9 @@ class Contract:
     @property
     def asked(self) -> dict[str, list[str]]:
         "Declared function of heads → what it asks for beside them: parts of the layer may be."
-        found = (("attend", self.attend, 3), ("bias", self.bias, 2))
-        return {key: [*(parameters_of(f) or ())][n:] for key, f, n in found if callable(f)}
+        found = {key: getattr(self, key) for key in _LEADS}
+        required = {key: required_by(f) for key, f in found.items() if callable(f)}
+        return {key: names[len(_LEADS[key][0]) :] for key, names in required.items()}
 
     @property
     def declared_parts(self) -> set[str]:
@@ -373,7 +425,8 @@ class Contract:
     @property
     def orders_tokens(self) -> bool:
         "Return whether something is declared that may tell positions."
-        return any(map(bool, (self.bias, self.rotate, self.shortened, self.attend)))
+        parts = [some for some in (self.roles or {}).values() if len(names_in(some)) > 1]
+        return any(map(bool, (self.bias, self.rotate, self.shortened, self.attend, parts)))
 
     @property
     def settles_scale(self) -> bool:

@@ -31,7 +31,9 @@ def _pad_one_side(session: Session, call: ModelCall, side: str) -> None:
         return
     before = len(session.faults)
     real = _mark_real(call.sequence, side)
-    hidden = {**call.mask(real), **_positions(call, real)}
+    hidden = call.mask(real)
+    if call.positions_name:  # those that count real tokens only
+        hidden = {**hidden, call.positions_name: _columns(real)}
     one, other = (_padded(call, real, seed) for seed in (11, 12))
     first = session.recorded(one, **hidden)
     _note_nan(session, first, what)
@@ -59,11 +61,6 @@ def _mark_real(sequence: Tensor, side: str) -> Tensor:
 def _columns(real: Tensor) -> Tensor:
     "Return where each token stands among the real ones."
     return (real.long().cumsum(1) - 1).clamp(min=0)
-
-
-def _positions(call: ModelCall, real: Tensor) -> dict[str, Tensor]:
-    "Return positions that count real tokens only, if the model takes positions."
-    return {call.positions_name: _columns(real)} if call.positions_name else {}
 
 
 def _padded(call: ModelCall, real: Tensor, seed: int) -> ModelCall:

@@ -61,16 +61,11 @@ def _with_vocabulary(call: ModelCall) -> ModelCall:
         return call
     passed, sizes = record(call.model, call.run), []
     for path, m in call.model.named_modules():
-        takes_ids = any(_same_ids(t, ids) for t in passed.taken(path))
+        takes_ids = any(t.shape == ids.shape and bool((t == ids).all()) for t in passed.taken(path))
         if isinstance(m, nn.Embedding) and takes_ids:
             sizes.append(m.num_embeddings)
     promised = getattr(getattr(call.model, "config", None), "vocab_size", None)
     return replace(call, vocabulary=min(sizes, default=promised or int(ids.max()) + 1))
-
-
-def _same_ids(t: Tensor, ids: Tensor) -> bool:
-    "Return whether two tensors hold the same ids, of any type."
-    return t.shape == ids.shape and bool((t == ids).all())
 
 
 def _stretched(call: ModelCall, n: int | None) -> ModelCall:

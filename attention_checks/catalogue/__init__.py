@@ -2,100 +2,64 @@
 
 from __future__ import annotations
 
-from attention_checks.catalogue.any_code import UNSTAGED_ANY_CODE_BUGS
-from attention_checks.catalogue.choices import CHOICES
-from attention_checks.catalogue.distributed import UNSTAGED_DISTRIBUTED_BUGS
-from attention_checks.catalogue.flash_attention import (
-    UNSTAGED_BLOCK_BUGS,
-    UNSTAGED_FLASH_BUGS,
-    blocks,
+from collections.abc import Iterable
+from itertools import chain
+
+from attention_checks.catalogue import (
+    any_code,
+    choices,
+    distributed,
+    flash_attention,
+    heads,
+    kv_cache,
+    latent,
+    layer_codes,
+    layer_rotations,
+    layers,
+    masks,
+    positions,
+    scales_and_routes,
+    softmax,
+    whole_models,
+    windows,
 )
-from attention_checks.catalogue.heads import HEAD_BUGS
-from attention_checks.catalogue.kv_cache import UNSTAGED_CACHE_BUGS
-from attention_checks.catalogue.latent import latent_step
-from attention_checks.catalogue.layers import GROUP_BUGS, LAYER_CATALOGUE
-from attention_checks.catalogue.masks import (
-    BIAS,
-    MASK_APPLICATIONS,
-    SHIFTED_MASKS,
-    UNREQUESTED_MASKS,
-    UNSTAGED_MASK_BUGS,
-    WINDOW,
-    WRONG_MASKS,
-)
-from attention_checks.catalogue.positions import (
-    ALIBI,
-    UNSTAGED_BIAS_BUGS,
-    UNSTAGED_ROTARY_BUGS,
-    rotary_bugs,
-)
-from attention_checks.catalogue.scales_and_routes import (
-    CONTEXT_BUGS,
-    LATE_SCALES,
-    QKV_BUGS,
-    SCALE,
-    UNDECLARED_NORMS,
-    UNSTAGED_ATTENTION_BUGS,
-)
-from attention_checks.catalogue.softmax import (
-    EPSILON,
-    OTHER_DIM,
-    ROUNDED,
-    UNMASKED_SOFTMAX_BUGS,
-    UNSTAGED_SOFTMAX_BUGS,
-    WEIGHTS,
-)
-from attention_checks.catalogue.whole_models import UNSTAGED_MODEL_BUGS
-from attention_checks.catalogue.windows import BAND, SIZE, reach_bugs
 from attention_checks.pipeline import Bug
-from attention_checks.reach import Reach
 
 # The bugs that any attention may have, in the order of trying.
 ATTENTION: list[Bug] = [
-    *SCALE,
-    *LATE_SCALES,
-    *WEIGHTS,
-    *UNREQUESTED_MASKS,
-    *WRONG_MASKS,
-    *MASK_APPLICATIONS,
-    *QKV_BUGS,
-    *CONTEXT_BUGS,
-    *HEAD_BUGS,
+    *scales_and_routes.SCALE,
+    *scales_and_routes.LATE_SCALES,
+    *softmax.WEIGHTS,
+    *masks.UNREQUESTED_MASKS,
+    *masks.WRONG_MASKS,
+    *masks.MASK_APPLICATIONS,
+    *scales_and_routes.QKV_BUGS,
+    *scales_and_routes.CONTEXT_BUGS,
+    *heads.BUGS,
 ]
-_ALL: list[Bug] = [
-    *ATTENTION,
-    *UNDECLARED_NORMS,
-    *BIAS,
-    *UNMASKED_SOFTMAX_BUGS,
-    OTHER_DIM,
-    EPSILON,
-    ROUNDED,
-    *blocks(2),
-    *reach_bugs(Reach(3, 2, 4)),
-    *UNSTAGED_SOFTMAX_BUGS,
-    *UNSTAGED_MASK_BUGS,
-    *SHIFTED_MASKS,
-    *UNSTAGED_BLOCK_BUGS,
-    *UNSTAGED_FLASH_BUGS,
-    *UNSTAGED_ATTENTION_BUGS,
-    *UNSTAGED_ANY_CODE_BUGS,
-    *LAYER_CATALOGUE,
-    *GROUP_BUGS,
-    *latent_step(1)[1],
-    *CHOICES,
-    *UNSTAGED_CACHE_BUGS,
-    *UNSTAGED_MODEL_BUGS,
-    *UNSTAGED_DISTRIBUTED_BUGS,
-    *rotary_bugs(8),
-    *UNSTAGED_ROTARY_BUGS,
-    *ALIBI,
-    *UNSTAGED_BIAS_BUGS,
-    *(BAND, SIZE, WINDOW),  # with the braces of what is found out
-]
-CATALOGUE: dict[str, Bug] = {bug.code: bug for bug in _ALL}
+_TABLES = (
+    *(scales_and_routes, softmax, masks, heads, flash_attention, windows, any_code, layers),
+    *(layer_rotations, layer_codes, latent, choices, kv_cache, whole_models, distributed),
+    positions,
+)
 
-# what goes wrong in 16 bits alone
-IN_SIXTEEN_BITS = {code for code, bug in CATALOGUE.items() if bug.declare == 'dtype="float32"'}
+
+def by_code(
+    bugs: Iterable[Bug],  # some with braces, and the same with what was found out
+) -> dict[str, Bug]:  # with braces where there are any
+    "Map codes to bugs; raise ValueError for two sentences of one code."
+    sentences: dict[str, dict[str, Bug]] = {}
+    for bug in bugs:
+        sentences.setdefault(bug.code, {})[bug.says] = bug
+    for code, each in sentences.items():
+        sentences[code] = {says: bug for says, bug in each.items() if "{" in says} or each
+        if len(sentences[code]) > 1:
+            raise ValueError(f"{code}: expected one sentence; got {' and '.join(sentences[code])}")
+    return {code: bug for code, each in sentences.items() for bug in each.values()}
+
+
+CATALOGUE: dict[str, Bug] = by_code(chain.from_iterable(table.BUGS for table in _TABLES))
+IN_SIXTEEN_BITS = {bug.code for bug in any_code.SIXTEEN_BITS}  # what goes wrong there alone
 
 
 def known(

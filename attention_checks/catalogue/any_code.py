@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from attention_checks.pipeline import Bug, bugs_of_lines
 
-UNSTAGED_ANY_CODE_BUGS: list[Bug] = bugs_of_lines(
+SIXTEEN_BITS: list[Bug] = bugs_of_lines(  # what goes wrong in 16 bits alone
     """
-code.not_implemented: it is not implemented: is the body still to be written?
-code.returns_nothing: it returns nothing: is a return missing?
-code.returns_no_tensor: it returns neither a tensor nor a tuple that begins with one
-dtype.integer: the output is not a floating-point tensor
 dtype.other: it returns {found} for {like} in {given}: end with .to({like}.dtype)
     | dtype="float32"
 dtype.overflows: it overflows in {dtype}: a number is beyond the type's range
@@ -19,6 +15,14 @@ dtype.no_infinity: -1e9 stands for minus infinity, and float16 cannot hold it: u
     | dtype="float32"
 dtype.widens: it widens to float32 and does not cast back: .to(v.dtype) is missing
     | dtype="float32"
+"""
+)
+BUGS: list[Bug] = SIXTEEN_BITS + bugs_of_lines(
+    """
+code.not_implemented: it is not implemented: is the body still to be written?
+code.returns_nothing: it returns nothing: is a return missing?
+code.returns_no_tensor: it returns neither a tensor nor a tuple that begins with one
+dtype.integer: the output is not a floating-point tensor
 input.modified: it modifies its input {name} in place (add_, or /=, *=, +=)
 input.mask_modified: it modifies its mask in place (logical_not_, or mask[...] =)
 memory.contiguous: it needs contiguous inputs: use reshape() or flatten(), not view()

@@ -23,9 +23,9 @@ from attention_checks.pipeline import (
     bugs_of_lines,
     bugs_of_stage,
     capping_by,
+    listed,
     unchanged,
 )
-from attention_checks.signatures import parameters_of
 from attention_nb.grouped_heads import sink_softmax, soft_cap
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from attention_nb.softmax import masked_softmax
@@ -80,18 +80,20 @@ def chained(
 def temperature_steps(
     temperature: Tensor,  # a parameter: one number, or one for each head
     name: str,  # of it: a logarithm says so, and a temperature, which may divide
-) -> list[Step]:  # times it, through it, times its exponential; also beside 1/√d_k
-    "List the ways to multiply scores by a learned temperature."
+) -> tuple[list[Step], list[Step]]:  # right: times it, through it, times exp, also beside 1/√d_k
+    "List the ways to multiply scores by a learned temperature, and those that lack an exp."
     t = temperature.flatten()[:, None, None]
-    factors = [t.exp(), t.clamp(max=math.log(100)).exp()]
+    logarithms = [t, t.clamp(max=math.log(100))]
+    factors = [each.exp() for each in logarithms]
     if "log" not in name:
         divided = [1 / t] if re.search("temp|tau", name) else []
-        factors = [t, *divided, *factors]
+        factors, logarithms = [t, *divided, *factors], []
 
-    def step(factor: Tensor, power: float) -> Step:
+    def step(factor: Tensor, power: float = 0.0) -> Step:
         return lambda work: work._replace(q=work.q * factor * work.q.shape[-1] ** power)
 
-    return [step(factor, power) for power in (0.0, -0.5) for factor in factors]
+    right = [step(factor, power) for power in (0.0, -0.5) for factor in factors]
+    return right, [*map(step, logarithms)]
 
 
 def mixing_heads(
@@ -166,29 +168,6 @@ def shortened_by(
         k, v = (by[r](t) if r in by else t for r, t in (("k", work.k), ("v", work.v)))
         allowed = torch.ones(*work.q.shape[:-1], k.shape[-2], dtype=torch.bool)
         return work._replace(k=k, v=v, allowed=allowed)
-
-    return step
-
-
-def reads_allowed(
-    f: Callable[..., Tensor],  # as declared
-) -> bool:
-    "Return whether a declared function of heads takes a mask of the keys that it may attend to."
-    return len(parameters_of(f) or ()) == 4
-
-
-def attending(
-    f: Callable[..., Tensor],  # heads (b, h, n, d) → contexts, as declared
-    right: Callable[[int], float] = lambda d: d**-0.5,  # width of a head → the right scale
-) -> Step:  # for the stage `mix`
-    "Make a step that attends in another way than by a softmax; it may be told what is allowed."
-    takes_allowed = reads_allowed(f)
-
-    def step(work: Work) -> Work:
-        more = (work.allowed,) if takes_allowed else ()
-        wrong = torch.as_tensor(work.scale).flatten() / right(work.q.shape[-1])
-        outs = [f(q, work.k, work.v, *more) for q in (times * work.q for times in wrong)]
-        return work._replace(out=torch.stack(outs) if len(outs) > 1 else outs[0])
 
     return step
 
@@ -374,12 +353,4 @@ def gating(
     return step(lambda out, gate: out * function(gate)), bugs_of_stage(stage, step, _GATES)
 
 
-CHOICES: list[Bug] = [
-    CAPPED,
-    *_NORMS,
-    *capping(1.0)[1],
-    *sinking(torch.zeros(1))[1],
-    *gating(torch.zeros(1, 1))[1],
-    MISSING,
-    *_FITTED,
-]
+BUGS: list[Bug] = [CAPPED, *_NORMS, *listed(_CAPS, _SINKS, _GATES), MISSING, *_FITTED]

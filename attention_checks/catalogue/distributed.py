@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attention_checks.pipeline import Bug, bugs_of_lines
 
-UNSTAGED_DISTRIBUTED_BUGS: list[Bug] = bugs_of_lines(
+BUGS: list[Bug] = bugs_of_lines(
     """
 passing.own_keys: each rank attends to its own keys alone: keys and values must visit every rank
 passing.own_again: each rank attends to its own keys at every step: it does not take what it

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue.scales_and_routes import mixing
-from attention_checks.pipeline import Bug, Work, bugs_of_lines
+from attention_checks.pipeline import Bug, Work, bugs_of_lines, listed
 from attention_nb.softmax import masked_softmax
 
 
@@ -108,7 +108,7 @@ def blocks(
     return [_block_bug(code, size) for size in sizes for code in _BLOCKS]
 
 
-UNSTAGED_BLOCK_BUGS: list[Bug] = bugs_of_lines(
+BUGS: list[Bug] = listed(_BLOCKS) + bugs_of_lines(
     """
 blocks.no_running_maximum: softmax in blocks without a running maximum: exp(old maximum - new
     maximum) overflows; use torch.maximum(old, new)
@@ -120,12 +120,6 @@ blocks.length: with {wrong} keys its numbers are wrong, with {right} they are no
     fit together, or a length is written into the code
 blocks.mask: with many keys the mask is wrong: blocks of keys do not get their own columns of
     it, one that is all masked gives NaN (-inf - (-inf)), or it has a fixed length
-"""
-)
-
-
-UNSTAGED_FLASH_BUGS: list[Bug] = bugs_of_lines(
-    """
 lse.wrong: the log-sum-exp is wrong: it must be the largest score plus the logarithm of the sum of
     exponentials, of scaled and masked scores, to base e
 lse.gradient: the gradient of the log-sum-exp is lost or wrong: the backward pass must take it

@@ -28,7 +28,7 @@ _TRANSPOSED = Bug(
     },
     declare='layout="bnhd"',
 )
-HEAD_BUGS: list[Bug] = [
+BUGS: list[Bug] = [
     *bugs_of_stage(
         "route",
         routing,

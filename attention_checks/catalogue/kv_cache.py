@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attention_checks.pipeline import Bug, bugs_of_lines
 
-UNSTAGED_CACHE_BUGS: list[Bug] = bugs_of_lines(
+BUGS: list[Bug] = bugs_of_lines(
     """
 cache.full_future: the pass to compare with sees the future: it must be causal; say how to call
     it, as full=lambda x: …

@@ -44,6 +44,9 @@ _PARTS = (
 )
 
 
+BUGS = [Bug("route.parts_swapped", _PARTS), *(Bug(code, says) for code, says, _ in _SHARES)]
+
+
 def latent_step(
     r: int,  # width of the rotated key that all heads share
     first: bool = True,  # does it stand before the others until it is rotated?

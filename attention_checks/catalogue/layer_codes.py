@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attention_checks.pipeline import Bug, bugs_of_lines
 
-UNSTAGED_LAYER_BUGS: list[Bug] = bugs_of_lines(
+BUGS: list[Bug] = bugs_of_lines(
     """
 shape.weights_and_output: it returns (weights, output): return (output, weights)
 rotation.backwards: queries and keys are rotated backwards (RoPE): negate the sines, or exchange
@@ -49,8 +49,8 @@ length.cut: keys after position {first} are ignored: a slice or a hard-coded len
     off
 length.tokens: the output has another sequence length than the input: a length is hard-coded, or
     tokens are cut off
-length.long: it is right for {few} tokens and wrong for {many}: a length is hard-coded, or a
-    factor depends on the length
+length.long: it is right for {few} tokens and wrong for {many}: what differs between the two, such
+    as a size, a factor or a path of the code?
 length.future: the future leaks in longer sequences, from output {first} on: build the mask for
     the length of the input
 length.breaks: it fails for {what}: look for squeeze() without a dim, a division by n - 1, or a
@@ -87,20 +87,17 @@ parameter.tied: {one} and {other} share their memory, so they can never differ: 
     ([layer] * n repeats one object)
 ~shape.input: it fails on an input of shape (b, n, d_model) with {error}: check {what} and the
     sizes of the projections
-~values.not_finite: ordinary inputs give NaN or infinity{hint}
 ~values.nan_row: the output of a token is NaN or infinite: it attends to nothing, and its softmax
     is 0 / 0
 ~layer.attend: its heads do not give what attend= gives, and no bug known here explains it
 layer.step: its heads give what {name}= gives if {what}: take that step as {name}= says
-~layer.unknown: its output is not softmax(q kᵀ / √d_head) v of its own projections, and fits no
-    bug known here: declare what it does besides, such as value_scale, norms or activation; or
-    what it does instead | attend=…
+~layer.unknown: its output is not what softmax(q kᵀ / √d_head) v of its own projections and what
+    is declared give, and fits no bug known here: declare what it does besides, such as
+    value_scale, norms or activation; or what it does instead | attend=…
 ~batch.axes: it attends over the batch, not over the sequence: it expects (n, b, d_model)
     (batch_first=False?), or axes are swapped | layout="nbd"
 ~batch.mixes: sequences of a batch influence each other: a softmax, a mean or a reshape runs over
     the batch axis
-~mask.not_itself: a token does not attend to itself: the causal mask is off by one (use
-    diagonal=0)
 ~split.along_tokens: shared heads of keys and values are repeated along the tokens, not along the
     heads, so a causal mask hides most of the past: repeat along dim=1 of (b, h, n, d_head)
 ~mask.causal_unsaid: a causal mask is on, though causal=False is declared: later tokens do not

@@ -18,7 +18,7 @@ from attention_checks.catalogue.positions import (
     without_minus,
 )
 from attention_checks.catalogue.scales_and_routes import changing, routing
-from attention_checks.pipeline import Bug, RightStep, Step, Work, bugs_of_stage
+from attention_checks.pipeline import Bug, RightStep, Step, Work, bugs_of_stage, listed
 
 _Heads = tuple[Tensor, Tensor, Tensor]
 
@@ -124,6 +124,7 @@ OFFSET = Bug(
     "rotation.offset",
     "keys are rotated by positions {which} (RoPE): rotate queries and keys by the same positions",
 )
+BUGS: list[Bug] = [*listed(_ROTATIONS), OFFSET]
 _OFFSETS: dict[str, Callable[[Tensor], Tensor]] = {  # in words → the angles of the keys
     "one after their own": lambda a: a + a[1:2] - a[:1],
     "one before their own": lambda a: a - a[1:2] + a[:1],
@@ -200,14 +201,15 @@ def declared_rotation(
     def step(*changes: Callable[[Tensor], Tensor]) -> dict[str, Step]:
         return {"rotate": routing(lambda *qkv: tuple(f(t) for f, t in zip(changes, qkv)))}
 
-    wrong = {
-        "rotation.queries_only": (rightly, still, still),
-        "rotation.keys_only": (still, rightly, still),
-        "rotation.values": (rightly, rightly, rightly),
-        "rotation.opposite": (rightly, back, still),
-        "rotation.sign": (plus, plus, still),
-    }
-    bugs = [Bug(code, _ROTATIONS[code][0], step(*each)) for code, each in wrong.items()]
+    wrong = [
+        ("rotation.queries_only", (rightly, still, still)),
+        ("rotation.keys_only", (still, rightly, still)),
+        ("rotation.values", (rightly, rightly, rightly)),
+        ("rotation.opposite", (rightly, back, still)),
+        ("rotation.opposite", (back, rightly, still)),
+        ("rotation.sign", (plus, plus, still)),
+    ]
+    bugs = [Bug(code, _ROTATIONS[code][0], step(*each)) for code, each in wrong]
     for which, more in (("one after their own", 1), ("one before their own", -1)):
         late = partial(lambda more, t: rotate(t, _at(t) + more), more)
         bugs.append(OFFSET.about(which=which)._replace(steps=step(rightly, late, still)))

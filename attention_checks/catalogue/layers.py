@@ -8,9 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attention_checks.catalogue.heads import HEAD_BUGS
-from attention_checks.catalogue.layer_codes import UNSTAGED_LAYER_BUGS
-from attention_checks.catalogue.layer_rotations import OFFSET, rotating
+from attention_checks.catalogue.heads import BUGS as HEAD_BUGS
 from attention_checks.catalogue.scales_and_routes import changing, routing
 from attention_checks.pipeline import Bug, Step, Work, bugs_of_stage, scoring
 from attention_nb.multi_head_attention import merge_heads, split_heads
@@ -290,11 +288,6 @@ REPEATED = Bug(
 )
 
 
-def _added(work: Work) -> Work:
-    "Add 1 to forbidden scores before they are scaled."
-    return work._replace(weights=softmax(work.scores + ~work.allowed * work.scale))
-
-
 _ADDED_MASK = (
     "the mask is added to the scores as 0 and 1, with 1 where forbidden, so the future leaks:"
     " use masked_fill(~mask, -inf)"
@@ -319,7 +312,16 @@ OTHER_LAYER_BUGS: list[Bug] = [
         "tanh is applied to the scores before the softmax",
         {"score": scoring(lambda scores, bias, scale: torch.tanh(scores * scale) + bias)},
     ),
-    Bug("mask.added_forbidden", _ADDED_MASK, {"weigh": _added}, "mask"),
+    Bug(
+        "mask.added_forbidden",
+        _ADDED_MASK,
+        {
+            "weigh": lambda work: work._replace(
+                weights=softmax(work.scores + ~work.allowed * work.scale)
+            )
+        },
+        "mask",
+    ),
     Bug(
         "heads.among",
         "each token attends over its own heads, not over tokens: call transpose(1, 2)",
@@ -375,13 +377,7 @@ GROUP_BUGS: list[Bug] = bugs_of_stage(
 
 
 LAYER_BUGS: list[Bug] = [*SPLITS, *MERGES, *REPEATED_MERGES, *OTHER_LAYER_BUGS, *CHANNELS]
-LAYER_CATALOGUE: list[Bug] = [
-    *(*SPLITS, *MERGES, *OTHER_LAYER_BUGS),
-    *{bug.code: bug for bug in [*rotating(torch.zeros(2, 1), True)[1], OFFSET]}.values(),
-    regrouped(1, merging(merge_heads)),
-    FUSED,
-    REPEATED,
-    NEVER,
-    UNTRANSPOSED,
-    *UNSTAGED_LAYER_BUGS,
+BUGS: list[Bug] = [
+    *(*SPLITS, *MERGES, *OTHER_LAYER_BUGS, *GROUP_BUGS),
+    *(regrouped(1, merging(merge_heads)), FUSED, REPEATED, NEVER, UNTRANSPOSED),
 ]

@@ -54,8 +54,8 @@ UNREQUESTED_MASKS: list[Bug] = bugs_of_stage(
             "no query attends to the first key: a slice is off by one",
             _without_key(0),
         ),
-        "mask.drops_self": (
-            "a query does not attend to its own position: the diagonal is masked",
+        "mask.not_itself": (
+            "a token does not attend to itself: the diagonal is masked (use diagonal=0)",
             lambda allowed: allowed & ~torch.eye(allowed.shape[-1], dtype=torch.bool),
         ),
         "mask.causal_unasked": (
@@ -133,14 +133,14 @@ def _moved(by: int) -> Callable[[Tensor], Tensor]:
     return moved
 
 
+_SHIFTED = Bug(
+    "mask.shifted",
+    "keys one place {where} those that it marks are masked: where keys are added or cut off, pad or"
+    " cut the mask at the same end",
+    needs="mask",
+)
 SHIFTED_MASKS: list[Bug] = [
-    Bug(
-        "mask.shifted",
-        f"keys one place {where} those that it marks are masked: where keys are added or cut off,"
-        " pad or cut the mask at the same end",
-        {"mask": allowing(_moved(by))},
-        "mask",
-    )
+    _SHIFTED.about(where=where)._replace(steps={"mask": allowing(_moved(by))})
     for where, by in (("after", 1), ("before", -1))
 ]
 
@@ -249,7 +249,9 @@ BIAS: list[Bug] = [
 ]
 
 
-UNSTAGED_MASK_BUGS: list[Bug] = bugs_of_lines(
+BUGS: list[Bug] = [
+    *(*UNREQUESTED_MASKS, *WRONG_MASKS, *MASK_APPLICATIONS, *BIAS, WINDOW, _SHIFTED),
+] + bugs_of_lines(
     """
 mask.meaning: the mask is {how}, where {expected} is expected | mask="{found}"
 mask.leaks_if_low: minus infinity is a number such as -1e4: where scores are lower, the mask
@@ -258,7 +260,6 @@ mask.after_normalised: the mask comes after the softmax, and weights are normali
     beside a large masked score allowed weights underflow to 0; set masked scores to -inf first
 mask.equal_weights: where all keys are masked they get equal weights: minus infinity is finite,
     as -1e9
-mask.cut: large scores are cut off: subtract the largest allowed score of each query
 mask.axis: the mask is broadcast along the wrong axis (batch, heads or queries), or is transposed
     where it is square
 mask.broadcast: the mask does not broadcast to the scores: its axes are mixed up

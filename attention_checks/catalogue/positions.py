@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_checks.pipeline import Bug, Step, Work, bugs_of_lines, bugs_of_stage
+from attention_checks.pipeline import Bug, Step, Work, bugs_of_lines, bugs_of_stage, listed
 from attention_nb.positions import alibi_slopes, rotary_angles
 
 _Right = Callable[[Tensor], Tensor]  # positions → the right angles
@@ -225,19 +225,6 @@ def _wrong_bases(d_head: int, base: float, measured: Iterable[float]) -> Iterato
             yield wrong._replace(steps={"angles": _with_base(d_head, other)})
 
 
-UNSTAGED_ROTARY_BUGS: list[Bug] = [UNSCALED] + bugs_of_lines(
-    """
-rotary.pairing: its pairs are {found}, and you said otherwise: permute projections or change
-    pairing
-rotary.far: angles of far positions are wrong: positions start again or stop, or a table is too
-    short
-rotary.shape: it gives another shape than it was given
-rotary.half: angles are computed in 16 bits, where far positions are equal: use float32
-~rotary.unknown: its angles are wrong, and no known bug gives them
-"""
-)
-
-
 _SLOPES: dict[str, tuple[str, Callable[[int], Tensor]]] = {
     "alibi.slopes_from_one": (
         "slopes are one step too steep: the first must be 2^(-8 / h), not 1",
@@ -281,8 +268,17 @@ ALIBI: list[Bug] = [
         _PRODUCTS,
     ),
 ]
-UNSTAGED_BIAS_BUGS: list[Bug] = bugs_of_lines(
+BUGS: list[Bug] = [
+    *(*listed(_ANGLES, _ROTATIONS), BASE, MIXED, UNSCALED, *ALIBI),
+] + bugs_of_lines(
     """
+rotary.pairing: its pairs are {found}, and you said otherwise: permute projections or change
+    pairing
+rotary.far: angles of far positions are wrong: positions start again or stop, or a table is too
+    short
+rotary.shape: it gives another shape than it was given
+rotary.half: angles are computed in 16 bits, where far positions are equal: use float32
+~rotary.unknown: its angles are wrong, and no known bug gives them
 alibi.shape: it gives another shape than (h, n_q, n_k)
 ~alibi.absolute: the bias differs between equal distances: it depends on positions
 ~alibi.unknown: its bias is not slope times distance, and no known bug gives it

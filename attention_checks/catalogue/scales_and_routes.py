@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from torch import Tensor
@@ -16,9 +17,9 @@ def _d_k(work: Work) -> int:
     return work.q.shape[-1]
 
 
-def _heads(work: Work) -> int:
-    "Return the number of heads."
-    return work.q.shape[-3]
+def _is_usual(work: Work) -> bool:
+    "Return whether scores are to be multiplied by 1/√d_k: no other scale was declared."
+    return math.isclose(float(work.scale), _d_k(work) ** -0.5)
 
 
 _SCALES: dict[str, tuple[str, Callable[[Work], float]]] = {
@@ -34,7 +35,7 @@ _SCALES: dict[str, tuple[str, Callable[[Work], float]]] = {
     "scale.multiplied": ("multiplied by √d_k, not divided by it", lambda work: _d_k(work) ** 0.5),
     "scale.d_model_root": ("divided by √d_model, not √d_k", lambda work: work.d_model**-0.5),
     "scale.by_d_model": ("divided by d_model, not √d_k", lambda work: 1 / work.d_model),
-    "scale.heads_root": ("divided by √h, not √d_k", lambda work: _heads(work) ** -0.5),
+    "scale.heads_root": ("divided by √h, not √d_k", lambda work: work.q.shape[-3] ** -0.5),
     "scale.value_width": ("divided by √d_v, not √d_k", lambda work: work.v.shape[-1] ** -0.5),
     "scale.keys_root": ("divided by √n_k, not √d_k", lambda work: work.k.shape[-2] ** -0.5),
     "scale.one_side": (
@@ -43,7 +44,7 @@ _SCALES: dict[str, tuple[str, Callable[[Work], float]]] = {
     ),
     "scale.rounded_root": (
         "divided by a constant, √d_k rounded down",
-        lambda work: 1 / int(_d_k(work) ** 0.5),
+        lambda work: 1 / int(_d_k(work) ** 0.5) if _is_usual(work) else float(work.scale),
     ),
     "scale.halved": ("divided by 2 √d_k", lambda work: _d_k(work) ** -0.5 / 2),
 }
@@ -172,7 +173,9 @@ CONTEXT_BUGS: list[Bug] = bugs_of_stage(
 )
 
 
-UNSTAGED_ATTENTION_BUGS: list[Bug] = bugs_of_lines(
+BUGS: list[Bug] = [
+    *(*SCALE, *LATE_SCALES, *QKV_BUGS, *CONTEXT_BUGS, *UNDECLARED_NORMS),
+] + bugs_of_lines(
     """
 scale.term: the scores, or a term of them, are {found} times what {name}= says ({what}): scale them
     as it does
@@ -194,10 +197,12 @@ length.size: it breaks for {what}: squeeze() without a dim, or a division by n -
 state.first_call: it keeps something of its first call: later calls must not use it
 ~shape.only_equal: it works only when sizes are equal that may differ: axes are mixed up, as by
     .T, which reverses all four | skip=["shape.only_equal"]
-~values.nan: ordinary scores give NaN or infinity
+~values.nan: ordinary inputs give NaN or infinity: a division by 0, or a mask multiplied by -inf
+    (0 · inf is NaN: masked_fill)
 ~values.rounded: its numbers are right to two digits only: it computes in float16 or bfloat16, or
     adds something small
 ~values.unknown: it is not softmax(q kᵀ · scale) v, and no known bug gives its numbers
+    | attend=…
 ~order.keys: the output depends on the order of the keys: a mask, or axes mixed up
 ~order.queries: a context depends on other queries: the softmax runs over queries?
     | skip=["order.queries"]

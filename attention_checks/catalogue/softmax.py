@@ -218,15 +218,15 @@ ROUNDED = Bug(
 )
 
 
-UNSTAGED_SOFTMAX_BUGS: list[Bug] = bugs_of_lines(
+BUGS: list[Bug] = [
+    *(*WEIGHTS, _TOP, *UNMASKED_SOFTMAX_BUGS, OTHER_DIM, EPSILON, ROUNDED),
+] + bugs_of_lines(
     """
 softmax.overflows: the softmax overflows: subtract the largest score before exp
 softmax.underflows: the softmax underflows to 0 / 0: subtract each query's own largest score
     (amax(-1, keepdim=True)), not that of the whole tensor or of another query
-softmax.cut: large scores are cut off or rounded: a clamp, a maximum over too much, or a number
-    for minus infinity that is not small enough
-softmax.cut_or_epsilon: large numbers are cut off or rounded: a clamp, or an epsilon in the sum;
-    subtract the largest number
+softmax.cut: large scores are cut off or rounded: a clamp, an epsilon in the sum, a maximum over
+    too much, or a number for minus infinity that is not small enough
 softmax.part_maximum: the maximum of a part, such as the first block, is subtracted: where the
     largest number stands elsewhere, the exponential overflows
 softmax.whole_maximum: the maximum of the whole tensor (or of another dim) is subtracted: where

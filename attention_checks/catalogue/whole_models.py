@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attention_checks.pipeline import Bug, bugs_of_lines
 
-UNSTAGED_MODEL_BUGS: list[Bug] = bugs_of_lines(
+BUGS: list[Bug] = bugs_of_lines(
     """
 padding.left: padding on the left changes real tokens: hide it with the mask in each layer
 padding.right: padding on the right changes real tokens: hide it with the mask in each layer

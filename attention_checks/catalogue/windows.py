@@ -7,7 +7,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 from attention_checks.catalogue.masks import allowing
-from attention_checks.pipeline import Bug, Step
+from attention_checks.pipeline import Bug, Step, listed
 from attention_checks.reach import Reach
 
 _Rule = Callable[[Reach, Tensor, Tensor], Tensor]  # reach, i, j → boolean, (n_q, n_k)
@@ -41,7 +41,7 @@ _WINDOW: dict[str, tuple[str, _Rule]] = {
 _SINKS: dict[str, tuple[str, _Rule]] = {
     "sinks.forgotten": ("the sinks are forgotten", lambda reach, i, j: j < 0),
     "sinks.ahead": (
-        "queries before the sinks attend to them, in the future: causal & (window | sinks)",
+        "queries before the sinks attend to them, in the future: causal & (window|sinks)",
         lambda reach, i, j: j < reach.sinks,
     ),
     "sinks.one_short": (
@@ -95,6 +95,12 @@ SIZE = Bug(
     "the window has the wrong size: {name} = {size}, but a token attends to {seen} tokens,"
     " itself included",
 )
+
+
+BUGS: list[Bug] = [
+    *listed(_WINDOW, _SINKS, _DOCUMENTS, _WINDOW_AND_SINKS, _CAUSAL),
+    *(BAND, SIZE),
+]
 
 
 def reach_bugs(

@@ -77,34 +77,9 @@ def _first_keys_of(keys: Keys, n: int) -> Keys:
 # Masks --------------------------------------------------------------------------------------------
 
 
-def _queries_from_zero(visit: Visit) -> Visit:
-    "The first query of a rank is taken for the first token of all."
-    return visit._replace(i=visit.i.argsort(0))
-
-
-def _both_from_zero(visit: Visit) -> Visit:
-    "Queries and keys are counted from 0 in each pair of shards."
-    return visit._replace(i=visit.i.argsort(0), j=visit.j.argsort(1))
-
-
-def _queries_last(visit: Visit) -> Visit:
-    "The last query of a rank is taken for the last token of all."
-    return visit._replace(i=visit.i.argsort(0) + visit.trial.n - len(visit.i))
-
-
 def _open(visit: Visit) -> Tensor:
     "Nothing is hidden."
     return torch.ones(len(visit.i), visit.j.shape[1], dtype=torch.bool)
-
-
-def _own_alone(visit: Visit) -> Tensor:
-    "Only a rank's own keys are masked."
-    return by_reach(visit) if visit.rank == visit.taken_for else _open(visit)
-
-
-def _own_open(visit: Visit) -> Tensor:
-    "A rank's own keys are not masked."
-    return _open(visit) if visit.rank == visit.taken_for else by_reach(visit)
 
 
 def _own_window(visit: Visit) -> Tensor:
@@ -207,13 +182,25 @@ FORWARD: list[Wrong] = [  # likely ones first
         "passing.results_moved",
         ForwardSteps(returned=lambda contexts: [contexts[-1], *contexts[:-1]]),
     ),
-    Wrong("shards.mask_anew", ForwardSteps(allowed=lambda visit: by_reach(_both_from_zero(visit)))),
     Wrong(
-        "shards.queries_first",
-        ForwardSteps(allowed=lambda visit: by_reach(_queries_from_zero(visit))),
+        "shards.mask_anew",
+        ForwardSteps(
+            allowed=lambda visit: by_reach(
+                visit._replace(i=visit.i.argsort(0), j=visit.j.argsort(1))
+            )
+        ),
     ),
     Wrong(
-        "shards.queries_last", ForwardSteps(allowed=lambda visit: by_reach(_queries_last(visit)))
+        "shards.queries_first",
+        ForwardSteps(allowed=lambda visit: by_reach(visit._replace(i=visit.i.argsort(0)))),
+    ),
+    Wrong(
+        "shards.queries_last",
+        ForwardSteps(
+            allowed=lambda visit: by_reach(
+                visit._replace(i=visit.i.argsort(0) + visit.trial.n - len(visit.i))
+            )
+        ),
     ),
     Wrong(
         "shards.from_zero",
@@ -233,8 +220,18 @@ FORWARD: list[Wrong] = [  # likely ones first
         ForwardSteps(keys=lambda trial, keys: _first_keys_of(keys, trial.n // trial.world)),
     ),
     Wrong("shards.mask_lost", ForwardSteps(allowed=_open)),
-    Wrong("shards.own_mask_alone", ForwardSteps(allowed=_own_alone)),
-    Wrong("shards.own_mask_lost", ForwardSteps(allowed=_own_open)),
+    Wrong(
+        "shards.own_mask_alone",
+        ForwardSteps(
+            allowed=lambda visit: by_reach(visit) if visit.rank == visit.taken_for else _open(visit)
+        ),
+    ),
+    Wrong(
+        "shards.own_mask_lost",
+        ForwardSteps(
+            allowed=lambda visit: _open(visit) if visit.rank == visit.taken_for else by_reach(visit)
+        ),
+    ),
     Wrong(
         "shards.later_skipped",
         ForwardSteps(
@@ -287,20 +284,10 @@ def _of_visit(block: Block, scores: Tensor) -> Tensor:
     return scores.masked_fill(~block.allowed, -math.inf).softmax(-1).nan_to_num(0)
 
 
-def _unmasked(block: Block, scores: Tensor) -> Tensor:
-    "Hidden keys get weights in the backward pass."
-    return (scores - block.lse[..., None]).exp()
-
-
 def _visit_delta(block: Block, weights: Tensor, values: Tensor) -> Tensor:
     "The context of the visit stands for the whole context."
     weights = weights / weights.sum(-1, keepdim=True).clamp(min=1e-300)
     return (block.upstream * (weights @ values)).sum(-1, keepdim=True)
-
-
-def _no_delta(block: Block, weights: Tensor, values: Tensor) -> Tensor:
-    "Nothing is taken off."
-    return torch.zeros_like(weights[..., :1])
 
 
 def _factors(*, queries: int, keys: int) -> Callable[[Trial], tuple[float, float]]:
@@ -329,7 +316,13 @@ BACKWARD: list[Wrong] = [  # likely ones first
     Wrong("backward.first_keys", BackwardSteps(keys=_first_keys)),
     Wrong("backward.own_lse", BackwardSteps(weights=_of_visit)),
     Wrong("backward.own_context", BackwardSteps(delta=_visit_delta)),
-    Wrong("backward.no_delta", BackwardSteps(delta=_no_delta)),
-    Wrong("backward.unmasked", BackwardSteps(weights=_unmasked)),
+    Wrong(
+        "backward.no_delta",
+        BackwardSteps(delta=lambda block, weights, values: torch.zeros_like(weights[..., :1])),
+    ),
+    Wrong(
+        "backward.unmasked",
+        BackwardSteps(weights=lambda block, scores: (scores - block.lse[..., None]).exp()),
+    ),
     Wrong("backward.away", BackwardSteps(home=lambda trial, of: (of + 1) % trial.world)),
 ]

@@ -180,8 +180,9 @@ class Trial(NamedTuple):
 
     def _work(self, q: Tensor, k: Tensor, v: Tensor) -> Work:
         "Set out what attention starts from: rotated, grouped, with a key for each sink."
-        sharding, rotate = self.sharding, self.sharding.contract.rotate
-        q, k = (x if rotate is None else rotate(x, torch.arange(self.n)) for x in (q, k))
+        sharding, at = self.sharding, torch.arange(self.n)
+        if sharding.contract.rotate:
+            q, k = (sharding.contract.rotated(x, at) for x in (q, k))
         k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
         mask, bias = sharding.reach.mask(self.n, self.n), torch.zeros((), dtype=q.dtype)
         if sharding.sink_logits is not None:
@@ -190,7 +191,7 @@ class Trial(NamedTuple):
             bias = q.new_zeros(1, q.shape[1], 1, self.n + 1)
             bias[..., 0] = torch.tensor(sharding.sink_logits, dtype=q.dtype)[:, None]
         work = work_of(q, k, v, mask, sharding.contract.scale_of(q.shape[-1]))
-        return work._replace(bias=bias, softcap=sharding.contract.softcap)
+        return work._replace(bias=bias, bias_last=True, softcap=sharding.contract.softcap)
 
 
 def trial_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -66,9 +66,13 @@ def _floats(x: Any) -> bool:
     return isinstance(x, Tensor) and x.is_floating_point()
 
 
-def _parts(result: Any) -> Sequence[Any]:
-    "Return the results, one or several."
-    return result if isinstance(result, (tuple, list)) else (result,)
+def _parts(result: Any) -> dict[str, Any]:
+    "Return the results, each by what it is called; one alone by nothing."
+    if isinstance(result, Mapping):
+        return {repr(key): each for key, each in result.items()}
+    if not isinstance(result, (tuple, list)):
+        return {"": result}
+    return {f"{i} of {len(result)}, counted from 0": each for i, each in enumerate(result)}
 
 
 def _shown(fn: _Fn, example: _Example) -> str:
@@ -139,18 +143,19 @@ def _must_be_same(got: Any, want: Any, where: str) -> None:
     if isinstance(want, Tensor) and isinstance(got, Tensor):
         _must_be_same_tensor(got, want, where)
         return
-    several, are_several = (isinstance(x, (tuple, list)) for x in (want, got))
-    if several and are_several and len(got) == len(want):
-        for i, (one, right) in enumerate(zip(got, want)):
-            _must_be_same(one, right, f"{where}result {i} of {len(want)}, counted from 0: ")
+    parts, several = _parts(got), _parts(want)
+    if several.keys() == parts.keys() != {""}:
+        for name, right in several.items():
+            _must_be_same(parts[name], right, f"{where}result {name}: ")
         return
     shown = f"{where}it gives {_with_type(got)}, expected {_with_type(want)}"
-    if isinstance(want, Tensor) != isinstance(got, Tensor) or several != are_several:
+    kinds = (Tensor, Mapping, (tuple, list))
+    if any(isinstance(got, kind) != isinstance(want, kind) for kind in kinds):
         raise Broken(shown, known("result.kind", got=_kind(got), want=_kind(want)))
     close = False
     if isinstance(want, float) and isinstance(got, (int, float)):
-        close = math.isclose(got, want, rel_tol=FLOAT32)
-    if not close and got != want:
+        close = math.isclose(got, want, rel_tol=FLOAT32) or math.isnan(got) and math.isnan(want)
+    if several.keys() != {""} or not close and got != want:
         raise Broken(shown, ())  # the example tells all
 
 
@@ -163,7 +168,7 @@ def _must_be_same_tensor(got: Tensor, want: Tensor, where: str) -> None:
     if got.dtype != want.dtype:
         bug = known("result.dtype", got=got.dtype, want=want.dtype)
         raise Broken(f"{where}it gives {got.dtype}, expected {want.dtype}", bug)
-    same = nearly(got, want, SHORT_SUMS) if _floats(want) else torch.equal(got, want)
+    same = nearly(got, want, SHORT_SUMS, True) if _floats(want) else torch.equal(got, want)
     if not same:
         nan = bool(want.isfinite().all()) and not got.isfinite().all()
         bugs = known("result.nan") if nan else ()  # else the example tells all
@@ -200,7 +205,7 @@ def _has_gradients(reference: _Fn, examples: tuple[_Example, ...]) -> bool:
             given = _copied(example, grad=True)
             if not any(map(_floats, given)):
                 continue
-            if any(_floats(x) and x.requires_grad for x in _parts(reference(*given))):
+            if any(_floats(x) and x.requires_grad for x in _parts(reference(*given)).values()):
                 return True
     except Exception:
         return True  # then the property tells what goes wrong
@@ -223,7 +228,7 @@ def _must_agree_in_gradients(fn: _Fn, reference: _Fn, examples: tuple[_Example, 
         for j, (leaf, want, got) in enumerate(zip(leaves, wanted, given)):
             want = torch.zeros_like(leaf) if want is None else want
             got = torch.zeros_like(leaf) if got is None else got
-            if not nearly(got, want, FLOAT32):
+            if not nearly(got, want, FLOAT32, True):
                 shown = f"gradient of floating argument {j}, {first_difference(got, want, FLOAT32)}"
                 bug = known("grad.partly_detached" if got.isfinite().all() else "grad.nan")
                 raise Broken(f"{where}: {shown}", bug)
@@ -233,7 +238,7 @@ def _gradients(fn: _Fn, example: _Example) -> tuple[Tensor | None, ...] | None:
     "Return the gradients of the result times random numbers: of all ones they would hide much."
     given = _copied(example, grad=True)
     leaves = [x for x in given if _floats(x)]
-    outs = [x for x in _parts(fn(*given)) if _floats(x)]
+    outs = [x for x in _parts(fn(*given)).values() if _floats(x)]
     if not leaves or not any(x.requires_grad for x in outs):
         return None
     rng = torch.Generator().manual_seed(0)

@@ -186,7 +186,7 @@ def _must_be_right(got: Tensor, want: Tensor, how: str, why: Callable[[], Any]) 
 def _must_give_outputs(layer: CachedLayer) -> None:
     "Raise Broken unless the full pass is finite and causal, and a step runs."
     if not layer.want.isfinite().all():
-        raise Broken("the full pass gives NaN or infinity", known("result.nan"))
+        raise Broken("the full pass gives NaN or infinity", known("values.nan"), symptom=False)
     changed = torch.cat([layer.x[:, :-1], layer.other[:, -1:]], dim=1)
     if not _unmoved(layer.full_pass(changed)[:, :-1], layer.want[:, :-1]):
         shown = "in the full pass, outputs before the last token change with it"
@@ -202,16 +202,6 @@ def _must_be_empty_when_new(layer: CachedLayer) -> None:
     if not _outputs_right(after, before):
         shown = f"two tokens, two others, and the two again: {first_difference(after, before)}"
         raise Broken(shown, known("cache.not_cleared"), last=True)
-
-
-def _must_take_single_tokens(layer: CachedLayer) -> None:
-    "Raise Broken unless one token at a time gives the full pass."
-    _must_be_as_one_pass(layer, layer.ones, "one token at a time")
-
-
-def _must_take_chunks(layer: CachedLayer) -> None:
-    "Raise Broken unless chunks of several tokens give the full pass."
-    _must_be_as_one_pass(layer, layer.chunks, f"in chunks of {layer.chunks}")
 
 
 def _must_be_as_one_pass(layer: CachedLayer, sizes: list[int], how: str) -> None:
@@ -460,10 +450,14 @@ _PROPERTIES = [
     Property("a new cache is empty", _must_be_empty_when_new),
     Property(
         "one token at a time gives the full pass",
-        _must_take_single_tokens,
+        lambda layer: _must_be_as_one_pass(layer, layer.ones, "one token at a time"),
         compares="the full pass",
     ),
-    Property("chunks give the full pass", _must_take_chunks, symptom_unless=_STEPS),
+    Property(
+        "chunks give the full pass",
+        lambda layer: _must_be_as_one_pass(layer, layer.chunks, f"in chunks of {layer.chunks}"),
+        symptom_unless=_STEPS,
+    ),
     Property(
         "reset() empties the cache", _must_reset, _lacks_methods("reset"), symptom_unless=_STEPS
     ),

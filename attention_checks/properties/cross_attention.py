@@ -62,8 +62,8 @@ def _must_take_any_order(layer: Layer) -> None:
     got, want = over(x[:, order]), over(x)
     if nearly(got, want):
         return
-    if layer.position_setting:
-        raise NotChecked(f"it seems to know positions ({layer.position_setting})")
+    if name := layer.positions_told_by:
+        raise NotChecked(f"{name} may tell positions")
     if not measured_reach(over).all():
         raise NotChecked("some of them do not move every output")
     shown = f"tokens of the memory reordered: {first_difference(got, want)}"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from attention_checks.outcomes import Broken
+from attention_checks.outcomes import Broken, attempt
 from attention_checks.pipeline import Bug
 from attention_checks.subjects import TensorFunction
 from attention_checks.tensors import must_be_near, must_run
@@ -71,3 +71,17 @@ def first_leak(
         if moved.any():
             return Leak(j, int(moved.nonzero()[0]), factor, changed)
     return None
+
+
+def code_of_leak(
+    f: TensorFunction,  # the code under test, in float64
+    inputs: Sequence[Tensor],  # as in `first_leak`
+    leak: Leak,  # of large inputs
+) -> str:  # a code
+    "Tell what a mask lets through from what is rounded: in float64 that moves nothing."
+    both = ([t.double() for t in some] for some in (inputs, leak.inputs))
+    before, after = (attempt(lambda: f(*some)) for some in both)
+    if before is None or after is None:
+        return "mask.leaks_if_large"
+    moved = (after - before)[..., : leak.token, :].abs().amax()
+    return "softmax.cut" if moved <= FLOAT32 else "mask.leaks_if_large"

@@ -219,9 +219,7 @@ def _must_stand_shifts(subject: _Softmax) -> None:
         if (forbidden != 0).any():
             shown = f"allowed {shown}: a forbidden weight is {forbidden.max():.4g}"
             raise Broken(shown, known("mask.leaks_if_low"), symptom=not subject.sound)
-        subject.must_be_right(
-            inputs, shown, "mask.cut" if subject.masked else "softmax.cut_or_epsilon"
-        )
+        subject.must_be_right(inputs, shown, "softmax.cut")
 
 
 def _must_stand_large_scores(subject: _Softmax) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import torch
 import torch.nn as nn
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from attention_checks.conventions import CAUSAL, MASK, MEMORY, OUTPUT, POSITION_ARGUMENT, packing
 from attention_checks.outcomes import Misused, NeedsMore
@@ -49,6 +51,13 @@ def _height_and_width(n: int) -> tuple[int, int]:
     return height, n // height
 
 
+def _output_first(call: LayerCall, returns: Any, module: Any, *inputs: Tensor) -> Any:
+    "Call a layer, and put the declared output before all that it returns."
+    result = call(module, *inputs)
+    output, rest = first_tensor(declared_output(result, returns))
+    return output, *rest, *tree_leaves(result)
+
+
 _Layout = Callable[[Tensor], Tensor]
 _LAYOUTS: dict[str, tuple[_Layout, _Layout]] = {  # from (b, n, d), and back
     "bnd": (lambda x: x, lambda y: y),
@@ -67,8 +76,7 @@ def as_declared(
 ) -> LayerCall:  # takes and gives the same
     "Call a layer in the layout, on the device and in the type that were declared."
     if contract.returns is not None:
-        plain = call
-        call = lambda module, *inputs: declared_output(plain(module, *inputs), contract.returns)
+        call = partial(_output_first, call, contract.returns)
     if not (contract.layout or contract.device or contract.dtype):
         return call
     to, back = _LAYOUTS[contract.layout or "bnd"]
@@ -290,6 +298,24 @@ def how_to_call_both(
     if not takers:
         return lambda m, x, y: m(x, y, **options)
     return lambda m, x, y: m(x, **dict.fromkeys(needed) | dict.fromkeys(takers, y) | options)
+
+
+def call_under(
+    contract: Contract,  # what was declared
+    m: Any,  # a layer or a function
+    given: dict[str, Any],  # masks, by name
+    *inputs: Tensor,  # x, and of cross-attention the memory
+) -> Any:  # what the call returns
+    "Call a layer with x and perhaps a memory, and masks by their names."
+    x = inputs[0]
+    if contract.call:
+        return called_with(contract.call, m, given, *inputs)
+    if is_torch_mha(m):
+        return call_torch_mha(m, x, contract.hides_future, *inputs[1:], **given)
+    if len(inputs) > 1:
+        return how_to_call_both(m, **given)(m, *inputs)
+    options = causal_options(m) if contract.hides_future else {}
+    return m(x, **inputs_for(needed_by(m)[1:], x) | options | given)
 
 
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION
-from attention_checks.catalogue.choices import attending, capping
+from attention_checks.catalogue.choices import capping
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.catalogue.scales_and_routes import UNDECLARED_NORMS
 from attention_checks.catalogue.windows import reach_bugs
-from attention_checks.outcomes import Misused, attempt, first_line, runs
+from attention_checks.outcomes import attempt, first_line, runs
 from attention_checks.pipeline import STAGES, Bug, Work, right_output, work_of
 from attention_checks.reach import Reach
 from attention_checks.signatures import parameters_of
@@ -122,7 +122,7 @@ class AttentionFunction:
     @property
     def causal(self) -> bool | str:
         "Return whether the future is hidden, and the corner if that was declared."
-        return self.contract.causal or self.contract.hides_future
+        return self.contract.hides_future and (self.contract.causal or True)
 
     @property
     def reach(self) -> Reach | None:
@@ -215,7 +215,8 @@ class AttentionFunction:
     def _work(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Work:
         "Set out what it starts from; a bias comes before a soft cap."
         work = work_of(q, k, v, self.allowed(q, k, mask), self.right_scale(q))
-        return work._replace(softcap=self.contract.softcap, bias=self._bias(q, k))
+        bias = self.contract.bias_of(q, k).to(q.dtype)
+        return work._replace(softcap=self.contract.softcap, bias=bias)
 
     @cached_property
     def adds_bias_last(self) -> bool:
@@ -226,16 +227,6 @@ class AttentionFunction:
         want = right_output(self._work(*inputs)._replace(bias_last=True))
         return attempt(lambda: nearly(self(*inputs), want)) is True
 
-    def _bias(self, q: Tensor, k: Tensor) -> Tensor:
-        "Return what should be added to the scores, as declared; Misused for another shape."
-        if (bias := self.contract.bias_of(q, k)) is None:
-            return torch.zeros((), dtype=q.dtype)
-        sizes = (q.shape[-3], q.shape[-2], k.shape[-2])
-        if not isinstance(bias, Tensor) or bias.shape not in (sizes, (len(q), *sizes)):
-            got = getattr(bias, "shape", type(bias).__name__)
-            raise Misused(f"bias: expected (h, n_q, n_k) = {sizes} of these numbers; got {got}")
-        return bias.to(q.dtype)
-
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
         "Return the right scores, before any mask."
         return STAGES["cap"](STAGES["score"](self.work(q, k, k))).scores
@@ -244,9 +235,8 @@ class AttentionFunction:
         "Return the right context, which is that of the loops of chapter 1, stage by stage."
         exact_q, exact_k, exact_v = (at_least_float32(t) for t in (q, k, v))
         work = self.work(exact_q, exact_k, exact_v, mask)
-        if f := self.contract.attend:
-            attend = attending(self.contract.placement.wrap(f), self.contract.scale_of)
-            return attend(work).out.to(q.dtype)
+        if self.contract.attend:
+            return self.contract.attended(work).out.to(q.dtype)
         return right_output(work).to(q.dtype)
 
     def right_scale(self, q: Tensor) -> float:

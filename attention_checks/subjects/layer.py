@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import torch
@@ -16,10 +17,11 @@ from attention_checks.conventions import POSITIONS, heads_of, settings_of
 from attention_checks.outcomes import attempt, runs
 from attention_checks.pipeline import Bug
 from attention_checks.reach import Reach
-from attention_checks.signatures import name_of
+from attention_checks.signatures import name_of, required_by
 from attention_checks.spec import Contract
 from attention_checks.subjects.calling import (
     LayerCall,
+    call_under,
     first_tensor,
     how_to_call,
     how_to_call_both,
@@ -27,7 +29,8 @@ from attention_checks.subjects.calling import (
     must_be_whole,
     whole_call,
 )
-from attention_checks.subjects.copies import copy_of, in_training
+from attention_checks.subjects.copies import copy_of, deep_copy, in_training
+from attention_checks.subjects.masks import MEANINGS, SHAPES, Form
 from attention_checks.trace import Trace
 
 BATCH, TOKENS = 3, 5  # of the usual trial; few, for layers with a small maximum
@@ -53,7 +56,6 @@ class Diagnosis:
     unrotated: tuple[Bug, ...] | None = None  # the same without rotation
     at_usual_length: tuple[Bug, ...] | None = None  # the same in a call of the usual length
     why: Exception | None = None  # why there is none
-    guessed: bool = False  # do the bugs stand beside choices that were not declared?
     remarks: tuple[str, ...] = ()  # what was not declared, and leaves no doubt
 
 
@@ -155,13 +157,6 @@ class Layer:
         "Return the layer, called in another way, with the same contract."
         return replace(self, call_both=whole_call(call, self.contract))
 
-    def declaring(self, **choices: Any) -> Layer:
-        "Return the layer, with other choices in its contract."
-        contract = replace(self.contract, **choices)
-        call = _how(self.original, contract, self.other_input is not None)
-        usual = _tokens(contract, self.window)
-        return replace(self, contract=contract, call_both=whole_call(call, contract), n=usual)
-
     @property
     def over_memory(self) -> Layer:
         "The layer as a function of its memory."
@@ -197,6 +192,16 @@ class Layer:
         mode = in_training(self.module) if training else nullcontext()
         with torch.set_grad_enabled(grad), mode:
             return self(x.clone().requires_grad_(grad)).detach()
+
+    @property
+    def unexplained(self) -> bool:
+        "Return whether its own weights name no bug, of which what else shows may be a symptom."
+        return not self.diagnosis.bugs
+
+    @property
+    def in_64_bits(self) -> Layer:
+        "The layer with weights in float64."
+        return replace(self, module=deep_copy(self.module).double()) if self.modules else self
 
     def reordering(self) -> Tensor:
         "Return another order of the tokens, (n,); the last stays last if the future is hidden."
@@ -246,6 +251,12 @@ class Layer:
         "The name of something that tells positions."
         return next(filter(POSITIONS.search, self._names()), None)
 
+    @property
+    def positions_told_by(self) -> str | None:
+        "What may tell positions: the name of a part of it, or what was declared."
+        declared = "what is declared" if self.contract.orders_tokens else None
+        return self.position_setting or declared
+
     def _names(self) -> Iterator[str]:
         "Yield the names of all that it holds."
         if not self.modules:
@@ -281,9 +292,33 @@ def adapt(
     )
     if d_memory:
         layer = layer.beside(_memory(layer, d_memory))
+    layer = _with_open_mask(layer)
     if any(nn.parameter.is_lazy(p) for m in layer.modules for p in m.parameters()):
         attempt(torch.no_grad()(lambda: layer.call(copied, layer.draw())))
     return replace(layer, uncalled=copy_of(copied, contract))
+
+
+def _with_open_mask(layer: Layer) -> Layer:
+    "Return the layer, with a mask of the declared meaning that hides no past, where it needs one."
+    contract, meaning = layer.contract, layer.contract.mask_meaning
+    needed = contract.mask_name in required_by(layer.original)
+    if not needed or contract.call or contract.layout or not isinstance(meaning, str):
+        return layer
+    shapes = [*SHAPES.values()][:: -1 if layer.causal else 1]  # first those that hide the future
+    ways = product(shapes, MEANINGS[meaning].made.values())
+    under = (layer.calling(partial(_call_open, contract, *way)) for way in ways)
+    x = layer.draw()
+    fits = lambda each: attempt(lambda: each(x).shape[:2]) == layer.output_shape(x)
+    return next(filter(fits, under), layer)
+
+
+def _call_open(contract: Contract, form: Form, made: Form, m: Any, *inputs: Tensor) -> Any:
+    "Call a layer with a mask that hides nothing, but for the future where it is to be hidden."
+    x, n_k = inputs[0], inputs[-1].shape[1]
+    allowed = torch.ones(len(x), 1, x.shape[1], n_k, dtype=torch.bool)
+    mask = made(form(allowed.tril() if contract.hides_future else allowed)).to(x.device)
+    mask = mask.to(x.dtype) if mask.is_floating_point() else mask
+    return call_under(contract, m, {contract.mask_name: mask}, *inputs)
 
 
 def _how(module: Any, contract: Contract, both: bool) -> LayerCall:

@@ -27,7 +27,7 @@ from attention_checks.fitting import (
     fitted_factor,
     fitted_scale,
 )
-from attention_checks.outcomes import Broken, NotChecked, bugs_in, first_line
+from attention_checks.outcomes import Broken, Misused, NotChecked, bugs_in, first_line
 from attention_checks.pipeline import Bug, Step, after, with_own
 from attention_checks.search import Case, explain
 from attention_checks.tensors import nearly, sizes_of
@@ -60,22 +60,30 @@ def compare_with_own_weights(
         tried = starts if most else [start for start in starts if not start.bugs]
         for start in tried:
             if explain([start.case], [], 0) is not None:  # it gives what was seen
-                return start.bugs
+                return _changed_instead(trace, starts, start.bugs) or start.bugs
         _must_run(trace, [start.case for start in starts if not start.bugs])
         return _fewest_explanation(trace, starts, heads, most) if most else None
+
+
+def _changed_instead(trace: Trace, starts: list[Start], bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:
+    "Return what differs from attend= and gives the same numbers as another number of heads."
+    if not trace.contract.attend or not any(bug.code == "heads.number" for bug in bugs):
+        return ()
+    right = next(start for start in starts if not start.bugs)
+    return changed_step(trace.contract, right.case)
 
 
 def _must_run(trace: Trace, cases: list[Case]) -> None:
     "Raise Broken with what a declared function raises, if no reading of the layer runs with it."
     contract = trace.contract
-    declared = contract.asked or contract.rotate or contract.shortened
+    declared = contract.asked or contract.shortened
     if not declared or not cases or any(case.run() for case in cases):
         return
     work = cases[0].work
     for stage, step in cases[0].stages.items():
         try:
             work = step(work)
-        except NotChecked:
+        except (Misused, NotChecked):
             raise
         except Exception as e:
             what = f"the function that {declared_at(contract, stage)}= declares"

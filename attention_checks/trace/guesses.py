@@ -1,16 +1,15 @@
-"""Choices that nobody declared, and that names, settings or numbers of a layer suggest."""
+"""What names and settings of a layer suggest, and what its other parts may be declared as."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice, product
+from collections.abc import Callable
 from typing import Any
 
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.conventions import POSITIONS, settings_of
+from attention_checks.conventions import settings_of
 from attention_checks.spec import Contract
 
 _NORM = re.compile(
@@ -49,113 +48,40 @@ def named_choices(
     return {name: value for name, value in found.items() if value is not None}
 
 
-def owners_of(
-    unrecognised: Iterable[str],  # names of what is no projection
-    projections: Iterable[str],  # names of projections
-) -> list[str]:  # each once; of a network of several parts the name of the network
-    "List the largest parts of a layer that hold no projection."
-    inside = {outer for name in projections for outer in ("", *_outer_names(name)[:-1])}
-    owners = []
-    for name in unrecognised:
-        free = [outer for outer in _outer_names(name) if outer not in inside]
-        owners.append(free[0] if free else name)
-    return list(dict.fromkeys(owners))
+_OF_MODULES = (  # what the type of a module holds, in small letters → what may declare it
+    ("norm", "norms={{'q': {name}}}"),
+    ("embedding", "bias={name}"),
+    ("linear", "gate={name} or residual={name}"),
+    ("", "bias={name} or activation={name}"),
+)
 
 
-def _outer_names(name: str) -> list[str]:
-    "List the names of the modules around something, from outside, and its own."
-    path = name.split(".")
-    return [".".join(path[: i + 1]) for i in range(len(path))]
-
-
-_MEMORY = re.compile(r"mem|null|bias_[kv]$|prefix|persist|learned_[kv]", re.I)
-_ROLE = re.compile(r"^(q|k|v|query|key|value)(?=_|$)|_(q|k|v)$", re.I)
-_ADDED = re.compile("res|skip|shortcut", re.I)
-_FUNCTIONS = (nn.modules.activation.__name__,)
-Choices = dict[str, Any]  # keyword → value
-
-
-def possible_choices(
+def hint_of(
     layer: nn.Module,  # any layer
     name: str,  # of a part that is no projection
     h: int,  # heads; 0 if not known
-    width: int,  # of the context
-) -> list[Choices]:  # the likeliest first
-    "List what a part of a layer may be declared as, by its shape and its name."
+) -> str:  # empty if it is neither a module nor a parameter
+    "Say what a part of a layer may be declared as, by its type or its shape."
     part: Any = (dict(layer.named_parameters()) | dict(layer.named_modules())).get(name)
-    if isinstance(part, nn.Module):
-        return _choices_of_module(part, name, h, width)
-    return _choices_of_parameter(part, name, h, width) if isinstance(part, Tensor) else []
+    if part is None:
+        return ""
+    numbers = part if isinstance(part, Tensor) else getattr(part, "weight", None)
+    if h > 1 and isinstance(numbers, Tensor) and numbers.squeeze().shape == (h, h):
+        hint = "mixing={{'scores': {name}}}"
+    elif isinstance(part, Tensor):
+        hint = _hint_of_shape(part, h)
+    else:
+        kind = type(part).__name__.lower()
+        hint = next(declare for known, declare in _OF_MODULES if known in kind)
+    return hint.format(name=repr(name))
 
 
-def _role_at_end(name: str) -> str:
-    "Return whether a name begins or ends with that of queries, keys or values: its first letter."
-    match = _ROLE.search(name.rpartition(".")[2])
-    return match[0].strip("_")[0].lower() if match else ""
-
-
-def _choices_of_module(part: nn.Module, name: str, h: int, width: int) -> list[Choices]:
-    "Return what a module may be declared as."
-    kind, wide = type(part).__name__.lower(), sum(p.numel() for p in part.parameters())
-    weight = getattr(part, "weight", None)
-    if "norm" in kind:
-        role = "q" if _NORM.search(name) else ""
-        role = _role_at_end(name) or role
-        if role in ("q", "k"):
-            return [{"norms": {role: name}}]
-        of_heads = h and 0 < wide <= 2 * width // h
-        return [{"norms": {each: name}} for each in (("q", "k", "out") if of_heads else ("out",))]
-    if not wide:
-        return [{"activation": name}] if type(part).__module__ in _FUNCTIONS else []
-    if h > 1 and isinstance(weight, Tensor) and weight.squeeze().shape == (h, h):
-        return [{"mixing": {field: name}} for field in ("scores", "weights")]
-    if isinstance(part, nn.Linear):
-        added: list[Choices] = [{"residual": name}, {"residual": name, "activation": "relu"}]
-        along: list[Choices] = (
-            [{"shortened": {_role_at_end(name): name}}] if _role_at_end(name) in ("k", "v") else []
-        )
-        return [*along, {"gate": name}, *(added if _ADDED.search(name) else [])]
-    return [{"bias": name}] if not isinstance(part, nn.Embedding) or part.embedding_dim == h else []
-
-
-def _choices_of_parameter(part: Tensor, name: str, h: int, width: int) -> list[Choices]:
-    "Return what a parameter may be declared as."
-    last, d, role = name.rpartition(".")[2], width // h if h else 0, _role_at_end(name)
-    if part.numel() == h and POSITIONS.search(name):
-        return [{"bias": name}]
-    if last.startswith("sink") and part.ndim == 1:
-        return [{"sinks": name}]
-    if part.numel() in (1, h):
-        warm: list[Choices] = [{"scale": name}, {"scale": name, "norms": {"q": "l2", "k": "l2"}}]
-        factor: list[Choices] = [{"value_scale": name}]
-        return warm + factor if part.numel() == 1 else [*warm, {"sinks": name}, {"gate": name}]
-    if _MEMORY.search(last) and part.shape[-1] in (d, width):
-        return [{"prefix": {role if role in ("k", "v") else "kv": name}}]
-    if role in ("q", "k") and part.numel() in (d, width):
-        return [{"norms": {role: name}}]
-    if h > 1 and part.squeeze().shape == (h, h):
-        return [{"mixing": {field: name}} for field in ("scores", "weights")]
-    if role in ("k", "v") and part.ndim > 1:
-        return [{"shortened": {role: name}}]
-    return [{"bias": name}] if h in part.shape else []
-
-
-def as_keywords(
-    choices: Choices,
-) -> str:  # such as "scale='tau', norms={'q': 'l2', 'k': 'l2'}"
-    "Write choices as a call of a check takes them."
-    return ", ".join(f"{name}={value!r}" for name, value in choices.items())
-
-
-def joined_choices(
-    several: Iterable[list[Choices]],  # of each part
-) -> Iterator[Choices]:
-    "Every way to declare several parts at once, or some of them; nothing is declared twice."
-    for chosen in islice(product(*([*some, {}] for some in several)), 24):
-        together: Choices = {}
-        for key, value in (pair for choices in chosen for pair in choices.items()):
-            known = together.setdefault(key, value)
-            if known != value and isinstance(known, dict) and not known.keys() & value.keys():
-                together[key] = known | value
-        if together:
-            yield together
+def _hint_of_shape(part: Tensor, h: int) -> str:
+    "Return what may declare a parameter of this shape."
+    if part.numel() == 1:
+        return "scale={name} or value_scale={name} (it is one number)"
+    if part.numel() == h:
+        return "scale={name}, sinks={name}, gate={name} or bias={name} (it has one for each head)"
+    return (
+        "bias={name}" if h in part.shape else "prefix={{'kv': {name}}}, shortened={{'k': {name}}}"
+    )

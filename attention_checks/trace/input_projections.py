@@ -75,11 +75,12 @@ def read_input_projections(recorded: RecordedCall) -> InputProjections:
     as_it_is = {role: [recorded.of[role]] for role in contract.unprojected}
     ran = {*recorded.outs, *parts.bare} - {name for name, _, options in given if options}
     recognised = _names_with_role(recorded) - {name for name, *_ in given if name in ran}
+    unsure = [] if contract.roles else read
     return InputProjections(
         projections=(ways[0][1] if contract.projects else {}) | as_it_is,
         untransposed=[(bugs, rows | as_it_is) for bugs, rows in ways[1:]],
         calls=_call_counts(parts, recorded.outs, used) | dict.fromkeys(read, 1),
-        unrecognised=unrecognised_in(recorded.layer, recognised | contract.declared_parts, read),
+        unrecognised=unrecognised_in(recorded.layer, recognised | contract.declared_parts, unsure),
     )
 
 

@@ -129,8 +129,15 @@ def _changes(case: Case, stage: str, most: int) -> list[_Found]:  # []: none, or
     tried += [islice(combinations(alone, n), _MOST) for n in range(2, most + 1)]
     for some in chain(*tried):
         if case.given_by(_under_changes(case, stage, memo, seen.inputs, some)[0]):
-            return [ways[i] for i in some]
+            return [_told_apart(ways, i) for i in some]
     return []
+
+
+def _told_apart(ways: list[_Found], i: int) -> _Found:
+    "Return a change, and in which call of its line it is made, if that runs more than once."
+    same = [at for at, way in enumerate(ways) if way == ways[i]]
+    which = f", in call {same.index(i) + 1} of {len(same)}" if len(same) > 1 else ""
+    return ways[i][0] + which, ways[i][1]
 
 
 def _under_changes(

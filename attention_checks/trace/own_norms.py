@@ -19,6 +19,8 @@ from attention_checks.spec import Contract
 from attention_checks.trace.recording import part_of
 from attention_nb.multi_head_attention import merge_heads, split_heads
 
+_Over = Callable[[nn.Module, Contract], Callable[[Tensor], Tensor]]  # all heads, or each
+
 
 def norms_of(
     layer: nn.Module,  # any layer
@@ -50,8 +52,11 @@ class _InTurn(nn.Module):
             raise Misused("norms: expected as many as make parts of the tokens in roles=")
 
     def forward(self, t: Tensor) -> Tensor:  # (…, n, d)
-        parts = zip(self.norms, t.split(self.sizes, -2))
-        return torch.cat([norm(part) for norm, part in parts], -2)
+        return self.joined([*self.norms], t)
+
+    def joined(self, each: list[Callable[[Tensor], Tensor]], t: Tensor) -> Tensor:
+        "Apply functions, each to its part of the tokens."
+        return torch.cat([f(part) for f, part in zip(each, t.split(self.sizes, -2))], -2)
 
 
 class _ToMeanSquare1(nn.Module):
@@ -81,7 +86,10 @@ def stages_of_norms(norms: Mapping[str, nn.Module], contract: Contract) -> Stage
     "Yield the stages of norms: over all heads before key heads are repeated, or over each head."
     own = {role: norm for role, norm in norms.items() if role in ("q", "k")}
     for stage, over in (("before split", _over_all_heads), (after("split"), over_each_head)):
-        each = [{r: over(n, contract) for r, n in some.items()} for some in (own, factors_of(own))]
+        each = [
+            {r: _in_turn(over, n, contract) for r, n in some.items()}
+            for some in (own, factors_of(own))
+        ]
         if own:
             yield stage, [norming(each[0], stage, each[1])]
 
@@ -101,6 +109,13 @@ def factors_of(norms: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
         for role, norm in norms.items()
         if isinstance(norm, _ToLength1) and norm.times is not None
     }
+
+
+def _in_turn(over: _Over, norm: nn.Module, contract: Contract) -> Callable[[Tensor], Tensor]:
+    "Apply a norm over something; of several norms, each over its part of the tokens."
+    if isinstance(norm, _InTurn):
+        return partial(norm.joined, [over(each, contract) for each in norm.norms])
+    return over(norm, contract)
 
 
 def _weights_of(norm: nn.Module) -> tuple[int, ...]:

@@ -17,7 +17,6 @@ from attention_checks.catalogue import known
 from attention_checks.catalogue.choices import (
     GATES,
     MISSING,
-    attending,
     capping,
     chained,
     context_step,
@@ -101,13 +100,11 @@ def _changed_scores(layer: nn.Module, x: Tensor, call: OneCall, contract: Contra
 def _by_functions(contract: Contract) -> StageChoices:
     "Yield the stages that are declared as functions of the heads."
     if contract.rotate:
-        rotate = contract.placement.wrap(contract.rotate)
-        step, bugs = declared_rotation(rotate)
-        back = known("rotation.backwards")._replace(steps=turned_back(rotate))
+        step, bugs = declared_rotation(contract.rotated)
+        back = known("rotation.backwards")._replace(steps=turned_back(contract.rotated))
         yield "rotate", [(step, [*bugs, back])]
     if contract.attend:
-        f = contract.placement.wrap(contract.attend)
-        yield "mix", [(attending(f, contract.scale_of), [])]
+        yield "mix", [(contract.attended, [])]
 
 
 def _tokens_of_streams(
@@ -142,8 +139,11 @@ def _temperature(layer: nn.Module, contract: Contract) -> StageChoices:
     "Yield the learned temperature of the scores."
     if not isinstance(name := contract.scale, str):
         return
-    steps = temperature_steps(as_float(part_of(layer, name, "scale")), name)
-    yield _ROTATED, right_steps(_ROTATED, f"scale={name!r}", steps)
+    right, without_exp = temperature_steps(as_float(part_of(layer, name, "scale")), name)
+    bug = known("layer.step", name="scale", what=f"exp of {name} is left out")
+    wrong = [bug._replace(steps={_ROTATED: step}) for step in without_exp]
+    pairs = right_steps(_ROTATED, f"scale={name!r}", right)
+    yield _ROTATED, [(step, [*bugs, *wrong]) for step, bugs in pairs]
 
 
 def _fewer_keys(layer: nn.Module, contract: Contract, call: Callable[[], Tensor]) -> StageChoices:
@@ -276,21 +276,19 @@ def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) ->
 
 def _with_made(contract: Contract, work: Work) -> Work:
     "Add what a declared function gives."
-    made = contract.bias_of(work.q, work.k)
-    return work if made is None else work._replace(bias=work.bias + made)
+    return work._replace(bias=work.bias + contract.bias_of(work.q, work.k))
 
 
 def _with_scaled(contract: Contract, work: Work) -> Work:
     "Add the same where one factor scales it together with the scores: a wrong one, too."
     factor = work.scale / contract.scale_of(work.q.shape[-1])
-    made = _with_made(contract, work._replace(bias=torch.zeros(()))).bias
-    return work._replace(bias=work.bias + factor * made)
+    return work._replace(bias=work.bias + factor * contract.bias_of(work.q, work.k))
 
 
 def _with_turned(contract: Contract, work: Work) -> Work:
     "Add what a declared function gives if distances are counted the other way."
     made = contract.bias_of(work.q.flip(-2), work.k.flip(-2))
-    return work if made is None else work._replace(bias=work.bias + made.flip(-1, -2))
+    return work._replace(bias=work.bias + made.flip(-1, -2))
 
 
 def _in_either_order(steps: list[Step], contract: Contract) -> list[RightStep]:

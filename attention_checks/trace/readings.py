@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.choices import GATES, gating, reads_allowed
+from attention_checks.catalogue.choices import GATES, gating
 from attention_checks.catalogue.latent import latent_step
 from attention_checks.catalogue.layers import (
     FUSED,
@@ -38,6 +38,7 @@ from attention_checks.pipeline import (
     work_of,
 )
 from attention_checks.search import Case
+from attention_checks.signatures import MASKS, parameters_of
 from attention_checks.trace.recording import as_float
 from attention_checks.trace.tracing import Trace
 from attention_nb.multi_head_attention import split_heads
@@ -328,7 +329,8 @@ def _but_attended(trace: Trace, stages: dict[str, Step]) -> dict[str, Step]:
     "Leave out the stages for which a declared attend= stands: no bug of theirs can show."
     if (f := trace.contract.attend) is None:
         return stages
-    gone = ("score", "cap", "weigh", *(() if reads_allowed(f) else ("mask",)))
+    masked = MASKS & (parameters_of(f) or {}).keys()
+    gone = ("score", "cap", "weigh", *(() if masked else ("mask",)))
     return {name: step for name, step in stages.items() if name not in gone}
 
 

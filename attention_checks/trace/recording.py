@@ -6,18 +6,16 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from inspect import Signature
 from typing import Any
 
 import torch
 import torch.nn as nn
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_map, tree_map_only
 
 from attention_checks.autograd import gradients_of
 from attention_checks.outcomes import Misused
-from attention_checks.signatures import parameters_of
 from attention_checks.spec import Contract
 
 OneCall = Callable[[nn.Module, Tensor], Tensor]  # of a layer and x; gives the output alone
@@ -145,7 +143,8 @@ def given_parts(
     for each token, then as convolutions give them, (b, width, n).
     """
     modules = dict(layer.named_modules())
-    learned = {name: as_float(p) for name, p in layer.named_parameters()}
+    held = {"x": x, **dict(layer.named_buffers()), **dict(layer.named_parameters())}
+    learned = {name: as_float(t) for name, t in held.items()}
     names = {name for some in contract.asked.values() for name in some}
     asked = {name: modules[name] for name in names & modules.keys()}
     made = recorded_call(asked, lambda: call(layer, x))[2] if asked else {}
@@ -157,10 +156,11 @@ def given_parts(
 
 def _with_parts(contract: Contract, parts: Mapping[str, Any]) -> Contract:
     "Return the contract whose functions are given those parts that they ask for."
+    there = partial(tree_map_only, Tensor, lambda t: t.to(contract.placement.device))
     knowing: dict[str, Any] = {}
     for field, names in contract.asked.items():
         if own := {name: parts[name] for name in names if name in parts}:
-            knowing[field] = _knowing(getattr(contract, field), own)
+            knowing[field] = partial(getattr(contract, field), **there(own))
     return replace(contract, **knowing)
 
 
@@ -170,14 +170,6 @@ def _of_tokens(t: Any, x: Tensor) -> Any:
     pairs = isinstance(t, Tensor) and t.ndim == 4 and t.shape[1:3] == (n, n)
     rows = None if pairs else as_rows(t, x)
     return t if rows is None else rows
-
-
-def _knowing(f: Callable[..., Tensor], parts: dict[str, Any]) -> Callable[..., Tensor]:
-    "Return a function that is given some of its arguments, and asks for the others."
-    rest = [p for name, p in (parameters_of(f) or {}).items() if name not in parts]
-    g = lambda *given: f(*given, **parts)
-    vars(g)["__signature__"] = Signature(rest)
-    return g
 
 
 def used_between(

@@ -53,15 +53,10 @@ def tables_handed_on(
 
 
 def _as_table(t: Tensor) -> Tensor:
-    "Read a table without its axis of heads, (…, n, 1, d), and matrices as complex numbers."
+    "Read a table without its axis of heads, (…, n, 1, d); matrices of pairs as complex numbers."
     if t.ndim > 3 and t.shape[-2:] == (2, 2):
-        t = _as_complex(t)
+        t = torch.complex(t[..., 0, 0].float(), t[..., 1, 0].float())
     return t.squeeze(-2) if t.ndim > 2 else t
-
-
-def _as_complex(t: Tensor) -> Tensor:
-    "Read matrices that rotate pairs of features, (…, 2, 2), as complex numbers."
-    return torch.complex(t[..., 0, 0].float(), t[..., 1, 0].float())
 
 
 def rotations_in(seen: list[list[Tensor]]) -> list[Tensor]:

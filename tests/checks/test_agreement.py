@@ -63,6 +63,10 @@ def test_a_wrong_function_is_named(fn, code):
         (X, with_other(X, slice(2))),
         (IDS[:1], IDS[1:2]),
         (3, 4),
+        ({"a": X}, {"a": -X}),
+        ({"a": X}, {"b": X}),
+        ((X, X), (X,)),
+        (X * torch.nan, X),
     ],
 )
 def test_wrong_numbers_are_refused_without_a_name(want, got):
@@ -96,6 +100,9 @@ def test_gradients_are_compared_when_all_results_are_right():
         (lambda n: n + 1, lambda n: 1 + n, (3,)),
         (lambda x: x > 0, lambda x: 0 < x, (X,)),
         (lambda n: 1.00001, lambda n: 1.0, (3,)),
+        (lambda n: torch.nan, lambda n: torch.nan, (3,)),
+        (lambda x: x * torch.nan, lambda x: torch.nan * x, (X,)),
+        (lambda x: {"a": 2 * x}, lambda x: {"a": x + x}, (X,)),
         (lambda x, a: x, lambda x, a: x + 0 * a, (X, X)),
         (lambda table, some: some[0] * 2, lambda table, some: some[0] + some[0], ({}, [X, "a"])),
         (twice, lambda x: x + x, (2 * torch.ones(3, requires_grad=True),)),

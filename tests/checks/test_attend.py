@@ -7,7 +7,12 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from attention_checks import check_attention, check_cross_attention, check_self_attention
+from attention_checks import (
+    Misused,
+    check_attention,
+    check_cross_attention,
+    check_self_attention,
+)
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from tests.checks.finding import report_of
 from tests.checks.made import SCALE, D, H, Layer, attend, softmaxed
@@ -179,6 +184,39 @@ def test_a_function_that_is_no_softmax_attention_is_compared():
     report = report_of(check_attention, linear, mask=False, attend=by_weights)
     assert report.verdict == "sound" and report.compared
     assert report_of(check_attention, linear, mask=False, attend=softmaxed).codes
+    report = report_of(check_attention, lambda q, k, v: linear(q, k, v).sin(), mask=False)
+    assert {f.declare for f in report.failed if "values.unknown" in f.codes} == {"attend=…"}
+
+
+def off_by_one(q, k, v):
+    scores = q @ k.mT * q.shape[-1] ** -0.5
+    largest = scores.amax(-1, keepdim=True).clamp(min=0)
+    e = (scores - largest).exp()
+    return e / (e.sum(-1, keepdim=True) + (-largest).exp()) @ v
+
+
+def by_definition(q, k, v):
+    "The same, which overflows."
+    e = (q @ k.mT * q.shape[-1] ** -0.5).exp()
+    return e / (1 + e.sum(-1, keepdim=True)) @ v
+
+
+@pytest.mark.parametrize("cut, codes", [(1e9, []), (60, ["softmax.cut"])])
+def test_a_definition_may_overflow_where_the_code_does_not(cut, codes):
+    code = lambda q, k, v: off_by_one((q * (cut / q.abs().max()).clamp(max=1)), k, v)
+    assert report_of(check_attention, code, attend=by_definition).codes == []
+    assert report_of(check_attention, code, attend=off_by_one).codes == codes
+
+
+def test_what_attend_says_is_not_guessed_at():
+    layer = Layer(lambda q, k, v: (q @ k.mT * layer.tau).softmax(-1) @ v)
+    layer.tau = nn.Parameter(torch.rand(H, 1, 1) + 0.5)
+    unscaled = lambda q, k, v: (q @ k.mT).softmax(-1) @ v
+    declared = dict(n_heads=H, strict=False)
+    report = report_of(check_self_attention, layer, D, attend=unscaled, **declared)
+    assert report.verdict == "not compared"
+    warm = lambda q, k, v, tau: (q @ k.mT * tau).softmax(-1) @ v
+    assert of_layer(layer, attend=warm) == OWN
 
 
 def test_what_stands_for_a_softmax_need_not_make_weights():
@@ -343,17 +381,19 @@ def test_heads_of_keys_are_named_beside_a_soft_cap_and_a_rotation():
 class Masked(Layer):
     "A mask of keys, (b, n), which may be of another axis, or a bias that may be subtracted."
 
-    def __init__(self, hide):
+    def __init__(self, hide, empty):
         super().__init__()
-        self.hide = hide
+        self.hide, self.empty = hide, empty
 
     def forward(self, x, mask=None):
         q, k, v = self.heads(x)
         scores = q @ k.mT * SCALE
         scores = scores if mask is None else self.hide(scores, mask)
-        return self.out_proj(merge_heads(scores.softmax(-1) @ v))
+        weights = scores.softmax(-1).nan_to_num(self.empty)
+        return self.out_proj(merge_heads(weights @ v))
 
 
+@pytest.mark.parametrize("empty", [0.0, torch.nan])
 @pytest.mark.parametrize(
     "hide, meaning, codes",
     [
@@ -363,8 +403,8 @@ class Masked(Layer):
         (lambda s, m: s - m, "bias", ["mask.padding"]),
     ],
 )
-def test_what_is_wrong_with_a_declared_mask_is_named(hide, meaning, codes):
-    assert of_layer(Masked(hide), mask=("mask", meaning)) == codes
+def test_what_is_wrong_with_a_declared_mask_is_named(hide, meaning, codes, empty):
+    assert of_layer(Masked(hide, empty), mask=("mask", meaning)) == codes
 
 
 def test_a_layer_without_projections_is_compared():
@@ -541,3 +581,34 @@ def test_a_small_image_may_leave_kernels_of_a_convolution_unused():
         check_self_attention, OfImages(), D, n_heads=H, layout="bdhw", positions=True, strict=False
     )
     assert "parameter.part" not in report.codes
+
+
+def of_length(q, k, v, power=0.2):
+    "Scores grow with the number of keys."
+    return softmaxed(q * k.shape[-2] ** power, k, v)
+
+
+def test_a_scale_that_differs_between_lengths_is_no_constant():
+    report = report_of(check_attention, lambda q, k, v: of_length(q, k, v))
+    assert "scale.constant" not in report.codes and "values.unknown" in report.codes
+    assert report_of(check_attention, lambda q, k, v: of_length(q, k, v), attend=of_length).ok
+    half = report_of(check_attention, lambda q, k, v: of_length(q, k, v, 0))
+    assert half.codes == ["scale.constant"]
+
+
+class Latent(Layer):
+    "Learned vectors ask, as many at any length."
+
+    def __init__(self):
+        super().__init__(softmaxed)
+        self.latents = nn.Parameter(torch.randn(1, 6, D))
+
+    def forward(self, x):
+        q, _, _ = self.heads(self.latents.expand(len(x), -1, -1))
+        _, k, v = self.heads(x)
+        return self.out_proj(merge_heads(self.core(q, k, v)))
+
+
+def test_learned_queries_are_no_axes_in_the_wrong_order():
+    with pytest.raises(Misused, match="as many at any length"):
+        check_self_attention(Latent(), D, n_heads=H)

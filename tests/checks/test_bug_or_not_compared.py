@@ -139,8 +139,8 @@ def test_one_token_gets_its_value_however_positions_are_told(values, verdict):
     assert said(layer).startswith(verdict)
 
 
-def test_a_part_that_learns_is_found_by_trying():
-    "Numbers confirm what it is; where they do not, it is not compared."
+def test_a_part_that_learns_is_compared_if_it_is_declared():
+    "It is not guessed: the report says what it may be."
 
     class Learned(Grouped):
         def __init__(self, rotary):
@@ -151,9 +151,11 @@ def test_a_part_that_learns_is_found_by_trying():
             return self.rel_pos[:, :n, :n]
 
     none = dict(base=Learned, turn=lambda self, q, k: (q, k))
-    assert said(layer_with(False, **none)) == "sound"
-    found = said(layer_with(False, **none, cap=lambda self, scores: scores**3))
-    assert found.startswith("not compared") and "rel_pos" in found
+    found = said(layer_with(False, **none))
+    assert found.startswith("not compared") and "such as bias='rel_pos'" in found
+    assert said(layer_with(False, **none), bias="rel_pos") == "sound"
+    cubed = layer_with(False, **none, cap=lambda self, scores: scores**3)
+    assert said(cubed, bias="rel_pos") == "layer.unknown"
 
 
 def sees_back(size):

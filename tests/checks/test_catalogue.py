@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from attention_checks.catalogue import CATALOGUE
-from attention_checks.pipeline import bugs_of_lines
+from attention_checks.catalogue import CATALOGUE, by_code
+from attention_checks.pipeline import Bug, bugs_of_lines
 from tests.checks import audited, distributed_corpus
 from tests.checks.corpus import planted
 
@@ -55,6 +55,14 @@ def test_every_code_is_planted():
 
 def test_each_sentence_has_one_code():
     assert len({bug.says for bug in CATALOGUE.values()}) == len(CATALOGUE)
+
+
+def test_a_code_has_the_sentence_with_braces_where_others_are_filled_in():
+    found, filled = (Bug("mask.late", f"{n} too late") for n in ("{n}", "2"))
+    assert by_code([filled, found, filled])["mask.late"] is found
+    assert CATALOGUE["rotary.base"].declare == "base={found}"
+    with pytest.raises(ValueError, match="mask.late: expected one sentence; got 2 too late and 3"):
+        by_code([filled, Bug("mask.late", "3 too late")])
 
 
 def test_a_line_of_a_table_without_a_sentence_is_refused():

@@ -101,7 +101,7 @@ def test_a_wrong_cache_is_named(layer, cache, code):
 @pytest.mark.parametrize(
     "spoiled, code",
     [
-        (lambda x: x * torch.nan, "result.nan"),
+        (lambda x: x * torch.nan, "values.nan"),
         (lambda x: x[:, :1], "result.shape"),
         (lambda x: None, "code.returns_nothing"),
     ],
@@ -157,9 +157,10 @@ def test_a_cache_that_rolls_is_sound_if_its_window_is_declared():
 class Late(nn.Module):
     "The positions of queries are counted after the cache has grown."
 
-    def __init__(self, late: int):
+    def __init__(self, late: int, rotates: bool = True):
         super().__init__()
         self.qkv, self.out, self.late = nn.Linear(24, 72), nn.Linear(24, 24), late
+        self.rotates = rotates  # the keys of a step?
 
     def new_cache(self, b, n_max):
         return []
@@ -167,7 +168,8 @@ class Late(nn.Module):
     def forward(self, x, cache=None):
         n, (q, k, v) = x.shape[1], (split_heads(t, 3) for t in self.qkv(x).chunk(3, -1))
         start, turn = cache[0].shape[2] if cache else 0, RotaryEmbedding(8)
-        k = turn(k, torch.arange(start, start + n))
+        if self.rotates or not cache:
+            k = turn(k, torch.arange(start, start + n))
         if cache:
             k, v = torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
         if cache is not None:
@@ -304,6 +306,25 @@ def test_positions_that_are_added_before_the_projections_are_named():
     assert codes_of(check_cache, layer, 24, grows=True) == ["cache.positions"]
 
 
+@pytest.mark.parametrize("rotates, codes", [(True, []), (False, ["cache.positions"])])
+def test_a_new_key_must_be_rotated_before_it_is_kept(rotates, codes):
+    layer = Late(0, rotates)
+    assert codes_of(check_cache, layer, 24, grows=True) == codes
+
+
+class OfTwoHeads(KVCache):
+    "Called with a batch and a number of tokens, the class gives an empty cache."
+
+    def __init__(self, b, n_max):
+        super().__init__(b, 2, n_max, 4)
+
+
+def test_a_class_may_make_the_caches(layer):
+    assert codes_of(check_cache, layer, 24, OfTwoHeads) == []
+    with pytest.raises(TypeError, match="new_cache: expected a function; got"):
+        check_cache(layer, 24, OfTwoHeads(1, 4))
+
+
 def test_where_the_step_does_not_tell_the_layer_the_layer_that_is_given_does():
     torch.manual_seed(0)
     layer = Keeps(JOINED[2][1])
@@ -345,3 +366,30 @@ class Ring(nn.Module):
 def test_keys_may_stand_in_the_order_of_a_ring(roll_v, codes):
     torch.manual_seed(0)
     assert codes_of(check_cache, Ring(roll_v), 24, window=4)[:1] == codes
+
+
+class Cut(MultiHeadAttention):
+    "Its cache is a list of keys and values, cut to a window before a chunk attends, or after it."
+
+    early = True
+
+    def forward(self, x, cache=None):
+        q, k, v = (split_heads(f(x), 3) for f in (self.q_proj, self.k_proj, self.v_proj))
+        if cache is not None:
+            k, v = (torch.cat([*kept, t], 2) for kept, t in zip(cache, (k, v)))
+            cache[:] = [[t[:, :, -4:]] for t in (k, v)]
+            k, v = (t[0] for t in cache) if self.early else (k, v)
+        mask = window_mask(q.shape[2], k.shape[2], 4)
+        scores = (q @ k.mT * 8**-0.5).masked_fill(~mask, -torch.inf)
+        return self.out_proj(merge_heads(scores.softmax(-1) @ v))
+
+
+@pytest.mark.parametrize("early, codes", [(False, []), (True, ["cache.drops"])])
+def test_a_cache_that_is_cut_before_a_chunk_attends_drops_keys(early, codes):
+    torch.manual_seed(0)
+    layer = Cut(24, 3)
+    layer.early = early
+    cached = dict(new_cache=lambda b, n: [[], []], grows=True, window=4)
+    assert (
+        codes_of(check_cache, layer, 24, step=lambda x, cache: layer(x, cache), **cached) == codes
+    )

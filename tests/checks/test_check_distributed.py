@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from dataclasses import fields
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -13,42 +13,38 @@ from conftest import by_day
 from tests.checks.distributed_corpus import PLANTED, RIGHT, Planted
 from tests.checks.finding import report_of
 
-from attention_checks import check_distributed
-from attention_checks.api import check_sharding
+from attention_checks import api, check_distributed
 from attention_checks.check_command import main
 from attention_checks.distributed.running import rank_starter
-from attention_checks.distributed.shards import Sharding
+from attention_checks.distributed.shards import Sharding, trial_of
+from attention_checks.distributed.simulated import ForwardSteps, simulated
 from attention_checks.spec import declared
-
-OWN = {row.name for row in fields(Sharding)}
 
 
 @pytest.fixture(scope="module")
-def ranks():
-    with rank_starter() as started:
-        yield started
+def started():
+    with rank_starter() as ranks:
+        yield ranks
 
 
-def sharding(**choices):
-    "What is declared, as the check makes it."
-    own = {name: value for name, value in choices.items() if name in OWN}
-    own.setdefault("n_kv_heads", own.get("n_heads", 12))
-    design = {name: value for name, value in choices.items() if name not in OWN}
-    return Sharding(**own, contract=declared("check_distributed", **design))
+@pytest.fixture
+def kept_ranks(started, monkeypatch):
+    "Ranks that start from one place in all tests: importing PyTorch there takes seconds."
+    monkeypatch.setattr(api, "rank_starter", lambda: nullcontext(started))
 
 
 @pytest.mark.parametrize("name", by_day(RIGHT, 3))
-def test_right_is_accepted(name, ranks):
+def test_right_is_accepted(name, kept_ranks):
     fn, choices = RIGHT[name]
-    report = report_of(check_sharding, fn, sharding(**choices), ranks)
+    report = report_of(check_distributed, fn, **choices)
     assert report.verdict == "sound", str(report)
     assert report.compared
 
 
 @pytest.mark.parametrize("bug", by_day(PLANTED, 5), ids=lambda bug: bug.name)
-def test_planted_is_named(bug: Planted, ranks):
+def test_planted_is_named(bug: Planted, kept_ranks):
     choices = {"worlds": (3,), **bug.declared}
-    report = report_of(check_sharding, bug.fn, sharding(**choices), ranks)
+    report = report_of(check_distributed, bug.fn, **choices)
     assert report.verdict == "bug", str(report)
     assert bug.code in report.codes, str(report)
 
@@ -69,13 +65,19 @@ def test_a_lambda_is_tried_in_processes_of_its_own():
     assert not dist.is_initialized()
 
 
-def test_a_wrong_scale_is_named_on_one_rank(ranks):
+def test_a_wrong_scale_is_named_on_one_rank(kept_ranks):
     "And accepted if it is declared."
     unscaled = lambda q, k, v: (q @ k.mT).softmax(-1) @ v
-    assert report_of(check_sharding, unscaled, sharding(worlds=(1,)), ranks).codes == [
-        "scale.missing"
-    ]
-    assert check_sharding(unscaled, sharding(worlds=(1,), scale=1.0), ranks, strict=False)
+    assert report_of(check_distributed, unscaled, worlds=(1,)).codes == ["scale.missing"]
+    assert check_distributed(unscaled, worlds=(1,), scale=1.0, strict=False)
+
+
+def test_sinks_are_behind_the_cap():
+    contract = declared("check_distributed", softcap=1.5)
+    capped = Sharding(n_heads=2, n_kv_heads=2, sink_logits=(3.0, -2.0), contract=contract)
+    trial = trial_of(capped, 2, 8)
+    right, ring = trial.right()[0], simulated(trial, ForwardSteps())
+    assert all(trial.part(right, rank).allclose(ring[rank]) for rank in range(2))
 
 
 @pytest.mark.parametrize(
@@ -95,12 +97,12 @@ def test_what_cannot_be_declared_is_refused(wrong, message):
         check_distributed(lambda q, k, v: v, **wrong)
 
 
-def test_a_function_that_does_not_arrive_is_told(tmp_path: Path, monkeypatch, ranks):
+def test_a_function_that_does_not_arrive_is_told(tmp_path: Path, monkeypatch, kept_ranks):
     "The ranks were started before its module could be imported: that is said."
     (tmp_path / "came_later.py").write_text("def attend(q, k, v):\n    return v\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     came_later = importlib.import_module("came_later")
-    report = report_of(check_sharding, came_later.attend, sharding(worlds=(1,)), ranks)
+    report = report_of(check_distributed, came_later.attend, worlds=(1,))
     assert report.codes == ["code.raises"] and "No module named 'came_later'" in str(report)
 
 

@@ -134,7 +134,7 @@ MASKED = [
         lambda s, m: masked_softmax(s, m | ~m.any(-1, True) & (torch.arange(s.shape[-1]) < 2)),
         "mask.empty_something",
     ),
-    ("clamped", lambda s, m: masked_softmax(s.clamp(-1e3, 1e3), m), "mask.cut"),
+    ("clamped", lambda s, m: masked_softmax(s.clamp(-1e3, 1e3), m), "softmax.cut"),
     ("a tuple", lambda s, m: (masked_softmax(s, m), m), "code.returns_no_tensor"),
 ]
 

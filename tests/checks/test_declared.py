@@ -441,39 +441,52 @@ def plain(q, k, v, more=0):
 
 
 @pytest.mark.parametrize(
-    "part, use",
+    "part, use, hint",
     [
-        (nn.Linear(D, D), lambda p, x, *qkv: plain(*qkv) * p(x)),
-        (nn.RMSNorm(8), lambda p, x, q, k, v: plain(p(q) * 2, k, v)),
+        (nn.Linear(D, D), lambda p, x, *qkv: plain(*qkv) * p(x), "gate='p' or residual='p'"),
+        (nn.RMSNorm(8), lambda p, x, q, k, v: plain(p(q) * 2, k, v), "norms={'q': 'p'}"),
+        (
+            nn.Linear(H, H),
+            lambda p, x, *qkv: plain(*qkv) * p(x[..., :H]).sum(-1, keepdim=True),
+            "mixing={'scores': 'p'}",
+        ),
+        (
+            nn.Embedding(9, H),
+            lambda p, x, *qkv: plain(
+                *qkv, 2 * p.weight[0, :, None, None] * torch.arange(x.shape[1])
+            ),
+            "bias='p'",
+        ),
         (
             nn.Parameter(torch.ones(H, 64, 64).tril()),
             lambda p, x, *qkv: plain(*qkv, 2 * p[:, : x.shape[1], : x.shape[1]]),
+            "bias='p'",
         ),
         (
             nn.Parameter(torch.ones(H)),
             lambda p, x, *qkv: plain(*qkv, p[:, None, None] * torch.arange(x.shape[1])),
+            "scale='p', sinks='p', gate='p' or bias='p' (it has one for each head)",
         ),
         (
             nn.Parameter(torch.tensor(0.3)),
             lambda p, x, q, k, v: plain(q, k, v, p * (q @ k.mT) ** 2),
+            "scale='p' or value_scale='p' (it is one number)",
+        ),
+        (
+            nn.Parameter(torch.ones(2, 5, 8)),
+            lambda p, x, *qkv: plain(*qkv) * (x[..., :8] @ p[0].mT).sum(-1, keepdim=True),
+            "prefix={'kv': 'p'}, shortened={'k': 'p'}",
         ),
     ],
 )
-def test_what_was_not_compared_names_the_part_and_what_may_declare_it(part, use):
-    "What it does is not guessed from its shape."
+def test_what_was_not_compared_names_the_part_and_what_may_declare_it(part, use, hint):
+    "What it does is not guessed from its shape: the report says what it may be."
     torch.manual_seed(0)
-    ordered = isinstance(part, nn.Parameter) and part.ndim > 0  # a bias for each position
+    ordered = "bias" in hint
     report = report_of(check_self_attention, beside(part, use), D, n_heads=H, positions=ordered)
     assert report.verdict == "not compared" and "it also has p: " in report.missing, report
+    assert f"such as {hint}; " in report.missing, report.missing
     assert all(f"{name}=…" in report.missing for name in ("norms", "sinks", "gate", "bias"))
-    assert "='p'" not in report.missing
-
-
-def test_a_gate_is_found_out_whatever_its_name():
-    "Numbers confirm it, and the report says what declares it."
-    gated = beside(nn.Linear(D, D), lambda p, x, *qkv: plain(*qkv) * p(x).sigmoid())
-    report = report_of(check_self_attention, gated, D, n_heads=H, positions=False)
-    assert report.verdict == "sound" and "gate='p'" in str(report), report
 
 
 def test_a_wide_window_of_a_function_is_compared():
@@ -727,3 +740,19 @@ def test_what_is_declared_of_one_matrix_and_of_two_choices_at_one_stage(make, mo
         check_self_attention, make(), D, n_heads=H, roles=dict.fromkeys("qkv", "one"), **more
     )
     assert report.codes == codes and (codes or report.compared == "its own weights"), report
+
+
+def band(q, k, v, back=2, ahead=1):
+    "A window to both sides, of the upper left corner."
+    apart = torch.arange(q.shape[-2])[:, None] - torch.arange(k.shape[-2])
+    scores = q @ k.mT * q.shape[-1] ** -0.5
+    weights = scores.masked_fill((apart > back) | (apart < -ahead), -torch.inf).softmax(-1)
+    return weights.nan_to_num(0) @ v
+
+
+@pytest.mark.parametrize("ahead, bug", [(1, False), (2, True)])
+def test_a_window_to_both_sides_may_stand_in_the_upper_left_corner(ahead, bug):
+    code = lambda q, k, v: band(q, k, v, 2, ahead)
+    declared = dict(window=3, ahead=1, causal="upper-left")
+    report = report_of(check_attention, code, **declared)
+    assert report.codes == (["window.band"] if bug else [])

@@ -3,12 +3,14 @@
 import pytest
 import torch
 import torch.nn as nn
+import torch.nn.functional as F
 
-from attention_checks import check_attention, check_cross_attention, check_self_attention
+from attention_checks import Misused, check_attention, check_cross_attention, check_self_attention
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from tests.checks.finding import codes_of, report_of
 from tests.checks.test_attend import OWN, SCALE, D, H, Layer, of_layer, softmaxed
 
+ATTENTION = F.scaled_dot_product_attention
 HEADS = torch.linspace(-1, 1, H)[:, None, None]
 
 
@@ -42,6 +44,19 @@ def test_what_a_token_sees_is_what_attend_says_where_they_agree(of_layer_, of_at
         check_self_attention, Layer(of_layer_), D, n_heads=H, causal=True, attend=of_attend
     )
     assert report.codes == codes
+
+
+def rounded_by_all(q, k, v):
+    "The largest of all scores is subtracted from each, which rounds the scores of other tokens."
+    future = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool).triu(1)
+    scores = (q @ k.mT * q.shape[-1] ** -0.5).masked_fill(future, -torch.inf)
+    return (scores - scores.amax()).softmax(-1) @ v
+
+
+def test_rounding_is_told_from_a_mask_that_leaks():
+    assert codes_of(check_attention, rounded_by_all, causal=True) == ["softmax.cut"]
+    layer = Layer(rounded_by_all)
+    assert codes_of(check_self_attention, layer, D, causal=True) == ["softmax.cut"]
 
 
 def test_a_mask_that_hides_too_much_says_what_declares_it():
@@ -180,6 +195,7 @@ def billion(q, k, v, mask=None):
 def test_what_is_wrong_in_16_bits_alone_is_told_and_no_failure():
     report = check_attention(billion, empty="any")
     assert report.verdict == "sound" and "; right in float32 alone" in str(report)
+    assert "right in" not in str(report_of(check_attention, lambda *qkv: billion(*qkv) * 2))
     (note,) = [each for each in report.notes if each.code == "sixteen_bits"]
     assert "[dtype.no_infinity]" in note.why and 'declare dtype="any"' in note.why
     codes = codes_of(check_attention, billion, empty="any", dtype="any")
@@ -208,3 +224,160 @@ class Asks(nn.Module):
 def test_rounding_in_16_bits_is_no_influence_of_other_queries(dtype):
     codes = codes_of(check_cross_attention, Asks(), D, n_heads=H, dtype=dtype)
     assert "order.queries" not in codes and "mask.narrow" not in codes
+
+
+def of_keys(q, k, v, mask=None):
+    "Scores are divided by the width of a head, and masked by key."
+    scores = q @ k.mT / q.shape[-1]
+    if mask is not None:
+        b, n = mask.shape
+        scores = scores.masked_fill(~mask.view(b, 1, 1, n), -1e30)
+    return scores.softmax(-1) @ v
+
+
+def test_a_wrong_scale_is_no_wrong_axis_of_a_mask_besides():
+    assert codes_of(check_attention, of_keys, mask="allowed", empty="any") == ["scale.by_width"]
+
+
+def future_only(q, k, v):
+    seen = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool).triu(1)
+    weights = (q @ k.mT * SCALE).masked_fill(~seen, -torch.inf).softmax(-1)
+    return weights.nan_to_num(0.0) @ v
+
+
+def viewed(q, k, v):
+    future = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool).triu(1)
+    weights = (q @ k.mT * SCALE).masked_fill(future, -torch.inf).softmax(-1)
+    return weights @ merge_heads(v).reshape(v.shape)
+
+
+@pytest.mark.parametrize("core, code", [(future_only, "mask.inverted"), (viewed, "split.viewed_v")])
+def test_one_cause_is_told_once(core, code):
+    "What large inputs and long ones show besides comes from it."
+    assert codes_of(check_self_attention, Layer(core), D, n_heads=H, causal=True) == [code]
+
+
+def test_what_differs_in_long_sequences_is_named_there():
+    core = lambda q, k, v: softmaxed(*((q, k, v) if q.shape[-2] < 9 else (k, q, v)))
+    report = report_of(check_self_attention, Layer(core), D, n_heads=H)
+    assert report.codes == ["length.long", "route.queries_keys"]
+    assert "right for 5 tokens and wrong for 37: what differs" in report.failed[0].bug
+
+
+def each_feature(q, k, v):
+    "A softmax for each feature: only the scale tells the number of heads."
+    scores = q[..., None, :] * k[..., None, :, :] * q.shape[-1] ** -0.5
+    return (scores.softmax(-2) * v[..., None, :, :]).sum(-2)
+
+
+def test_a_scale_in_attend_is_no_other_number_of_heads():
+    layer = Layer(lambda q, k, v: each_feature(q * H**-0.5, k, v))
+    report = report_of(check_self_attention, layer, D, n_heads=H, attend=each_feature)
+    assert report.codes == ["layer.step"] and "multiplied by 0.5774" in report.failed[0].bug
+
+
+class NeedsMask(nn.Module):
+    "No call without a mask: True where a key may be seen, of each sequence or for each query."
+
+    def __init__(self, of_queries, inverted=False):
+        super().__init__()
+        self.q, self.k, self.v, self.out = (nn.Linear(D, D) for _ in range(4))
+        self.of_queries, self.inverted = of_queries, inverted
+
+    def forward(self, x, seen):
+        hidden = seen if self.inverted else ~seen
+        q, k, v = (split_heads(p(x), H) for p in (self.q, self.k, self.v))
+        hidden = hidden if self.of_queries else hidden[:, None, None]
+        scores = (q @ k.mT * SCALE).masked_fill(hidden, -1e30)
+        return self.out(merge_heads(scores.softmax(-1) @ v))
+
+
+@pytest.mark.parametrize("of_queries", [True, False])
+def test_a_mask_that_is_needed_is_given(of_queries):
+    declared = {"mask": ("seen", "allowed"), "causal": of_queries}
+    assert of_layer(NeedsMask(of_queries), **declared) == OWN
+    assert of_layer(NeedsMask(of_queries, True), **declared) != OWN
+    assert of_layer(NeedsMask(of_queries), causal=of_queries) == ["shape.arguments"]
+
+
+def own_exp(q, k, v, eps=1e-9):
+    e = (q @ k.mT * q.shape[-1] ** -0.5).exp()
+    return e / (e.sum(-1, keepdim=True) + eps) @ v
+
+
+def near_vectors(q, k, size=0.1):
+    return -size * (q[..., :, None, :] - k[..., None, :, :]).norm(dim=-1)
+
+
+def near_places(h, n_q, n_k, size=0.1):
+    return -size * (torch.arange(n_q)[:, None] - torch.arange(n_k)).abs().expand(h, n_q, n_k)
+
+
+@pytest.mark.parametrize("bias", [near_vectors, near_places])
+def test_what_a_declared_function_sets_by_default_stays(bias):
+    given = lambda q, k: (q, k) if bias is near_vectors else (q.shape[1], q.shape[2], k.shape[2])
+    biased = lambda q, k, v, sign=1: (
+        (q @ k.mT * q.shape[-1] ** -0.5 + sign * bias(*given(q, k))).softmax(-1) @ v
+    )
+    assert codes_of(check_attention, lambda q, k, v: biased(q, k, v), bias=bias) == []
+    wrong = lambda q, k, v: biased(q, k, v, -1)
+    assert codes_of(check_attention, wrong, bias=bias) == ["bias.subtracted"]
+    skip = ["softmax.overflows"]
+    assert (
+        codes_of(check_attention, lambda q, k, v: own_exp(q, k, v), attend=own_exp, skip=skip) == []
+    )
+
+
+class Featured(nn.Module):
+    "Attention of random features of queries and keys, which a buffer holds."
+
+    def __init__(self, power=1):
+        super().__init__()
+        self.q, self.k, self.v, self.o = (nn.Linear(D, D) for _ in range(4))
+        self.register_buffer("drawn", torch.randn(D // H, 2 * D // H))
+        self.power = power
+
+    def forward(self, x):
+        q, k, v = (split_heads(f(x), H) for f in (self.q, self.k, self.v))
+        return self.o(merge_heads(by_features(q, k, v, self.drawn, self.power)))
+
+
+def by_features(q, k, v, drawn, power=1):
+    q, k = ((t @ drawn).sigmoid() for t in (q, k))
+    return q @ (k.mT @ v) / (q * k.sum(-2, keepdim=True)).sum(-1, keepdim=True) ** power
+
+
+@pytest.mark.parametrize("power, codes", [(1, OWN), (2, ["layer.attend"])])
+@pytest.mark.parametrize(
+    "attend", [by_features, lambda a, b, c, drawn: by_features(a, b, c, drawn)]
+)
+def test_a_declared_function_is_given_a_buffer_by_its_name(power, codes, attend):
+    assert of_layer(Featured(power), attend=attend) == codes
+
+
+@pytest.mark.parametrize(
+    "declared, told",
+    [
+        (
+            dict(attend=lambda q, k, v, typo: v),
+            "attend: expected a function of .*; got .*typo",
+        ),
+        (dict(bias=lambda q, k, typo: typo), "bias: expected a function of .*; got .*typo"),
+        (dict(rotate=lambda x, at, typo: x), "rotate: expected a function of .*; got .*typo"),
+        (dict(bias=lambda h, n, m: 3), "bias: expected .h, n_q, n_k. = .*; got int"),
+        (dict(bias=lambda h, n, m: torch.ones(n, 1)), "bias: expected .h, n_q, n_k. = "),
+        (dict(attend=ATTENTION, causal=True), "attend=lambda q, k, v, allowed"),
+    ],
+)
+def test_what_a_declared_function_cannot_be_given_is_told(declared, told):
+    with pytest.raises(Misused, match=told):
+        check_self_attention(Layer(softmaxed), D, n_heads=H, **declared)
+
+
+@pytest.mark.parametrize("name", ["allowed", "mask", "attn_mask"])
+def test_a_declared_function_is_given_the_mask_by_its_name(name):
+    masked = eval(f"lambda q, k, v, {name}=None: given(q, k, v, {name})", {"given": ATTENTION})
+    past = lambda q, k, v: ATTENTION(q, k, v, is_causal=True)
+    assert of_layer(Layer(past), causal=True, attend=masked) == OWN
+    twice = lambda q, k, v: ATTENTION(q, 2 * k, v, is_causal=True)
+    assert of_layer(Layer(twice), causal=True, attend=masked) == ["layer.step"]

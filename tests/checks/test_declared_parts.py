@@ -563,10 +563,11 @@ class Joint(nn.Module):
         self.qkv = nn.ModuleList(nn.Linear(D, 3 * D) for _ in range(2))
         self.out = nn.ModuleList(nn.Linear(D, D) for _ in range(2))
         self.q_norm, self.k_norm = (
-            nn.ModuleList(nn.RMSNorm(D // H) for _ in range(2)) for _ in range(2)
+            nn.ModuleList(OverAllHeads(D // H) for _ in range(2)) for _ in range(2)
         )
-        for norm in (*self.q_norm, *self.k_norm):
-            nn.init.uniform_(norm.weight, 0.5, 1.5)
+
+    def queries(self, t, i):
+        return self.q_norm[i](t)
 
     def keys(self, t, i):
         return self.k_norm[i](t)
@@ -575,7 +576,7 @@ class Joint(nn.Module):
         parts = []
         for i, x in enumerate((text, image)):
             q, k, v = (split_heads(t, H) for t in self.qkv[i](x).chunk(3, -1))
-            parts.append((self.q_norm[i](q), self.keys(k, i), v))
+            parts.append((self.queries(q, i), self.keys(k, i), v))
         q, k, v = (torch.cat(both, -2) for both in zip(*parts))
         context = merge_heads(softmaxed(q, k, v))
         return [f(t) for f, t in zip(self.out, context.tensor_split([text.shape[1]], 1))]
@@ -592,14 +593,40 @@ JOINT = {
 }
 
 
+class OverAllHeads(nn.Module):
+    "A norm with a weight for each feature of each head, over one number of them or over two."
+
+    def __init__(self, *sizes):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(sizes) + 0.5)
+
+    def forward(self, t):  # (b, n, h, d)
+        over = tuple(range(-self.weight.ndim, 0))
+        return t / t.square().mean(over, keepdim=True).sqrt() * self.weight
+
+
+def by_heads(norms, t, i):
+    return norms[i](t.transpose(1, 2)).transpose(1, 2)
+
+
 @pytest.mark.parametrize(
-    "keys, codes",
-    [(Joint.keys, OWN), (lambda self, t, i: t if i else self.k_norm[0](t), ["layer.step"])],
+    "sizes, normed",
+    [((D // H,), lambda norms, t, i: norms[i](t)), ((H, D // H), by_heads)],
 )
-def test_parts_of_the_tokens_may_have_projections_and_norms_of_their_own(keys, codes):
-    layer = type("Layer", (Joint,), {"keys": keys})()
-    design = dict(call=both_streams, lengths=range(3, 20), positions=True, **JOINT)
-    assert of_layer(layer, **design) == codes
+@pytest.mark.parametrize(
+    "which, codes", [((0, 1), OWN), ((0, None), ["layer.step"]), ((0, 0), ["layer.step"])]
+)
+def test_parts_of_the_tokens_may_have_projections_and_norms_of_their_own(
+    sizes, normed, which, codes
+):
+    layer = Joint()
+    layer.queries = lambda t, i: normed(layer.q_norm, t, i)
+    layer.keys = lambda t, i: t if which[i] is None else normed(layer.k_norm, t, which[i])
+    layer.q_norm, layer.k_norm = (
+        nn.ModuleList(OverAllHeads(*sizes) for _ in range(2)) for _ in range(2)
+    )
+    skip = ["parameter.unused"]
+    assert of_layer(layer, call=both_streams, lengths=range(3, 20), skip=skip, **JOINT) == codes
 
 
 def test_one_projection_may_be_called_on_each_part_of_the_tokens():
@@ -626,11 +653,31 @@ def in_a_way_of_its_own(x, positions):
 
 
 @pytest.mark.parametrize(
+    "core, codes",
+    [
+        (lambda q, k, v: (turned(q), turned(k), v), OWN),
+        (lambda q, k, v: (turned(q), k, v), ["rotation.queries_only"]),
+    ],
+)
+def test_a_declared_rotation_tells_the_order_of_a_memory(core, codes):
+    layer = Layer(lambda *qkv: softmaxed(*core(*qkv)))
+    layer.heads = lambda both: [split_heads(p(t), H) for p, t in zip(layer.children(), both)]
+    call = lambda m, x, memory: m((x, memory, memory))
+    found = of_layer(layer, check_cross_attention, call=call, rotate=in_a_way_of_its_own)
+    assert found == codes
+
+
+def turned(t):
+    return in_a_way_of_its_own(t, torch.arange(t.shape[-2]))
+
+
+@pytest.mark.parametrize(
     "q, k, more, codes",
     [
         (1, 1, 0, OWN),
         (-1, -1, 0, ["rotation.backwards"]),
         (1, -1, 0, ["rotation.opposite"]),
+        (-1, 1, 0, ["rotation.opposite"]),
         (1, 1, 1, ["rotation.offset"]),
     ],
 )
@@ -645,3 +692,51 @@ def test_what_is_wrong_with_a_declared_rotation_is_named(q, k, more, codes):
     core = lambda *qkv: softmaxed(turned(qkv[0], q), turned(qkv[1], k, more), qkv[2])
     layer = Layer(core)
     assert of_layer(layer, rotate=in_a_way_of_its_own, positions=True) == codes
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_step_that_differs_is_told_for_queries_or_for_keys(which):
+    def once_wrong(t):
+        right = turned(t)
+        b = right[..., 1:2] - 2 * t[..., 1:2] * cosine(t)
+        return torch.cat([right[..., :1], b, right[..., 2:]], -1)
+
+    def cosine(t):
+        h, at = torch.arange(t.shape[1])[:, None], torch.arange(t.shape[-2])
+        return ((at + 1.5) ** 0.5 * (h + 1)).cos()[..., None]
+
+    ways = [turned, turned]
+    ways[which] = once_wrong
+    layer = Layer(lambda q, k, v: softmaxed(ways[0](q), ways[1](k), v))
+    report = report_of(check_self_attention, layer, D, n_heads=H, rotate=in_a_way_of_its_own)
+    assert report.codes == ["layer.step"]
+    assert f"in call {which + 1} of 2: take that step" in report.failed[0].bug
+
+
+def of_unit(q, k):
+    return F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).mT
+
+
+@pytest.mark.parametrize(
+    "factor, code",
+    [(torch.exp, OWN), (lambda t: t, ["layer.step"]), (torch.ones_like, ["choice.missing"])],
+)
+@pytest.mark.parametrize("fused", ["", "qkv"])
+def test_the_exponential_of_a_learned_scale_may_be_forgotten(factor, code, fused):
+    "The weight of a fused projection may be read, and the projection never called."
+    layer = Layer(fused=fused, logit_scale=nn.Parameter(torch.tensor([1.0, 1.5, 2.0])))
+    times = lambda: factor(layer.logit_scale)[:, None, None]
+    layer.core = lambda q, k, v: (of_unit(q, k) * times()).softmax(-1) @ v
+    if fused:
+        read = lambda x: F.linear(x, layer.qkv.weight, layer.qkv.bias).chunk(3, -1)
+        layer.heads = lambda x: [split_heads(t, H) for t in read(x)]
+    norms, roles = {"q": "l2", "k": "l2"}, {"qkv": "qkv", "out": "out_proj"} if fused else None
+    assert of_layer(layer, norms=norms, scale="logit_scale", roles=roles) == code
+
+
+def test_beside_a_declared_scale_no_usual_one_is_guessed():
+    "Half of q kᵀ is 1/√8 rounded up, by chance."
+    layer = Layer(lambda q, k, v: softmaxed(0.5 / SCALE * q, k, v))
+    report = report_of(check_self_attention, layer, D, n_heads=H, scale=0.7)
+    assert report.codes == ["scale.head_constant"]
+    assert "not attention with scale= of its own" in report.failed[0].example

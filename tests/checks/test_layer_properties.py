@@ -1,6 +1,7 @@
 """Layers that are wrong in one way, and the code that each property gives them."""
 
 import threading
+from functools import partial
 
 import pytest
 import torch
@@ -72,7 +73,7 @@ def ending(end, **more):
             lambda: Head(lambda m, x: m.scores(x).softmax(0) @ m.to_v(x)),
             "softmax.over_heads_or_batch",
         ),
-        ("divided by 0", lambda: Head(lambda m, x: m.attend(x) / 0), "values.not_finite"),
+        ("divided by 0", lambda: Head(lambda m, x: m.attend(x) / 0), "values.nan"),
         ("no such name", lambda: Head(lambda m, x: m.to_o(x)), "code.error"),
         ("at most 3", lambda: Head(when(lambda b, n: n < 4, fails)), "shape.only_length", HEADS),
         ("only 32", lambda: Head(when(lambda b, n: n == 32, fails)), "shape.only_length", HEADS),
@@ -189,6 +190,13 @@ def test_what_follows_the_output_projection_is_told():
                 ITS_OUTPUT,
                 lambda: ending(lambda y, x: 2 * y, gain=nn.Parameter(torch.ones(1))),
                 "not tried",
+            ),
+            (
+                "a gain of its own in attention alone",
+                ITS_OUTPUT,
+                lambda: ending(lambda y, x: y * 2.5, gain=nn.Parameter(torch.ones(1))),
+                "project.more",
+                {"only_attention": True},
             ),
             ("nothing is projected", ITS_OUTPUT, Head, "holds"),
             ("three tokens, undeclared", "it agrees", lambda: masked(window(3)), "mask.window"),
@@ -474,6 +482,27 @@ class Buffered(nn.Module):
 )
 def test_parameters(make, code, declared):
     holds_of("every parameter", make, code, declared)
+
+
+def with_edges(m, x, of=lambda m, edges: m.edges(edges)):
+    "Give back, besides the output, what a parameter makes of something for each two tokens."
+    made = of(m, (x[:, :, None] - x[:, None])[..., :4])
+    return (m.attend(x), made) if m.first else (made, m.attend(x))
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(
+    "of, code",
+    [
+        (lambda m, edges: m.edges(edges), "holds"),
+        (lambda m, edges: m.edges(edges).mean((1, 2)), "holds"),
+        (lambda m, edges: m.edges(edges).detach(), "parameter.unused"),
+    ],
+)
+def test_what_makes_another_output_is_trained(of, code, first):
+    layer = Head(partial(with_edges, of=of), edges=nn.Linear(4, 3), first=first)
+    returns = None if first else 1
+    assert verdict(layer, TRAINING, "every parameter", returns=returns) == code
 
 
 def test_the_same_layer_twice_is_tied():

@@ -6,11 +6,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from attention_checks.catalogue.layer_rotations import rotate_pairs
-from attention_checks.catalogue.layers import (
-    LAYER_CATALOGUE,
-    merge_features_first,
-    split_features_first,
-)
+from attention_checks.catalogue.layers import merge_features_first, split_features_first
 from attention_checks.diagnosis import examined
 from attention_checks.spec import Contract
 from attention_checks.subjects.layer import adapt
@@ -180,7 +176,3 @@ def test_a_layer_and_its_trace_are_readable():
         "Layer(Made: 5 × 12, 4 heads, no bug)",
     )
     assert repr(seen.observed.trace).startswith("Trace(x (3, 5, 12), names {'q': ['q_proj']")
-
-
-def test_codes_of_layers_are_unique():
-    assert len({bug.code for bug in LAYER_CATALOGUE}) == len(LAYER_CATALOGUE)

@@ -12,7 +12,7 @@ from attention_checks.catalogue import known
 from attention_checks.outcomes import Broken, NotChecked, attempt, first_line
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Property
-from attention_checks.properties.equivariance import first_leak
+from attention_checks.properties.equivariance import code_of_leak, first_leak
 from attention_checks.properties.functions.facts import MANY, ExaminedFunction, draw_many
 from attention_checks.properties.functions.lengths import any_length, name_empty
 from attention_checks.properties.gradients import must_match_gradients
@@ -32,16 +32,16 @@ def _must_hide_future(subject: ExaminedFunction) -> None:
         with torch.set_grad_enabled(grad):
             run = partial(_context, subject, q)
             if leak := first_leak(run, [k, v], (1.0, 1e3), run(k, v)):
-                code = "mask.leaks" if leak.factor == 1 else "mask.leaks_if_large"
+                code = code_of_leak(run, [k, v], leak) if leak.factor > 1 else "mask.leaks"
                 mode = "" if grad else ", under no_grad"
                 how = f"changing key and value {leak.token} changes context {leak.output}"
                 raise Broken(f"n = {sizes.n_q}{mode}: {how}", known(code))
 
 
 def _context(subject: ExaminedFunction, *qkv: Tensor) -> Tensor:
-    "Return the context of tensors that want a gradient where gradients are on."
+    "Return the context of tensors, of the last one's type, that want gradients where those are on."
     wanted = torch.is_grad_enabled()
-    return subject(*(t.clone().requires_grad_(wanted) for t in qkv)).detach()
+    return subject(*(t.to(qkv[-1], copy=True).requires_grad_(wanted) for t in qkv)).detach()
 
 
 def _must_have_gradients(subject: ExaminedFunction) -> None:
@@ -94,7 +94,7 @@ def _must_take_mask_shapes(subject: ExaminedFunction) -> None:
     "Try masks that are one for all, or differ between sequences and heads."
     sizes = subject.usual
     b, h, n_q, n_k, *_ = sizes
-    sound, rng = subject.mask_sound, torch.Generator().manual_seed(6)
+    sound, rng = subject.sound and subject.mask_sound, torch.Generator().manual_seed(6)
     for shape in ((n_q, n_k), (n_q, n_q), (b, 1, n_q, n_k), (b, h, n_q, n_k), (b, 1, 1, n_k)):
         mask = torch.rand(shape, generator=rng) < 0.6
         mask[..., 0] = True
@@ -165,8 +165,7 @@ def _empty_bugs(subject: ExaminedFunction, context: Tensor) -> tuple[Bug, ...]:
 
 def _why_not_tried(subject: ExaminedFunction) -> str:
     "Say why its masks tell nothing more; empty if they do."
-    mismatch = subject.mask_mismatch
-    if subject.no_mask or not mismatch:
+    if subject.no_mask or not (mismatch := subject.mask_mismatch):
         return subject.no_mask
     return mismatch.bug if mismatch.bugs[0].code.startswith(("bias", "mask.ignored")) else ""
 

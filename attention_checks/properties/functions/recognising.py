@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.choices import attending
 from attention_checks.catalogue.flash_attention import blocks
 from attention_checks.fitting import fitted_band, fitted_cap, fitted_dtype, fitted_epsilon
 from attention_checks.outcomes import attempt, bugs_in
@@ -42,9 +41,9 @@ def recognise(subject: ExaminedFunction) -> tuple[Bug, ...] | None:
 
 def _changed(subject: ExaminedFunction) -> tuple[Bug, ...]:
     "Find the steps in which it differs from a declared function of the heads."
-    if (f := subject.contract.attend) is None:
+    if subject.contract.attend is None:
         return ()
-    right = {"mix": attending(subject.contract.placement.wrap(f), subject.contract.scale_of)}
+    right = {"mix": subject.contract.attended}
     for sizes in (subject.usual, SQUARE):
         if case := attempt(lambda: _case(subject, sizes, None)):
             return changed_step(subject.contract, case._replace(stages=right), 2)
@@ -155,8 +154,10 @@ def _wrong_scale(subject: ExaminedFunction) -> Bug | None:
     logs = (used_weights(subject, q, k).log() - added)[..., -1, :2]
     scores = (q @ k.mT)[..., -1, :2]
     scale = float(((logs[..., 0] - logs[..., 1]) / (scores[..., 0] - scores[..., 1])).median())
-    if not nearly(got, right_output(subject.work(q, k, v)._replace(scale=scale))):
-        return None
+    longer = [] if subject.contract.allowed_lengths else [subject.usual.longer(3).draw()]
+    for some in ((q, k, v), *longer):
+        if not nearly(subject(*some), right_output(subject.work(*some)._replace(scale=scale))):
+            return None
     return known("scale.constant", found=f"{scale:.4g}", right=f"{right:.4g}")
 
 

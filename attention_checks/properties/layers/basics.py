@@ -43,15 +43,22 @@ def _must_give_a_vector_per_token(layer: Layer) -> str | None:
         raise Broken(f"{shape}: it gives shapes {shapes}", known("shape.weights_and_output"))
     if y.ndim != 3 or y.shape[:2] != layer.output_shape(x):
         expected = f"expected ({BATCH}, {layer.n}, d_out)"
-        _must_not_pool(y, expected)
+        _must_not_pool(layer, y, expected)
         bug = misrouted(layer) or known("shape.rows")
         raise Broken(f"{shape}: it gives shape {tuple(y.shape)}, {expected}", bug)
     must_be_vectors(layer, x, y)
     return "; ".join([*_how_called(layer), *_zeros(layer)]) or None
 
 
-def _must_not_pool(y: Tensor, expected: str) -> None:
-    "Raise Misused if it gives one vector for each sequence."
+def _must_not_pool(layer: Layer, y: Tensor, expected: str) -> None:
+    "Raise Misused if it gives one vector for each sequence, or for each learned query."
+    alone = layer.other_input is None and y.ndim == 3 and y.shape[1] > 1
+    longer = attempt(lambda: layer(layer.draw(BATCH, layer.n + 1))) if alone else None
+    if longer is not None and longer.shape == y.shape:
+        raise Misused(
+            f"module: {expected}, one vector for each token; got {tuple(y.shape)}, as many at any"
+            " length: if its queries are learned, check it as cross-attention of these to x"
+        )
     if y.shape[:-1] in ((BATCH,), (BATCH, 1)):
         raise Misused(
             f"module: {expected}, one vector for each token; got {tuple(y.shape)}, one for each"
@@ -78,8 +85,9 @@ def _how_called(layer: Layer) -> list[str]:
     if names := packing_names(others):
         return [f"sequences were packed into one, and {' and '.join(names)} said where they end"]
     if any(map(MASK.search, others)):
-        arguments = [f"{name}=None" if MASK.search(name) else f"{name}=x" for name in others]
-        return [f"forward was called with {', '.join(arguments)}"]
+        plain = [name for name in others if name != layer.contract.mask_name]
+        arguments = [f"{name}=None" if MASK.search(name) else f"{name}=x" for name in plain]
+        return [f"forward was called with {', '.join(arguments)}"] if arguments else []
     return []
 
 
@@ -112,7 +120,7 @@ def _why_not_finite(layer: Layer, y: Tensor) -> tuple[str, Bug]:
     "At which positions, if not at all, and the bug."
     finite = y.isfinite().all(-1).all(0)
     if not layer.causal:
-        return "", known("values.not_finite", hint="")
+        return "", known("values.nan")
     if len(finite) > 1:
         if finite[:-1].all():
             return " at the last position only", known("mask.inverted_last")
@@ -120,8 +128,7 @@ def _why_not_finite(layer: Layer, y: Tensor) -> tuple[str, Bug]:
             return " at the first position only", known("mask.not_itself_first")
         if finite[-1] and not finite[:-1].any():
             return " at all positions but the last", known("softmax.over_heads_or_batch")
-    hint = ": is a mask multiplied by -inf? (0 · inf is NaN: masked_fill)"
-    return "", known("values.not_finite", hint=hint)
+    return "", known("values.nan")
 
 
 def _must_repeat(layer: Layer) -> None:

@@ -114,7 +114,11 @@ def _may_be_weights(layer: Layer, returned: Any) -> bool:
 EDGES = (
     Property("one token, one sequence", must_take_one),
     Property("inputs are not modified, and need not be contiguous", must_only_read),
-    Property("large inputs give finite values and gradients", must_stay_finite),
+    Property(
+        "large inputs give finite values and gradients",
+        must_stay_finite,
+        symptom_unless=("unexplained",),
+    ),
     Property(
         "float16 and bfloat16 give finite, nearly equal values",
         must_stand_sixteen_bits,

@@ -21,15 +21,7 @@ from attention_checks.properties.layers.edges import must_stand_sixteen_bits
 from attention_checks.properties.state import must_leave_alone
 from attention_checks.search import explain
 from attention_checks.signatures import parameters_of
-from attention_checks.subjects.calling import (
-    call_torch_mha,
-    called_with,
-    causal_options,
-    how_to_call_both,
-    inputs_for,
-    is_torch_mha,
-    needed_by,
-)
+from attention_checks.subjects.calling import call_under
 from attention_checks.subjects.layer import BATCH, Layer
 from attention_checks.subjects.masks import MEANINGS, SHAPES, TRANSPOSED, Form, other_meaning
 from attention_checks.tensors import first_difference, nearly, rounding
@@ -196,6 +188,8 @@ def _influences(layer: Layer, name: str, way: _MaskForm, size: float = 1.0) -> s
             return "future"
         if not same(run(x=torch.where(kept[..., None], x, changed))[stays], before[stays]):
             return "hidden"
+        if size == 1 and same(run(x=changed)[stays], before[stays]):  # no token is seen
+            return "hidden"
     return ""
 
 
@@ -303,26 +297,12 @@ def _under(layer: Layer, name: str, x: Tensor, mask: Tensor, copied: bool = True
 def _masked(layer: Layer, name: str, mask: Tensor) -> Layer:
     "Return the layer, called with a mask; one of numbers gets the type of the hidden states."
 
-    def call(m: Any, x: Tensor, y: Tensor | None = None) -> Any:
+    def call(m: Any, *inputs: Tensor) -> Any:
         with layer.contract.placement.inputs(mask) as (placed,):
-            of_type = placed.to(x.dtype) if placed.is_floating_point() else placed
-            return _called_with_mask(layer, m, {name: of_type}, x, y)
+            of_type = placed.to(inputs[0].dtype) if placed.is_floating_point() else placed
+            return call_under(layer.contract, m, {name: of_type}, *inputs)
 
     return layer.calling(call)
-
-
-def _called_with_mask(
-    layer: Layer, m: Any, given: dict[str, Tensor], x: Tensor, y: Tensor | None
-) -> Any:
-    "Call a layer with x and perhaps a memory, and a mask by its name."
-    if layer.contract.call:
-        return called_with(layer.contract.call, m, given, x, *(() if y is None else (y,)))
-    if is_torch_mha(m):
-        return call_torch_mha(m, x, layer.causal, y, **given)
-    if y is not None:
-        return how_to_call_both(m, **given)(m, x, y)
-    options = causal_options(m) if layer.causal else {}
-    return m(x, **inputs_for(needed_by(m)[1:], x) | options | given)
 
 
 def _as_alone(layer: Layer, name: str, ways: list[_MaskForm]) -> _MaskForm:

@@ -15,7 +15,7 @@ from attention_checks.fitting import fitted_band
 from attention_checks.outcomes import Broken, NotChecked, attempt
 from attention_checks.pipeline import Bug
 from attention_checks.properties import Property
-from attention_checks.properties.equivariance import first_leak
+from attention_checks.properties.equivariance import code_of_leak, first_leak
 from attention_checks.properties.layers.basics import must_be_vectors
 from attention_checks.properties.layers.given_masks import must_hide_padding
 from attention_checks.reach import Reach
@@ -50,7 +50,8 @@ def _must_hide_future(layer: Layer, x: Tensor, training: bool, grad: bool) -> No
         if large and as_attend_says(layer, x) and as_attend_says(layer, other):
             return
         shown = f"{mode}: changing token {j} moves output {leak.output}"
-        leaks = "mask.leaks_if_large" if large else "mask.leaks"
+        precisely = lambda x: layer.in_64_bits.in_mode(x, training, grad)
+        leaks = code_of_leak(precisely, [x], leak) if large else "mask.leaks"
         raise Broken(shown, known(_why_leaks(layer, x, other, j, training, atol) or leaks))
 
 
@@ -232,8 +233,11 @@ def _must_reach_all(layer: Layer, n: int, allowed: Tensor, reach: Tensor) -> Non
                 unseen and trace.why_fewer_keys
             ):  # keys that were left out weigh nothing
                 return
-        shown = f"{n} tokens: the context is not softmax(q kᵀ / √d_head) v of its own q, k and v"
-        raise Broken(shown, unseen or known("length.long", few=layer.n, many=n))
+        shown = f"{n} tokens: the context is not {layer.contract.gives} of its own q, k and v"
+        if unseen:
+            raise Broken(shown, unseen)
+        named = attempt(lambda: compare_with_own_weights(trace_of(layer, layer.draw(2, n)), most=1))
+        raise Broken(shown, (known("length.long", few=layer.n, many=n), *(named or ())))
     if unseen:
         unseen = _unseen(allowed, moved_by(layer, n, softened_copy(layer.module))[1])
     if unseen:
@@ -292,10 +296,8 @@ def _must_not_mind_order(layer: Layer) -> None:
 
 def _may_know_positions(layer: Layer) -> None:
     "Raise NotChecked if there is a reason why order may matter, though none was declared."
-    if name := layer.position_setting:
-        raise NotChecked(f"it seems to know positions ({name}); say positions=True or False")
-    if layer.contract.orders_tokens:
-        raise NotChecked("what is declared may tell positions; if not, say positions=False")
+    if name := layer.positions_told_by:
+        raise NotChecked(f"{name} may tell positions; say positions=True or False")
     if layer.causal:
         raise NotChecked("the order of the past matters; if it knows no positions: positions=False")
     if layer.window and _is_window(layer, measured_reach(layer), layer.window.size):
@@ -334,7 +336,11 @@ MASKING = (
         _must_reach_outputs,
         applies=lambda layer: not layer.causal,
     ),
-    Property("longer sequences are treated as short ones", _must_treat_long_as_short),
+    Property(
+        "longer sequences are treated as short ones",
+        _must_treat_long_as_short,
+        symptom_unless=("unexplained",),
+    ),
     Property("what its own masks hide has no influence", must_hide_padding, no_module),
     Property(
         "the order of the past does not matter to the last token",

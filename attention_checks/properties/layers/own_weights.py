@@ -9,7 +9,6 @@ from torch import Tensor
 
 from attention_checks.autograd import leaves_of
 from attention_checks.catalogue import known
-from attention_checks.catalogue.choices import attending
 from attention_checks.choice_guards import names_in
 from attention_checks.conventions import POSITIONS
 from attention_checks.diagnosis import fewest_bugs, ignores_order, trace_of
@@ -21,6 +20,7 @@ from attention_checks.subjects.layer import BATCH, Layer, no_module
 from attention_checks.tensors import first_difference, nearly
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, named_end
+from attention_checks.trace.guesses import hint_of
 from attention_checks.trace.recording import as_float, used_between
 from attention_checks.trace.rotating import agrees_with_rotation
 
@@ -69,8 +69,7 @@ def _mismatch(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> Broken | Not
     if layer.positions and _sees_a_window(layer, trace, bugs):
         return NotChecked("it attends to a window: declare window=…")
     shape = f"x {tuple(trace.x.shape)}, {layer.n_heads or '?'} heads"
-    given = "what attend= gives" if layer.contract.attend else "softmax(q kᵀ / √d_head) v"
-    shown = f"{shape}: the context is not {given} of its own q, k and v"
+    shown = f"{shape}: the context is not {layer.contract.gives} of its own q, k and v"
     if found := fewest_bugs(layer, bugs or None):
         return Broken(shown, _but_meant_scale(layer, trace, found))
     if why := _why_no_reference(layer, _with_parts_between(layer, trace)):
@@ -114,10 +113,9 @@ def _read_by_functions(layer: Layer, trace: Trace) -> set[str]:
     h, (b, n, _) = layer.n_heads or 1, trace.x.shape
     q, v = (torch.zeros(b, h, n, width // h) for width in (trace.query_width, trace.context_width))
     contract = trace.contract
-    f = contract.attend and attending(contract.placement.wrap(contract.attend))
     with torch.enable_grad():
         bias = attempt(lambda: contract.bias_of(q, q))
-        made = attempt(lambda: f(work_of(q, q, v)).out) if f else None
+        made = contract.attend and attempt(lambda: contract.attended(work_of(q, q, v)).out)
     made_of = [t for t in (bias, made) if t is not None]
     read = [p for t in made_of for p in leaves_of(t)]  # of the layer, of which this one is a copy
     copies = [as_float(t) for t in read]
@@ -150,13 +148,12 @@ def _must_divide(layer: Layer, trace: Trace) -> None:
 def _but_meant_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:
     "Return the bugs but for a scale that may be meant; raise NotChecked for it alone."
     contract = layer.contract
-    settled = contract.settles_scale and not layer.diagnosis.guessed
     gates = {after("merge"), *([after("mix")] if contract.gate else [])}
     only_gated = trace.stages.keys() <= gates
     scales = [bug for bug in bugs if bug.code.startswith("scale.")]
     if contract.attend:  # its scale is in attend=
         return tuple(bug._replace(declare="") if bug in scales else bug for bug in bugs)
-    if contract.scale or settled or only_gated or not scales:
+    if contract.scale or contract.settles_scale or only_gated or not scales:
         return bugs
     if others := tuple(bug for bug in bugs if bug not in scales):
         return others
@@ -211,7 +208,7 @@ def _why_no_reference(layer: Layer, trace: Trace) -> str:
     if trace.why_fewer_keys:
         return trace.why_fewer_keys
     if not all(_tells_positions(layer, name) for name in trace.unrecognised):
-        return _also_has(trace)
+        return _also_has(layer, trace)
     q, v = trace.width("q"), trace.width("v")
     one_wider = (q > trace.context_width) != (v > trace.context_width)
     gated = trace.context is not None and "latent" not in trace.projections
@@ -224,18 +221,22 @@ def _why_no_reference(layer: Layer, trace: Trace) -> str:
     if complete and (known_order or not _gives_its_value(layer)):
         return ""
     if trace.unrecognised:
-        return _also_has(trace)
+        return _also_has(layer, trace)
     declare = "scale=…, softcap=…, bias=…, rotate=… or norms=…"
     return (
         f"its numbers depend on order, or on more than q, k and v: declare {declare} if it has it"
     )
 
 
-def _also_has(trace: Trace) -> str:
-    "Name the first parts that a reference lacks; what they do is not guessed from their shapes."
+def _also_has(layer: Layer, trace: Trace) -> str:
+    "Name the first parts that a reference lacks, and what may declare the first of them."
     names = [n for n in trace.unrecognised if n.rpartition(".")[0] not in trace.unrecognised]
+    hint = hint_of(layer.module, names[0], layer.n_heads or 0)
+    hint = hint and f"such as {hint}; or "
     choices = ", ".join(f"{name}=…" for name in (*PART_CHOICES, "rotate"))
-    return f"it also has {', '.join(names[:3])}: declare what it is, with {choices} or attend=…"
+    return (
+        f"it also has {', '.join(names[:3])}: declare what it is, {hint}with {choices} or attend=…"
+    )
 
 
 def _tells_positions(layer: Layer, name: str) -> bool:
@@ -272,7 +273,7 @@ def _must_end_with_projection(layer: Layer) -> str | None:
     if trace.out.shape == trace.x.shape and nearly(trace.out, out + trace.x):
         return _remark_on_residual(layer, trace.out, out)
     bug = named_end(trace, trace.out, out)
-    if not bug and layer.contract.only_attention and not trace.unrecognised:
+    if not bug and layer.contract.only_attention:
         bug = known("project.more")
     if bug:
         raise Broken(first_difference(trace.out, out), bug)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 import torch.nn as nn
 
@@ -9,7 +11,7 @@ from attention_checks.catalogue import known
 from attention_checks.outcomes import Misused, attempt, code_told_by, runs
 from attention_checks.pipeline import Bug
 from attention_checks.subjects.calling import needed_by
-from attention_checks.subjects.layer import BATCH, Layer
+from attention_checks.subjects.layer import BATCH, Layer, adapt
 from attention_checks.trace.roles import what_is_read
 
 _FIXED_LENGTHS = (  # likely ones
@@ -96,7 +98,10 @@ def reads_of(layer: Layer) -> list[tuple[str, str, bool]]:
 
 def _why_not_together(layer: Layer) -> Bug | None:
     "Return whether it takes the sequence before the batch, or equal lengths of x and memory only."
-    if layer.declaring(layout=layer.contract.layout or "nbd").fits(BATCH, layer.n):
+    assert layer.other_input is not None
+    contract = replace(layer.contract, layout=layer.contract.layout or "nbd")
+    other = adapt(layer.original, layer.d_model, contract, layer.other_input.shape[-1])
+    if other.fits(BATCH, layer.n):
         return known("batch.axes")
     square = layer.beside(layer.over_memory.draw(1, layer.n))
     return known("shape.only_square") if square.fits(BATCH, layer.n) else None

@@ -139,13 +139,13 @@ def _must_keep_mean(layer: Layer) -> None:
         raise Broken(shown, known("dropout.biased"))
 
 
-def _runs_of_training(layer: Layer, runs: int = 4096) -> tuple[Tensor, Tensor]:
+def _runs_of_training(layer: Layer) -> tuple[Tensor, Tensor]:
     "Return the output in evaluation, (n, d), and those of many runs in training, (runs, n, d)."
     x = layer.draw(1)
     with torch.no_grad():
         want = layer(x)[0]
         with in_training(layer.module):
-            return want, layer.output_of_batch(layer.module, x.expand(runs, -1, -1).contiguous())
+            return want, layer.output_of_batch(layer.module, x.expand(4096, -1, -1).contiguous())
 
 
 def _must_train(layer: Layer) -> str | None:
@@ -188,7 +188,7 @@ def _reached_in_training(layer: Layer, unused: dict[str, nn.Parameter]) -> dict[
     "Gradients of parameters that other outputs read, or whose part evaluation keeps."
     with in_training(layer.module):
         first, rest = layer.output_and_rest(layer.draw())
-        others = [t for t in rest if isinstance(t, Tensor) and t.ndim == 3 and t.requires_grad]
+        others = [t for t in rest if isinstance(t, Tensor) and t.requires_grad]
         mixed = torch.cat([t.flatten() for t in (first, *others)])
         grads = gradients_of_mixture(mixed, list(unused.values()))
     for name, grad in zip(unused, grads):
@@ -219,13 +219,13 @@ def _must_be_registered(layer: Layer) -> None:
             raise Broken("module.parameters() is empty", known("parameter.none"))
 
 
-def _zero_part(grad: Tensor, part: int = 8) -> str:
+def _zero_part(grad: Tensor) -> str:
     "Return where a matrix has a block of zeros, if one is an eighth of it or more."
     if grad.ndim == 1:
         return ""
     for dim in range(2 if grad.ndim == 4 else grad.ndim):  # a small image leaves kernels unused
         zeros = (grad == 0).movedim(dim, 0).flatten(1).all(1)
-        if part * int(zeros.sum()) >= len(zeros):
+        if 8 * int(zeros.sum()) >= len(zeros):
             at = zeros.nonzero().flatten()
             lines = "columns" if dim else "rows"
             return f"in {len(at)} of its {len(zeros)} {lines}, {int(at[0])} to {int(at[-1])}"

@@ -862,7 +862,7 @@ def _length_first(m, x):
 @right("multi_head", "nn.MultiheadAttention, widths of their own for k and v", d_model=24, n_heads=3, call=_call(),
        build=lambda c: c(24, 3, kdim=24, vdim=24, batch_first=True))
 @right("self_attention", "nn.MultiheadAttention, a learned key more", build=lambda c: c(18, 3, add_bias_kv=True, batch_first=True),
-       d_model=18, call=_call())
+       d_model=18, call=_call(), prefix={"k": "bias_k", "v": "bias_v"})
 class _Torch:
     pass
 
@@ -1609,7 +1609,7 @@ class RelativeBias(nn.Module):
         return self.o(((q @ k.mT + bias).softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 
-@right("self_attention", build=lambda c: c(24, 3), d_model=24)
+@right("self_attention", build=lambda c: c(24, 3), d_model=24, norms={"q": "l2", "k": "l2"}, scale="logit_scale")
 class CosineScores(nn.Module):
     "Cosines instead of dot products, with a learned scale for each head."
     def __init__(self, dim, num_heads):
@@ -2401,7 +2401,7 @@ class LlamaBlock(nn.Module):
         return x + self.mlp(self.post_attention_layernorm(x))
 
 
-@right("self_attention", "OneGatePerHead, found out", build=lambda c: c(20, 4), d_model=20, n_heads=4, strict=True)
+@right("self_attention", "OneGatePerHead, not declared", build=lambda c: c(20, 4), d_model=20, n_heads=4, strict=True)
 @right("self_attention", "OneGatePerHead, up to 2", build=lambda c: c(20, 4, 2), d_model=20, n_heads=4, gate="head_gate", strict=True)
 @right("self_attention", build=lambda c: c(20, 4), d_model=20, n_heads=4, gate="head_gate", strict=True)
 class OneGatePerHead(nn.Module):
@@ -2532,8 +2532,9 @@ for _name, _settings in {
     "Llama": {}, "Qwen3": {}, "Gemma2": dict(query_pre_attn_scalar=8, attn_logit_softcapping=2.0),
     "Gemma3": dict(query_pre_attn_scalar=8), "GptOss": dict(rope_parameters={"rope_type": "default", "rope_theta": 1e4}),
 }.items():
+    _declared = {"sinks": "self_attn.sinks"} if _name == "GptOss" else {}
     right("self_attention", f"transformers: {_name}", build=_published(_name, **_settings),
-          d_model=24, n_heads=6, causal=True, positions=True, n_kv_heads=2)(Published)
+          d_model=24, n_heads=6, causal=True, positions=True, n_kv_heads=2, **_declared)(Published)
 
 
 right("self_attention", "transformers: Llama, a whole block", build=_published("Llama", part="DecoderLayer"), d_model=24, n_heads=6,
@@ -2566,7 +2567,7 @@ class Slides(nn.Module):
 
 for _window, _rope in ((2, None), (4, None), (3, {"rope_type": "default", "rope_theta": 1e4}), (16, None)):
     right("multi_head", f"transformers: GptOss, a window of {_window}", build=lambda c, w=_window, r=_rope: c(w, r), d_model=24, n_heads=3,
-          window=_window, strict=True)(Slides)
+          window=_window, sinks="attention.sinks", strict=True)(Slides)
 right("self_attention", "transformers: DeepseekV3", d_model=24, n_heads=3, causal=True, positions=True,
       build=_published("DeepseekV3", 4, num_attention_heads=3, num_key_value_heads=3, kv_lora_rank=10, q_lora_rank=9,
                        qk_rope_head_dim=4, v_head_dim=8, qk_nope_head_dim=8))(Published)
@@ -2585,10 +2586,12 @@ def _t5(has_table):
     return build
 
 
-right("self_attention", "transformers: T5", build=_t5(True), d_model=24, n_heads=3, scale=1.0, positions=True, strict=True)(_Layers)
+right("self_attention", "transformers: T5", build=_t5(True), d_model=24, n_heads=3, scale=1.0, positions=True,
+      bias="relative_attention_bias", strict=True)(_Layers)
 right("self_attention", "transformers: T5, nothing said", build=_t5(True), d_model=24)(_Layers)
 right("self_attention", "transformers: T5, without the table", build=_t5(False), d_model=24, scale=1.0, strict=True)(_Layers)
-right("multi_head", "transformers: T5, several heads", build=_t5(True), d_model=24, n_heads=3, scale=1.0, strict=True)(_Layers)
+right("multi_head", "transformers: T5, several heads", build=_t5(True), d_model=24, n_heads=3, scale=1.0,
+      bias="relative_attention_bias", strict=True)(_Layers)
 # Under a mask, x-transformers 2.31.10 gives float32 for sixteen bits, and its Encoder in bfloat16 then raises: declared.
 _WIDENED = {"skip": ["dtype.other"]}
 right("multi_head", "x-transformers: Attention", build=_x_attention(), d_model=24, n_heads=3, **_WIDENED)(_Layers)
@@ -2596,7 +2599,8 @@ right("self_attention", "x-transformers: Attention, causal", build=_x_attention(
 right("self_attention", "x-transformers: Attention, flash", build=_x_attention(causal=True, flash=True), d_model=24, causal=True)(_Layers)
 right("self_attention", "x-transformers: Attention, qk-norm", build=_x_attention(qk_norm=True), d_model=24, **_WIDENED)(_Layers)
 right("self_attention", "x-transformers: Attention, one key head", build=_x_attention(kv_heads=1), d_model=24, **_WIDENED)(_Layers)
-right("self_attention", "x-transformers: Attention, memory keys", build=_x_attention(num_mem_kv=2), d_model=24, **_WIDENED)(_Layers)
+right("self_attention", "x-transformers: Attention, memory keys", build=_x_attention(num_mem_kv=2), d_model=24,
+      prefix={"k": "mem_k", "v": "mem_v"}, **_WIDENED)(_Layers)
 right("self_attention", "x-transformers: Encoder", d_model=24,
       build=lambda _: library("x_transformers").Encoder(dim=24, depth=1, heads=3, attn_dim_head=8))(_Layers)
 right("self_attention", "x-transformers: Decoder, rotary", d_model=24, causal=True, positions=True,
@@ -3001,7 +3005,7 @@ class Cosines(InSteps):
         return self.out_proj(self.merged((q @ k.mT * 5.0).softmax(-1) @ v))
 
 
-@right("self_attention", "LearnsTemperature, found by trying", **FAMILY, strict=True)
+@right("self_attention", "LearnsTemperature, not declared", **FAMILY, strict=True)
 @right("self_attention", **FAMILY, norms=UNIT, scale="logit_scale", strict=True)
 class LearnsTemperature(InSteps):
     "Cosines times the exponential of a number that each head learns, as in Swin V2."
@@ -3015,7 +3019,7 @@ class LearnsTemperature(InSteps):
         return self.out_proj(self.merged(scores.softmax(-1) @ v))
 
 
-@right("self_attention", **FAMILY, scale=8.0, strict=True)
+@right("self_attention", **FAMILY, scale=8.0, norms={"q": "q_scale", "k": "k_scale"}, strict=True)
 class ScalesAfterNorms(InSteps):
     "Queries and keys of length 1, each times what it learns for every feature."
     def __init__(self):
@@ -3028,7 +3032,7 @@ class ScalesAfterNorms(InSteps):
         return self.out_proj(self.merged((q @ k.mT * 8.0).softmax(-1) @ v))
 
 
-@right("self_attention", "MixesHeads, found by trying", **FAMILY, strict=True)
+@right("self_attention", "MixesHeads, not declared", **FAMILY, strict=True)
 @right("self_attention", **FAMILY, mixing={"scores": "pre", "weights": "post"}, strict=True)
 class MixesHeads(InSteps):
     "Heads are mixed before the softmax, and after it."
@@ -3043,7 +3047,7 @@ class MixesHeads(InSteps):
         return self.out_proj(self.merged(weights @ v))
 
 
-@right("self_attention", **FAMILY, strict=True)
+@right("self_attention", **FAMILY, prefix={"kv": "mem_kv"}, strict=True)
 class LearnsKeys(InSteps):
     "Two keys and values of each head are learned, and stand before those of the words."
     def __init__(self):
@@ -3057,10 +3061,10 @@ class LearnsKeys(InSteps):
 
 
 right("self_attention", "nn.MultiheadAttention, a learned key", d_model=24, n_heads=3, strict=True,
-      build=lambda c: c(24, 3, add_bias_kv=True, batch_first=True))(nn.MultiheadAttention)
+      prefix={"k": "bias_k", "v": "bias_v"}, build=lambda c: c(24, 3, add_bias_kv=True, batch_first=True))(nn.MultiheadAttention)
 
 
-@right("self_attention", **FAMILY, strict=True)
+@right("self_attention", **FAMILY, norms={"out": "inner_norm"}, strict=True)
 class NormsTheContext(InSteps):
     "The context is normalised before it is projected."
     def __init__(self):
@@ -3080,7 +3084,7 @@ class BendsTheContext(InSteps):
         return self.out_proj(F.hardswish(self.merged((q @ k.mT * self.d ** -0.5).softmax(-1) @ v)))
 
 
-@right("self_attention", "IndexesATable, found by trying", **FAMILY, positions=True, lengths=9, strict=True)
+@right("self_attention", "IndexesATable, not declared", **FAMILY, positions=True, lengths=9, strict=True)
 @right("self_attention", **FAMILY, positions=True, lengths=9, bias="table", strict=True)
 class IndexesATable(InSteps):
     "A bias of each distance on a grid of 3 by 3, by a buffer of indices, as in Swin."

@@ -217,7 +217,7 @@ bug("module without dropout", "the first call's weights are kept", ("self.attent
 C = "causal textbook"
 bug(C, "no mask at all", ("scores.masked_fill(~allowed, float(\"-inf\")).softmax(dim=-1).masked_fill(~allowed, 0)", "scores.softmax(dim=-1)"), "mask.ignored")
 bug(C, "sees one ahead", (".tril(diagonal=n_k - n_q)", ".tril(diagonal=n_k - n_q + 1)"), "mask.sees_next")
-bug(C, "does not see itself", (".tril(diagonal=n_k - n_q)", ".tril(diagonal=n_k - n_q - 1)"), "mask.drops_self")
+bug(C, "does not see itself", (".tril(diagonal=n_k - n_q)", ".tril(diagonal=n_k - n_q - 1)"), "mask.not_itself")
 bug(C, "only the first word sees itself", (".tril(diagonal=n_k - n_q)", ".tril(diagonal=n_k - n_q - 1) | (torch.arange(n_k) + torch.arange(n_q)[:, None] == 0)"), "mask.not_itself_but_first")
 bug(C, "looks at the future only", (".tril(diagonal=n_k - n_q)", ".triu(diagonal=n_k - n_q)"), "mask.transposed")
 bug(C, "aligned at the first key", (".tril(diagonal=n_k - n_q)", ".tril()"), "mask.upper_left")
@@ -665,8 +665,6 @@ bug(LB, "merged without transpose", (LSDPA + ".transpose(1, 2).flatten(2)", LSDP
 bug(LB, "split with a view", ("p(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)", "p(x).reshape(len(x), self.n_heads, n, -1)"), "split.viewed")
 bug(LB, "softmax over the queries", (LSDPA, "((q @ k.mT * q.shape[-1] ** -0.5 + bias).softmax(-2) @ v)"), "softmax.over_queries")
 bug(LB, "masked after softmax", (LSDPA, "((q @ k.mT * q.shape[-1] ** -0.5 - 0.1 * distance.abs()).softmax(-1).tril() @ v)"), "mask.after_softmax", unnamed=True)
-bug("RelativeBias", "softmax over the queries", ("softmax(-1)", "softmax(-2)"), "softmax.over_queries")
-bug("RelativeBias", "merged without transpose", ("@ v).transpose(1, 2).flatten(2)", "@ v).reshape(x.shape)"), "merge.viewed")
 RBD = "RelativeBias, declared"
 bug(RBD, "scaled, though none was said", ("q @ k.mT + bias", "q @ k.mT * q.shape[-1] ** -0.5 + bias"), "scale.usual")
 bug(RBD, "the bias is subtracted", ("q @ k.mT + bias", "q @ k.mT - bias"), "bias.subtracted")
@@ -687,7 +685,7 @@ bug(MH, "keys are split in another order", ("k = self.k_proj(x).view(b, n, self.
 bug(MH, "ReLU behind the projections", ("        scores = q @", "        q, k, v = q.relu(), k.relu(), v.relu()\n        scores = q @"), "route.relu")
 bug(MH, "normalised over the words", ("        scores = q @", "        q, k = F.normalize(q, dim=-2), F.normalize(k, dim=-2)\n        scores = q @"), "norm.over_positions")
 bug(MH, "scores are squashed", ("        if self.causal:", "        scores = scores.tanh()\n        if self.causal:"), "scores.tanh")
-bug(MHC, "a mask times minus infinity", ('scores = scores.masked_fill(future, float("-inf"))', 'scores = scores + future.float() * float("-inf")'), "values.not_finite")
+bug(MHC, "a mask times minus infinity", ('scores = scores.masked_fill(future, float("-inf"))', 'scores = scores + future.float() * float("-inf")'), "values.nan")
 bug("SequenceFirstInside", "no scale", (" * self.head_dim ** -0.5", ""), "scale.missing")
 bug("SequenceFirstInside", "merged as sentence first", (".transpose(0, 1).contiguous().view(n, b, width)", ".contiguous().view(n, b, width)"), "merge.batch")
 
@@ -700,7 +698,7 @@ bug(S, "shifted by the largest of all", (TOP, "x.max()"), "softmax.whole_maximum
 bug(S, "shifted by the mean", (TOP, "x.mean(dim=dim, keepdim=True)"), "softmax.overflows")
 bug(S, "shifted by the smallest", (TOP, "x.min(dim=dim, keepdim=True).values"), "softmax.overflows")
 bug("wide softmax", "the wider type comes back", (".to(x.dtype)", ""), "dtype.other")
-bug(S, "clamped at 50", (f"x - {TOP}", "x.clamp(max=50.0)"), "softmax.cut_or_epsilon")
+bug(S, "clamped at 50", (f"x - {TOP}", "x.clamp(max=50.0)"), "softmax.cut")
 bug(S, "sums over everything", ("e.sum(dim=dim, keepdim=True)", "e.sum()"), "softmax.sum_over_all")
 bug(S, "always over the last", (f"torch.exp(x - {TOP})", "torch.exp(x - x.amax(-1, keepdim=True)); dim = -1"), "softmax.dim")
 bug(S, "always over the first", (f"torch.exp(x - {TOP})", "torch.exp(x - x.amax(0, keepdim=True)); dim = 0"), "softmax.dim")
@@ -747,7 +745,7 @@ bug(X, "fully masked rows are NaN", ("weights.masked_fill(~mask, 0)", "weights")
 bug(X, "fully masked rows are uniform", [('float("-inf")', "torch.finfo(scores.dtype).min"), ("weights.masked_fill(~mask, 0)", "weights")], "mask.equal_weights")
 bug(X, "-1e9, uniform rows, and float16 fails", [('float("-inf")', "-1e9"), ("weights.masked_fill(~mask, 0)", "weights")], "mask.equal_weights")
 bug(X, "-1e9 in float16", ('float("-inf")', "-1e9"), "dtype.no_infinity")
-bug(X, "-100 for minus infinity", ('float("-inf")', "-100.0"), "mask.cut")
+bug(X, "-100 for minus infinity", ('float("-inf")', "-100.0"), "softmax.cut")
 bug(X, "0 for minus infinity", ('float("-inf")', "0.0"), "mask.sums")
 bug(X, "masked after softmax", ("scores.masked_fill(~mask, float(\"-inf\")).softmax(dim=-1)", "scores.softmax(dim=-1)"), "mask.after_softmax")
 bug(X, "masked after softmax, then renormalised", [("scores.masked_fill(~mask, float(\"-inf\")).softmax(dim=-1)", "scores.softmax(dim=-1)"),
@@ -854,7 +852,7 @@ bug("learned by distance", "by place, not by distance", ("torch.arange(n_k)[None
 W, NEAR = "through a window", "(back >= 0) & (back < window)"
 bug(W, "one word too few", ("back < window)", "back < window - 1)"), "window.size")
 bug(W, "one word too many", ("back < window)", "back <= window)"), "window.size")
-bug(W, "without the word itself", ("back >= 0", "back > 0"), "mask.drops_self")
+bug(W, "without the word itself", ("back >= 0", "back > 0"), "mask.not_itself")
 bug(W, "wholly before the word", (NEAR, "(back > 0) & (back <= window)"), "window.shifted")
 bug(W, "begins with the next word", (NEAR, "(back >= -1) & (back < window - 1)"), "window.band")
 bug(W, "both sides", (NEAR, "back.abs() < window"), "window.band")
