@@ -257,7 +257,7 @@ def longer(mask, **more):
         (
             "twice as large",
             lambda: Head(lambda m, x: m.attend(x) * (2 if x.shape[1] > 20 else 1)),
-            "length.long",
+            "length.long+values.scaled",
         ),
         ("seven tokens, and a setting", lambda: longer(window(7), chunk=7), "window.narrow"),
         ("n_local_heads is no window", lambda: longer(window(7), n_local_heads=1), "window.narrow"),
