@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import product
+from itertools import chain, product
 from typing import Any, NamedTuple
 
 import torch
@@ -309,7 +309,7 @@ def _with_open_mask(layer: Layer) -> Layer:
     under = (layer.calling(partial(_call_open, contract, *way)) for way in ways)
     x = layer.draw()
     fits = lambda each: attempt(lambda: each(x).shape[:2]) == layer.output_shape(x)
-    return next(filter(fits, under), layer)
+    return next(filter(fits, chain([layer], under)), layer)  # it may take None
 
 
 def _call_open(contract: Contract, form: Form, made: Form, m: Any, *inputs: Tensor) -> Any:
