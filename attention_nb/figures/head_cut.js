@@ -118,10 +118,10 @@ function draw(stage) {
     const [h, token] = where(found.wrong, m);
     return `The final shape at once puts it into head ${h}, token ${token}.`;
   }
-  function showSource(node, m) {
+  function showSource(node, m) {  // above its copies
     set(node, { tabindex: m === lit ? 0 : -1, "aria-selected": String(m === lit),
       "aria-label": `${number(flat[m], 0)}, of token ${tokenOf(m)}${split ? `. ${lands(m)}` : ""}`,
-      style: `${look(m, false)}; ${placed(given(m), origins.given)}` });
+      style: `${look(m, false)}; ${placed(given(m), origins.given)}; z-index: 1` });
   }
   // Copies fly from the vectors to where each way puts them, one after the other.
   function showCopy({ kind, m, node }) {

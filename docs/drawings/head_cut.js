@@ -113,7 +113,7 @@ return `The final shape at once puts it into head ${h}, token ${token}.`;
 function showSource(node, m) {
 set(node, { tabindex: m === lit ? 0 : -1, "aria-selected": String(m === lit),
 "aria-label": `${number(flat[m], 0)}, of token ${tokenOf(m)}${split ? `. ${lands(m)}` : ""}`,
-style: `${look(m, false)}; ${placed(given(m), origins.given)}` });
+style: `${look(m, false)}; ${placed(given(m), origins.given)}; z-index: 1` });
 }
 function showCopy({ kind, m, node }) {
 const at = split ? placed(landed(kind, m), origins[kind]) : placed(given(m), origins.given);
