@@ -2966,7 +2966,7 @@ SHOWN = {
     ("window_board", ""): "kq",
 }
 ON_CANVAS = {"head_view"}  # which forced colours leave as it is
-LIBRARIES = {"drawing", "engine"}  # on which drawings build
+LIBRARIES = {"drawing", "engine", "sinks_window"}  # on which drawings build
 ALL = sorted(
     path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem not in LIBRARIES
 )

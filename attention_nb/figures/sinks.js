@@ -1,9 +1,10 @@
 // One query, and where its weight goes: without a window, scores to drag, the weights as parts of
-// one bar, and the context; with a window, which leaves the first token behind, a bar for each way.
+// one bar, and the context; with a window, sinks_window.js draws a bar for each way.
 function draw(stage) {
-  (stage.data.window ? drawWindow : drawScores)(stage);
-}
-function drawScores(stage) {
+  if (stage.data.window) {
+    drawWindow(stage);
+    return;
+  }
   const { view, viewWidth, data, el, svg, set, clamp, mix, softmax, sum, number, listed } = stage;
   const { vector, percent, said, say, choices, handle, expose } = stage;
   const { tokens, v, columns, modes, reach } = data;
@@ -250,105 +251,4 @@ function drawScores(stage) {
   view.append(pick, root, said);
   show();
   expose(() => state);
-}
-
-// The words, with a frame around the window; below them the weights of each way, all in one bar.
-function drawWindow(stage) {
-  const { view, viewWidth, data, el, svg, set, mix, softmax, sum, number, vector } = stage;
-  const { percent, said, say, slider, player, expose } = stage;
-  const { tokens, v, window, modes } = data;
-  const n = tokens.length;
-  const wide = viewWidth >= 600;
-  const quoted = (token) => `“${token}”`;
-  let newest = data.newest;
-
-  // ---- What is computed: the last score is that of the sink ----
-  const inside = (i) => i <= newest && i > newest - window;
-  function weigh({ name, first, sink }) {
-    const open = [...tokens.map((_, i) => inside(i) || (first && i === 0)), sink];
-    const scores = [...data.scores, data.sink];
-    const weights = softmax(scores.map((s, i) => (open[i] ? s : -Infinity)));
-    const context = mix(weights.slice(0, n), v);
-    return { name, weights, context, others: sum(weights.slice(1, n)) };
-  }
-
-  // ---- The words ----
-  const width = viewWidth || 350, column = width / n;
-  const text = (x, y, says, more = {}) =>
-    svg("text", { x, y, "text-anchor": "middle", ...more }, says);
-  const soft = "font-size: 13px; fill: var(--soft)";
-  const frame = svg("rect", { y: 3, height: 54, rx: 8, class: "moves",
-    fill: "var(--control)", "fill-opacity": 0.07, stroke: "var(--control)", "stroke-width": 1.5 });
-  const words = tokens.map((token, i) => svg("g", {},
-    text(column * (i + 0.5), 27, token,
-      { style: `font-size: ${wide ? 17 : 15}px; font-weight: 600` }),
-    text(column * (i + 0.5), 47, `score ${number(data.scores[i], 0)}`, { style: soft })));
-
-  // ---- A bar for each way: parts of 1, and how much of it other words get than the first ----
-  const names = [...tokens, "sink"];
-  const [from, tall, thick] = [78, wide ? 86 : 80, wide ? 46 : 40];
-  const high = from + modes.length * tall - 12;
-  function partOf(i, y) {
-    const hue = i < n ? "w" : "rose";
-    const rect = svg("rect", { y, height: thick, rx: 2, class: "moves", fill: `var(--${hue})`,
-      "fill-opacity": i < n ? 0.4 : 0.15, stroke: `var(--${hue})`,
-      ...(i < n ? { "data-sym": "w" } : { "stroke-dasharray": "4 3" }) });
-    return { rect, word: text(0, y + thick / 2 + 5, "") };
-  }
-  const rows = modes.map(({ name }, k) => {
-    const y = from + k * tall;
-    const parts = names.map((_, i) => partOf(i, y + 26));
-    const count = svg("tspan", {
-      style: "font-size: 20px; font-weight: 600; fill: currentColor" });
-    const share = text(width, y + 18, "", { "text-anchor": "end", style: soft });
-    share.append(count, " on other words");
-    const title = text(0, y + 18, name, { "text-anchor": "start", style: "font-weight: 600" });
-    return { parts, count, nodes: [title, share, ...parts.map(({ rect }) => rect),
-      ...parts.map(({ word }) => word)] };
-  });
-  const root = svg("svg", { width, height: high, viewBox: `0 0 ${width} ${high}`, role: "img",
-    "aria-label": "Words, the window, and the weights in each way" },
-  frame, ...words, ...rows.flatMap(({ nodes }) => nodes));
-
-  // ---- What changes ----
-  function showRow({ parts, count }, { weights, others }) {
-    let x = 0;
-    parts.forEach(({ rect, word }, i) => {
-      const long = weights[i] * width;
-      set(rect, { x, width: Math.max(0, long - 1), opacity: long > 1 ? 1 : 0 });
-      set(word, { x: x + long / 2 });
-      word.textContent = long > 9 * names[i].length ? names[i] : "";
-      x += long;
-    });
-    count.textContent = percent(others);
-  }
-  function explain([plain, repaired]) {
-    const past = newest >= window;
-    const mended = past ? `; with a repair, ${repaired}` : "";
-    say(`At ${quoted(tokens[newest])}, ${quoted(tokens[0])} ${past ? "has left" : "is in"} `
-      + `the window. The context is ${plain}${mended}.`);
-  }
-  function show() {
-    const now = modes.map(weigh);
-    const first = Math.max(0, newest - window + 1);
-    set(frame, { x: column * first + 2, width: column * (newest - first + 1) - 4 });
-    words.forEach((word, i) => set(word, { opacity: inside(i) ? 1 : 0.4 }));
-    rows.forEach((row, k) => showRow(row, now[k]));
-    explain(now.map(({ context }) => vector(context, number)));
-    expose(() => ({ newest, ways: now }));
-  }
-  function go(to) {
-    newest = to;
-    range.move(newest + 1);
-    show();
-  }
-  const range = slider(wide ? "Newest token" : "Newest", {
-    min: 1, max: n, step: 1, value: newest + 1, text: (x) => quoted(tokens[x - 1]),
-    input: (x) => { play.stop(); newest = x - 1; show(); } });
-  const play = player({ at: () => newest, last: () => n - 1, go, ms: () => 1200,
-    first: data.newest });
-  set(said, { style: `min-height: ${wide ? 1.4 : 4.2}em; margin-top: 10px` });
-  view.append(el("div", { class: "row steered", style: "margin-top: 0" }, play.node, range), root,
-    said);
-  show();
 }
