@@ -144,7 +144,7 @@ def _must_be_same(got: Any, want: Any, where: str) -> None:
         _must_be_same_tensor(got, want, where)
         return
     parts, several = _parts(got), _parts(want)
-    if several.keys() == parts.keys() != {""}:
+    if several.keys() == parts.keys() and several.keys() != {""}:
         for name, right in several.items():
             _must_be_same(parts[name], right, f"{where}result {name}: ")
         return
