@@ -230,9 +230,9 @@ def check_cache(
 
     Args:
         module: a layer over x (b, n, d_model), called as module(x, cache=cache); or step(x, cache)
-        new_cache: new_cache(b, n_max) → an empty cache, also a class; default: the module's own
-        step: step(x, cache): the next tokens; it fills the cache, and puts one that the layer holds
-            in buffers there first
+        new_cache: new_cache(b, n_max) → an empty cache, perhaps a class; default: the module's own
+        step: step(x, cache): the next tokens; it fills the cache; if the layer holds its cache in
+            buffers, it first puts this one there
         full: full(x): all tokens at once, the future hidden; default module(x)
         grows: may the cache grow, and be copied, at each step?
     """

@@ -62,8 +62,7 @@ def diagnose(layer: Layer) -> Layer:
     if named.bugs is None and guess is not None:
         beside = _with_bugs_named(guess, found)
         if bugs := fewest_bugs(guess, beside.bugs):
-            found = replace(beside, bugs=bugs)
-            return replace(layer, observed=guess.observed, diagnosis=found)
+            return replace(layer, observed=guess.observed, diagnosis=replace(beside, bugs=bugs))
     return replace(layer, diagnosis=named)
 
 

@@ -30,8 +30,8 @@ class Placement:
 
         @wraps(f)
         def called(*given: Any, **named: Any) -> Tensor:
-            moved = tree_map_only(Tensor, lambda t: t.to(self.device), (given, named))
-            return f(*moved[0], **moved[1]).cpu()
+            given, named = tree_map_only(Tensor, lambda t: t.to(self.device), (given, named))
+            return f(*given, **named).cpu()
 
         return called
 

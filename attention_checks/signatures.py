@@ -11,7 +11,7 @@ import torch.nn as nn
 
 from attention_checks.outcomes import Misused
 
-MASKS = {"allowed", "mask", "attn_mask", "attention_mask"}  # parameters that say what may be seen
+MASKS = ("allowed", "mask", "attn_mask", "attention_mask")  # parameters that say what may be seen
 
 
 def parameters_of(
@@ -45,8 +45,9 @@ def called_by_name(
 ) -> Any:
     "Call a function with what its parameters are called; but for masks, defaults stay."
     parameters = parameters_of(f)
-    takes_mask = parameters and ("is_causal" not in parameters or MASKS & parameters.keys())
-    if not takes_mask and not known.get("allowed", torch.ones(1)).all():
+    takes_mask = parameters and parameters.keys() & MASKS
+    ignores_mask = not parameters or "is_causal" in parameters and not takes_mask
+    if ignores_mask and not known.get("allowed", torch.ones(1)).all():
         call = f"lambda q, k, v, allowed: {name_of(f)}(q, k, v, attn_mask=allowed)"
         raise Misused(f"{name}: expected a function that takes the mask: {name}={call}")
     if parameters is None:
@@ -70,7 +71,7 @@ def _given_by_name(
     except TypeError:
         return None
     crossed = any(own in known and own != word for own, word in zip(given.arguments, lead))
-    wanted = {*required_by(f), *(MASKS & signature.parameters.keys())} - given.arguments.keys()
+    wanted = {*required_by(f), *(signature.parameters.keys() & MASKS)} - given.arguments.keys()
     given.arguments.update((own, known[own]) for own in wanted & known.keys())
     return given if wanted <= known.keys() and not crossed else None
 

@@ -63,11 +63,10 @@ def _choice(
     of_functions: Callable[[Any], bool | None] | None = None,  # is it theirs? None: all take it
     part: bool = False,  # may it name a part of the layer beside its projections?
     settles_scale: bool = False,  # is another scale beside it a bug, and never meant?
-    any_function: bool = False,  # may an activation function of the layer belong to it?
 ) -> Any:
     "Return a field of the contract: who reads it, its guard, and its help."
     named = {"expect": expect, "help": help, "checks": checks, "of_functions": of_functions}
-    flags = {"part": part, "settles_scale": settles_scale, "any_function": any_function}
+    flags = {"part": part, "settles_scale": settles_scale}
     return field(default=default, metadata=named | flags)
 
 
@@ -211,7 +210,6 @@ class Contract:
         expect_attribute,
         "the module or parameter that gates the context",
         part=True,
-        any_function=True,
     )
     bias: str | Callable[..., Tensor] | None = _choice(
         _ATTENTION,
@@ -327,7 +325,7 @@ class Contract:
 
     @property
     def gives(self) -> str:
-        "Say what heads give that are right."
+        "Return what its heads must give, in words."
         if self.attend:
             return "what attend= gives"
         names = [f"{name}=" for name in ("softcap", "rotate", *PART_CHOICES) if getattr(self, name)]
@@ -362,8 +360,8 @@ class Contract:
         x: Tensor,  # (b, h, n, d)
         positions: Tensor,  # (n,)
     ) -> Tensor:
-        "Return vectors, as its declared function rotates them."
-        return self._made_by("rotate", x=x, positions=positions)
+        "Return vectors as its declared function rotates them; as they are if none is declared."
+        return x if self.rotate is None else self._made_by("rotate", x=x, positions=positions)
 
     def _of_heads(self, name: str, q: Tensor, k: Tensor, **more: Tensor) -> Tensor:
         "Return what a declared function makes of heads."
@@ -380,7 +378,7 @@ class Contract:
 
     @property
     def hides_future(self) -> bool:
-        "Return whether it hides the future: as it says, or by a window that sees nothing ahead."
+        "Return whether it hides the future: causal= or window= says so, and it sees nothing ahead."
         return self.ahead is None and (bool(self.causal) or self.window is not None)
 
     @property
@@ -409,9 +407,11 @@ class Contract:
     @property
     def asked(self) -> dict[str, list[str]]:
         "Declared function of heads → what it asks for beside them: parts of the layer may be."
-        found = {key: getattr(self, key) for key in _LEADS}
-        required = {key: required_by(f) for key, f in found.items() if callable(f)}
-        return {key: names[len(_LEADS[key][0]) :] for key, names in required.items()}
+        return {
+            name: required_by(f)[len(leads[0]) :]
+            for name, leads in _LEADS.items()
+            if callable(f := getattr(self, name))
+        }
 
     @property
     def declared_parts(self) -> set[str]:
@@ -484,7 +484,6 @@ def _choices_with(flag: str) -> list[str]:
 
 
 PART_CHOICES = _choices_with("part")
-OF_ANY_FUNCTION = _choices_with("any_function")
 _SETTLE_SCALE = _choices_with("settles_scale")
 HELP = {name: row.metadata["help"] for name, row in _ROWS.items()}  # choice → what it says
 _CHECKS = dict.fromkeys(check for row in _ROWS.values() for check in row.metadata["checks"])

@@ -38,8 +38,21 @@ ATTENTION: list[Bug] = [
     *heads.BUGS,
 ]
 _TABLES = (
-    *(scales_and_routes, softmax, masks, heads, flash_attention, windows, any_code, layers),
-    *(layer_rotations, layer_codes, latent, choices, kv_cache, whole_models, distributed),
+    scales_and_routes,
+    softmax,
+    masks,
+    heads,
+    flash_attention,
+    windows,
+    any_code,
+    layers,
+    layer_rotations,
+    layer_codes,
+    latent,
+    choices,
+    kv_cache,
+    whole_models,
+    distributed,
     positions,
 )
 
@@ -51,11 +64,14 @@ def by_code(
     sentences: dict[str, dict[str, Bug]] = {}
     for bug in bugs:
         sentences.setdefault(bug.code, {})[bug.says] = bug
+    found: dict[str, Bug] = {}
     for code, each in sentences.items():
-        sentences[code] = {says: bug for says, bug in each.items() if "{" in says} or each
-        if len(sentences[code]) > 1:
-            raise ValueError(f"{code}: expected one sentence; got {' and '.join(sentences[code])}")
-    return {code: bug for code, each in sentences.items() for bug in each.values()}
+        left = [bug for says, bug in each.items() if "{" in says] or [*each.values()]
+        if len(left) > 1:
+            got = " and ".join(bug.says for bug in left)
+            raise ValueError(f"{code}: expected one sentence; got {got}")
+        found[code] = left[0]
+    return found
 
 
 CATALOGUE: dict[str, Bug] = by_code(chain.from_iterable(table.BUGS for table in _TABLES))

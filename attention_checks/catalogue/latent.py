@@ -44,7 +44,10 @@ _PARTS = (
 )
 
 
-BUGS = [Bug("route.parts_swapped", _PARTS), *(Bug(code, says) for code, says, _ in _SHARES)]
+BUGS: list[Bug] = [
+    Bug("route.parts_swapped", _PARTS),
+    *(Bug(code, says) for code, says, _ in _SHARES),
+]
 
 
 def latent_step(

@@ -378,6 +378,13 @@ GROUP_BUGS: list[Bug] = bugs_of_stage(
 
 LAYER_BUGS: list[Bug] = [*SPLITS, *MERGES, *REPEATED_MERGES, *OTHER_LAYER_BUGS, *CHANNELS]
 BUGS: list[Bug] = [
-    *(*SPLITS, *MERGES, *OTHER_LAYER_BUGS, *GROUP_BUGS),
-    *(regrouped(1, merging(merge_heads)), FUSED, REPEATED, NEVER, UNTRANSPOSED),
+    *SPLITS,
+    *MERGES,
+    *OTHER_LAYER_BUGS,
+    *GROUP_BUGS,
+    regrouped(1, merging(merge_heads)),
+    FUSED,
+    REPEATED,
+    NEVER,
+    UNTRANSPOSED,
 ]

@@ -250,9 +250,14 @@ BIAS: list[Bug] = [
 
 
 BUGS: list[Bug] = [
-    *(*UNREQUESTED_MASKS, *WRONG_MASKS, *MASK_APPLICATIONS, *BIAS, WINDOW, _SHIFTED),
-] + bugs_of_lines(
-    """
+    *UNREQUESTED_MASKS,
+    *WRONG_MASKS,
+    *MASK_APPLICATIONS,
+    *BIAS,
+    WINDOW,
+    _SHIFTED,
+    *bugs_of_lines(
+        """
 mask.meaning: the mask is {how}, where {expected} is expected | mask="{found}"
 mask.leaks_if_low: minus infinity is a number such as -1e4: where scores are lower, the mask
     leaks
@@ -288,4 +293,5 @@ mask.length: from query {query} on the future leaks: the causal mask has a lengt
 ~bias.wrong: the bias is not added to the scores as it should be
 ~bias.undeclared: a number for each query and key is added to the scores, as ALiBi does | bias=…
 """
-)
+    ),
+]

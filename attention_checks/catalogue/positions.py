@@ -269,9 +269,13 @@ ALIBI: list[Bug] = [
     ),
 ]
 BUGS: list[Bug] = [
-    *(*listed(_ANGLES, _ROTATIONS), BASE, MIXED, UNSCALED, *ALIBI),
-] + bugs_of_lines(
-    """
+    *listed(_ANGLES, _ROTATIONS),
+    BASE,
+    MIXED,
+    UNSCALED,
+    *ALIBI,
+    *bugs_of_lines(
+        """
 rotary.pairing: its pairs are {found}, and you said otherwise: permute projections or change
     pairing
 rotary.far: angles of far positions are wrong: positions start again or stop, or a table is too
@@ -283,4 +287,5 @@ alibi.shape: it gives another shape than (h, n_q, n_k)
 ~alibi.absolute: the bias differs between equal distances: it depends on positions
 ~alibi.unknown: its bias is not slope times distance, and no known bug gives it
 """
-)
+    ),
+]

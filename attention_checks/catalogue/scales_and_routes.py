@@ -174,9 +174,13 @@ CONTEXT_BUGS: list[Bug] = bugs_of_stage(
 
 
 BUGS: list[Bug] = [
-    *(*SCALE, *LATE_SCALES, *QKV_BUGS, *CONTEXT_BUGS, *UNDECLARED_NORMS),
-] + bugs_of_lines(
-    """
+    *SCALE,
+    *LATE_SCALES,
+    *QKV_BUGS,
+    *CONTEXT_BUGS,
+    *UNDECLARED_NORMS,
+    *bugs_of_lines(
+        """
 scale.term: the scores, or a term of them, are {found} times what {name}= says ({what}): scale them
     as it does
 scale.constant: the scores are multiplied by {found}, not by {right} | scale={found}
@@ -198,7 +202,7 @@ state.first_call: it keeps something of its first call: later calls must not use
 ~shape.only_equal: it works only when sizes are equal that may differ: axes are mixed up, as by
     .T, which reverses all four | skip=["shape.only_equal"]
 ~values.nan: ordinary inputs give NaN or infinity: a division by 0, or a mask multiplied by -inf
-    (0 · inf is NaN: masked_fill)
+    (0 · inf is NaN: use masked_fill)
 ~values.rounded: its numbers are right to two digits only: it computes in float16 or bfloat16, or
     adds something small
 ~values.unknown: it is not softmax(q kᵀ · scale) v, and no known bug gives its numbers
@@ -207,4 +211,5 @@ state.first_call: it keeps something of its first call: later calls must not use
 ~order.queries: a context depends on other queries: the softmax runs over queries?
     | skip=["order.queries"]
 """
-)
+    ),
+]

@@ -219,9 +219,14 @@ ROUNDED = Bug(
 
 
 BUGS: list[Bug] = [
-    *(*WEIGHTS, _TOP, *UNMASKED_SOFTMAX_BUGS, OTHER_DIM, EPSILON, ROUNDED),
-] + bugs_of_lines(
-    """
+    *WEIGHTS,
+    _TOP,
+    *UNMASKED_SOFTMAX_BUGS,
+    OTHER_DIM,
+    EPSILON,
+    ROUNDED,
+    *bugs_of_lines(
+        """
 softmax.overflows: the softmax overflows: subtract the largest score before exp
 softmax.underflows: the softmax underflows to 0 / 0: subtract each query's own largest score
     (amax(-1, keepdim=True)), not that of the whole tensor or of another query
@@ -240,4 +245,5 @@ softmax.loses: it overflows or loses precision in {dtype}: subtract the maximum,
     mask, or not at all
 ~softmax.unknown: its numbers are not exp(x) / Σ exp(x), and no known bug gives them
 """
-)
+    ),
+]

@@ -97,10 +97,7 @@ SIZE = Bug(
 )
 
 
-BUGS: list[Bug] = [
-    *listed(_WINDOW, _SINKS, _DOCUMENTS, _WINDOW_AND_SINKS, _CAUSAL),
-    *(BAND, SIZE),
-]
+BUGS: list[Bug] = [*listed(_WINDOW, _SINKS, _DOCUMENTS, _WINDOW_AND_SINKS, _CAUSAL), BAND, SIZE]
 
 
 def reach_bugs(

@@ -180,9 +180,8 @@ class Trial(NamedTuple):
 
     def _work(self, q: Tensor, k: Tensor, v: Tensor) -> Work:
         "Set out what attention starts from: rotated, grouped, with a key for each sink."
-        sharding, at = self.sharding, torch.arange(self.n)
-        if sharding.contract.rotate:
-            q, k = (sharding.contract.rotated(x, at) for x in (q, k))
+        sharding = self.sharding
+        q, k = (sharding.contract.rotated(x, torch.arange(self.n)) for x in (q, k))
         k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
         mask, bias = sharding.reach.mask(self.n, self.n), torch.zeros((), dtype=q.dtype)
         if sharding.sink_logits is not None:

@@ -106,8 +106,7 @@ def _as_many(at: Tensor, n: int) -> Tensor:
 
 def _rotated(trial: Trial, x: Tensor, at: Tensor) -> Tensor:
     "Rotate, if the function under test rotates."
-    contract = trial.sharding.contract
-    return x if contract.rotate is None else contract.rotated(x, at)
+    return trial.sharding.contract.rotated(x, at)
 
 
 def scores_of(trial: Trial, steps: ForwardSteps, q: Tensor, k: Tensor) -> Tensor:

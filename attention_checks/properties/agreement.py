@@ -143,9 +143,10 @@ def _must_be_same(got: Any, want: Any, where: str) -> None:
     if isinstance(want, Tensor) and isinstance(got, Tensor):
         _must_be_same_tensor(got, want, where)
         return
-    parts, several = _parts(got), _parts(want)
-    if several.keys() == parts.keys() and several.keys() != {""}:
-        for name, right in several.items():
+    parts, right_parts = _parts(got), _parts(want)
+    alone = right_parts.keys() == {""}
+    if not alone and parts.keys() == right_parts.keys():
+        for name, right in right_parts.items():
             _must_be_same(parts[name], right, f"{where}result {name}: ")
         return
     shown = f"{where}it gives {_with_type(got)}, expected {_with_type(want)}"
@@ -155,7 +156,7 @@ def _must_be_same(got: Any, want: Any, where: str) -> None:
     close = False
     if isinstance(want, float) and isinstance(got, (int, float)):
         close = math.isclose(got, want, rel_tol=FLOAT32) or math.isnan(got) and math.isnan(want)
-    if several.keys() != {""} or not close and got != want:
+    if not alone or not close and got != want:
         raise Broken(shown, ())  # the example tells all
 
 
@@ -168,8 +169,8 @@ def _must_be_same_tensor(got: Tensor, want: Tensor, where: str) -> None:
     if got.dtype != want.dtype:
         bug = known("result.dtype", got=got.dtype, want=want.dtype)
         raise Broken(f"{where}it gives {got.dtype}, expected {want.dtype}", bug)
-    same = nearly(got, want, SHORT_SUMS, True) if _floats(want) else torch.equal(got, want)
-    if not same:
+    same = partial(nearly, atol=SHORT_SUMS, equal_nan=True) if _floats(want) else torch.equal
+    if not same(got, want):
         nan = bool(want.isfinite().all()) and not got.isfinite().all()
         bugs = known("result.nan") if nan else ()  # else the example tells all
         raise Broken(where + first_difference(got, want, SHORT_SUMS), bugs)
@@ -228,7 +229,7 @@ def _must_agree_in_gradients(fn: _Fn, reference: _Fn, examples: tuple[_Example, 
         for j, (leaf, want, got) in enumerate(zip(leaves, wanted, given)):
             want = torch.zeros_like(leaf) if want is None else want
             got = torch.zeros_like(leaf) if got is None else got
-            if not nearly(got, want, FLOAT32, True):
+            if not nearly(got, want, FLOAT32, equal_nan=True):
                 shown = f"gradient of floating argument {j}, {first_difference(got, want, FLOAT32)}"
                 bug = known("grad.partly_detached" if got.isfinite().all() else "grad.nan")
                 raise Broken(f"{where}: {shown}", bug)

@@ -74,7 +74,7 @@ def first_leak(
 
 
 def code_of_leak(
-    f: TensorFunction,  # the code under test, in float64
+    f: TensorFunction,  # the code under test, which takes float64, too
     inputs: Sequence[Tensor],  # as in `first_leak`
     leak: Leak,  # of large inputs
 ) -> str:  # a code

@@ -303,11 +303,12 @@ def how_to_call_both(
 def call_under(
     contract: Contract,  # what was declared
     m: Any,  # a layer or a function
-    given: dict[str, Any],  # masks, by name
+    given: dict[str, Tensor],  # masks, by name; one of numbers gets the type of x
     *inputs: Tensor,  # x, and of cross-attention the memory
 ) -> Any:  # what the call returns
     "Call a layer with x and perhaps a memory, and masks by their names."
     x = inputs[0]
+    given = {n: t.to(x.dtype) if t.is_floating_point() else t for n, t in given.items()}
     if contract.call:
         return called_with(contract.call, m, given, *inputs)
     if is_torch_mha(m):

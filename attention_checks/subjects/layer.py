@@ -313,11 +313,10 @@ def _with_open_mask(layer: Layer) -> Layer:
 
 
 def _call_open(contract: Contract, form: Form, made: Form, m: Any, *inputs: Tensor) -> Any:
-    "Call a layer with a mask that hides nothing, but for the future where it is to be hidden."
+    "Call a layer with a mask that hides nothing, or the future alone if that is to be hidden."
     x, n_k = inputs[0], inputs[-1].shape[1]
     allowed = torch.ones(len(x), 1, x.shape[1], n_k, dtype=torch.bool)
     mask = made(form(allowed.tril() if contract.hides_future else allowed)).to(x.device)
-    mask = mask.to(x.dtype) if mask.is_floating_point() else mask
     return call_under(contract, m, {contract.mask_name: mask}, *inputs)
 
 

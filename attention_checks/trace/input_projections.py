@@ -16,7 +16,7 @@ from torch import Tensor
 from attention_checks.catalogue.layers import untransposed
 from attention_checks.conventions import biased_role
 from attention_checks.pipeline import Bug
-from attention_checks.spec import OF_ANY_FUNCTION, Contract
+from attention_checks.spec import Contract
 from attention_checks.trace.recording import OneCall, as_float, as_rows, used_of
 from attention_checks.trace.roles import FoundProjections, sources, unrecognised_in
 from attention_checks.trace.token_order import TokenOrder
@@ -86,8 +86,7 @@ def read_input_projections(recorded: RecordedCall) -> InputProjections:
 
 def _names_with_role(recorded: RecordedCall) -> set[str]:
     "Names of what has a role; beside a declared gate, activation functions are its own."
-    declared = any(getattr(recorded.contract, name) is not None for name in OF_ANY_FUNCTION)
-    own = list(recorded.layer.named_modules()) if declared else []
+    own = list(recorded.layer.named_modules()) if recorded.contract.gate is not None else []
     gating = {name for name, m in own if type(m).__module__ == "torch.nn.modules.activation"}
     return {*names_of_projections(recorded.parts), *recorded.parts.bare, *gating}
 

@@ -139,19 +139,20 @@ def given_parts(
     call: OneCall,  # how it is called
     contract: Contract,  # what was declared of it
 ) -> list[Contract]:  # the same, once its functions know the parts that they ask for by name
-    """Give declared functions what modules of the layer gave, and its parameters: first with a row
-    for each token, then as convolutions give them, (b, width, n).
+    """Give declared functions what they ask for by name: x, parameters and buffers of the layer,
+    and what its modules gave, first with a row for each token, then as convolutions give it,
+    (b, width, n).
     """
     modules = dict(layer.named_modules())
-    held = {"x": x, **dict(layer.named_buffers()), **dict(layer.named_parameters())}
-    learned = {name: as_float(t) for name, t in held.items()}
+    tensors = {"x": x, **dict(layer.named_buffers()), **dict(layer.named_parameters())}
     names = {name for some in contract.asked.values() for name in some}
+    held = {name: as_float(t) for name, t in tensors.items() if name in names}
     asked = {name: modules[name] for name in names & modules.keys()}
     made = recorded_call(asked, lambda: call(layer, x))[2] if asked else {}
     rows = {name: _of_tokens(t[0], x) for name, t in made.items()}
     columns = {name: t.mT for name, t in rows.items() if isinstance(asked[name], _CONVOLUTIONS)}
     ways = [rows, rows | columns] if columns else [rows]
-    return [_with_parts(contract, learned | way) for way in ways]
+    return [_with_parts(contract, held | way) for way in ways]
 
 
 def _with_parts(contract: Contract, parts: Mapping[str, Any]) -> Contract:

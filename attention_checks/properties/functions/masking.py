@@ -39,7 +39,7 @@ def _must_hide_future(subject: ExaminedFunction) -> None:
 
 
 def _context(subject: ExaminedFunction, *qkv: Tensor) -> Tensor:
-    "Return the context of tensors, of the last one's type, that want gradients where those are on."
+    "Return the context, in the type of the values; inputs want gradients where those are on."
     wanted = torch.is_grad_enabled()
     return subject(*(t.to(qkv[-1], copy=True).requires_grad_(wanted) for t in qkv)).detach()
 

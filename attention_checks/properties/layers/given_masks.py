@@ -295,12 +295,11 @@ def _under(layer: Layer, name: str, x: Tensor, mask: Tensor, copied: bool = True
 
 
 def _masked(layer: Layer, name: str, mask: Tensor) -> Layer:
-    "Return the layer, called with a mask; one of numbers gets the type of the hidden states."
+    "Return the layer, called with a mask."
 
     def call(m: Any, *inputs: Tensor) -> Any:
         with layer.contract.placement.inputs(mask) as (placed,):
-            of_type = placed.to(inputs[0].dtype) if placed.is_floating_point() else placed
-            return call_under(layer.contract, m, {name: of_type}, *inputs)
+            return call_under(layer.contract, m, {name: placed}, *inputs)
 
     return layer.calling(call)
 

@@ -23,6 +23,7 @@ from attention_checks.subjects.copies import softened_copy
 from attention_checks.subjects.layer import Layer, no_module, normalises_batch
 from attention_checks.tensors import rounding
 from attention_checks.tolerance import MOVED
+from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights
 
 
@@ -50,8 +51,10 @@ def _must_hide_future(layer: Layer, x: Tensor, training: bool, grad: bool) -> No
         if large and as_attend_says(layer, x) and as_attend_says(layer, other):
             return
         shown = f"{mode}: changing token {j} moves output {leak.output}"
-        precisely = lambda x: layer.in_64_bits.in_mode(x, training, grad)
-        leaks = code_of_leak(precisely, [x], leak) if large else "mask.leaks"
+        leaks = "mask.leaks"
+        if large:
+            exact = layer.in_64_bits
+            leaks = code_of_leak(lambda x: exact.in_mode(x, training, grad), [x], leak)
         raise Broken(shown, known(_why_leaks(layer, x, other, j, training, atol) or leaks))
 
 
@@ -225,24 +228,29 @@ def _must_reach_all(layer: Layer, n: int, allowed: Tensor, reach: Tensor) -> Non
         return
     unseen = _unseen(allowed, reach)
     if layer.modules and layer.diagnosis.unrotated == ():
-        windows = [None, layer.window.size] if layer.window else [None]
-        for size, window in product((1.0, 0.1), windows):  # less is rounded for small numbers
-            trace = trace_of(layer, size * layer.draw(2, n))
-            bugs = compare_with_own_weights(trace, window, most=0)
-            if bugs == () and not (
-                unseen and trace.why_fewer_keys
-            ):  # keys that were left out weigh nothing
-                return
+        usual = trace_of(layer, layer.draw(2, n))
+        if _agrees(layer, usual, unseen):
+            return
+        if _agrees(layer, trace_of(layer, 0.1 * layer.draw(2, n)), unseen):  # less is rounded
+            return
         shown = f"{n} tokens: the context is not {layer.contract.gives} of its own q, k and v"
         if unseen:
             raise Broken(shown, unseen)
-        named = attempt(lambda: compare_with_own_weights(trace_of(layer, layer.draw(2, n)), most=1))
+        named = attempt(lambda: compare_with_own_weights(usual, most=1))
         raise Broken(shown, (known("length.long", few=layer.n, many=n), *(named or ())))
     if unseen:
         unseen = _unseen(allowed, moved_by(layer, n, softened_copy(layer.module))[1])
     if unseen:
         shown = f"{n} tokens: many do not move outputs that they should"
         raise Broken(shown, unseen, symptom=layer.diagnosis.bugs != ())
+
+
+def _agrees(layer: Layer, trace: Trace, unseen: Bug | None) -> bool:
+    "Return whether a long sequence agrees with its own weights, in its window or without one."
+    windows = [None, layer.window.size] if layer.window else [None]
+    agrees = any(compare_with_own_weights(trace, size, most=0) == () for size in windows)
+    left_out = unseen is not None and trace.why_fewer_keys  # such keys weigh nothing
+    return agrees and not left_out
 
 
 def moved_by(
