@@ -567,6 +567,10 @@ def test_sums_divide_by_what_pytorch_divides_by(visit):
                 i == 2 and matrix == "not symmetric"
             )
     expect(figure.get_by_role("img", name="Left the exponentials")).to_contain_text("÷")
+    figure.get_by_role("radio", name="along columns").check()
+    before = state(figure)
+    forget.click()
+    assert state(figure) == before
 
 
 def test_a_verb_finds_its_subject(visit):
@@ -1117,7 +1121,7 @@ def kept_by_package(way: dict, scores: torch.Tensor, blocks: int) -> torch.Tenso
 
 def test_weight_falls_where_the_package_says(visit):
     "In a window, in each way, at each token: bars, the share of other words, and the context."
-    figure = drawing(visit, "14_local_attention.html", "sinks", reduced_motion="reduce")
+    figure = drawing(visit, "14_local_attention.html", "sinks_window", reduced_motion="reduce")
     shown, newest = given(figure), figure.get_by_role("slider", name="Newest token")
     v, scores = numbers(shown["v"]), numbers(shown["scores"])
     n, first = len(v), shown["tokens"][0]
@@ -2956,6 +2960,7 @@ SHOWN = {
     ("senses", ""): "kqw",
     ("sharing", ""): "kqv",
     ("sinks", ""): "vw",
+    ("sinks_window", ""): "w",
     ("spread", ""): "w",
     ("state_steps", ""): "kqvw",
     ("subject", ""): "kqvw",
@@ -2966,7 +2971,7 @@ SHOWN = {
     ("window_board", ""): "kq",
 }
 ON_CANVAS = {"head_view"}  # which forced colours leave as it is
-LIBRARIES = {"drawing", "engine", "sinks_window"}  # on which drawings build
+LIBRARIES = {"drawing", "engine"}  # on which drawings build
 ALL = sorted(
     path.stem for path in (ROOT / "attention_nb/figures").glob("*.js") if path.stem not in LIBRARIES
 )
@@ -3108,7 +3113,8 @@ def test_a_cell_lights_up_by_mouse_finger_and_keys(visit):
 
 SCRIPTS = ALL
 PAGE_OF = {script: f"figures/{script}.html" for script in SCRIPTS} | {
-    "entrance": "checks/gallery.html"
+    "entrance": "checks/gallery.html",
+    "sinks_window": "figures/sinks.html",
 }
 FINGER = {
     "width": 390,
@@ -3458,6 +3464,7 @@ MOVING = {
     "serving",
     "sharing",
     "sinks",
+    "sinks_window",
     "spread",
     "state_steps",
     "stream",

@@ -138,10 +138,11 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   const fall = { width: entry - 2, fill: "var(--rose)", "fill-opacity": 0.14, class: "moves" };
   const column = svg("rect", { ...fall, y: high, height: table });
   const spare = inset ? 0 : 2;
-  const frame = svg("rect", { width: entry - 2 + 2 * spare, height: line - 2, rx: 4, fill: "var(--paper)",
-    stroke: "var(--rose)", "stroke-width": 2.5 });
+  const frame = svg("rect", { width: entry - 2 + 2 * spare, height: line - 2, rx: 4,
+    fill: "var(--paper)", stroke: "var(--rose)", "stroke-width": 2.5 });
   const link = svg("path", { stroke: "var(--rose)", "stroke-width": 2, fill: "none" });
-  const strikes = svg("path", { d: `M0 ${high + line}H${width}`, stroke: "currentColor" });
+  const struck = [0, 10].map((sum) => `M${lefts[2]} ${rowAt(sum)}H${width}`).join("");
+  const strikes = svg("path", { d: struck, stroke: "currentColor" });
   root.append(column, link, frame, known, strikes);
   const slide = motion();
   let stands = [columnAt(a + b), rowAt(a + b)];

@@ -1,8 +1,8 @@
 // A sentence, the weights of one of its tokens, and the steps that make them: each is seen in a
 // plane and read in a table.
 function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax, mix,
-  between, number, rounded, listed, said, say, choices, button, player, byItself, tween, motion,
-  plane, expose, keep }) {
+  between, number, rounded, listed, quoted, said, say, choices, button, player, byItself, tween,
+  motion, plane, expose, keep }) {
   const { table, axes, features, sentences, at_most: atMost } = data;
   const SIZE = viewWidth < 600 ? 212 : 344;  // of the plane
   const d = data.W_q[0].length;
@@ -156,7 +156,6 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   }
 
   // ---- Drawing ----
-  const quoted = (token) => `“${token}”`;
   const name = (i) => quoted(tokens[i]);
   const percent = (w) => `${Math.round(100 * w)}%`;
   function lay() {

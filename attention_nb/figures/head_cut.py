@@ -17,7 +17,7 @@ def head_cut(
     x: Tensor,  # vectors of numbers that all differ, (n, d_model)
     n_heads: int,  # how many heads share the width
 ) -> Drawing:  # shows itself when it is the last value of a cell
-    """Draw how vectors are split into heads, step by step, beside a shortcut that mixes the tokens.
+    """Draw how vectors are split into heads, beside a shortcut that mixes the tokens.
 
     Args:
         x: vectors of numbers that all differ, (n, d_model)

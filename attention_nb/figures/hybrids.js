@@ -17,7 +17,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, number, percent, sai
   // ---- What is kept: bars to scale, with room for their sizes ----
   const thick = wide ? 46 : 26, apart = wide ? 12 : 10, upper = 24;
   const longest = Math.max(...models.map(({ bytes }) => bytes[last]));
-  const scale = (viewWidth - left - right - 4) / longest;  // pixels of a byte
+  const scale = (viewWidth - left - right - 8) / longest;  // pixels of a byte
   const rest = (model) => model.kinds.filter((kind) => kind === "state").length;
   const perPair = Math.max(...models.map(({ bytes }) => (bytes[last] - bytes[0]) / last))
     / models[0].kinds.length;  // what a pair leaves in one cache

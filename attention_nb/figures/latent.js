@@ -12,7 +12,8 @@ function draw(stage) {
 
   // ---- What is counted ----
   const kinds = { MHA: heads, GQA: Math.min(shared, heads), MQA: 1 };
-  function count(n = tokens) {
+  function count() {
+    const n = tokens;
     const cached = Object.entries(kinds).map(([kind, h]) => [kind, 2 * h * d_head]);
     const make = 2 * d_latent * d_head;  // between a latent vector and a key, and a value
     const wider = { expanded: 2 * d_head + d_rope, absorbed: 2 * d_latent + d_rope };
@@ -157,7 +158,7 @@ function draw(stage) {
     return { bar, label, value };
   });
   const ratio = text(0, 0, "", { style: "font-size: 17px; font-weight: 600" });
-  const counted = text(0, 12, "multiplications for one new token", small);
+  const counted = text(0, 12, `multiplications, one new token, all ${heads} heads`, small);
   sums.append(counted, ratio);
   function amount(x) {
     const units = [[1e12, "trillion"], [1e9, "billion"], [1e6, "million"]];
@@ -175,7 +176,6 @@ function draw(stage) {
       for (const node of [label, value]) set(node, { style: `font-weight: ${on ? 600 : 400}` });
       value.textContent = amount(amounts);
     });
-    if (!apart) counted.textContent = `multiplications for one new token, all ${heads} heads`;
     const times = more / less;
     const alike = times < 1.05;  // then there is no room at the end of the bar, but below it
     ratio.textContent = alike ? "about the same" : `${number(times, 0)} times fewer`;

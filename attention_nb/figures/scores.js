@@ -1,7 +1,7 @@
 // Scores as bars to drag, their exponentials, and the weights: softmax in 32 bits, with its repair
 // and without.
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, clamp, number } = stage;
+  const { view, viewWidth, data, el, svg, set, clamp, number, raised } = stage;
   const { said, say, slider, choices, toggle, handle, expose } = stage;
   const { tokens, scores: given, reach } = data;
   const f32 = Math.fround;
@@ -42,7 +42,6 @@ function draw(stage) {
     const sum = exps.reduce((a, b) => f32(a + b), 0);
     weights = exps.map((e) => f32(e / sum));
   }
-  const raised = (n) => [...String(n)].map((c) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[+c] ?? "⁻").join("");
   function short(x) {
     if (x === Infinity) return "∞";
     if (x && (x >= 1e4 || x < 0.005)) {

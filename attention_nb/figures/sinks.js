@@ -1,11 +1,7 @@
-// One query, and where its weight goes: without a window, scores to drag, the weights as parts of
-// one bar, and the context; with a window, sinks_window.js draws a bar for each way.
+// One query, and where its weight goes: scores to drag, the weights as parts of one bar, and the
+// context. With a window, sinks_window.js draws a bar for each way.
 function draw(stage) {
-  if (stage.data.window) {
-    drawWindow(stage);
-    return;
-  }
-  const { view, viewWidth, data, el, svg, set, clamp, mix, softmax, sum, number, listed } = stage;
+  const { view, viewWidth, data, svg, set, clamp, mix, softmax, sum, number, listed } = stage;
   const { vector, percent, said, say, choices, handle, expose } = stage;
   const { tokens, v, columns, modes, reach } = data;
   const n = tokens.length;

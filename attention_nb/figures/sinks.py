@@ -88,8 +88,8 @@ def sinks(
     data = {"tokens": list(tokens), "scores": scores, "v": v, "window": window, "modes": sink_modes(window),
             "reach": 6, "sink": sink, "newest": last, "mode": mode, "columns": list(columns)}
     title, notice, height = _FREE if window is None else _WINDOW
-    return Drawing("sinks", title, notice.format(first=tokens[0]), data, _table(tokens, scores, v, window, sink, last), height,
-                   library="sinks_window" if window else "")
+    script = "sinks" if window is None else "sinks_window"
+    return Drawing(script, title, notice.format(first=tokens[0]), data, _table(tokens, scores, v, window, sink, last), height)
 
 
 _FREE = ("A sink takes the weight that no token needs", "Drag the score of the sink: how much weight is left for tokens?", (382, 418))

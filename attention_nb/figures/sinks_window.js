@@ -1,11 +1,10 @@
 // The words, with a frame around the window; below them the weights of each way, all in one bar.
-function drawWindow(stage) {
-  const { view, viewWidth, data, el, svg, set, mix, softmax, sum, number, vector } = stage;
+function draw(stage) {
+  const { view, viewWidth, data, el, svg, set, mix, softmax, sum, number, vector, quoted } = stage;
   const { percent, said, say, slider, player, expose } = stage;
   const { tokens, v, window, modes } = data;
   const n = tokens.length;
   const wide = viewWidth >= 600;
-  const quoted = (token) => `“${token}”`;
   let newest = data.newest;
 
   // ---- What is computed: the last score is that of the sink ----
@@ -70,7 +69,7 @@ function drawWindow(stage) {
   }
   function explain([plain, repaired]) {
     const past = newest >= window;
-    const mended = past ? `; with a repair, ${repaired}` : "";
+    const mended = past ? `; with the first token, ${repaired}` : "";
     say(`At ${quoted(tokens[newest])}, ${quoted(tokens[0])} ${past ? "has left" : "is in"} `
       + `the window. The context is ${plain}${mended}.`);
   }
@@ -81,7 +80,6 @@ function drawWindow(stage) {
     words.forEach((word, i) => set(word, { opacity: inside(i) ? 1 : 0.4 }));
     rows.forEach((row, k) => showRow(row, now[k]));
     explain(now.map(({ context }) => vector(context, number)));
-    expose(() => ({ newest, ways: now }));
   }
   function go(to) {
     newest = to;
@@ -97,4 +95,5 @@ function drawWindow(stage) {
   view.append(el("div", { class: "row steered", style: "margin-top: 0" }, play.node, range), root,
     said);
   show();
+  expose(() => ({ newest, ways: modes.map(weigh) }));
 }

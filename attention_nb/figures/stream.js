@@ -1,7 +1,8 @@
 // The residual stream through many blocks, once with each kind of norm: forward, the length of the
 // hidden state after each block; then backward, the length of the gradient in each block.
 function draw(stage) {
-  const { view, viewWidth, data, el, svg, set, number, say, said, slider, player, expose } = stage;
+  const { view, viewWidth, data, el, svg, set, clamp, number, say, said } = stage;
+  const { slider, player, expose } = stage;
   const { runs } = data, n = runs[0].gradients.length, last = 2 * n - 1;
   const most = (key) => Math.max(...runs.flatMap((run) => run[key]));
   const tops = { lengths: most("lengths"), gradients: most("gradients") };
@@ -27,7 +28,7 @@ function draw(stage) {
   const soft = "font-size: 12px; fill: var(--soft)";
   const numberOf = (i) =>
     text({ x: inside(left + (i - 0.5) * unit), y: base + 14, style: soft }, i);
-  const inside = (x) => Math.max(left + 7, Math.min(full - 9, x));
+  const inside = (x) => clamp(x, left + 7, full - 9);
   const pictureOf = (name, high, ...nodes) => svg("svg", {
     width: full,
     height: high,
@@ -50,7 +51,7 @@ function draw(stage) {
   // block, where it begins.
   function endOf(run) {
     const words = svg("tspan", { style: "font-size: 24px; font-weight: 600" }, `×${ratioOf(run)}`);
-    return svg("text", { x: full - right, y: deep - 2, "text-anchor": "end" },
+    return svg("text", { x: full - right - 48, y: deep - 2, "text-anchor": "end" },
       ...(isFirst(run) ? [] : [words, ` in block ${n}`]));
   }
   function panelOf(run) {
@@ -72,7 +73,7 @@ function draw(stage) {
     return { run, bars, here, coming, numbers, texts, ratio, node };
   }
   const panels = runs.map(panelOf);
-  const within = (x) => Math.max(left + 20, Math.min(full - 20, x));
+  const within = (x) => clamp(x, left + 20, full - 20);
   const high = (run, i) => (up * run.lengths[i]) / tops.lengths;
   const low = (run, i) => (down * run.gradients[i]) / tops.gradients;
   // A number stands beyond its bar, and beyond those that its text reaches.
@@ -138,7 +139,8 @@ function draw(stage) {
     range.move(to, last);
     show();
   }
-  const named = (at) => (at < n ? `forward, block ${at + 1}` : `backward, block ${2 * n - at}`);
+  const backward = (at) => (at < last ? `backward, block ${2 * n - at}` : "backward, all");
+  const named = (at) => (at < n ? `forward, block ${at + 1}` : backward(at));
   const range = slider("Pass", {
     min: 0, max: last, step: 1, value: moment, text: named, input: slide });
   set(range.lastChild, { style: "min-width: 9.4rem" });

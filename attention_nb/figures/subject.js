@@ -196,7 +196,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const zero = (v) => v.every((n) => n === 0);
   const flat = (v) => Math.abs(v[0]) >= Math.abs(v[1]);
   // beside the tip, off the arrow
-  const side = (v) => (flat(v) ? [0, -9, "middle"] : [9, 5, "start"]);
+  const side = (v) => (flat(v) ? [0, -13, "middle"] : [9, 5, "start"]);
   const glide = motion();
   let tip = [0, 0];
   let drawn = tokens.map(() => 0);  // weights

@@ -138,8 +138,9 @@ function draw(stage) {
     ({ shape, says, value: el("span", { style: `text-align: right; ${looks}` }) }));
   const part = ({ shape, value, says }) => el("span",
     { style: "display: inline-flex; gap: 6px; align-items: center" }, shape, value, says);
-  const key = el("div", { style: `display: flex; gap: ${wide ? 14 : 10}px; `
-    + "font-size: 14px; white-space: nowrap; font-variant-numeric: tabular-nums" }, whose, ...told.map(part));
+  const key = el("div", { style: `display: flex; flex-wrap: wrap; gap: 0 ${wide ? 14 : 10}px; `
+    + "font-size: 14px; white-space: nowrap; font-variant-numeric: tabular-nums" },
+  whose, ...told.map(part));
   function showKey(best, values) {
     whose.textContent = `“${tokens[best]}”, of 100${wide ? " draws" : ""}:`;
     told.forEach(({ value }, i) => { value.textContent = values[i]; });

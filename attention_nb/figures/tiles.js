@@ -1,8 +1,8 @@
 // Attention in tiles: only the framed one is in fast memory, and for each of its queries a maximum
 // m, a sum l and an accumulator acc. Beside the matrix stands what is written: the context of each
 // query.
-function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed, said, say,
-  choices, toggle, more, slider, player, motion, late, hatch, expose }) {
+function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed, raised, said,
+  say, choices, toggle, more, slider, player, motion, late, hatch, expose }) {
   const { tokens, scores, values, sizes } = data;
   const n = tokens.length;
   const all = [...tokens.keys()];
@@ -47,8 +47,6 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
     });
   }
   const gap = ({ was, m }) => `${plain(was.m)}−${m < 0 ? `(${plain(m)})` : plain(m)}`;
-  const HIGH = { "−": "⁻", "(": "⁽", ")": "⁾", ...["⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"] };
-  const raised = (text) => [...text].map((sign) => HIGH[sign] ?? sign).join("");
   const grown = ({ rescale }) => rescale > 0 && rescale < 1;
   const last = (i) => history(i).at(-1);
   const rows = () => all.filter((i) => within(current()[0], i));

@@ -1,7 +1,7 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax, mix,
-between, number, rounded, listed, said, say, choices, button, player, byItself, tween, motion,
-plane, expose, keep }) {
+between, number, rounded, listed, quoted, said, say, choices, button, player, byItself, tween,
+motion, plane, expose, keep }) {
 const { table, axes, features, sentences, at_most: atMost } = data;
 const SIZE = viewWidth < 600 ? 212 : 344;
 const d = data.W_q[0].length;
@@ -146,7 +146,6 @@ const named = more > 0 ? `${some} and ${more} more` : listed(unknown);
 return `Not in this small table: ${named}. Zeros stand in, so no query finds them.`;
 }
 
-const quoted = (token) => `“${token}”`;
 const name = (i) => quoted(tokens[i]);
 const percent = (w) => `${Math.round(100 * w)}%`;
 function lay() {

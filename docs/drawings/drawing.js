@@ -58,6 +58,8 @@ const shown = Math.abs(x) < 0.5 * 10 ** -digits ? 0 : x;
 return grouped(shown, { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 const quoted = (word) => `“${word}”`;
+const high = { "−": "⁻", "-": "⁻", "(": "⁽", ")": "⁾", ...[..."⁰¹²³⁴⁵⁶⁷⁸⁹"] };
+const raised = (x) => [...String(x)].map((sign) => high[sign] ?? sign).join("");
 const listed = (items, write = quoted) =>
 items.map((item) => write(item)).join(", ").replace(/, (?=[^,]*$)/, " and ");
 const vector = (row, write) => `(${row.map((x) => write(x)).join(", ")})`;
@@ -307,7 +309,7 @@ if (symbolOf(target) === lit.lit) delete lit.lit;
 const expose = (state) => { figure.state = state; };
 return { figure, view, viewWidth, data, el, svg, set,
 sum, clamp, dot, matmul, softmax, mix, between,
-number, grouped, plural, listed, vector, percent, rounded,
+number, grouped, plural, listed, quoted, raised, vector, percent, rounded,
 said, say, slider, choices, button, toggle, more, legendOf, hatch, hatched, wash, player,
 byItself, tween, motion, late, onkeys, handle, plane, expose, keep };
 }

@@ -14,7 +14,7 @@ const left = wide ? 92 : 78, right = wide ? 84 : 68;
 
 const thick = wide ? 46 : 26, apart = wide ? 12 : 10, upper = 24;
 const longest = Math.max(...models.map(({ bytes }) => bytes[last]));
-const scale = (viewWidth - left - right - 4) / longest;
+const scale = (viewWidth - left - right - 8) / longest;
 const rest = (model) => model.kinds.filter((kind) => kind === "state").length;
 const perPair = Math.max(...models.map(({ bytes }) => (bytes[last] - bytes[0]) / last))
 / models[0].kinds.length;

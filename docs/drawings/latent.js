@@ -10,7 +10,8 @@ let form = 1;
 let state;
 
 const kinds = { MHA: heads, GQA: Math.min(shared, heads), MQA: 1 };
-function count(n = tokens) {
+function count() {
+const n = tokens;
 const cached = Object.entries(kinds).map(([kind, h]) => [kind, 2 * h * d_head]);
 const make = 2 * d_latent * d_head;
 const wider = { expanded: 2 * d_head + d_rope, absorbed: 2 * d_latent + d_rope };
@@ -149,7 +150,7 @@ sums.append(label, value, bar);
 return { bar, label, value };
 });
 const ratio = text(0, 0, "", { style: "font-size: 17px; font-weight: 600" });
-const counted = text(0, 12, "multiplications for one new token", small);
+const counted = text(0, 12, `multiplications, one new token, all ${heads} heads`, small);
 sums.append(counted, ratio);
 function amount(x) {
 const units = [[1e12, "trillion"], [1e9, "billion"], [1e6, "million"]];
@@ -166,7 +167,6 @@ set(bar, { width, "fill-opacity": on ? 1 : 0.5 });
 for (const node of [label, value]) set(node, { style: `font-weight: ${on ? 600 : 400}` });
 value.textContent = amount(amounts);
 });
-if (!apart) counted.textContent = `multiplications for one new token, all ${heads} heads`;
 const times = more / less;
 const alike = times < 1.05;
 ratio.textContent = alike ? "about the same" : `${number(times, 0)} times fewer`;

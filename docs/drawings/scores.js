@@ -1,6 +1,6 @@
 (() => {
 function draw(stage) {
-const { view, viewWidth, data, el, svg, set, clamp, number } = stage;
+const { view, viewWidth, data, el, svg, set, clamp, number, raised } = stage;
 const { said, say, slider, choices, toggle, handle, expose } = stage;
 const { tokens, scores: given, reach } = data;
 const f32 = Math.fround;
@@ -40,7 +40,6 @@ exps = x.map((s) => f32(Math.exp(f32(s - most))));
 const sum = exps.reduce((a, b) => f32(a + b), 0);
 weights = exps.map((e) => f32(e / sum));
 }
-const raised = (n) => [...String(n)].map((c) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[+c] ?? "⁻").join("");
 function short(x) {
 if (x === Infinity) return "∞";
 if (x && (x >= 1e4 || x < 0.005)) {

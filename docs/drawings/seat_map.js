@@ -138,7 +138,7 @@ svg("rect", { ...square(from, slot), fill: "var(--neutral)", "fill-opacity": 0.4
 stroke: "currentColor", "stroke-width": 2 }),
 text(centre(from), head + slot * high + high / 2 + 5, letters[r])]);
 function arrowOf(from, to, t) {
-const [y, top] = [head - 19, 13];
+const [y, top] = [head - 22, 12];
 const [a, b] = [centre(from), centre(to)];
 const curve = svg("path", { d: `M${a} ${y}C${a} ${top} ${b} ${top} ${b} ${y - 2}`, fill: "none",
 stroke: "currentColor", "stroke-width": 2, pathLength: 1, "stroke-dasharray": `${t} 1` });

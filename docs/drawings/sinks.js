@@ -1,10 +1,6 @@
 (() => {
 function draw(stage) {
-if (stage.data.window) {
-drawWindow(stage);
-return;
-}
-const { view, viewWidth, data, el, svg, set, clamp, mix, softmax, sum, number, listed } = stage;
+const { view, viewWidth, data, svg, set, clamp, mix, softmax, sum, number, listed } = stage;
 const { vector, percent, said, say, choices, handle, expose } = stage;
 const { tokens, v, columns, modes, reach } = data;
 const n = tokens.length;

@@ -1,10 +1,10 @@
-function drawWindow(stage) {
-const { view, viewWidth, data, el, svg, set, mix, softmax, sum, number, vector } = stage;
+(() => {
+function draw(stage) {
+const { view, viewWidth, data, el, svg, set, mix, softmax, sum, number, vector, quoted } = stage;
 const { percent, said, say, slider, player, expose } = stage;
 const { tokens, v, window, modes } = data;
 const n = tokens.length;
 const wide = viewWidth >= 600;
-const quoted = (token) => `“${token}”`;
 let newest = data.newest;
 
 const inside = (i) => i <= newest && i > newest - window;
@@ -65,7 +65,7 @@ count.textContent = percent(others);
 }
 function explain([plain, repaired]) {
 const past = newest >= window;
-const mended = past ? `; with a repair, ${repaired}` : "";
+const mended = past ? `; with the first token, ${repaired}` : "";
 say(`At ${quoted(tokens[newest])}, ${quoted(tokens[0])} ${past ? "has left" : "is in"} `
 + `the window. The context is ${plain}${mended}.`);
 }
@@ -76,7 +76,6 @@ set(frame, { x: column * first + 2, width: column * (newest - first + 1) - 4 });
 words.forEach((word, i) => set(word, { opacity: inside(i) ? 1 : 0.4 }));
 rows.forEach((row, k) => showRow(row, now[k]));
 explain(now.map(({ context }) => vector(context, number)));
-expose(() => ({ newest, ways: now }));
 }
 function go(to) {
 newest = to;
@@ -92,4 +91,7 @@ set(said, { style: `min-height: ${wide ? 1.4 : 4.2}em; margin-top: 10px` });
 view.append(el("div", { class: "row steered", style: "margin-top: 0" }, play.node, range), root,
 said);
 show();
+expose(() => ({ newest, ways: modes.map(weigh) }));
 }
+for (const figure of document.querySelectorAll("figure[data-drawing=sinks_window]")) begin(figure, draw);
+})();

@@ -1,6 +1,7 @@
 (() => {
 function draw(stage) {
-const { view, viewWidth, data, el, svg, set, number, say, said, slider, player, expose } = stage;
+const { view, viewWidth, data, el, svg, set, clamp, number, say, said } = stage;
+const { slider, player, expose } = stage;
 const { runs } = data, n = runs[0].gradients.length, last = 2 * n - 1;
 const most = (key) => Math.max(...runs.flatMap((run) => run[key]));
 const tops = { lengths: most("lengths"), gradients: most("gradients") };
@@ -25,7 +26,7 @@ return { length: bar({}), gradient: bar({ y: under }) };
 const soft = "font-size: 12px; fill: var(--soft)";
 const numberOf = (i) =>
 text({ x: inside(left + (i - 0.5) * unit), y: base + 14, style: soft }, i);
-const inside = (x) => Math.max(left + 7, Math.min(full - 9, x));
+const inside = (x) => clamp(x, left + 7, full - 9);
 const pictureOf = (name, high, ...nodes) => svg("svg", {
 width: full,
 height: high,
@@ -45,7 +46,7 @@ const isFirst = (run) => run === runs[0];
 const ratioOf = (run) => number(lastOf(run) / lastOf(runs[0]), 1);
 function endOf(run) {
 const words = svg("tspan", { style: "font-size: 24px; font-weight: 600" }, `×${ratioOf(run)}`);
-return svg("text", { x: full - right, y: deep - 2, "text-anchor": "end" },
+return svg("text", { x: full - right - 48, y: deep - 2, "text-anchor": "end" },
 ...(isFirst(run) ? [] : [words, ` in block ${n}`]));
 }
 function panelOf(run) {
@@ -67,7 +68,7 @@ const node = el("div", { style: "min-width: 0; max-width: 100%" }, titleOf(run),
 return { run, bars, here, coming, numbers, texts, ratio, node };
 }
 const panels = runs.map(panelOf);
-const within = (x) => Math.max(left + 20, Math.min(full - 20, x));
+const within = (x) => clamp(x, left + 20, full - 20);
 const high = (run, i) => (up * run.lengths[i]) / tops.lengths;
 const low = (run, i) => (down * run.gradients[i]) / tops.gradients;
 const centre = (i) => left + (i + 0.5) * unit;
@@ -130,7 +131,8 @@ moment = to;
 range.move(to, last);
 show();
 }
-const named = (at) => (at < n ? `forward, block ${at + 1}` : `backward, block ${2 * n - at}`);
+const backward = (at) => (at < last ? `backward, block ${2 * n - at}` : "backward, all");
+const named = (at) => (at < n ? `forward, block ${at + 1}` : backward(at));
 const range = slider("Pass", {
 min: 0, max: last, step: 1, value: moment, text: named, input: slide });
 set(range.lastChild, { style: "min-width: 9.4rem" });

@@ -186,7 +186,7 @@ return v.map((n) => n / most);
 }
 const zero = (v) => v.every((n) => n === 0);
 const flat = (v) => Math.abs(v[0]) >= Math.abs(v[1]);
-const side = (v) => (flat(v) ? [0, -9, "middle"] : [9, 5, "start"]);
+const side = (v) => (flat(v) ? [0, -13, "middle"] : [9, 5, "start"]);
 const glide = motion();
 let tip = [0, 0];
 let drawn = tokens.map(() => 0);
