@@ -276,11 +276,11 @@ def main(
     words = list(sys.argv[1:] if argv is None else argv)
     args = parsed(words, prog)  # help and errors come before PyTorch
     if args.command == "check":
-        from attention_checks.check_command import main as check
+        from attention_checks.command.check_command import main as check
 
         return check(words, prog)
     if args.command == "audit":
-        from attention_checks.auditing.audit_command import main as audit
+        from attention_checks.command.audit_command import main as audit
 
         return audit(words, prog)
     if args.command == "translate":

@@ -18,7 +18,6 @@ from attention_checks.arguments import (
 )
 from attention_checks.catalogue import IN_SIXTEEN_BITS
 from attention_checks.choice_guards import expect_function
-from attention_checks.controlled import fixed_chance, full_precision
 from attention_checks.distributed.properties import distributed_properties
 from attention_checks.distributed.running import rank_starter
 from attention_checks.distributed.shards import Order, Sharding
@@ -30,14 +29,15 @@ from attention_checks.properties.cache import CachedLayer, cache_properties
 from attention_checks.properties.cross_attention import cross_properties
 from attention_checks.properties.flash import flash_properties
 from attention_checks.properties.functions import attention_properties
-from attention_checks.properties.functions.facts import ExaminedFunction
 from attention_checks.properties.layers import layer_properties
 from attention_checks.properties.positions import bias_properties, rotation_properties
 from attention_checks.properties.softmax import masked_softmax_properties, softmax_properties
 from attention_checks.report import CheckFailed, Report
-from attention_checks.signatures import name_of
 from attention_checks.spec import HELP, Contract, declared, keywords_of
 from attention_checks.subjects.copies import in_mode
+from attention_checks.subjects.function_facts import ExaminedFunction
+from attention_checks.their_code.controlled import fixed_chance, full_precision
+from attention_checks.their_code.signatures import name_of
 from attention_nb.positions import RotaryEmbedding
 from attention_nb.tools.guards import expect_flags, expect_sizes
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import torch.nn as nn
 
+from attention_checks.explaining.reach import Reach
 from attention_checks.outcomes import Misused
-from attention_checks.reach import Reach
-from attention_checks.signatures import POSITIONAL, name_of, parameters_of, required_by
 from attention_checks.spec import Contract
+from attention_checks.their_code.signatures import POSITIONAL, name_of, parameters_of, required_by
 from attention_nb.tools.guards import expect_groups, expect_sizes
 
 __tracebackhide__ = True  # pytest shows the line of your test, not the way through this module

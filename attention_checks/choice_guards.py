@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from attention_checks.catalogue import CATALOGUE
-from attention_checks.placement import dtype_of
+from attention_checks.their_code.placement import dtype_of
 from attention_nb.tools.guards import expect_flags, expect_scale, expect_sizes
 
 Expect = Callable[[str, Any], None]  # of a name and a value; raises TypeError or ValueError

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from attention_checks.catalogue import IN_SIXTEEN_BITS, known
+from attention_checks.explaining.pipeline import Bug, sentence
 from attention_checks.outcomes import (
     Broken,
     Misused,
@@ -18,7 +19,6 @@ from attention_checks.outcomes import (
     first_line,
     raise_own_error,
 )
-from attention_checks.pipeline import Bug, sentence
 from attention_checks.report import CheckFailed, Failure, NotCompared, Note, Report
 
 

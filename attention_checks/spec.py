@@ -33,12 +33,12 @@ from attention_checks.choice_guards import (
     expect_size,
     names_in,
 )
+from attention_checks.explaining.pipeline import Work
+from attention_checks.explaining.reach import Reach
+from attention_checks.numbers.tolerance import TOLERANCES, USUAL_TOLERANCE, with_tolerance
 from attention_checks.outcomes import Misused
-from attention_checks.pipeline import Work
-from attention_checks.placement import Placement, dtype_of
-from attention_checks.reach import Reach
-from attention_checks.signatures import MASKS, called_by_name, required_by
-from attention_checks.tolerance import TOLERANCES, USUAL_TOLERANCE, with_tolerance
+from attention_checks.their_code.placement import Placement, dtype_of
+from attention_checks.their_code.signatures import MASKS, called_by_name, required_by
 
 ROLES = ("q", "k", "v", "kv", "qk", "qkv", "latent", "out")
 

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue.masks import BIAS
-from attention_checks.pipeline import (
+from attention_checks.explaining.pipeline import (
     Bug,
     RightStep,
     Step,

@@ -18,7 +18,7 @@ from attention_checks.catalogue.positions import (
     without_minus,
 )
 from attention_checks.catalogue.scales_and_routes import changing, routing
-from attention_checks.pipeline import Bug, RightStep, Step, Work, bugs_of_stage, listed
+from attention_checks.explaining.pipeline import Bug, RightStep, Step, Work, bugs_of_stage, listed
 
 _Heads = tuple[Tensor, Tensor, Tensor]
 

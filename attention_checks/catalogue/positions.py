@@ -16,7 +16,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_checks.pipeline import Bug, Step, Work, bugs_of_lines, bugs_of_stage, listed
+from attention_checks.explaining.pipeline import (
+    Bug,
+    Step,
+    Work,
+    bugs_of_lines,
+    bugs_of_stage,
+    listed,
+)
 from attention_nb.positions import alibi_slopes, rotary_angles
 
 _Right = Callable[[Tensor], Tensor]  # positions → the right angles

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from attention_checks.pipeline import Bug, Step, bugs_of_lines, bugs_of_stage
+from attention_checks.explaining.pipeline import Bug, Step, bugs_of_lines, bugs_of_stage
 from attention_nb.softmax import masked_softmax, softmax
 
 _Weigh = Callable[[Tensor, Tensor], Tensor]  # scores, allowed → weights

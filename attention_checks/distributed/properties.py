@@ -30,11 +30,11 @@ from attention_checks.distributed.running import (
     takes_group,
 )
 from attention_checks.distributed.shards import Sharding, Trial, trial_of, trials_of
+from attention_checks.explaining.pipeline import Bug
+from attention_checks.numbers.tensors import first_difference, must_be_tensor
+from attention_checks.numbers.tolerance import SHORT_SUMS
 from attention_checks.outcomes import Broken, NotChecked
-from attention_checks.pipeline import Bug
 from attention_checks.properties import Properties, Property, bound
-from attention_checks.tensors import first_difference, must_be_tensor
-from attention_checks.tolerance import SHORT_SUMS
 from attention_nb.tools.ranks import Ranks
 
 _LARGE = 400.0  # factor of the queries: scores of a thousand, whose exponentials overflow

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from attention_checks.examine import BoundProperty
+from attention_checks.explaining.pipeline import Bug
 from attention_checks.outcomes import Broken, NotChecked
-from attention_checks.pipeline import Bug
 
 Properties = Iterable[BoundProperty]
 Recognise = Callable[[], tuple[Bug, ...] | None]  # names the bugs by the numbers

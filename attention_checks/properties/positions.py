@@ -12,15 +12,15 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.positions import ALIBI, PAIRINGS, rotary_bugs, turn_pairs
+from attention_checks.explaining.pipeline import Bug, Step, Work, run
+from attention_checks.explaining.search import Case, explain
+from attention_checks.numbers.tensors import first_difference, must_be_near, must_be_tensor
+from attention_checks.numbers.tolerance import FLOAT32, LARGE_SCORES, SHORT_SUMS
 from attention_checks.outcomes import Broken, NotChecked, broken_by, first_line
-from attention_checks.pipeline import Bug, Step, Work, run
 from attention_checks.properties import Properties, Property, Recognise, bound, must_agree
 from attention_checks.properties.gradients import must_match_gradients
 from attention_checks.properties.numerics import must_hold_in_half
 from attention_checks.properties.state import must_not_modify, must_repeat, must_repeat_call
-from attention_checks.search import Case, explain
-from attention_checks.tensors import first_difference, must_be_near, must_be_tensor
-from attention_checks.tolerance import FLOAT32, LARGE_SCORES, SHORT_SUMS
 from attention_nb.positions import RotaryEmbedding, alibi_bias, alibi_slopes, rotary_angles
 
 _SHIFTED = torch.arange(5) + 3

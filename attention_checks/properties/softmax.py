@@ -14,16 +14,10 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import MASK_APPLICATIONS, UNREQUESTED_MASKS, WRONG_MASKS
 from attention_checks.catalogue.softmax import WEIGHTS, softmax_bugs
-from attention_checks.fitting import fitted_dtype, fitted_epsilon
-from attention_checks.outcomes import Broken, NotChecked, broken_by, first_line, runs
-from attention_checks.pipeline import STAGES, Bug, Step, Work
-from attention_checks.properties import Properties, Property, Recognise, bound, must_agree
-from attention_checks.properties.gradients import must_match_gradients
-from attention_checks.properties.numerics import must_be_finite, must_hold_in_half
-from attention_checks.properties.state import must_only_read, must_repeat
-from attention_checks.search import Case, explain
-from attention_checks.signatures import POSITIONAL, parameters_of
-from attention_checks.tensors import (
+from attention_checks.explaining.fitting import fitted_dtype, fitted_epsilon
+from attention_checks.explaining.pipeline import STAGES, Bug, Step, Work
+from attention_checks.explaining.search import Case, explain
+from attention_checks.numbers.tensors import (
     first_difference,
     must_be_near,
     must_be_tensor,
@@ -32,7 +26,13 @@ from attention_checks.tensors import (
     numbers_of,
     some_mask,
 )
-from attention_checks.tolerance import FLOAT32, LONG_SUMS, SHORT_SUMS, tolerance_factor
+from attention_checks.numbers.tolerance import FLOAT32, LONG_SUMS, SHORT_SUMS, tolerance_factor
+from attention_checks.outcomes import Broken, NotChecked, broken_by, first_line, runs
+from attention_checks.properties import Properties, Property, Recognise, bound, must_agree
+from attention_checks.properties.gradients import must_match_gradients
+from attention_checks.properties.numerics import must_be_finite, must_hold_in_half
+from attention_checks.properties.state import must_only_read, must_repeat
+from attention_checks.their_code.signatures import POSITIONAL, parameters_of
 from attention_nb.softmax import masked_softmax
 
 _STAGES: dict[str, Step] = {

@@ -12,9 +12,9 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.conventions import role_of
 from attention_checks.outcomes import Misused, first_line
 from attention_checks.spec import Contract
+from attention_checks.their_code.conventions import role_of
 
 
 def copy_of(

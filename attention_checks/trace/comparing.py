@@ -20,19 +20,19 @@ from attention_checks.catalogue.layers import (
     merging,
 )
 from attention_checks.catalogue.scales_and_routes import SCALE
-from attention_checks.fitting import (
+from attention_checks.explaining.fitting import (
     fitted_activation,
     fitted_cap,
     fitted_cosine,
     fitted_factor,
     fitted_scale,
 )
+from attention_checks.explaining.one_step import changed_step, declared_at
+from attention_checks.explaining.pipeline import Bug, Step, after, with_own
+from attention_checks.explaining.search import Case, explain
+from attention_checks.numbers.tensors import nearly, sizes_of
+from attention_checks.numbers.tolerance import NO_FACTOR
 from attention_checks.outcomes import Broken, Misused, NotChecked, bugs_in, first_line
-from attention_checks.pipeline import Bug, Step, after, with_own
-from attention_checks.search import Case, explain
-from attention_checks.tensors import nearly, sizes_of
-from attention_checks.tolerance import NO_FACTOR
-from attention_checks.trace.one_step import changed_step, declared_at
 from attention_checks.trace.readings import Start, starts_of
 from attention_checks.trace.tracing import Trace
 from attention_nb.multi_head_attention import merge_heads

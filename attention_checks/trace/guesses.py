@@ -9,8 +9,8 @@ from typing import Any
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.conventions import settings_of
 from attention_checks.spec import Contract
+from attention_checks.their_code.conventions import settings_of
 
 _NORM = re.compile(
     r"(?:^|[._])(?:(q|k|query|key)_?(?:ln|norm|layer_?norm|rms_?norm)"

@@ -12,7 +12,6 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.autograd import gradients_of
 from attention_checks.catalogue import known
 from attention_checks.catalogue.choices import (
     GATES,
@@ -32,10 +31,11 @@ from attention_checks.catalogue.choices import (
 from attention_checks.catalogue.layer_rotations import declared_rotation, turned_back
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.choice_guards import names_in
-from attention_checks.conventions import heads_of
+from attention_checks.explaining.pipeline import RightStep, StageChoices, Step, Work, adding, after
+from attention_checks.numbers.autograd import gradients_of
 from attention_checks.outcomes import Broken, Misused, NotChecked
-from attention_checks.pipeline import RightStep, StageChoices, Step, Work, adding, after
 from attention_checks.spec import Contract
+from attention_checks.their_code.conventions import heads_of
 from attention_checks.trace.own_norms import (
     factors_of,
     norm_of_context,

@@ -27,7 +27,7 @@ from attention_checks.catalogue.layers import (
     splitting,
     untransposed,
 )
-from attention_checks.pipeline import (
+from attention_checks.explaining.pipeline import (
     LAYER_STAGES,
     Bug,
     RightStep,
@@ -37,8 +37,8 @@ from attention_checks.pipeline import (
     with_own,
     work_of,
 )
-from attention_checks.search import Case
-from attention_checks.signatures import MASKS, parameters_of
+from attention_checks.explaining.search import Case
+from attention_checks.their_code.signatures import MASKS, parameters_of
 from attention_checks.trace.recording import as_float
 from attention_checks.trace.tracing import Trace
 from attention_nb.multi_head_attention import split_heads

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map, tree_map_only
 
-from attention_checks.autograd import gradients_of
+from attention_checks.numbers.autograd import gradients_of
 from attention_checks.outcomes import Misused
 from attention_checks.spec import Contract
 

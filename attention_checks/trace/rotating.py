@@ -12,9 +12,9 @@ from attention_checks.catalogue import ATTENTION
 from attention_checks.catalogue.layer_rotations import rotating
 from attention_checks.catalogue.layers import GROUP_BUGS, LAYER_BUGS
 from attention_checks.catalogue.scales_and_routes import SCALE
-from attention_checks.fitting import fitted_cap, fitted_scale
-from attention_checks.pipeline import Bug, RightStep, Step, adding, after, unchanged
-from attention_checks.search import explain
+from attention_checks.explaining.fitting import fitted_cap, fitted_scale
+from attention_checks.explaining.pipeline import Bug, RightStep, Step, adding, after, unchanged
+from attention_checks.explaining.search import explain
 from attention_checks.trace.comparing import bugs_of_masks, more_fits, with_fill
 from attention_checks.trace.readings import Start, starts_of
 from attention_checks.trace.tracing import Trace

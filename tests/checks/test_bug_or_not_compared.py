@@ -7,7 +7,7 @@ import torch
 import torch.nn as nn
 
 from attention_checks import check_self_attention
-from attention_checks.diagnosis import examined
+from attention_checks.subjects.diagnosis import examined
 from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.spec import Contract

@@ -12,11 +12,11 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.catalogue.choices import ACTIVATIONS, CAPPED
 from attention_checks.catalogue.scales_and_routes import routing
-from attention_checks.pipeline import Bug, Work
-from attention_checks.reach import Reach
-from attention_checks.search import Case, alike
-from attention_checks.tensors import nearly
-from attention_checks.tolerance import FLOAT32, NO_FACTOR, ONE_NUMBER
+from attention_checks.explaining.pipeline import Bug, Work
+from attention_checks.explaining.reach import Reach
+from attention_checks.explaining.search import Case, alike
+from attention_checks.numbers.tensors import nearly
+from attention_checks.numbers.tolerance import FLOAT32, NO_FACTOR, ONE_NUMBER
 from attention_nb.softmax import softmax
 
 _LEAST_CAP = 1e-3  # a search for a cap may go below 0

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.explaining.pipeline import Bug
+from attention_checks.numbers.tensors import nearly
 from attention_checks.outcomes import (
     Broken,
     Misused,
@@ -18,9 +20,7 @@ from attention_checks.outcomes import (
     first_line,
     raise_own_error,
 )
-from attention_checks.pipeline import Bug
 from attention_checks.subjects.layer import BATCH, Diagnosis, Layer, Observed, no_module
-from attention_checks.tensors import nearly
 from attention_checks.trace import Trace, trace_layer
 from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
 from attention_checks.trace.guesses import named_choices
