@@ -2905,9 +2905,13 @@ def test_a_head_is_switched_off_by_a_click(visit):
     assert "the induction head is off" in figure.locator("svg").get_attribute("aria-label")
 
 
+# The fill of each cell.
+COLOURS = "cells => cells.map((cell) => getComputedStyle(cell).backgroundColor)"
+
+
 def test_the_entrance_shows_every_bug(visit):
-    "By the list and by the buttons: each has its pair, its story and the way to it."
-    figure = drawing(visit, "checks/gallery.html", "entrance")
+    "By the list and by the buttons: each has both its tables, its story and the way to it."
+    figure = drawing(visit, "checks/gallery.html", "entrance", reduced_motion="reduce")
     page, bugs = figure.page, given(figure)["bugs"]
     pairs = page.locator("article figure.pair:not(.drawing *)")
     assert len(bugs) == 16 == pairs.count()
@@ -2915,7 +2919,11 @@ def test_the_entrance_shows_every_bug(visit):
         figure.get_by_role("combobox").select_option(str(i))
         now = state(figure)
         assert (now["shown"], now["title"], now["tables"]) == (i, title, 2)
-        assert figure.locator(".both").inner_text() == pairs.nth(i).locator(".both").inner_text()
+        for side, table in zip(("bug", "repair"), pairs.nth(i).locator("table").all()):
+            figure.get_by_role("radio", name=side, exact=True).check()
+            assert figure.locator(".view table").inner_text() == table.inner_text()
+            shown = figure.locator(".view td").evaluate_all(COLOURS)
+            assert side == "bug" or shown == table.locator("td").evaluate_all(COLOURS)
         assert figure.locator("output").inner_text() == f"{i + 1}. {title}: {story}"
         assert (
             page.locator(f"section[id='{now['id']}'] > h3")
@@ -3439,6 +3447,7 @@ MOVING = {
     "attend",
     "beams",
     "cache_steps",
+    "entrance",
     "few_keys",
     "head_cut",
     "head_film",
