@@ -881,12 +881,15 @@ def test_the_state_gives_what_the_cache_gives(visit):
             figure.locator("output").inner_text().startswith(f"“{given(figure)['tokens'][t]}”: (")
         )
         board = figure.get_by_role("img", name="The state")
-        piles = board.locator("rect:not([visibility], [data-sym], g > rect)")
-        high = piles.evaluate_all("all => all.map(one => +one.getAttribute('height') + 1)")
-        added = torch.einsum("ik,iv->ikv", k[: t + 1], ones[: t + 1]).flatten()
-        shares = numbers(high) * (added > 0)  # a block is as high as its product is large
-        assert_close(shares / shares.sum(), added / added.sum(), atol=1e-3, rtol=0)
-        # below the piles: each number of the query times its pile, and their sum
+        news, wholes = (
+            board.locator(f":scope > rect{of}").evaluate_all(
+                "all => all.map((one) => +one.getAttribute('width'))"
+            )
+            for of in ("[fill-opacity='0.5']", "[fill=none]")
+        )  # the dark part of a cell is what the newest token adds
+        shares = torch.outer(k[t], ones[t]) / (k[: t + 1].mT @ ones[: t + 1]).clamp(min=1)
+        assert_close(numbers(news) / numbers(wholes), shares.flatten(), atol=1e-3, rtol=0)
+        # below the cells: each number of the query times that of the state, and their sum
         terms = board.locator("text:has(tspan)").all_text_contents()
         for column, total in enumerate(weights[t] @ ones):
             parts = [f"{a:.0f}·{b:.0f}" for a, b in zip(q[t], numbers(now["S"])[:, column])]
@@ -900,20 +903,20 @@ def test_the_state_gives_what_the_cache_gives(visit):
 
 
 def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
-    """After each pair, by both rules: the state, what is added, and what each key reads;
-    the first figure has the sum alone.
+    """After each pair: the state, what is added, and what each key reads; by the running sum in the
+    first figure, by the delta rule in the second one, which has the errors of both.
     """
     figure = drawing(visit, "15_linear_attention.html", "memory")
     assert (
-        state(figure)["t"] == 5
+        state(figure)["t"] == 4
         and not figure.get_by_role("radio").count()
-        and figure.get_by_text("0 of 5 exact").is_visible()
+        and figure.get_by_text("4 of 4 exact").is_visible()
     )
-    figure = figure.page.locator("figure[data-drawing=memory]").nth(1)
+    figures = figure.page.locator("figure[data-drawing=memory]")
     k, v = (numbers(given(figure)[name]) for name in "kv")
-    n, slider, output = len(k), figure.get_by_role("slider"), figure.locator("output")
-    for rule in ("running sum", "delta rule"):
-        figure.get_by_role("radio", name=rule).check()
+    n = len(k)
+    for figure, rule in zip((figures.nth(0), figures.nth(1)), ("running sum", "delta rule")):
+        slider, output = figure.get_by_role("slider"), figure.locator("output")
         slider.press("Home")
         before = torch.zeros(4, 3)
         for t in range(1, n + 1):
@@ -933,9 +936,11 @@ def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
             expect(figure.get_by_text(f"{(errors < 1e-5).sum()} of {t} exact")).to_be_visible()
             before = S
             slider.press("ArrowRight")
+    summed = (k @ (k.mT @ v) - v).norm(dim=-1)
     bars = figure.get_by_role("img", name="are read back exactly").locator("rect.moves")
-    wide = bars.evaluate_all("all => all.map((one) => +one.getAttribute('width'))")
-    assert wide == pytest.approx((errors * max(wide) / errors.max()).tolist(), abs=0.1)
+    wide = numbers(bars.evaluate_all("all => all.map((one) => +one.getAttribute('width'))"))
+    both = torch.stack([errors, summed], dim=1).flatten()  # of the delta rule, and of the sum
+    assert_close(wide, both * wide.max() / both.max(), atol=0.1, rtol=0)
     slider.press("Home")
     for _ in range(n - 4):
         slider.press("ArrowRight")
