@@ -997,7 +997,9 @@ def test_few_keys_hold_what_the_package_says(visit):
     scores, past = numbers(shown["scores"]), causal_mask(12, 24)
     range_of = figure.get_by_role("slider", name="Query")
     # it begins with a miss, and says why the key is needed
-    assert "“C” needs “H”, which followed “C” before." in output.inner_text()
+    assert "“T” needs “I”, which followed “T” before." in output.inner_text()
+    for says in ("10 of 21", "5 of 21"):  # scores of 5 blocks and 5 keys; keys that are read
+        assert figure.locator(".view").get_by_text(says, exact=True).is_visible()
     marks = figure.locator(".beside > span:visible")
     names = {"mean": "mean", "bound": "bound"}  # of the scores of blocks, where there are any
     figure.get_by_text("More switches").click()

@@ -231,7 +231,7 @@ function draw(stage) {
     (i) => again(() => { size = sizes[i]; }));
   const ofSlots = choices("Programs at once", offered.map(String), data.slot,
     (i) => again(() => { slots = offered[i]; }));
-  const controls = row(el("div", { class: "row steered" }, play.node, time),
+  const controls = row(el("div", { class: "row steered", style: "min-width: 0" }, play.node, time),
     el("div", { class: "row" },
       toggle("causal mask", causal, (on) => again(() => { causal = on; })),
       toggle("last block first", longest, (on) => again(() => { longest = on; }))));
