@@ -881,12 +881,15 @@ def test_the_state_gives_what_the_cache_gives(visit):
             figure.locator("output").inner_text().startswith(f"“{given(figure)['tokens'][t]}”: (")
         )
         board = figure.get_by_role("img", name="The state")
-        piles = board.locator("rect:not([visibility], [data-sym], g > rect)")
-        high = piles.evaluate_all("all => all.map(one => +one.getAttribute('height') + 1)")
-        added = torch.einsum("ik,iv->ikv", k[: t + 1], ones[: t + 1]).flatten()
-        shares = numbers(high) * (added > 0)  # a block is as high as its product is large
-        assert_close(shares / shares.sum(), added / added.sum(), atol=1e-3, rtol=0)
-        # below the piles: each number of the query times its pile, and their sum
+        news, wholes = (
+            board.locator(f":scope > rect{of}").evaluate_all(
+                "all => all.map((one) => +one.getAttribute('width'))"
+            )
+            for of in ("[fill-opacity='0.5']", "[fill=none]")
+        )  # the dark part of a cell is what the newest token adds
+        shares = torch.outer(k[t], ones[t]) / (k[: t + 1].mT @ ones[: t + 1]).clamp(min=1)
+        assert_close(numbers(news) / numbers(wholes), shares.flatten(), atol=1e-3, rtol=0)
+        # below the cells: each number of the query times that of the state, and their sum
         terms = board.locator("text:has(tspan)").all_text_contents()
         for column, total in enumerate(weights[t] @ ones):
             parts = [f"{a:.0f}·{b:.0f}" for a, b in zip(q[t], numbers(now["S"])[:, column])]
@@ -900,20 +903,20 @@ def test_the_state_gives_what_the_cache_gives(visit):
 
 
 def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
-    """After each pair, by both rules: the state, what is added, and what each key reads;
-    the first figure has the sum alone.
+    """After each pair: the state, what is added, and what each key reads; by the running sum in the
+    first figure, by the delta rule in the second one, which has the errors of both.
     """
     figure = drawing(visit, "15_linear_attention.html", "memory")
     assert (
-        state(figure)["t"] == 5
+        state(figure)["t"] == 4
         and not figure.get_by_role("radio").count()
-        and figure.get_by_text("0 of 5 exact").is_visible()
+        and figure.get_by_text("4 of 4 exact").is_visible()
     )
-    figure = figure.page.locator("figure[data-drawing=memory]").nth(1)
+    figures = figure.page.locator("figure[data-drawing=memory]")
     k, v = (numbers(given(figure)[name]) for name in "kv")
-    n, slider, output = len(k), figure.get_by_role("slider"), figure.locator("output")
-    for rule in ("running sum", "delta rule"):
-        figure.get_by_role("radio", name=rule).check()
+    n = len(k)
+    for figure, rule in zip((figures.nth(0), figures.nth(1)), ("running sum", "delta rule")):
+        slider, output = figure.get_by_role("slider"), figure.locator("output")
         slider.press("Home")
         before = torch.zeros(4, 3)
         for t in range(1, n + 1):
@@ -933,9 +936,11 @@ def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
             expect(figure.get_by_text(f"{(errors < 1e-5).sum()} of {t} exact")).to_be_visible()
             before = S
             slider.press("ArrowRight")
+    summed = (k @ (k.mT @ v) - v).norm(dim=-1)
     bars = figure.get_by_role("img", name="are read back exactly").locator("rect.moves")
-    wide = bars.evaluate_all("all => all.map((one) => +one.getAttribute('width'))")
-    assert wide == pytest.approx((errors * max(wide) / errors.max()).tolist(), abs=0.1)
+    wide = numbers(bars.evaluate_all("all => all.map((one) => +one.getAttribute('width'))"))
+    both = torch.stack([errors, summed], dim=1).flatten()  # of the delta rule, and of the sum
+    assert_close(wide, both * wide.max() / both.max(), atol=0.1, rtol=0)
     slider.press("Home")
     for _ in range(n - 4):
         slider.press("ArrowRight")
@@ -992,7 +997,9 @@ def test_few_keys_hold_what_the_package_says(visit):
     scores, past = numbers(shown["scores"]), causal_mask(12, 24)
     range_of = figure.get_by_role("slider", name="Query")
     # it begins with a miss, and says why the key is needed
-    assert "“C” needs “H”, which followed “C” before." in output.inner_text()
+    assert "“T” needs “I”, which followed “T” before." in output.inner_text()
+    for says in ("10 of 21", "5 of 21"):  # scores of 5 blocks and 5 keys; keys that are read
+        assert figure.locator(".view").get_by_text(says, exact=True).is_visible()
     marks = figure.locator(".beside > span:visible")
     names = {"mean": "mean", "bound": "bound"}  # of the scores of blocks, where there are any
     figure.get_by_text("More switches").click()
@@ -1333,10 +1340,11 @@ def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
         return now
 
     before = agrees()
-    assert figure.get_by_role("slider").count() == 2 and figure.get_by_role("radio").count() == 4
+    assert figure.get_by_role("slider").count() == 1 and figure.get_by_role("radio").count() == 4
+    assert before["distance"] == 40  # beyond the trained length
     speeds = figure.locator("svg text", has_text="° per position")  # however slow, none is 0
     shown = [float(text.split("°")[0]) for text in speeds.all_text_contents()]
-    turned = [b ** (-i / 4) / 4 * 180 / math.pi for b in [before["base"]] for i in range(4)]
+    turned = [b ** (-i / 4) / 4 * 180 / math.pi for b in [before["base"]] for i in range(3)]
     assert shown == pytest.approx(turned, rel=0.05)
     point = figure.locator(".handle")  # on the curve
     point.press("ArrowRight")
@@ -1349,28 +1357,20 @@ def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
     assert agrees()["distance"] == 32
     point.press("ArrowLeft")
     assert agrees()["distance"] == 31
-    figure.get_by_role("slider", name="Distance").fill("5")
     figure.locator("details.more > summary").click()
-    shift, distance, base = (
-        figure.get_by_role("slider", name=name) for name in ("Shift both", "Distance", "Base")
-    )
+    shift, base = (figure.get_by_role("slider", name=name) for name in ("Shift both", "Base"))
+    before = agrees()
     for _ in range(3):
         shift.press("ArrowRight")
     now = agrees()
     assert now["position"] == before["position"] + 3 and now["key"] != before["key"]
     assert_close(now["score"], before["score"], **EXACT)
     assert "still" in figure.locator("output").inner_text()
-    for key in ["ArrowLeft"] * 3 + ["PageUp"]:
-        distance.press(key)
-    assert agrees()["distance"] not in (5, 2)
     base.press("ArrowLeft")
     scalings = figure.get_by_role("radio")
     for i, name in enumerate(["as trained", "linear", "NTK", "YaRN"]):
         scalings.nth(i).check()
         assert agrees()["scaling"] == name
-    box = distance.bounding_box()
-    distance.click(position={"x": box["width"] - 2, "y": box["height"] / 2})
-    assert agrees()["distance"] > 60
 
 
 def test_before_longer_texts_the_rotation_offers_no_scaling(visit):
@@ -1378,7 +1378,6 @@ def test_before_longer_texts_the_rotation_offers_no_scaling(visit):
     assert state(figure)["scaling"] == "as trained" and not figure.get_by_role("radio").count()
     assert [one.get_attribute("aria-label") for one in figure.get_by_role("slider").all()] == [
         "Shift both",
-        "Distance",
         "point on the curve, move it with the arrow keys",
     ]
     figure.locator("details.more > summary").click()
@@ -1392,18 +1391,21 @@ def test_before_longer_texts_the_rotation_offers_no_scaling(visit):
           };
           const curve = chart.querySelector("path[stroke-width='3.5']");
           return [...[...chart.querySelectorAll("text")].map(boxOf), boxOf(curve)]; }""")
-        assert len(others) == 13 and all(
+        assert len(others) == 12 and all(
             low < curve[1] or high > curve[2] or right < curve[3] or left > curve[0]
             for right, high, low, left in others
         ), "the curve runs through a label"
-    for distance in ("0", "5", "64"):  # the score is the sum of what the pairs add
-        figure.get_by_role("slider", name="Distance").fill(distance)
-        parts = figure.locator("svg:has(.handle) > g").evaluate_all("""rows => rows.map((row) => {
+    for key in ("ArrowLeft", "ArrowRight"):  # the score is the sum of what the pairs add
+        for _ in range(7):
+            figure.locator(".handle").press(key)
+        parts = figure.locator("svg:has(.handle) > g:has(text)").evaluate_all("""rows => rows.map((row) => {
           const [line, , wave] = row.querySelectorAll(":scope > path");
           const [zero, top] = [line.getBBox().y, wave.getPointAtLength(0).y];
           const dot = row.querySelector(":scope > circle");
           return (zero - dot.cy.baseVal.value) / (zero - top); })""")
-        assert len(parts) == 4 and sum(parts) == pytest.approx(state(figure)["score"], abs=1e-3)
+        rest = figure.locator("svg text", has_text="adds").text_content()
+        parts.append(float(rest.split()[-1]))
+        assert len(parts) == 4 and sum(parts) == pytest.approx(state(figure)["score"], abs=6e-3)
 
 
 def test_heads_share_as_the_package_shares(visit):
@@ -2910,9 +2912,13 @@ def test_a_head_is_switched_off_by_a_click(visit):
     assert "the induction head is off" in figure.locator("svg").get_attribute("aria-label")
 
 
+# The fill of each cell.
+COLOURS = "cells => cells.map((cell) => getComputedStyle(cell).backgroundColor)"
+
+
 def test_the_entrance_shows_every_bug(visit):
-    "By the list and by the buttons: each has its pair, its story and the way to it."
-    figure = drawing(visit, "checks/gallery.html", "entrance")
+    "By the list and by the buttons: each has both its tables, its story and the way to it."
+    figure = drawing(visit, "checks/gallery.html", "entrance", reduced_motion="reduce")
     page, bugs = figure.page, given(figure)["bugs"]
     pairs = page.locator("article figure.pair:not(.drawing *)")
     assert len(bugs) == 16 == pairs.count()
@@ -2920,7 +2926,11 @@ def test_the_entrance_shows_every_bug(visit):
         figure.get_by_role("combobox").select_option(str(i))
         now = state(figure)
         assert (now["shown"], now["title"], now["tables"]) == (i, title, 2)
-        assert figure.locator(".both").inner_text() == pairs.nth(i).locator(".both").inner_text()
+        for side, table in zip(("bug", "repair"), pairs.nth(i).locator("table").all()):
+            figure.get_by_role("radio", name=side, exact=True).check()
+            assert figure.locator(".view table").inner_text() == table.inner_text()
+            shown = figure.locator(".view td").evaluate_all(COLOURS)
+            assert side == "bug" or shown == table.locator("td").evaluate_all(COLOURS)
         assert figure.locator("output").inner_text() == f"{i + 1}. {title}: {story}"
         assert (
             page.locator(f"section[id='{now['id']}'] > h3")
@@ -3444,6 +3454,7 @@ MOVING = {
     "attend",
     "beams",
     "cache_steps",
+    "entrance",
     "few_keys",
     "head_cut",
     "head_film",

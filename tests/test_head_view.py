@@ -156,6 +156,7 @@ def test_it_shows_the_weights(opened):
     ends = arcs.evaluate_all("all => all.map((arc) => arc.getAttribute('d').match(/[\\d.]+/g))")
     assert float(ends[0][0]) == 6.5 and float(ends[0][-2]) == int(row.argmax()) + 0.5
     assert [arc.get_attribute("opacity") for arc in arcs.all()] == ["1"] + ["0.3"] * (len(ends) - 1)
+    figure.get_by_text("More switches").click()
     figure.get_by_role("radio", name="Lines").check()
     lines = figure.locator("svg line")
     assert (
@@ -191,8 +192,13 @@ def test_heads_are_ordered_by_what_they_do(opened):
     figure = opened(head_view(calls(3, 4, 11, 11), WORDS))
     begins = (state(figure)["l"], state(figure)["h"])
     assert begins == (0, 1), "the clearest of the first layer in which heads have a name"
-    for name, does in {"layer 0, head 1": "previous", "layer 1, head 0": "first"}.items():
+    for name, does in {
+        "layer 0, head 1": "previous",
+        "layer 1, head 0": "first",
+        "layer 2, head 3": "mixed",
+    }.items():
         assert figure.get_by_role("button", name=name).inner_text() == does
+    figure.get_by_text("More switches").click()
     order = figure.get_by_role("combobox", name="order of heads")
     assert order.locator("option").all_inner_texts() == [
         "as in the model",
@@ -230,6 +236,7 @@ def test_cross_attention_and_shared_keys(opened):
     figure = opened(head_view(made, WORDS, memory=OTHERS))
     figure.get_by_role("button", name="layer 1, head 2").click()
     expect(figure).to_contain_text("(heads 2 to 3 share keys)")
+    figure.get_by_text("More switches").click()
     figure.get_by_role("radio", name="Lines").check()
     texts = figure.locator("svg text").all_text_contents()
     assert texts[:2] == ["<script>ale… 0", "the 1"] and "1 <!--" in texts and len(texts) == 11 + 7

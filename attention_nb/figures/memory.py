@@ -55,8 +55,8 @@ def memory(
     names: Sequence[str],  # n names
     k: Tensor,  # their keys, (n, d_k)
     v: Tensor,  # their values, (n, d_v)
-    delta: bool = False,  # may a reader choose the delta rule, too?
-    first: int = 5,  # pairs that are written at the beginning
+    delta: bool = False,  # follow the delta rule, with the errors of the running sum beside its own?
+    first: int = 4,  # pairs that are written at the beginning
 ) -> Drawing:  # shows itself when it is the last value of a cell
     """Draw a state that fills with pairs of keys and values; a reader writes them, and sees each read back.
 
@@ -64,7 +64,7 @@ def memory(
         names: n names
         k: their keys, (n, d_k)
         v: their values, (n, d_v)
-        delta: may a reader choose the delta rule, too?
+        delta: follow the delta rule, with the errors of the running sum beside its own?
         first: pairs that are written at the beginning
 
     Returns:
@@ -86,10 +86,10 @@ def memory(
     table = number_table("How far off the pairs are, by the number of pairs written", rows, [str(i + 1) for i in range(n)], 1)
     title, notice = _WITH_DELTA if delta else _WITH_SUM
     data = {"names": list(names), "k": k, "v": v, "rules": rules, "written": first}
-    return Drawing("memory", title, notice, data, table, (362, 540) if delta else (358, 500))
+    return Drawing("memory", title, notice, data, table, (358, 530) if delta else (358, 500))
 
 
 _WITH_SUM = ("One pair too many spoils every pair in the state",
              "Press Play: each pair is added to the same numbers, then all are read back. Which pair is too many?")
 _WITH_DELTA = ("The delta rule keeps the newest pairs exact",
-               "Choose “delta rule” and press Play: which names stay exact?")
+               "Press Play: which names stay exact? The grey bars are those of the running sum.")

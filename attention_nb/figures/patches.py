@@ -72,7 +72,7 @@ def patches(
     rows = {f"picture {i + 1}, {names[label]}": row for i, (label, row) in enumerate(zip(data["labels"], shares))}
     return Drawing("patches", "Where the class token looks", _NOTICE, data,
                    number_table("What the model answers: probabilities", rows, names),
-                   (420, 690), "The answers as a table", library="engine", weights=trained.text())
+                   (420, 640), "The answers as a table", library="engine", weights=trained.text())
 
 
 _NOTICE = ("Purple shows what the class token attends to. Press “Cover the 4 it looks at most”: "

@@ -39,4 +39,4 @@ def programs(
     notice = ("Framed tiles run at once. "
               "Press Play, then “last block first”: how many time steps are saved?")
     data = {"tokens": list(tokens), "sizes": list(sizes), "size": 1, "slots": list(slots), "slot": 1}
-    return Drawing("programs", "A GPU program per block of queries", notice, data, table, (328, 580))
+    return Drawing("programs", "A GPU program per block of queries", notice, data, table, (368, 600))

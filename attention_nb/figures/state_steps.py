@@ -47,4 +47,4 @@ def state_steps(
     table += number_table("How many numbers are stored after each step", counts, tokens, digits=0)
     notice = "Press Play: at each step the cache grows by a row, and the state does not. Compare both sums."
     data = {"tokens": list(tokens), "q": q, "k": k, "v": v}
-    return Drawing("state_steps", "Linear attention: a cache that grows, a state that does not", notice, data, table, (428, 466))
+    return Drawing("state_steps", "Linear attention: a cache that grows, a state that does not", notice, data, table, (410, 456))
