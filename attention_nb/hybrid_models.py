@@ -640,9 +640,10 @@ def _routed(c: _Config) -> Experts:
     dense = c["mlp_only_layers"] or []
     if dense != list(range(len(dense))):
         raise c.refuse("mlp_only_layers", "none, or the first layers")
-    names = ("num_experts", "num_experts_per_tok", "moe_intermediate_size",
-             "shared_expert_intermediate_size")
-    return Experts(*(_size(c, name) for name in names), n_dense=len(dense), shared_gate=True)
+    return Experts(
+        _size(c, "num_experts"), _size(c, "num_experts_per_tok"),
+        _size(c, "moe_intermediate_size"), _size(c, "shared_expert_intermediate_size"),
+        n_dense=len(dense), shared_gate=True)
 
 # %% ../nbs/24_hybrid_models.ipynb #hybrid-names
 _Rows = tuple[int, Sequence[int]]  # heads, and the rows of each part in one head

@@ -1243,9 +1243,12 @@ def _expect_config(config: Any, families: Mapping[str, Family]) -> None:
     kind, known = config.get("model_type"), ", ".join(families)
     if kind not in families:
         raise ValueError(f"model_type: expected one of {known}; got {kind!r}")
-    heads, given = families[kind].heads, config.get("architectures") or []
+    family: Family = families[str(kind)]
+    heads, given = family.heads, config.get("architectures") or []
     if given and not set(given) & set(heads):
         raise ValueError(f"architectures: expected {' or '.join(heads)}; got {', '.join(given)}")
+    if not isinstance(config.get(family.part, {}), Mapping):
+        raise ValueError(f"{family.part}: expected a mapping; got {config[family.part]!r:.40}")
     if config.get("quantization_config"):
         method = config["quantization_config"].get("quant_method")
         raise ValueError("quantization_config: expected none, weights of a floating type; got "

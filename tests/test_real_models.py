@@ -684,6 +684,7 @@ def test_settings_of_published_configs(name):
         ("qwen3_5", "attn_output_gate", False),
         ("qwen3_5", "output_gate_type", "sigmoid"),
         ("qwen3_5", "mlp_only_layers", [0]),
+        ("qwen3_5", "text_config", None),
     ],
 )
 def test_what_is_not_implemented_is_refused_by_name(case, name, value, folders, tmp_path):
