@@ -254,10 +254,12 @@ def _translate(texts: Sequence[str], prog: str) -> int:
 
 def _generate(args: argparse.Namespace, prog: str) -> int:
     "Print a text and what follows, as it is generated; 2 if the model cannot be run."
-    from attention_nb.real_models import stream_text  # PyTorch takes a second
+    from attention_nb.hybrid_models import HYBRIDS  # PyTorch takes a second
+    from attention_nb.real_models import FAMILIES, stream_text
 
+    how = args.tokens, args.temperature, args.seed, {**FAMILIES, **HYBRIDS}
     try:
-        pieces = stream_text(args.directory, args.text, args.tokens, args.temperature, args.seed)
+        pieces = stream_text(args.directory, args.text, *how)
         print(args.text + next(pieces, ""), end="", flush=True)
         for piece in pieces:
             print(piece, end="", flush=True)
