@@ -775,6 +775,12 @@ def assert_windows(figure: Locator, mask: torch.Tensor, layers: int) -> None:
     )
 
 
+# Where the tokens stand that are marked, and where an area begins and ends.
+REACHED = """all => all.filter((dot) => +dot.getAttribute("r") >= 5
+  && dot.getAttribute("fill") !== "none").map((dot) => +dot.getAttribute("cx"))"""
+ENDS = "area => [area.getBBox().x, area.getBBox().x + area.getBBox().width]"
+
+
 def test_window_board_combines_masks_as_the_package_does(visit):
     "By keys, by the mouse, with every mask, and joined either way."
     seen = visit("14_local_attention.html")
@@ -792,10 +798,13 @@ def test_window_board_combines_masks_as_the_package_does(visit):
         "up to “bark” (rose)."
     )
     ring = figure.locator("circle[r='5'][stroke='var(--rose)']")
-    ways = figure.locator("path[stroke='var(--rose)'][stroke-width='1.4']")  # all to that token
+    cone, ways = (  # of all that reaches it; of all paths to that token
+        figure.locator(f"path[fill='var(--{hue})'][stroke-width='8']")
+        for hue in ("neutral", "rose")
+    )
     one = figure.locator("path[stroke='var(--rose)'][stroke-width='4']")  # from layer to layer
     assert ring.count() == 1 == ways.count() == one.count()
-    assert ways.get_attribute("d").count("L") == one.get_attribute("d").count("L") == 2
+    assert one.get_attribute("d").count("L") == 2
     assert [one.get_attribute("aria-label") for one in figure.get_by_role("slider").all()] == [
         "Window",
         "Layers",
@@ -841,13 +850,15 @@ def test_window_board_combines_masks_as_the_package_does(visit):
         assert ("does not reach it" in said.inner_text()) == (paths[token] == 0)
     board = figure.locator("svg:has(#board-future)")
     names = board.locator("> text[data-sym=k]")
-    for token, edges in ((5, 3), (6, 7), (3, 0)):  # 3 paths of 3 pairs share all but 7
+    for token, reaches in ((5, True), (6, True), (3, False)):
         names.nth(token).hover()
-        assert ways.get_attribute("d").count("L") == edges and state(figure)["aim"] == token
-        assert one.get_attribute("d").count("L") == 3 * (edges > 0)
+        assert bool(ways.get_attribute("d")) == reaches and state(figure)["aim"] == token
+        assert one.get_attribute("d").count("L") == 3 * reaches
         assert names.nth(token).get_attribute("font-weight") == "700"
-    pale = board.locator("path[stroke='var(--neutral)']")
-    assert float(pale.get_attribute("opacity")) < 0.2
+    for layers in (2, 4, 3):  # the wedge is as broad as the tokens that reach the query
+        figure.get_by_role("slider", name="Layers").fill(str(layers))
+        reached = board.locator("g > circle").evaluate_all(REACHED)
+        assert cone.evaluate(ENDS) == pytest.approx([min(reached), max(reached)], abs=0.1)
     figure.get_by_role("slider", name="Layers").press("ArrowLeft")
     assert state(figure)["aim"] is None
     for _ in range(2):
@@ -1617,7 +1628,7 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
     batch.press("Home")
     figure.locator("details.more > summary").click()
     figure.get_by_role("radio", name="one head").check()
-    assert agrees()["phase"] == 0 and not batch.is_visible() and not rows.first.is_visible()
+    assert agrees()["phase"] == 0 and batch.is_disabled() and not rows.first.is_visible()
     assert [text for text in figure.locator("svg g text").all_text_contents() if text] == [
         "prefill",
         "decode",
