@@ -33,8 +33,8 @@ function draw(stage) {
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
   const apart = viewWidth >= 714;  // the counts stand beside the way, or below
   const zoom = apart ? 1.2 : 1;
-  const room = apart ? viewWidth - 340 * zoom - 32 : Math.min(viewWidth, 342);
-  const left = apart ? 98 : 112, line = wide ? 21 : 17, deep = wide ? 15 : 13;
+  const room = apart ? viewWidth - 340 * zoom - 16 : Math.min(viewWidth, 342);
+  const left = apart ? 106 : 112, line = wide ? 21 : 17, deep = wide ? 15 : 13;
   const { cached } = count();
   const broad = apart ? room : viewWidth;
   const unit = (broad - left - 1) / Math.max(...Object.values(cached));
@@ -58,7 +58,7 @@ function draw(stage) {
   const fewer = `${number(cached.MHA / cached.MLA, 0)} times fewer than MHA`;
   board.append(text(0, 13, "numbers that a layer caches for each token", small),
     text(left + cached.MLA * unit + 8, 24 + 3 * line + 12, fewer,
-      { style: "font-size: 13px; font-weight: 600" }),
+      { style: `font-size: ${apart ? 12 : 14}px; font-weight: 600` }),
     ...Object.entries(cached).flatMap(cacheOf));
   set(board, { "aria-label": "Numbers that a layer caches for each token: "
     + Object.entries(cached).map(([kind, total]) => `${kind} ${grouped(total)}`).join(", ") });
@@ -214,7 +214,7 @@ function draw(stage) {
   view.append(
     el("div", { class: "row", style: `gap: ${wide ? 8 : 2}px 32px; `
       + `margin: 0 0 ${wide ? 12 : 6}px` }, parts, long),
-    el("div", { class: "beside", style: "align-items: flex-start; gap: 4px 32px; margin: 0" },
+    el("div", { class: "beside", style: "align-items: flex-start; gap: 4px 16px; margin: 0" },
       way, apart ? el("div", {}, sums, board) : sums),
     said, ...(apart ? [] : [board]));
   place(form);
