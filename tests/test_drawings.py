@@ -1409,7 +1409,8 @@ def test_before_longer_texts_the_rotation_offers_no_scaling(visit):
     for key in ("ArrowLeft", "ArrowRight"):  # the score is the sum of what the pairs add
         for _ in range(7):
             figure.locator(".handle").press(key)
-        parts = figure.locator("svg:has(.handle) > g:has(text)").evaluate_all("""rows => rows.map((row) => {
+        rows = figure.locator("svg:has(.handle) > g:has(text)")
+        parts = rows.evaluate_all("""rows => rows.map((row) => {
           const [line, , wave] = row.querySelectorAll(":scope > path");
           const [zero, top] = [line.getBBox().y, wave.getPointAtLength(0).y];
           const dot = row.querySelector(":scope > circle");

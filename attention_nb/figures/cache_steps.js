@@ -1,5 +1,5 @@
-// Decoding token by token, with a cache and without: what each step computes, what it reads, and the
-// weights of the newest token.
+// Decoding token by token, with a cache and without: what each step computes, what it reads, and
+// the weights of the newest token.
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, dot, softmax, mix, number, plural } = stage;
   const { said, say, legendOf, slider, player, late, expose } = stage;
@@ -98,7 +98,8 @@ function draw(stage) {
     const many = svg("text", { x, y: 27, style: "font-size: 34px; font-weight: 700" });
     const says = (y, text) => svg("text", { x, y, "aria-hidden": true,
       style: `font-size: ${viewWidth < 600 ? 12 : 13}px` }, text);
-    const title = svg("g", { style: "font-weight: 600" }, many, says(46, "keys computed"), says(62, how));
+    const title = svg("g", { style: "font-weight: 600" }, many,
+      says(46, "keys computed"), says(62, how));
     const under = svg("rect", { y: base + 2, width: across - 1.5, height: 3, fill: "var(--q)" });
     function stand() {
       set(under, { x: x + across * t });
