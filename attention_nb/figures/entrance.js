@@ -79,7 +79,8 @@ function draw({ figure, view, viewWidth, data, el, set, said, say, button, choic
   }
   function picture(pair) {
     title.textContent = pair?.querySelector("figcaption b").textContent ?? "";
-    sides = [...pair?.querySelectorAll("table") ?? []].map((table) => laidOut(table.cloneNode(true)));
+    sides = [...pair?.querySelectorAll("table") ?? []]
+      .map((table) => laidOut(table.cloneNode(true)));
     if (sides.length === 2) frame(rowsOf(sides[0]), wrongCells());
     for (const node of both().flat()) node.dataset.look = node.getAttribute("style") ?? "";
     place.replaceChildren(...sides.slice(repaired ? 1 : 0).slice(0, 1)

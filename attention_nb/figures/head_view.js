@@ -169,7 +169,8 @@ function draw(stage) {
     return [label, ...own, ...times(most - layer.heads, () => el("span"))];
   }
   // Pixels of a small picture, at most: the widest name fits below it.
-  const widest = () => (namesFit() ? clamp(Math.floor(view.clientWidth / 9), 76, 108) : clamp(Math.floor(240 / mostHeads()), 34, 56));
+  const widest = () => (namesFit() ? clamp(Math.floor(view.clientWidth / 9), 76, 108)
+    : clamp(Math.floor(240 / mostHeads()), 34, 56));
   // Few heads stand in one row on a phone, so that the large picture is in sight with them.
   const inOneRow = () => !beside && layers.length > 1 && cells.length <= 8;
   const above = (says, n) => el("span", { style: "font-size: 12px; line-height: 16px; "

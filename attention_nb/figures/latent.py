@@ -73,4 +73,4 @@ def latent(
                           {form: torch.tensor([one[form] / 1e6 for one in work], dtype=torch.float64) for form in forms},
                           [f"{n:,}" for n in lengths], 1)
     notice = "Press “expanded”: which two boxes move, and what does it cost?"
-    return Drawing("latent", "MLA: how a latent cache is read", notice, data, table, (478, 574))
+    return Drawing("latent", "MLA: how a latent cache is read", notice, data, table, (372, 574, 478))

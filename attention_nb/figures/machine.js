@@ -133,7 +133,8 @@ function draw(stage) {
     return weights.flatMap((rows, h) => {
       const x = broad * h + left;
       const rowAt = (i) => tall * h + ground + side * i;
-      return [text(broad * h, tall * h + 13, `head ${h}${wide ? ": weights" : ""}, %`, heading), ...rows.flatMap((row, i) => [
+      const title = `head ${h}${wide ? ": weights" : ""}, %`;
+      return [text(broad * h, tall * h + 13, title, heading), ...rows.flatMap((row, i) => [
         text(broad * h + 4, rowAt(i) + side / 2 + 4.5, names[now.ids[i]], bold),
         text(x + side * (i + 0.5), rowAt(0) - 5, names[now.ids[i]], small),
         ...row.slice(0, i + 1).flatMap((w, j) => square(w, x + side * j, rowAt(i)))])];

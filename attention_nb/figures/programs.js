@@ -66,7 +66,8 @@ function draw(stage) {
   const framed = all.map(() => svg("rect", { fill: "none", stroke: "var(--rose)",
     "stroke-width": 4, rx: 2, class: "moves", opacity: 0 }));
   const heads = [svg("text", {
-    x: left / 2, y: high - 7, "text-anchor": "middle", style: "font-size: 12px; fill: var(--soft)" },
+    x: left / 2, y: high - 7, "text-anchor": "middle",
+    style: "font-size: 12px; fill: var(--soft)" },
   "program")];
   root.append(forbidden.node, ...heads, ...tops, ...cells.flat(), bands, ...framed);
 

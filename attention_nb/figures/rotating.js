@@ -147,7 +147,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
   const chart = svg("svg", { ...frame, role: "group", "aria-label": "The score at each distance" },
     ...beyond, ...(phone ? [text(0, 13, "° per position", `${small}; fill: var(--soft)`)] : []),
     drop, ...rows.map(({ node }) => node),
-    text(0, high + 26, "score", "font-size: 14px"), value, others, zero, area, axis, before, curve, mark,
+    text(0, high + 26, "score", "font-size: 14px"), value, others, zero, area, axis,
+    before, curve, mark,
     text(x(0), low + 20, "distance 0", small), text(right, low + 20, `${longest}`, small, "end"));
   function goTo(to) {
     distance = Math.round(clamp(to, 0, longest));

@@ -148,7 +148,8 @@ function draw(stage) {
     if (temperature !== 1) {
       return `${first}A bar is a score ÷ ${number(temperature)}; its knob stays at the score.`;
     }
-    return `${first}Each is divided by their sum: ${most} ÷ ${all} = ${number(Math.max(...weights))}.`;
+    const top = number(Math.max(...weights));
+    return `${first}Each is divided by their sum: ${most} ÷ ${all} = ${top}.`;
   }
   const tick = (x) => number(x, Math.abs(x - Math.round(x)) < 0.05 ? 0 : 1);
   function show() {

@@ -16,7 +16,7 @@ __all__ = ['sharing']
 # %% ../../nbs/figures/sharing.ipynb #sharing-fn
 def sharing(
     n_heads: int = 8,  # heads of queries
-    n_kv_heads: int = 2,  # heads of keys and values at first, a divisor of n_heads
+    n_kv_heads: int = 8,  # heads of keys and values at first, a divisor of n_heads
     d_head: int = 128,  # width of a key and of a value
     n_layers: int = 32,  # layers with a cache
     n_tokens: int = 8192,  # tokens in the cache; each number takes two bytes
@@ -39,14 +39,12 @@ def sharing(
     per_head = 2 * 2 * d_head * n_layers * n_tokens  # keys and values, two bytes each
     data = {"heads": n_heads, "n_kv_heads": n_kv_heads, "options": options,
             "bytes": per_head, "full": n_heads * per_head,
-            "what": f"The keys and values of {n_tokens:,} tokens, in {n_layers} layers,", "measured": _MEASURED}
+            "what": f"The keys and values of {n_tokens:,} tokens, in {n_layers} layers,"}
     return Drawing("sharing", "MHA, GQA, MQA: which key head each query head reads", _NOTICE, data,
-                   _key_heads(n_heads, options), (420, 448))
+                   _key_heads(n_heads, options), (380, 394))
 
 
-_MEASURED = {"scores": {"MHA": 47.2, "GQA": 47.1, "MQA": 46.6},
-             "of": "of T5 XXL with 64, 8 and 1 key heads, the mean of seven tasks (Ainslie et al. 2023, Table 1)"}
-_NOTICE = ("Go from 8 key heads to 1, and watch the bar. Then press “wrong order”: "
+_NOTICE = ("Go from 8 key heads to 2, and watch the bar. Then press “wrong order”: "
            "which query heads read keys that they were not trained with?")
 
 

@@ -217,7 +217,8 @@ function draw(stage) {
     set(old, { x, width: part, visibility: a ? null : "hidden" });
     set(fresh, { x: x + part, width: broad - part });
     total.textContent = t || grown === 1 ? whole(before + (grown < 1 ? 0 : added)) : "";
-    more.textContent = grown < 1 || !t || !added ? "" : `${added < 0 ? "−" : "+"} ${whole(Math.abs(added))}`;
+    const change = `${added < 0 ? "−" : "+"} ${whole(Math.abs(added))}`;
+    more.textContent = grown < 1 || !t || !added ? "" : change;
   }
   function place(come, carried, grown) {  // how far is what is new: its row, the pill, its numbers
     all.forEach((i) => {
