@@ -29,7 +29,7 @@ def entrance(
         raise ValueError("bugs: expected at least one; got none")
     rows = [(f"{i}. {title}", f'<td style="text-align: left">{escape(story)}</td>')
             for i, (title, story) in enumerate(bugs.items(), 1)]
-    notice = "Choose a bug: on the left is what the bug gives, on the right what it should give."
+    notice = "Choose a bug: where do its numbers differ from the right ones?"
     table = _table("The bugs", ["what happens"], rows)
     return Drawing("entrance", "All bugs, one at a time", notice, {"bugs": list(bugs.items())},
                    table, (302, 506), fold="The bugs as a list")

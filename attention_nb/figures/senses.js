@@ -115,7 +115,7 @@ function draw(stage) {
       here[i] = on;
       go(MEAN);
     });
-    return set(node, { "aria-label": `${word}, beside ${query}` });
+    return set(node, { class: "close", "aria-label": `${word}, beside ${query}` });
   }
   const hued = (style) => set(cell(style), { "data-sym": "w" });
   const cells = tokens.map((word, i) => ({

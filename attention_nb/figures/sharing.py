@@ -46,8 +46,7 @@ def sharing(
 
 _MEASURED = {"scores": {"MHA": 47.2, "GQA": 47.1, "MQA": 46.6},
              "of": "of T5 XXL with 64, 8 and 1 key heads, the mean of seven tasks (Ainslie et al. 2023, Table 1)"}
-_NOTICE = ("Go from 8 key heads to 1, and watch the bar. Then press “wrong order”: "
-           "which query heads read keys that they were not trained with?")
+_NOTICE = "Choose fewer key heads: which query heads share one then?"
 
 
 def _key_heads(n_heads: int, options: list[int]) -> str:
