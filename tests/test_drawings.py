@@ -3447,6 +3447,46 @@ def test_a_dark_page_is_printed_in_dark_ink(visit):
         assert len(inks) >= 4 and all(contrast(ink, [255] * 3) > 4.5 for ink in inks), theme
 
 
+# ---- The table below a drawing ----
+
+# What changes the numbers of those whose table is that of what is drawn: a button, or a handle.
+FOLLOWED = {
+    "adder": "Attention",
+    "arrows": "arrow a, move it with the arrow keys",
+    "attend": "river",
+    "mask_board": "causal mask",
+    "scores": "+10 to all",
+    "senses": "money, beside bank",
+    "subject": "query, move it with the arrow keys",
+    "tiles": "causal mask",
+}
+CELLS = """figure => [...figure.querySelectorAll(".view ~ details table :is(caption, th, td)")]
+  .map((one) => one.textContent)"""
+CHANGED = """(figure, name) => {
+  const named = (one) => (one.ariaLabel ?? one.closest("label")?.textContent ?? one.textContent);
+  const used = [...figure.querySelectorAll(".view :is(button, input, .handle)")]
+    .find((one) => named(one).includes(name));
+  if (!used.matches(".handle")) used.click();
+  else used.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft" }));
+}"""
+
+
+@pytest.mark.parametrize("script", by_day(FOLLOWED, 3))
+def test_the_table_is_that_of_what_is_drawn(visit, script):
+    "Opened, it says what the package has written; then it follows what a reader changes."
+    figure = drawing(visit, PAGE_OF[script], script, reduced_motion="reduce")
+    built = figure.evaluate(CELLS)
+    figure.locator(".view ~ details > summary").click()
+    figure.page.wait_for_timeout(100)
+    assert figure.evaluate(CELLS) == built
+    figure.evaluate(CHANGED, FOLLOWED[script])
+    figure.page.wait_for_function(
+        f"([was, script]) => String(({CELLS})(document.querySelector("
+        "`figure[data-drawing=${script}]`))) !== String(was)",
+        arg=[built, script],
+    )
+
+
 # ---- Every state ----
 
 MOVING = {
