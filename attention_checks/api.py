@@ -15,6 +15,7 @@ from attention_checks.arguments import (
     expect_callable,
     expect_layer,
     expect_positions,
+    expect_rotated,
 )
 from attention_checks.catalogue import IN_SIXTEEN_BITS
 from attention_checks.choice_guards import expect_function
@@ -38,7 +39,6 @@ from attention_checks.subjects.copies import in_mode
 from attention_checks.subjects.function_facts import ExaminedFunction
 from attention_checks.their_code.controlled import fixed_chance, full_precision
 from attention_checks.their_code.signatures import name_of
-from attention_nb.positions import RotaryEmbedding
 from attention_nb.tools.guards import expect_flags, expect_sizes
 
 _HELP_OF_ARGUMENTS = {  # arguments of several checks → what they mean
@@ -257,6 +257,7 @@ def check_positions(
     interleaved: bool | None = None,
     n_heads: int = 8,
     alibi: bool = True,
+    d_rotary: int | None = None,
     **design: Any,
 ) -> Report:
     """Check a rotation by positions, or a bias by distances.
@@ -269,6 +270,8 @@ def check_positions(
         interleaved: of a rotation: are pairs neighbours? None: find out
         n_heads: of a bias: number of heads
         alibi: of a bias: is it ALiBi? False: any function of distances
+        d_rotary: of a rotation: how many numbers of each vector are rotated, the first ones;
+            default as `scaling` says, or all
     """
     expect_sizes(n_heads=n_heads)
     expect_flags(alibi=alibi)
@@ -276,11 +279,11 @@ def check_positions(
         expect_flags(interleaved=interleaved)
     contract = declared("check_positions", **design)
     if expect_positions(fn) == 3:
-        properties = lambda: bias_properties(fn, n_heads, alibi)
+        properties = lambda: bias_properties(fn, n_heads, alibi, bool(contract.causal))
     else:
         d_head = getattr(fn, "d_head", 8) if d_head is None else d_head
-        RotaryEmbedding(d_head, base, scaling)  # refuses what is no rotation
-        properties = lambda: rotation_properties(fn, d_head, base, scaling, interleaved)
+        width, of_part = expect_rotated(d_head, d_rotary, base, scaling)
+        properties = lambda: rotation_properties(fn, d_head, width, base, of_part, interleaved)
     return _run(check_positions, fn, properties, contract)
 
 

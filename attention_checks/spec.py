@@ -75,7 +75,7 @@ class Contract:
     "Hold what a design may choose, as its author declares it; each field is a keyword of a check."
 
     causal: bool | str = _choice(
-        _FUNCTIONS + _SELF + _RANKS,
+        (*_FUNCTIONS, *_SELF, "check_positions", *_RANKS),
         expect_causal,
         'does it hide the future? Of a function, if n_q ≠ n_k: "lower-right", "upper-left"',
         default=False,

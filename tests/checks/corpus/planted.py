@@ -834,6 +834,9 @@ misuse("rotates by complex numbers, found out", "believed to pair halves", "rota
 misuse(RH, "believed to be scaled", "rotary.unscaled", args=with_args(RH, scaling={"rope_type": "linear", "factor": 3.0}))
 bug("rotates by complex numbers, found out", "all pairs alike", ("torch.arange(0, x.shape[-1], 2) / x.shape[-1]", "torch.zeros(x.shape[-1] // 2)"),
     "rotary.one_speed")
+misuse("rotates a part", "believed to rotate all", "rotary.partial", args={"d_head": 12})
+bug("rotates a part", "rotates all", ("torch.cat([rotates_halves(x[..., :4], positions), x[..., 4:]], -1)", "rotates_halves(x, positions)"), "rotary.partial")
+bug("rotates a part", "the rest is lost", ("x[..., 4:]]", "0 * x[..., 4:]]"), "rotary.rest")
 bug("rotates in loops", "overwritten in place", ("second.append(b * math.cos(angle) + a", "second.append(b * math.cos(angle) + first[-1]"), "rotary.in_place")
 bug("rotates in loops", "the second number stays", ("second.append(b * math.cos(angle) + a * math.sin(angle))", "second.append(b)"), "rotary.half_only")
 bug("alibi", "far words are raised", ("return -all_slopes", "return all_slopes"), "alibi.sign")
@@ -842,6 +845,7 @@ bug("alibi", "slopes begin at one", ("start ** (i + 1)", "start ** i"), "alibi.s
 bug("ALiBi, 12 heads", "the formula of powers of two", ("slopes(near) + slopes(2 * near)[0::2][:n_heads - near]",
                                                                                   "[2 ** (-8 * (i + 1) / n_heads) for i in range(n_heads)]"), "alibi.not_a_power")
 bug("alibi", "one slope for all", ("all_slopes[:, None, None] *", "all_slopes[:1, None, None].expand(n_heads, 1, 1) *"), "alibi.one_slope")
+bug("ALiBi as in Bloom", "far words are raised", ("return (slopes", "return (-slopes"), "alibi.sign")
 bug("alibi", "no absolute value", ("distance.abs()", "-distance"), "alibi.signed")
 bug("alibi", "distances from one", ("distance.abs()", "(distance.abs() + 1)"), "alibi.from_one")
 bug("alibi", "places make no difference", ("distance.abs()", "distance.abs() * 0"), "alibi.no_difference")
