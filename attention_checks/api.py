@@ -22,7 +22,7 @@ from attention_checks.choice_guards import expect_function
 from attention_checks.distributed.properties import distributed_properties
 from attention_checks.distributed.running import rank_starter
 from attention_checks.distributed.shards import Order, Sharding
-from attention_checks.examine import examine
+from attention_checks.examine import BoundProperty, examine
 from attention_checks.outcomes import Misused
 from attention_checks.properties import Properties, Recognise
 from attention_checks.properties.agreement import agreement_properties
@@ -201,7 +201,7 @@ def check_softmax(fn: Callable[..., Any], **design: Any) -> Report:
     """
     expect_callable("fn", fn, "a function of x", 1)
     contract = declared("check_softmax", **design)
-    return _run(check_softmax, fn, lambda: softmax_properties(fn), contract)
+    return _run(check_softmax, fn, lambda: softmax_properties(fn, contract), contract)
 
 
 @_with_choices
@@ -213,7 +213,8 @@ def check_masked_softmax(fn: Callable[..., Any], **design: Any) -> Report:
     """
     expect_callable("fn", fn, "a function of scores and mask", 2)
     contract = declared("check_masked_softmax", **design)
-    return _run(check_masked_softmax, fn, lambda: masked_softmax_properties(fn), contract)
+    properties = lambda: masked_softmax_properties(fn, contract)
+    return _run(check_masked_softmax, fn, properties, contract)
 
 
 @_with_choices
@@ -278,12 +279,13 @@ def check_positions(
     if interleaved is not None:
         expect_flags(interleaved=interleaved)
     contract = declared("check_positions", **design)
+    placed = contract.placement.around(fn)
     if expect_positions(fn) == 3:
-        properties = lambda: bias_properties(fn, n_heads, alibi, bool(contract.causal))
+        properties = lambda: bias_properties(placed, n_heads, alibi, bool(contract.causal))
     else:
         d_head = getattr(fn, "d_head", 8) if d_head is None else d_head
         width, of_part = expect_rotated(d_head, d_rotary, base, scaling)
-        properties = lambda: rotation_properties(fn, d_head, width, base, of_part, interleaved)
+        properties = lambda: rotation_properties(placed, d_head, width, base, of_part, interleaved)
     return _run(check_positions, fn, properties, contract)
 
 
@@ -370,8 +372,7 @@ def _run(
     try:
         with fixed_chance(), full_precision(), contract.applied():
             properties, recognise = properties_of()
-            if not contract.gradients:
-                properties = [each for each in properties if not each.differentiates]
+            properties = [each for each in properties if _is_promised(each, contract)]
             return examine(
                 f"{check.__name__}({name_of(subject)})",
                 properties,
@@ -382,6 +383,12 @@ def _run(
             )
     except (CheckFailed, Misused) as e:
         raise e.with_traceback(None) from None  # without the way through the properties
+
+
+def _is_promised(row: BoundProperty, contract: Contract) -> bool:
+    "Return whether what is declared promises that a property holds."
+    typed = contract.placement.dtype is not None
+    return (contract.gradients or not row.differentiates) and not (typed and row.sixteen_bits)
 
 
 def _skipped(contract: Contract, accepts: Collection[str]) -> set[str]:

@@ -292,7 +292,6 @@ rotary.rest: numbers behind those that are rotated must stay as they are
 rotary.far: angles of far positions are wrong: positions start again or stop, or a table is too
     short
 rotary.shape: it gives another shape than it was given
-rotary.half: angles are computed in 16 bits, where far positions are equal: use float32
 ~rotary.unknown: its angles are wrong, and no known bug gives them
 alibi.shape: it gives another shape than (h, n_q, n_k)
 ~alibi.absolute: the bias differs between equal distances: it depends on positions

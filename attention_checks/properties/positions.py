@@ -202,6 +202,7 @@ _OF_ROTATION = (
         "float16 and bfloat16 are nearly equal at far positions",
         _must_stand_sixteen_bits,
         symptom_unless=("sound",),
+        sixteen_bits=True,
     ),
     Property("x and positions are not modified", must_not_modify),
 )

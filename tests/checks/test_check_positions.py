@@ -137,3 +137,14 @@ def test_a_part_that_cannot_be_rotated_is_refused(scaling, d_rotary, expected):
 def test_far_positions_tell_nothing_of_a_rotation_that_is_wrong_near():
     codes = codes_of(check_positions, lambda x, p: rotary(x, 3 * p), d_head=8)
     assert codes == ["rotary.unknown"]
+
+
+def test_distances_may_keep_their_sign_where_the_future_is_masked():
+    signed = lambda h, n_q, n_k: (
+        -alibi_slopes(h)[:, None, None]
+        * (torch.arange(n_k - n_q, n_k)[:, None] - torch.arange(n_k))
+    )
+    raised = lambda h, n_q, n_k: -signed(h, n_q, n_k)
+    assert codes_of(check_positions, signed) == ["alibi.signed"]
+    assert check_positions(signed, causal=True).ok
+    assert codes_of(check_positions, raised, causal=True) == ["alibi.sign"]
