@@ -29,6 +29,7 @@ class BoundProperty(NamedTuple):
     tried: Callable[[], str | None]  # raises Broken or NotChecked; may return a remark
     compares: str = ""  # what numbers are compared with, if they are
     differentiates: bool = False  # is it of gradients alone, which need not be promised?
+    sixteen_bits: bool = False  # is it of 16 bits alone, which a declared type does not promise?
 
 
 def examine(

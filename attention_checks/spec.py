@@ -46,7 +46,8 @@ _FUNCTIONS = ("check_attention", "check_flash")
 _SELF = ("check_self_attention", "check_multi_head")
 _LAYERS = (*_SELF, "check_cross_attention")
 _ATTENTION = (*_FUNCTIONS, *_LAYERS)
-_SOFTMAX = ("check_softmax", "check_masked_softmax", "check_positions", "check_agrees")
+_WEIGHTS = ("check_softmax", "check_masked_softmax", "check_positions")
+_SOFTMAX = (*_WEIGHTS, "check_agrees")
 _RANKS, _CACHE = ("check_distributed",), ("check_cache",)
 _LEADS: dict[str, list[tuple[str, ...]]] = {  # declared function → what may come first
     "attend": [("q", "k", "v")],
@@ -75,7 +76,7 @@ class Contract:
     "Hold what a design may choose, as its author declares it; each field is a keyword of a check."
 
     causal: bool | str = _choice(
-        _FUNCTIONS + _SELF + _RANKS,
+        (*_FUNCTIONS, *_SELF, "check_positions", *_RANKS),
         expect_causal,
         'does it hide the future? Of a function, if n_q ≠ n_k: "lower-right", "upper-left"',
         default=False,
@@ -290,7 +291,7 @@ class Contract:
         _ATTENTION + _CACHE, expect_device, "where it runs (default: cpu)"
     )
     dtype: str | torch.dtype | None = _choice(
-        _ATTENTION + _RANKS + _CACHE,
+        _ATTENTION + _WEIGHTS + _RANKS + _CACHE,
         expect_dtype,
         'the only type it is tried in; "any": float32, float16 and bfloat16 (default: float32; what'
         " goes wrong in 16 bits alone is told, and is no failure)",

@@ -15,6 +15,8 @@ dtype.no_infinity: -1e9 stands for minus infinity, and float16 cannot hold it: u
     | dtype="float32"
 dtype.widens: it widens to float32 and does not cast back: .to(v.dtype) is missing
     | dtype="float32"
+rotary.half: angles are computed in 16 bits, where far positions are equal: use float32
+    | dtype="float32"
 """
 )
 BUGS: list[Bug] = SIXTEEN_BITS + bugs_of_lines(

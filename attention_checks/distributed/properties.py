@@ -371,7 +371,7 @@ _PROPERTIES = [
     Property(
         "in bfloat16 ranks lose no more than one does",
         _must_stand_sixteen_bits,
-        applies=lambda study: study.sharding.contract.placement.dtype is None,
+        sixteen_bits=True,
     ),
     Property("in groups that are parts of the world it gives the same", _must_work_in_groups),
 ]

@@ -108,6 +108,6 @@ NUMBERS = (
     Property(
         "float16 and bfloat16 give finite, nearly equal values of their type",
         _must_stand_sixteen_bits,
-        applies=lambda subject: subject.contract.placement.dtype is None,
+        sixteen_bits=True,
     ),
 )

@@ -123,7 +123,7 @@ EDGES = (
         "float16 and bfloat16 give finite, nearly equal values",
         must_stand_sixteen_bits,
         no_module,
-        applies=lambda layer: layer.contract.placement.dtype is None,
+        sixteen_bits=True,
     ),
     Property("weights that it returns are weights", _must_return_weights),
 )

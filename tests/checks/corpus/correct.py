@@ -2636,6 +2636,12 @@ def lays_neighbours_out_as_halves(x, positions):
     return rotates_halves(x, positions)
 
 
+@right("positions", d_head=12, d_rotary=4)
+@right("positions", "rotates a part, as a config says", d_head=16, scaling={"partial_rotary_factor": 0.25})
+def rotates_a_part(x, positions):
+    return torch.cat([rotates_halves(x[..., :4], positions), x[..., 4:]], -1)
+
+
 @right("positions", d_head=4)
 def rotates_in_loops(x, positions):
     rows, half = [], x.shape[-1] // 2
@@ -2677,6 +2683,19 @@ def alibi(n_heads, n_q, n_k):
     all_slopes = torch.tensor(slopes(near) + slopes(2 * near)[0::2][:n_heads - near])
     distance = torch.arange(n_k)[None, :] - torch.arange(n_k - n_q, n_k)[:, None]
     return -all_slopes[:, None, None] * distance.abs()
+
+
+@right("positions", "ALiBi as in Bloom", n_heads=4)
+@right("positions", "ALiBi as in Bloom, any function of distances", n_heads=4, alibi=False)
+def alibi_of_keys(n_heads, n_q, n_k):
+    slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
+    return (slopes[:, None, None] * torch.arange(n_k)).expand(n_heads, n_q, n_k)
+
+
+@right("positions", causal=True)
+def alibi_of_past_keys(n_heads, n_q, n_k):
+    slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
+    return slopes[:, None, None] * (torch.arange(n_k) - torch.arange(n_k - n_q, n_k)[:, None])
 
 
 @right("positions", alibi=False, n_heads=3)
