@@ -20,6 +20,7 @@ from attention_checks.catalogue.layers import (
     merging,
 )
 from attention_checks.catalogue.scales_and_routes import SCALE
+from attention_checks.choice_guards import scales_by_parts
 from attention_checks.fitting import (
     fitted_activation,
     fitted_cap,
@@ -28,7 +29,7 @@ from attention_checks.fitting import (
     fitted_scale,
 )
 from attention_checks.outcomes import Broken, Misused, NotChecked, bugs_in, first_line
-from attention_checks.pipeline import Bug, Step, after, with_own
+from attention_checks.pipeline import Bug, Step, Work, after, with_own
 from attention_checks.search import Case, explain
 from attention_checks.tensors import nearly, sizes_of
 from attention_checks.tolerance import NO_FACTOR
@@ -62,7 +63,16 @@ def compare_with_own_weights(
             if explain([start.case], [], 0) is not None:  # it gives what was seen
                 return _changed_instead(trace, starts, start.bugs) or start.bugs
         _must_run(trace, [start.case for start in starts if not start.bugs])
-        return _fewest_explanation(trace, starts, heads, most) if most else None
+        found = _fewest_explanation(trace, starts, heads, most) if most else None
+        return _beside_parts(trace, starts[0].case.work, found) if found else found
+
+
+def _beside_parts(trace: Trace, work: Work, bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:
+    "Say of a wrong scale how it stands to that which parts of the layer make, if they do."
+    if not scales_by_parts(trace.contract.scale):
+        return bugs
+    said = (b.factor and known("scale.beside", found=f"{b.factor(work):.4g}") for b in bugs)
+    return tuple(about or bug for about, bug in zip(said, bugs))
 
 
 def _changed_instead(trace: Trace, starts: list[Start], bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:
@@ -254,6 +264,6 @@ def name_other_scale(
     starts = [s for h in trace.heads[:8] for s in islice(starts_of(trace, h, mask), 2)]
     with torch.no_grad():
         for start in starts:
-            if bug := fitted_scale(start.case):
+            if bug := fitted_scale(start.case, scales_by_parts(trace.contract.scale)):
                 return (bug,)
     return None

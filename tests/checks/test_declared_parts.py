@@ -731,7 +731,8 @@ def test_the_exponential_of_a_learned_scale_may_be_forgotten(factor, code, fused
         read = lambda x: F.linear(x, layer.qkv.weight, layer.qkv.bias).chunk(3, -1)
         layer.heads = lambda x: [split_heads(t, H) for t in read(x)]
     norms, roles = {"q": "l2", "k": "l2"}, {"qkv": "qkv", "out": "out_proj"} if fused else None
-    assert of_layer(layer, norms=norms, scale="logit_scale", roles=roles) == code
+    declared = dict(norms=norms, scale=lambda logit_scale: logit_scale.exp(), roles=roles)
+    assert of_layer(layer, **declared) == code
 
 
 def test_beside_a_declared_scale_no_usual_one_is_guessed():
