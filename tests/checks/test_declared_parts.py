@@ -542,7 +542,7 @@ class AsksAsItIs(nn.Module):
         return self.to_out(merge_heads((split_heads(x, H) @ k.mT * self.scale).softmax(-1) @ v))
 
 
-@pytest.mark.parametrize("roles", [None, {"q": None}, {"q": None, "kv": "to_kv"}])
+@pytest.mark.parametrize("roles", [{"q": None}, {"q": None, "kv": "to_kv"}])
 @pytest.mark.parametrize(
     "layer, codes",
     [
@@ -553,6 +553,8 @@ class AsksAsItIs(nn.Module):
 )
 def test_queries_may_go_in_as_they_are(layer, codes, roles):
     assert of_layer(layer, check_cross_attention, roles=roles) == codes
+    undeclared = report_of(check_cross_attention, layer, D, n_heads=H)
+    assert undeclared.verdict == "not compared" and "roles={'q': …}" in undeclared.missing
 
 
 class Joint(nn.Module):

@@ -1532,8 +1532,8 @@ class JoinsKeys(ByHand):
         return self.o_proj(self.attend(self.q_proj(x), k, v))
 
 
-@right("self_attention", "AsItIs, declared", build=lambda c: c(), d_model=24, n_heads=3, projects=False)
-@right("self_attention", build=lambda c: c(), d_model=24, n_heads=3)
+@right("self_attention", "AsItIs, not declared", build=lambda c: c(), d_model=24, n_heads=3)
+@right("self_attention", build=lambda c: c(), d_model=24, n_heads=3, projects=False)
 class AsItIs(nn.Module):
     "What goes in is query, key and value."
     heads, attend = ByHand.heads, ByHand.attend
