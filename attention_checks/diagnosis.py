@@ -22,7 +22,7 @@ from attention_checks.pipeline import Bug
 from attention_checks.subjects.layer import BATCH, Diagnosis, Layer, Observed, no_module
 from attention_checks.tensors import nearly
 from attention_checks.trace import Trace, trace_layer
-from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
+from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale, told_late
 from attention_checks.trace.guesses import named_choices
 from attention_checks.trace.rotating import agrees_with_rotation, name_rotation_bug
 
@@ -171,7 +171,7 @@ def _diagnosed(layer: Layer, in_short: Callable[[Trace, Bugs], Bugs], most: int)
     try:
         unrotated = _with_window(layer, trace, most)
         bugs = short = () if unrotated == () else in_short(trace, unrotated)
-        return Diagnosis(bugs, unrotated, short)
+        return Diagnosis(told_late(trace, bugs) if bugs else bugs, unrotated, short)
     except Exception as e:
         return Diagnosis(why=_why_no_reference(e))
 

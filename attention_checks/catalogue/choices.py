@@ -33,11 +33,12 @@ _Norm = Callable[[Tensor], Tensor]
 MISSING = Bug("choice.missing", "{what} is declared, and not applied: apply it")
 _FITTED: list[Bug] = bugs_of_lines(
     """
+choice.late: {what} is applied after the output projection: apply it to the context, before that
 values.scaled: the context is {found} times what the weights and the values give: leave it as it is
     | value_scale={value}
 context.activated: {name} is applied to the context: project it as it is | activation='{name}'
-scores.cosine: queries and keys are normalised to length 1, and their products multiplied by
 scale.beside: the scores are {found} times what scale= says: multiply q kᵀ by that alone
+scores.cosine: queries and keys are normalised to length 1, and their products multiplied by
     {found}: use q kᵀ / √d_k | scale={found}, norms={{'q': 'l2', 'k': 'l2'}}
 """
 )

@@ -5,7 +5,13 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from attention_checks import Misused, check_attention, check_cross_attention, check_self_attention
+from attention_checks import (
+    Misused,
+    check_attention,
+    check_cross_attention,
+    check_multi_head,
+    check_self_attention,
+)
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from tests.checks.finding import codes_of, report_of
 from tests.checks.test_attend import OWN, SCALE, D, H, Layer, of_layer, softmaxed
@@ -450,3 +456,16 @@ def test_a_scale_may_depend_on_the_number_of_keys():
     assert report_of(check_self_attention, Layer(softmaxed), D, **declared).codes == [
         "scale.beside"
     ]
+
+
+@pytest.mark.parametrize("check", [check_self_attention, check_multi_head])
+@pytest.mark.parametrize("residual", [0, 1])
+def test_what_is_applied_to_the_output_is_told_as_late(check, residual):
+    "A gate is declared, and multiplies what the output projection gave, perhaps before a residual."
+
+    class Late(Layer):
+        def forward(self, x):
+            return super().forward(x) * self.g(x).sigmoid() + residual * x
+
+    report = report_of(check, Late(g=nn.Linear(D, D)), D, n_heads=H, gate="g")
+    assert report.codes == ["choice.late"] and "gate= is applied after" in report.failed[0].bug

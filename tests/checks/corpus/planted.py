@@ -621,6 +621,10 @@ bug("LlamaBlock", "no scale", ("is_causal=True)", "is_causal=True, scale=1.0)"),
 bug("LlamaBlock of experts", "merged without transpose", (".transpose(1, 2).flatten(2))", ".reshape(x.shape))"), "merge.viewed")
 bug("OneGatePerHead", "no sigmoid", ("self.head_gate.sigmoid()", "self.head_gate"), "gate.no_sigmoid")
 bug("OneGatePerHead", "no gate", ("(self.most * self.head_gate.sigmoid())", "(0 * self.head_gate + 1)"), "gate.missing")
+bug("OneGatePerHead", "gated after the projection", [("context = context * (self.most * self.head_gate.sigmoid())[:, None, None]", "gate = self.head_gate.sigmoid().repeat_interleave(5)"),
+    ("return self.out(context.transpose(1, 2).flatten(2))", "return self.out(context.transpose(1, 2).flatten(2)) * gate")], "choice.late")
+bug("NormsTheContext", "normalised after the projection", [("self.out_proj(self.inner_norm(", "self.inner_norm(self.out_proj(")], "choice.late")
+bug("LearnsItsShare", "applied after the projection", ("self.out_proj(self.gamma * self.merged((q @ k.mT * self.d ** -0.5).softmax(-1) @ v))", "self.gamma * self.out_proj(self.merged((q @ k.mT * self.d ** -0.5).softmax(-1) @ v))"), "choice.late")
 bug("OneGatePerHead, up to 2", "up to 1", ("self.most * ", ""), "values.scaled")
 bug("OneGatePerHead, up to 2", "no sigmoid", ("self.head_gate.sigmoid()", "self.head_gate"), "layer.step")
 bug("TableByDistance", "the bias is subtracted", ("** -0.5 + bias", "** -0.5 - bias"), "bias.subtracted")
