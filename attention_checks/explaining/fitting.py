@@ -174,6 +174,7 @@ def _whole(seen: Tensor) -> bool:
 
 def fitted_scale(
     case: Case,  # what was seen
+    by_parts: bool = False,  # is it beside a scale that parts of the layer make?
 ) -> Bug | None:  # None: no factor gives it
     "Find the one wrong factor of the scores that gives the numbers that were seen."
     right = float(case.work.scale)
@@ -181,6 +182,8 @@ def fitted_scale(
     made = case.run(case.work._replace(scale=scale))
     wrong = not math.isclose(scale, right, rel_tol=ONE_NUMBER)
     if made is not None and wrong and nearly(made.out, case.seen, FLOAT32):
+        if by_parts:
+            return known("scale.beside", found=f"{scale:.4g}")
         usual = math.isclose(right, case.work.q.shape[-1] ** -0.5, rel_tol=ONE_NUMBER)
         why = "which is 1/√d_head" if usual else "as declared"
         return known("scale.head_constant", found=f"{scale:.4g}", right=f"{right:.4g}, {why}")

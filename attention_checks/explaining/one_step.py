@@ -49,11 +49,12 @@ _NAMED = {  # how a change of scores begins, in words → the code of that bug
 _CHOICES = {  # stage → what may be declared of it, and runs code of others
     "mix": ["attend"],
     after("route"): ["bias"],
-    after("rotate"): ["shortened"],
+    after("rotate"): ["shortened", "scale"],
     "rotate": ["rotate"],
     "before split": ["norms"],
     after("split"): ["norms"],
-    after("mix"): ["norms", "activation"],
+    after("mix"): ["norms", "activation", "value_scale", "gate"],
+    after("merge"): ["gate"],
     after("project"): ["residual", "activation"],
 }
 

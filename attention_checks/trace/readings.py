@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.choices import GATES, gating
+from attention_checks.catalogue.choices import gating
 from attention_checks.catalogue.latent import latent_step
 from attention_checks.catalogue.layers import (
     FUSED,
@@ -337,11 +337,12 @@ def _but_attended(trace: Trace, stages: dict[str, Step]) -> dict[str, Step]:
 def _ungated(trace: Trace, h: int) -> Iterator[Trace]:
     "Yield the trace; first without the gate in the projection of queries (as in Qwen3-Next)."
     if trace.gate_width and trace.context_width % h == 0 == trace.gate_width % h:
-        for function, groups in product(GATES, dict.fromkeys((h, _key_groups(trace, h), 1))):
+        for groups in dict.fromkeys((h, _key_groups(trace, h), 1)):
             parts = trace.projections["q"][0].unflatten(-1, (groups, -1))
             q, gate = parts.tensor_split([trace.context_width // groups], -1)
             projections = {**trace.projections, "q": [q.flatten(-2)]}
-            own = {**trace.stages, after("merge"): gating(gate.flatten(-2), function)}
+            gate = gate.flatten(-2)
+            own = {**trace.stages, after("merge"): gating(gate.sigmoid, gate.clone)}
             yield trace._replace(projections=projections, stage_choices=[own])
     yield trace
 

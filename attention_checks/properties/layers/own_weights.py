@@ -222,6 +222,10 @@ def _why_no_reference(layer: Layer, trace: Trace) -> str:
         return ""
     if trace.unrecognised:
         return _also_has(layer, trace)
+    if not {"q", "qk", "qkv"} & trace.projections.keys():
+        return (
+            "no projection of queries was recognised: declare roles={'q': …}, or None in its place"
+        )
     declare = "scale=…, softcap=…, bias=…, rotate=… or norms=…"
     return (
         f"its numbers depend on order, or on more than q, k and v: declare {declare} if it has it"
