@@ -1146,6 +1146,9 @@ bug(PADDING, "applied after the softmax", [
     args=with_args(PADDING, mask=("key_padding_mask", "blocked")))
 bug(PADDING, "applied after the softmax, and not declared", ("scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)", "v = v.masked_fill(hidden.mT, 0)"), "mask.after_softmax")
 bug(PADDING, "a billion below zero for minus infinity", ("torch.finfo(scores.dtype).min", "-1e9"), "dtype.no_infinity", args=with_args(PADDING, dtype="any"))
+bug(PADDING, "queries are masked", ("hidden = key_padding_mask[:, None, None]", "hidden = key_padding_mask[:, None, :, None]"), "mask.axis")
+bug(PADDING, "queries are masked, as declared", ("hidden = key_padding_mask[:, None, None]", "hidden = key_padding_mask[:, None, :, None]"), "mask.axis",
+    args=with_args(PADDING, mask=("key_padding_mask", "blocked")))
 bug(PADDING, "the mask is turned in place", ("hidden = key_padding_mask[:, None, None]", "hidden = ~key_padding_mask.logical_not_()[:, None, None]"), "input.mask_modified")
 TEXTS, ENDS = "TakesTexts", "TakesEnds"
 bug(TEXTS, "they are ignored", ("None if document_ids is None else", "None if True else"), "documents.ignored")
