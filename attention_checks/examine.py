@@ -143,8 +143,9 @@ class _Finding(NamedTuple):
 
     order  when                                            blamed on        named in the report
     0      it is a symptom, and the numbers tell a bug     that bug         always
-    1      it is no symptom, or the numbers tell nothing   its own bugs     always
-    2      the same, and its code is `….unknown`           no known bug     if no finding is sure
+    1      it is no symptom                                its own bugs     always
+    2      it is a symptom, and the numbers tell nothing   its own bugs     if none is above it
+    3      the same, and its code is `….unknown`           no known bug     if none is above it
 
     Of what `Broken` says, only `symptom` decides this. `last` ends the trials, and `explains` says
     whether the numbers count as compared where its bugs are skipped.
@@ -154,17 +155,12 @@ class _Finding(NamedTuple):
     broken: Broken
     bugs: tuple[Bug, ...]
     kept: tuple[Bug, ...]  # those that are not skipped
-    order: int  # 0, 1 or 2, the first to be shown first
+    order: int  # as above; the first is shown first
 
     @property
     def skipped(self) -> bool:
         "Return whether all that is to blame is no failure here."
         return bool(self.bugs) and not self.kept
-
-    @property
-    def sure(self) -> bool:
-        "Return whether it is the cause, and no symptom of another."
-        return self.order == 0 or self.order == 1 and not self.broken.symptom
 
 
 def _settled(
@@ -175,8 +171,8 @@ def _settled(
     recognised = _recognised([e for _, e in broken], recognise)
     found = [_blamed(t, e, recognised, skip) for t, e in broken]
     counts = sorted((f for f in found if not f.skipped), key=lambda f: f.order)
-    sure = any(f.sure for f in counts)
-    failed = [_failure(f, named=f.order < 2 or not sure) for f in counts]
+    last = max(1, min((f.order for f in counts), default=1))
+    failed = [_failure(f, named=f.order <= last) for f in counts]
     return failed, [_skipping(f) for f in found if f.skipped]
 
 
@@ -189,7 +185,8 @@ def _blamed(
     gives_way = bool(tried.compares) or e.unknown or bool(_not_skipped(recognised, skip))
     if recognised and e.symptom and gives_way:
         return _Finding(tried.name, e, recognised, _not_skipped(recognised, skip), 0)
-    return _Finding(tried.name, e, e.bugs, _not_skipped(e.bugs, skip), 1 + e.unknown)
+    order = 3 if e.unknown else 2 if e.symptom else 1
+    return _Finding(tried.name, e, e.bugs, _not_skipped(e.bugs, skip), order)
 
 
 def _skipping(finding: _Finding) -> Note:

@@ -41,19 +41,19 @@ project.bias: the bias of {name} is added {times} times: add it once
 project.pooled: every output is the mean over all tokens: return the vector of each token
 project.scaled: what the output projection gave is multiplied by {factor}: return it as it is
     | skip=["project.scaled"]
-project.more: the output is not what the output projection gave: something is added, scaled or
+~project.more: the output is not what the output projection gave: something is added, scaled or
     clamped after it
 window.narrow: no token attends to another more than {widest} positions away: the mask hides too
     much | window=…
-length.cut: keys after position {first} are ignored: a slice or a hard-coded length cuts them
+~length.cut: keys after position {first} are ignored: a slice or a hard-coded length cuts them
     off
 length.tokens: the output has another sequence length than the input: a length is hard-coded, or
     tokens are cut off
 length.long: it is right for {few} tokens and wrong for {many}: what differs between the two, such
     as a size, a factor or a path of the code?
-length.future: the future leaks in longer sequences, from output {first} on: build the mask for
+~length.future: the future leaks in longer sequences, from output {first} on: build the mask for
     the length of the input
-length.breaks: it fails for {what}: look for squeeze() without a dim, a division by n - 1, or a
+~length.breaks: it fails for {what}: look for squeeze() without a dim, a division by n - 1, or a
     hard-coded size
 mode.no_grad: its output differs under no_grad: another path, or no mask there
 mode.batch_norm: the future leaks in training through batch normalisation, whose mean is over
@@ -61,7 +61,7 @@ mode.batch_norm: the future leaks in training through batch normalisation, whose
 mode.mask_in_evaluation: the future leaks in training: the mask is applied in evaluation only
 mode.mask_in_training: the future leaks in evaluation: the mask is applied in training only
     (is_causal=self.training?)
-mode.differs: training and evaluation differ without dropout: a mask, a scale or a path is
+~mode.differs: training and evaluation differ without dropout: a mask, a scale or a path is
     on in one of them only
 dropout.in_evaluation: the output is random in evaluation: give F.dropout
     training=self.training, or keep nn.Dropout as an attribute{anew}
@@ -78,7 +78,7 @@ parameter.unregistered: {name} is a plain list, dict or tensor, so no optimizer 
     weights and no state dict holds them: register them with nn.ModuleList or nn.Parameter
 parameter.none: no parameter is registered: weights are buffers, plain tensors, or made in
     forward (register them with nn.Parameter)
-parameter.unused: {name} is not used in forward, or its output is detached: it gets no gradient (a
+~parameter.unused: {name} is not used in forward, or its output is detached: it gets no gradient (a
     mask belongs into a buffer)
 parameter.silent: {name} has no influence on the output: it is never trained
 parameter.part: a part of {name} has no influence on the output, or its output is detached:
@@ -104,7 +104,7 @@ layer.step: its heads give what {name}= gives if {what}: take that step as {name
     reach earlier outputs | causal=True
 ~mask.narrow: some tokens are never attended to: the mask hides too much, a slice is off by one, or
     triu stands for tril | window=… or attend=…
-~documents.ignored: {name} has no influence: each token attends to other documents of its
+documents.ignored: {name} has no influence: each token attends to other documents of its
     sequence, too
 ~documents.moved: a document's output depends on those before it: {name} separates them, but
     positions do not start anew, or it is misread

@@ -204,7 +204,7 @@ shape.values_as_wide: it works only when values are as wide as keys: make the ou
 shape.fails: it raises {error} for inputs of shape (b, h, n, d)
 length.one: it works at one length only: a mask is kept from the first call, or a length is
     written into the code
-length.size: it breaks for {what}: squeeze() without a dim, or a division by n - 1?
+~length.size: it breaks for {what}: squeeze() without a dim, or a division by n - 1?
 state.first_call: it keeps something of its first call: later calls must not use it
 ~shape.only_equal: it works only when sizes are equal that may differ: axes are mixed up, as by
     .T, which reverses all four | skip=["shape.only_equal"]

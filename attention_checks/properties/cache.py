@@ -300,6 +300,8 @@ def _each_alone(layer: CachedLayer, order: Sequence[int] = ()) -> Tensor:
 
 def _must_hold_different_lengths(layer: CachedLayer) -> None:
     "Raise Broken unless sequences of different lengths continue as if each were alone."
+    if broken_by(lambda: _must_truncate(layer)):
+        raise NotChecked("truncate() is wrong, which makes them")
     rest = [1] * (layer.n - _LONGEST)
     got, want = _after_different_lengths(layer, layer.x, rest), _each_alone(layer)
 

@@ -101,7 +101,8 @@ def _must_have_memory_gradient(layer: Layer) -> None:
     memory = layer.over_memory.draw().requires_grad_()
     (grad,) = gradients_of_mixture(layer.over_memory(memory), [memory])
     if grad is None or (grad == 0).all():
-        raise Broken("its gradient is zero", known("grad.unreached", name="the memory"))
+        bug = known("grad.unreached", name="the memory")
+        raise Broken("its gradient is zero", bug, symptom=True)
 
 
 def _over_memory(holds: Callable[[Any], str | None]) -> Callable[[Layer], str | None]:
@@ -116,14 +117,22 @@ _CROSS = (
     Property("another memory gives its own answer", _must_forget_memory, no_module),
     Property("a token of x moves its own output alone", _must_keep_queries_apart),
     Property("the order of the memory's tokens does not matter", _must_take_any_order),
-    Property("the memory may be shorter and longer", _must_take_any_length),
+    Property(
+        "the memory may be shorter and longer",
+        _must_take_any_length,
+        symptom_unless=("unexplained",),
+    ),
     Property("memories of a batch do not mix", _over_memory(must_not_mix)),
     Property(
         "what its masks hide of the memory has no influence",
         _over_memory(must_hide_padding),
         no_module,
     ),
-    Property("gradients reach the memory", _must_have_memory_gradient, differentiates=True),
+    Property(
+        "gradients reach the memory",
+        _must_have_memory_gradient,
+        differentiates=True,
+    ),
     Property(
         "the memory is not modified, and need not be contiguous", _over_memory(must_only_read)
     ),

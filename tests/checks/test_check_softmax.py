@@ -136,7 +136,7 @@ MASKED = [
     ("added", emptied(lambda s, m: (s + m.float()).softmax(-1)), "mask.added"),
     ("added inverted", emptied(lambda s, m: (s + (~m).float()).softmax(-1)), "mask.added_inverted"),
     ("-20", emptied(filled(-20.0)), "mask.some_weight"),
-    ("no known bug", lambda s, m: masked_softmax(s, m) * 1.1, "mask.unknown"),
+    ("no known bug", lambda s, m: masked_softmax(s.sin(), m), "mask.unknown"),
     ("NaN", lambda s, m: masked_softmax(s, m) * math.nan, "values.nan"),
     ("a little too small", lambda s, m: masked_softmax(s, m) * (1 - 1e-4), "mask.sums"),
     (

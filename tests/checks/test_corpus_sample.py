@@ -54,17 +54,19 @@ def test_planted_is_caught_and_named(name):
 
 
 def test_only_the_whole_code_names():
-    "Of two bugs that were planted, both; that no bug is known is no name."
+    "Of two bugs that were planted, both, and none beside them; `….unknown` is no name."
     entry = planted.REGISTRY.entries["textbook: no scale"]
     two = replace(entry, expect="scale.missing+mask.ignored")
+    beside = replace(entry, also="mask.ignored")
     for codes, one, both in (
         ((), False, False),
         (("values.unknown",), False, False),
         (("scale.missing",), True, False),
-        (("mask.ignored", "scale.missing"), True, True),
+        (("mask.ignored", "scale.missing"), False, True),
     ):
         verdict = Verdict(codes=codes)
         assert (verdict.names(entry), verdict.names(two)) == (one, both), codes
+        assert verdict.names(beside) == both, codes
     assert not Verdict(passed=True, codes=("scale.missing",)).names(entry)
     with pytest.raises(ValueError, match="scale.forgotten"):
         planted_in(entry, "x", (), "scale.forgotten")

@@ -51,8 +51,8 @@ UNKNOWN = Broken("x", Bug("x.unknown", "no bug known"), symptom=True)
     "errors, examples, bugs",
     [
         ((UNKNOWN,), ["x"], ["no bug known"]),
-        ((UNKNOWN, GUESS), ["y", "x"], ["the order matters", "no bug known"]),
-        ((UNKNOWN, GUESS, SURE), ["y", "z", "x"], ["the order matters", "dropout is on"]),
+        ((UNKNOWN, GUESS), ["y", "x"], ["the order matters"]),
+        ((UNKNOWN, GUESS, SURE), ["z", "y", "x"], ["dropout is on"]),
         ((LAST, SURE), ["v"], ["a cache"]),
     ],
 )

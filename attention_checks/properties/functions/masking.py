@@ -143,11 +143,8 @@ def _must_give_zero(subject: ExaminedFunction) -> None:
     if subject.contract.empty == "nan" and context.isnan().all():
         return
     if not context.isfinite().all() or (context != 0).any():
-        bugs = _empty_bugs(subject, context)
-        named = bugs[0].code in ("mask.empty_mean", "mask.empty_nan", "mask.nan")
-        sure = named or (subject.sound and subject.mask_sound)
         shown = f"{shown}: its context is {context.flatten()[0].item():.4g}, expected 0"
-        raise Broken(shown, bugs, symptom=not sure)
+        raise Broken(shown, _empty_bugs(subject, context))
     grads = gradients_of(out.square().sum(), (q, k, v)) if out.requires_grad else ()
     for name, grad in zip("qkv", grads):
         if grad is not None and not grad.isfinite().all():
@@ -180,12 +177,14 @@ HIDING = (
         "a mask may differ between sequences, and broadcast",
         _must_take_mask_shapes,
         _why_not_tried,
+        symptom_unless=("sound", "mask_sound"),
         applies=any_length,
     ),
     Property(
         "a query that may attend to nothing gets zero, with finite gradients",
         _must_give_zero,
         _why_not_tried,
+        symptom_unless=("sound", "mask_sound"),
         applies=lambda subject: subject.contract.empty != "any",
     ),
 )

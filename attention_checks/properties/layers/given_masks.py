@@ -252,7 +252,7 @@ def _without_effect(name: str, declared: str) -> Broken | NotChecked:
     bug = known("mask.ignored")
     if not declared:
         bug = bug._replace(declare="mask=False")
-    return Broken(f"{name}: whatever it hides, the output is the same", bug)
+    return Broken(f"{name}: whatever it hides, the output is the same", bug, symptom=True)
 
 
 def _not_understood(name: str, declared: str) -> Broken | NotChecked:

@@ -14,10 +14,10 @@ from attention_checks.catalogue import known
 from attention_checks.numbers.autograd import reenters
 from attention_checks.numbers.tensors import first_difference, nearly
 from attention_checks.numbers.tolerance import LONG_SUMS
-from attention_checks.outcomes import Broken, NotChecked
+from attention_checks.outcomes import Broken, NotChecked, broken_by
 from attention_checks.properties import Property
 from attention_checks.properties.gradients import gradients_of_mixture
-from attention_checks.properties.layers.basics import must_be_vectors
+from attention_checks.properties.layers.basics import must_be_vectors, must_not_mix
 from attention_checks.subjects.copies import in_training, plain_attributes, tensors_in
 from attention_checks.subjects.layer import Layer, no_module, normalises_batch, unregistered
 from attention_checks.their_code.conventions import INDEXER, is_dropout, role_of
@@ -128,6 +128,8 @@ def _must_keep_mean(layer: Layer) -> None:
     if layer.contract.dropout in ("none", "scores"):
         raise NotChecked(f"dropout={layer.contract.dropout!r} was declared: no mean is kept")
     _must_be_linear(layer)
+    if broken_by(lambda: must_not_mix(layer)):
+        raise NotChecked("sequences of a batch mix")
     want, got = _runs_of_training(layer)
     if not got.isfinite().all():
         raise Broken("NaN or infinity in training", known("dropout.biased"))
@@ -284,8 +286,11 @@ TRAINING = (
         "every parameter is registered and receives a gradient",
         _must_train,
         no_module,
+        symptom_unless=("unexplained",),
         differentiates=True,
     ),
-    Property("no two parameters are one", _must_not_tie, no_module),
+    Property(
+        "no two parameters are one", _must_not_tie, no_module, symptom_unless=("unexplained",)
+    ),
     Property("calls add nothing to the state dict", _must_not_grow_state, no_module),
 )

@@ -32,6 +32,7 @@ class Entry:
     edits: tuple[tuple[str, str], ...] = ()  # what was written, what stands there now
     inside: str = ""  # of the package: the module that is edited, if another than the target's
     expect: str = ""  # the code of the bug that is planted; two that meet are joined by +
+    also: str = ""  # codes that are named beside it, and are true as well, joined by +
     unnamed: bool = False  # True: it is known that the check catches it and does not find its code
     missed: bool = False  # True: it is known that the check does not catch it
 
@@ -65,7 +66,7 @@ class Registry:
 
 def planted_in(base: Entry, name: str, edits: Any, expect: str, inside: str = "", **changes: Any) -> Entry:
     "A planted entry: `base` with one or more edits; what else differs is given by name."
-    unknown = set(expect.split("+")) - CATALOGUE.keys()
+    unknown = {code for codes in (expect, changes.get("also")) if codes for code in codes.split("+")} - CATALOGUE.keys()
     if unknown and not changes.get("missed"):  # a bug that no check catches has no code
         raise ValueError(f"{name}: expected codes of attention_checks.catalogue.CATALOGUE; got {', '.join(sorted(unknown))}; a bug that has no row yet is missed=True")
     pairs = tuple(edits) if edits and isinstance(edits[0], tuple) else (tuple(edits),) if edits else ()

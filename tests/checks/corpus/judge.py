@@ -31,8 +31,9 @@ class Verdict:
         return not self.passed and not self.crashed
 
     def names(self, entry: Entry) -> bool:
-        "Whether the likely bugs are the planted ones, by their codes."
-        return self.caught and set(entry.expect.split("+")) <= set(self.codes)
+        "Whether the likely bugs are the planted ones, by their codes, and no others."
+        expected = [code for codes in (entry.expect, entry.also) if codes for code in codes.split("+")]
+        return self.caught and set(expected) == set(self.codes)
 
     def told(self, entry: Entry) -> dict[str, object]:
         "What the summary needs, as plain values."

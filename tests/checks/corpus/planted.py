@@ -67,9 +67,9 @@ bug(T, "log-softmax", (LAST, "torch.log_softmax(scores, dim=-1)"), "softmax.log"
 bug(T, "divided by the sum without the exponential", (LAST, "scores / scores.sum(-1, keepdim=True)"), "softmax.no_exp")
 bug(T, "exponentials that overflow", (LAST, "scores.exp() / scores.exp().sum(-1, keepdim=True)"), "softmax.overflows")
 bug(T, "the largest of all is subtracted", (LAST, "(scores - scores.max()).exp() / (scores - scores.max()).exp().sum(-1, keepdim=True)"),
-    "softmax.underflows")
+    "softmax.underflows", also="mask.empty_gradient")
 bug(T, "the sum is broadcast along the queries", (LAST, "(e := (scores - scores.amax(-1, keepdim=True)).exp()) / e.sum(-2, keepdim=True)"),
-    "weights.columns")
+    "weights.columns", also="mask.empty_gradient+softmax.underflows")
 bug(T, "one too many in the denominator", (LAST, "(e := (scores - scores.amax(-1, keepdim=True)).exp()) / (1 + e.sum(-1, keepdim=True))"),
     "softmax.epsilon")
 bug("online softmax in tiles", "old sums are not rescaled", ("acc = acc * fix + p", "acc = acc + p"), "blocks.context")
@@ -94,7 +94,7 @@ bug(TILES, "the last long tile is forgotten", [("tile=3", "tile=32"), ("range(0,
 TM, SB = "tiles with a mask", "scores and a bias"
 bug(TM, "the mask's first columns for every tile", ("allowed[..., start:stop]", "allowed[..., :stop - start]"), "blocks.mask")
 bug(TM, "the mask's last columns for every tile", ("allowed[..., start:stop]", "allowed[..., start - stop:]"), "blocks.mask")
-bug(TM, "-inf minus -inf in a tile that is all forbidden", ("torch.finfo(q.dtype).min", "-math.inf"), "blocks.mask")
+bug(TM, "-inf minus -inf in a tile that is all forbidden", ("torch.finfo(q.dtype).min", "-math.inf"), "blocks.mask", also="mask.empty_nan")
 bug(SB, "the bias is scaled, too", [(" * query.shape[-1] ** -0.5", ""), ("dead = scores", "scores = scores * query.shape[-1] ** -0.5\n    dead = scores")],
     "bias.scaled")
 bug(SB, "the bias is subtracted", ("scores + attention_mask", "scores - attention_mask"), "bias.subtracted")
@@ -110,7 +110,7 @@ bug(T, "keepdim forgotten", (LAST, "scores.exp() / scores.exp().sum(-1)"), "soft
 bug(T, "only the three largest scores", ("    if mask is not None:\n        scores", "    scores = scores.masked_fill(scores < scores.topk(min(3, scores.shape[-1])).values[..., -1:], -math.inf)\n    if mask is not None:\n        scores"),
     "softmax.top_k")
 bug(T, "the whole tensor's largest is subtracted", (LAST, "(e := (scores - scores.max()).exp()) / e.sum(-1, keepdim=True)"),
-    "softmax.underflows")
+    "softmax.underflows", also="mask.empty_gradient")
 bug(T, "a constant scale", (SQRT_D, " * 0.25"), "scale.rounded_root")
 bug(T, "widened, and not cast back", (LAST, "torch.softmax(scores.float(), dim=-1)"), "dtype.widens", args=with_args(T, dtype="any"))
 bug("bmm over flat heads", "heads and sentences exchanged in the merge",
@@ -133,8 +133,8 @@ bug(T, "axes swapped at the end", ("return weights @ v, weights", "return (weigh
 bug(T, "keys of the next head", ("    scores = q", "    k, v = k.roll(1, 1), v.roll(1, 1)\n    scores = q"), "heads.next")
 bug(T, "the last key is never attended", ("    weights = torch", "    scores = torch.cat([scores[..., :-1], scores[..., -1:] - torch.inf], -1)\n    weights = torch"),
     "mask.drops_last_key")
-bug(T, "the first key is always added", ("weights @ v, weights", "weights @ v + v[..., :1, :], weights"), "weights.sums")
-bug(T, "the mean of the values is added", ("weights @ v, weights", "weights @ v + v.mean(-2, keepdim=True), weights"), "weights.sums")
+bug(T, "the first key is always added", ("weights @ v, weights", "weights @ v + v[..., :1, :], weights"), "weights.sums", also="mask.empty_something+weights.returned_other")
+bug(T, "the mean of the values is added", ("weights @ v, weights", "weights @ v + v.mean(-2, keepdim=True), weights"), "weights.sums", also="mask.empty_mean+mask.influence+weights.returned_other")
 bug(T, "weights of the first of the batch for all", ("weights @ v, weights", "weights[:1] @ v, weights"), "weights.returned_other")
 bug(T, "weights averaged over the heads", ("weights @ v, weights", "weights.mean(1, keepdim=True) @ v, weights"), "heads.weights_averaged")
 bug(T, "weights averaged over the batch", ("weights @ v, weights", "weights.mean(0, keepdim=True) @ v, weights"), "batch.weights_averaged")
@@ -150,7 +150,7 @@ bug("package: naive_attention", "the weights are of the key before", ("zip(w_i, 
 bug(T, "scales q in place", ("    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])",
                              "    q /= math.sqrt(q.shape[-1])\n    scores = q @ k.transpose(-2, -1)"), "input.modified")
 bug(T, "fills the mask in place", ("    if mask is not None:\n        scores",
-                                   "    if mask is not None:\n        mask[..., 0] = True\n        scores"), "mask.first_key_open")
+                                   "    if mask is not None:\n        mask[..., 0] = True\n        scores"), "mask.first_key_open", also="input.mask_modified")
 bug(T, "squeezes the context", ("return weights @ v, weights", "return (weights @ v).squeeze(), weights"), "length.size")
 bug(T, "squeezes the weights' batch", ("weights @ v, weights", "weights @ v, weights.squeeze(0)"), "length.size")
 bug("bmm over flat heads", "believes that memory is contiguous",
@@ -184,17 +184,17 @@ bug(THREE, "no running maximum", ("torch.maximum(top, s.amax(-1, keepdim=True))"
 bug(THREE, "the last keys are forgotten", ("starts = range(0, n_k, tile)", "starts = range(0, n_k - tile + 1, tile)"), "mask.drops_last_key")
 bug(TILED, "the last keys are forgotten", ("starts = range(0, n_k, tile)", "starts = range(0, max(n_k - tile + 1, 1), tile)"), "blocks.cut_tail")
 bug(TILED, "the row's sum is missing in the backward", (PULL, "-grad_lse[..., None]"), "grad.wrong")
-bug(TILED, "no scale in the backward", ("- pull[..., a, :]) * scale", "- pull[..., a, :])"), "grad.wrong")
-bug(TILED, "weights of the backward are not divided by their sum", ("s - norm[..., a, :]", "s - s.amax(-1, keepdim=True)"), "grad.wrong")
+bug(TILED, "no scale in the backward", ("- pull[..., a, :]) * scale", "- pull[..., a, :])"), "grad.wrong", also="lse.gradient")
+bug(TILED, "weights of the backward are not divided by their sum", ("s - norm[..., a, :]", "s - s.amax(-1, keepdim=True)"), "grad.wrong", also="lse.gradient")
 bug(TILED, "the log-sum-exp's gradient is forgotten", (PULL, "(grad * out).sum(-1, keepdim=True)"), "lse.gradient")
 bug(TILED, "the log-sum-exp's gradient is added", (PULL, PULL.replace(" - ", " + ")), "lse.gradient")
 bug(TILED, "the log-sum-exp to base 2", (LSE, "return out.to(kind), lse / math.log(2)"), "lse.wrong")
 bug(TILED, "the sum in place of its logarithm", (LSE, "return out.to(kind), lse.exp()"), "lse.wrong")
 bug(TILED, "minus the log-sum-exp", (LSE, "return out.to(kind), -lse"), "lse.wrong")
 bug(TILED, "the log-mean-exp", (LSE, "return out.to(kind), lse - math.log(n_k)"), "lse.wrong")
-bug(TILED, "the log-sum-exp without scale", (LSE, "return out.to(kind), (q @ k.mT).logsumexp(-1)"), "lse.wrong")
-bug(TILED, "the log-sum-exp without its maximum", (LSE, "return out.to(kind), lse - (q @ k.mT * q.shape[-1] ** -0.5).amax(-1)"), "lse.wrong")
-bug(TILED, "the largest score for the log-sum-exp", (LSE, "return out.to(kind), (q @ k.mT * q.shape[-1] ** -0.5).amax(-1)"), "lse.wrong")
+bug(TILED, "the log-sum-exp without scale", (LSE, "return out.to(kind), (q @ k.mT).logsumexp(-1)"), "lse.wrong", also="flash.matrix")
+bug(TILED, "the log-sum-exp without its maximum", (LSE, "return out.to(kind), lse - (q @ k.mT * q.shape[-1] ** -0.5).amax(-1)"), "lse.wrong", also="flash.matrix")
+bug(TILED, "the largest score for the log-sum-exp", (LSE, "return out.to(kind), (q @ k.mT * q.shape[-1] ** -0.5).amax(-1)"), "lse.wrong", also="flash.matrix")
 misuse(TILED, "everything in one tile", "flash.matrix", build=correct.tile_by_tile(tile=10**6))
 misuse(TILED, "autograd keeps the tiles", "flash.matrix_backward",
        build=lambda c: lambda q, k, v: c.forward(SimpleNamespace(save_for_backward=lambda *kept: None), q, k, v, False, 16))
@@ -224,7 +224,7 @@ bug(C, "aligned at the first key", (".tril(diagonal=n_k - n_q)", ".tril()"), "ma
 bug(C, "weights are masked after softmax", ("scores.masked_fill(~allowed, float(\"-inf\")).softmax(dim=-1).masked_fill(~allowed, 0)",
                                             "scores.softmax(dim=-1).masked_fill(~allowed, 0)"), "mask.after_softmax")
 bug(C, "masked after softmax, then renormalised", ("scores.masked_fill(~allowed, float(\"-inf\")).softmax(dim=-1).masked_fill(~allowed, 0)",
-    "(w := scores.softmax(dim=-1).masked_fill(~allowed, 0)) / w.sum(-1, keepdim=True)"), "mask.leaks_if_large")
+    "(w := scores.softmax(dim=-1).masked_fill(~allowed, 0)) / w.sum(-1, keepdim=True)"), "mask.leaks_if_large", also="softmax.underflows")
 bug(C, "0 as minus infinity", ('float("-inf")).softmax(dim=-1).masked_fill(~allowed, 0)', '0.0).softmax(dim=-1)'), "mask.multiplied")
 bug(C, "-100 as minus infinity", ('float("-inf")).softmax(dim=-1).masked_fill(~allowed, 0)', '-100.0).softmax(dim=-1)'), "softmax.cut")
 bug(C, "-1e4 as minus infinity", ('float("-inf")).softmax(dim=-1).masked_fill(~allowed, 0)', '-1e4).softmax(dim=-1)'), "mask.leaks_if_low")
@@ -289,7 +289,7 @@ bug(T, "scores are returned as weights", ("weights @ v, weights", "weights @ v, 
 bug("package: scaled_dot_product_attention", "the mask is lost", ("scores.softmax(-1) if mask is None", "scores.softmax(-1) if True"), "mask.ignored")
 bug("baddbmm with a bias", "the bias is scaled with the scores", ("beta=1, alpha=1 / d ** 0.5)", "beta=0, alpha=1 / d ** 0.5)"), "bias.ignored")
 bug("causal and mask", "a mask replaces the causal one", ("allowed & attn_mask", "attn_mask"), "mask.replaces_causal")
-bug("causal and mask", "either mask will do", ("allowed & attn_mask", "allowed | attn_mask"), "mask.wrong")
+bug("causal and mask", "either mask will do", ("allowed & attn_mask", "allowed | attn_mask"), "mask.wrong", also="mask.empty_something")
 
 # Layers with one head --------------------------------------------------------------------------------------------
 
@@ -319,18 +319,18 @@ bug(H, "under no_grad", ("scores = q @", "q, k = q.detach(), k.detach()\n       
 bug(H, "batch mixed by the mean of keys", ("scores = q @ k", "k = k - k.mean(0)\n        scores = q @ k"), "batch.mixes")
 bug(H, "normalised over the batch", ("q, k, v = self.q_proj(x)", "x = x - x.mean((0, 1))\n        q, k, v = self.q_proj(x)"), "batch.mixes")
 bug(H, "changes x in place", ("q, k, v = self", "x *= 1 / math.sqrt(x.shape[-1])\n        q, k, v = self"), "input.modified")
-bug(H, "squeezes away a batch of one", ("return self.dropout(weights) @ v", "return (self.dropout(weights) @ v).squeeze(0)"), "batch.mixes")
+bug(H, "squeezes away a batch of one", ("return self.dropout(weights) @ v", "return (self.dropout(weights) @ v).squeeze(0)"), "batch.mixes", also="length.breaks")
 bug(H, "squeezes away a length of one", ("return self.dropout(weights) @ v", "return (self.dropout(weights) @ v).squeeze(1)"), "length.tokens")
 bug(H, "keys of all calls are kept", ("        scores = q @", "        self.keys = torch.cat([self.keys, k], 1) if hasattr(self, 'keys') and len(self.keys) == len(k) else k\n"
     "        self.values = torch.cat([self.values, v], 1) if hasattr(self, 'values') and len(self.values) == len(v) else v\n"
-    "        k, v = self.keys.detach(), self.values.detach()\n        scores = q @"), "state.first_length")
+    "        k, v = self.keys.detach(), self.values.detach()\n        scores = q @"), "state.first_length", also="memory.strides")
 bug(HC, "no mask", ("if self.causal", "if not self.causal"), "mask.ignored")
 bug(HC, "sees one ahead", (".triu(1)", ".triu(2)"), "mask.sees_next")
 bug(HC, "does not see itself", (".triu(1)", ".triu(0)"), "mask.not_itself_first")
 bug(HC, "looks at the future only", (".triu(1)", ".tril(-1)"), "mask.transposed")
-bug(HC, "masked in training only", ("if self.causal", "if self.causal and self.training"), "mode.mask_in_training")
+bug(HC, "masked in training only", ("if self.causal", "if self.causal and self.training"), "mode.mask_in_training", also="mask.ignored")
 bug(HC, "masked in eval only", ("if self.causal", "if self.causal and not self.training"), "mode.mask_in_evaluation")
-bug(HC, "masked only where gradients are wanted", ("if self.causal", "if self.causal and torch.is_grad_enabled()"), "mode.no_grad")
+bug(HC, "masked only where gradients are wanted", ("if self.causal", "if self.causal and torch.is_grad_enabled()"), "mode.no_grad", also="mask.ignored")
 bug(HC, "a mask of the first length", ("future = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)",
     "if not hasattr(self, 'future'):\n                self.future = torch.ones(n, n, dtype=torch.bool).triu(1)\n            future = self.future"),
     "state.first_length")
@@ -343,7 +343,7 @@ bug(HD, "dropout on in eval", ("self.dropout(weights)", "F.dropout(weights, 0.5)
 bug(HD, "dropped weights are not rescaled", ("return self.dropout(weights) @ v", "keep = torch.rand_like(weights) > 0.5 if self.training else torch.ones_like(weights)\n        return (weights * keep) @ v"),
     "dropout.biased")
 bug(HD, "dropout on the scores", [("torch.softmax(scores, dim=-1)", "torch.softmax(self.dropout(scores), dim=-1)"), ("self.dropout(weights) @ v", "weights @ v")], "dropout.biased")
-bug(HD, "dropout scales the wrong way in eval", ("return self.dropout(weights) @ v", "return self.dropout(weights) @ v * (1.0 if self.training else 0.5)"), "dropout.biased")
+bug(HD, "dropout scales the wrong way in eval", ("return self.dropout(weights) @ v", "return self.dropout(weights) @ v * (1.0 if self.training else 0.5)"), "dropout.biased", also="values.scaled")
 bug("CausalWithABuffer", "the mask is transposed", ("torch.triu(torch.ones(context_length, context_length), diagonal=1)", "torch.tril(torch.ones(context_length, context_length), diagonal=-1)"), "mask.transposed")
 bug("CausalWithABuffer", "the scores are masked after softmax", [("        scores.masked_fill_(self.mask.bool()[:n, :n], -torch.inf)\n", ""),
     ("self.dropout(torch.softmax(scores / keys.shape[-1] ** 0.5, dim=-1))", "self.dropout(torch.softmax(scores / keys.shape[-1] ** 0.5, dim=-1).masked_fill(self.mask.bool()[:n, :n], 0))")],
@@ -361,7 +361,7 @@ bug("Block", "the MLP is forgotten", ("return x + self.mlp(self.ln2(x))", "retur
 bug("Block", "the second norm is forgotten", ("self.mlp(self.ln2(x))", "self.mlp(x)"), "parameter.unused")
 bug("AttentionWithResidual", "normalised over the batch", ("self.norm(x + self", "self.norm(x - x.mean(0) + self"), "batch.mixes")
 bug("LlamaLike", "the future is open", ("is_causal=self.causal", "is_causal=False"), "mask.ignored")
-bug("LlamaLike", "is_causal off in eval", ("is_causal=self.causal", "is_causal=self.causal and self.training"), "mode.mask_in_training")
+bug("LlamaLike", "is_causal off in eval", ("is_causal=self.causal", "is_causal=self.causal and self.training"), "mode.mask_in_training", also="mask.ignored")
 bug("SlidingWindow, not announced", "one word too many", ("distance < self.window", "distance <= self.window"), "window.size")
 bug("SlidingWindow, not announced", "one word too few", ("distance < self.window", "distance < self.window - 1"), "window.size")
 bug("SlidingWindow", "half of the window lies in the future", ("(distance >= 0) & (distance < self.window)", "distance.abs() < self.window"), "mask.leaks")
@@ -418,7 +418,7 @@ bug(M, "one head, repeated", [(f"self.{p}_proj = nn.Linear(d_model, d_model)", f
 bug(M, "weights of nn.Linear not transposed", [(f"self.{p}_proj(x)", f"(x @ self.{p}_proj.weight + self.{p}_proj.bias)") for p in "qkv"], "project.untransposed")
 bug(M, "one weight of nn.Linear not transposed", ("self.k_proj(x)", "(x @ self.k_proj.weight + self.k_proj.bias)"), "project.untransposed")
 bug(M, "the output weight not transposed", ("return self.out_proj(context)", "return context @ self.out_proj.weight + self.out_proj.bias"), "project.untransposed")
-bug(M, "weights not transposed, and no scale", [(MSCALE, ""), *((f"self.{p}_proj(x)", f"(x @ self.{p}_proj.weight + self.{p}_proj.bias)") for p in "qkv")], "project.untransposed")
+bug(M, "weights not transposed, and no scale", [(MSCALE, ""), *((f"self.{p}_proj(x)", f"(x @ self.{p}_proj.weight + self.{p}_proj.bias)") for p in "qkv")], "project.untransposed+scale.missing")
 bug("SquareParameters", "no scale", (" / math.sqrt(q.shape[-1])", ""), "scale.missing")
 bug("ReadsItsWeights", "no scale", ("(q, k, v).transpose", "(q, k, v, scale=1.0).transpose"), "scale.missing")
 bug(M, "heads in reverse order", ("(weights @ v).transpose", "(weights @ v).flip(1).transpose"), "merge.flipped")
@@ -435,8 +435,8 @@ bug("ReadsItsWeights", "no output bias", (LINEAR, "F.linear(context, self.out_pr
 bug("ReadsItsWeights", "the mean of all outputs", (LINEAR, LINEAR + ".mean(1, keepdim=True).expand_as(x)"), "project.pooled")
 bug("ReadsItsWeights", "a hundredth of each output", (LINEAR, "0.01 * " + LINEAR), "project.scaled")
 bug(M, "each query mixes its own value", ("(weights @ v)", "torch.einsum('bhqk,bhqd->bhqd', weights, v)"), "mix.own_value")
-bug(M, "k_proj forgotten", ("self.k_proj(x).view", "x.view"), "parameter.unused")
-bug(M, "v is k", (V_SPLIT, "k"), "parameter.unused")
+bug(M, "k_proj forgotten", ("self.k_proj(x).view", "x.view"), "project.unused")
+bug(M, "v is k", (V_SPLIT, "k"), "project.unused")
 bug(M, "q and k exchanged", [("self.q_proj(x)", "self.Q(x)"), ("self.k_proj(x)", "self.q_proj(x)"), ("self.Q(x)", "self.k_proj(x)")], "route.queries_keys")
 bug(M, "q and v exchanged", [("self.q_proj(x)", "self.Q(x)"), ("self.v_proj(x)", "self.q_proj(x)"), ("self.Q(x)", "self.v_proj(x)")], "route.queries_values")
 bug(M, "tied projections", ("self.v_proj = nn.Linear(d_model, d_model)", "self.v_proj = self.k_proj"), "parameter.tied")
@@ -447,7 +447,7 @@ bug(M, "the context is detached", ("self.out_proj(context)", "self.out_proj(cont
 bug(MC, "leaks", ("if self.causal", "if False"), "mask.ignored")
 bug(MC, "sees one ahead", ("diagonal=1", "diagonal=2"), "mask.sees_next")
 bug(MC, "does not see itself", ("diagonal=1", "diagonal=0"), "mask.not_itself_first")
-bug(MC, "masked in training only", ("if self.causal", "if self.causal and self.training"), "mode.mask_in_training")
+bug(MC, "masked in training only", ("if self.causal", "if self.causal and self.training"), "mode.mask_in_training", also="mask.ignored")
 bug(MC, "only the first head is masked", ("scores.masked_fill(future, float(\"-inf\"))", "torch.cat([scores[:, :1].masked_fill(future, float(\"-inf\")), scores[:, 1:]], 1)"), "mask.leaks")
 bug(MC, "masked after softmax", [("scores = scores.masked_fill(future, float(\"-inf\"))", "pass"), ("torch.softmax(scores, dim=-1))", "torch.softmax(scores, dim=-1).tril())")],
     "mask.after_softmax")
@@ -468,7 +468,7 @@ bug("FusedPerHead", "softmax over the queries", ("dim=-1)\n        values", "dim
 bug("FusedPerHead", "merged without transpose", ("(attention @ v).permute(0, 2, 1, 3).reshape", "(attention @ v).reshape"), "merge.viewed")
 bug("ToQkv, causal", "no scale", (" * self.scale", ""), "scale.missing")
 bug("ToQkv, causal", "lower triangle blocked", (".triu(j - i + 1)", ".tril(j - i - 1)"), "mask.transposed")
-bug("GptLike", "is_causal off in eval", ("is_causal=True", "is_causal=self.training"), "mode.mask_in_training")
+bug("GptLike", "is_causal off in eval", ("is_causal=True", "is_causal=self.training"), "mode.mask_in_training", also="mask.ignored")
 bug("GptLike", "the fused kernel without is_causal", (", is_causal=True", ""), "mask.ignored")
 bug("GptLike, dropout", "the fused kernel's dropout stays on in eval", [("if self.flash", "if True"), ("self.dropout if self.training else 0", "self.dropout")], "dropout.in_evaluation")
 bug("GptLike without the fused kernel", "mask compared the wrong way", ("== 0, float", "== 1, float"), "mask.inverted_last")
@@ -710,7 +710,7 @@ bug(S, "always over the last", (f"torch.exp(x - {TOP})", "torch.exp(x - x.amax(-
 bug(S, "always over the first", (f"torch.exp(x - {TOP})", "torch.exp(x - x.amax(0, keepdim=True)); dim = 0"), "softmax.dim")
 bug(S, "the shift has a gradient of its own, the sum has none", ("e.sum(dim=dim, keepdim=True)", "e.sum(dim=dim, keepdim=True).detach()"), "grad.wrong")
 bug(L, "over the rows' other dimension", ("exps.sum(-1, keepdim=True)", "exps.sum(-2, keepdim=True)"), "softmax.dim", unnamed=True)
-bug(L, "in place", ("x = x - x.amax(-1, keepdim=True)", "x -= x.amax(-1, keepdim=True)"), "input.gradient")
+bug(L, "in place", ("x = x - x.amax(-1, keepdim=True)", "x -= x.amax(-1, keepdim=True)"), "input.modified")
 bug(L, "a sum that is broadcast the other way", ("exps.sum(-1, keepdim=True)", "(exps.sum(-1)[..., None, :] if exps.ndim > 1 and exps.shape[-1] == exps.shape[-2] else exps.sum(-1, keepdim=True))"),
     "softmax.keepdim_shifted")
 bug(L, "keepdim forgotten", ("exps.sum(-1, keepdim=True)", "exps.sum(-1)"), "softmax.only_square")
@@ -721,7 +721,7 @@ bug(L, "absolute values, no exponential", ("exps = x.exp()", "exps = x.abs() + 1
 bug(L, "powers of two", ("x.exp()", "torch.exp2(x)"), "softmax.base_2")
 bug(L, "a temperature by accident", ("exps = x.exp()", "exps = (x / x.shape[-1] ** 0.5).exp()"), "softmax.temperature")
 bug(L, "twice", ("exps / exps.sum(-1, keepdim=True)", "torch.softmax(exps / exps.sum(-1, keepdim=True), -1)"), "softmax.twice")
-bug(L, "all on the largest", ("exps / exps.sum(-1, keepdim=True)", "(x == 0).to(x.dtype) / (x == 0).sum(-1, keepdim=True)"), "softmax.argmax")
+bug(L, "all on the largest", ("exps / exps.sum(-1, keepdim=True)", "(x == 0).to(x.dtype) / (x == 0).sum(-1, keepdim=True)"), "softmax.argmax", also="grad.none")
 bug(L, "squeezed", ("exps / exps.sum(-1, keepdim=True)", "(exps / exps.sum(-1, keepdim=True)).squeeze()"), "softmax.shape")
 bug("by log softmax", "the logarithm is left", (".exp()", ""), "softmax.log")
 bug("online softmax", "the old sum is not rescaled", ("total = total * (top - new).exp() +", "total = total +"), "weights.sums")
@@ -758,8 +758,8 @@ bug(X, "masked after softmax, then renormalised", [("scores.masked_fill(~mask, f
     ("return weights.masked_fill(~mask, 0)", "weights = weights.masked_fill(~mask, 0)\n    return (weights / weights.sum(-1, keepdim=True)).nan_to_num(0)")],
     "mask.influence")
 bug(X, "scores times mask", ("scores.masked_fill(~mask, float(\"-inf\")).softmax", "(scores * mask).softmax"), "mask.sums")
-bug(X, "fills in place", ("scores.masked_fill(", "scores.masked_fill_("), "input.gradient")
-bug(X, "turns the mask in place", ("    weights = scores.masked_fill(~mask", "    mask.logical_not_()\n    weights = scores.masked_fill(mask"), "mask.sums")
+bug(X, "fills in place", ("scores.masked_fill(", "scores.masked_fill_("), "input.modified")
+bug(X, "turns the mask in place", ("    weights = scores.masked_fill(~mask", "    mask.logical_not_()\n    weights = scores.masked_fill(mask"), "input.mask_modified")
 bug(X, "softmax over the queries", ("softmax(dim=-1)", "softmax(dim=-2)"), "softmax.over_queries")
 bug(X, "the mask is transposed where it is square", [("    weights = scores", "    mask = mask.mT if mask.ndim > 1 and mask.shape[-1] == mask.shape[-2] else mask\n    weights = scores")],
     "mask.axis")
@@ -783,7 +783,7 @@ PM = "package: masked_softmax"
 bug(PM, "NaN where nothing is allowed", ("total.masked_fill(total == 0, 1)", "total"), "mask.empty_nan")
 bug(PM, "-inf minus -inf", ("top.masked_fill(top == float(\"-inf\"), 0)", "top"), "mask.empty_nan")
 bug(PM, "the mask is inverted", ("z = at_least_float32(scores).masked_fill(~mask", "z = at_least_float32(scores).masked_fill(mask"), "mask.inverted")
-bug(PM, "-1e4 for minus infinity", ('masked_fill(~mask, float("-inf"))', "masked_fill(~mask, -1e4)"), "mask.leaks_if_low")
+bug(PM, "-1e4 for minus infinity", ('masked_fill(~mask, float("-inf"))', "masked_fill(~mask, -1e4)"), "mask.leaks_if_low", also="mask.equal_weights")
 
 # Layers that were once not read: a sentence at a time, convolutions, blocks, stacked matrices ---------------------
 
@@ -908,7 +908,7 @@ bug("package: local_attention", "windows one too narrow", ("window = min(window,
 bug("Band", "one word too many", ("back < self.far", "back <= self.far"), "window.size")
 bug("Band", "one word too few", ("back < self.far", "back < self.far - 1"), "window.size")
 bug("Band", "no window", (" & (back < self.far)", ""), "window.ignored")
-bug("Band", "both sides", ("(back >= 0) & (back < self.far)", "back.abs() < self.far"), "mask.leaks")
+bug("Band", "both sides", ("(back >= 0) & (back < self.far)", "back.abs() < self.far"), "mask.leaks", also="mask.narrow")
 bug("Band, one head", "one word too many", ("back < self.far", "back <= self.far"), "window.size")
 for WIDE in ("Band, as wide as the trial", "Band, wide", "Band, as wide as in gpt-oss", "Turns, through a window"):
     bug(WIDE, "one word too many", ("back < self.far", "back <= self.far"), "window.size")
@@ -956,8 +956,8 @@ bug(W, "unscaled with a cache", ("allowed[:, None])", "allowed[:, None], scale=1
 bug(W, "all rows read the first one's keys", (READ, "return self.k[:1, :, :longest].expand_as(self.k[:, :, :longest]), self.v[:, :, :longest]"), "cache.mixes_sequences")
 bug(W, "rows read their neighbour's words", (READ, "return self.k[:, :, :longest].roll(1, 0), self.v[:, :, :longest].roll(1, 0)"), "cache.mixes_sequences")
 bug(W, "no mask", (ALLOWED, "allowed = torch.ones(b, n, k.shape[2], dtype=torch.bool)"), "cache.full_future")
-bug(W, "no mask with a cache", (ALLOWED, ALLOWED + " + (n if cache else 0)"), "cache.chunk_future")
-bug(W, "no mask for a chunk that goes on", (ALLOWED, ALLOWED + " + (n if k.shape[2] > n else 0)"), "cache.chunk_future")
+bug(W, "no mask with a cache", (ALLOWED, ALLOWED + " + (n if cache else 0)"), "cache.chunk_future", also="cache.padding")
+bug(W, "no mask for a chunk that goes on", (ALLOWED, ALLOWED + " + (n if k.shape[2] > n else 0)"), "cache.chunk_future", also="cache.padding")
 bug(W, "a chunk looks at itself only", ("k, v = cache.append(k, v)",
     "new = k, v\n            k, v = cache.append(k, v)\n            k, v, places = (*new, torch.arange(n).expand(b, n)) if n > 1 else (k, v, places)"), "cache.chunk_alone")
 bug(W, "a chunk's places begin anew", ("q, k = _turned(q, places), _turned(k, places)",
@@ -985,7 +985,7 @@ bug(W, "reorder row by row, in place", ("self.k, self.v = self.k[rows], self.v[r
 bug(W, "grows instead of refusing", ('raise ValueError("the cache is full")', "self.k, self.v = (F.pad(t, (0, 0, 0, n)) for t in (self.k, self.v))"), "cache.full_silent")
 bug(W, "a full cache drops what is too much", ('raise ValueError("the cache is full")', "return self.k, self.v"), "cache.full_silent")
 bug(W, "counts before it refuses", ('raise ValueError("the cache is full")', 'self.lengths = self.lengths + n\n                raise ValueError("the cache is full")'), "cache.full_changed")
-misuse(GR, "believed to have a buffer made once", "cache.copies", args={"d_model": 24})
+misuse(GR, "believed to have a buffer made once", "cache.copies", args={"d_model": 24}, also="cache.full_silent")
 bug(W, "what is kept is laid together anew", (READ, "self.k, self.v = (torch.cat([t[:, :, :longest], t[:, :, longest:]], dim=2) for t in (self.k, self.v))\n            " + READ), "cache.copies")
 bug(W, "what is kept is copied", (READ, "self.k, self.v = self.k.clone(), self.v.clone()\n            " + READ), "cache.copies")
 bug(KV, "always on the even path", ("self.equal_lengths = bool((lengths == self.longest).all())", "self.equal_lengths = True"), "cache.sequence_ends")

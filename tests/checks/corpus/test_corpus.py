@@ -30,4 +30,5 @@ def test_planted_is_caught_and_named(planted, record_property):
     assert verdict.caught, "the check passed"
     if planted.unnamed:
         pytest.xfail(f"caught, and not named: {planted.expect} is expected, among {verdict.codes}")
-    assert verdict.names(planted), f"{planted.expect} is expected, among {verdict.codes}:\n{verdict.message}"
+    beside = planted.also and f" beside {planted.also}"
+    assert verdict.names(planted), f"{planted.expect} is expected{beside}; named are {verdict.codes}:\n{verdict.message}"
