@@ -123,17 +123,7 @@ def decoder(c: Mapping[str, Any], tensors: Mapping[str, Tensor], ids: Tensor) ->
     gemma, hybrid = kind == "gemma3_text", kind in HYBRIDS
     offset = 1 if gemma or hybrid else 0
     norm = lambda w, x: rms(x, w["weight"] + offset, c["rms_norm_eps"])
-    attends = {"deepseek_v3": latent, **dict.fromkeys(HYBRIDS, state_or_attention)}
-    attend = attends.get(kind, self_attention)
-    works = {
-        "deepseek_v3": deepseek_experts,
-        "gpt_oss": oss_experts,
-        "qwen3_next": gated_experts,
-        "qwen3_5_moe_text": gated_experts,
-    }
-    work = works.get(
-        kind, lambda c, w, x, i: gated(x, w, c.get("hidden_act") or c["hidden_activation"])
-    )
+    attend, work = parts(kind)
     x = w["model.embed_tokens.weight"][ids] * (c["hidden_size"] ** 0.5 if gemma else 1)
     for i in range(c["num_hidden_layers"]):
         b = w.at(f"model.layers.{i}")
@@ -154,6 +144,19 @@ def decoder(c: Mapping[str, Any], tensors: Mapping[str, Tensor], ids: Tensor) ->
     logits = norm(w.at("model.norm"), x) @ table.mT
     cap = c.get("final_logit_softcapping")
     return logits if cap is None else cap * (logits / cap).tanh()
+
+
+def parts(kind: str) -> tuple[Any, Any]:
+    "The attention of a family, and its feed-forward layer."
+    attends = {"deepseek_v3": latent, **dict.fromkeys(HYBRIDS, state_or_attention)}
+    works = {
+        "deepseek_v3": deepseek_experts,
+        "gpt_oss": oss_experts,
+        "qwen3_next": gated_experts,
+        "qwen3_5_moe_text": gated_experts,
+    }
+    dense = lambda c, w, x, i: gated(x, w, c.get("hidden_act") or c["hidden_activation"])
+    return attends.get(kind, self_attention), works.get(kind, dense)
 
 
 def self_attention(c: Mapping[str, Any], w: Weights, x: Tensor, i: int, norm: Any) -> Tensor:
@@ -258,16 +261,7 @@ def delta_net(c: Mapping[str, Any], w: Weights, x: Tensor) -> Tensor:
     "Head by head, token by token."
     n_k, n_v = c["linear_num_key_heads"], c["linear_num_value_heads"]
     d_k, d_v, group = c["linear_key_head_dim"], c["linear_value_head_dim"], n_v // n_k
-    if w.get("in_proj_qkvz.weight") is None:
-        qkv, z, b, a = (w.linear(f"in_proj_{name}", x) for name in ("qkv", "z", "b", "a"))
-    else:  # sorted by key head
-        by_head = w.linear("in_proj_qkvz", x).unflatten(-1, (n_k, -1))
-        *qkv, z = (t.flatten(-2) for t in by_head.split([d_k, d_k, group * d_v, group * d_v], -1))
-        qkv = torch.cat(qkv, -1)
-        b, a = (
-            t.flatten(-2)
-            for t in w.linear("in_proj_ba", x).unflatten(-1, (n_k, 2, group)).unbind(-2)
-        )
+    qkv, z, b, a = projected(c, w, x)
     kernel, n = w["conv1d.weight"][:, 0], x.shape[1]
     back = F.pad(qkv, (0, 0, kernel.shape[1] - 1, 0))
     mixed = F.silu(sum(back[:, j : j + n] * kernel[:, j] for j in range(kernel.shape[1])))
@@ -277,15 +271,34 @@ def delta_net(c: Mapping[str, Any], w: Weights, x: Tensor) -> Tensor:
     for h in range(n_v):
         q, k = (unit(mixed[..., (h // group + j) * d_k :][..., :d_k]) for j in (0, n_k))
         v = mixed[..., 2 * n_k * d_k + h * d_v :][..., :d_v]
-        state, read = x.new_zeros(len(x), d_v, d_k), []
-        for t in range(n):
-            state = state * decay[:, t, h, None, None]
-            missing = v[:, t] - (state @ k[:, t, :, None])[..., 0]
-            state = state + b[:, t, h].sigmoid()[:, None, None] * missing[..., None] * k[:, t, None]
-            read.append((state @ q[:, t, :, None])[..., 0] * d_k**-0.5)
-        done = rms(torch.stack(read, 1), w["norm.weight"], c["rms_norm_eps"])
+        read = delta_head(q, k, v, decay[..., h], b[..., h].sigmoid()) * d_k**-0.5
+        done = rms(read, w["norm.weight"], c["rms_norm_eps"])
         out.append(done * F.silu(z[..., h * d_v : (h + 1) * d_v]))
     return w.linear("out_proj", torch.cat(out, -1))
+
+
+def projected(c: Mapping[str, Any], w: Weights, x: Tensor) -> Any:
+    "Queries, keys and values side by side; the gate; what beta and the decay are made of."
+    if w.get("in_proj_qkvz.weight") is None:
+        return [w.linear(f"in_proj_{name}", x) for name in ("qkv", "z", "b", "a")]
+    n_k, d_k = c["linear_num_key_heads"], c["linear_key_head_dim"]
+    group = c["linear_num_value_heads"] // n_k
+    d_vs = group * c["linear_value_head_dim"]
+    by_head = w.linear("in_proj_qkvz", x).unflatten(-1, (n_k, -1))  # sorted by key head
+    *qkv, z = (t.flatten(-2) for t in by_head.split([d_k, d_k, d_vs, d_vs], -1))
+    ba = w.linear("in_proj_ba", x).unflatten(-1, (n_k, 2, group))
+    return torch.cat(qkv, -1), z, *(t.flatten(-2) for t in ba.unbind(-2))
+
+
+def delta_head(q: Tensor, k: Tensor, v: Tensor, decay: Tensor, beta: Tensor) -> Tensor:
+    "The gated delta rule of one head: what is read, (b, n, d_v)."
+    state, read = v.new_zeros(len(v), v.shape[-1], k.shape[-1]), []
+    for t in range(v.shape[1]):
+        state = state * decay[:, t, None, None]
+        missing = v[:, t] - (state @ k[:, t, :, None])[..., 0]
+        state = state + beta[:, t, None, None] * missing[..., None] * k[:, t, None]
+        read.append((state @ q[:, t, :, None])[..., 0])
+    return torch.stack(read, 1)
 
 
 def gated_experts(c: Mapping[str, Any], w: Weights, x: Tensor, i: int) -> Tensor:
