@@ -3768,7 +3768,7 @@ def test_a_result_is_told_when_its_step_has_ended(visit, script, coming, result)
     expect(figure.locator("output")).to_contain_text(result)
     (first, moving), (last, _) = figure.page.evaluate("told")
     assert (coming in first, result in first) == (True, False) and result in last
-    before = " of 5 exact" if script == "memory" else 'opacity="0"'
+    before = " of 4 exact" if script == "memory" else 'opacity="0"'
     assert before in re.sub("</?tspan[^>]*>", "", moving)
 
 
