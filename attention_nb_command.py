@@ -254,10 +254,12 @@ def _translate(texts: Sequence[str], prog: str) -> int:
 
 def _generate(args: argparse.Namespace, prog: str) -> int:
     "Print a text and what follows, as it is generated; 2 if the model cannot be run."
-    from attention_nb.real_models import stream_text  # PyTorch takes a second
+    from attention_nb.hybrid_models import HYBRIDS  # PyTorch takes a second
+    from attention_nb.real_models import FAMILIES, stream_text
 
+    how = args.tokens, args.temperature, args.seed, {**FAMILIES, **HYBRIDS}
     try:
-        pieces = stream_text(args.directory, args.text, args.tokens, args.temperature, args.seed)
+        pieces = stream_text(args.directory, args.text, *how)
         print(args.text + next(pieces, ""), end="", flush=True)
         for piece in pieces:
             print(piece, end="", flush=True)
@@ -276,11 +278,11 @@ def main(
     words = list(sys.argv[1:] if argv is None else argv)
     args = parsed(words, prog)  # help and errors come before PyTorch
     if args.command == "check":
-        from attention_checks.check_command import main as check
+        from attention_checks.command.check_command import main as check
 
         return check(words, prog)
     if args.command == "audit":
-        from attention_checks.auditing.audit_command import main as audit
+        from attention_checks.command.audit_command import main as audit
 
         return audit(words, prog)
     if args.command == "translate":

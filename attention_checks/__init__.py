@@ -3,30 +3,20 @@
 The way of one check, from file to file:
 
     api.py        the checks that a user calls
-    spec.py       what an author declares, one frozen value; choice_guards.py: its guards
-    placement.py  where the code runs, and in which type; brings tensors there, and back
-    subjects/     what is checked, a function or a layer, becomes a value that is called in one way
+    spec.py       what an author declares, one frozen value; choice_guards.py: its guards;
+                  arguments.py: guards of what else a check is called with
+    their_code/   the code under test: what its names and signatures tell, and where it runs
+    subjects/     what is checked, a function or a layer, becomes a value that is called in one way,
+                  and what is found out about it once: function_facts.py, diagnosis.py
     trace/        of a layer: its queries, keys and values in one call, and the ways to read them
-    diagnosis.py  of a layer: which of those ways, and which bugs, give its own numbers
     properties/   what must hold; an idea that functions and layers share is written once
     examine.py    tries the properties one by one, and settles what fails into bugs
     outcomes.py   how a trial ends: it holds, or raises Broken, NotChecked or Misused
-    catalogue/    each bug: its code, its sentence, and the stage of pipeline.py that it replaces
-    search.py     the simplest bugs of the catalogue that give the numbers that were seen
-    fitting.py    bugs with a number that is not known beforehand, such as a wrong scale
+    catalogue/    each bug: its code, its sentence, and the stage of attention that it replaces
+    explaining/   attention as stages, and which bugs of the catalogue give the numbers seen
     report.py     what was found, as text and as data
 
-What several of these use:
-
-    conventions.py  what the names of parts and parameters tell
-    signatures.py   the parameters of functions and modules
-    arguments.py    guards of what a check is called with
-    tolerance.py    how far apart numbers may be that count as equal
-    tensors.py      compares tensors, and says where they differ
-    autograd.py     differentiates what code gives, and looks into its backward pass
-    controlled.py   fixes random numbers, threads, and how exactly a GPU multiplies
-    reach.py        which keys a query may attend to: windows, sinks, documents
-    cache_steps.py  of a step with a cache: what is wrong in it
+What all of these use stands in numbers/: how numbers and gradients are compared.
 
 What its words mean:
 
@@ -42,7 +32,8 @@ What its words mean:
     symptom     a failure that says less than the bug that the numbers tell, and gives way to it
 
 Beside it: auditing/ tries a whole model, distributed/ a sequence that is spread over processes,
-check_command.py is the command, and loading.py finds what the command names.
+and command/ is the command. numbers/, their_code/, explaining/ and trace/ say in `__init__.py`
+what stands in each of their files.
 """
 
 from attention_checks.api import (

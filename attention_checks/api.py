@@ -15,14 +15,14 @@ from attention_checks.arguments import (
     expect_callable,
     expect_layer,
     expect_positions,
+    expect_rotated,
 )
 from attention_checks.catalogue import IN_SIXTEEN_BITS
 from attention_checks.choice_guards import expect_function
-from attention_checks.controlled import fixed_chance, full_precision
 from attention_checks.distributed.properties import distributed_properties
 from attention_checks.distributed.running import rank_starter
 from attention_checks.distributed.shards import Order, Sharding
-from attention_checks.examine import examine
+from attention_checks.examine import BoundProperty, examine
 from attention_checks.outcomes import Misused
 from attention_checks.properties import Properties, Recognise
 from attention_checks.properties.agreement import agreement_properties
@@ -30,15 +30,15 @@ from attention_checks.properties.cache import CachedLayer, cache_properties
 from attention_checks.properties.cross_attention import cross_properties
 from attention_checks.properties.flash import flash_properties
 from attention_checks.properties.functions import attention_properties
-from attention_checks.properties.functions.facts import ExaminedFunction
 from attention_checks.properties.layers import layer_properties
 from attention_checks.properties.positions import bias_properties, rotation_properties
 from attention_checks.properties.softmax import masked_softmax_properties, softmax_properties
 from attention_checks.report import CheckFailed, Report
-from attention_checks.signatures import name_of
 from attention_checks.spec import HELP, Contract, declared, keywords_of
 from attention_checks.subjects.copies import in_mode
-from attention_nb.positions import RotaryEmbedding
+from attention_checks.subjects.function_facts import ExaminedFunction
+from attention_checks.their_code.controlled import fixed_chance, full_precision
+from attention_checks.their_code.signatures import name_of
 from attention_nb.tools.guards import expect_flags, expect_sizes
 
 _HELP_OF_ARGUMENTS = {  # arguments of several checks → what they mean
@@ -201,7 +201,7 @@ def check_softmax(fn: Callable[..., Any], **design: Any) -> Report:
     """
     expect_callable("fn", fn, "a function of x", 1)
     contract = declared("check_softmax", **design)
-    return _run(check_softmax, fn, lambda: softmax_properties(fn), contract)
+    return _run(check_softmax, fn, lambda: softmax_properties(fn, contract), contract)
 
 
 @_with_choices
@@ -213,7 +213,8 @@ def check_masked_softmax(fn: Callable[..., Any], **design: Any) -> Report:
     """
     expect_callable("fn", fn, "a function of scores and mask", 2)
     contract = declared("check_masked_softmax", **design)
-    return _run(check_masked_softmax, fn, lambda: masked_softmax_properties(fn), contract)
+    properties = lambda: masked_softmax_properties(fn, contract)
+    return _run(check_masked_softmax, fn, properties, contract)
 
 
 @_with_choices
@@ -257,6 +258,7 @@ def check_positions(
     interleaved: bool | None = None,
     n_heads: int = 8,
     alibi: bool = True,
+    d_rotary: int | None = None,
     **design: Any,
 ) -> Report:
     """Check a rotation by positions, or a bias by distances.
@@ -269,18 +271,21 @@ def check_positions(
         interleaved: of a rotation: are pairs neighbours? None: find out
         n_heads: of a bias: number of heads
         alibi: of a bias: is it ALiBi? False: any function of distances
+        d_rotary: of a rotation: how many numbers of each vector are rotated, the first ones;
+            default as `scaling` says, or all
     """
     expect_sizes(n_heads=n_heads)
     expect_flags(alibi=alibi)
     if interleaved is not None:
         expect_flags(interleaved=interleaved)
     contract = declared("check_positions", **design)
+    placed = contract.placement.around(fn)
     if expect_positions(fn) == 3:
-        properties = lambda: bias_properties(fn, n_heads, alibi)
+        properties = lambda: bias_properties(placed, n_heads, alibi, bool(contract.causal))
     else:
         d_head = getattr(fn, "d_head", 8) if d_head is None else d_head
-        RotaryEmbedding(d_head, base, scaling)  # refuses what is no rotation
-        properties = lambda: rotation_properties(fn, d_head, base, scaling, interleaved)
+        width, of_part = expect_rotated(d_head, d_rotary, base, scaling)
+        properties = lambda: rotation_properties(placed, d_head, width, base, of_part, interleaved)
     return _run(check_positions, fn, properties, contract)
 
 
@@ -367,8 +372,7 @@ def _run(
     try:
         with fixed_chance(), full_precision(), contract.applied():
             properties, recognise = properties_of()
-            if not contract.gradients:
-                properties = [each for each in properties if not each.differentiates]
+            properties = [each for each in properties if _is_promised(each, contract)]
             return examine(
                 f"{check.__name__}({name_of(subject)})",
                 properties,
@@ -379,6 +383,12 @@ def _run(
             )
     except (CheckFailed, Misused) as e:
         raise e.with_traceback(None) from None  # without the way through the properties
+
+
+def _is_promised(row: BoundProperty, contract: Contract) -> bool:
+    "Return whether what is declared promises that a property holds."
+    typed = contract.placement.dtype is not None
+    return (contract.gradients or not row.differentiates) and not (typed and row.sixteen_bits)
 
 
 def _skipped(contract: Contract, accepts: Collection[str]) -> set[str]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import torch.nn as nn
 
+from attention_checks.explaining.reach import Reach
 from attention_checks.outcomes import Misused
-from attention_checks.reach import Reach
-from attention_checks.signatures import POSITIONAL, name_of, parameters_of, required_by
 from attention_checks.spec import Contract
+from attention_checks.their_code.signatures import POSITIONAL, name_of, parameters_of, required_by
+from attention_nb.positions import RotaryEmbedding
 from attention_nb.tools.guards import expect_groups, expect_sizes
 
 __tracebackhide__ = True  # pytest shows the line of your test, not the way through this module
@@ -130,3 +132,20 @@ def expect_positions(
         )
     expect_callable("fn", fn, "a function of x and positions, or of three numbers", 2)
     return 3 if len(needed) == 3 else 2
+
+
+def expect_rotated(
+    d_head: int,  # width of the vectors
+    d_rotary: int | None,  # how many of their numbers are rotated; None: as the scaling says
+    base: float,  # of the angles
+    scaling: Mapping[str, Any] | None,  # as `rope_scaling` in a config.json
+) -> tuple[int, Mapping[str, Any] | None]:  # how many are rotated, and the scaling of those
+    "Return what is rotated; Misused, or another error, for what is no rotation."
+    usual = RotaryEmbedding(d_head, base, scaling).d_rotary
+    width = usual if d_rotary is None else d_rotary
+    allowed = range(2, d_head + 1, 2) if usual == d_head else [usual]
+    if width not in allowed:
+        most = f"an even number from {allowed[0]} to {allowed[-1]}"
+        raise Misused(f"d_rotary: expected {most}; got {width!r}")
+    rest = {k: v for k, v in (scaling or {}).items() if k != "partial_rotary_factor"}
+    return width, (rest or None) if width < d_head else scaling

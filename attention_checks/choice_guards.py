@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from attention_checks.catalogue import CATALOGUE
-from attention_checks.placement import dtype_of
+from attention_checks.their_code.placement import dtype_of
+from attention_checks.their_code.signatures import parameters_of
 from attention_nb.tools.guards import expect_flags, expect_scale, expect_sizes
 
 Expect = Callable[[str, Any], None]  # of a name and a value; raises TypeError or ValueError
@@ -115,17 +116,31 @@ def _or_attribute(
     return expect_either
 
 
-expect_scale_or_attribute = _or_attribute(
-    lambda name, value: expect_scale(value(16) if callable(value) else value)
-)  # a number, a function of the width of a head that gives one, or a parameter's name
-expect_factor = _or_attribute(expect_number)
-expect_sinks = _or_attribute(lambda name, value: expect_size(name, value) if value else None)
+def scales_by_parts(
+    scale: Any,  # as it was declared
+) -> bool:
+    "Return whether a scale is a part of the layer, or a function of more than the width of a head."
+    asked = (parameters_of(scale) or {}).keys() if callable(scale) else ()
+    return isinstance(scale, str) or any(name != "d" for name in asked)
 
 
-def expect_bias(name: str, value: Any) -> None:
-    "Expect the name of a part of the layer, or a function that gives what is added."
+def _expect_scale(name: str, value: Any) -> None:
+    "Expect a number, or a function that gives one of the width of a head, or of more."
+    if not scales_by_parts(value):
+        expect_scale(value(16) if callable(value) else value)
+
+
+def expect_attribute_or_function(name: str, value: Any) -> None:
+    "Expect the name of a part of the layer, or a function of parts."
     if not callable(value):
         expect_attribute(name, value)
+
+
+expect_scale_or_part = _or_attribute(_expect_scale)
+expect_factor = _or_attribute(
+    lambda name, value: None if callable(value) else expect_number(name, value)
+)
+expect_sinks = _or_attribute(lambda name, value: expect_size(name, value) if value else None)
 
 
 def expect_mask_meaning(name: str, value: Any) -> None:

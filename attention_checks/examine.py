@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from attention_checks.catalogue import IN_SIXTEEN_BITS, known
+from attention_checks.explaining.pipeline import Bug, sentence
 from attention_checks.outcomes import (
     Broken,
     Misused,
@@ -18,7 +19,6 @@ from attention_checks.outcomes import (
     first_line,
     raise_own_error,
 )
-from attention_checks.pipeline import Bug, sentence
 from attention_checks.report import CheckFailed, Failure, NotCompared, Note, Report
 
 
@@ -29,6 +29,7 @@ class BoundProperty(NamedTuple):
     tried: Callable[[], str | None]  # raises Broken or NotChecked; may return a remark
     compares: str = ""  # what numbers are compared with, if they are
     differentiates: bool = False  # is it of gradients alone, which need not be promised?
+    sixteen_bits: bool = False  # is it of 16 bits alone, which a declared type does not promise?
 
 
 def examine(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attention_checks.pipeline import Bug, sentence
+from attention_checks.explaining.pipeline import Bug, sentence
 
 
 class Broken(Exception):

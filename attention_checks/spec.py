@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from inspect import Parameter
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
 
 from attention_checks.choice_guards import (
     Expect,
     expect_attribute,
-    expect_bias,
+    expect_attribute_or_function,
     expect_causal,
     expect_codes,
     expect_device,
@@ -28,17 +30,18 @@ from attention_checks.choice_guards import (
     expect_parts,
     expect_positive,
     expect_returns,
-    expect_scale_or_attribute,
+    expect_scale_or_part,
     expect_sinks,
     expect_size,
     names_in,
+    scales_by_parts,
 )
+from attention_checks.explaining.pipeline import Work
+from attention_checks.explaining.reach import Reach
+from attention_checks.numbers.tolerance import TOLERANCES, USUAL_TOLERANCE, with_tolerance
 from attention_checks.outcomes import Misused
-from attention_checks.pipeline import Work
-from attention_checks.placement import Placement, dtype_of
-from attention_checks.reach import Reach
-from attention_checks.signatures import MASKS, called_by_name, required_by
-from attention_checks.tolerance import TOLERANCES, USUAL_TOLERANCE, with_tolerance
+from attention_checks.their_code.placement import Placement, dtype_of
+from attention_checks.their_code.signatures import MASKS, called_by_name, required_by
 
 ROLES = ("q", "k", "v", "kv", "qk", "qkv", "latent", "out")
 
@@ -46,12 +49,22 @@ _FUNCTIONS = ("check_attention", "check_flash")
 _SELF = ("check_self_attention", "check_multi_head")
 _LAYERS = (*_SELF, "check_cross_attention")
 _ATTENTION = (*_FUNCTIONS, *_LAYERS)
-_SOFTMAX = ("check_softmax", "check_masked_softmax", "check_positions", "check_agrees")
+_WEIGHTS = ("check_softmax", "check_masked_softmax", "check_positions")
+_SOFTMAX = (*_WEIGHTS, "check_agrees")
 _RANKS, _CACHE = ("check_distributed",), ("check_cache",)
 _LEADS: dict[str, list[tuple[str, ...]]] = {  # declared function → what may come first
     "attend": [("q", "k", "v")],
     "bias": [("q", "k"), ("n_heads", "n_q", "n_k")],
     "rotate": [("x", "positions")],
+    "scale": [()],
+    "gate": [()],
+    "value_scale": [()],
+}
+_BY_NAME: dict[str, Callable[..., Tensor]] = {  # choice → what the name of a part alone declares
+    "scale": lambda part: part,
+    "gate": lambda part: part.sigmoid(),
+    "bias": lambda q, k, part: part,
+    "value_scale": lambda part: part,
 }
 
 
@@ -75,7 +88,7 @@ class Contract:
     "Hold what a design may choose, as its author declares it; each field is a keyword of a check."
 
     causal: bool | str = _choice(
-        _FUNCTIONS + _SELF + _RANKS,
+        (*_FUNCTIONS, *_SELF, "check_positions", *_RANKS),
         expect_causal,
         'does it hide the future? Of a function, if n_q ≠ n_k: "lower-right", "upper-left"',
         default=False,
@@ -102,11 +115,13 @@ class Contract:
         "may it do nothing else, as a residual? So `check_multi_head` asks",
         default=False,
     )
-    scale: float | str | Callable[[int], float] | None = _choice(
+    scale: float | str | Callable[..., Any] | None = _choice(
         _ATTENTION + _RANKS,
-        expect_scale_or_attribute,
-        "factor of the scores (default: 1/√d_k); of a layer also the parameter that gives it",
-        of_functions=lambda value: False if isinstance(value, str) else None,
+        expect_scale_or_part,
+        "factor of the scores (default: 1/√d_k), or a function of d; of a layer also the parameter"
+        " that is the factor, one number or one for each head, or a function of parts by their"
+        " names: scale=lambda tau, d: tau.exp() / d**0.5",
+        of_functions=lambda value: False if scales_by_parts(value) else None,
         part=True,
     )
     softcap: float | None = _choice(
@@ -173,10 +188,11 @@ class Contract:
         part=True,
         settles_scale=True,
     )
-    value_scale: float | str | None = _choice(
+    value_scale: float | str | Callable[..., Tensor] | None = _choice(
         _LAYERS,
         expect_factor,
-        "factor of the values, or of the context (default: 1); also the parameter that gives it",
+        "factor of the values, or of the context (default: 1); also the parameter that is the"
+        " factor, or a function of parts by their names",
         part=True,
         settles_scale=True,
     )
@@ -205,18 +221,19 @@ class Contract:
         of_functions=lambda value: not isinstance(value, str),
         part=True,
     )
-    gate: str | None = _choice(
+    gate: str | Callable[..., Tensor] | None = _choice(
         _LAYERS,
-        expect_attribute,
-        "the module or parameter that gates the context",
+        expect_attribute_or_function,
+        "what multiplies the context, (b, n, h) or (b, n, h · d): the module or parameter whose"
+        " sigmoid does, or a function of parts by their names: gate=lambda g: 2 * g.sigmoid()",
         part=True,
     )
     bias: str | Callable[..., Tensor] | None = _choice(
         _ATTENTION,
-        expect_bias,
-        "what is added to the scores: of a layer the part that gives it; or a function"
+        expect_attribute_or_function,
+        "what is added to the scores: of a layer the part that gives (h, n_q, n_k); or a function"
         " bias(n_heads, n_q, n_k) → (h, n_q, n_k), or bias(q, k) → (b, h, n_q, n_k), which may ask"
-        " for more by name, as attend= may: bias(q, k, decay)",
+        " for more by name, as attend= may: bias=lambda q, k, table: table[:, : q.shape[-2]]",
         of_functions=lambda value: None if callable(value) else False,
         part=True,
         settles_scale=True,
@@ -290,7 +307,7 @@ class Contract:
         _ATTENTION + _CACHE, expect_device, "where it runs (default: cpu)"
     )
     dtype: str | torch.dtype | None = _choice(
-        _ATTENTION + _RANKS + _CACHE,
+        _ATTENTION + _WEIGHTS + _RANKS + _CACHE,
         expect_dtype,
         'the only type it is tried in; "any": float32, float16 and bfloat16 (default: float32; what'
         " goes wrong in 16 bits alone is told, and is no failure)",
@@ -318,7 +335,7 @@ class Contract:
         d: int,  # width of a head
     ) -> float:
         "Return the right factor of the scores."
-        if isinstance(self.scale, str):  # a stage of its own multiplies by the parameter
+        if scales_by_parts(self.scale):  # a stage of its own multiplies by it
             return 1.0
         declared_scale = self.scale(d) if callable(self.scale) else self.scale
         return d**-0.5 if declared_scale is None else float(declared_scale)
@@ -342,8 +359,40 @@ class Contract:
         bias, sizes = self._of_heads("bias", q, k), (*q.shape[-3:-1], k.shape[-2])
         if not isinstance(bias, Tensor) or bias.shape not in (sizes, (len(q), *sizes)):
             got = getattr(bias, "shape", type(bias).__name__)
-            raise Misused(f"bias: expected (h, n_q, n_k) = {sizes} of these numbers; got {got}")
+            way = "or a function that makes them: bias=lambda q, k, table: …"
+            raise Misused(
+                f"bias: expected (h, n_q, n_k) = {sizes} of these numbers, {way}; got {got}"
+            )
         return bias
+
+    def learned_scale(
+        self,
+        q: Tensor,  # (b, h, n_q, d)
+        k: Tensor,  # (b, h, n_k, d)
+    ) -> Tensor:  # broadcasts with queries; Misused for another shape
+        "Return what its scale makes of parts of the layer."
+        made = torch.as_tensor(self._of_heads("scale", q, k))
+        if made.ndim > 1 and made.shape[-2:] == (q.shape[-2], 1):
+            return made
+        if made.numel() not in (1, q.shape[-3]):
+            got = f"a number, one for each head, or (h, n_q, 1); got {tuple(made.shape)}"
+            raise Misused(f"scale: expected {got}")
+        return made.flatten()[:, None, None]
+
+    def gates(
+        self,
+        x: Tensor,  # (b, n, d_model)
+        active: bool = True,  # False: a part that is declared by its name, without its sigmoid
+    ) -> Tensor:  # (b, n, h), (b, n, width) or (b, n, 1)
+        "Return what its gate makes of parts of the layer."
+        part = None if active else getattr(self.gate, "keywords", {}).get("part")
+        made = torch.as_tensor(self._made_by("gate", x=x) if part is None else part)
+        by_token = made.ndim == 3 and made.shape[:2] == x.shape[:2]
+        return made if by_token else made.flatten().expand(*x.shape[:2], -1)
+
+    def value_factor(self) -> Any:
+        "Return the factor of the values, as it was declared, or of parts of the layer."
+        return self._made_by("value_scale") if callable(self.value_scale) else self.value_scale
 
     def attended(
         self,
@@ -367,7 +416,7 @@ class Contract:
         "Return what a declared function makes of heads."
         (h, n_q, d), n_k = q.shape[-3:], k.shape[-2]
         at, scale = torch.arange(n_k), self.scale_of(d)
-        sizes = {"n_heads": h, "n_q": n_q, "n_k": n_k, "positions": at, "scale": scale}
+        sizes = {"n_heads": h, "n_q": n_q, "n_k": n_k, "d": d, "positions": at, "scale": scale}
         return self._made_by(name, q=q, k=k, **more, **sizes)
 
     def _made_by(self, name: str, **known: Any) -> Tensor:
@@ -406,12 +455,27 @@ class Contract:
 
     @property
     def asked(self) -> dict[str, list[str]]:
-        "Declared function of heads → what it asks for beside them: parts of the layer may be."
-        return {
-            name: required_by(f)[len(leads[0]) :]
-            for name, leads in _LEADS.items()
-            if callable(f := getattr(self, name))
-        }
+        "Declared function, or name of a part in its place → the parts of the layer that it needs."
+        declared = {name: getattr(self, name) for name in _LEADS}
+        named = {name: [f] for name, f in declared.items() if isinstance(f, str)}
+        asking = {name: f for name, f in declared.items() if callable(f)}
+        return named | {name: required_by(f)[len(_LEADS[name][0]) :] for name, f in asking.items()}
+
+    def knowing(
+        self,
+        parts: Mapping[str, Any],  # of the layer, by name
+    ) -> Contract:
+        "Return the contract whose functions are given those parts that they ask for."
+        there = partial(tree_map_only, Tensor, lambda t: t.to(self.placement.device))
+        bound: dict[str, Any] = {}
+        for name, asked in self.asked.items():
+            own = there({part: parts[part] for part in asked if part in parts})
+            f = getattr(self, name)
+            if isinstance(f, str):
+                bound[name] = partial(_BY_NAME[name], part=own[f])
+            elif own:
+                bound[name] = partial(f, **own)
+        return replace(self, **bound)
 
     @property
     def declared_parts(self) -> set[str]:

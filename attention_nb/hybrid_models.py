@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.nn as nn
@@ -21,6 +22,9 @@ from .linear_attention import (
 from .multi_head_attention import MultiHeadAttention, merge_heads, share_heads, split_heads
 from .naive_attention import at_least_float32
 from .positions import RotaryEmbedding
+from .real_models import (
+    LLAMA, Experts, Family, ModelPlan, Taken, _Config, _every, _kinds, _norm, _rope, _rotary,
+    _side_by_side, _size, _with_changes)
 from .tools.guards import (
     expect_device, expect_float_type, expect_floats, expect_mask, expect_sizes,
     typed_as, under_autocast, values_known)
@@ -30,7 +34,7 @@ from .translation import TRAINED, head_weights
 
 # %% auto #0
 __all__ = ['decay_mask', 'gated_delta_rule', 'gated_delta_chunks', 'StateCache', 'GatedDeltaNet', 'gated_attention', 'draw_pairs',
-           'numbers_said', 'small_hybrid', 'load_recall', 'film_recall', 'cache_size']
+           'numbers_said', 'small_hybrid', 'load_recall', 'film_recall', 'cache_size', 'HybridLayers']
 
 # %% ../nbs/24_hybrid_models.ipynb #mask-fn
 def decay_mask(
@@ -231,7 +235,7 @@ class GatedDeltaNet(nn.Module):
         d_v: width of a value; default d_k
         n_key_heads: heads of queries and keys; default n_heads
         conv_size: tokens that the convolution mixes: one and those before it
-        eps: of the norms
+        eps: of the norm of what is read
     """
 
     def __init__(
@@ -242,7 +246,7 @@ class GatedDeltaNet(nn.Module):
         d_v: int | None = None,  # width of a value; default d_k
         n_key_heads: int | None = None,  # heads of queries and keys; default n_heads
         conv_size: int = 4,  # tokens that the convolution mixes: one and those before it
-        eps: float = 1e-6,  # of the norms
+        eps: float = 1e-6,  # of the norm of what is read
     ):
         super().__init__()
         d_v = d_k if d_v is None else d_v
@@ -254,7 +258,7 @@ class GatedDeltaNet(nn.Module):
         if conv_size < 2:
             raise ValueError(f"conv_size: expected at least 2 tokens; got {conv_size}")
         self.d_model, self.n_heads, self.n_key_heads = d_model, n_heads, n_key_heads
-        self.d_k, self.d_v, self.eps = d_k, d_v, eps
+        self.d_k, self.d_v = d_k, d_v
         self.widths = n_key_heads * d_k, n_key_heads * d_k, n_heads * d_v
         self.qkv_proj = nn.Linear(d_model, sum(self.widths), bias=False)
         self.conv = nn.Parameter(torch.randn(sum(self.widths), conv_size) * conv_size**-0.5)
@@ -335,7 +339,7 @@ class GatedDeltaNet(nn.Module):
         mixed = F.silu(F.conv1d(whole.mT, self.conv[:, None].to(new.dtype), groups=new.shape[2])).mT
         q, k, v = (
             split_heads(t, h) for t, h in zip(mixed.split(self.widths, dim=-1), self._heads()))
-        q, k = (share_heads(_unit(t, self.eps), self.n_heads) for t in (q, k))
+        q, k = (share_heads(_unit(t), self.n_heads) for t in (q, k))
         return q * self.d_k**-0.5, k, v
 
     def _heads(self) -> tuple[int, int, int]:
@@ -364,10 +368,10 @@ def _slow_and_fast(n_heads: int) -> Tensor:
     return fast + (-torch.expm1(-fast)).log()  # softplus turned round
 
 
-def _unit(x: Tensor, eps: float) -> Tensor:
+def _unit(x: Tensor) -> Tensor:
     "Scale vectors to length 1; zeros stay zeros."
     wide = at_least_float32(x)
-    return (wide * (wide.square().sum(-1, keepdim=True) + eps).rsqrt()).to(x.dtype)
+    return (wide * (wide.square().sum(-1, keepdim=True) + 1e-6).rsqrt()).to(x.dtype)
 
 
 def _real(mask: Tensor, x: Tensor) -> Tensor:
@@ -396,7 +400,7 @@ def gated_attention(
     n_heads: int,  # heads of queries
     d_head: int,  # width of a head
     n_kv_heads: int | None = None,  # heads of keys and values; default n_heads
-    rotated: float = 0.25,  # part of a head that is rotated
+    positions: nn.Module | None = None,  # rotates queries and keys; default: a quarter of each
     norm: Any = nn.RMSNorm,  # makes a norm of queries, and one of keys, from d_head
 ) -> MultiHeadAttention:
     """Make an attention layer with a gate on its heads, as Qwen3-Next has it.
@@ -406,14 +410,16 @@ def gated_attention(
         n_heads: heads of queries
         d_head: width of a head
         n_kv_heads: heads of keys and values; default n_heads
-        rotated: part of a head that is rotated
+        positions: rotates queries and keys; default: a quarter of each
         norm: makes a norm of queries, and one of keys, from d_head
     """
-    rope = {"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": rotated}
+    if positions is None:
+        quarter = {"rope_theta": 10_000.0, "partial_rotary_factor": 0.25}
+        positions = RotaryEmbedding(d_head, scaling=quarter)
     gate = nn.Sequential(nn.Linear(d_model, n_heads * d_head, bias=False), nn.Sigmoid())
     return MultiHeadAttention(
         d_model, n_heads, bias=False, n_kv_heads=n_kv_heads, d_head=d_head,
-        positions=RotaryEmbedding(d_head, scaling=rope),
+        positions=positions,
         q_norm=norm(d_head), k_norm=norm(d_head), gate=gate)
 
 # %% ../nbs/24_hybrid_models.ipynb #sizes
@@ -488,7 +494,8 @@ def small_hybrid(
     """
     attention: dict[str, Any] = {
         "state": lambda: GatedDeltaNet(d_model, n_heads, d_head),
-        "full": lambda: gated_attention(d_model, n_heads, d_head, rotated=1.0),
+        "full": lambda: gated_attention(
+            d_model, n_heads, d_head, positions=RotaryEmbedding(d_head)),
     }
 
     def maker(kind: str) -> Any:
@@ -573,3 +580,195 @@ def cache_size(
     if isinstance(cache, StateCache):
         return cache.state.nbytes + cache.recent.nbytes
     return sum(t[:, :, : cache.longest].nbytes for t in (cache.keys, cache.values))
+
+# %% ../nbs/24_hybrid_models.ipynb #hybrid-layers
+class HybridLayers(NamedTuple):
+    """Make the attention layer of each block of a hybrid, as `ModelPlan.attention`.
+
+    Args:
+        states: of each block: has it a state?
+        n_heads: states of a layer
+        n_key_heads: heads of queries and keys before them
+        d_k: width of such a query and key
+        d_v: width of such a value
+        conv_size: tokens that the convolution mixes
+    """
+
+    states: tuple[bool, ...]  # of each block: has it a state?
+    n_heads: int  # states of a layer
+    n_key_heads: int  # heads of queries and keys before them
+    d_k: int  # width of such a query and key
+    d_v: int  # width of such a value
+    conv_size: int  # tokens that the convolution mixes
+
+    def __call__(
+        self,
+        plan: ModelPlan,  # sizes of the model
+        i: int,  # number of the block
+    ) -> nn.Module:
+        "Make a Gated DeltaNet, or gated attention."
+        if self.states[i]:
+            sizes = self.n_heads, self.d_k, self.d_v, self.n_key_heads, self.conv_size
+            return GatedDeltaNet(plan.d_model, *sizes, plan.eps)
+        return gated_attention(
+            plan.d_model, plan.n_heads, plan.d_head, plan.n_kv_heads, _rotary(plan, i),
+            partial(_norm, plan))
+
+# %% ../nbs/24_hybrid_models.ipynb #hybrid-config
+def _hybrid_layers(c: _Config) -> HybridLayers:
+    "Return what makes the layers: `layer_types`, or each fourth with a cache, says which."
+    step = _size(c, "full_attention_interval")
+    kinds = _kinds(c, lambda i: (i + 1) % step != 0, "linear_attention")
+    sizes = ("num_value_heads", "num_key_heads", "key_head_dim", "value_head_dim",
+             "conv_kernel_dim")
+    states = tuple(kind == "linear_attention" for kind in kinds)
+    if _size(c, "linear_num_value_heads") % _size(c, "linear_num_key_heads"):
+        raise c.refuse("linear_num_key_heads", "a divisor of linear_num_value_heads")
+    if _size(c, "linear_conv_kernel_dim") < 2:
+        raise c.refuse("linear_conv_kernel_dim", "at least 2")
+    return HybridLayers(states, *(_size(c, f"linear_{name}") for name in sizes))
+
+
+def _part_rotated(c: _Config) -> dict[str, Any]:
+    "Return rotary settings of a part of each head; without those of places in pictures."
+    given = {"partial_rotary_factor": c["partial_rotary_factor"], **_rope(c, whole=False)}
+    return {name: value for name, value in given.items() if not name.startswith("mrope_")}
+
+
+def _routed(c: _Config) -> Experts:
+    "Return the experts: one of them works on every token, behind a gate of its own."
+    dense = c["mlp_only_layers"] or []
+    if dense != list(range(len(dense))):
+        raise c.refuse("mlp_only_layers", "none, or the first layers")
+    return Experts(
+        _size(c, "num_experts"), _size(c, "num_experts_per_tok"),
+        _size(c, "moe_intermediate_size"), _size(c, "shared_expert_intermediate_size"),
+        n_dense=len(dense), shared_gate=True)
+
+# %% ../nbs/24_hybrid_models.ipynb #hybrid-names
+_Rows = tuple[int, Sequence[int]]  # heads, and the rows of each part in one head
+_STATE, _FULL, _MLP = (
+    f"model.layers.{{i}}.{name}." for name in ("linear_attn", "self_attn", "mlp"))
+
+
+def _qkvz(plan: Any) -> _Rows:
+    "Return the rows of queries, keys, values and gate, of each key head."
+    sizes = plan.attention
+    values = sizes.n_heads // sizes.n_key_heads * sizes.d_v
+    return sizes.n_key_heads, (sizes.d_k, sizes.d_k, values, values)
+
+
+def _ba(plan: Any) -> _Rows:
+    "Return the rows that give beta, and those that give the decay, of each key head."
+    sizes = plan.attention
+    return sizes.n_key_heads, 2 * (sizes.n_heads // sizes.n_key_heads,)
+
+
+def _q_and_gate(plan: Any) -> _Rows:
+    "Return the rows of queries and gate, of each head of attention."
+    return plan.n_heads, (plan.d_head, plan.d_head)
+
+
+def _half(part: int) -> Taken:
+    "Take one of two matrices that stand below each other, of all experts."
+    def shape(ours: Sequence[int], plan: ModelPlan) -> tuple[int, ...]:
+        return ours[0], 2 * ours[1], ours[2]
+
+    return Taken(_MLP + "experts.gate_up_proj", shape, lambda t, plan: t.chunk(2, dim=1)[part])
+
+
+def _out_proj(plan: Any, i: int) -> str:
+    "Return the name of the last matrix of a layer: the two kinds call it differently."
+    return f"{_STATE}out_proj" if plan.attention.states[i] else f"{_FULL}o_proj"
+
+# %% ../nbs/24_hybrid_models.ipynb #hybrid-families
+_PLAIN = ("bias", "ff_bias", "attention_bias", "mlp_bias")  # there are no biases
+_PROJ = ("gate", "up", "down")
+QWEN3_NEXT = _with_changes(
+    LLAMA, without=_PLAIN,
+    fixed={"norm": "rms + 1", "qk_norm": "head"},
+    made={"ropes": _every(_part_rotated), "attention": _hybrid_layers, "experts": _routed},
+    default={"head_dim": 256, "num_key_value_heads": 2, "intermediate_size": 5632,
+             "partial_rotary_factor": 0.25, "max_position_embeddings": 32_768,
+             "full_attention_interval": 4, "linear_num_value_heads": 32,
+             "linear_num_key_heads": 16, "linear_key_head_dim": 128, "linear_value_head_dim": 128,
+             "linear_conv_kernel_dim": 4, "num_experts": 512, "num_experts_per_tok": 10,
+             "moe_intermediate_size": 512, "shared_expert_intermediate_size": 512},
+    names={"attention.q_norm": _FULL + "q_norm", "attention.k_norm": _FULL + "k_norm",
+           "attention.q_proj.weight": _side_by_side(_FULL + "q_proj.weight", _q_and_gate, 0),
+           "attention.gate.0.weight": _side_by_side(_FULL + "q_proj.weight", _q_and_gate, 1),
+           "attention.qkv_proj.weight":
+               _side_by_side(_STATE + "in_proj_qkvz.weight", _qkvz, 0, 1, 2),
+           "attention.gate_proj.weight": _side_by_side(_STATE + "in_proj_qkvz.weight", _qkvz, 3),
+           "attention.beta_proj.weight": _side_by_side(_STATE + "in_proj_ba.weight", _ba, 0),
+           "attention.decay_proj.weight": _side_by_side(_STATE + "in_proj_ba.weight", _ba, 1),
+           "attention.conv": Taken(_STATE + "conv1d.weight", lambda ours, plan:
+               (ours[0], 1, ours[1]), lambda t, plan: t[:, 0]),
+           "attention.A_log": _STATE + "A_log", "attention.dt_bias": _STATE + "dt_bias",
+           "attention.norm": _STATE + "norm", "attention.out_proj": _out_proj,
+           "feed_forward.router": _MLP + "gate",
+           "feed_forward.shared.gate": _MLP + "shared_expert_gate",
+           **{f"feed_forward.{name}_weight": f"{_MLP}experts.{{e}}.{name}_proj.weight"
+              for name in _PROJ},
+           **{f"feed_forward.shared.expert.{name}_proj": f"{_MLP}shared_expert.{name}_proj"
+              for name in _PROJ}},
+    heads=("Qwen3NextForCausalLM", "Qwen3NextModel"),
+    unused=r"mtp\..*",  # layers that predict several tokens at once
+    only={"hidden_act": "silu", "norm_topk_prob": True, "decoder_sparse_step": 1},
+)
+QWEN3_5 = _with_changes(
+    QWEN3_NEXT, without=(
+        "experts", "norm_topk_prob", "decoder_sparse_step", "attention.qkv_proj.weight",
+        "attention.gate_proj.weight", "attention.beta_proj.weight", "attention.decay_proj.weight"),
+    default={"num_key_value_heads": 4},
+    names={"attention.qkv_proj": _STATE + "in_proj_qkv", "attention.gate_proj": _STATE + "in_proj_z",
+           "attention.beta_proj": _STATE + "in_proj_b", "attention.decay_proj": _STATE + "in_proj_a"},
+    heads=("Qwen3_5ForConditionalGeneration", "Qwen3_5ForCausalLM", "Qwen3_5TextModel"),
+    unused=r"mtp\..*|model\.visual\..*",
+    only={"attn_output_gate": True, "output_gate_type": "swish", "mlp_only_layers": []},
+    part="text_config",
+    idle=("text_config", "vision_config", "language_model_only", "mamba_ssm_dtype",
+          "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings"),
+    older={r"^model\.language_model\.": "model."},
+)
+QWEN3_5_MOE = _with_changes(
+    QWEN3_5, without=("d_ff",),
+    made={"experts": _routed, "d_ff": lambda c: _size(c, "moe_intermediate_size")},
+    default={"num_key_value_heads": 2, "num_experts": 256, "num_experts_per_tok": 8},
+    names={"feed_forward.gate_weight": _half(0), "feed_forward.up_weight": _half(1),
+           "feed_forward.down_weight": _MLP + "experts.down_proj"},
+    heads=("Qwen3_5MoeForConditionalGeneration", "Qwen3_5MoeForCausalLM", "Qwen3_5MoeTextModel"),
+)
+HYBRIDS: dict[str, Family] = {  # model_type in config.json → its tables
+    "qwen3_next": QWEN3_NEXT, "qwen3_5": QWEN3_5, "qwen3_5_text": QWEN3_5,
+    "qwen3_5_moe": QWEN3_5_MOE, "qwen3_5_moe_text": QWEN3_5_MOE,
+}
+
+# %% ../nbs/24_hybrid_models.ipynb #hybrid-published
+PUBLISHED_HYBRIDS: dict[str, dict[str, Any]] = {  # settings that decide sizes
+    "Qwen3-Next 80B-A3B": dict(
+        model_type="qwen3_next", vocab_size=151_936, hidden_size=2048, intermediate_size=5120,
+        num_hidden_layers=48, num_attention_heads=16, num_key_value_heads=2, head_dim=256,
+        linear_num_value_heads=32, linear_num_key_heads=16, linear_key_head_dim=128,
+        linear_value_head_dim=128, linear_conv_kernel_dim=4, full_attention_interval=4,
+        num_experts=512, num_experts_per_tok=10, moe_intermediate_size=512,
+        shared_expert_intermediate_size=512, rope_theta=10_000_000.0, partial_rotary_factor=0.25,
+        max_position_embeddings=262_144),
+    "Qwen3.5 27B": dict(
+        model_type="qwen3_5", text_config=dict(
+            model_type="qwen3_5_text", vocab_size=248_320, hidden_size=5120,
+            intermediate_size=17_408, num_hidden_layers=64, num_attention_heads=24,
+            num_key_value_heads=4, linear_num_value_heads=48,
+            rope_parameters=dict(rope_type="default", rope_theta=10_000_000.0,
+                                 partial_rotary_factor=0.25, mrope_interleaved=True,
+                                 mrope_section=[11, 11, 10]),
+            max_position_embeddings=262_144)),
+    "Qwen3.5 35B-A3B": dict(
+        model_type="qwen3_5_moe", text_config=dict(
+            model_type="qwen3_5_moe_text", vocab_size=248_320, hidden_size=2048,
+            num_hidden_layers=40, num_attention_heads=16, num_experts=256, num_experts_per_tok=8,
+            rope_parameters=dict(rope_type="default", rope_theta=10_000_000.0,
+                                 partial_rotary_factor=0.25, mrope_interleaved=True,
+                                 mrope_section=[11, 11, 10]),
+            max_position_embeddings=262_144)),
+}

@@ -33,9 +33,9 @@ from attention_nb.transformer import (
 )
 
 # %% auto #0
-__all__ = ['Experts', 'Latent', 'ModelPlan', 'Apply', 'OffsetNorm', 'TypedPositions', 'TopSoftmax', 'GroupedTop', 'Mixture',
-           'build_model', 'count_parameters', 'model_cache_bytes', 'Taken', 'Family', 'plan_model', 'read_plan',
-           'load_model', 'stream_text']
+__all__ = ['Experts', 'Latent', 'ModelPlan', 'Apply', 'OffsetNorm', 'TypedPositions', 'TopSoftmax', 'GroupedTop', 'GatedExpert',
+           'Mixture', 'build_model', 'count_parameters', 'model_cache_bytes', 'Taken', 'Family', 'plan_model',
+           'read_plan', 'load_model', 'stream_text']
 
 # %% ../nbs/18_real_models.ipynb #published
 PUBLISHED: dict[str, dict[str, Any]] = {  # settings of published configs that decide sizes
@@ -102,6 +102,7 @@ class Experts(NamedTuple):
         normalised: do their weights sum to the factor?
         clamp: alpha and limit of gpt-oss's gate; None: SwiGLU
         n_dense: first layers that have no experts
+        shared_gate: does each token weigh the shared expert, by a gate of its own?
     """
 
     n: int  # experts of a layer
@@ -113,6 +114,7 @@ class Experts(NamedTuple):
     normalised: bool = True  # do their weights sum to the factor?
     clamp: tuple[float, float] | None = None  # alpha and limit of gpt-oss's gate; None: SwiGLU
     n_dense: int = 0  # first layers that have no experts
+    shared_gate: bool = False  # does each token weigh the shared expert, by a gate of its own?
 
 
 class Latent(NamedTuple):
@@ -158,6 +160,7 @@ class ModelPlan:
         causal: False: an encoder
         experts: a mixture of experts
         latent: latent attention
+        attention: makes a block's; None: as below
         dtype: of the weights, as the config says it
         stop: tokens that end a text
     """
@@ -189,6 +192,7 @@ class ModelPlan:
     causal: bool = True  # False: an encoder
     experts: Experts | None = None  # a mixture of experts
     latent: Latent | None = None  # latent attention
+    attention: Callable[[ModelPlan, int], nn.Module] | None = None  # makes a block's; None: as below
     dtype: str | None = None  # of the weights, as the config says it
     stop: tuple[int, ...] = ()  # tokens that end a text
 
@@ -405,6 +409,41 @@ class GroupedTop(nn.Module):
         return by_group.masked_fill(~kept[..., None], float("-inf")).flatten(-2)
 
 
+class GatedExpert(nn.Module):
+    """Multiply what an expert returns by a gate: one number for each token, 0 to 1.
+
+    Args:
+        d_model: width of the hidden states, in and out
+        expert: a feed-forward layer
+    """
+
+    def __init__(
+        self,
+        d_model: int,  # width of the hidden states, in and out
+        expert: nn.Module,  # a feed-forward layer
+    ):
+        super().__init__()
+        self.expert, self.gate = expert, nn.Linear(d_model, 1, bias=False)
+
+    def forward(
+        self,
+        x: Tensor,  # hidden states, (..., d_model)
+    ) -> Tensor:  # (..., d_model)
+        """Return the gated result of the expert.
+
+        Args:
+            x: hidden states, (..., d_model)
+
+        Returns:
+            (..., d_model)
+        """
+        return self.gate(x).sigmoid() * self.expert(x)
+
+    if TYPE_CHECKING:
+        @typed_as(forward)  # so that calls are typed as `forward` is
+        def __call__(self) -> Any: ...
+
+
 class Mixture(nn.Module):
     """For each token, let a router choose a few of many feed-forward layers. Shazeer et al. 2017.
 
@@ -499,6 +538,8 @@ def _clamped(gate: Tensor, up: Tensor, clamp: tuple[float, float]) -> Tensor:
 # %% ../nbs/18_real_models.ipynb #attention-fn
 def _attention(plan: ModelPlan, i: int) -> nn.Module:
     "Build the attention layer of block `i`."
+    if plan.attention:
+        return plan.attention(plan, i)
     if plan.latent:
         return _latent_attention(plan, i)
     q_norm, k_norm = _qk_norms(plan)
@@ -588,7 +629,9 @@ def _feed_forward(plan: ModelPlan, i: int) -> nn.Module:
     join: Callable[[Tensor, Tensor], Tensor] = partial(_swiglu, activation=activation)
     if experts.clamp is not None:
         join = partial(_clamped, clamp=experts.clamp)
-    shared = dense(d_ff=experts.shared) if experts.shared else None
+    shared: nn.Module | None = dense(d_ff=experts.shared) if experts.shared else None
+    if shared is not None and experts.shared_gate:
+        shared = GatedExpert(plan.d_model, shared)
     return Mixture(plan.d_model, experts, join, plan.ff_bias, shared)
 
 
@@ -638,22 +681,28 @@ def count_parameters(
 def model_cache_bytes(
     plan: ModelPlan,  # of a decoder
     n: int,  # tokens so far
-) -> int:  # bytes for one sequence, 16 bits for each number
-    """Return the bytes of the caches of all layers.
+) -> int:  # bytes for one sequence; keys and values have 16 bits
+    """Return the bytes that all layers keep.
 
     Args:
         plan: of a decoder
         n: tokens so far
 
     Returns:
-        bytes for one sequence, 16 bits for each number
+        bytes for one sequence; keys and values have 16 bits
     """
-    latent = plan.latent
-    numbers = 2 * plan.n_kv_heads * plan.d_head
-    if latent is not None:
-        numbers = latent.d_latent + latent.d_rope
-    windows = plan.windows or (None,) * plan.n_layers
-    return sum(cache_bytes(numbers, 1, n, window=window) for window in windows)
+    with torch.device("meta"):
+        return sum(_kept_bytes(_attention(plan, i), n) for i in range(plan.n_layers))
+
+
+def _kept_bytes(layer: Any, n: int) -> int:
+    "Return the bytes that a layer keeps of a sequence."
+    if hasattr(layer, "new_cache"):  # it keeps no keys and values: count what its cache holds
+        kept = vars(layer.new_cache(1, torch.bfloat16)).values()
+        tensors = [t for t in kept if isinstance(t, Tensor) and t.is_floating_point()]
+        return sum(t.nbytes for t in tensors)
+    n_kv_heads, d_head, d_v = layer.cache_shape
+    return cache_bytes(n_kv_heads * (d_head + d_v), 1, n, window=getattr(layer, "window", None))
 
 # %% ../nbs/18_real_models.ipynb #family-class
 class Taken(NamedTuple):
@@ -683,6 +732,9 @@ class Family(NamedTuple):
         prefix: of all names but the head's; some files leave it out
         unused: names of tensors that change no result
         idle: settings that change no result in this family
+        only: setting → its one value that is implemented
+        part: setting that holds those of the text model, where there are other parts
+        older: how names are written elsewhere, a pattern → as above
     """
 
     read: Mapping[str, str]  # field of ModelPlan → setting in config.json
@@ -694,6 +746,9 @@ class Family(NamedTuple):
     prefix: str = "model."  # of all names but the head's; some files leave it out
     unused: str = r"$^"  # names of tensors that change no result
     idle: tuple[str, ...] = ()  # settings that change no result in this family
+    only: Mapping[str, Any] = {}  # setting → its one value that is implemented
+    part: str = ""  # setting that holds those of the text model, where there are other parts
+    older: Mapping[str, str] = {}  # how names are written elsewhere, a pattern → as above
 
 # %% ../nbs/18_real_models.ipynb #config-fns
 class _Config:
@@ -746,7 +801,9 @@ def _every(value: Callable[[_Config], Any]) -> Callable[[_Config], tuple[Any, ..
     return lambda c: (value(c),) * _size(c, "num_hidden_layers")
 
 
-def _rope(c: _Config, kind: str | None = None, theta: str = "rope_theta") -> dict[str, Any]:
+def _rope(
+    c: _Config, kind: str | None = None, theta: str = "rope_theta", whole: bool = True,
+) -> dict[str, Any]:
     "Return rotary settings: `rope_parameters` (new) or `rope_theta` and `rope_scaling` (old)."
     new, old = _mapping(c, "rope_parameters"), _mapping(c, "rope_scaling")
     if new and old and new != old:
@@ -761,6 +818,9 @@ def _rope(c: _Config, kind: str | None = None, theta: str = "rope_theta") -> dic
     trained = c["original_max_position_embeddings"]
     if trained is not None:
         found["original_max_position_embeddings"] = trained
+    if whole and found.get("partial_rotary_factor") not in (None, 1):
+        raise ValueError("partial_rotary_factor: expected 1, since whole heads are rotated; "
+                         f"got {found['partial_rotary_factor']}")
     return _one_length(found)
 
 
@@ -772,24 +832,23 @@ def _mapping(c: _Config, name: str) -> dict[str, Any]:
 
 
 def _one_length(rope: dict[str, Any]) -> dict[str, Any]:
-    "Return rotary settings in which the trained length is the one that is used, and check them."
+    "Return rotary settings in which the trained length is the one that is used."
     kind = rope.get("rope_type", rope.get("type", "default"))
     if kind == "dynamic":
         rope = rope | {"original_max_position_embeddings": rope["max_position_embeddings"]}
-    if kind != "proportional" and rope.get("partial_rotary_factor") not in (None, 1):
-        raise ValueError("partial_rotary_factor: expected 1, as all of these families have; "
-                         f"got {rope['partial_rotary_factor']}")
     return rope
 
 
-def _kinds(c: _Config, computed: Callable[[int], bool] | None) -> tuple[str, ...]:
-    "Return the kind of each layer: `layer_types`, or what `computed` says is local."
+def _kinds(
+    c: _Config, computed: Callable[[int], bool], other: str = "sliding_attention",
+) -> tuple[str, ...]:
+    "Return the kind of each layer: `layer_types`; else `other` where `computed` says so."
     n, given = _size(c, "num_hidden_layers"), c["layer_types"]
-    if given is None and computed is not None:
-        given = ["sliding_attention" if computed(i) else "full_attention" for i in range(n)]
-    known = {"sliding_attention", "full_attention"}
+    if given is None:
+        given = [other if computed(i) else "full_attention" for i in range(n)]
+    known = {other, "full_attention"}
     if not isinstance(given, list) or len(given) != n or not known.issuperset(map(str, given)):
-        raise c.refuse("layer_types", f"a list of {n}, sliding_attention or full_attention each")
+        raise c.refuse("layer_types", f"a list of {n}, {other} or full_attention each")
     return tuple(given)
 
 
@@ -1022,12 +1081,14 @@ BERT = Family(
            "lm_head.dense": "cls.predictions.transform.dense",
            "lm_head.norm": "cls.predictions.transform.LayerNorm",
            "lm_head.decoder.weight": "cls.predictions.decoder.weight",
-           "lm_head.decoder.bias": lambda plan:
+           "lm_head.decoder.bias": lambda plan, i:
                f"cls.predictions.{'' if plan.tied else 'decoder.'}bias"},
     heads=("BertForMaskedLM", "BertForPreTraining"),
     prefix="bert.",
     unused=r"(bert\.)?(pooler\..*|embeddings\.position_ids)|"
            r"cls\.(seq_relationship\..*|predictions\.(decoder\.)?bias)",
+    only={"position_embedding_type": "absolute"},
+    older={r"LayerNorm\.gamma$": "LayerNorm.weight", r"LayerNorm\.beta$": "LayerNorm.bias"},
 )
 
 # %% ../nbs/18_real_models.ipynb #experts-families
@@ -1087,21 +1148,25 @@ GPT_OSS = _with_changes(
 )
 
 # %% ../nbs/18_real_models.ipynb #deepseek-family
-def _latent_part(value: bool) -> Taken:
-    "Take the rows of keys, or of values, from the matrix that has both, head by head."
+def _side_by_side(
+    theirs: str, widths: Callable[[Any], tuple[int, Sequence[int]]], *chosen: int,
+) -> Taken:
+    "Take some of the parts that each head of a matrix has; `widths`: plan → heads, their rows."
     def shape(ours: Sequence[int], plan: ModelPlan) -> tuple[int, ...]:
-        latent = plan.latent
-        assert latent
-        return plan.n_heads * (latent.d_head + latent.d_v), ours[1]
+        n_heads, rows = widths(plan)
+        return n_heads * sum(rows), *ours[1:]
 
     def take(t: Tensor, plan: ModelPlan) -> Tensor:
-        assert plan.latent
-        by_head = t.unflatten(0, (plan.n_heads, -1))
-        d_head = plan.latent.d_head
-        part = by_head[:, d_head:] if value else by_head[:, :d_head]
-        return part.flatten(0, 1)
+        n_heads, rows = widths(plan)
+        parts = t.unflatten(0, (n_heads, -1)).split(list(rows), dim=1)
+        return torch.cat([parts[part].flatten(0, 1) for part in chosen])
 
-    return Taken("model.layers.{i}.self_attn.kv_b_proj.weight", shape, take)
+    return Taken(theirs, shape, take)
+
+
+def _keys_and_values(plan: Any) -> tuple[int, Sequence[int]]:
+    "Return how many heads there are, and how many rows of keys and values each has."
+    return plan.n_heads, (plan.latent.d_head, plan.latent.d_v)
 
 
 def _latent(c: _Config) -> Latent:
@@ -1130,18 +1195,20 @@ DEEPSEEK_V3 = _with_changes(
           "d_head": lambda c: c["qk_rope_head_dim"],
           "n_kv_heads": lambda c: c["num_attention_heads"]},
     idle=("head_dim", "num_key_value_heads"),
+    only={"topk_method": "noaux_tc", "scoring_func": "sigmoid", "moe_layer_freq": 1},
     default={"first_k_dense_replace": 3, "rope_interleave": True, "norm_topk_prob": True,
              "routed_scaling_factor": 2.5, "n_group": 8, "topk_group": 4, "q_lora_rank": 1536,
              "n_shared_experts": 1, "num_experts_per_tok": 8, "n_routed_experts": 256,
              "max_position_embeddings": 4096},
     names={"attention.q_down": _LATENT + "q_a_proj",
            "attention.q_norm": _LATENT + "q_a_layernorm.weight",
-           "attention.q_proj.weight": lambda plan:
+           "attention.q_proj.weight": lambda plan, i:
                f"{_LATENT}q_{'b_' if plan.latent.d_latent_q else ''}proj.weight",
            "attention.kv_down": _LATENT + "kv_a_proj_with_mqa",
            "attention.kv_norm": _LATENT + "kv_a_layernorm.weight",
-           "attention.k_proj.weight": _latent_part(False),
-           "attention.v_proj.weight": _latent_part(True),
+           **{f"attention.{name}_proj.weight": _side_by_side(
+                f"{_LATENT}kv_b_proj.weight", _keys_and_values, part)
+              for part, name in enumerate("kv")},
            "feed_forward.router": _FEED_FORWARD + "gate",
            "feed_forward.route.correction": _FEED_FORWARD + "gate.e_score_correction_bias",
            **{f"feed_forward.{name}_weight": f"{_FEED_FORWARD}experts.{{e}}.{name}_proj.weight"
@@ -1167,23 +1234,21 @@ _HARMLESS = re.compile(  # settings that change no logits
     r"cache_implementation|max_position_embeddings|is_llama_config|max_window_layers|qk_head_dim|"
     r"initial_context_length|experts_per_token|chunk_size_feed_forward|hidden_act"
 )
-_ONLY = {  # settings that other models have in other ways
-    "position_embedding_type": "absolute", "topk_method": "noaux_tc", "scoring_func": "sigmoid",
-    "moe_layer_freq": 1,
-}
 
-
-def _expect_config(config: Any) -> None:
+def _expect_config(config: Any, families: Mapping[str, Family]) -> None:
     "Raise TypeError or ValueError unless this is the config of a family that is known."
     if not isinstance(config, Mapping):
         got = type(config).__name__
         raise TypeError(f"config: expected a mapping, as in config.json; got {got}")
-    kind, known = config.get("model_type"), ", ".join(FAMILIES)
-    if kind not in FAMILIES:
+    kind, known = config.get("model_type"), ", ".join(families)
+    if kind not in families:
         raise ValueError(f"model_type: expected one of {known}; got {kind!r}")
-    heads, given = FAMILIES[kind].heads, config.get("architectures") or []
+    family: Family = families[str(kind)]
+    heads, given = family.heads, config.get("architectures") or []
     if given and not set(given) & set(heads):
         raise ValueError(f"architectures: expected {' or '.join(heads)}; got {', '.join(given)}")
+    if not isinstance(config.get(family.part, {}), Mapping):
+        raise ValueError(f"{family.part}: expected a mapping; got {config[family.part]!r:.40}")
     if config.get("quantization_config"):
         method = config["quantization_config"].get("quant_method")
         raise ValueError("quantization_config: expected none, weights of a floating type; got "
@@ -1192,13 +1257,13 @@ def _expect_config(config: Any) -> None:
 
 def _expect_all_read(c: _Config, family: Family) -> None:
     "Raise ValueError for a setting that nothing here has read, and that may change the result."
+    for name, value in family.only.items():
+        if c.given.get(name) not in (None, value):
+            raise c.refuse(name, repr(value))
     for name, value in c.given.items():
-        idle = name in c.used or name in family.idle or _HARMLESS.fullmatch(name)
-        if idle or value is None or value is False:
-            continue
-        if name not in _ONLY or value != _ONLY[name]:
-            expected = repr(_ONLY[name]) if name in _ONLY else "none, since it is not implemented"
-            raise c.refuse(name, expected)
+        idle = name in c.used or name in family.only or name in family.idle
+        if not idle and value not in (None, False) and not _HARMLESS.fullmatch(name):
+            raise c.refuse(name, "none, since it is not implemented")
 
 
 def _expect_plan(plan: ModelPlan, family: Family, c: _Config) -> None:
@@ -1225,18 +1290,20 @@ def _expect_plan(plan: ModelPlan, family: Family, c: _Config) -> None:
 # %% ../nbs/18_real_models.ipynb #plan-fn
 def plan_model(
     config: Mapping[str, Any],  # what a config.json holds
+    families: Mapping[str, Family] = FAMILIES,  # by model_type; chapter 24 has more, HYBRIDS
 ) -> ModelPlan:  # the parts that it describes
     """Read a published config; ValueError names a setting that is not implemented here.
 
     Args:
         config: what a config.json holds
+        families: by model_type; chapter 24 has more, HYBRIDS
 
     Returns:
         the parts that it describes
     """
-    _expect_config(config)
-    family = FAMILIES[config["model_type"]]
-    c = _Config(config, family.default)
+    _expect_config(config, families)
+    family = families[config["model_type"]]
+    c = _Config({**config, **config.get(family.part, {})}, family.default)
     found = {field: c[setting] for field, setting in family.read.items()}
     found |= family.fixed
     found |= {field: make(c) for field, make in family.made.items()}
@@ -1255,26 +1322,23 @@ class _Stored(NamedTuple):
 
 def read_plan(
     directory: str | Path,  # with a config.json
+    families: Mapping[str, Family] = FAMILIES,  # those that are known, by model_type
 ) -> ModelPlan:  # the parts of its model
     """Read the config of a checkpoint.
 
     Args:
         directory: with a config.json
+        families: those that are known, by model_type
 
     Returns:
         the parts of its model
     """
     path = Path(directory) / "config.json"
     try:
-        return plan_model(_read_json(path))
+        return plan_model(_read_json(path), families)
     except (TypeError, ValueError) as error:
         said = str(error)
         raise ValueError(said if said.startswith(str(path)) else f"{path}: {said}") from None
-
-
-def _family(folder: Path) -> Family:
-    "Return the tables for a checkpoint whose config has been read."
-    return FAMILIES[_read_json(folder / "config.json")["model_type"]]
 
 
 def _read_json(path: Path) -> Any:
@@ -1396,12 +1460,13 @@ def _state(
 
 
 def _modern(name: str, tensors: Mapping[str, Any], family: Family) -> str:
-    "Return a name as files of today have it: with its prefix; weight and bias, not gamma and beta."
+    "Return a name as files of today have it: with its prefix, and in the words of the family."
     whole = name.startswith(("lm_head.", "cls.", family.prefix))
     if not whole and not any(other.startswith(family.prefix) for other in tensors):
         name = family.prefix + name
-    name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
-    return re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
+    for pattern, word in family.older.items():
+        name = re.sub(pattern, word, name)
+    return name
 
 
 def _tied_names(model: nn.Module) -> list[str]:
@@ -1415,14 +1480,14 @@ def _source(
 ) -> _Source:
     "Look up where a parameter comes from."
     in_block = re.fullmatch(r"stack\.blocks\.(\d+)\.(.+)", ours)
-    i, inner = in_block.groups() if in_block else ("", ours)
+    i, inner = (int(in_block[1]), in_block[2]) if in_block else (-1, ours)
     module, _, last = inner.rpartition(".")
     whole = inner in family.names  # a parameter; else the module that it is in
     entry, end = (family.names[inner], "") if whole else (family.names[module], f".{last}")
     if isinstance(entry, Taken):
         shape, taken = entry.shape(tuple(p.shape), plan), entry
         return _Source([entry.theirs.format(i=i)], shape, lambda ts: taken.take(ts[0], plan))
-    name: str = entry if isinstance(entry, str) else entry(plan)
+    name: str = entry if isinstance(entry, str) else entry(plan, i)
     if "{e}" in name:
         assert plan.experts
         names = [name.format(i=i, e=e) for e in range(plan.experts.n)]
@@ -1476,19 +1541,22 @@ def _tie(model: LanguageModel, plan: ModelPlan) -> None:
 def load_model(
     directory: str | Path,  # with config.json and safetensors, or a name on the hub
     dtype: torch.dtype | None = None,  # of the weights; default: as the config says
+    families: Mapping[str, Family] = FAMILIES,  # by model_type; chapter 24 has more, HYBRIDS
 ) -> LanguageModel:  # in evaluation mode
     """Build the model of a published checkpoint, and load its weights.
 
     Args:
         directory: with config.json and safetensors, or a name on the hub
         dtype: of the weights; default: as the config says
+        families: by model_type; chapter 24 has more, HYBRIDS
 
     Returns:
         in evaluation mode
     """
     _expect_dtype(dtype)
     folder = _folder(directory)
-    plan, family = read_plan(folder), _family(folder)
+    plan = read_plan(folder, families)
+    family = families[_read_json(folder / "config.json")["model_type"]]
     tensors = _read_tensors(folder)
     dtype = _dtype(plan, tensors) if dtype is None else dtype
     with torch.device("meta"):
@@ -1505,6 +1573,7 @@ def stream_text(
     n: int = 60,  # tokens to generate at most
     temperature: float = 0.0,  # 0: always the token with the highest logit
     seed: int | None = None,  # of random numbers
+    families: Mapping[str, Family] = FAMILIES,  # those that are known, by model_type
 ) -> Iterator[str]:  # pieces of text, as they are generated
     """Continue a text with a published model. Needs the package tokenizers.
 
@@ -1514,19 +1583,20 @@ def stream_text(
         n: tokens to generate at most
         temperature: 0: always the token with the highest logit
         seed: of random numbers
+        families: those that are known, by model_type
 
     Returns:
         pieces of text, as they are generated
     """
     expect_sizes(n=n)
     folder = _folder(directory)
-    tokenizer, plan = _tokenizer(folder), read_plan(folder)
+    tokenizer, plan = _tokenizer(folder), read_plan(folder, families)
     if not plan.causal:
         raise ValueError(f"directory: expected a model that generates; {folder} holds an encoder")
     ids = tokenizer.encode(text).ids
     if not ids:
         raise ValueError("text: expected at least one token; got none")
-    new = _new_tokens(load_model(folder), plan, ids, n, temperature, seed)
+    new = _new_tokens(load_model(folder, families=families), plan, ids, n, temperature, seed)
     yield from _pieces(tokenizer, ids, new)
 
 

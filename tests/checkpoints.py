@@ -105,6 +105,35 @@ GEMMA = LLAMA | {
         "sliding_attention": {"rope_type": "default", "rope_theta": 300.0},
     },
 }
+STATES = LLAMA | {
+    "num_hidden_layers": 4,
+    "head_dim": 16,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 6,
+    "linear_key_head_dim": 10,
+    "linear_value_head_dim": 8,
+    "rms_norm_eps": 1e-2,  # else what a state returns is small, and its norm enlarges the rounding
+    "rope_parameters": {
+        "rope_type": "default",
+        "rope_theta": 900.0,
+        "partial_rotary_factor": 0.25,
+    },
+}
+ROUTED = {
+    "num_experts": 7,
+    "num_experts_per_tok": 3,
+    "moe_intermediate_size": 22,
+    "shared_expert_intermediate_size": 26,
+}
+PICTURES = {  # of models that also read them
+    "depth": 1,
+    "hidden_size": 8,
+    "num_heads": 2,
+    "intermediate_size": 12,
+    "out_hidden_size": 30,
+    "num_position_embeddings": 4,
+}
+WITH_PICTURES = ("qwen3_5", "qwen3_5_moe")
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "llama": LLAMA,
@@ -247,23 +276,63 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "tie_word_embeddings": True,
         "rope_parameters": YARN,
     },
+    "qwen3_next": STATES | ROUTED,
+    "qwen3_next.odd": STATES
+    | ROUTED
+    | {
+        "layer_types": [
+            "full_attention",
+            "linear_attention",
+            "full_attention",
+            "linear_attention",
+        ],
+        "linear_num_key_heads": 3,
+        "linear_num_value_heads": 3,
+        "linear_conv_kernel_dim": 3,
+        "mlp_only_layers": [0],
+        "tie_word_embeddings": True,
+        "rope_parameters": YARN | {"partial_rotary_factor": 0.5},
+    },
+    "qwen3_5": STATES
+    | {
+        "tie_word_embeddings": True,
+        "rope_parameters": STATES["rope_parameters"]
+        | {"partial_rotary_factor": 0.75, "mrope_section": [3, 2, 1], "mrope_interleaved": True},
+    },
+    "qwen3_5_text": STATES | {"num_hidden_layers": 5, "rope_parameters": None},
+    "qwen3_5_moe": {k: v for k, v in (STATES | ROUTED).items() if k != "intermediate_size"},
 }
+
+
+def as_config(kind: str, settings: dict[str, Any]) -> dict[str, Any]:
+    "The settings as a config has them: of models that read pictures, text and pictures apart."
+    if kind not in WITH_PICTURES:
+        return settings
+    tied = {"tie_word_embeddings": settings.get("tie_word_embeddings", False)}
+    return {"text_config": settings, "vision_config": PICTURES, **tied}
+
+
+def library_model(kind: str, settings: dict[str, Any], attention: str = "eager") -> Any:
+    "A model of `transformers` with these settings."
+    import transformers
+
+    config = transformers.AutoConfig.for_model(kind, **settings)
+    config._attn_implementation = attention
+    makers = {"bert": "MaskedLM", **dict.fromkeys(WITH_PICTURES, "ImageTextToText")}
+    maker = getattr(transformers, f"AutoModelFor{makers.get(kind, 'CausalLM')}")
+    model = maker.from_config(config, attn_implementation=attention).eval()
+    if "expert" in str(model):
+        # the other needs widths that are multiples of 16 bytes
+        model.set_experts_implementation("eager")
+    return model
 
 
 def make(
     case: str, seed: int = 0, attention: str = "eager", dtype: torch.dtype = torch.float32
 ) -> Any:
     "A model of `transformers`: every parameter is random, norms and biases, too."
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
-
     kind = case.partition(".")[0]
-    config = AutoConfig.for_model(kind, **json.loads(json.dumps(SETTINGS[case])))
-    config._attn_implementation = attention
-    maker = AutoModelForMaskedLM if kind == "bert" else AutoModelForCausalLM
-    model = maker.from_config(config, attn_implementation=attention).eval()
-    if "experts_per_tok" in str(SETTINGS[case]):
-        # the other needs widths that are multiples of 16 bytes
-        model.set_experts_implementation("eager")
+    model = library_model(kind, as_config(kind, json.loads(json.dumps(SETTINGS[case]))), attention)
     chance = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, p in [*model.named_parameters(), *model.named_buffers()]:
@@ -289,7 +358,10 @@ def write(
 ) -> Any:
     "Write such a model, in one file or in shards; the model."
     model = make(case, seed, dtype=dtype)
-    model.save_pretrained(folder, max_shard_size="20KB" if shards else "5GB")
+    published = case.partition(".")[0] not in WITH_PICTURES  # else names as the library's modules
+    model.save_pretrained(
+        folder, max_shard_size="20KB" if shards else "5GB", save_original_format=published
+    )
     return model
 
 

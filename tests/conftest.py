@@ -142,7 +142,7 @@ def _row(value: Any) -> Any:
 # `make nightly` tries others, and more of them.
 settings.register_profile(
     "quick",
-    max_examples=15,
+    max_examples=10,
     deadline=None,
     derandomize=IN_CI,
     print_blob=True,

@@ -1,4 +1,4 @@
-"""The ten families written down plainly, in float64, from their config and their tensors:
+"""The families written down plainly, in float64, from their config and their tensors:
 what `load_model` is held against.
 
 No class of the book is used, only the rotation of chapter 6 and its angles;
@@ -120,10 +120,18 @@ def gated(x: Tensor, w: Weights, act: str) -> Tensor:
 def decoder(c: Mapping[str, Any], tensors: Mapping[str, Tensor], ids: Tensor) -> Tensor:
     "The families that are like Llama: the logits."
     w, kind = Weights(tensors), c["model_type"]
-    gemma, offset = kind == "gemma3_text", 1 if kind == "gemma3_text" else 0
+    gemma, hybrid = kind == "gemma3_text", kind in HYBRIDS
+    offset = 1 if gemma or hybrid else 0
     norm = lambda w, x: rms(x, w["weight"] + offset, c["rms_norm_eps"])
-    attend = latent if kind == "deepseek_v3" else self_attention
-    work = {"deepseek_v3": deepseek_experts, "gpt_oss": oss_experts}.get(
+    attends = {"deepseek_v3": latent, **dict.fromkeys(HYBRIDS, state_or_attention)}
+    attend = attends.get(kind, self_attention)
+    works = {
+        "deepseek_v3": deepseek_experts,
+        "gpt_oss": oss_experts,
+        "qwen3_next": gated_experts,
+        "qwen3_5_moe_text": gated_experts,
+    }
+    work = works.get(
         kind, lambda c, w, x, i: gated(x, w, c.get("hidden_act") or c["hidden_activation"])
     )
     x = w["model.embed_tokens.weight"][ids] * (c["hidden_size"] ** 0.5 if gemma else 1)
@@ -137,7 +145,8 @@ def decoder(c: Mapping[str, Any], tensors: Mapping[str, Tensor], ids: Tensor) ->
             x = x + norm(b.at("post_attention_layernorm"), attend(c, b.at("self_attn"), x, i, norm))
             x = x + norm(b.at(second), work(c, b.at("mlp"), x, i))
             continue
-        done = attend(c, b.at("self_attn"), norm(b.at("input_layernorm"), x), i, norm)
+        mine = b if hybrid else b.at("self_attn")
+        done = attend(c, mine, norm(b.at("input_layernorm"), x), i, norm)
         x = x + (norm(b.at("post_attention_layernorm"), done) if gemma else done)
         done = work(c, b.at("mlp"), norm(b.at(first), x), i)
         x = x + (norm(b.at(second), done) if gemma else done)
@@ -222,6 +231,85 @@ def oss_experts(c: Mapping[str, Any], w: Weights, x: Tensor, i: int) -> Tensor:
     return out
 
 
+HYBRIDS = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
+
+
+def state_or_attention(c: Mapping[str, Any], w: Weights, x: Tensor, i: int, norm: Any) -> Tensor:
+    if c["layer_types"][i] == "linear_attention":
+        return delta_net(c, w.at("linear_attn"), x)
+    return attention_with_gate(c, w.at("self_attn"), x, norm)
+
+
+def attention_with_gate(c: Mapping[str, Any], w: Weights, x: Tensor, norm: Any) -> Tensor:
+    "Each head's rows of queries are followed by those of its gate; a part of a head is rotated."
+    n, d = c["num_attention_heads"], c["head_dim"]
+    rope = rope_of(c)
+    part = int(d * rope.pop("partial_rotary_factor"))
+    rope = {name: value for name, value in rope.items() if "mrope" not in name}
+    q, gate = heads(w.linear("q_proj", x), n).split(d, dim=-1)
+    k, v = (heads(w.linear(f"{name}_proj", x), c["num_key_value_heads"]) for name in "kv")
+    q, k = norm(w.at("q_norm"), q), norm(w.at("k_norm"), k)
+    q, k = (torch.cat([turned(t[..., :part], rope), t[..., part:]], -1) for t in (q, k))
+    out = mix(q, k, v, d**-0.5) * gate.transpose(-3, -2).flatten(-2).sigmoid()
+    return w.linear("o_proj", out)
+
+
+def delta_net(c: Mapping[str, Any], w: Weights, x: Tensor) -> Tensor:
+    "Head by head, token by token."
+    n_k, n_v = c["linear_num_key_heads"], c["linear_num_value_heads"]
+    d_k, d_v, group = c["linear_key_head_dim"], c["linear_value_head_dim"], n_v // n_k
+    if w.get("in_proj_qkvz.weight") is None:
+        qkv, z, b, a = (w.linear(f"in_proj_{name}", x) for name in ("qkv", "z", "b", "a"))
+    else:  # sorted by key head
+        by_head = w.linear("in_proj_qkvz", x).unflatten(-1, (n_k, -1))
+        *qkv, z = (t.flatten(-2) for t in by_head.split([d_k, d_k, group * d_v, group * d_v], -1))
+        qkv = torch.cat(qkv, -1)
+        b, a = (
+            t.flatten(-2)
+            for t in w.linear("in_proj_ba", x).unflatten(-1, (n_k, 2, group)).unbind(-2)
+        )
+    kernel, n = w["conv1d.weight"][:, 0], x.shape[1]
+    back = F.pad(qkv, (0, 0, kernel.shape[1] - 1, 0))
+    mixed = F.silu(sum(back[:, j : j + n] * kernel[:, j] for j in range(kernel.shape[1])))
+    decay = (-w["A_log"].exp() * F.softplus(a + w["dt_bias"])).exp()
+    unit = lambda t: t / (t.square().sum(-1, keepdim=True) + 1e-6).sqrt()
+    out = []
+    for h in range(n_v):
+        q, k = (unit(mixed[..., (h // group + j) * d_k :][..., :d_k]) for j in (0, n_k))
+        v = mixed[..., 2 * n_k * d_k + h * d_v :][..., :d_v]
+        state, read = x.new_zeros(len(x), d_v, d_k), []
+        for t in range(n):
+            state = state * decay[:, t, h, None, None]
+            missing = v[:, t] - (state @ k[:, t, :, None])[..., 0]
+            state = state + b[:, t, h].sigmoid()[:, None, None] * missing[..., None] * k[:, t, None]
+            read.append((state @ q[:, t, :, None])[..., 0] * d_k**-0.5)
+        done = rms(torch.stack(read, 1), w["norm.weight"], c["rms_norm_eps"])
+        out.append(done * F.silu(z[..., h * d_v : (h + 1) * d_v]))
+    return w.linear("out_proj", torch.cat(out, -1))
+
+
+def gated_experts(c: Mapping[str, Any], w: Weights, x: Tensor, i: int) -> Tensor:
+    "Token by token: the most probable experts, and one for all tokens behind a gate."
+    if i in (c.get("mlp_only_layers") or []):
+        return gated(x, w, c["hidden_act"])
+    out = w.linear("shared_expert_gate", x).sigmoid() * gated(
+        x, w.at("shared_expert"), c["hidden_act"]
+    )
+    for b, t in torch.cartesian_prod(torch.arange(x.shape[0]), torch.arange(x.shape[1])).tolist():
+        top = w.linear("gate", x[b, t]).softmax(-1).topk(c["num_experts_per_tok"])
+        for e, weight in zip(top.indices.tolist(), top.values / top.values.sum()):
+            out[b, t] = out[b, t] + weight * one_expert(w, e, x[b, t], c["hidden_act"])
+    return out
+
+
+def one_expert(w: Weights, e: int, x: Tensor, act: str) -> Tensor:
+    both = w.get("experts.gate_up_proj")
+    if both is None:
+        return gated(x, w.at(f"experts.{e}"), act)
+    gate, up = (both[e] @ x).chunk(2)
+    return w["experts.down_proj"][e] @ (ACTIVATIONS[act](gate) * up)
+
+
 def gpt2(c: Mapping[str, Any], tensors: Mapping[str, Tensor], ids: Tensor) -> Tensor:
     w, n = Weights(tensors).at("transformer"), c["n_head"]
     into = lambda w, x: x @ w["weight"] + w["bias"]  # matrices are (in, out)
@@ -276,4 +364,6 @@ def bert(
 
 def plain_logits(config: Mapping[str, Any], tensors: Mapping[str, Tensor], ids: Tensor) -> Tensor:
     "The logits, (b, n, vocabulary), float64."
+    config = {**config, **config.get("text_config", {})}
+    tensors = {name.replace(".language_model.", "."): t for name, t in tensors.items()}
     return {"gpt2": gpt2, "bert": bert}.get(config["model_type"], decoder)(config, tensors, ids)

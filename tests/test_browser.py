@@ -37,8 +37,8 @@ QUICK = [path for path in PAGES if re.match(r"figures/|tools/", path)]
 OTHERS = [path for path in PAGES if path not in {*QUICK, *KINDS}]
 VISITS = [
     *product(KINDS, [1280]),
-    *by_day(product(KINDS, [390]), 5, is_edited),
-    *by_day(product(OTHERS, [1280]), 18, is_edited),
+    *by_day(product(KINDS, [390]), len(KINDS), is_edited),
+    *by_day(product(OTHERS, [1280]), 30, is_edited),
 ]
 DRAWN = [
     path

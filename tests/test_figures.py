@@ -383,6 +383,34 @@ def test_every_chart_says_what_to_notice():
     fail_if(found, "Charts that do not say what to notice in 25 to 130 characters (`notice=`):")
 
 
+def asks(caption: Tag) -> str:
+    "What a figure asks of its reader: the caption behind the title, in one line."
+    return " ".join(" ".join(part.get_text() for part in caption.b.next_siblings).split())
+
+
+def asked_at_length(soups: dict[str, BeautifulSoup], figures: str) -> list[str]:
+    "What above a figure is too short, too long, or more than an imperative and a question."
+    found = {(path, asks(one)) for path, soup in soups.items() for one in soup.select(figures)}
+    return [
+        f"{path}: {text}"
+        for path, text in sorted(found)
+        if not 25 <= len(text) <= 70 or len(re.findall("[.:?]", text)) > 2 or "?" in text[:-1]
+    ]
+
+
+def test_a_figure_asks_in_one_line(soups):
+    "Of its reader one act and one answer: more is read by nobody, and takes the picture's room."
+    figures = "figure.drawing > figcaption"
+    assert sum(len(soup.select(figures)) for soup in soups.values()) > 70
+    fail_if(asked_at_length(soups, figures), "Longer than one act and one question, in 70 letters:")
+    long = "Press Play: what is first? What comes then? And what is last?"
+    planted = BeautifulSoup(
+        f"<figure class='drawing'><figcaption><b>Title</b> {long}</figcaption></figure>",
+        "html.parser",
+    )
+    assert asked_at_length({"page": planted}, figures) == [f"page: {long}"]
+
+
 def test_what_is_forbidden_is_crossed():
     "The numbers of a mask are ones and crosses; in the table stands a word."
     page = figures("04_masks.html").find("figure", id="fig-padding-show")

@@ -455,10 +455,10 @@ def test_each_way_of_calling_the_command(tmp_path):
     for prog, command in {
         "attention-nb": [str(Path(sys.executable).parent / "attention-nb")],
         "python -m attention_nb": [sys.executable, "-m", "attention_nb"],
-        "python -m attention_checks.check_command": [
+        "python -m attention_checks.command.check_command": [
             sys.executable,
             "-m",
-            "attention_checks.check_command",
+            "attention_checks.command.check_command",
         ],
     }.items():
         done = subprocess.run(

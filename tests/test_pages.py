@@ -96,7 +96,7 @@ def test_the_page_of_a_figure_begins_with_it(soups):
     for path in (ROOT / "nbs/figures").glob("*.ipynb"):
         page = soups[f"figures/{path.stem}.html"].select_one("article")
         if path.stem not in ("drawing", "tables"):  # parts of figures
-            texts = page.select("p:not(.notebook-links)")
+            texts = page.select("p:not(.switch)")
             lead, *later = [page.select_one("figure, .chart") in p.find_all_next() for p in texts]
             late += [path.stem] * (not lead or any(later))
     fail_if(late, "These pages do not begin with their figure:")
@@ -164,7 +164,7 @@ def test_the_readme_shows_two_figures():
 
 
 def test_every_chapter_leads_to_the_legend(soups):
-    "Under its title."
+    "At its end, with its notebook."
     links = {c: soups[f"{c}.html"].select(".notebook-links a") for c in CHAPTERS}
     lacking = [c for c in CHAPTERS if NOTATION not in {a["href"] for a in links[c]}]
     fail_if(lacking, f"No link to {NOTATION}:")

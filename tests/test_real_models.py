@@ -9,20 +9,37 @@ holds the tables, `FAMILIES`.
 import json
 import shutil
 import sys
+from collections import ChainMap
 from dataclasses import replace
+from functools import partial
 
 import attention_nb_command
 import pytest
 import torch
-from attention_nb import new_caches
+from attention_nb import hybrid_models, new_caches
 from attention_nb import real_models as rm
-from attention_nb.real_models import FAMILIES, build_model, load_model, plan_model, read_plan
+from attention_nb.hybrid_models import HYBRIDS, PUBLISHED_HYBRIDS
+from attention_nb.real_models import FAMILIES, build_model
 from attention_nb.tools.quantised import read_safetensors
 from conftest import by_day
-from checkpoints import LLAMA, SETTINGS, change, make, write
+from checkpoints import (
+    LLAMA,
+    SETTINGS,
+    WITH_PICTURES,
+    change,
+    as_config,
+    library_model,
+    make,
+    write,
+)
 from plain_models import plain_logits
 from safetensors.torch import save_file
 
+ALL = ChainMap(FAMILIES, HYBRIDS)  # also what a test changes in them
+load_model, read_plan, plan_model = (
+    partial(given, families=ALL) for given in (rm.load_model, rm.read_plan, rm.plan_model)
+)
+PUBLISHED = rm.PUBLISHED | PUBLISHED_HYBRIDS
 FIRST = [case for case in SETTINGS if "." not in case]  # one for each family
 DECODERS = [case for case in FIRST if case != "bert"]
 
@@ -210,7 +227,9 @@ def test_two_hundred_tokens_with_caches(case, folders):
     assert torch.equal(model.generate(prompt, 5), out[:, :28])
 
 
-@pytest.mark.parametrize("case", ["llama", "gemma3_text", "gpt_oss", "deepseek_v3", "gpt2"])
+@pytest.mark.parametrize(
+    "case", ["llama", "gemma3_text", "gpt_oss", "deepseek_v3", "gpt2", "qwen3_next", "qwen3_5"]
+)
 def test_generation_of_different_lengths_with_caches(case, folders):
     "Padded on the left in one batch, each prompt gets what it gets alone."
     model, ids = load_model(folders(case)), ids_of(case, b=3, n=19)
@@ -253,6 +272,8 @@ WRONG = {  # case → changes of the plan, each of which must be seen
     ],
     "bert": [{"eps": 1e-1}, {"causal": True}, {"activation": "relu"}, {"norms": "before"}],
     "deepseek_v3": [{"ropes": 3 * (ROPE,)}],
+    "qwen3_next": [{"norm": "rms"}, {"ropes": 4 * (ROPE | {"rope_theta": 900.0},)}],
+    "qwen3_5": [{"norm": "rms"}, {"ropes": 4 * (ROPE | {"partial_rotary_factor": 0.25},)}],
 }
 
 
@@ -264,7 +285,7 @@ def test_a_wrong_table_is_seen(case, wrong, folders, monkeypatch):
     GPT-2's default scale is right.
     """
     plan = replace(read_plan(folders(case)), **wrong)
-    monkeypatch.setattr(rm, "plan_model", lambda config: plan)
+    monkeypatch.setattr(rm, "plan_model", lambda config, families: plan)
     ids = ids_of(case)
     strict = torch.nn.Module.load_state_dict
     # a norm that is missing leaves its weights over
@@ -290,16 +311,51 @@ def return_wrong_structure(case, plan, folders, ids):
     assert found > 1e-3
 
 
-def test_exchanged_names_are_seen(folders, monkeypatch):
-    "Norms before attention and before the feed-forward layer have the same shape."
-    names = dict(FAMILIES["llama"].names)
-    names["attention_norm"], names["feed_forward_norm"] = (
-        names["feed_forward_norm"],
-        names["attention_norm"],
-    )
-    monkeypatch.setitem(FAMILIES, "llama", FAMILIES["llama"]._replace(names=names))
-    ids = ids_of("llama")
-    assert error(logits(load_model(folders("llama")), ids), logits(make("llama"), ids)) > 1e-3
+@pytest.mark.parametrize(
+    "case, one, other",
+    [
+        ("llama", "attention_norm", "feed_forward_norm"),
+        ("qwen3_next", "attention.q_proj.weight", "attention.gate.0.weight"),
+        ("qwen3_next", "attention.beta_proj.weight", "attention.decay_proj.weight"),
+        ("qwen3_next", "attention.A_log", "attention.dt_bias"),
+        ("qwen3_next", "attention.q_norm", "attention.k_norm"),
+        ("qwen3_next", "feed_forward.gate_weight", "feed_forward.up_weight"),
+        ("qwen3_5", "attention.beta_proj", "attention.decay_proj"),
+        ("qwen3_5_moe", "feed_forward.gate_weight", "feed_forward.up_weight"),
+    ],
+)
+def test_exchanged_names_are_seen(case, one, other, folders, monkeypatch):
+    "What is exchanged has the same shape; gates and queries stand side by side in one matrix."
+    families = FAMILIES if case in FAMILIES else HYBRIDS
+    names = dict(families[case].names)
+    names[one], names[other] = names[other], names[one]
+    monkeypatch.setitem(families, case, families[case]._replace(names=names))
+    ids = ids_of(case)
+    assert error(logits(load_model(folders(case)), ids), logits(make(case), ids)) > 1e-3
+
+
+def test_rows_cut_once_and_not_head_by_head_are_seen(folders, monkeypatch):
+    "Each of the matrices that hold several of ours."
+    family, ids = HYBRIDS["qwen3_next"], ids_of("qwen3_next")
+    expected = logits(make("qwen3_next"), ids)
+    for ours, widths, *parts in (
+        ("q_proj", hybrid_models._q_and_gate, 0),
+        ("gate.0", hybrid_models._q_and_gate, 1),
+        ("qkv_proj", hybrid_models._qkvz, 0, 1, 2),
+        ("gate_proj", hybrid_models._qkvz, 3),
+        ("beta_proj", hybrid_models._ba, 0),
+        ("decay_proj", hybrid_models._ba, 1),
+    ):
+
+        def as_one_head(plan, widths=widths):
+            n_heads, rows = widths(plan)
+            return 1, [n_heads * n for n in rows]
+
+        name = f"attention.{ours}.weight"
+        once = rm._side_by_side(family.names[name].theirs, as_one_head, *parts)
+        changed = family._replace(names={**family.names, name: once})
+        monkeypatch.setitem(HYBRIDS, "qwen3_next", changed)
+        assert error(logits(load_model(folders("qwen3_next")), ids), expected) > 1e-3, ours
 
 
 def test_thirds_in_another_order_are_seen(folders, monkeypatch):
@@ -324,6 +380,8 @@ def test_thirds_in_another_order_are_seen(folders, monkeypatch):
         ("gpt_oss", "n_chosen", 3),
         ("gpt_oss.odd", "clamp", (1.3, 2.0)),
         ("gpt_oss", "clamp", (1.0, 7.0)),
+        ("qwen3_next", "n_chosen", 2),
+        ("qwen3_5_moe", "n_chosen", 4),
     ],
 )
 def test_wrong_experts_are_seen(case, field, value, folders, monkeypatch):
@@ -331,7 +389,7 @@ def test_wrong_experts_are_seen(case, field, value, folders, monkeypatch):
     monkeypatch.setattr(
         rm,
         "plan_model",
-        lambda config: replace(plan, experts=plan.experts._replace(**{field: value})),
+        lambda config, families: replace(plan, experts=plan.experts._replace(**{field: value})),
     )
     ids = ids_of(case)
     assert error(logits(load_model(folders(case)), ids), logits(make(case), ids)) > 1e-3
@@ -411,8 +469,6 @@ def test_settings_in_their_old_place(case, folders, tmp_path):
 @pytest.mark.parametrize("case", FIRST)
 def test_what_a_config_leaves_out(case, tmp_path):
     "A config of the sizes alone means what it means to transformers."
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
-
     sizes = (
         "vocab_size",
         "hidden_size",
@@ -438,17 +494,10 @@ def test_what_a_config_leaves_out(case, tmp_path):
     said = said | (
         {"n_routed_experts": 16, "num_nextn_predict_layers": 0} if case == "deepseek_v3" else {}
     )
-    model = (
-        (AutoModelForMaskedLM if case == "bert" else AutoModelForCausalLM)
-        .from_config(
-            AutoConfig.for_model(case, **said, pad_token_id=None), attn_implementation="eager"
-        )
-        .eval()
-    )
-    if case in ("gpt_oss", "deepseek_v3"):
-        model.set_experts_implementation("eager")
-    model.save_pretrained(tmp_path)
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": case, **said}))
+    said = said | ({"num_experts": 16} if case in ("qwen3_next", "qwen3_5_moe") else {})
+    model = library_model(case, as_config(case, said | {"pad_token_id": None}))
+    model.save_pretrained(tmp_path, save_original_format=case not in WITH_PICTURES)
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": case, **as_config(case, said)}))
     ids = ids_of(case)
     assert error(logits(load_model(tmp_path), ids), logits(model, ids)) <= 1e-5
 
@@ -548,13 +597,52 @@ BESIDE = {
         "routed_scaling_factor": 2.5,
         "n_shared_experts": 1,
     },
+    "Qwen3-Next 80B-A3B": {
+        "architectures": ["Qwen3NextForCausalLM"],
+        "attention_bias": False,
+        "bos_token_id": 151643,
+        "decoder_sparse_step": 1,
+        "hidden_act": "silu",
+        "layer_types": 12 * [*3 * ["linear_attention"], "full_attention"],
+        "mlp_only_layers": [],
+        "norm_topk_prob": True,
+        "output_router_logits": False,
+        "rms_norm_eps": 1e-6,
+        "rope_scaling": None,
+        "router_aux_loss_coef": 0.001,
+        "tie_word_embeddings": False,
+        "use_sliding_window": False,
+    },
+    "Qwen3.5 27B": {
+        "architectures": ["Qwen3_5ForConditionalGeneration"],
+        "attn_output_gate": True,
+        "full_attention_interval": 4,
+        "image_token_id": 248056,
+        "language_model_only": False,
+        "mamba_ssm_dtype": "float32",
+        "mlp_only_layers": [],
+        "mtp_num_hidden_layers": 1,
+        "mtp_use_dedicated_embeddings": False,
+        "output_gate_type": "swish",
+        "partial_rotary_factor": 0.25,
+        "tie_word_embeddings": False,
+        "vision_config": {"depth": 27, "model_type": "qwen3_5"},
+    },
+    "Qwen3.5 35B-A3B": {
+        "architectures": ["Qwen3_5MoeForConditionalGeneration"],
+        "head_dim": 256,
+        "linear_num_value_heads": 32,
+        "moe_intermediate_size": 512,
+        "shared_expert_intermediate_size": 512,
+        "num_key_value_heads": 2,
+    },
 }
 
 
 @pytest.mark.parametrize("name", BESIDE)
 def test_settings_of_published_configs(name):
     "What they say beside their sizes is read, and is what our defaults say."
-    assert plan_model(rm.PUBLISHED[name] | BESIDE[name]) == plan_model(rm.PUBLISHED[name])
+    assert plan_model(PUBLISHED[name] | BESIDE[name]) == plan_model(PUBLISHED[name])
 
 
 @pytest.mark.parametrize(
@@ -583,6 +671,20 @@ def test_settings_of_published_configs(name):
         ("mistral", "sliding_window", -1),
         ("llama", "vocab_size", True),
         ("gpt_oss", "num_experts_per_tok", 0),
+        ("qwen3_next", "hidden_act", "gelu"),
+        ("qwen3_next", "norm_topk_prob", False),
+        ("qwen3_next", "decoder_sparse_step", 2),
+        ("qwen3_next", "attention_bias", True),
+        ("qwen3_next", "mlp_only_layers", [1]),
+        ("qwen3_next", "layer_types", ["sliding_attention"] * 4),
+        ("qwen3_next", "linear_num_key_heads", 4),
+        ("qwen3_next", "linear_conv_kernel_dim", 1),
+        ("qwen3_next", "num_experts", 0),
+        ("qwen3_next", "sliding_window", 9),
+        ("qwen3_5", "attn_output_gate", False),
+        ("qwen3_5", "output_gate_type", "sigmoid"),
+        ("qwen3_5", "mlp_only_layers", [0]),
+        ("qwen3_5", "text_config", None),
     ],
 )
 def test_what_is_not_implemented_is_refused_by_name(case, name, value, folders, tmp_path):
@@ -672,6 +774,29 @@ def test_the_published_form_of_deepseek(folders, tmp_path):
     )
     ids = ids_of("deepseek_v3")
     assert error(logits(load_model(tmp_path), ids), logits(make("deepseek_v3"), ids)) <= 1e-5
+
+
+@pytest.mark.parametrize("case", ["qwen3_next", "qwen3_5", "qwen3_5_moe"])
+def test_layers_that_predict_further_are_left_out(case, folders, tmp_path):
+    "Tensors of `mtp`; a part of another name is refused."
+    shutil.copytree(folders(case), tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "model.safetensors"
+    tensors, _ = read_safetensors(path)
+    save_file(tensors | {"mtp.fc.weight": torch.ones(3, 3)}, path)
+    ids = ids_of(case)
+    assert torch.equal(logits(load_model(tmp_path), ids), logits(load_model(folders(case)), ids))
+    save_file(tensors | {"mtq.fc.weight": torch.ones(3, 3)}, path)
+    with pytest.raises(ValueError, match="mtq.fc.weight: expected no such tensor"):
+        load_model(tmp_path)
+
+
+def test_families_are_those_that_are_handed_in(folders):
+    "Chapter 18 alone knows no hybrids; a family of one's own may have another name."
+    with pytest.raises(ValueError, match="model_type: expected one of llama, .* got 'qwen3_next'"):
+        rm.load_model(folders("qwen3_next"))
+    mine = {"qwen3_next": HYBRIDS["qwen3_next"]._replace(heads=("Mine",))}
+    with pytest.raises(ValueError, match="architectures: expected Mine; got Qwen3Next"):
+        rm.load_model(folders("qwen3_next"), families=mine)
 
 
 # Files that are damaged ---------------------------------------------------------------------------
@@ -818,26 +943,18 @@ def test_an_index_that_is_wrong(tmp_path):
 # Sizes --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", rm.PUBLISHED)
+@pytest.mark.parametrize("name", PUBLISHED)
 def test_parameters_of_published_sizes(name):
-    "As many as the library's model has, on meta."
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
-
-    settings = dict(rm.PUBLISHED[name])
+    "As many as the library's model has, on meta, without what reads pictures."
+    settings = dict(PUBLISHED[name])
     kind = settings.pop("model_type")
-    config = AutoConfig.for_model(
-        kind, **settings, **({"num_nextn_predict_layers": 0} if kind == "deepseek_v3" else {})
-    )
+    more = {"num_nextn_predict_layers": 0} if kind == "deepseek_v3" else {}
     with torch.device("meta"):
-        theirs = (AutoModelForMaskedLM if kind == "bert" else AutoModelForCausalLM).from_config(
-            config
-        )
-    correction = sum(
-        b.numel() for n, b in theirs.named_buffers() if n.endswith("e_score_correction_bias")
-    )
-    assert (
-        rm.count_parameters(plan_model(rm.PUBLISHED[name])) == theirs.num_parameters() + correction
-    )
+        theirs = library_model(kind, settings | more)
+    numbers = {n: p.numel() for n, p in theirs.named_parameters() if "visual." not in n}
+    corrections = {n: b.numel() for n, b in theirs.named_buffers() if n.endswith("correction_bias")}
+    expected = sum(numbers.values()) + sum(corrections.values())
+    assert rm.count_parameters(plan_model(PUBLISHED[name])) == expected
 
 
 # The hub, the tokenizer, the command --------------------------------------------------------------
@@ -896,6 +1013,21 @@ def test_the_command_streams(spoken, capsys):
     assert out.startswith("Zwölf") and expected.startswith(out.rstrip("\n")) and len(out) > 8
     pieces = list(rm.stream_text(folder, "Zwölf", 12))
     assert "".join(pieces) == out[5:-1] and len(pieces) > 1
+
+
+def test_the_command_knows_hybrids(spoken, tmp_path_factory, capsys):
+    "It continues a text with a Qwen3-Next."
+    spoken_at, tokenizer = spoken
+    folder = tmp_path_factory.mktemp("hybrid")
+    library_model("qwen3_next", SETTINGS["qwen3_next"] | {"vocab_size": 256}).save_pretrained(
+        folder
+    )
+    shutil.copy(spoken_at / "tokenizer.json", folder)
+    ids = torch.tensor([tokenizer.encode("abc").ids])
+    expected = tokenizer.decode(load_model(folder).generate(ids, 12)[0].tolist())
+    assert attention_nb_command.main(["generate", str(folder), "abc", "--tokens", "12"]) == 0
+    out = capsys.readouterr().out.rstrip("\n")
+    assert len(out) > 5 and expected.startswith(out)
 
 
 def test_pieces_wait_for_whole_characters(spoken):

@@ -488,7 +488,7 @@ LIVE = "figure.drawing, figure.chart:has(.chart-controls)"
 SIGHTS = [(path, *size) for path in ["index.html", *PAGES] for size in [(1280, 900), (390, 844)]]
 
 
-@pytest.mark.parametrize("path, width, high", by_day(SIGHTS, 5, is_edited))
+@pytest.mark.parametrize("path, width, high", by_day(SIGHTS, 9, is_edited))
 @pytest.mark.once("path", of_page)
 def test_a_page_at_first_sight(visit, path, width, high):
     """Drawn in the room that was kept; half of a figure that responds is on the first two screens.

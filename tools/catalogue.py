@@ -44,7 +44,7 @@ def options() -> dict[str, dict[str, Any]]:
     """The arguments of the checks: what each means, its type, the longest of several,
     and the kinds of subjects that it is for.
     """
-    from attention_checks.check_command import CHECKS, TAKES
+    from attention_checks.command.check_command import CHECKS, TAKES
 
     found: dict[str, dict[str, Any]] = {}
     for kind, takes in TAKES.items():

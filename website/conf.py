@@ -83,7 +83,7 @@ autodoc_typehints = "none"
 autodoc_preserve_defaults = True
 add_module_names = False  # one page, one module
 default_role = "literal"  # docstrings use single backquotes, as Markdown does
-toc_object_entries_show_parents = "hide"
+toc_object_entries = False  # the list beside a page has its headings, and no names
 
 # Math is turned into HTML here, and what KaTeX does not understand is an error.
 # Node is a wheel like all the rest.

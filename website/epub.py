@@ -121,7 +121,7 @@ def settle(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     up = "../" * docname.count("/")
     for raw in list(doctree.findall(nodes.raw)):
         text = raw.astext()
-        if 'class="notebook-links"' in text:
+        if 'class="notebook-links"' in text or 'class="switch"' in text:
             raw.parent.remove(raw)  # to files that are not in the book
         elif text.strip() in (VEIL, UNVEIL):
             raw.parent.remove(raw)  # a question is answered by itself, and what follows is read on

@@ -220,9 +220,8 @@ def add_map(
     if page == context["master_doc"]:
         context["body"] = large(body)
     elif "_" in page and is_chapter(page):  # not 404
-        context["body"] = body.replace(
-            '<p class="notebook-links">', f'<p class="notebook-links">{small(int(page[:2]))}', 1
-        )
+        lead = "</blockquote>"
+        context["body"] = body.replace(lead, lead + small(int(page[:2])), 1)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -371,34 +371,38 @@ def folds(nb: NotebookNode) -> bool:
     )
 
 
-def links(nb: NotebookNode, conf: dict[str, str]) -> str:
-    """A line under the title of a page: in chapters the notebook, and the way to the legend;
-    and the switch of all folds.
+def top(nb: NotebookNode) -> str:
+    "What stands under the title of a page: the switch of all folds; of the sources, their file."
+    up = "../" * nb.metadata.book.name.count("/")
+    switch = f'<p class="switch">{DEPTH}</p>' if folds(nb) else ""
+    if nb.metadata.book.name != citations.PAGE:
+        return switch
+    return switch + in_a_line([f'<a href="{up}references.bib" download>Download as BibTeX</a>'])
+
+
+def foot(name: str, conf: dict[str, str]) -> str:
+    """The last line of a chapter: its notebook, which one may read or run elsewhere, the way to
+    the legend, and paper.
     """
-    name = nb.metadata.book.name
-    up = "../" * name.count("/")
-    found = []
-    if is_chapter(name):
-        found += [
-            f'<a href="notebooks/{name}" download>Download the notebook</a>',
-            '<a href="index.html#read-it">How to run it</a>',
-        ]
-        # the notebook to download: its first cell installs the package
-        if repo := repository(conf):
-            url = (
-                f"https://colab.research.google.com/github/{repo}/"
-                f"blob/{conf['branch']}/docs/notebooks/{name}"
-            )
-            found.append(f'<a href="{escape(url)}">Open in Colab</a>')
-        found.append(f'<a href="{NOTATION}">Notation</a>')
-    if folds(nb):
-        found.append(DEPTH)
-    if is_chapter(name):
-        found.append('<button type="button" id="print-for-class">Print for class</button>')
-    if name == citations.PAGE:
-        found.append(f'<a href="{up}references.bib" download>Download as BibTeX</a>')
-    items = "".join(f"<span>{one}</span>" for one in found)
-    return f'<p class="notebook-links">{items}</p>' if found else ""
+    found = [
+        f'<a href="notebooks/{name}" download>Download the notebook</a>',
+        '<a href="index.html#read-it">How to run it</a>',
+    ]
+    # the notebook to download: its first cell installs the package
+    if repo := repository(conf):
+        url = (
+            f"https://colab.research.google.com/github/{repo}/"
+            f"blob/{conf['branch']}/docs/notebooks/{name}"
+        )
+        found.append(f'<a href="{escape(url)}">Open in Colab</a>')
+    found.append(f'<a href="{NOTATION}">Notation</a>')
+    found.append('<button type="button" id="print-for-class">Print for class</button>')
+    return in_a_line(found)
+
+
+def in_a_line(links: list[str]) -> str:
+    "Links of a page, quiet, in one line."
+    return f'<p class="notebook-links">{"".join(f"<span>{one}</span>" for one in links)}</p>'
 
 
 def repository(conf: dict[str, str]) -> str:
@@ -417,7 +421,7 @@ def hero(nb: NotebookNode) -> None:
     The switch of folds stands above the first heading.
     """
     top = next(i for i, cell in enumerate(nb.cells) if cell.source.startswith("## "))
-    nb.cells.insert(top, new_markdown_cell(f'<p class="notebook-links">{DEPTH}</p>', id="switch"))
+    nb.cells.insert(top, new_markdown_cell(f'<p class="switch">{DEPTH}</p>', id="switch"))
     end = [cell.id for cell in nb.cells].index("see") + 1
     for place, html in ((end, "</div>"), (1, '<div class="opening">')):
         nb.cells.insert(place, new_markdown_cell(html, id=f"opening-{place}"))
@@ -486,7 +490,7 @@ def page(root: Path, nb: NotebookNode, conf: dict[str, str], contents: dict[str,
     if about.name == HOME:
         hero(nb)
     else:
-        nb.cells[0].source += "\n\n" + links(nb, conf)
+        nb.cells[0].source += "\n\n" + top(nb)
     if about.name in contents:
         # under the title, not under its last section
         at = len(nb.cells) if about.name == HOME else 1
@@ -495,6 +499,8 @@ def page(root: Path, nb: NotebookNode, conf: dict[str, str], contents: dict[str,
     if about.module not in (None, "__init__"):
         end = reference(root, conf["lib_path"], about.module, is_chapter(about.name))
         nb.cells.append(new_markdown_cell(end, id="reference"))
+    if is_chapter(about.name):
+        nb.cells.append(new_markdown_cell(foot(about.name, conf), id="foot"))
     # Messages name line 4203 for line 3 of cell 42. (Left alone, myst-nb counts 10,000 lines to a
     # cell, and the reference, which is padded with empty lines to its place, takes many seconds.)
     nb.metadata.source_map = [100 * (i + 1) for i in range(len(nb.cells))]

@@ -19,8 +19,8 @@ from attention_checks.auditing.padding import try_padding
 from attention_checks.auditing.preparing import prepared
 from attention_checks.auditing.session import Part, Session
 from attention_checks.outcomes import Misused, first_line
-from attention_checks.signatures import name_of
 from attention_checks.spec import Contract
+from attention_checks.their_code.signatures import name_of
 from attention_nb.tools.guards import expect_sizes
 
 __all__ = ["AuditReport", "Expected", "Fault", "LayerFacts", "audit"]

@@ -12,8 +12,8 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.controlled import own_chance
 from attention_checks.subjects.copies import plain_attributes, without_faint_weights
+from attention_checks.their_code.controlled import own_chance
 
 _HELD = (list, dict, set)
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from attention_checks.auditing.model_call import ModelCall, parameters_of_call, weights_dtype
 from attention_checks.auditing.passes import Axis, Change, compare
 from attention_checks.auditing.session import Session
-from attention_checks.cache_steps import code_of_step, first_calls
+from attention_checks.explaining.cache_steps import code_of_step, first_calls
 from attention_checks.subjects.copies import tensors_in
 from attention_nb.tools.watching import watch
 

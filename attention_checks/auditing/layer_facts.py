@@ -10,7 +10,7 @@ from attention_checks.auditing.config import config_of, is_local, window_of
 from attention_checks.auditing.passes import compare
 from attention_checks.auditing.scales import compare_scales, promised_scale, scale_of
 from attention_checks.auditing.session import Session
-from attention_checks.cache_steps import first_calls
+from attention_checks.explaining.cache_steps import first_calls
 from attention_nb.tools.watching import watch
 
 

@@ -16,8 +16,8 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
+from attention_checks.numbers.tolerance import NOT_ZERO
 from attention_checks.subjects.copies import tensors_in
-from attention_checks.tolerance import NOT_ZERO
 
 Key = tuple[str, int]  # path of a module, and which of its calls
 

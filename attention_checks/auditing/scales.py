@@ -11,8 +11,8 @@ from torch import Tensor
 from attention_checks.auditing.config import attention_scale, config_of, scale_said_by
 from attention_checks.auditing.session import Session
 from attention_checks.catalogue import known
-from attention_checks.pipeline import work_of
-from attention_checks.tolerance import FLOAT32, SAME_CALL
+from attention_checks.explaining.pipeline import work_of
+from attention_checks.numbers.tolerance import FLOAT32, SAME_CALL
 
 _NAMED = (  # wrong scales of whole models that have a name, in the order of trying
     "scale.missing",

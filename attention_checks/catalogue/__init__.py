@@ -23,7 +23,7 @@ from attention_checks.catalogue import (
     whole_models,
     windows,
 )
-from attention_checks.pipeline import Bug
+from attention_checks.explaining.pipeline import Bug
 
 # The bugs that any attention may have, in the order of trying.
 ATTENTION: list[Bug] = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attention_checks.pipeline import Bug, bugs_of_lines
+from attention_checks.explaining.pipeline import Bug, bugs_of_lines
 
 SIXTEEN_BITS: list[Bug] = bugs_of_lines(  # what goes wrong in 16 bits alone
     """
@@ -14,6 +14,8 @@ dtype.loses: it loses precision in {dtype} | dtype="float32"
 dtype.no_infinity: -1e9 stands for minus infinity, and float16 cannot hold it: use -inf
     | dtype="float32"
 dtype.widens: it widens to float32 and does not cast back: .to(v.dtype) is missing
+    | dtype="float32"
+rotary.half: angles are computed in 16 bits, where far positions are equal: use float32
     | dtype="float32"
 """
 )

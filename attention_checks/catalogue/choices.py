@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import product
@@ -14,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue.masks import BIAS
-from attention_checks.pipeline import (
+from attention_checks.explaining.pipeline import (
     Bug,
     RightStep,
     Step,
@@ -35,9 +33,11 @@ _Norm = Callable[[Tensor], Tensor]
 MISSING = Bug("choice.missing", "{what} is declared, and not applied: apply it")
 _FITTED: list[Bug] = bugs_of_lines(
     """
+choice.late: {what} is applied after the output projection: apply it to the context, before that
 values.scaled: the context is {found} times what the weights and the values give: leave it as it is
     | value_scale={value}
 context.activated: {name} is applied to the context: project it as it is | activation='{name}'
+scale.beside: the scores are {found} times what scale= says: multiply q kᵀ by that alone
 scores.cosine: queries and keys are normalised to length 1, and their products multiplied by
     {found}: use q kᵀ / √d_k | scale={found}, norms={{'q': 'l2', 'k': 'l2'}}
 """
@@ -77,23 +77,17 @@ def chained(
     return joined
 
 
-def temperature_steps(
-    temperature: Tensor,  # a parameter: one number, or one for each head
-    name: str,  # of it: a logarithm says so, and a temperature, which may divide
-) -> tuple[list[Step], list[Step]]:  # right: times it, through it, times exp, also beside 1/√d_k
-    "List the ways to multiply scores by a learned temperature, and those that lack an exp."
-    t = temperature.flatten()[:, None, None]
-    logarithms = [t, t.clamp(max=math.log(100))]
-    factors = [each.exp() for each in logarithms]
-    if "log" not in name:
-        divided = [1 / t] if re.search("temp|tau", name) else []
-        factors, logarithms = [t, *divided, *factors], []
+def scaling(
+    scale: Callable[[Work], Tensor],  # what is declared of it: broadcasts with queries
+) -> RightStep:  # for the stage after `rotate`
+    "Make the steps of a scale that the layer learns, or that its parts make."
 
-    def step(factor: Tensor, power: float = 0.0) -> Step:
-        return lambda work: work._replace(q=work.q * factor * work.q.shape[-1] ** power)
+    def step(f: Callable[[Tensor], Tensor]) -> Step:
+        return lambda work: work._replace(q=work.q * f(scale(work)))
 
-    right = [step(factor, power) for power in (0.0, -0.5) for factor in factors]
-    return right, [*map(step, logarithms)]
+    missing = MISSING.about(what="scale=")._replace(steps={after("rotate"): unchanged})
+    wrong = bugs_of_stage(after("rotate"), step, _LEARNED_SCALES)
+    return step(lambda times: times), [missing, *wrong]
 
 
 def mixing_heads(
@@ -251,14 +245,30 @@ _SINKS: dict[str, tuple[str, Callable[[Work, Tensor], Tensor]]] = {
     ),
 }
 
-_GATES: dict[str, tuple[str, Callable[[Tensor, Tensor], Tensor]]] = {
+_GATES: dict[str, tuple[str, Callable[[Tensor, Tensor, Tensor], Tensor]]] = {
     "gate.missing": (
-        "the gate is not applied: multiply the context by sigmoid(gate)",
-        lambda out, gate: out,
+        "the gate is not applied: multiply the context by sigmoid(gate), or what gate= says",
+        lambda out, gate, part: out,
     ),
     "gate.no_sigmoid": (
         "the gate is applied without a sigmoid: multiply the context by sigmoid(gate)",
-        lambda out, gate: out * gate,
+        lambda out, gate, part: out * part,
+    ),
+}
+_LEARNED_SCALES: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
+    "scale.divided": (
+        "the scores are divided by what scale= says: multiply them by it",
+        lambda scale: 1 / scale,
+    ),
+    "scale.exponential": (
+        "the scores are multiplied by exp of what scale= says: multiply them by that alone, or"
+        " declare its exp()",
+        torch.exp,
+    ),
+    "scale.first": (
+        "the scores of all heads are multiplied by what scale= says of the first: give each its"
+        " own",
+        lambda scale: scale[..., :1, :, :],
     ),
 }
 
@@ -326,31 +336,34 @@ def sinking(
     )
 
 
-GATES: list[Callable[[Tensor], Tensor]] = [  # its activation functions
-    torch.sigmoid,
-    lambda gate: 2 * gate.sigmoid(),
-    torch.tanh,
-    torch.nn.functional.silu,
-]
-
-
 def gating(
-    gate: Tensor,  # before its activation function, (b, n, h) or (b, n, width)
-    function: Callable[[Tensor], Tensor] = torch.sigmoid,  # one of GATES
+    gate: Callable[[], Tensor],  # (b, n, h) or (b, n, width): what multiplies the context
+    part: Callable[[], Tensor],  # the same without its sigmoid, if it is known to have one
     stage: str = after("merge"),  # or after "mix": of each head, in whatever order they are merged
 ) -> RightStep:  # for that stage
     "Make the steps of a gate."
-    by_head = gate.mT[..., None]
 
-    def step(f: Callable[[Tensor, Tensor], Tensor]) -> Step:
+    def step(f: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Step:
         def gated(work: Work) -> Work:
-            times = work.out.shape[-1] // gate.shape[-1]
-            one = gate.repeat_interleave(times, -1) if stage == after("merge") else by_head
-            return work._replace(out=f(work.out, one))
+            both = (_over(work.out, made(), stage) for made in (gate, part))
+            return work._replace(out=f(work.out, *both))
 
         return gated
 
-    return step(lambda out, gate: out * function(gate)), bugs_of_stage(stage, step, _GATES)
+    return step(lambda out, gate, part: out * gate), bugs_of_stage(stage, step, _GATES)
 
 
-BUGS: list[Bug] = [CAPPED, *_NORMS, *listed(_CAPS, _SINKS, _GATES), MISSING, *_FITTED]
+def _over(out: Tensor, gate: Tensor, stage: str) -> Tensor:
+    "Bring a gate into the shape of contexts: those of each head, or merged ones."
+    if stage != after("merge"):
+        return gate.mT[..., None]
+    return gate.repeat_interleave(out.shape[-1] // gate.shape[-1], -1)
+
+
+BUGS: list[Bug] = [
+    CAPPED,
+    *_NORMS,
+    *listed(_CAPS, _SINKS, _LEARNED_SCALES, _GATES),
+    MISSING,
+    *_FITTED,
+]

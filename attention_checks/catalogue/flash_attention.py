@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue.scales_and_routes import mixing
-from attention_checks.pipeline import Bug, Work, bugs_of_lines, listed
+from attention_checks.explaining.pipeline import Bug, Work, bugs_of_lines, listed
 from attention_nb.softmax import masked_softmax
 
 

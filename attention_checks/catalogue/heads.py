@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue.scales_and_routes import mixing, routing
-from attention_checks.pipeline import Bug, bugs_of_stage
+from attention_checks.explaining.pipeline import Bug, bugs_of_stage
 
 
 def _first(t: Tensor) -> Tensor:

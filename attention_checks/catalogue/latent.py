@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue.scales_and_routes import changing, routing
-from attention_checks.pipeline import Bug, RightStep, Step, after
+from attention_checks.explaining.pipeline import Bug, RightStep, Step, after
 
 _LATE = after("rotate")
 _Route = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attention_checks.pipeline import Bug, bugs_of_lines
+from attention_checks.explaining.pipeline import Bug, bugs_of_lines
 
 BUGS: list[Bug] = bugs_of_lines(
     """

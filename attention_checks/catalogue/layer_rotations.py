@@ -12,27 +12,50 @@ from attention_checks.catalogue.positions import (
     HALVES,
     NEIGHBOURS,
     PAIRINGS,
-    Turn,
     mixed,
     turned,
-    without_minus,
 )
 from attention_checks.catalogue.scales_and_routes import changing, routing
-from attention_checks.pipeline import Bug, RightStep, Step, Work, bugs_of_stage, listed
+from attention_checks.explaining.pipeline import RightStep, Step, Work, bugs_of_lines
 
-_Heads = tuple[Tensor, Tensor, Tensor]
+BUGS = bugs_of_lines(
+    """
+rotation.queries_only: only the queries are rotated (RoPE): rotate the keys too
+rotation.keys_only: only the keys are rotated (RoPE): rotate the queries too
+rotation.sign: the rotation lacks its minus sign (RoPE): (a, b) must become (a cos - b sin,
+    a sin + b cos)
+rotation.opposite: queries and keys are rotated in opposite directions (RoPE): use the same angles
+    for both
+rotation.pairs: queries and keys are rotated in other pairs of features (RoPE), halves or
+    neighbours: use the same pairs for both
+rotation.table: queries and keys are rotated in other pairs of features than their cosines and
+    sines stand for (RoPE): repeat those as (1 2 1 2) for halves, as (1 1 2 2) for neighbours
+rotation.split: pairs of features are split in another way than they are joined, and their cosines
+    and sines stand (RoPE): split halves with chunk beside cat, neighbours with [..., ::2] beside
+    stack
+rotation.joined: pairs of features are joined in another way than they are split, and their cosines
+    and sines stand (RoPE): join halves with cat, neighbours with stack and flatten
+rotation.values: values are rotated too (RoPE): rotate queries and keys only
+rotation.offset: keys are rotated by positions {which} (RoPE): rotate queries and keys by the same
+    positions
+"""
+)
+_KNOWN = {bug.code: bug for bug in BUGS}
+
+_Turned = Callable[[Tensor, Tensor, bool], Tensor]  # vectors, angles, halves → rotated vectors
+_Rotate = Callable[[Tensor, Tensor], Tensor]  # of x, (b, h, n, d), and positions, (n,)
+_Changed = Callable[[Tensor], Tensor]  # of x alone
 
 
 def rotate_pairs(
     x: Tensor,  # (..., n, d)
     angles: Tensor,  # of each pair at each position, (n, pairs)
     halves: bool,  # True: feature i pairs with feature i + pairs; False: neighbours
-    turn: Turn = turned,  # how one pair is rotated
 ) -> Tensor:  # as x; features beyond the pairs stay
     "Rotate pairs of features."
     size = 2 * angles.shape[-1]
     split, join = PAIRINGS[HALVES if halves else NEIGHBOURS]
-    rotated = join(*turn(*split(x[..., :size]), angles.cos(), angles.sin()))
+    rotated = join(*turned(*split(x[..., :size]), angles.cos(), angles.sin()))
     return torch.cat([rotated, x[..., size:]], -1)
 
 
@@ -59,109 +82,11 @@ def _across(split_as: int, join_as: int) -> _Turned:
     return turn
 
 
-_Turned = Callable[[Tensor, Tensor, bool], Tensor]  # vectors, angles, halves → rotated vectors
-_Rotation = tuple[_Turned, _Turned, _Turned]  # of queries, keys and values
-
-
-def _still(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
-    "Rotate nothing."
-    return x
-
-
-def _without_sign(x: Tensor, angles: Tensor, halves: bool) -> Tensor:
-    "Rotate without the minus sign."
-    return rotate_pairs(x, angles, halves, without_minus)
-
-
-_RIGHTLY: _Rotation = (rotate_pairs, rotate_pairs, _still)
-_ROTATIONS: dict[str, tuple[str, _Rotation]] = {
-    "rotation.queries_only": (
-        "only the queries are rotated (RoPE): rotate the keys too",
-        (rotate_pairs, _still, _still),
-    ),
-    "rotation.keys_only": (
-        "only the keys are rotated (RoPE): rotate the queries too",
-        (_still, rotate_pairs, _still),
-    ),
-    "rotation.sign": (
-        "the rotation lacks its minus sign (RoPE): (a, b) must become"
-        " (a cos - b sin, a sin + b cos)",
-        (_without_sign, _without_sign, _still),
-    ),
-    "rotation.opposite": (
-        "queries and keys are rotated in opposite directions (RoPE): use the same angles for both",
-        (rotate_pairs, lambda x, angles, halves: rotate_pairs(x, -angles, halves), _still),
-    ),
-    "rotation.pairs": (
-        "queries and keys are rotated in other pairs of features (RoPE), halves or neighbours: use"
-        " the same pairs for both",
-        (rotate_pairs, lambda x, angles, halves: rotate_pairs(x, angles, not halves), _still),
-    ),
-    "rotation.table": (
-        "queries and keys are rotated in other pairs of features than their cosines and sines stand"
-        " for (RoPE): repeat those as (1 2 1 2) for halves, as (1 1 2 2) for neighbours",
-        (_by_other_pairs, _by_other_pairs, _still),
-    ),
-    "rotation.split": (
-        "pairs of features are split in another way than they are joined, and their cosines and"
-        " sines stand (RoPE): split halves with chunk beside cat, neighbours with [..., ::2] beside"
-        " stack",
-        (_across(1, 0), _across(1, 0), _still),
-    ),
-    "rotation.joined": (
-        "pairs of features are joined in another way than they are split, and their cosines and"
-        " sines stand (RoPE): join halves with cat, neighbours with stack and flatten",
-        (_across(0, 1), _across(0, 1), _still),
-    ),
-    "rotation.values": (
-        "values are rotated too (RoPE): rotate queries and keys only",
-        (rotate_pairs, rotate_pairs, rotate_pairs),
-    ),
+_ACROSS: dict[str, _Turned] = {
+    "rotation.table": _by_other_pairs,
+    "rotation.split": _across(1, 0),
+    "rotation.joined": _across(0, 1),
 }
-
-
-OFFSET = Bug(
-    "rotation.offset",
-    "keys are rotated by positions {which} (RoPE): rotate queries and keys by the same positions",
-)
-BUGS: list[Bug] = [*listed(_ROTATIONS), OFFSET]
-_OFFSETS: dict[str, Callable[[Tensor], Tensor]] = {  # in words → the angles of the keys
-    "one after their own": lambda a: a + a[1:2] - a[:1],
-    "one before their own": lambda a: a - a[1:2] + a[:1],
-}
-
-
-def _keys_by(other: Callable[[Tensor], Tensor]) -> _Rotation:
-    "Rotate keys by other angles than queries."
-    return rotate_pairs, lambda x, angles, halves: rotate_pairs(x, other(angles), halves), _still
-
-
-def rotating(
-    angles: Tensor,  # of each pair at each position, (n, pairs)
-    halves: bool,  # as in `rotate_pairs`
-    factor: float = 1.0,  # by how much rotated pairs are scaled (YaRN)
-) -> RightStep:  # for the stage `rotate`
-    "Make the steps of one table of angles."
-
-    def scaled(x: Tensor) -> Tensor:
-        size = 2 * angles.shape[-1]
-        return x if factor == 1 else torch.cat([factor * x[..., :size], x[..., size:]], -1)
-
-    def step(rotation: _Rotation) -> Step:
-        def rotated(*heads: Tensor) -> _Heads:
-            q, k, v = (turn(t, angles, halves) for turn, t in zip(rotation, heads))
-            return q, k, v
-
-        return routing(lambda q, k, v: rotated(scaled(q), scaled(k), v))
-
-    offsets = [
-        OFFSET.about(which=which)._replace(steps={"rotate": step(_keys_by(other))})
-        for which, other in _OFFSETS.items()
-    ]
-    return step(_RIGHTLY), [*bugs_of_stage("rotate", step, _ROTATIONS), *offsets]
-
-
-_Rotate = Callable[[Tensor, Tensor], Tensor]  # of x, (b, h, n, d), and positions, (n,)
 
 
 def _at(t: Tensor) -> Tensor:
@@ -171,7 +96,7 @@ def _at(t: Tensor) -> Tensor:
 
 def _by_matrix(rotate: _Rotate, changed: Callable[[Tensor], Tensor], t: Tensor) -> Tensor:
     "Rotate by the matrix of a declared function, at each position (d, d), once it is changed."
-    basis = torch.eye(t.shape[-1])[:, None, None].expand(-1, *t.shape[-3:-1], -1)
+    basis = torch.eye(t.shape[-1], dtype=t.dtype)[:, None, None].expand(-1, *t.shape[-3:-1], -1)
     columns = rotate(basis.contiguous(), _at(t))
     return torch.einsum("hijk,...hik->...hij", changed(columns.movedim(0, -1)), t)
 
@@ -189,31 +114,69 @@ def _all_plus(rotate: _Rotate, t: Tensor) -> Tensor:
     return _by_matrix(rotate, lambda matrix: matrix.tril() - matrix.triu(1), t)
 
 
+def _still(t: Tensor) -> Tensor:
+    "Rotate nothing."
+    return t
+
+
+def _rotated_by(q: _Changed, k: _Changed, v: _Changed = _still) -> dict[str, Step]:
+    "Make the step that changes queries, keys and values."
+    return {"rotate": routing(lambda *heads: (q(heads[0]), k(heads[1]), v(heads[2])))}
+
+
 def declared_rotation(
     rotate: _Rotate,
 ) -> RightStep:  # for the stage `rotate`
-    "Make the steps of a rotation that was declared."
-    rightly: Callable[[Tensor], Tensor] = lambda t: rotate(t, _at(t))
-    back: Callable[[Tensor], Tensor] = partial(backwards, rotate)
-    plus: Callable[[Tensor], Tensor] = partial(_all_plus, rotate)
-    still: Callable[[Tensor], Tensor] = lambda t: t
-
-    def step(*changes: Callable[[Tensor], Tensor]) -> dict[str, Step]:
-        return {"rotate": routing(lambda *qkv: tuple(f(t) for f, t in zip(changes, qkv)))}
-
-    wrong = [
-        ("rotation.queries_only", (rightly, still, still)),
-        ("rotation.keys_only", (still, rightly, still)),
+    "Make the steps of a rotation: as it should be used, and what may be wrong with that."
+    by: Callable[[int], _Changed] = lambda more: lambda t: rotate(t, _at(t) + more)
+    rightly, back, plus = by(0), partial(backwards, rotate), partial(_all_plus, rotate)
+    wrong: list[tuple[str, tuple[_Changed, ...]]] = [
+        ("rotation.queries_only", (rightly, _still)),
+        ("rotation.keys_only", (_still, rightly)),
+        ("rotation.sign", (plus, plus)),
+        ("rotation.opposite", (rightly, back)),
+        ("rotation.opposite", (back, rightly)),
         ("rotation.values", (rightly, rightly, rightly)),
-        ("rotation.opposite", (rightly, back, still)),
-        ("rotation.opposite", (back, rightly, still)),
-        ("rotation.sign", (plus, plus, still)),
     ]
-    bugs = [Bug(code, _ROTATIONS[code][0], step(*each)) for code, each in wrong]
+    bugs = [_KNOWN[code]._replace(steps=_rotated_by(*each)) for code, each in wrong]
     for which, more in (("one after their own", 1), ("one before their own", -1)):
-        late = partial(lambda more, t: rotate(t, _at(t) + more), more)
-        bugs.append(OFFSET.about(which=which)._replace(steps=step(rightly, late, still)))
-    return step(rightly, rightly, still)["rotate"], bugs
+        late = _KNOWN["rotation.offset"].about(which=which)
+        bugs.append(late._replace(steps=_rotated_by(rightly, by(more))))
+    return _rotated_by(rightly, rightly)["rotate"], bugs
+
+
+def rotating(
+    angles: Tensor,  # of each pair at each position, (n, pairs)
+    halves: bool,  # as in `rotate_pairs`
+    factor: float = 1.0,  # by how much rotated pairs are scaled (YaRN)
+) -> RightStep:  # for the stage `rotate`
+    "Make the steps of one table of angles, and of pairs that are taken wrongly."
+
+    def by(turn: _Turned, halves: bool = halves) -> _Rotate:
+        return lambda x, at: turn(_longer(x, angles, factor), _angles_at(angles, at), halves)
+
+    here: Callable[[_Rotate], _Changed] = lambda rotate: lambda t: rotate(t, _at(t))
+    right, others = here(by(rotate_pairs)), here(by(rotate_pairs, not halves))
+    wrong = {"rotation.pairs": (right, others)}
+    for code, turn in _ACROSS.items():
+        wrong[code] = (here(by(turn)), here(by(turn)))
+    step, bugs = declared_rotation(by(rotate_pairs))
+    pairs = [_KNOWN[code]._replace(steps=_rotated_by(*each)) for code, each in wrong.items()]
+    return step, [*bugs, *pairs]
+
+
+def _longer(x: Tensor, angles: Tensor, factor: float) -> Tensor:
+    "Scale the features that are rotated."
+    size = 2 * angles.shape[-1]
+    return x if factor == 1 else torch.cat([factor * x[..., :size], x[..., size:]], -1)
+
+
+def _angles_at(
+    angles: Tensor,  # of positions 0, 1, 2 …, (n, pairs)
+    at: Tensor,  # positions, the last or the first perhaps one beyond
+) -> Tensor:
+    "Return the angles of positions."
+    return angles + at[0] * angles[:2].diff(dim=0).sum(0)
 
 
 def turned_back(

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attention_checks.catalogue.heads import BUGS as HEAD_BUGS
 from attention_checks.catalogue.scales_and_routes import changing, routing
-from attention_checks.pipeline import Bug, Step, Work, bugs_of_stage, scoring
+from attention_checks.explaining.pipeline import Bug, Step, Work, bugs_of_stage, scoring
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from attention_nb.softmax import softmax
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue.softmax import weighing
-from attention_checks.pipeline import Bug, Step, bugs_of_lines, bugs_of_stage, scoring
+from attention_checks.explaining.pipeline import Bug, Step, bugs_of_lines, bugs_of_stage, scoring
 from attention_nb.softmax import masked_softmax, softmax
 
 _Change = Callable[[Tensor], Tensor]  # the right mask → the wrong one, boolean (b, h, n_q, n_k)

@@ -16,7 +16,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_checks.pipeline import Bug, Step, Work, bugs_of_lines, bugs_of_stage, listed
+from attention_checks.explaining.pipeline import (
+    Bug,
+    Step,
+    Work,
+    bugs_of_lines,
+    bugs_of_stage,
+    listed,
+)
 from attention_nb.positions import alibi_slopes, rotary_angles
 
 _Right = Callable[[Tensor], Tensor]  # positions → the right angles
@@ -249,7 +256,8 @@ _DISTANCES: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
         lambda distance: distance.abs() + 1,
     ),
     "alibi.signed": (
-        "distances keep their sign: take the absolute value",
+        "distances keep their sign: take the absolute value, unless a mask hides the future"
+        " | causal=True",
         lambda distance: -distance,
     ),
     "alibi.no_difference": ("the bias is zero", lambda distance: 0 * distance),
@@ -278,10 +286,12 @@ BUGS: list[Bug] = [
         """
 rotary.pairing: its pairs are {found}, and you said otherwise: permute projections or change
     pairing
+rotary.partial: the first {found} numbers of a vector are rotated, not {width} |
+    d_rotary={found}
+rotary.rest: numbers behind those that are rotated must stay as they are
 rotary.far: angles of far positions are wrong: positions start again or stop, or a table is too
     short
 rotary.shape: it gives another shape than it was given
-rotary.half: angles are computed in 16 bits, where far positions are equal: use float32
 ~rotary.unknown: its angles are wrong, and no known bug gives them
 alibi.shape: it gives another shape than (h, n_q, n_k)
 ~alibi.absolute: the bias differs between equal distances: it depends on positions

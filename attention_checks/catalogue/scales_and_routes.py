@@ -8,7 +8,14 @@ from collections.abc import Callable
 from torch import Tensor
 from torch.nn import functional as F
 
-from attention_checks.pipeline import Bug, Step, Work, bugs_of_lines, bugs_of_stage, scoring
+from attention_checks.explaining.pipeline import (
+    Bug,
+    Step,
+    Work,
+    bugs_of_lines,
+    bugs_of_stage,
+    scoring,
+)
 from attention_nb.softmax import masked_softmax
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from attention_checks.pipeline import Bug, Step, bugs_of_lines, bugs_of_stage
+from attention_checks.explaining.pipeline import Bug, Step, bugs_of_lines, bugs_of_stage
 from attention_nb.softmax import masked_softmax, softmax
 
 _Weigh = Callable[[Tensor, Tensor], Tensor]  # scores, allowed → weights
@@ -238,7 +238,6 @@ softmax.whole_maximum: the maximum of the whole tensor (or of another dim) is su
     numbers are smaller, they underflow to 0 or 0 / 0
 softmax.only_square: it works on square scores only: keepdim=True is missing
 softmax.shape: it does not return a tensor of the shape of the scores
-softmax.loses: it overflows or loses precision in {dtype}: subtract the maximum, sum in float32
 ~weights.negative: weights are negative: the softmax is missing, or something is added
 ~weights.columns: the weights of each key sum to 1, not of each query: use dim=-1, the keys
 ~weights.sums: the weights of a query do not sum to 1: normalised along another axis, before the

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from torch import Tensor
 
 from attention_checks.catalogue.masks import allowing
-from attention_checks.pipeline import Bug, Step, listed
-from attention_checks.reach import Reach
+from attention_checks.explaining.pipeline import Bug, Step, listed
+from attention_checks.explaining.reach import Reach
 
 _Rule = Callable[[Reach, Tensor, Tensor], Tensor]  # reach, i, j → boolean, (n_q, n_k)
 _WINDOW: dict[str, tuple[str, _Rule]] = {

@@ -30,11 +30,11 @@ from attention_checks.distributed.running import (
     takes_group,
 )
 from attention_checks.distributed.shards import Sharding, Trial, trial_of, trials_of
+from attention_checks.explaining.pipeline import Bug
+from attention_checks.numbers.tensors import first_difference, must_be_tensor
+from attention_checks.numbers.tolerance import SHORT_SUMS
 from attention_checks.outcomes import Broken, NotChecked
-from attention_checks.pipeline import Bug
 from attention_checks.properties import Properties, Property, bound
-from attention_checks.tensors import first_difference, must_be_tensor
-from attention_checks.tolerance import SHORT_SUMS
 from attention_nb.tools.ranks import Ranks
 
 _LARGE = 400.0  # factor of the queries: scores of a thousand, whose exponentials overflow
@@ -371,7 +371,7 @@ _PROPERTIES = [
     Property(
         "in bfloat16 ranks lose no more than one does",
         _must_stand_sixteen_bits,
-        applies=lambda study: study.sharding.contract.placement.dtype is None,
+        sixteen_bits=True,
     ),
     Property("in groups that are parts of the world it gives the same", _must_work_in_groups),
 ]

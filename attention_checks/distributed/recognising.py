@@ -15,10 +15,10 @@ from attention_checks.distributed.bugs import BACKWARD, FORWARD, Wrong
 from attention_checks.distributed.running import RankOutput
 from attention_checks.distributed.shards import Trial
 from attention_checks.distributed.simulated import gradients, simulated
-from attention_checks.pipeline import Bug
-from attention_checks.search import Case
-from attention_checks.search import explain as explain_stages
-from attention_checks.tolerance import SHORT_SUMS
+from attention_checks.explaining.pipeline import Bug
+from attention_checks.explaining.search import Case
+from attention_checks.explaining.search import explain as explain_stages
+from attention_checks.numbers.tolerance import SHORT_SUMS
 
 LEAST = 1e-6  # so far apart may numbers and simulated ones be, whatever is declared
 NEAR = 0.03  # of the largest number: so far apart are numbers that were rounded to 16 bits

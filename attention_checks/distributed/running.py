@@ -14,8 +14,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from attention_checks.distributed.shards import Trial
-from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import first_tensor
+from attention_checks.their_code.signatures import parameters_of
 from attention_nb.tools.ranks import RankError, Ranks
 
 Fn = Callable[..., Any]

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from attention_checks.pipeline import Work, right_output, work_of
-from attention_checks.reach import Reach
+from attention_checks.explaining.pipeline import Work, right_output, work_of
+from attention_checks.explaining.reach import Reach
+from attention_checks.numbers.tolerance import FLOAT64, TOLERANCES, USUAL_TOLERANCE
 from attention_checks.spec import Contract
-from attention_checks.tolerance import FLOAT64, TOLERANCES, USUAL_TOLERANCE
 from attention_nb.many_machines import split_sequence
 from attention_nb.tools.guards import expect_flags, expect_groups, expect_sizes
 

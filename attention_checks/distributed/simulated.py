@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.distributed.shards import Trial
-from attention_checks.reach import Reach
+from attention_checks.explaining.reach import Reach
 from attention_nb.grouped_heads import soft_cap
 
 

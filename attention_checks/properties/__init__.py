@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from attention_checks.examine import BoundProperty
+from attention_checks.explaining.pipeline import Bug
 from attention_checks.outcomes import Broken, NotChecked
-from attention_checks.pipeline import Bug
 
 Properties = Iterable[BoundProperty]
 Recognise = Callable[[], tuple[Bug, ...] | None]  # names the bugs by the numbers
@@ -35,12 +35,20 @@ class Property(NamedTuple):
     applies: Callable[[Any], bool] = lambda subject: True
     # is it of gradients alone, which gradients=False does not promise?
     differentiates: bool = False
+    # is it of 16 bits alone, which a declared type does not promise?
+    sixteen_bits: bool = False
 
 
 def bound(properties: Sequence[Property], subject: Callable[[], Any]) -> list[BoundProperty]:
     "Tie properties to a subject."
     return [
-        BoundProperty(row.name, partial(_tried, row, subject), row.compares, row.differentiates)
+        BoundProperty(
+            row.name,
+            partial(_tried, row, subject),
+            row.compares,
+            row.differentiates,
+            row.sixteen_bits,
+        )
         for row in properties
     ]
 

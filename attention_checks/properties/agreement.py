@@ -13,11 +13,11 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.examine import BoundProperty
+from attention_checks.numbers.tensors import first_difference, must_return, nearly
+from attention_checks.numbers.tolerance import FLOAT32, SHORT_SUMS
 from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.properties import Properties
-from attention_checks.signatures import name_of, parameters_of
-from attention_checks.tensors import first_difference, must_return, nearly
-from attention_checks.tolerance import FLOAT32, SHORT_SUMS
+from attention_checks.their_code.signatures import name_of, parameters_of
 
 _Fn = Callable[..., Any]
 _Example = tuple[Any, ...]  # the arguments of one call

@@ -11,8 +11,11 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.cache_steps import code_of_step, first_calls
 from attention_checks.catalogue import known
+from attention_checks.explaining.cache_steps import code_of_step, first_calls
+from attention_checks.explaining.pipeline import Bug
+from attention_checks.numbers.tensors import first_difference, must_be_tensor, nearly
+from attention_checks.numbers.tolerance import NOT_ZERO, SHORT_SUMS
 from attention_checks.outcomes import (
     Broken,
     Misused,
@@ -23,14 +26,11 @@ from attention_checks.outcomes import (
     raise_own_error,
     runs,
 )
-from attention_checks.pipeline import Bug
 from attention_checks.properties import Properties, Property, Recognise, bound
-from attention_checks.signatures import module_in, name_of, parameters_of
 from attention_checks.spec import Contract
 from attention_checks.subjects.calling import declared_output, first_tensor
 from attention_checks.subjects.copies import tensors_in
-from attention_checks.tensors import first_difference, must_be_tensor, nearly
-from attention_checks.tolerance import NOT_ZERO, SHORT_SUMS
+from attention_checks.their_code.signatures import module_in, name_of, parameters_of
 from attention_nb.kv_cache import KVCache
 from attention_nb.multi_head_attention import MultiHeadAttention
 from attention_nb.tools.watching import watch

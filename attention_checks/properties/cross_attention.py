@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.numbers.tensors import first_difference, must_be_near, nearly
 from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.properties import Properties, Property, Recognise
 from attention_checks.properties.gradients import gradients_of_mixture
@@ -26,7 +27,6 @@ from attention_checks.properties.state import must_only_read
 from attention_checks.spec import Contract
 from attention_checks.subjects.copies import deep_copy
 from attention_checks.subjects.layer import Layer, adapt, no_module
-from attention_checks.tensors import first_difference, must_be_near, nearly
 
 
 def _must_read_rightly(layer: Layer) -> None:

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from attention_checks.explaining.pipeline import Bug
+from attention_checks.numbers.tensors import must_be_near, must_run
+from attention_checks.numbers.tolerance import FLOAT32
 from attention_checks.outcomes import Broken, attempt
-from attention_checks.pipeline import Bug
 from attention_checks.subjects import TensorFunction
-from attention_checks.tensors import must_be_near, must_run
-from attention_checks.tolerance import FLOAT32
 
 
 def must_give(

@@ -12,15 +12,15 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.autograd import gradients_of
 from attention_checks.catalogue import known
+from attention_checks.numbers.autograd import gradients_of
+from attention_checks.numbers.tensors import first_difference, nearly
+from attention_checks.numbers.tolerance import FLOAT32, LONG_SUMS
 from attention_checks.outcomes import Broken, NotChecked, broken_by
 from attention_checks.properties import Properties, Property, Recognise, bound
 from attention_checks.properties.functions import attention_properties
-from attention_checks.properties.functions.facts import ExaminedFunction
 from attention_checks.subjects.calling import first_tensor
-from attention_checks.tensors import first_difference, nearly
-from attention_checks.tolerance import FLOAT32, LONG_SUMS
+from attention_checks.subjects.function_facts import ExaminedFunction
 from attention_nb.tools.testing import allocated, operations, random_qkv
 
 _GROWTH = 3.3  # from 600 to 1200 tokens a tile of 1024 × 1024 grows by 2.9, a matrix by 4

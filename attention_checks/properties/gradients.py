@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_checks.autograd import gradients_of
 from attention_checks.catalogue import known
+from attention_checks.numbers.autograd import gradients_of
+from attention_checks.numbers.tensors import must_be_near
+from attention_checks.numbers.tolerance import LONG_SUMS
 from attention_checks.outcomes import Broken
 from attention_checks.subjects import TensorFunction, WithReference
-from attention_checks.tensors import must_be_near
-from attention_checks.tolerance import LONG_SUMS
 
 
 def must_match_gradients(atol: float = LONG_SUMS) -> Callable[[WithReference], None]:

@@ -10,12 +10,12 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
-from attention_checks.autograd import gradients_of
 from attention_checks.catalogue import known
+from attention_checks.explaining.pipeline import Bug
+from attention_checks.numbers.autograd import gradients_of
+from attention_checks.numbers.tensors import must_be_near
 from attention_checks.outcomes import Broken, NotChecked, attempt, first_line
-from attention_checks.pipeline import Bug
 from attention_checks.subjects import TensorFunction
-from attention_checks.tensors import must_be_near
 
 
 def must_be_finite(

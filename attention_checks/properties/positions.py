@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,15 +12,15 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.positions import ALIBI, PAIRINGS, rotary_bugs, turn_pairs
+from attention_checks.explaining.pipeline import Bug, Step, Work, run
+from attention_checks.explaining.search import Case, explain
+from attention_checks.numbers.tensors import first_difference, must_be_near, must_be_tensor, nearly
+from attention_checks.numbers.tolerance import FLOAT32, LARGE_SCORES, SHORT_SUMS
 from attention_checks.outcomes import Broken, NotChecked, broken_by, first_line
-from attention_checks.pipeline import Bug, Step, Work, run
 from attention_checks.properties import Properties, Property, Recognise, bound, must_agree
 from attention_checks.properties.gradients import must_match_gradients
 from attention_checks.properties.numerics import must_hold_in_half
 from attention_checks.properties.state import must_not_modify, must_repeat, must_repeat_call
-from attention_checks.search import Case, explain
-from attention_checks.tensors import first_difference, must_be_near, must_be_tensor
-from attention_checks.tolerance import FLOAT32, LARGE_SCORES, SHORT_SUMS
 from attention_nb.positions import RotaryEmbedding, alibi_bias, alibi_slopes, rotary_angles
 
 _SHIFTED = torch.arange(5) + 3
@@ -32,8 +32,9 @@ class _Rotation:
 
     fn: Callable[..., Any]
     d_head: int
+    d_rotary: int  # how many numbers of a vector are rotated, the first ones
     base: float
-    scaling: Mapping[str, Any] | None
+    scaling: Mapping[str, Any] | None  # of those
     interleaved: bool | None
 
     def __call__(self, x: Tensor, positions: Tensor) -> Tensor:
@@ -63,14 +64,18 @@ class _Rotation:
     @cached_property
     def factor(self) -> float:
         "The factor of YaRN by which vectors become longer."
-        return RotaryEmbedding(self.d_head, self.base, self.scaling).attention_factor
+        return RotaryEmbedding(self.d_rotary, self.base, self.scaling).attention_factor
+
+    def part(self, x: Tensor) -> Tensor:
+        "Return the numbers of vectors that are rotated."
+        return x[..., : self.d_rotary]
 
     def stages(self, way: str) -> dict[str, Step]:
         "Return the right angles, and pairs, taken in one of the ways, rotated by them."
 
         def angles(work: Work) -> Work:
             "Replace positions by angles."
-            right = rotary_angles(work.k, self.d_head, self.base, self.scaling)
+            right = rotary_angles(work.k, self.d_rotary, self.base, self.scaling)
             return work._replace(scores=right)
 
         return {"angles": angles, "pair": turn_pairs(way)}
@@ -79,8 +84,8 @@ class _Rotation:
         "Return what it gives for positions in order, further on, and in no order."
         cases = []
         for positions in (torch.arange(5), _SHIFTED, torch.tensor([4, 0, 9, 2, 7])):
-            got = self(self.vectors(), positions).detach().float() / self.factor
-            work = Work(q=self.vectors(), k=positions)
+            got = self.part(self(self.vectors(), positions)).detach().float() / self.factor
+            work = Work(q=self.part(self.vectors()), k=positions)
             cases.append(Case(work, got, FLOAT32, self.stages(way)))
         return cases
 
@@ -89,7 +94,7 @@ class _Rotation:
         "The way its pairs lie and what is wrong with it: the way that needs the fewest bugs."
         best: tuple[str, tuple[Bug, ...] | None] = (next(iter(PAIRINGS)), None)
         for way in PAIRINGS:
-            wrong = rotary_bugs(self.d_head, self.base, self.scaling, way, self._bases(way))
+            wrong = rotary_bugs(self.d_rotary, self.base, self.scaling, way, self._bases(way))
             bugs = explain(self.cases(way), wrong)
             if bugs is not None and (best[1] is None or len(bugs) < len(best[1])):
                 best = way, bugs
@@ -98,19 +103,35 @@ class _Rotation:
     def _bases(self, way: str) -> list[float]:
         "Return the base that the angle of the second pair tells, at position 1."
         split, x = PAIRINGS[way][0], self.vectors(1)
-        given, got = (torch.complex(*split(t.float())) for t in (x, self(x, torch.ones(1).long())))
+        turned = self(x, torch.ones(1).long())
+        given, got = (torch.complex(*split(self.part(t).float())) for t in (x, turned))
         angles = (got / given).detach()[..., 1:2].angle()
         angle = float(angles.median()) if angles.numel() else 0.0
-        return [angle ** (-self.d_head / 2)] if 1e-3 < angle < 1 else []
+        return [angle ** (-self.d_rotary / 2)] if 1e-3 < angle < 1 else []
+
+    def recognise(self) -> tuple[Bug, ...] | None:
+        "Name the bugs by its numbers; one is that another part of each vector is rotated."
+        bugs, width = self.explained[1], self._changed_width()
+        if bugs is None and width and width % 2 == 0:
+            if replace(self, d_rotary=width).explained[1] == ():
+                return (known("rotary.partial", found=width, width=self.d_rotary),)
+        return (known("rotary.rest"),) if bugs == () and self.mismatch else bugs
+
+    def _changed_width(self) -> int:
+        "Return how many numbers of a vector there are up to the last that changes."
+        x = self.vectors()
+        changed = (self(x, _SHIFTED) != x).flatten(0, -2).any(0)
+        return int(changed.nonzero().max()) + 1 if changed.any() else 0
 
     @cached_property
     def mismatch(self) -> Broken | None:
         "How its numbers differ from the right ones."
-        if self.explained[1] == ():
+        x, explained = self.vectors(), self.explained[1] == ()
+        got, want = self(x, _SHIFTED), self.reference(x, _SHIFTED)
+        if explained and nearly(got, want, FLOAT32):
             return None
-        x = self.vectors()
-        shown = first_difference(self(x, _SHIFTED), self.reference(x, _SHIFTED))
-        return Broken(f"vectors at positions 3 to 7: {shown}", known("rotary.unknown"))
+        shown = f"vectors at positions 3 to 7: {first_difference(got, want)}"
+        return Broken(shown, known("rotary.rest" if explained else "rotary.unknown"))
 
     @property
     def sound(self) -> bool:
@@ -119,8 +140,9 @@ class _Rotation:
 
     def reference(self, x: Tensor, positions: Tensor) -> Tensor:
         "Return vectors rotated by the right angles, with pairs as it takes them."
-        made = run(Work(q=x, k=positions), (), None, self.stages(self.explained[0]))
-        return (x if made is None else made.out) * self.factor
+        made = run(Work(q=self.part(x), k=positions), (), None, self.stages(self.explained[0]))
+        rotated = (self.part(x) if made is None else made.out) * self.factor
+        return torch.cat([rotated, x[..., self.d_rotary :]], -1)
 
 
 def _must_keep_shape(rotation: _Rotation) -> None:
@@ -165,19 +187,22 @@ _OF_ROTATION = (
     Property("it runs, and keeps the shape of x", _must_keep_shape),
     Property("the same inputs give the same result", must_repeat),
     Property(
-        "each pair is rotated by its position times base^(-2i / d_head)",
+        "each pair is rotated by its position times base^(-2i / d_rotary)",
         must_agree,
         compares="the definition",
     ),
     Property("its pairs are the declared ones", _must_pair_as_declared),
     Property("gradients are those of a rotation", must_match_gradients(), differentiates=True),
     Property(
-        "far positions are rotated by their angles", _must_rotate_far, symptom_unless=("sound",)
+        "far positions are rotated by their angles",
+        _must_rotate_far,
+        lambda rotation: "" if rotation.sound else "near ones are not",
     ),
     Property(
         "float16 and bfloat16 are nearly equal at far positions",
         _must_stand_sixteen_bits,
         symptom_unless=("sound",),
+        sixteen_bits=True,
     ),
     Property("x and positions are not modified", must_not_modify),
 )
@@ -185,14 +210,15 @@ _OF_ROTATION = (
 
 def rotation_properties(
     fn: Callable[..., Any],  # fn(x, positions), x (b, h, n, d_head)
-    d_head: int,  # width of the vectors that it is tried with, even
+    d_head: int,  # width of the vectors that it is tried with
+    d_rotary: int,  # how many of their numbers are rotated, the first ones
     base: float = 10000.0,  # the base of its angles
-    scaling: Mapping[str, Any] | None = None,  # as `rope_scaling` in a config.json
+    scaling: Mapping[str, Any] | None = None,  # of those, as `rope_scaling` in a config.json
     interleaved: bool | None = None,  # are pairs neighbours? None: find out
 ) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
     "List what every rotation by positions must do, in the order of trying."
-    rotation = _Rotation(fn, d_head, base, scaling, interleaved)
-    return bound(_OF_ROTATION, lambda: rotation), lambda: rotation.explained[1]
+    rotation = _Rotation(fn, d_head, d_rotary, base, scaling, interleaved)
+    return bound(_OF_ROTATION, lambda: rotation), rotation.recognise
 
 
 _BIASED: dict[str, Step] = {
@@ -209,6 +235,7 @@ class _Bias:
     fn: Callable[..., Any]
     n_heads: int
     alibi: bool
+    causal: bool
 
     def __call__(self, n_q: int, n_k: int) -> Tensor:
         "The bias of so many queries and keys; Broken unless it is (h, n_q, n_k)."
@@ -221,6 +248,19 @@ class _Bias:
         return out.detach().float()
 
     @cached_property
+    def hides_future(self) -> bool:
+        "Whether later keys are masked: so declared, or it is the same for all queries, as Bloom's."
+        got = self(3, 7)
+        return self.causal or torch.equal(got, got[:, :1].expand_as(got))
+
+    def counted(self, bias: Tensor) -> Tensor:
+        "Return what softmax makes use of: not what all keys of a query share, nor masked ones."
+        if not self.hides_future:
+            return bias
+        own = bias.shape[2] - bias.shape[1]
+        return (bias - bias.diagonal(own, 1, 2)[..., None]).tril(own)
+
+    @cached_property
     def mismatch(self) -> Broken | None:
         "How its numbers differ from slope times distance."
         return broken_by(lambda: _must_be_alibi(self))
@@ -229,11 +269,12 @@ class _Bias:
         "Name the bug by its numbers."
         if not self.alibi:
             return None
-        cases = []
+        counts: Step = lambda work: work._replace(out=self.counted(work.out))
+        cases, stages = [], {**_BIASED, "counts": counts}
         for n_q, n_k in ((5, 5), (3, 7)):
             distances = torch.arange(n_k) - torch.arange(n_k - n_q, n_k)[:, None]
             work = Work(k=distances, d_model=self.n_heads)
-            cases.append(Case(work, self(n_q, n_k), SHORT_SUMS, _BIASED))
+            cases.append(Case(work, self.counted(self(n_q, n_k)), SHORT_SUMS, stages))
         return explain(cases, ALIBI)
 
 
@@ -246,13 +287,16 @@ def _must_have_shape(bias: _Bias) -> None:
 def _must_be_alibi(bias: _Bias) -> None:
     "Raise Broken unless it is slope times distance."
     for n_q, n_k in ((2, 2), (5, 5), (3, 7)):
-        got, want = bias(n_q, n_k), alibi_bias(bias.n_heads, n_q, n_k)
-        must_be_near(got, want, f"{n_q} queries, {n_k} keys", known("alibi.unknown"), SHORT_SUMS)
+        pair = bias(n_q, n_k), alibi_bias(bias.n_heads, n_q, n_k)
+        got, want = map(bias.counted, pair)
+        shown = f"{n_q} queries, {n_k} keys" + ", less its own" * bias.hides_future
+        must_be_near(got, want, shown, known("alibi.unknown"), SHORT_SUMS)
 
 
 def _must_depend_on_distance(bias: _Bias) -> None:
-    "Raise Broken if it depends on more than the distance."
+    "Raise Broken if it depends on more than the distance, beside one number for each query."
     now, before = bias(7, 7)[:, 1:, 1:], bias(7, 7)[:, :-1, :-1]
+    before = before + (now - before).mean(-1, keepdim=True)
     shown = "7 tokens, and each one further on"
     must_be_near(now, before, shown, known("alibi.absolute"), SHORT_SUMS)
 
@@ -276,7 +320,8 @@ def bias_properties(
     fn: Callable[..., Any],  # fn(n_heads, n_q, n_k) → (h, n_q, n_k)
     n_heads: int,  # how many heads it is tried with
     alibi: bool,  # is it ALiBi? If not, any function of distances will do
+    causal: bool,  # are keys beyond a query masked?
 ) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
     "List what a bias by distances must do, in the order of trying."
-    bias = _Bias(fn, n_heads, alibi)
+    bias = _Bias(fn, n_heads, alibi, causal)
     return bound(_OF_BIAS, lambda: bias), bias.recognise

@@ -14,16 +14,10 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import MASK_APPLICATIONS, UNREQUESTED_MASKS, WRONG_MASKS
 from attention_checks.catalogue.softmax import WEIGHTS, softmax_bugs
-from attention_checks.fitting import fitted_dtype, fitted_epsilon
-from attention_checks.outcomes import Broken, NotChecked, broken_by, first_line, runs
-from attention_checks.pipeline import STAGES, Bug, Step, Work
-from attention_checks.properties import Properties, Property, Recognise, bound, must_agree
-from attention_checks.properties.gradients import must_match_gradients
-from attention_checks.properties.numerics import must_be_finite, must_hold_in_half
-from attention_checks.properties.state import must_only_read, must_repeat
-from attention_checks.search import Case, explain
-from attention_checks.signatures import POSITIONAL, parameters_of
-from attention_checks.tensors import (
+from attention_checks.explaining.fitting import fitted_dtype, fitted_epsilon
+from attention_checks.explaining.pipeline import STAGES, Bug, Step, Work
+from attention_checks.explaining.search import Case, explain
+from attention_checks.numbers.tensors import (
     first_difference,
     must_be_near,
     must_be_tensor,
@@ -32,7 +26,14 @@ from attention_checks.tensors import (
     numbers_of,
     some_mask,
 )
-from attention_checks.tolerance import FLOAT32, LONG_SUMS, SHORT_SUMS, tolerance_factor
+from attention_checks.numbers.tolerance import FLOAT32, LONG_SUMS, SHORT_SUMS, tolerance_factor
+from attention_checks.outcomes import Broken, NotChecked, broken_by, first_line, runs
+from attention_checks.properties import Properties, Property, Recognise, bound, must_agree
+from attention_checks.properties.gradients import must_match_gradients
+from attention_checks.properties.numerics import must_be_finite, must_hold_in_half
+from attention_checks.properties.state import must_only_read, must_repeat
+from attention_checks.spec import Contract
+from attention_checks.their_code.signatures import POSITIONAL, parameters_of
 from attention_nb.softmax import masked_softmax
 
 _STAGES: dict[str, Step] = {
@@ -81,21 +82,27 @@ class _Softmax:
 
     fn: Callable[..., Any]
     masked: bool
+    contract: Contract
 
     def __call__(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
         "Call it as its signature says; without a mask, all is allowed."
         if self.masked:
             allowed = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask.clone()
-            weights = self.fn(scores, allowed)
+            weights = self.placed(scores, allowed)
         elif self.takes_dim:
-            weights = self.fn(scores, dim)
+            weights = self.placed(scores, dim)
         else:
-            weights = self.fn(scores)
+            weights = self.placed(scores)
         must_be_tensor(weights)
         if weights.shape != scores.shape:
             shown = f"shape {tuple(scores.shape)}: it gives shape {tuple(weights.shape)}"
             raise Broken(shown, known("softmax.shape"))
         return weights
+
+    @property
+    def placed(self) -> Callable[..., Any]:
+        "Return the function, called in the declared type."
+        return self.contract.placement.around(self.fn)
 
     @cached_property
     def takes_dim(self) -> bool:
@@ -118,7 +125,7 @@ class _Softmax:
 
     def on_these(self, scores: Tensor, *mask: Tensor) -> Tensor:
         "Call it with these very tensors."
-        return self.fn(scores, *mask) if self.masked else self(scores)
+        return self.placed(scores, *mask) if self.masked else self(scores)
 
     def reference(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
         "Return the right weights."
@@ -160,7 +167,9 @@ class _Softmax:
         "Raise Broken unless these weights are right; if ordinary ones are not, nothing follows."
         if not self.sound:
             return
-        must_be_near(self(*inputs), masked_softmax(*inputs), shown, known(code), atol)
+        place = self.contract.placement
+        given = inputs._replace(scores=place.back(place.to(inputs.scores)))  # rounded, in 16 bits
+        must_be_near(self(*inputs), masked_softmax(*given), shown, known(code), atol)
 
 
 def _must_keep_shape(subject: _Softmax) -> None:
@@ -200,7 +209,8 @@ def _must_sum_to_one(subject: _Softmax) -> None:
             raise Broken(smallest, known("weights.negative"))
         total = weights.sum(inputs.dim)
         # float32 gives 1e-6; an epsilon of 1e-5 shows
-        if not (total - 1).abs().max() <= 5e-6 * tolerance_factor():
+        rounding = torch.finfo(subject.contract.placement.dtype or torch.float32).eps
+        if not (total - 1).abs().max() <= max(5e-6 * tolerance_factor(), rounding):
             shown = f"{inputs}: sums are {total.min():.6g} … {total.max():.6g}"
             raise Broken(shown, known("mask.sums" if subject.masked else "weights.sums"))
 
@@ -257,12 +267,11 @@ def _must_take_each_maximum(subject: _Softmax) -> None:
 
 def _must_stand_sixteen_bits(subject: _Softmax) -> None:
     "Raise Broken if 16 bits overflow, are inexact, or come back in another type."
-    codes = ("softmax.loses", "softmax.loses")
     for scores in (torch.full((1, 3000), 3.0), _drawn(2, 5) + 9):
-        must_hold_in_half(subject, [scores], "x", {torch.float16: 2e-2}, codes)
+        must_hold_in_half(subject, [scores], "x", {torch.float16: 2e-2})
     scores, mask, _ = subject.usual
     atols = {torch.float16: 4e-3, torch.bfloat16: 2e-2}
-    must_hold_in_half(subject, [scores, mask], "scores" if subject.masked else "x", atols, codes)
+    must_hold_in_half(subject, [scores, mask], "scores" if subject.masked else "x", atols)
 
 
 def _must_hide(subject: _Softmax) -> None:
@@ -319,6 +328,7 @@ _LAST = (
     Property(
         "float16 and bfloat16 give finite, nearly equal values of their type",
         _must_stand_sixteen_bits,
+        sixteen_bits=True,
     ),
     Property("inputs are not modified, and need not be contiguous", must_only_read),
 )
@@ -351,17 +361,19 @@ _MASKED = (
 
 def softmax_properties(
     fn: Callable[..., Any],  # fn(x), over the last dimension, or fn(x, dim)
+    contract: Contract,  # what was declared of it
 ) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
     "List what every softmax must do, in the order of trying."
-    softmax = _Softmax(fn, masked=False)
+    softmax = _Softmax(fn, False, contract)
     return bound(_PLAIN, lambda: softmax), lambda: _likely_bugs(softmax)
 
 
 def masked_softmax_properties(
     fn: Callable[..., Any],  # fn(scores, mask), over the last dimension; True = may attend
+    contract: Contract,  # what was declared of it
 ) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
     "List what every masked softmax must do, in the order of trying."
-    softmax = _Softmax(fn, masked=True)
+    softmax = _Softmax(fn, True, contract)
     return bound(_MASKED, lambda: softmax), lambda: _likely_bugs(softmax)
 
 

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.numbers.tensors import first_difference, must_be_near
+from attention_checks.numbers.tolerance import SAME_CALL
 from attention_checks.outcomes import Broken, NotChecked, first_line
 from attention_checks.subjects import TensorFunction, UnderTest
-from attention_checks.tensors import first_difference, must_be_near
-from attention_checks.tolerance import SAME_CALL
 
 
 def must_repeat(subject: UnderTest) -> None:

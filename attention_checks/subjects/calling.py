@@ -13,10 +13,22 @@ import torch.nn as nn
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
-from attention_checks.conventions import CAUSAL, MASK, MEMORY, OUTPUT, POSITION_ARGUMENT, packing
 from attention_checks.outcomes import Misused, NeedsMore
-from attention_checks.signatures import BY_NAME_TOO, POSITIONAL, parameters_of, required_by
 from attention_checks.spec import Contract
+from attention_checks.their_code.conventions import (
+    CAUSAL,
+    MASK,
+    MEMORY,
+    OUTPUT,
+    POSITION_ARGUMENT,
+    packing,
+)
+from attention_checks.their_code.signatures import (
+    BY_NAME_TOO,
+    POSITIONAL,
+    parameters_of,
+    required_by,
+)
 
 LayerCall = Callable[..., Any]  # of module and x; of cross-attention, and of the memory
 

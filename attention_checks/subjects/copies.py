@@ -12,9 +12,9 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.conventions import role_of
 from attention_checks.outcomes import Misused, first_line
 from attention_checks.spec import Contract
+from attention_checks.their_code.conventions import role_of
 
 
 def copy_of(
@@ -25,6 +25,7 @@ def copy_of(
     if not isinstance(module, nn.Module):
         return module
     copied = without_faint_weights(_dequantized(deep_copy(module)).float().cpu())
+    _move_from_one(copied, contract.declared_parts)
     if contract.dtype or contract.device:
         copied.to(device=contract.placement.device, dtype=contract.placement.dtype)
     copied.eval()  # some layers' eval returns nothing
@@ -41,6 +42,15 @@ def without_faint_weights(module: nn.Module) -> nn.Module:
             if role_of(name) and _gain(p) < 0.3:
                 p.mul_(0.6 / _gain(p))  # about that of a new nn.Linear
     return module
+
+
+def _move_from_one(module: nn.Module, names: set[str]) -> None:
+    "Put other numbers where a declared parameter is 1, which tells no factor from its inverse."
+    generator = torch.Generator().manual_seed(6)
+    with torch.no_grad():
+        for name, p in module.named_parameters():
+            if name in names and not nn.parameter.is_lazy(p) and (p == 1).all():
+                p.copy_(0.5 + torch.rand(p.shape, generator=generator))
 
 
 def softened_copy(

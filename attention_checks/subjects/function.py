@@ -17,14 +17,14 @@ from attention_checks.catalogue.choices import capping
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.catalogue.scales_and_routes import UNDECLARED_NORMS
 from attention_checks.catalogue.windows import reach_bugs
+from attention_checks.explaining.pipeline import STAGES, Bug, Work, right_output, work_of
+from attention_checks.explaining.reach import Reach
+from attention_checks.numbers.tensors import must_be_tensor, nearly, some_mask
 from attention_checks.outcomes import attempt, first_line, runs
-from attention_checks.pipeline import STAGES, Bug, Work, right_output, work_of
-from attention_checks.reach import Reach
-from attention_checks.signatures import parameters_of
 from attention_checks.spec import Contract
 from attention_checks.subjects.calling import first_tensor
 from attention_checks.subjects.masks import MEANINGS, OF_KEYS, PLAIN, SHAPES
-from attention_checks.tensors import must_be_tensor, nearly, some_mask
+from attention_checks.their_code.signatures import parameters_of
 from attention_nb.naive_attention import at_least_float32
 from attention_nb.tools.testing import random_qkv
 

@@ -13,11 +13,9 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.conventions import POSITIONS, heads_of, settings_of
+from attention_checks.explaining.pipeline import Bug
+from attention_checks.explaining.reach import Reach
 from attention_checks.outcomes import attempt, runs
-from attention_checks.pipeline import Bug
-from attention_checks.reach import Reach
-from attention_checks.signatures import name_of, required_by
 from attention_checks.spec import Contract
 from attention_checks.subjects.calling import (
     LayerCall,
@@ -31,6 +29,8 @@ from attention_checks.subjects.calling import (
 )
 from attention_checks.subjects.copies import copy_of, deep_copy, in_training
 from attention_checks.subjects.masks import MEANINGS, SHAPES, Form
+from attention_checks.their_code.conventions import POSITIONS, heads_of, settings_of
+from attention_checks.their_code.signatures import name_of, required_by
 from attention_checks.trace import Trace
 
 BATCH, TOKENS = 3, 5  # of the usual trial; few, for layers with a small maximum

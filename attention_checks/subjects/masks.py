@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.pipeline import Bug
+from attention_checks.explaining.pipeline import Bug
 
 Form = Callable[[Tensor], Tensor]  # turns a mask into one that code takes
 

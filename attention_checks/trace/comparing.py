@@ -20,22 +20,23 @@ from attention_checks.catalogue.layers import (
     merging,
 )
 from attention_checks.catalogue.scales_and_routes import SCALE
-from attention_checks.fitting import (
+from attention_checks.choice_guards import scales_by_parts
+from attention_checks.explaining.fitting import (
     fitted_activation,
     fitted_cap,
     fitted_cosine,
     fitted_factor,
     fitted_scale,
 )
-from attention_checks.outcomes import Broken, Misused, NotChecked, bugs_in, first_line
-from attention_checks.pipeline import Bug, Step, after, with_own
-from attention_checks.search import Case, explain
-from attention_checks.tensors import nearly, sizes_of
-from attention_checks.tolerance import NO_FACTOR
-from attention_checks.trace.one_step import changed_step, declared_at
+from attention_checks.explaining.one_step import changed_step, declared_at
+from attention_checks.explaining.pipeline import Bug, Step, Work, after, with_own
+from attention_checks.explaining.search import Case, explain
+from attention_checks.numbers.tensors import nearly, sizes_of
+from attention_checks.numbers.tolerance import NO_FACTOR
+from attention_checks.outcomes import Broken, Misused, NotChecked, attempt, bugs_in, first_line
 from attention_checks.trace.readings import Start, starts_of
 from attention_checks.trace.tracing import Trace
-from attention_nb.multi_head_attention import merge_heads
+from attention_nb.multi_head_attention import merge_heads, split_heads
 
 _FREQUENT = [
     bug
@@ -62,7 +63,16 @@ def compare_with_own_weights(
             if explain([start.case], [], 0) is not None:  # it gives what was seen
                 return _changed_instead(trace, starts, start.bugs) or start.bugs
         _must_run(trace, [start.case for start in starts if not start.bugs])
-        return _fewest_explanation(trace, starts, heads, most) if most else None
+        found = _fewest_explanation(trace, starts, heads, most) if most else None
+        return _beside_parts(trace, starts[0].case.work, found) if found else found
+
+
+def _beside_parts(trace: Trace, work: Work, bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:
+    "Say of a wrong scale how it stands to that which parts of the layer make, if they do."
+    if not scales_by_parts(trace.contract.scale):
+        return bugs
+    said = (b.factor and known("scale.beside", found=f"{b.factor(work):.4g}") for b in bugs)
+    return tuple(about or bug for about, bug in zip(said, bugs))
 
 
 def _changed_instead(trace: Trace, starts: list[Start], bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:
@@ -161,6 +171,8 @@ def named_end(
         return NEVER.about(name=name)
     if out.shape != projected.shape:
         return None
+    if late := applied_late(trace):
+        return late
     if nearly(out, projected.mean(1, keepdim=True).expand_as(projected)):
         return known("project.pooled")
     if times := _factor_between(out - projected, trace.output_projection.last_bias):
@@ -168,6 +180,35 @@ def named_end(
     others = [part for part in trace.unrecognised if ", whose weight is read" not in part]
     factor = None if others else _factor_between(out, projected)
     return known("project.scaled", factor=f"{factor:.3g}") if factor else None
+
+
+_MISSING = ("choice.missing", "gate.missing")
+_OF_CONTEXT = ("gate", "norms", "activation", "value_scale")
+
+
+def told_late(
+    trace: Trace,
+    bugs: tuple[Bug, ...],  # that were found
+) -> tuple[Bug, ...]:
+    "Say of what is not applied to the context that it is applied to the output, if it is."
+    late = applied_late(trace) if any(bug.code in _MISSING for bug in bugs) else None
+    return (late, *(bug for bug in bugs if bug.code not in _MISSING)) if late else bugs
+
+
+def applied_late(trace: Trace) -> Bug | None:
+    "Return the bug that what is declared of the context is applied to what was projected."
+    gave, h = trace.output_projection.gave, trace.n_heads or 1
+    if gave is None or gave.shape != trace.out.shape or gave.shape[-1] % h:
+        return None
+    given = {after("mix"): split_heads(gave, h), after("merge"): gave}
+    ways = [(own, stage) for own in trace.stage_choices for stage in given if stage in own]
+    made = [attempt(partial(own[stage][0], Work(out=given[stage]))) for own, stage in ways]
+    late = [merge_heads(t) if t.ndim > 3 else t for t in (work.out for work in made if work)]
+    seen = [trace.out] + [trace.out - trace.x] * (trace.x.shape == trace.out.shape)
+    if not any(nearly(out, t) for out in seen for t in late):
+        return None
+    names = [f"{name}=" for name in _OF_CONTEXT if getattr(trace.contract, name)]
+    return known("choice.late", what=" or ".join(names))
 
 
 def _factor_between(t: Tensor, of: Tensor | None) -> float | None:
@@ -254,6 +295,6 @@ def name_other_scale(
     starts = [s for h in trace.heads[:8] for s in islice(starts_of(trace, h, mask), 2)]
     with torch.no_grad():
         for start in starts:
-            if bug := fitted_scale(start.case):
+            if bug := fitted_scale(start.case, scales_by_parts(trace.contract.scale)):
                 return (bug,)
     return None

@@ -9,8 +9,8 @@ from typing import Any
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.conventions import settings_of
 from attention_checks.spec import Contract
+from attention_checks.their_code.conventions import settings_of
 
 _NORM = re.compile(
     r"(?:^|[._])(?:(q|k|query|key)_?(?:ln|norm|layer_?norm|rms_?norm)"
@@ -50,9 +50,9 @@ def named_choices(
 
 _OF_MODULES = (  # what the type of a module holds, in small letters → what may declare it
     ("norm", "norms={{'q': {name}}}"),
-    ("embedding", "bias={name}"),
+    ("embedding", "bias=lambda q, k, {word}: …"),
     ("linear", "gate={name} or residual={name}"),
-    ("", "bias={name} or activation={name}"),
+    ("", "bias=lambda q, k, {word}: … or activation={name}"),
 )
 
 
@@ -73,15 +73,16 @@ def hint_of(
     else:
         kind = type(part).__name__.lower()
         hint = next(declare for known, declare in _OF_MODULES if known in kind)
-    return hint.format(name=repr(name))
+    return hint.format(name=repr(name), word=name)
 
 
 def _hint_of_shape(part: Tensor, h: int) -> str:
     "Return what may declare a parameter of this shape."
     if part.numel() == 1:
-        return "scale={name} or value_scale={name} (it is one number)"
+        return "scale={name}, scale=lambda {word}: … or value_scale={name} (it is one number)"
     if part.numel() == h:
-        return "scale={name}, sinks={name}, gate={name} or bias={name} (it has one for each head)"
-    return (
-        "bias={name}" if h in part.shape else "prefix={{'kv': {name}}}, shortened={{'k': {name}}}"
-    )
+        of_heads = "scale={name}, scale=lambda {word}: …, sinks={name}, gate={name}"
+        return f"{of_heads} or bias=lambda q, k, {{word}}: … (it has one for each head)"
+    if h in part.shape:
+        return "bias=lambda q, k, {word}: …"
+    return "prefix={{'kv': {name}}}, shortened={{'k': {name}}}"

@@ -14,9 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue.layers import untransposed
-from attention_checks.conventions import biased_role
-from attention_checks.pipeline import Bug
+from attention_checks.explaining.pipeline import Bug
 from attention_checks.spec import Contract
+from attention_checks.their_code.conventions import biased_role
 from attention_checks.trace.recording import OneCall, as_float, as_rows, used_of
 from attention_checks.trace.roles import FoundProjections, sources, unrecognised_in
 from attention_checks.trace.token_order import TokenOrder

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from attention_checks.catalogue.choices import context_step, norming, right_steps
 from attention_checks.choice_guards import names_in
+from attention_checks.explaining.pipeline import StageChoices, after
 from attention_checks.outcomes import Misused
-from attention_checks.pipeline import StageChoices, after
 from attention_checks.spec import Contract
 from attention_checks.trace.recording import part_of
 from attention_nb.multi_head_attention import merge_heads, split_heads

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import islice, product
 from typing import Any
 
-import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.autograd import gradients_of
 from attention_checks.catalogue import known
 from attention_checks.catalogue.choices import (
-    GATES,
-    MISSING,
     capping,
     chained,
     context_step,
@@ -25,17 +21,17 @@ from attention_checks.catalogue.choices import (
     mixing_heads,
     prefixing,
     right_steps,
+    scaling,
     shortened_by,
     sinking,
-    temperature_steps,
 )
 from attention_checks.catalogue.layer_rotations import declared_rotation, turned_back
 from attention_checks.catalogue.masks import BIAS
-from attention_checks.choice_guards import names_in
-from attention_checks.conventions import heads_of
-from attention_checks.outcomes import Broken, Misused, NotChecked
-from attention_checks.pipeline import RightStep, StageChoices, Step, Work, adding, after
+from attention_checks.choice_guards import names_in, scales_by_parts
+from attention_checks.explaining.pipeline import RightStep, StageChoices, Step, Work, after
+from attention_checks.outcomes import NotChecked, attempt
 from attention_checks.spec import Contract
+from attention_checks.their_code.conventions import heads_of
 from attention_checks.trace.own_norms import (
     factors_of,
     norm_of_context,
@@ -44,7 +40,6 @@ from attention_checks.trace.own_norms import (
     stages_of_norms,
 )
 from attention_checks.trace.recording import OneCall, as_float, as_rows, part_of, recorded_call
-from attention_checks.trace.tables import tensors_kept
 from attention_nb.multi_head_attention import merge_heads, split_heads
 
 _Own = dict[str, RightStep]  # stage → its step, and its bugs
@@ -71,22 +66,22 @@ def _declared_stages(
     called = lambda: call(layer, x)
     norms = norms_of(layer, contract, _tokens_of_streams(layer, contract, called))
     yield from stages_of_norms(norms, contract)
-    yield from _changed_scores(layer, x, call, contract)
+    yield from _changed_scores(layer, contract)
     yield from _by_functions(contract)
     yield from _mixed_heads(layer, contract)
-    yield from _temperature(layer, contract)
+    yield from _learned_scale(contract)
     yield from _fewer_keys(layer, contract, called)
     yield from _learned_keys(layer, norms, contract)
-    scaled = [*_scaled_values(layer, contract)]  # before a norm it would have no influence
+    scaled = [*_scaled_values(contract)]  # before a norm it would have no influence
     yield from () if "out" in norms else scaled
     yield from _residual(layer, contract, x, called)
     yield from _activation(layer, contract)
     yield from norm_of_context(norms, contract)
     yield from scaled if "out" in norms else ()
-    yield from _gated(layer, x, call, contract)
+    yield from _gated(layer, x, contract)
 
 
-def _changed_scores(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> StageChoices:
+def _changed_scores(layer: nn.Module, contract: Contract) -> StageChoices:
     "Yield what changes scores on their way to the weights: a soft cap, sinks, a bias."
     if contract.softcap:
         yield "cap", [capping(contract.softcap)]
@@ -94,7 +89,7 @@ def _changed_scores(layer: nn.Module, x: Tensor, call: OneCall, contract: Contra
         sinks = as_float(part_of(layer, contract.sinks, "sinks"))
         yield "weigh", [sinking(sinks.flatten())]
     if contract.bias is not None:
-        yield after("route"), _own_bias(layer, x, call, contract)
+        yield after("route"), _own_bias(contract)
 
 
 def _by_functions(contract: Contract) -> StageChoices:
@@ -135,15 +130,10 @@ def _mixed_heads(layer: nn.Module, contract: Contract) -> StageChoices:
         yield stage, right_steps(stage, what, mixing_heads(field, matrices, bias))
 
 
-def _temperature(layer: nn.Module, contract: Contract) -> StageChoices:
-    "Yield the learned temperature of the scores."
-    if not isinstance(name := contract.scale, str):
-        return
-    right, without_exp = temperature_steps(as_float(part_of(layer, name, "scale")), name)
-    bug = known("layer.step", name="scale", what=f"exp of {name} is left out")
-    wrong = [bug._replace(steps={_ROTATED: step}) for step in without_exp]
-    pairs = right_steps(_ROTATED, f"scale={name!r}", right)
-    yield _ROTATED, [(step, [*bugs, *wrong]) for step, bugs in pairs]
+def _learned_scale(contract: Contract) -> StageChoices:
+    "Yield the scale that parts of the layer make."
+    if scales_by_parts(contract.scale):
+        yield _ROTATED, [scaling(lambda work: contract.learned_scale(work.q, work.k))]
 
 
 def _fewer_keys(layer: nn.Module, contract: Contract, call: Callable[[], Tensor]) -> StageChoices:
@@ -207,15 +197,11 @@ def _begins_with(layer: nn.Module, contract: Contract, activation: str) -> bool:
     return activation in within or activation.replace("_", "") in within
 
 
-def _scaled_values(layer: nn.Module, contract: Contract) -> StageChoices:
+def _scaled_values(contract: Contract) -> StageChoices:
     "Yield the factor of the values, which is that of the context."
-    if not (factor := contract.value_scale):
-        return
-    times: Any = factor
-    if isinstance(factor, str):
-        times = as_float(part_of(layer, factor, "value_scale"))
-    step = context_step(lambda out: times * out)
-    yield _MIXED, right_steps(_MIXED, f"value_scale={factor!r}", [step])
+    if contract.value_scale:
+        step = context_step(lambda out: contract.value_factor() * out)
+        yield _MIXED, right_steps(_MIXED, "value_scale=", [step])
 
 
 def _residual(
@@ -253,25 +239,14 @@ def _with_added(added: Tensor, work: Work) -> Work:
     return work._replace(out=work.out + added)
 
 
-def _own_bias(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> list[RightStep]:
-    "Return the bias of the scores, as its declared part or function gives it."
-    if not isinstance(declared := contract.bias, str):
-        steps: list[Step] = [partial(_with_made, contract), partial(_with_scaled, contract)]
-        turned = known("bias.transposed")._replace(
-            steps={after("route"): partial(_with_turned, contract)}
-        )
-        return [(step, [*bugs, turned]) for step, bugs in _in_either_order(steps, contract)]
-    part, n = part_of(layer, declared, "bias"), x.shape[1]
-    read = part if isinstance(part, Tensor) else _given_once(part, lambda: call(layer, x))
-    biases = (_per_head(each, n) for each in _read_as_bias(layer, x, call, part, read))
-    if steps := [adding(bias) for bias in biases if bias is not None]:
-        return _in_either_order(steps, contract)
-    got = getattr(part if read is None else read, "shape", None)
-    wanted = (
-        "that gives (h, n, n) or (n, n, h), or that of each sequence, a table by distance"
-        " (2 L - 1, h), on a grid (h, 2 a - 1, 2 b - 1) or with a buffer of indices, or slopes (h)"
+def _own_bias(contract: Contract) -> list[RightStep]:
+    "Return the steps of the bias of the scores."
+    steps: list[Step] = [partial(_with_made, contract), partial(_with_scaled, contract)]
+    turned = known("bias.transposed")._replace(
+        steps={after("route"): partial(_with_turned, contract)}
     )
-    raise Misused(f"bias: expected a part {wanted}; got {got}")
+    last: list[Step] = [partial(_capped_first, add) for add in steps if contract.softcap]
+    return [(step, [*BIAS, turned]) for step in steps + last]
 
 
 def _with_made(contract: Contract, work: Work) -> Work:
@@ -291,122 +266,19 @@ def _with_turned(contract: Contract, work: Work) -> Work:
     return work._replace(bias=work.bias + made.flip(-1, -2))
 
 
-def _in_either_order(steps: list[Step], contract: Contract) -> list[RightStep]:
-    "Add a bias before a soft cap or after it, which is a choice."
-    last: list[Step] = [partial(_capped_first, add) for add in steps if contract.softcap]
-    return [(step, BIAS) for step in steps + last]
-
-
 def _capped_first(add: Step, work: Work) -> Work:
     "Add a bias to scores that are capped."
     return add(work)._replace(bias_last=True)
 
 
-def _read_as_bias(
-    layer: nn.Module, x: Tensor, call: OneCall, part: Any, read: Any
-) -> Iterator[Any]:
-    "Return what a declared part may mean: a number for each pair, slopes, or a table."
-    n, bare = x.shape[1], isinstance(part, Tensor)
-    if bare and part.squeeze().ndim < 2:  # slopes (ALiBi)
-        at = torch.arange(n)
-        yield -as_float(part).flatten().abs() * (at[:, None] - at).abs()[..., None]
-        return
-    longest = bare and part.ndim > 2 and part.shape[:2] != (n, n)
-    found = [read[..., :n, :n] if longest else read, *_tables(layer, read, n)]
-    yield from found
-    if bare and part.ndim == 2 and not any(_per_head(each, n) is not None for each in found):
-        yield _by_distance(part, n, lambda: call(layer, x))
-
-
-def _tables(layer: nn.Module, read: Any, n: int) -> Iterator[Tensor]:
-    "Yield ways to look up a bias of n positions: by a buffer of indices, on a grid."
-    if not isinstance(read, Tensor) or not read.is_floating_point():
-        return
-    table = as_float(read).squeeze()
-    if table.ndim > 1:
-        rows = table.T if table.ndim == 2 and len(table) < table.shape[1] else table.flatten(0, -2)
-        for indices in _indices(layer, n, len(rows)):
-            yield from (values[indices] for values in (rows, 16 * rows.sigmoid()))  # Swin, Swin V2
-    yield from _on_a_grid(table, n)
-
-
-def _indices(layer: nn.Module, n: int, rows: int) -> Iterator[Tensor]:
-    "Whole numbers that a layer keeps for each pair of n positions, below a number of rows."
-    for m in layer.modules():
-        for kept in tensors_kept(m):
-            if kept.numel() == n * n and kept.dtype == torch.int64 and int(kept.max()) < rows:
-                yield kept.view(n, n)
-
-
-def _on_a_grid(table: Tensor, n: int) -> Iterator[Tensor]:
-    "Yield a table (h, 2 a - 1, 2 b - 1) of n = a · b positions, in both directions of counting."
-    if table.ndim != 3:
-        return
-    for grid in (table, table.movedim(-1, 0)):
-        a, b = (size // 2 + 1 for size in grid.shape[1:])
-        if a * b == n:
-            at = torch.arange(n)
-            row, column = (t[:, None] - t for t in (at // b, at % b))
-            for sign in (1, -1):
-                yield grid[:, sign * row + a - 1, sign * column + b - 1]
-
-
-def _by_distance(table: Tensor, n: int, call: Callable[[], Tensor]) -> Tensor | None:
-    "Return a table (2 L - 1, h) as a bias (n, n, h); the last query tells the way of distances."
-    with torch.enable_grad():
-        used = gradients_of(call()[:, -1].sum(), [table])[0] if table.requires_grad else None
-    at = torch.arange(n)
-    for apart in (at[:, None] - at, at - at[:, None]):
-        rows = apart + len(table) // 2
-        others = [i for i in range(len(table)) if i not in rows[-1]]
-        if rows.min() >= 0 and (used is None or not used[others].any()):
-            return table[rows]
-    return None
-
-
-def _per_head(read: Any, n: int) -> Tensor | None:
-    "Return a bias as (h, n, n) or (b, h, n, n), of n positions; None if it has no such shape."
-    if not isinstance(read, Tensor) or read.ndim < 2:
-        return None
-    read = as_float(read)
-    if read.ndim > 2 and read.shape[-3:-1] == (n, n):
-        read = read.movedim(-1, -3)
-    elif read.ndim < 3 or read.shape[-2:] != (n, n):
-        return None
-    return read.flatten(0, -4) if read.ndim > 4 else read
-
-
-def _gated(layer: nn.Module, x: Tensor, call: OneCall, contract: Contract) -> StageChoices:
-    "Yield the gate of the context, with each activation function that it may have."
+def _gated(layer: nn.Module, x: Tensor, contract: Contract) -> StageChoices:
+    "Yield the gate of the context, or of each head."
     if contract.gate is not None:
-        gate = _own_gate(layer, x, call, contract.gate, "gate")
-        by_head = gate.shape[-1] == (contract.n_heads or heads_of(layer))
-        stage = _MIXED if by_head else after("merge")
-        yield stage, [gating(gate, function, stage) for function in GATES]
-
-
-def _own_gate(
-    layer: nn.Module,
-    x: Tensor,
-    call: OneCall,
-    name: str,  # of the module or parameter
-    argument: str,  # which names it, such as "gate"
-) -> Tensor:
-    """Return what a module gives, or a parameter, as a gate before its activation function,
-    (b, n, h) or (b, n, width).
-    """
-    part = part_of(layer, name, argument)
-    if isinstance(part, Tensor):
-        return as_float(part).flatten().expand(*x.shape[:2], -1)
-    given = recorded_call({"": part}, lambda: call(layer, x))[2].get("", [])
-    if not given:
-        bug = MISSING.about(what=f"{argument}={name!r}")
-        raise Broken(f"in one call {name} is never called", bug, explains=False)
-    gate = as_rows(given[0], x) if len(given) == 1 else None
-    if gate is None:
-        expected = "expected a parameter, or a module that is called once"
-        raise Misused(f"{argument}: {expected}; {name} is not")
-    return gate
+        gate = partial(contract.gates, x)
+        made = attempt(gate)
+        heads = contract.n_heads or heads_of(layer)
+        stage = _MIXED if made is not None and made.shape[-1] == heads else after("merge")
+        yield stage, [gating(gate, partial(contract.gates, x, active=False), stage)]
 
 
 def _given_once(module: nn.Module, call: Callable[[], Tensor]) -> Any:

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.choices import GATES, gating
+from attention_checks.catalogue.choices import gating
 from attention_checks.catalogue.latent import latent_step
 from attention_checks.catalogue.layers import (
     FUSED,
@@ -27,7 +27,7 @@ from attention_checks.catalogue.layers import (
     splitting,
     untransposed,
 )
-from attention_checks.pipeline import (
+from attention_checks.explaining.pipeline import (
     LAYER_STAGES,
     Bug,
     RightStep,
@@ -37,8 +37,8 @@ from attention_checks.pipeline import (
     with_own,
     work_of,
 )
-from attention_checks.search import Case
-from attention_checks.signatures import MASKS, parameters_of
+from attention_checks.explaining.search import Case
+from attention_checks.their_code.signatures import MASKS, parameters_of
 from attention_checks.trace.recording import as_float
 from attention_checks.trace.tracing import Trace
 from attention_nb.multi_head_attention import split_heads
@@ -337,11 +337,12 @@ def _but_attended(trace: Trace, stages: dict[str, Step]) -> dict[str, Step]:
 def _ungated(trace: Trace, h: int) -> Iterator[Trace]:
     "Yield the trace; first without the gate in the projection of queries (as in Qwen3-Next)."
     if trace.gate_width and trace.context_width % h == 0 == trace.gate_width % h:
-        for function, groups in product(GATES, dict.fromkeys((h, _key_groups(trace, h), 1))):
+        for groups in dict.fromkeys((h, _key_groups(trace, h), 1)):
             parts = trace.projections["q"][0].unflatten(-1, (groups, -1))
             q, gate = parts.tensor_split([trace.context_width // groups], -1)
             projections = {**trace.projections, "q": [q.flatten(-2)]}
-            own = {**trace.stages, after("merge"): gating(gate.flatten(-2), function)}
+            gate = gate.flatten(-2)
+            own = {**trace.stages, after("merge"): gating(gate.sigmoid, gate.clone)}
             yield trace._replace(projections=projections, stage_choices=[own])
     yield trace
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,10 +11,11 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_map, tree_map_only
+from torch.utils._pytree import tree_map
 
-from attention_checks.autograd import gradients_of
-from attention_checks.outcomes import Misused
+from attention_checks.catalogue.choices import MISSING
+from attention_checks.numbers.autograd import gradients_of
+from attention_checks.outcomes import Broken, Misused
 from attention_checks.spec import Contract
 
 OneCall = Callable[[nn.Module, Tensor], Tensor]  # of a layer and x; gives the output alone
@@ -145,24 +145,25 @@ def given_parts(
     """
     modules = dict(layer.named_modules())
     tensors = {"x": x, **dict(layer.named_buffers()), **dict(layer.named_parameters())}
-    names = {name for some in contract.asked.values() for name in some}
+    names = _names_asked(layer, contract)
     held = {name: as_float(t) for name, t in tensors.items() if name in names}
-    asked = {name: modules[name] for name in names & modules.keys()}
+    asked = {name: modules[name] for name in modules if name in names}
     made = recorded_call(asked, lambda: call(layer, x))[2] if asked else {}
+    if never := [name for name in asked if name not in made]:
+        bug = MISSING.about(what=f"{names[never[0]]}=")
+        raise Broken(f"in one call {never[0]} is never called", bug, explains=False)
     rows = {name: _of_tokens(t[0], x) for name, t in made.items()}
     columns = {name: t.mT for name, t in rows.items() if isinstance(asked[name], _CONVOLUTIONS)}
     ways = [rows, rows | columns] if columns else [rows]
-    return [_with_parts(contract, held | way) for way in ways]
+    return [contract.knowing(held | way) for way in ways]
 
 
-def _with_parts(contract: Contract, parts: Mapping[str, Any]) -> Contract:
-    "Return the contract whose functions are given those parts that they ask for."
-    there = partial(tree_map_only, Tensor, lambda t: t.to(contract.placement.device))
-    knowing: dict[str, Any] = {}
-    for field, names in contract.asked.items():
-        if own := {name: parts[name] for name in names if name in parts}:
-            knowing[field] = partial(getattr(contract, field), **there(own))
-    return replace(contract, **knowing)
+def _names_asked(layer: nn.Module, contract: Contract) -> dict[str, str]:
+    "Return the parts that are declared or asked for, with the choice; raise Misused without one."
+    for choice, names in contract.asked.items():
+        if names == [getattr(contract, choice)]:  # a name, and no function
+            part_of(layer, names[0], choice)
+    return {name: choice for choice, some in contract.asked.items() for name in some}
 
 
 def _of_tokens(t: Any, x: Tensor) -> Any:

@@ -15,8 +15,8 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.choice_guards import names_in
-from attention_checks.conventions import biased_role, role_of
-from attention_checks.tensors import nearly
+from attention_checks.numbers.tensors import nearly
+from attention_checks.their_code.conventions import biased_role, role_of
 from attention_checks.trace.recording import as_float, as_rows, part_of, recorded_call
 
 ASKED = ("q", "k", "v", "kv", "qk", "qkv")  # roles of input projections

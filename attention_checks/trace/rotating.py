@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain, islice, product
 
 import torch
@@ -12,9 +13,10 @@ from attention_checks.catalogue import ATTENTION
 from attention_checks.catalogue.layer_rotations import rotating
 from attention_checks.catalogue.layers import GROUP_BUGS, LAYER_BUGS
 from attention_checks.catalogue.scales_and_routes import SCALE
-from attention_checks.fitting import fitted_cap, fitted_scale
-from attention_checks.pipeline import Bug, RightStep, Step, adding, after, unchanged
-from attention_checks.search import explain
+from attention_checks.choice_guards import scales_by_parts
+from attention_checks.explaining.fitting import fitted_cap, fitted_scale
+from attention_checks.explaining.pipeline import Bug, RightStep, Step, adding, after, unchanged
+from attention_checks.explaining.search import Case, explain
 from attention_checks.trace.comparing import bugs_of_masks, more_fits, with_fill
 from attention_checks.trace.readings import Start, starts_of
 from attention_checks.trace.tracing import Trace
@@ -134,7 +136,8 @@ def _other_latent_starts(trace: Trace, heads: list[int], mask: Tensor | None) ->
 
 def _fitted_beside(trace: Trace, starts: list[Start]) -> tuple[Bug, ...] | None:
     "Return the scale or the soft cap that was not declared, beside a rotation that was seen."
-    fits = (fitted_scale, fitted_cap, *more_fits(trace))
+    scaled = partial(fitted_scale, by_parts=scales_by_parts(trace.contract.scale))
+    fits: list[Callable[[Case], Bug | None]] = [scaled, fitted_cap, *more_fits(trace)]
     if not trace.rotations and "latent" not in trace.projections:
         return None
     with torch.no_grad():

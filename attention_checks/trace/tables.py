@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from attention_checks.catalogue.positions import each_once
-from attention_checks.tolerance import LONG_SUMS
+from attention_checks.numbers.tolerance import LONG_SUMS
 
 
 def tensors_kept(module: nn.Module) -> list[Tensor]:

@@ -9,7 +9,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.pipeline import Step, Work
+from attention_checks.explaining.pipeline import Step, Work
 from attention_checks.trace.recording import as_float, as_rows, recorded_call
 
 _MOST_TOKENS = 256  # one call is made for each

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.conventions import heads_of
+from attention_checks.explaining.pipeline import Bug, RightStep
+from attention_checks.explaining.reach import Reach
 from attention_checks.outcomes import Misused
-from attention_checks.pipeline import Bug, RightStep
-from attention_checks.reach import Reach
 from attention_checks.spec import Contract
+from attention_checks.their_code.conventions import heads_of
 from attention_checks.trace.input_projections import (
     RecordedCall,
     Rows,

@@ -1,7 +1,7 @@
 // A transformer of one block adds two digits: what each part adds to the hidden state of "=", and
 // the answer that it gives.
 function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, number, clamp,
-  between, said, say, toggle, motion, onkeys, expose, keep }) {
+  between, said, say, toggle, motion, onkeys, tabulate, expose, keep }) {
   const { tokens: names, features } = data;
   const [plus, equals] = [10, 11];
   const wide = viewWidth >= 600;
@@ -323,5 +323,8 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
     view.append(parts, sums, root, said);
   }
   show();
+  const told = ["it begins with", "attention adds", "the feed-forward layer adds", "it ends with"];
+  tabulate(() => ({ caption: `The hidden state of “=” in ${state.a} + ${state.b} =`,
+    columns: features, digits: 1, rows: told.map((part, i) => [part, state.vectors[i]]) }));
   expose(() => state);
 }

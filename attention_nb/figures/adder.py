@@ -88,7 +88,7 @@ def adder(
     data = {**m._asdict(), "a": a, "b": b}
     table = number_table(f"The hidden state of “=” in {a} + {b} =", follow_last(m, ids), m.features, 1)
     return Drawing("adder", "Attention brings the digits, the feed-forward layer finds the answer",
-                   "A model says the last digit of a sum. Switch off a part: what goes wrong?", data, table, (412, 602, 426))
+                   "Switch off a part: which last digits go wrong?", data, table, (412, 602, 426))
 
 # %% ../../nbs/figures/adder.ipynb #follow-fn
 def follow_last(

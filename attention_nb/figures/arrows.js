@@ -1,5 +1,6 @@
 // Two arrows to drag, and their dot product.
-function draw({ view, data, el, svg, set, dot, number, said, say, plane, wash, expose }) {
+function draw({ view, data, el, svg, set, dot, number, said, say, plane, wash,
+  tabulate, expose }) {
   const [a, b] = data.arrows.map((arrow) => [...arrow]);
   const size = 300, reach = 3;
   const { root, arrow, drag, at } = plane(size, reach);
@@ -141,5 +142,7 @@ function draw({ view, data, el, svg, set, dot, number, said, say, plane, wash, e
     knobs[i] = drag(`arrow ${"ab"[i]}`, arrow, moves(arrow, i));
     set(knobs[i].node, { "data-sym": "qk"[i] });
   });
+  tabulate(() => ({ caption: "Two arrows", columns: ["right", "up"], digits: 1,
+    rows: [["a", a], ["b", b], ["a times b", a.map((x, i) => x * b[i])]] }));
   expose(() => ({ arrows: [a, b], product: dot(a, b) }));
 }

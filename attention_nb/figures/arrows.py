@@ -32,6 +32,6 @@ def arrows(
             raise ValueError(f"{name}: expected two numbers from -3 to 3; got {arrow.tolist()}")
     rows = {"a": a, "b": b, "a times b": a * b}
     table = number_table("Two arrows", rows, ["right", "up"], digits=1)
-    notice = "Drag a tip, or move it with the arrow keys. Where must a point to make the product zero? Where is it negative?"
+    notice = "Drag a tip: where is the product zero, and where negative?"
     data = {"arrows": torch.stack([a, b])}
     return Drawing("arrows", "The dot product of two vectors", notice, data, table, (302, 466))

@@ -2,7 +2,7 @@
 // plane and read in a table.
 function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax, mix,
   between, number, rounded, listed, quoted, said, say, choices, button, player, byItself, tween,
-  motion, plane, expose, keep }) {
+  motion, plane, tabulate, expose, keep }) {
   const { table, axes, features, sentences, at_most: atMost } = data;
   const SIZE = viewWidth < 600 ? 212 : 344;  // of the plane
   const d = data.W_q[0].length;
@@ -734,5 +734,8 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
     fit();
     bend(true);
   }).observe(sky);
+  tabulate(() => ({ caption: tokens.join(" "), columns: tokens.map((word, i) => `${word} ${i + 1}`),
+    rows: [[`weights of ${quoted(tokens[chosen])}`, work.weights],
+      ...axes.map((axis, j) => [axis, work.x.map((row) => row[j])])] }));
   expose(() => ({ tokens, chosen, step, ...work }));
 }

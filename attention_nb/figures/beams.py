@@ -48,8 +48,7 @@ def beams(
                    "".join(_steps(tokens, w, steps) for w, steps in found.items()), (368, 468), "The steps as a table")
 
 
-_NOTICE = ("Press Play: at each step the best stay. When does the rose one come first? "
-           "Choose width 1, greedy decoding: where does it end?")
+_NOTICE = "Press Play: when does the rose hypothesis come first?"
 _Hypothesis = tuple[list[int], float]  # its ids, and the sum of their log-probabilities
 
 

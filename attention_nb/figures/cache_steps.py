@@ -48,6 +48,6 @@ def cache_steps(
     }
     table = number_table("Each column is a step, which appends one token",
                          {name: row.float() for name, row in rows.items()}, tokens, 0)
-    notice = "Press Play: each step appends one token. Which boxes are computed again without a cache?"
+    notice = "Press Play: which boxes are computed again without a cache?"
     data = {"tokens": list(tokens), "q": q, "k": k, "v": v}
     return Drawing("cache_steps", "One step with and without the KV cache", notice, data, table, (530, 584))

@@ -212,6 +212,31 @@ function stage(figure) {
     return end;
   }
 
+  // ---- The table below: of what is drawn ----
+  // `told()` gives its caption, columns and rows; they are written when the table is opened and,
+  // while it is open, with each change of the picture.
+  function tabulate(told) {
+    if (typeof MutationObserver === "undefined") return;  // a still picture has that of the start
+    const fold = figure.querySelector(".view ~ details");
+    let written = "";
+    function write() {
+      const now = fold.open ? JSON.stringify(told()) : written;
+      if (now !== written) fold.querySelector("table").replaceChildren(...partsOf(told()));
+      written = now;
+    }
+    fold.addEventListener("toggle", write);
+    const all = { subtree: true, childList: true, attributes: true, characterData: true };
+    new MutationObserver(write).observe(view, all);
+  }
+  function partsOf({ caption, columns, rows, digits = 2 }) {
+    const head = (scope) => (text) => el("th", { scope }, text);
+    const cell = (x) => el("td", {}, typeof x === "number" ? number(x, digits) : x);
+    const line = ([name, row]) => el("tr", {}, head("row")(name), ...row.map(cell));
+    return [el("caption", {}, caption),
+      el("thead", {}, el("tr", {}, el("td"), ...columns.map(head("col")))),
+      el("tbody", {}, ...rows.map(line))];
+  }
+
   // ---- Motion: f is called with 0 → 1; at once where motion is not wanted ----
   function tween(ms, f) {
     if (calm.matches || !ms) {
@@ -352,5 +377,5 @@ function stage(figure) {
     sum, clamp, dot, matmul, softmax, mix, between,
     number, grouped, plural, listed, quoted, raised, vector, percent, rounded,
     said, say, slider, choices, button, toggle, more, legendOf, hatch, hatched, wash, player,
-    byItself, tween, motion, late, onkeys, handle, plane, expose, keep };
+    byItself, tabulate, tween, motion, late, onkeys, handle, plane, expose, keep };
 }

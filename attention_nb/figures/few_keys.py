@@ -69,8 +69,7 @@ def few_keys(
     return Drawing("few_keys", "Few keys, chosen before they are scored", _NOTICE, data, table, (458, 506))
 
 
-_NOTICE = ("Only the shaded keys are read. The ring marks the key that the query needs: "
-           "which way to choose keeps it?")
+_NOTICE = "Choose a way: does it keep the key that the query needs?"
 
 # %% ../../nbs/figures/few_keys.ipynb #data-fns
 def _drawn(name: str, way: Way, n: int) -> dict[str, Any]:

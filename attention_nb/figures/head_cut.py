@@ -32,5 +32,5 @@ def head_cut(
     right = x.view(n, n_heads, part).transpose(0, 1).reshape(n_heads * n, part)
     names = [f"head {h}, token {i}" for h in range(n_heads) for i in range(n)]
     table = number_table("Heads, split the right way", dict(zip(names, right)), [f"number {j}" for j in range(part)], digits=0)
-    notice = "Press “Split”: which numbers land in a wrong head or at a wrong token?"
+    notice = "Press “Split”: which numbers land in a wrong head?"
     return Drawing("head_cut", "Two ways to split into heads: the same shape, other numbers", notice, {"x": x, "heads": n_heads}, table, (354, 476))

@@ -38,5 +38,5 @@ def head_film(
     start, before = weights[:, :, 2:, 0].mean(-1), weights.diagonal(-1, -2, -1)[..., 1:].mean(-1)
     table = number_table("Weight of the first and of the previous token", {f"step {s}": torch.stack([a, b], -1).flatten() for s, a, b in
         zip(steps, start, before)}, [f"head {h}, {name}" for h in range(weights.shape[1]) for name in ("first", "previous")])
-    notice = "Each token must name two letters: the first, and the one before it. Press Play: which head finds which?"
+    notice = "Press Play: which head finds the first letter, which the one before?"
     return Drawing("head_film", "Two heads learn what to attend to", notice, data, table, (226 + 38 * n, 240 + 25 * n))

@@ -212,8 +212,7 @@ class HeadView(Drawing):
         table: str,  # the scores of the heads, in HTML
         height: tuple[int, int],  # pixels reserved on a wide page and on a phone
     ):
-        notice = ("What does the marked token attend to? Press another head: does it, too? "
-                  "A row is a query, a column a key; strong colour, large weight.")
+        notice = "Press another head: what does the marked token attend to?"
         super().__init__(
             "head_view",
             "The attention weights of all heads",

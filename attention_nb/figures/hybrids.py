@@ -79,4 +79,4 @@ def hybrids(
     return Drawing("hybrids", "Three models read the same pairs", _NOTICE, data, table, (442, 482))
 
 
-_NOTICE = "Press Play: caches grow, states do not. Which model forgets?"
+_NOTICE = "Press Play: which of the three models forgets?"

@@ -83,8 +83,8 @@ def induction(
     data = {"model": sizes, "names": names, "ids": ids.tolist(), "others": others.tolist(),
             "previous": list(previous), "inducing": list(inducing)}
     return Drawing("induction", "Induction: two heads that copy",
-                   "Point at a letter: arcs show how two heads find what followed it. Click a head to switch it off, or move through the training.",
-                   data, _shares(model, trained, others), (468, 495), "The probabilities at each step as a table",
+                   "Click a head to switch it off: does the model still copy?",
+                   data, _shares(model, trained, others), (468, 501), "The probabilities at each step as a table",
                    library="engine", weights=trained.text())
 
 

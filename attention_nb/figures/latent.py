@@ -72,5 +72,5 @@ def latent(
     table += number_table(f"Multiplications for one new token, {heads} heads, in millions, by the tokens in the cache",
                           {form: torch.tensor([one[form] / 1e6 for one in work], dtype=torch.float64) for form in forms},
                           [f"{n:,}" for n in lengths], 1)
-    notice = "Press “expanded”: which two boxes move, and what does it cost?"
+    notice = "Press “expanded”: which two boxes move?"
     return Drawing("latent", "MLA: how a latent cache is read", notice, data, table, (372, 574, 478))

@@ -37,8 +37,7 @@ def lookup(
     rows = {f"{i} {token}": row for i, (token, row) in enumerate(zip(known, table))}
     columns = [f"number {j}" for j in range(table.shape[1])]
     numbers = number_table("The table, a row for each id", rows, columns, digits=1)
-    notice = ("Choose a word: which row is copied? "
-              "Then multiply: every row but one becomes zeros.")
+    notice = "Choose a word, then “multiply”: which row is left?"
     ids = [known.index(token) for token in tokens]
     data = {"tokens": list(tokens), "ids": ids, "known": list(known), "table": table}
     return Drawing("lookup", "An embedding table: the id of a word picks its row", notice, data, numbers, (374, 404))

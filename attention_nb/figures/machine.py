@@ -164,7 +164,7 @@ def machine(
     large = [part.parameters for part in parts_of(768, 3072, 50257, 1024)]
     data = {"model": sizes, "names": trained.about["tokens"], "n_blocks": config["n_blocks"], "a": a, "b": b,
             "parts": [part._asdict() | {"large": n} for part, n in zip(parts, large)]}
-    notice = "Four vectors go down the straight line, and each block adds to them. Press Play, or click a part."
+    notice = "Press Play, or click a part: what does it add to the vectors?"
     return Drawing("machine", "A transformer finds the last digit of a sum", notice, data, _tables(trained.state(step), a, b, parts, large), (570, 622, 562),
                    library="engine", weights=trained.text())
 

@@ -1,7 +1,8 @@
 // A mask to click: a grid of queries and keys whose cells allow or forbid, the weights, and what a
 // context depends on.
 function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number, plural, said, say,
-  choices, button, toggle, more, legendOf, wash, hatched, slider, late, onkeys, expose, keep }) {
+  choices, button, toggle, more, legendOf, wash, hatched, slider, late, onkeys,
+  tabulate, expose, keep }) {
   const { tokens, filler, scores } = data;
   const n = tokens.length;
   const all = [...tokens.keys()];
@@ -227,6 +228,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number
         input: change("cached"), text: (x) => number(x, 0) }),
       pick("The triangle ends", ["last query, last key", "first query, first key"], "first")));
   show();
+  tabulate(() => ({ caption: "Weights; a row for each query", columns: all.map(named),
+    rows: rows().map(({ i, weights }) => [named(i), weights]) }));
   expose(() => {
     const now = rows();
     const each = (key) => now.map((r) => r[key]);

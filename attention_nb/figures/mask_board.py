@@ -34,8 +34,6 @@ def mask_board(
     n = len(tokens)
     if tuple(scores.shape) != (n, n) or not scores.isfinite().all():
         raise ValueError(f"scores: expected finite numbers of shape ({n}, {n}), a row and a column for each token; got {tuple(scores.shape)}")
-    future = torch.ones(n, n, dtype=torch.bool).triu(1)
-    weights = torch.softmax(scores.masked_fill(future, float("-inf")), dim=-1)
-    table = number_table("Weights under the causal mask; a row for each query", dict(zip(tokens, weights)), tokens)
-    notice = "Press “causal mask”, or click a cell: a hatched pair is forbidden. What happens to the rest of the row?"
-    return Drawing("mask_board", "A mask: the keys that each query may attend to", notice, {"tokens": list(tokens), "filler": filler, "scores": scores}, table, (290, 466))
+    table = number_table("Weights; a row for each query", dict(zip(tokens, scores.softmax(-1))), tokens)
+    notice = "Press “causal mask”: what happens to the rest of a row?"
+    return Drawing("mask_board", "A mask: the keys that each query may attend to", notice, {"tokens": list(tokens), "filler": filler, "scores": scores}, table, (290, 498))

@@ -90,6 +90,6 @@ def memory(
 
 
 _WITH_SUM = ("One pair too many spoils every pair in the state",
-             "Press Play: each pair is added to the same numbers, then all are read back. Which pair is too many?")
+             "Press Play: which pair is too many?")
 _WITH_DELTA = ("The delta rule keeps the newest pairs exact",
                "Press Play: which names stay exact? The grey bars are those of the running sum.")

@@ -75,5 +75,4 @@ def patches(
                    (420, 640), "The answers as a table", library="engine", weights=trained.text())
 
 
-_NOTICE = ("Purple shows what the class token attends to. Press “Cover the 4 it looks at most”: "
-           "does the answer change?")
+_NOTICE = "Cover what the class token looks at: does the answer change?"

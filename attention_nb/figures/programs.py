@@ -36,7 +36,6 @@ def programs(
     blocks = range(-(-n // size))
     rows = {f"program {p}": torch.tensor([float(len(blocks)), float(p + 1)]) for p in blocks}
     table = number_table("Tiles of each program", rows, ["all keys", "causal mask"], 0)
-    notice = ("Framed tiles run at once. "
-              "Press Play, then “last block first”: how many time steps are saved?")
+    notice = "Press Play, then “last block first”: how many steps are saved?"
     data = {"tokens": list(tokens), "sizes": list(sizes), "size": 1, "slots": list(slots), "slot": 1}
     return Drawing("programs", "A GPU program per block of queries", notice, data, table, (368, 600))

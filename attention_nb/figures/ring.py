@@ -37,8 +37,7 @@ def ring(
                    _steps(world), (428, 556, 526), "The steps as a table")
 
 
-_NOTICE = ("Each rank, a GPU, keeps its queries and passes keys on. Press “causal mask” and Play: who waits, "
-           "and who with “zig-zag”?")
+_NOTICE = "Press “causal mask”, then Play: which ranks wait?"
 
 
 def _steps(world: int) -> str:

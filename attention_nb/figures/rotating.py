@@ -35,8 +35,8 @@ def rotating_pairs(
         raise ValueError(f"vector: expected an even number of numbers, not all 0; got shape {tuple(vector.shape)}")
     title = ("Rotary embeddings: only the distance of two tokens counts" if trained is None
              else "Rotary embeddings rotate more slowly for longer texts")
-    follow = "Shift both tokens: the score stays. Then drag the point along the curve: which pair makes its ripples?"
-    scale = "Choose a scaling: what becomes of the curve in the grey part? Dashed: as trained."
+    follow = "Shift both tokens: what stays the same?"
+    scale = "Choose a scaling: what becomes of the curve in the grey part?"
     notice = follow if trained is None else scale
     data = {"token": token, "vector": vector, "trained": trained, "factor": factor, "position": 3,
             "distance": 5 if trained is None else 40, "base": 10000}

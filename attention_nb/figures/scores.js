@@ -2,7 +2,7 @@
 // and without.
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, clamp, number, raised } = stage;
-  const { said, say, slider, choices, toggle, handle, expose } = stage;
+  const { said, say, slider, choices, toggle, handle, tabulate, expose } = stage;
   const { tokens, scores: given, reach } = data;
   const f32 = Math.fround;
   const wide = viewWidth >= 600;
@@ -171,6 +171,10 @@ function draw(stage) {
     set(warmth, { style: "margin-bottom: 8px" }), root, said);
   if (!wide) set(said, { style: "min-height: 2.8em" });
   show();
+  tabulate(() => ({ caption: "Scores, exponentials, weights", columns: tokens, rows: [
+    [divided.textContent, scores.map((s) => (s + shift) / temperature)],
+    ["exponential", exps.map(short)],
+    ["weight", weights.map((w) => (Number.isNaN(w) ? "NaN" : w))]] }));
   expose(() => ({
     scores: scores.map((s) => s + shift), temperature, repaired,
     exps: exps.map(String), weights: weights.map(String) }));

@@ -33,8 +33,7 @@ def score_bars(
                          f"got {scores.tolist()}")
     weights = scores.double().softmax(0)
     rows = {"score": scores, "exponential": scores.exp(), "weight": weights}
-    notice = ("Drag a knob, or move it with the arrow keys. Then add 10 to every score: "
-              "what happens to the weights? Then 100.")
+    notice = "Add 10, then 100, to every score: what happens to the weights?"
     table = number_table("Scores, exponentials, weights", rows, tokens)
     data = {"tokens": list(tokens), "scores": scores, "reach": 5}
     return Drawing("scores", "From scores to weights", notice, data, table, (264, 318))

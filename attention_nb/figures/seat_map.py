@@ -43,7 +43,7 @@ def seat_map(
                    _tables(sequences, block_size, n_max), (366, 506), "The block tables as a table")
 
 
-_NOTICE = "Two sequences share the framed blocks. Press “Next token”: whoever writes to one copies it first."
+_NOTICE = "Press “Next token”: which of the shared blocks is copied?"
 
 
 def _tables(sequences: list[dict[str, Any]], size: int, n_max: int) -> str:

@@ -3,7 +3,7 @@
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, dot, softmax, mix, between } = stage;
   const { number, listed, said, say, choices, toggle } = stage;
-  const { player, byItself, motion, plane, expose } = stage;
+  const { player, byItself, motion, plane, tabulate, expose } = stage;
   const { tokens, query, axes } = data;
   const vectors = data.x.map((row) => [...row]);
   const me = tokens.indexOf(query);
@@ -115,7 +115,7 @@ function draw(stage) {
       here[i] = on;
       go(MEAN);
     });
-    return set(node, { "aria-label": `${word}, beside ${query}` });
+    return set(node, { class: "close", "aria-label": `${word}, beside ${query}` });
   }
   const hued = (style) => set(cell(style), { "data-sym": "w" });
   const cells = tokens.map((word, i) => ({
@@ -288,5 +288,12 @@ function draw(stage) {
     go(0);
     tip = old;
   });
+  function inTable({ scores, weights, mean }) {
+    const beside = tokens.filter((_, i) => here[i] && i !== me).join(", ") || "nothing";
+    return { caption: `“${query}” beside ${beside}: its new vector is ${pair(mean)}`,
+      columns: [...axes, `score with ${query}`, "weight"],
+      rows: tokens.map((token, i) => [token, [...vectors[i], scores[i], weights[i]]]) };
+  }
+  tabulate(() => inTable(now()));
   expose(() => ({ here: tokens.filter((_, i) => here[i]), ...now(), step, tip, x: vectors }));
 }

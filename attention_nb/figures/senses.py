@@ -43,10 +43,9 @@ def senses(
     new = ", ".join(f"{number:.2f}" for number in weights @ x)
     caption = f"“{query}” beside {', '.join(beside) or 'nothing'}: its new vector is ({new})"
     table = number_table(caption, dict(zip(tokens, columns)), [*axes, f"score with {query}", "weight"])
-    notice = (f"Choose other neighbours, or drag their dots. Where does “{query}” go, "
-              "and which weight is large?")
+    notice = f"Drag a dot, or choose other words: where does “{query}” go?"
     data = {"tokens": list(tokens), "x": x, "query": query, "beside": list(beside), "axes": list(axes)}
-    return Drawing("senses", f"What “{query}” means beside its neighbours", notice, data, table, (346, 556, 364))
+    return Drawing("senses", f"What “{query}” means beside its neighbours", notice, data, table, (346, 572, 364))
 
 # %% ../../nbs/figures/senses.ipynb #senses-guards
 def _expect_senses(tokens: Sequence[str], x: Tensor, query: str, beside: Sequence[str]) -> None:

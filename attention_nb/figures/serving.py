@@ -48,8 +48,7 @@ def serving(
     return Drawing("serving", title, _NOTICE, data, table, (404, 500), "First tokens as a table")
 
 
-_NOTICE = ("Each row is a slot, each block a step of one request. "
-           "Press “continuous”: who fills the gaps?")
+_NOTICE = "Press “continuous”: who fills the gaps?"
 
 
 def _drawn_steps(steps: Sequence[Any]) -> list[dict[str, Any]]:

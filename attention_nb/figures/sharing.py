@@ -44,8 +44,7 @@ def sharing(
                    _key_heads(n_heads, options), (380, 394))
 
 
-_NOTICE = ("Go from 8 key heads to 2, and watch the bar. Then press “wrong order”: "
-           "which query heads read keys that they were not trained with?")
+_NOTICE = "Choose fewer key heads: which query heads share one then?"
 
 
 def _key_heads(n_heads: int, options: list[int]) -> str:

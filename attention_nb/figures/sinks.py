@@ -94,7 +94,7 @@ def sinks(
 
 _FREE = ("A sink takes the weight that no token needs", "Drag the score of the sink: how much weight is left for tokens?", (382, 418))
 _WINDOW = ("When the first token leaves the window, its weight falls on others",
-           "Press Play: “{first}” leaves the window. Which words get its weight?", (390, 412))
+           "Press Play: when “{first}” has left, which words get its weight?", (390, 412))
 
 
 def _table(tokens: Sequence[str], scores: Tensor, v: Tensor, window: int | None, sink: float, newest: int) -> str:

@@ -47,11 +47,10 @@ def spread(
     rows = {"standard deviation": deviation["plain"], "gradient through softmax": gradients["plain"],
             "standard deviation, divided by √d": deviation["scaled"], "gradient through softmax, divided by √d": gradients["scaled"]}
     table = number_table("Scores at each width", rows, [f"{width:,}" for width in widths])
-    return Drawing("spread", "Why scores are divided by √d", _NOTICE, data, table, (304, 574))
+    return Drawing("spread", "Why scores are divided by √d", _NOTICE, data, table, (304, 586))
 
 
-_NOTICE = ("Press Play: the wider the vectors, the wider the histogram, "
-           "and one bar takes all the weight. Then press “divide by √d”.")
+_NOTICE = "Press Play: at which width does one bar take all the weight?"
 _LIMITS = {"plain": 40, "scaled": 4}  # where the axis ends
 _BINS = {"plain": 80, "scaled": 40}
 

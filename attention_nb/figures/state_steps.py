@@ -45,6 +45,6 @@ def state_steps(
               "in the state": torch.full((n,), k.shape[-1] * (v.shape[-1] + 1.0))}
     table = number_table("The context of the token that comes at each step", found, tokens)
     table += number_table("How many numbers are stored after each step", counts, tokens, digits=0)
-    notice = "Press Play: at each step the cache grows by a row, and the state does not. Compare both sums."
+    notice = "Press Play: what grows with each token, and what does not?"
     data = {"tokens": list(tokens), "q": q, "k": k, "v": v}
     return Drawing("state_steps", "Linear attention: a cache that grows, a state that does not", notice, data, table, (410, 456))

@@ -42,4 +42,4 @@ def stream(
                    table, (346, 506))
 
 
-_NOTICE = "Press Play: gradients come back. Where are they large with post-norm?"
+_NOTICE = "Press Play: where are gradients large with post-norm?"

@@ -41,7 +41,6 @@ def who_is_found(
             raise ValueError(f"{name}: expected shape {shape}; got {tuple(value.shape)}")
     scores = (x @ W_q) @ (x @ W_k).T
     rows = {f"weights of {token}": weights for token, weights in zip(tokens, scores.softmax(-1))}
-    notice = f"Choose a query. Then drag q by its tip: at which angle does “{tokens[start]}” find itself?"
+    notice = f"Drag q by its tip: at which angle does “{tokens[start]}” find itself?"
     data = {"tokens": list(tokens), "x": x, "W_q": W_q, "W_k": W_k, "kinds": list(kinds), "start": start}
-    return Drawing("subject", "Queries and keys: a verb finds its subject", notice, data, number_table("Weights: a row for each query", rows, tokens), (370, 532),
-                   "The numbers it begins with, as a table")
+    return Drawing("subject", "Queries and keys: a verb finds its subject", notice, data, number_table("Weights: a row for each query", rows, tokens), (370, 532))

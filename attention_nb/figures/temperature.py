@@ -42,4 +42,4 @@ def temperature(
                    "The probabilities at temperature 1 as a table")
 
 
-_NOTICE = "Press “Draw 100 tokens”, then move the temperature: which tokens are drawn more often?"
+_NOTICE = "Press “Draw 100 tokens”, then move the temperature: what changes?"

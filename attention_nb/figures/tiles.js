@@ -2,7 +2,8 @@
 // m, a sum l and an accumulator acc. Beside the matrix stands what is written: the context of each
 // query.
 function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed, raised, said,
-  say, choices, toggle, more, slider, player, motion, late, hatch, expose }) {
+  say, choices, toggle, more, slider, player, motion, late, hatch, tabulate,
+  expose }) {
   const { tokens, scores, values, sizes } = data;
   const n = tokens.length;
   const all = [...tokens.keys()];
@@ -317,6 +318,11 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   view.append(top, picture, said,
     more(inRow(el("span", {}, "Tile size"), sizing, masking)));
   show();
+  const ended = (i) => history(i, many()).at(-1);
+  tabulate(() => ({ caption: "Each query after its last tile",
+    columns: ["max m", "sum ℓ", "acc a", "context a / ℓ"],
+    rows: all.map(ended).map(({ m, l, acc, context }, i) =>
+      [`${i + 1} ${tokens[i]}`, [m, l, acc, context]]) }));
   expose(() => {
     const { tiles, skipped } = order();
     const each = rows().map((i) => {

@@ -48,7 +48,7 @@ def tiles(
                    _after_all_tiles(tokens, scores, values), (332, 584))
 
 
-_NOTICE = "Press Play: only the framed tile is in fast memory. When do the bars shrink?"
+_NOTICE = "Press Play: at which tiles do the bars shrink?"
 
 
 def _after_all_tiles(tokens: Sequence[str], scores: Tensor, values: Tensor) -> str:

@@ -82,8 +82,8 @@ def translator(
     data = {"model": {"parts": trained.parts(), "steps": trained.steps, "heads": heads}, "source": source, "target": target,
             "exact": trained.about["exact"], "examples": list(examples), "values": list(number_values().items()), "most": most}
     return Drawing("translator", "Cross-attention in a translator",
-                   "Type a number in words. Then move through the training, or click a token on the right: the wider a line, the larger the weight.",
-                   data, _answers(model, trained, examples), (400, 578), "The answers at each step as a table",
+                   "Move through the training: when does the answer come right?",
+                   data, _answers(model, trained, examples), (400, 585), "The answers at each step as a table",
                    library="engine", weights=trained.text())
 
 

@@ -10,7 +10,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.diagnosis import examined
+from attention_checks.subjects.diagnosis import examined
 from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.properties import Property, bound
 from attention_checks.spec import Contract

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn as nn
 from attention_checks import Expected, Misused, audit
-from attention_checks.auditing import audit_command as command
+from attention_checks.command import audit_command as command
 from attention_checks.auditing import session as sessions
 
 import attention_nb as nb

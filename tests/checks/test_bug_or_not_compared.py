@@ -7,7 +7,7 @@ import torch
 import torch.nn as nn
 
 from attention_checks import check_self_attention
-from attention_checks.diagnosis import examined
+from attention_checks.subjects.diagnosis import examined
 from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.spec import Contract
@@ -152,10 +152,11 @@ def test_a_part_that_learns_is_compared_if_it_is_declared():
 
     none = dict(base=Learned, turn=lambda self, q, k: (q, k))
     found = said(layer_with(False, **none))
-    assert found.startswith("not compared") and "such as bias='rel_pos'" in found
-    assert said(layer_with(False, **none), bias="rel_pos") == "sound"
+    assert found.startswith("not compared") and "such as bias=lambda q, k, rel_pos: …" in found
+    bias = lambda q, k, rel_pos: rel_pos[:, : q.shape[-2], : k.shape[-2]]
+    assert said(layer_with(False, **none), bias=bias) == "sound"
     cubed = layer_with(False, **none, cap=lambda self, scores: scores**3)
-    assert said(cubed, bias="rel_pos") == "layer.unknown"
+    assert said(cubed, bias=bias) == "layer.unknown"
 
 
 def sees_back(size):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attention_checks.catalogue import CATALOGUE, by_code
-from attention_checks.pipeline import Bug, bugs_of_lines
+from attention_checks.explaining.pipeline import Bug, bugs_of_lines
 from tests.checks import audited, distributed_corpus
 from tests.checks.corpus import planted
 

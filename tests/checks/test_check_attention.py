@@ -14,7 +14,7 @@ from tests.checks.variants import attention, causal, filled, masked, raising, sc
 from attention_checks import check_attention
 from attention_checks.outcomes import Misused
 from attention_checks.spec import Contract
-from attention_checks.properties.functions.facts import ExaminedFunction
+from attention_checks.subjects.function_facts import ExaminedFunction
 from attention_checks.subjects.function import AttentionFunction, CallStyle, Sizes, find_call_style
 from attention_checks.subjects.masks import PLAIN, SHAPES
 from attention_nb.naive_attention import naive_attention

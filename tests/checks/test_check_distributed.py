@@ -14,7 +14,7 @@ from tests.checks.distributed_corpus import PLANTED, RIGHT, Planted
 from tests.checks.finding import report_of
 
 from attention_checks import api, check_distributed
-from attention_checks.check_command import main
+from attention_checks.command.check_command import main
 from attention_checks.distributed.running import rank_starter
 from attention_checks.distributed.shards import Sharding, trial_of
 from attention_checks.distributed.simulated import ForwardSteps, simulated

@@ -123,3 +123,28 @@ def test_a_rotation_by_tables_is_refused_with_a_hint(rotate):
     "It is no bias of three numbers; rotated by tables of the positions, it can be checked."
     with pytest.raises(TypeError, match="takes tables: wrap it"):
         check_positions(rotate)
+
+
+@pytest.mark.parametrize(
+    "scaling, d_rotary, expected",
+    [(None, 5, "from 2 to 8"), ({"partial_rotary_factor": 0.5}, 6, "from 4 to 4")],
+)
+def test_a_part_that_cannot_be_rotated_is_refused(scaling, d_rotary, expected):
+    with pytest.raises(ValueError, match=f"d_rotary: expected an even number {expected}"):
+        check_positions(rotary, scaling=scaling, d_rotary=d_rotary)
+
+
+def test_far_positions_tell_nothing_of_a_rotation_that_is_wrong_near():
+    codes = codes_of(check_positions, lambda x, p: rotary(x, 3 * p), d_head=8)
+    assert codes == ["rotary.unknown"]
+
+
+def test_distances_may_keep_their_sign_where_the_future_is_masked():
+    signed = lambda h, n_q, n_k: (
+        -alibi_slopes(h)[:, None, None]
+        * (torch.arange(n_k - n_q, n_k)[:, None] - torch.arange(n_k))
+    )
+    raised = lambda h, n_q, n_k: -signed(h, n_q, n_k)
+    assert codes_of(check_positions, signed) == ["alibi.signed"]
+    assert check_positions(signed, causal=True).ok
+    assert codes_of(check_positions, raised, causal=True) == ["alibi.sign"]

@@ -59,7 +59,7 @@ PLAIN = [
     (
         "coarse in 16 bits",
         lambda x: x.softmax(-1) * (1.2 if x.dtype == torch.bfloat16 else 1),
-        "softmax.loses",
+        "dtype.loses",
     ),
     ("by chance", lambda x: x.softmax(-1) * torch.rand(()), "state.chance"),
     ("a list", lambda x: x.softmax(-1).tolist(), "code.returns_no_tensor"),
@@ -75,7 +75,27 @@ PLAIN = [
 @pytest.mark.parametrize("fn, code", [pytest.param(*row[1:], id=row[0]) for row in PLAIN])
 def test_a_wrong_softmax_is_named(fn, code):
     torch.manual_seed(0)
-    assert code in codes_of(check_softmax, fn)
+    assert code in codes_of(check_softmax, fn, dtype="any")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_a_right_softmax_holds_in_the_one_type_that_is_declared(dtype):
+    seen = set()
+
+    def right(scores, mask):
+        seen.add(scores.dtype)
+        return masked_softmax(scores, mask)
+
+    assert check_masked_softmax(right, dtype=dtype).compared
+    assert check_softmax(torch.softmax, dtype=dtype).compared
+    assert seen == {getattr(torch, dtype)}
+
+
+def test_what_goes_wrong_in_16_bits_alone_is_told():
+    billion = lambda scores, mask: scores.masked_fill(~mask, -1e9).softmax(-1) * mask
+    assert "right in float32 alone" in str(check_masked_softmax(billion))
+    assert codes_of(check_masked_softmax, billion, dtype="any") == ["dtype.no_infinity"]
+    assert check_masked_softmax(billion, dtype="float32").verdict == "sound"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn as nn
 
-from attention_checks.check_command import main
+from attention_checks.command.check_command import main
 from attention_nb.masks import causal_mask
 from attention_nb.multi_head_attention import MultiHeadAttention
 from attention_nb.positions import RotaryEmbedding, alibi_bias

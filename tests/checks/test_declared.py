@@ -70,7 +70,7 @@ DESIGN = dict(
     scale=0.7,
     softcap=2.0,
     sinks="p8",
-    bias="p9",
+    bias=lambda q, k, p9: p9[:, : q.shape[-2], : k.shape[-2]],
     gate="p5",
     norms={"q": "p6", "k": "p7"},
     roles={"q": "p1", "k": "p2", "v": "p3", "out": "p4"},
@@ -169,7 +169,7 @@ def test_exchanged_roles_are_named():
         ),
         ("gate", "gate", "gate: expected the name of a part of the layer"),
         ("sinks", "sink", "sinks: expected the name of a part of the layer"),
-        ("bias", "p6", "bias: expected a part that gives"),
+        ("bias", "p6", "bias: expected .h, n_q, n_k. = .* bias=lambda q, k, table"),
         ("softcap", 0.0, "softcap: expected a number above 0; got 0.0"),
         ("max_batch", 0, "max_batch: expected"),
         ("mask", "inverted", "mask: expected 'allowed', 'blocked', 'bias'"),
@@ -455,22 +455,23 @@ def plain(q, k, v, more=0):
             lambda p, x, *qkv: plain(
                 *qkv, 2 * p.weight[0, :, None, None] * torch.arange(x.shape[1])
             ),
-            "bias='p'",
+            "bias=lambda q, k, p: …",
         ),
         (
             nn.Parameter(torch.ones(H, 64, 64).tril()),
             lambda p, x, *qkv: plain(*qkv, 2 * p[:, : x.shape[1], : x.shape[1]]),
-            "bias='p'",
+            "bias=lambda q, k, p: …",
         ),
         (
             nn.Parameter(torch.ones(H)),
             lambda p, x, *qkv: plain(*qkv, p[:, None, None] * torch.arange(x.shape[1])),
-            "scale='p', sinks='p', gate='p' or bias='p' (it has one for each head)",
+            "scale='p', scale=lambda p: …, sinks='p', gate='p' or bias=lambda q, k, p: … (it has"
+            " one for each head)",
         ),
         (
             nn.Parameter(torch.tensor(0.3)),
             lambda p, x, q, k, v: plain(q, k, v, p * (q @ k.mT) ** 2),
-            "scale='p' or value_scale='p' (it is one number)",
+            "scale='p', scale=lambda p: … or value_scale='p' (it is one number)",
         ),
         (
             nn.Parameter(torch.ones(2, 5, 8)),

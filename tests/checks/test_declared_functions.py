@@ -5,7 +5,13 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from attention_checks import Misused, check_attention, check_cross_attention, check_self_attention
+from attention_checks import (
+    Misused,
+    check_attention,
+    check_cross_attention,
+    check_multi_head,
+    check_self_attention,
+)
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from tests.checks.finding import codes_of, report_of
 from tests.checks.test_attend import OWN, SCALE, D, H, Layer, of_layer, softmaxed
@@ -384,3 +390,82 @@ def test_a_declared_function_is_given_the_mask_by_its_name(name):
     assert of_layer(Layer(past), causal=True, attend=masked) == OWN
     twice = lambda q, k, v: ATTENTION(q, 2 * k, v, is_causal=True)
     assert of_layer(Layer(twice), causal=True, attend=masked) == ["layer.step"]
+
+
+SCALES = {  # what a layer makes of a parameter → the same as it is declared
+    "times": (lambda tau: tau, "tau"),
+    "usual": (lambda tau: tau * SCALE, lambda tau, d: tau / d**0.5),
+    "divided": (lambda tau: 1 / tau, lambda tau: 1 / tau),
+    "exponential": (lambda tau: tau.exp(), lambda tau: tau.exp()),
+}
+NAMED = {  # what it does, what is declared → how that is named
+    **{(name, name): [] for name in SCALES},
+    ("usual", "times"): ["scale.beside"],
+    ("divided", "times"): ["scale.divided"],
+    ("exponential", "times"): ["scale.exponential"],
+    ("times", "usual"): ["scale.beside"],
+    ("times", "divided"): ["scale.divided"],
+    ("times", "exponential"): ["layer.step"],
+}
+
+
+@pytest.mark.parametrize("start", [[1.0] * H, [0.5, 1.4, 2.0]])
+@pytest.mark.parametrize("does, declared", NAMED)
+def test_no_formula_of_a_learned_scale_stands_for_another(start, does, declared):
+    "Whether all heads begin with 1, as many layers do, or not."
+    tau = nn.Parameter(torch.tensor(start)[:, None, None])
+    layer = Layer(tau=tau)
+    layer.core = lambda q, k, v: (q @ k.mT * SCALES[does][0](layer.tau)).softmax(-1) @ v
+    report = report_of(check_self_attention, layer, D, n_heads=H, scale=SCALES[declared][1])
+    assert report.codes == NAMED[does, declared], report
+    assert (report.verdict == "sound") is (does == declared)
+
+
+def gated(by):
+    "Attention with a gate that a linear layer makes, through some function."
+    use = lambda m, x, q, k, v: merge_heads(softmaxed(q, k, v)) * by(m.g(x))
+    return Layer(use=use, g=nn.Linear(D, D))
+
+
+GATES = {
+    "sigmoid": (torch.sigmoid, "g"),
+    "up to 2": (lambda g: 2 * g.sigmoid(), lambda g: 2 * g.sigmoid()),
+    "none": (lambda g: g, lambda g: g),
+    "tanh": (torch.tanh, lambda g: g.tanh()),
+}
+
+
+@pytest.mark.parametrize(
+    "does, declared",
+    [*zip(GATES, GATES), ("none", "sigmoid"), ("tanh", "sigmoid"), ("sigmoid", "none")],
+)
+def test_no_function_of_a_gate_stands_for_another(does, declared):
+    layer = gated(GATES[does][0])
+    report = report_of(check_self_attention, layer, D, n_heads=H, gate=GATES[declared][1])
+    assert (report.verdict == "sound") is (does == declared), report
+    if (does, declared) == ("none", "sigmoid"):
+        assert report.codes == ["gate.no_sigmoid"]
+
+
+def test_a_scale_may_depend_on_the_number_of_keys():
+    "As where the logarithm of the length keeps weights as sharp; at one length it is a constant."
+    log_n = lambda n: torch.tensor(float(n)).log() / 3
+    layer = Layer(lambda q, k, v: softmaxed(log_n(k.shape[-2]) * q, k, v))
+    declared = dict(n_heads=H, scale=lambda d, n_k: log_n(n_k) * d**-0.5)
+    assert report_of(check_self_attention, layer, D, **declared).verdict == "sound"
+    assert report_of(check_self_attention, Layer(softmaxed), D, **declared).codes == [
+        "scale.beside"
+    ]
+
+
+@pytest.mark.parametrize("check", [check_self_attention, check_multi_head])
+@pytest.mark.parametrize("residual", [0, 1])
+def test_what_is_applied_to_the_output_is_told_as_late(check, residual):
+    "A gate is declared, and multiplies what the output projection gave, perhaps before a residual."
+
+    class Late(Layer):
+        def forward(self, x):
+            return super().forward(x) * self.g(x).sigmoid() + residual * x
+
+    report = report_of(check, Late(g=nn.Linear(D, D)), D, n_heads=H, gate="g")
+    assert report.codes == ["choice.late"] and "gate= is applied after" in report.failed[0].bug

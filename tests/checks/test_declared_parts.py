@@ -542,7 +542,7 @@ class AsksAsItIs(nn.Module):
         return self.to_out(merge_heads((split_heads(x, H) @ k.mT * self.scale).softmax(-1) @ v))
 
 
-@pytest.mark.parametrize("roles", [None, {"q": None}, {"q": None, "kv": "to_kv"}])
+@pytest.mark.parametrize("roles", [{"q": None}, {"q": None, "kv": "to_kv"}])
 @pytest.mark.parametrize(
     "layer, codes",
     [
@@ -553,6 +553,8 @@ class AsksAsItIs(nn.Module):
 )
 def test_queries_may_go_in_as_they_are(layer, codes, roles):
     assert of_layer(layer, check_cross_attention, roles=roles) == codes
+    undeclared = report_of(check_cross_attention, layer, D, n_heads=H)
+    assert undeclared.verdict == "not compared" and "roles={'q': …}" in undeclared.missing
 
 
 class Joint(nn.Module):
@@ -731,7 +733,8 @@ def test_the_exponential_of_a_learned_scale_may_be_forgotten(factor, code, fused
         read = lambda x: F.linear(x, layer.qkv.weight, layer.qkv.bias).chunk(3, -1)
         layer.heads = lambda x: [split_heads(t, H) for t in read(x)]
     norms, roles = {"q": "l2", "k": "l2"}, {"qkv": "qkv", "out": "out_proj"} if fused else None
-    assert of_layer(layer, norms=norms, scale="logit_scale", roles=roles) == code
+    declared = dict(norms=norms, scale=lambda logit_scale: logit_scale.exp(), roles=roles)
+    assert of_layer(layer, **declared) == code
 
 
 def test_beside_a_declared_scale_no_usual_one_is_guessed():

@@ -12,7 +12,7 @@ from attention_checks import (
     check_multi_head,
     check_self_attention,
 )
-from attention_checks.controlled import full_precision
+from attention_checks.their_code.controlled import full_precision
 from tests.checks.corpus import planted
 from tests.checks.finding import codes_of
 

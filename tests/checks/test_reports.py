@@ -12,7 +12,7 @@ from attention_checks import outcomes as own
 from attention_checks.catalogue import known
 from attention_checks.examine import BoundProperty, examine
 from attention_checks.outcomes import Broken, Misused, NotChecked, first_line
-from attention_checks.pipeline import Bug
+from attention_checks.explaining.pipeline import Bug
 from attention_checks.report import CheckFailed
 
 

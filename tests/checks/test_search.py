@@ -11,10 +11,10 @@ from attention_checks.catalogue.flash_attention import blocks
 from attention_checks.catalogue.windows import reach_bugs
 from attention_checks.catalogue.positions import PAIRINGS, rotary_bugs, turn_pairs
 from attention_checks.catalogue.scales_and_routes import UNDECLARED_NORMS
-from attention_checks.fitting import fitted_dtype, fitted_epsilon
-from attention_checks.pipeline import STAGES, Work, run, unchanged, with_own, work_of
-from attention_checks.reach import Reach
-from attention_checks.search import Case, alike, explain
+from attention_checks.explaining.fitting import fitted_dtype, fitted_epsilon
+from attention_checks.explaining.pipeline import STAGES, Work, run, unchanged, with_own, work_of
+from attention_checks.explaining.reach import Reach
+from attention_checks.explaining.search import Case, alike, explain
 from attention_nb.local_attention import document_mask, sink_mask, window_mask
 from attention_nb.masks import causal_mask
 from attention_nb.positions import rotary_angles

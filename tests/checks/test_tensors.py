@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from attention_checks.controlled import fixed_chance
-from attention_checks.tensors import first_difference, must_be_tensor, nearly, some_mask
+from attention_checks.their_code.controlled import fixed_chance
+from attention_checks.numbers.tensors import first_difference, must_be_tensor, nearly, some_mask
 from attention_checks.outcomes import Broken, Misused
 from attention_checks.properties.numerics import must_be_as_in_32
 from attention_checks.properties.state import must_repeat_call

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from attention_checks.catalogue.layer_rotations import rotate_pairs
 from attention_checks.catalogue.layers import merge_features_first, split_features_first
-from attention_checks.diagnosis import examined
+from attention_checks.subjects.diagnosis import examined
 from attention_checks.spec import Contract
 from attention_checks.subjects.layer import adapt
 from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale

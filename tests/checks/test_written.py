@@ -29,7 +29,7 @@ def imported(path):
         ("trace", "subjects"),
         ("trace", "properties"),
         ("catalogue", "trace"),
-        ("catalogue", "search"),
+        ("catalogue", "explaining.search"),
     ],
 )
 def test_a_lower_part_imports_no_higher_one(part, never):

@@ -73,12 +73,12 @@ def right_net(self, x, mask=None, causal=True, cache=None, positions=None):
     found, group = [], own.n_heads // own.n_key_heads
     for h in range(own.n_heads):
         of = lambda t, i, d: t[..., i * d : (i + 1) * d]
-        unit = lambda t: t / (t.square().sum(-1, keepdim=True) + own.eps).sqrt()
+        unit = lambda t: t / (t.square().sum(-1, keepdim=True) + 1e-6).sqrt()
         one_q, one_k = (unit(of(t, h // group, own.d_k)) for t in (q, k))
         one_v, one_gate = (of(t, h, own.d_v) for t in (v, gate))
         scaled = one_q / own.d_k**0.5
         read = right_gated(scaled, one_k, one_v, fade[..., h], beta[..., h])
-        root = (read.square().mean(-1, keepdim=True) + own.eps).sqrt()
+        root = (read.square().mean(-1, keepdim=True) + own.norm.eps).sqrt()
         found.append(own.norm.weight * read / root * F.silu(one_gate))
     return own.out_proj(torch.cat(found, -1))
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from attention_checks.properties import Properties, Recognise, bound
-from attention_checks.properties.functions.facts import ExaminedFunction
 from attention_checks.properties.functions.lengths import LENGTHS
 from attention_checks.properties.functions.masking import HIDING, INFLUENCE
 from attention_checks.properties.functions.numerics import NUMBERS
 from attention_checks.properties.functions.recognising import recognise
 from attention_checks.properties.functions.values import VALUES
+from attention_checks.subjects.function_facts import ExaminedFunction
 
 _PROPERTIES = [*VALUES, *INFLUENCE, *LENGTHS, *NUMBERS, *HIDING]
 

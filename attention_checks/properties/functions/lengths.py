@@ -9,16 +9,22 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.flash_attention import blocks
+from attention_checks.explaining.pipeline import Bug
+from attention_checks.explaining.search import Case, alike, explain
+from attention_checks.numbers.tensors import (
+    first_difference,
+    must_be_near,
+    must_run,
+    nearly,
+    sizes_of,
+)
+from attention_checks.numbers.tolerance import LONG_SUMS
 from attention_checks.outcomes import Broken, NotChecked, attempt, first_line
-from attention_checks.pipeline import Bug
 from attention_checks.properties import Property
 from attention_checks.properties.equivariance import must_give
-from attention_checks.properties.functions.facts import MANY, ExaminedFunction, draw_many
 from attention_checks.properties.functions.recognising import measured_band
-from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.function import ONES, Sizes
-from attention_checks.tensors import first_difference, must_be_near, must_run, nearly, sizes_of
-from attention_checks.tolerance import LONG_SUMS
+from attention_checks.subjects.function_facts import MANY, ExaminedFunction, draw_many
 
 
 def _must_take_one(subject: ExaminedFunction) -> None:

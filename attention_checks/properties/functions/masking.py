@@ -7,19 +7,19 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from attention_checks.autograd import gradients_of
 from attention_checks.catalogue import known
+from attention_checks.explaining.pipeline import Bug
+from attention_checks.numbers.autograd import gradients_of
+from attention_checks.numbers.tensors import first_difference, must_be_near, nearly, sizes_of
+from attention_checks.numbers.tolerance import LONG_SUMS
 from attention_checks.outcomes import Broken, NotChecked, attempt, first_line
-from attention_checks.pipeline import Bug
 from attention_checks.properties import Property
 from attention_checks.properties.equivariance import code_of_leak, first_leak
-from attention_checks.properties.functions.facts import MANY, ExaminedFunction, draw_many
 from attention_checks.properties.functions.lengths import any_length, name_empty
 from attention_checks.properties.gradients import must_match_gradients
 from attention_checks.subjects.function import SQUARE, Sizes
+from attention_checks.subjects.function_facts import MANY, ExaminedFunction, draw_many
 from attention_checks.subjects.masks import PLAIN
-from attention_checks.tensors import first_difference, must_be_near, nearly, sizes_of
-from attention_checks.tolerance import LONG_SUMS
 from attention_nb.masks import causal_mask
 
 

@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.pipeline import Bug
+from attention_checks.explaining.pipeline import Bug
+from attention_checks.numbers.tensors import must_be_near, sizes_of
+from attention_checks.numbers.tolerance import LARGE_SCORES
 from attention_checks.properties import Property
-from attention_checks.properties.functions.facts import ExaminedFunction, draw_many
 from attention_checks.properties.numerics import must_be_finite, must_hold_in_half
 from attention_checks.properties.state import must_not_modify, must_take_any_strides
 from attention_checks.subjects.function import Sizes
-from attention_checks.tensors import must_be_near, sizes_of
-from attention_checks.tolerance import LARGE_SCORES
+from attention_checks.subjects.function_facts import ExaminedFunction, draw_many
 from attention_nb.masks import causal_mask
 
 
@@ -108,6 +108,6 @@ NUMBERS = (
     Property(
         "float16 and bfloat16 give finite, nearly equal values of their type",
         _must_stand_sixteen_bits,
-        applies=lambda subject: subject.contract.placement.dtype is None,
+        sixteen_bits=True,
     ),
 )

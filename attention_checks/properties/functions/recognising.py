@@ -10,15 +10,20 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.flash_attention import blocks
-from attention_checks.fitting import fitted_band, fitted_cap, fitted_dtype, fitted_epsilon
+from attention_checks.explaining.fitting import (
+    fitted_band,
+    fitted_cap,
+    fitted_dtype,
+    fitted_epsilon,
+)
+from attention_checks.explaining.one_step import changed_step
+from attention_checks.explaining.pipeline import Bug, right_output
+from attention_checks.explaining.search import Case, alike, explain
+from attention_checks.numbers.tensors import nearly
+from attention_checks.numbers.tolerance import FLOAT32, LONG_SUMS, NO_WEIGHT
 from attention_checks.outcomes import attempt, bugs_in
-from attention_checks.pipeline import Bug, right_output
-from attention_checks.properties.functions.facts import ExaminedFunction
-from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.function import CUBE, EQUAL, SQUARE, Sizes
-from attention_checks.tensors import nearly
-from attention_checks.tolerance import FLOAT32, LONG_SUMS, NO_WEIGHT
-from attention_checks.trace.one_step import changed_step
+from attention_checks.subjects.function_facts import ExaminedFunction
 
 _SOME_BIAS = 1e-2  # less may be rounding
 

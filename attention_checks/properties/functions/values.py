@@ -6,6 +6,9 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.explaining.pipeline import Bug
+from attention_checks.numbers.tensors import first_difference, nearly, sizes_of
+from attention_checks.numbers.tolerance import LONG_SUMS, SHORT_SUMS, tolerance_factor
 from attention_checks.outcomes import (
     Broken,
     Misused,
@@ -15,15 +18,12 @@ from attention_checks.outcomes import (
     first_line,
     runs,
 )
-from attention_checks.pipeline import Bug
 from attention_checks.properties import Property, must_agree
-from attention_checks.properties.functions.facts import ExaminedFunction
 from attention_checks.properties.functions.recognising import used_weights
 from attention_checks.properties.state import must_repeat
 from attention_checks.subjects.function import CUBE, EQUAL, SQUARE, Sizes
+from attention_checks.subjects.function_facts import ExaminedFunction
 from attention_checks.subjects.masks import PLAIN
-from attention_checks.tensors import first_difference, nearly, sizes_of
-from attention_checks.tolerance import LONG_SUMS, SHORT_SUMS, tolerance_factor
 
 
 def _must_give_a_context(subject: ExaminedFunction) -> str | None:

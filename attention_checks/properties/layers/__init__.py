@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from attention_checks.diagnosis import examined
-from attention_checks.pipeline import Bug
+from attention_checks.explaining.pipeline import Bug
 from attention_checks.properties import Properties, Property, Recognise, bound
 from attention_checks.properties.layers.basics import CALLS, RUNS
 from attention_checks.properties.layers.edges import EDGES
@@ -16,6 +15,7 @@ from attention_checks.properties.layers.own_weights import OWN_WEIGHTS
 from attention_checks.properties.layers.packing import PACKED
 from attention_checks.properties.layers.training import TRAINING
 from attention_checks.spec import Contract
+from attention_checks.subjects.diagnosis import examined
 from attention_checks.subjects.layer import Layer, adapt
 
 

@@ -7,24 +7,24 @@ import torch.nn as nn
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.conventions import MASK
-from attention_checks.outcomes import Broken, Misused, attempt, broken_by, first_line
-from attention_checks.pipeline import Bug
-from attention_checks.properties import Property
-from attention_checks.properties.equivariance import must_not_mix_along
-from attention_checks.properties.layers.raising import misrouted, must_fit, why_it_raises
-from attention_checks.signatures import parameters_of
-from attention_checks.subjects.calling import for_memory, is_torch_mha, needed_by, packing_names
-from attention_checks.subjects.copies import deep_copy, zero_weights
-from attention_checks.subjects.layer import BATCH, Layer, no_module
-from attention_checks.tensors import (
+from attention_checks.explaining.pipeline import Bug
+from attention_checks.numbers.tensors import (
     first_difference,
     must_be_near,
     must_be_tensor,
     must_run,
     nearly,
 )
-from attention_checks.tolerance import FLOAT32, SHORT_SUMS
+from attention_checks.numbers.tolerance import FLOAT32, SHORT_SUMS
+from attention_checks.outcomes import Broken, Misused, attempt, broken_by, first_line
+from attention_checks.properties import Property
+from attention_checks.properties.equivariance import must_not_mix_along
+from attention_checks.properties.layers.raising import misrouted, must_fit, why_it_raises
+from attention_checks.subjects.calling import for_memory, is_torch_mha, needed_by, packing_names
+from attention_checks.subjects.copies import deep_copy, zero_weights
+from attention_checks.subjects.layer import BATCH, Layer, no_module
+from attention_checks.their_code.conventions import MASK
+from attention_checks.their_code.signatures import parameters_of
 
 
 def _must_give_a_vector_per_token(layer: Layer) -> str | None:

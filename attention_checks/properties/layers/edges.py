@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.numbers.tensors import must_run, nearly
+from attention_checks.numbers.tolerance import LONG_SUMS, MOVED
 from attention_checks.outcomes import Broken, NotChecked, attempt
 from attention_checks.properties import Property
 from attention_checks.properties.numerics import must_be_as_in_32, must_be_finite, run_in_half
 from attention_checks.properties.state import must_only_read
 from attention_checks.subjects.copies import deep_copy, softened_copy
 from attention_checks.subjects.layer import BATCH, Layer, no_module
-from attention_checks.tensors import must_run, nearly
-from attention_checks.tolerance import LONG_SUMS, MOVED
 
 _ONE_VALUE = "Expected more than 1 value per channel"  # so norms of PyTorch refuse one token
 
@@ -123,7 +123,7 @@ EDGES = (
         "float16 and bfloat16 give finite, nearly equal values",
         must_stand_sixteen_bits,
         no_module,
-        applies=lambda layer: layer.contract.placement.dtype is None,
+        sixteen_bits=True,
     ),
     Property("weights that it returns are weights", _must_return_weights),
 )

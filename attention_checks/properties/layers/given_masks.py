@@ -12,20 +12,26 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import MASK_APPLICATIONS, MASKS_AFTER_SOFTMAX, SHIFTED_MASKS
-from attention_checks.conventions import MASK, MEMORY_MASKS, hides_padding, is_mask, is_plain_mask
-from attention_checks.diagnosis import ignores_order, trace_of
+from attention_checks.explaining.pipeline import Bug
+from attention_checks.explaining.search import explain
+from attention_checks.numbers.tensors import first_difference, nearly, rounding
+from attention_checks.numbers.tolerance import tolerance_factor
 from attention_checks.outcomes import Broken, NotChecked, attempt, first_line, runs
-from attention_checks.pipeline import Bug
 from attention_checks.properties.equivariance import first_leak
 from attention_checks.properties.layers.edges import must_stand_sixteen_bits
 from attention_checks.properties.state import must_leave_alone
-from attention_checks.search import explain
-from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import call_under
+from attention_checks.subjects.diagnosis import ignores_order, trace_of
 from attention_checks.subjects.layer import BATCH, Layer
 from attention_checks.subjects.masks import MEANINGS, SHAPES, TRANSPOSED, Form, other_meaning
-from attention_checks.tensors import first_difference, nearly, rounding
-from attention_checks.tolerance import tolerance_factor
+from attention_checks.their_code.conventions import (
+    MASK,
+    MEMORY_MASKS,
+    hides_padding,
+    is_mask,
+    is_plain_mask,
+)
+from attention_checks.their_code.signatures import parameters_of
 from attention_checks.trace import Trace, trace_layer
 from attention_checks.trace.readings import starts_of
 

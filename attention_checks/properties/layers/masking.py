@@ -10,19 +10,19 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.diagnosis import as_attend_says, ignores_order, trace_of
-from attention_checks.fitting import fitted_band
+from attention_checks.explaining.fitting import fitted_band
+from attention_checks.explaining.pipeline import Bug
+from attention_checks.explaining.reach import Reach
+from attention_checks.numbers.tensors import rounding
+from attention_checks.numbers.tolerance import MOVED
 from attention_checks.outcomes import Broken, NotChecked, attempt
-from attention_checks.pipeline import Bug
 from attention_checks.properties import Property
 from attention_checks.properties.equivariance import code_of_leak, first_leak
 from attention_checks.properties.layers.basics import must_be_vectors
 from attention_checks.properties.layers.given_masks import must_hide_padding
-from attention_checks.reach import Reach
 from attention_checks.subjects.copies import softened_copy
+from attention_checks.subjects.diagnosis import as_attend_says, ignores_order, trace_of
 from attention_checks.subjects.layer import Layer, no_module, normalises_batch
-from attention_checks.tensors import rounding
-from attention_checks.tolerance import MOVED
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights
 

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.choice_guards import names_in
+from attention_checks.numbers.tensors import nearly
 from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.properties import Property
 from attention_checks.subjects.layer import Layer, no_module
-from attention_checks.tensors import nearly
 from attention_checks.trace.guesses import named_choices
 from attention_checks.trace.recording import as_float, recorded_call
 

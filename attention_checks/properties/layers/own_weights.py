@@ -7,17 +7,17 @@ from itertools import chain
 import torch
 from torch import Tensor
 
-from attention_checks.autograd import leaves_of
 from attention_checks.catalogue import known
 from attention_checks.choice_guards import names_in
-from attention_checks.conventions import POSITIONS
-from attention_checks.diagnosis import fewest_bugs, ignores_order, trace_of
+from attention_checks.explaining.pipeline import Bug, after, work_of
+from attention_checks.numbers.autograd import leaves_of
+from attention_checks.numbers.tensors import first_difference, nearly
 from attention_checks.outcomes import Broken, Misused, NotChecked, attempt
-from attention_checks.pipeline import Bug, after, work_of
 from attention_checks.properties import Property
 from attention_checks.spec import PART_CHOICES
+from attention_checks.subjects.diagnosis import fewest_bugs, ignores_order, trace_of
 from attention_checks.subjects.layer import BATCH, Layer, no_module
-from attention_checks.tensors import first_difference, nearly
+from attention_checks.their_code.conventions import POSITIONS
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, named_end
 from attention_checks.trace.guesses import hint_of
@@ -222,6 +222,10 @@ def _why_no_reference(layer: Layer, trace: Trace) -> str:
         return ""
     if trace.unrecognised:
         return _also_has(layer, trace)
+    if not {"q", "qk", "qkv"} & trace.projections.keys():
+        return (
+            "no projection of queries was recognised: declare roles={'q': …}, or None in its place"
+        )
     declare = "scale=…, softcap=…, bias=…, rotate=… or norms=…"
     return (
         f"its numbers depend on order, or on more than q, k and v: declare {declare} if it has it"

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.numbers.tensors import first_difference, nearly
 from attention_checks.outcomes import Broken, NotChecked, first_line
 from attention_checks.properties import Property
-from attention_checks.signatures import parameters_of
 from attention_checks.subjects.calling import (
     first_tensor,
     needed_by,
@@ -18,7 +18,7 @@ from attention_checks.subjects.calling import (
     packing_names,
 )
 from attention_checks.subjects.layer import Layer, no_module
-from attention_checks.tensors import first_difference, nearly
+from attention_checks.their_code.signatures import parameters_of
 
 
 def _must_keep_documents_apart(layer: Layer) -> str:

@@ -8,8 +8,8 @@ import torch
 import torch.nn as nn
 
 from attention_checks.catalogue import known
+from attention_checks.explaining.pipeline import Bug
 from attention_checks.outcomes import Misused, attempt, code_told_by, runs
-from attention_checks.pipeline import Bug
 from attention_checks.subjects.calling import needed_by
 from attention_checks.subjects.layer import BATCH, Layer, adapt
 from attention_checks.trace.roles import what_is_read

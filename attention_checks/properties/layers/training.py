@@ -10,17 +10,17 @@ import torch.nn as nn
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from attention_checks.autograd import reenters
 from attention_checks.catalogue import known
-from attention_checks.conventions import INDEXER, is_dropout, role_of
+from attention_checks.numbers.autograd import reenters
+from attention_checks.numbers.tensors import first_difference, nearly
+from attention_checks.numbers.tolerance import LONG_SUMS
 from attention_checks.outcomes import Broken, NotChecked
 from attention_checks.properties import Property
 from attention_checks.properties.gradients import gradients_of_mixture
 from attention_checks.properties.layers.basics import must_be_vectors
 from attention_checks.subjects.copies import in_training, plain_attributes, tensors_in
 from attention_checks.subjects.layer import Layer, no_module, normalises_batch, unregistered
-from attention_checks.tensors import first_difference, nearly
-from attention_checks.tolerance import LONG_SUMS
+from attention_checks.their_code.conventions import INDEXER, is_dropout, role_of
 
 
 def _must_agree_in_training(layer: Layer) -> None:

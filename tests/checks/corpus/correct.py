@@ -1532,8 +1532,8 @@ class JoinsKeys(ByHand):
         return self.o_proj(self.attend(self.q_proj(x), k, v))
 
 
-@right("self_attention", "AsItIs, declared", build=lambda c: c(), d_model=24, n_heads=3, projects=False)
-@right("self_attention", build=lambda c: c(), d_model=24, n_heads=3)
+@right("self_attention", "AsItIs, not declared", build=lambda c: c(), d_model=24, n_heads=3)
+@right("self_attention", build=lambda c: c(), d_model=24, n_heads=3, projects=False)
 class AsItIs(nn.Module):
     "What goes in is query, key and value."
     heads, attend = ByHand.heads, ByHand.attend
@@ -1576,7 +1576,8 @@ class AddsInside(ByHand):
         return F.relu(self.attend(self.q_proj(x), self.k_proj(x), self.v_proj(x)) + self.W_res(x))
 
 
-@right("self_attention", build=lambda c: c(24, 3), d_model=24, causal=True, positions=True, softcap=2.0, bias="table")
+@right("self_attention", build=lambda c: c(24, 3), d_model=24, causal=True, positions=True, softcap=2.0,
+       bias=lambda q, k, table: table[:, :q.shape[-2], :k.shape[-2]])
 class CapsBeforeBias(CappedScores):
     "What is learned of each distance is added to scores that are already small."
     def __init__(self, d_model, n_heads):
@@ -1591,9 +1592,14 @@ class CapsBeforeBias(CappedScores):
         return self.o_proj((s.softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 
+def heads_first(q, k, relative_attention_bias):
+    "What is looked up for each distance stands first for the queries."
+    return relative_attention_bias.permute(2, 0, 1)
+
+
 @right("self_attention", build=lambda c: c(24, 3), d_model=24, positions=True)
 @right("self_attention", "RelativeBias, declared", build=lambda c: c(24, 3), d_model=24, positions=True, scale=1.0,
-       bias="relative_attention_bias", strict=True)
+       bias=heads_first, strict=True)
 class RelativeBias(nn.Module):
     "A learned bias for every distance, and no scale, as in T5."
     def __init__(self, d_model, n_heads):
@@ -1609,7 +1615,8 @@ class RelativeBias(nn.Module):
         return self.o(((q @ k.mT + bias).softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 
-@right("self_attention", build=lambda c: c(24, 3), d_model=24, norms={"q": "l2", "k": "l2"}, scale="logit_scale")
+@right("self_attention", build=lambda c: c(24, 3), d_model=24, norms={"q": "l2", "k": "l2"},
+       scale=lambda logit_scale: logit_scale.clamp(max=math.log(100.0)).exp())
 class CosineScores(nn.Module):
     "Cosines instead of dot products, with a learned scale for each head."
     def __init__(self, dim, num_heads):
@@ -2402,7 +2409,8 @@ class LlamaBlock(nn.Module):
 
 
 @right("self_attention", "OneGatePerHead, not declared", build=lambda c: c(20, 4), d_model=20, n_heads=4, strict=True)
-@right("self_attention", "OneGatePerHead, up to 2", build=lambda c: c(20, 4, 2), d_model=20, n_heads=4, gate="head_gate", strict=True)
+@right("self_attention", "OneGatePerHead, up to 2", build=lambda c: c(20, 4, 2), d_model=20, n_heads=4,
+       gate=lambda head_gate: 2 * head_gate.sigmoid(), strict=True)
 @right("self_attention", build=lambda c: c(20, 4), d_model=20, n_heads=4, gate="head_gate", strict=True)
 class OneGatePerHead(nn.Module):
     "A learned number for each head gates its context."
@@ -2419,9 +2427,17 @@ class OneGatePerHead(nn.Module):
         return self.out(context.transpose(1, 2).flatten(2))
 
 
+def by_distance(way):
+    "Look up the distances from keys to queries, or the other way."
+    def bias(q, k, table):
+        place = torch.arange(q.shape[-2])
+        return table[way * (place[:, None] - place) + len(table) // 2].permute(2, 0, 1)
+    return bias
+
+
 @right("self_attention", "TableByDistance, keys first", build=lambda c: c(20, 4, -1), d_model=20, n_heads=4, positions=True,
-       lengths=[5, 8, 16], bias="table", strict=True)
-@right("self_attention", build=lambda c: c(20, 4), d_model=20, n_heads=4, positions=True, lengths=[5, 8, 16], bias="table", strict=True)
+       lengths=[5, 8, 16], bias=by_distance(-1), strict=True)
+@right("self_attention", build=lambda c: c(20, 4), d_model=20, n_heads=4, positions=True, lengths=[5, 8, 16], bias=by_distance(1), strict=True)
 class TableByDistance(nn.Module):
     "Each head has a learned number for each distance, as in a Swin of one dimension."
     def __init__(self, dim, n_heads, way=1, longest=16):
@@ -2438,7 +2454,8 @@ class TableByDistance(nn.Module):
         return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 
-@right("self_attention", build=lambda c: c(20, 4), d_model=20, n_heads=4, positions=True, bias="slopes", strict=True)
+@right("self_attention", build=lambda c: c(20, 4), d_model=20, n_heads=4, positions=True, strict=True,
+       bias=lambda q, k, slopes: -slopes[:, None, None] * (torch.arange(q.shape[-2])[:, None] - torch.arange(k.shape[-2])).abs())
 class LearnedSlopes(nn.Module):
     "A penalty by distance (ALiBi), whose slopes are learned."
     def __init__(self, dim, n_heads):
@@ -2587,11 +2604,11 @@ def _t5(has_table):
 
 
 right("self_attention", "transformers: T5", build=_t5(True), d_model=24, n_heads=3, scale=1.0, positions=True,
-      bias="relative_attention_bias", strict=True)(_Layers)
+      bias=heads_first, strict=True)(_Layers)
 right("self_attention", "transformers: T5, nothing said", build=_t5(True), d_model=24)(_Layers)
 right("self_attention", "transformers: T5, without the table", build=_t5(False), d_model=24, scale=1.0, strict=True)(_Layers)
 right("multi_head", "transformers: T5, several heads", build=_t5(True), d_model=24, n_heads=3, scale=1.0,
-      bias="relative_attention_bias", strict=True)(_Layers)
+      bias=heads_first, strict=True)(_Layers)
 # Under a mask, x-transformers 2.31.10 gives float32 for sixteen bits, and its Encoder in bfloat16 then raises: declared.
 _WIDENED = {"skip": ["dtype.other"]}
 right("multi_head", "x-transformers: Attention", build=_x_attention(), d_model=24, n_heads=3, **_WIDENED)(_Layers)
@@ -2636,6 +2653,12 @@ def lays_neighbours_out_as_halves(x, positions):
     return rotates_halves(x, positions)
 
 
+@right("positions", d_head=12, d_rotary=4)
+@right("positions", "rotates a part, as a config says", d_head=16, scaling={"partial_rotary_factor": 0.25})
+def rotates_a_part(x, positions):
+    return torch.cat([rotates_halves(x[..., :4], positions), x[..., 4:]], -1)
+
+
 @right("positions", d_head=4)
 def rotates_in_loops(x, positions):
     rows, half = [], x.shape[-1] // 2
@@ -2677,6 +2700,19 @@ def alibi(n_heads, n_q, n_k):
     all_slopes = torch.tensor(slopes(near) + slopes(2 * near)[0::2][:n_heads - near])
     distance = torch.arange(n_k)[None, :] - torch.arange(n_k - n_q, n_k)[:, None]
     return -all_slopes[:, None, None] * distance.abs()
+
+
+@right("positions", "ALiBi as in Bloom", n_heads=4)
+@right("positions", "ALiBi as in Bloom, any function of distances", n_heads=4, alibi=False)
+def alibi_of_keys(n_heads, n_q, n_k):
+    slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
+    return (slopes[:, None, None] * torch.arange(n_k)).expand(n_heads, n_q, n_k)
+
+
+@right("positions", causal=True)
+def alibi_of_past_keys(n_heads, n_q, n_k):
+    slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
+    return slopes[:, None, None] * (torch.arange(n_k) - torch.arange(n_k - n_q, n_k)[:, None])
 
 
 @right("positions", alibi=False, n_heads=3)
@@ -3006,7 +3042,7 @@ class Cosines(InSteps):
 
 
 @right("self_attention", "LearnsTemperature, not declared", **FAMILY, strict=True)
-@right("self_attention", **FAMILY, norms=UNIT, scale="logit_scale", strict=True)
+@right("self_attention", **FAMILY, norms=UNIT, scale=lambda logit_scale: logit_scale.clamp(max=4.6052).exp(), strict=True)
 class LearnsTemperature(InSteps):
     "Cosines times the exponential of a number that each head learns, as in Swin V2."
     def __init__(self):
@@ -3085,7 +3121,7 @@ class BendsTheContext(InSteps):
 
 
 @right("self_attention", "IndexesATable, not declared", **FAMILY, positions=True, lengths=9, strict=True)
-@right("self_attention", **FAMILY, positions=True, lengths=9, bias="table", strict=True)
+@right("self_attention", **FAMILY, positions=True, lengths=9, bias=lambda q, k, table, index: table[index].permute(2, 0, 1), strict=True)
 class IndexesATable(InSteps):
     "A bias of each distance on a grid of 3 by 3, by a buffer of indices, as in Swin."
     def __init__(self):
@@ -3100,7 +3136,14 @@ class IndexesATable(InSteps):
         return self.out_proj(self.merged(scores.softmax(-1) @ v))
 
 
-@right("self_attention", **FAMILY, positions=True, lengths=12, bias="table", strict=True)
+def on_a_grid(q, k, table):
+    "A table of the distances between rows and between columns, 4 in each row."
+    at = torch.arange(q.shape[-2])
+    down, across = (t[:, None] - t for t in (at // 4, at % 4))
+    return table[:, down + 2, across + 3]
+
+
+@right("self_attention", **FAMILY, positions=True, lengths=12, bias=on_a_grid, strict=True)
 class LooksUpAGrid(InSteps):
     "The same of a grid of 3 by 4, without a buffer, as in SCUNet."
     def __init__(self):
@@ -3178,6 +3221,18 @@ class LearnsScale(InSteps):
     def forward(self, x):
         q, k, v = self.heads(x)
         return self.out_proj(self.merged((q @ k.mT * self.sharpness).softmax(-1) @ v))
+
+
+@right("self_attention", **FAMILY, scale=lambda tau, d: tau.exp() / d ** 0.5, strict=True)
+class LearnsTemperatures(InSteps):
+    "Each head learns the logarithm of a factor beside 1/√d."
+    def __init__(self):
+        super().__init__()
+        self.tau = nn.Parameter(torch.tensor([-0.7, 0.3, 0.9])[:, None, None])
+
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        return self.out_proj(self.merged((q @ k.mT * self.tau.exp() * self.d ** -0.5).softmax(-1) @ v))
 
 
 @right("self_attention", **FAMILY, value_scale="gamma", strict=True)

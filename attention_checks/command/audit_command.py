@@ -10,8 +10,8 @@ from typing import Any
 import torch.nn as nn
 
 from attention_checks.auditing import Expected, audit
-from attention_checks.check_command import unusable, write
-from attention_checks.loading import Unusable, load, restored_path
+from attention_checks.command.check_command import unusable, write
+from attention_checks.command.loading import Unusable, load, restored_path
 from attention_checks.outcomes import Misused, first_line
 from attention_nb_command import parsed
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from attention_checks.pipeline import STAGES, Bug, Memo, Step, Work, run
-from attention_checks.tolerance import FLOAT32, ONE_NUMBER, RELATIVE, tolerance_factor
+from attention_checks.explaining.pipeline import STAGES, Bug, Memo, Step, Work, run
+from attention_checks.numbers.tolerance import FLOAT32, ONE_NUMBER, RELATIVE, tolerance_factor
 
 
 class Case(NamedTuple):

@@ -25,7 +25,7 @@ from attention_checks.api import (
     check_self_attention,
     check_softmax,
 )
-from attention_checks.loading import (
+from attention_checks.command.loading import (
     Unusable,
     load,
     made_as,
@@ -35,7 +35,7 @@ from attention_checks.loading import (
 )
 from attention_checks.outcomes import NeedsMore, first_line
 from attention_checks.report import CheckFailed, Report
-from attention_checks.signatures import name_of, parameters_of, required_by
+from attention_checks.their_code.signatures import name_of, parameters_of, required_by
 from attention_nb_command import options, parsed
 
 CHECKS: dict[str, Callable[..., Report]] = {  # what a function or a layer is → its check
@@ -263,4 +263,4 @@ def unusable(prog: str, why: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(prog="python -m attention_checks.check_command"))
+    sys.exit(main(prog="python -m attention_checks.command.check_command"))

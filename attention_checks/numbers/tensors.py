@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.explaining.pipeline import Bug
+from attention_checks.numbers.tolerance import FLOAT32, RELATIVE, USUAL_TOLERANCE, tolerance_factor
 from attention_checks.outcomes import Broken, Misused, NotChecked, first_line
-from attention_checks.pipeline import Bug
-from attention_checks.tolerance import FLOAT32, RELATIVE, USUAL_TOLERANCE, tolerance_factor
 
 
 def nearly(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from attention_checks.tolerance import FLOAT32, NOT_ZERO
+from attention_checks.numbers.tolerance import FLOAT32, NOT_ZERO
 from attention_nb.tools.calls import Call
 from attention_nb.tools.watching import Seen
 

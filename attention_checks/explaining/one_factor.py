@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from attention_checks.tolerance import ONE_NUMBER
-from attention_checks.trace.callers import line_of_caller, name_of_operation
+from attention_checks.explaining.callers import line_of_caller, name_of_operation
+from attention_checks.numbers.tolerance import ONE_NUMBER
 
 _SCALED = (
     *("mul", "rmul", "div", "truediv", "matmul", "rmatmul", "bmm", "einsum"),

@@ -10,13 +10,19 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.masks import BIAS
+from attention_checks.explaining.pipeline import right_output
+from attention_checks.explaining.search import Case, alike, explain
+from attention_checks.numbers.tensors import (
+    first_difference,
+    must_be_near,
+    nearly,
+    numbers_of,
+    sizes_of,
+)
+from attention_checks.numbers.tolerance import LONG_SUMS, USUAL_TOLERANCE
 from attention_checks.outcomes import Broken, attempt, broken_by, first_line, runs
-from attention_checks.pipeline import right_output
-from attention_checks.search import Case, alike, explain
 from attention_checks.subjects.function import ONES, AttentionFunction, Sizes, find_call_style
 from attention_checks.subjects.masks import other_meaning
-from attention_checks.tensors import first_difference, must_be_near, nearly, numbers_of, sizes_of
-from attention_checks.tolerance import LONG_SUMS, USUAL_TOLERANCE
 from attention_nb.naive_attention import naive_attention
 from attention_nb.tools.testing import operations
 

@@ -16,11 +16,11 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from attention_checks.catalogue import known
-from attention_checks.pipeline import Bug, Memo, Step, Work, after, run
-from attention_checks.search import Case, alike
+from attention_checks.explaining.callers import line_of_caller, name_of_operation
+from attention_checks.explaining.one_factor import scaled_product
+from attention_checks.explaining.pipeline import Bug, Memo, Step, Work, after, run
+from attention_checks.explaining.search import Case, alike
 from attention_checks.spec import Contract
-from attention_checks.trace.callers import line_of_caller, name_of_operation
-from attention_checks.trace.one_factor import scaled_product
 
 _Way = tuple[str, Callable[[], Any]]  # what is changed, in words, and what it gives then
 _Found = tuple[str, torch.Size]  # a change in words, and the shape of what is changed
@@ -49,11 +49,12 @@ _NAMED = {  # how a change of scores begins, in words → the code of that bug
 _CHOICES = {  # stage → what may be declared of it, and runs code of others
     "mix": ["attend"],
     after("route"): ["bias"],
-    after("rotate"): ["shortened"],
+    after("rotate"): ["shortened", "scale"],
     "rotate": ["rotate"],
     "before split": ["norms"],
     after("split"): ["norms"],
-    after("mix"): ["norms", "activation"],
+    after("mix"): ["norms", "activation", "value_scale", "gate"],
+    after("merge"): ["gate"],
     after("project"): ["residual", "activation"],
 }
 

@@ -12,11 +12,11 @@ from torch import Tensor
 from attention_checks.catalogue import known
 from attention_checks.catalogue.choices import ACTIVATIONS, CAPPED
 from attention_checks.catalogue.scales_and_routes import routing
-from attention_checks.pipeline import Bug, Work
-from attention_checks.reach import Reach
-from attention_checks.search import Case, alike
-from attention_checks.tensors import nearly
-from attention_checks.tolerance import FLOAT32, NO_FACTOR, ONE_NUMBER
+from attention_checks.explaining.pipeline import Bug, Work
+from attention_checks.explaining.reach import Reach
+from attention_checks.explaining.search import Case, alike
+from attention_checks.numbers.tensors import nearly
+from attention_checks.numbers.tolerance import FLOAT32, NO_FACTOR, ONE_NUMBER
 from attention_nb.softmax import softmax
 
 _LEAST_CAP = 1e-3  # a search for a cap may go below 0
@@ -174,6 +174,7 @@ def _whole(seen: Tensor) -> bool:
 
 def fitted_scale(
     case: Case,  # what was seen
+    by_parts: bool = False,  # is it beside a scale that parts of the layer make?
 ) -> Bug | None:  # None: no factor gives it
     "Find the one wrong factor of the scores that gives the numbers that were seen."
     right = float(case.work.scale)
@@ -181,6 +182,8 @@ def fitted_scale(
     made = case.run(case.work._replace(scale=scale))
     wrong = not math.isclose(scale, right, rel_tol=ONE_NUMBER)
     if made is not None and wrong and nearly(made.out, case.seen, FLOAT32):
+        if by_parts:
+            return known("scale.beside", found=f"{scale:.4g}")
         usual = math.isclose(right, case.work.q.shape[-1] ** -0.5, rel_tol=ONE_NUMBER)
         why = "which is 1/√d_head" if usual else "as declared"
         return known("scale.head_constant", found=f"{scale:.4g}", right=f"{right:.4g}, {why}")

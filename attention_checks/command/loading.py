@@ -17,7 +17,8 @@ from typing import Any
 
 import torch.nn as nn
 
-from attention_checks.conventions import (
+from attention_checks.outcomes import first_line
+from attention_checks.their_code.conventions import (
     CAUSAL,
     HEADS,
     KV_HEADS,
@@ -26,8 +27,7 @@ from attention_checks.conventions import (
     WIDTHS,
     is_dropout,
 )
-from attention_checks.outcomes import first_line
-from attention_checks.signatures import name_of, parameters_of, required_by
+from attention_checks.their_code.signatures import name_of, parameters_of, required_by
 
 _TARGET = re.compile(r"(.+\.py|[^.:/\\][^:/\\]*):(.+)")
 _OPTION_OF = {

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
+from attention_checks.explaining.pipeline import Bug
+from attention_checks.numbers.tensors import nearly
 from attention_checks.outcomes import (
     Broken,
     Misused,
@@ -18,11 +20,9 @@ from attention_checks.outcomes import (
     first_line,
     raise_own_error,
 )
-from attention_checks.pipeline import Bug
 from attention_checks.subjects.layer import BATCH, Diagnosis, Layer, Observed, no_module
-from attention_checks.tensors import nearly
 from attention_checks.trace import Trace, trace_layer
-from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale
+from attention_checks.trace.comparing import compare_with_own_weights, name_other_scale, told_late
 from attention_checks.trace.guesses import named_choices
 from attention_checks.trace.rotating import agrees_with_rotation, name_rotation_bug
 
@@ -46,17 +46,17 @@ def observe(layer: Layer) -> Layer:
 
 
 def diagnose(layer: Layer) -> Layer:
-    "Return the layer with what its own weights tell: as declared, else with what it suggests."
+    "Return the layer with what its own weights tell: as declared, else as names suggest."
     plain = _agreement(layer)
     if layer.observed.trace is None or plain.bugs == ():
         return replace(layer, diagnosis=plain)
     guess: Layer | None = None
     found = plain
-    for choices in _guesses(layer):
+    for choices in _suggested(layer):
         guess = observe(replace(layer, contract=replace(layer.contract, **choices)))
         found = _agreement(guess)
         if found.bugs == ():
-            remark = f"not declared, and found by trying: {_as_keywords(choices)}"
+            remark = f"not declared, but as its names say: {_as_keywords(choices)}"
             return replace(guess, diagnosis=replace(found, remarks=(remark,)))
     named = _with_bugs_named(layer, plain)
     if named.bugs is None and guess is not None:
@@ -117,28 +117,14 @@ def _traced_tokens(layer: Layer) -> int:
     return layer.n
 
 
-def _guesses(layer: Layer) -> Iterator[Choices]:
-    "Yield what a layer suggests; a bug may be named beside the last."
-    yield from _choices_without_projection(layer)
+def _suggested(layer: Layer) -> Iterator[Choices]:
+    "Yield what the names of parts and settings suggest; a bug may be named beside the last."
     if layer.contract.attend:  # which says all
         return
     if choices := named_choices(layer.module, layer.contract):
         if "norms" in choices and layer.contract.scale is None:  # its norms scale
             yield {**choices, "scale": 1.0}
         yield choices
-
-
-def _choices_without_projection(layer: Layer) -> Iterator[Choices]:
-    "Yield what declares that queries, or all three, go in as they are, if no projection was found."
-    trace = layer.observed.trace
-    if trace is None:
-        return
-    found = trace.projections.keys()
-    if not found and set(trace.names) <= {"out"}:
-        yield {"projects": False}
-    keys_alone = found in ({"kv"}, {"k", "v"})
-    if keys_alone and not trace.unrecognised:
-        yield {"roles": {**(layer.contract.roles or {}), "q": None}}
 
 
 def fewest_bugs(
@@ -185,7 +171,7 @@ def _diagnosed(layer: Layer, in_short: Callable[[Trace, Bugs], Bugs], most: int)
     try:
         unrotated = _with_window(layer, trace, most)
         bugs = short = () if unrotated == () else in_short(trace, unrotated)
-        return Diagnosis(bugs, unrotated, short)
+        return Diagnosis(told_late(trace, bugs) if bugs else bugs, unrotated, short)
     except Exception as e:
         return Diagnosis(why=_why_no_reference(e))
 
