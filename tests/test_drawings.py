@@ -1017,7 +1017,7 @@ def test_few_keys_hold_what_the_package_says(visit):
     for way in shown["ways"]:
         figure.get_by_role("radio", name=way["name"], exact=True).check()
         extra = [f"{names[way['title']]} of a block"] if way["per"] == "block" else []
-        assert marks.all_inner_texts() == ["score of a key", *extra]
+        assert marks.all_inner_texts() == ["score of a key", "needed", *extra]
         for size, blocks in enumerate((2, 3, 4)):
             kept = kept_by_package(way, scores, blocks)
             full, few = masked_softmax(scores, past), masked_softmax(scores, kept)
