@@ -1017,7 +1017,7 @@ def test_few_keys_hold_what_the_package_says(visit):
     for way in shown["ways"]:
         figure.get_by_role("radio", name=way["name"], exact=True).check()
         extra = [f"{names[way['title']]} of a block"] if way["per"] == "block" else []
-        assert marks.all_inner_texts() == ["score of a key", *extra]
+        assert marks.all_inner_texts() == ["score of a key", "needed", *extra]
         for size, blocks in enumerate((2, 3, 4)):
             kept = kept_by_package(way, scores, blocks)
             full, few = masked_softmax(scores, past), masked_softmax(scores, kept)
@@ -3818,7 +3818,7 @@ def test_a_result_is_told_when_its_step_has_ended(visit, script, coming, result)
     expect(figure.locator("output")).to_contain_text(result)
     (first, moving), (last, _) = figure.page.evaluate("told")
     assert (coming in first, result in first) == (True, False) and result in last
-    before = " of 5 exact" if script == "memory" else 'opacity="0"'
+    before = " of 4 exact" if script == "memory" else 'opacity="0"'
     assert before in re.sub("</?tspan[^>]*>", "", moving)
 
 

@@ -77,7 +77,7 @@ function draw(stage) {
   // a pale one where it is read; what is still to come is cut off ----
   const gap = viewWidth < 600 ? 14 : 32;
   const half = (viewWidth - gap) / 2;
-  const base = viewWidth < 600 ? 132 : 144;
+  const base = viewWidth < 600 ? 150 : 144;
   const [across, pitch] = [half / n, base / n];
   // of a brick, without the stroke that makes it round
   const [w, h] = [across, pitch].map((x) => (x - 3.5).toFixed(1));
@@ -95,11 +95,12 @@ function draw(stage) {
     const id = `steps-${name}`;
     const piles = svg("g", { "clip-path": `url(#${id})` }, svg("clipPath", { id }, sofar),
       pile(pale, false), pile("var(--k)", true));
-    const many = svg("text", { x, y: 27, style: "font-size: 34px; font-weight: 700" });
+    const [size, ...at] = viewWidth < 600 ? [28, 23, 39, 53] : [34, 27, 46, 62];
+    const many = svg("text", { x, y: at[0], style: `font-size: ${size}px; font-weight: 700` });
     const says = (y, text) => svg("text", { x, y, "aria-hidden": true,
       style: `font-size: ${viewWidth < 600 ? 12 : 13}px` }, text);
     const title = svg("g", { style: "font-weight: 600" }, many,
-      says(46, "keys computed"), says(62, how));
+      says(at[1], "keys computed"), says(at[2], how));
     const under = svg("rect", { y: base + 2, width: across - 1.5, height: 3, fill: "var(--q)" });
     function stand() {
       set(under, { x: x + across * t });

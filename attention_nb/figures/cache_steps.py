@@ -50,4 +50,4 @@ def cache_steps(
                          {name: row.float() for name, row in rows.items()}, tokens, 0)
     notice = "Press Play: which boxes are computed again without a cache?"
     data = {"tokens": list(tokens), "q": q, "k": k, "v": v}
-    return Drawing("cache_steps", "One step with and without the KV cache", notice, data, table, (530, 564))
+    return Drawing("cache_steps", "One step with and without the KV cache", notice, data, table, (530, 584))

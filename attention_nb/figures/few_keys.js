@@ -114,8 +114,9 @@ function draw(stage) {
     fill: "var(--neutral)" }));
   const plateSays = el("span");
   const legend = set(legendOf([sign(circle({ r: 4, fill: "currentColor" })), "score of a key"],
+    [sign(circle({ r: 6, fill: "none", stroke: "var(--rose)", "stroke-width": 2.5 })), "needed"],
     [plate, plateSays]), { style: "font-size: 13px; gap: 0 0.9rem; margin: 0; min-height: 20px" });
-  const [, legendOfBlocks] = legend.children;
+  const [, , legendOfBlocks] = legend.children;
   const hitsOf = (y, height) => scores.map((_, i) => svg("rect", { x: left(first + i), y, height,
     width: unit, fill: "transparent", style: "cursor: pointer", onclick: () => pick(i) }));
   root.append(...bands, zero, ...ofBlocks.flatMap(({ fill, level }) => [fill, level]), ...dots,

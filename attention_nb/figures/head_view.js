@@ -133,7 +133,7 @@ function draw(stage) {
       "aria-label": `${nameOf(l, h)}${scores && `: ${scores}`}`, title: nameOf(l, h),
       onclick: () => choose({ l, h }), onkeydown: onkeys(steps, (by) => go(l, h, by)),
       style: "min-height: 0; min-width: 0; padding: 0; border-radius: 0; border: none; "
-        + "box-shadow: none; background: none; display: block; width: 100%" },
+        + "box-shadow: none; display: block; width: 100%" },
     canvas, ...(namesFit() ? [el("span", { "aria-hidden": true, style: "display: block; "
       + "height: 18px; font-size: 12px; line-height: 17px; text-align: center; "
       + "white-space: nowrap" }, nameBelow(l, h))] : []));

@@ -348,11 +348,11 @@ def _room(rows: Sequence[dict[str, Any]], letters: bool) -> tuple[int, int]:
     gap, phone_side = 6 if named else 2, min(side, 350 // (heads + 1))
     grids = [8 + min(544, (one + gap + named) * len(rows)) for one in (side, phone_side)]
     below = 60 if letters else 100
-    wide, phone = (116 + grid + panel(448, 22) + below for grid in grids)
+    wide, phone = (140 + grid + panel(448, 22) + below for grid in grids)
     if heads < 10:  # the small pictures stand beside the large one
         wide = 80 + max(names + grids[0] + 150, panel(448, 22))
     if len(rows) > 1 and (n := sum(row["heads"] for row in rows)) <= 8:  # in one row on a phone
-        phone = 120 + (64 if n > 4 else 112) + panel(272, 17) + below
+        phone = 150 + (64 if n > 4 else 112) + panel(272, 17) + below
     return wide, phone
 
 

@@ -141,6 +141,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
     svg("rect", { x: x(trained), y: 0, width: right - x(trained), height: low + 4,
       fill: "var(--faint)", opacity: 0.5 }),
     text(right - 6, 15, "beyond the trained length", small, "end"),
+    ...["dashed:", "as trained"].map((says, i) =>
+      text(0, high + 98 + 16 * i, says, `${small}; fill: var(--soft)`)),
   ] : [];
   const deep = low + 24;
   const frame = { width: wide, height: deep, viewBox: `0 0 ${wide} ${deep}` };
