@@ -572,7 +572,7 @@ def test_mouse(drawn, name):
             assert figure.get_by_role("slider").input_value() == str(query)
     if name == "head":  # click on one of the small ones
         for head in (3, 1):
-            figure.locator("svg path[d$='h17v17h-17Z']").nth(36 * head + 7).click()
+            figure.locator("svg path[d$='h18v18h-18Z']").nth(36 * head + 7).click()
             assert_shows(figure, name, (head,))
             expect(figure.get_by_role("radio").nth(head)).to_be_checked()
 

@@ -268,7 +268,7 @@ def grown(spec: Any, least: float, wide: float, high: float) -> Any:
         k: v if k in ("datasets", "values") else grown(v, least, wide, high)
         for k, v in spec.items()
     }
-    if isinstance(size := spec.get("fontSize"), (int, float)):
+    if (size := spec.get("fontSize")) and isinstance(size, (int, float)):
         found["fontSize"] = max(size, PRINT)
     for side, times, low, most in zip(("width", "height"), (wide, high), (least, math.inf), CELL):
         if isinstance(spec.get(side), dict):
@@ -533,6 +533,19 @@ def figure(spec: Record, ident: str, first: bool) -> str:
     return kept.read_text(encoding="utf-8")
 
 
+def silent(spec: Record) -> Record:
+    """The chart without room for the words that say its state: they stand beside the controls,
+    where book.js reads them from the chart and writes them.
+    """
+    said, *rest = spec.get("vconcat") or [{}]
+    if said.get("name") != "readout":
+        return spec
+    unseen = said["mark"] | {"fontSize": 0, "lineHeight": 0}
+    encoding = said["encoding"] | {"x": {"value": 0}}
+    said = said | {"mark": unseen, "encoding": encoding, "width": 0, "height": 0}
+    return spec | {"vconcat": [said, *rest], "spacing": 0}
+
+
 def draw(spec: Record, ident: str, first: bool) -> str:
     "The figure, drawn."
     caption, notice = text(spec.get("title")) or spec.get("description", ""), noticed(spec)
@@ -547,6 +560,7 @@ def draw(spec: Record, ident: str, first: bool) -> str:
     }
     found = "\n".join(tables(spec))
     spec.pop("usermeta", None)
+    spec = silent(spec)
     wide = filling(spec, COLUMN, WIDER, IN_A_LINE[0])
     tall = filling(
         stacked(spec) | ({"columns": 1} if "facet" in spec else {}), PHONE, 1, IN_A_LINE[1]

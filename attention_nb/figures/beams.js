@@ -118,10 +118,11 @@ function draw(stage) {
     const how = standing(t, rank);
     const fading = shown < 1 && { opacity: shown.toFixed(2) };
     const coming = { ...fading, transform: shown < 1 && `translate(${8 * (shown - 1)} 0)` };
-    const numbered = t > 0 && (wide || how.kept);  // on a phone numbers of the others would crowd
+    const numbered = t > 0 && how.kept;  // those of the others are shown by pointing
     const marks = [shapeAt(to, ended(one) ? r + 5 : r, how), nameAt(to, one, how.kept),
       ...(numbered ? [totalAt(to, one, how.kept)] : [])];
-    return { how, node: svg("g", coming, ...marks),
+    const title = t > 0 ? [svg("title", {}, number(one.total))] : [];
+    return { how, node: svg("g", coming, ...title, ...marks),
       path: t > 0 && svg("g", fading, pathOf(one, from, to, how)), band: numbered && bandAt(to) };
   }
   // Where columns are close, a dashed line is cut where numbers stand.

@@ -21,7 +21,7 @@ def beams(
     log_p: Callable[[list[int]], Tensor],  # generated ids → log-probabilities of the next, (vocabulary,)
     end: int,  # id of the token that ends a sequence
     width: int = 2,  # hypotheses that are kept at first: 1, 2 or 3
-    step: int = 7,  # the step that is shown first
+    step: int = 3,  # the step that is shown first
 ) -> Drawing:  # shows itself when it is the last value of a cell
     """Draw beam search as a tree, with widths 1 to 3.
 

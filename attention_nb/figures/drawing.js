@@ -190,7 +190,8 @@ function stage(figure) {
   }
   // The player of the figure that stands first on its page begins by itself, once, while it is in
   // sight, and rests for good when a reader uses the figure: the function that is given back. All
-  // other figures rest, and so does this one where motion is unwanted.
+  // other figures rest, and so does this one where motion is unwanted. A figure whose question asks
+  // to press Play rests, too, at the state that the question is about.
   // `first()` goes to where it begins, if not here. What it says is not read out.
   function byItself(play, first) {
     const rests = calm.matches || typeof IntersectionObserver === "undefined"

@@ -1,7 +1,7 @@
 // The weights of the heads of a layer, at some steps of its training.
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, sum, between, number, grouped, listed } = stage;
-  const { said, say, slider, player, byItself, motion, expose } = stage;
+  const { said, say, slider, player, motion, expose } = stage;
   const { weights, steps, losses } = data;
   const n = weights[0][0].length;
   let frame = Math.floor((steps.length - 1) / 2);  // in the middle of what happens
@@ -163,7 +163,6 @@ function draw(stage) {
       ...heads.map((k) => k.node)),
     el("div", { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem` }, said));
   show();
-  byItself(play);
   expose(() => ({
     step: steps[frame], loss: losses[frame], weights: weights[frame],
     means: weights[frame].map(shown), playing: play.playing() }));

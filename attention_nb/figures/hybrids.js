@@ -2,7 +2,7 @@
 // states of fixed size, and a slice of a cache for each pair. Below it how surely each still knows
 // every number.
 function draw({ view, viewWidth, data, el, svg, set, clamp, number, percent, said, say, slider,
-  player, byItself, onkeys, expose, keep }) {
+  player, onkeys, expose, keep }) {
   const { names, numbers, models } = data;
   const n = names.length;
   const last = n - 1;
@@ -162,7 +162,6 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, number, percent, sai
   view.append(el("div", { class: "row steered", style: "margin-top: 0" }, play.node, range), root,
     said);
   show();
-  byItself(play);
   expose(() => ({ pairs: at + 1, asked, known: models.map(knownOf),
     right: models.map(({ right }) => right[at]), bytes: models.map(({ bytes }) => bytes[at]) }));
 }

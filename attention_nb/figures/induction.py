@@ -84,7 +84,7 @@ def induction(
             "previous": list(previous), "inducing": list(inducing)}
     return Drawing("induction", "Induction: two heads that copy",
                    "Click a head to switch it off: does the model still copy?",
-                   data, _shares(model, trained, others), (468, 501), "The probabilities at each step as a table",
+                   data, _shares(model, trained, others), (438, 507), "The probabilities at each step as a table",
                    library="engine", weights=trained.text())
 
 

@@ -9,7 +9,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   const bare = (token) => token.replace(/[<>]/g, "");
   let words = examples[0].split(" ");
   let note = "";  // what became of the words that were typed
-  let step = steps.length - 1;
+  let step = Math.max(0, exact.findIndex((part) => part > 0));  // the first with a right answer
   let layer = 0, head = 0, chosen = 0;  // head 0: the mean of all; token 0: all of them
   let picked = 0;  // the token that a reader chose: at another step there may be fewer
   let shown, found;  // how many tokens of the answer, and the answer

@@ -360,9 +360,8 @@
     } catch { }
   });
 
-  // A chart with controls says its state in words. For those who only hear the page, the first line
-  // is the position of the slider, which would else be a bare number; the others are read out after
-  // each change.
+  // A chart with controls says its state in words. The first line is the position of the slider,
+  // which would else be a bare number; the others stand below, and are read out after each change.
   function respond(figure, form, view) {
     const said = document.createElement("output");
     form.append(said);
@@ -372,11 +371,22 @@
       group.role = "radiogroup";
       group.ariaLabel = group.querySelector(".vega-bind-name").textContent;
     }
+    const sliders = [...form.querySelectorAll("[type=range]")].map((slider) => {
+      const at = document.createElement("span");
+      slider.closest(".vega-bind").append(at);
+      return { slider, at };
+    });
+    function place({ slider, at }, state) {  // its number, and how far its line is filled
+      const name = slider.closest("label").querySelector(".vega-bind-name").textContent;
+      at.textContent = state.replace(`${name} `, "");
+      slider.ariaValueText = state;
+      slider.style.setProperty("--part", (slider.value - slider.min) / (slider.max - slider.min));
+    }
     async function tell() {
       await view.runAsync();
       const lines = [...figure.querySelectorAll(".readout_marks tspan")];
       const [state, ...rest] = lines.map((line) => line.textContent);
-      for (const slider of form.querySelectorAll("[type=range]")) slider.ariaValueText = state;
+      for (const one of sliders) place(one, state);
       if (said.value !== rest.join(", ")) said.value = rest.join(", ");
     }
     const changes = ["input", "change", "click", "pointerover"];
