@@ -71,8 +71,8 @@ def _beside_parts(trace: Trace, work: Work, bugs: tuple[Bug, ...]) -> tuple[Bug,
     "Say of a wrong scale how it stands to that which parts of the layer make, if they do."
     if not scales_by_parts(trace.contract.scale):
         return bugs
-    said = (b.factor and known("scale.beside", found=f"{b.factor(work):.4g}") for b in bugs)
-    return tuple(about or bug for about, bug in zip(said, bugs))
+    beside = (b.factor and known("scale.beside", found=f"{b.factor(work):.4g}") for b in bugs)
+    return tuple(about or bug for about, bug in zip(beside, bugs))
 
 
 def _changed_instead(trace: Trace, starts: list[Start], bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:

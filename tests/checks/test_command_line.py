@@ -194,7 +194,10 @@ UNUSABLE = [
     ("mine:layer --as cache", "--d-model"),
     (f"mine:Exchanged {MEMORY} --causal", "--causal"),
     ("mine:unscaled --call mine:indexed", "--call"),
-    ("torch:softmax --as softmax --causal", "--causal is for layer, attention, flash, distributed"),
+    (
+        "torch:softmax --as softmax --causal",
+        "--causal is for layer, attention, flash, positions, distributed",
+    ),
     ("torch:softmax --as softmax --n-heads 4", "--n-heads is for layer, cross, positions"),
     ("torch:softmax --as softmax --no-strict", "--strict is for layer, cross, attention"),
     ("mine:hides --mask mask=blocked", "mask: expected a parameter of hides; got 'mask'"),

@@ -203,16 +203,22 @@ def _must_not_be_linear(layer: Layer) -> None:
         raise Broken("f(x + y) + f(0) = f(x) + f(y)", known("values.linear"), explains=False)
 
 
+def _has_one_twice_as_wide(trace: Trace) -> bool:
+    "Return whether queries or values, one of them alone, are twice as wide as the context."
+    if trace.context is None or "latent" in trace.projections:
+        return False
+    q, v = trace.width("q"), trace.width("v")
+    one_wider = (q > trace.context_width) != (v > trace.context_width)
+    return one_wider and 2 * trace.context_width in (q, v)
+
+
 def _why_no_reference(layer: Layer, trace: Trace) -> str:
     "Return why its numbers need not be those of plain attention; empty if they must be."
     if trace.why_fewer_keys:
         return trace.why_fewer_keys
     if not all(_tells_positions(layer, name) for name in trace.unrecognised):
         return _also_has(layer, trace)
-    q, v = trace.width("q"), trace.width("v")
-    one_wider = (q > trace.context_width) != (v > trace.context_width)
-    gated = trace.context is not None and "latent" not in trace.projections
-    if gated and one_wider and 2 * trace.context_width in (q, v):
+    if _has_one_twice_as_wide(trace):
         return "queries or values are twice as wide as the context: is there a gate in them?"
     known_roles = ({"q", "k", "v"}, {"q", "kv"}, {"qkv"})
     complete = any(roles <= trace.projections.keys() for roles in known_roles)
