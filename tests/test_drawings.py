@@ -573,6 +573,7 @@ def test_sums_divide_by_what_pytorch_divides_by(visit):
     assert state(figure) == before
 
 
+@pytest.mark.nightly
 def test_a_verb_finds_its_subject(visit):
     "Each word, with the hand-made matrices, with the identity, and with one number changed."
     figure = drawing(visit, "03_self_attention.html", "subject")
@@ -781,6 +782,7 @@ REACHED = """all => all.filter((dot) => +dot.getAttribute("r") >= 5
 ENDS = "area => [area.getBBox().x, area.getBBox().x + area.getBBox().width]"
 
 
+@pytest.mark.nightly
 def test_window_board_combines_masks_as_the_package_does(visit):
     "By keys, by the mouse, with every mask, and joined either way."
     seen = visit("14_local_attention.html")
@@ -913,6 +915,7 @@ def test_the_state_gives_what_the_cache_gives(visit):
     assert played(figure)["step"] == n - 1
 
 
+@pytest.mark.nightly
 def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
     """After each pair: the state, what is added, and what each key reads; by the running sum in the
     first figure, by the delta rule in the second one, which has the errors of both.
@@ -961,6 +964,7 @@ def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
 WIDTHS = "all => all.map((one) => +one.getAttribute('width'))"
 
 
+@pytest.mark.nightly
 def test_a_latent_cache_counts_as_the_package_does(visit):
     """What is cached, and for each number of tokens both ways;
     the switch moves the projections, and says so.
@@ -999,6 +1003,7 @@ def test_a_latent_cache_counts_as_the_package_does(visit):
     ).to_have_attribute("transform", "translate(125.0 64.0)")
 
 
+@pytest.mark.nightly
 def test_few_keys_hold_what_the_package_says(visit):
     """Each way to choose, for each query and number of blocks: the keys that `select_blocks` and
     `top_keys` keep, their weights, and the share of the full weight; the picture is pressed, too.
@@ -1081,6 +1086,7 @@ def served(**how) -> tuple[dict[str, float], list[dict[int, int]]]:
     return cost, [step.work for step in run.steps]
 
 
+@pytest.mark.nightly
 def test_a_server_takes_the_time_that_the_package_says(visit):
     """Each way to schedule: time, empty slots and pauses, in the table, too; a request keeps its
     slot, and no slot has two; who waits has not begun.
@@ -1167,6 +1173,7 @@ def test_weight_falls_where_the_package_says(visit):
     assert played(figure)["newest"] == n - 1
 
 
+@pytest.mark.nightly
 def test_sinks_take_what_the_package_says(visit):
     "With other scores, by keys and by the mouse; and without the sink."
     figure = drawing(visit, "11_grouped_heads.html", "sinks", reduced_motion="reduce")
@@ -1236,6 +1243,7 @@ def test_head_cut_lands_where_split_heads_puts_it(visit):
     assert torch.equal(at(copies), at(options).repeat(2, 1))
 
 
+@pytest.mark.nightly
 def test_head_film_shows_what_was_stored(visit):
     "By the slider, and played to its end."
     figure = drawing(visit, "05_multi_head_attention.html", "head_film")
@@ -1317,6 +1325,7 @@ def test_what_plays_by_itself_does_not_ask_for_play():
             assert "Play" not in caption[1], script.stem
 
 
+@pytest.mark.nightly
 def test_the_film_has_digits_for_those_who_point(visit):
     """On a phone a head that is pointed at or focused shows its digits, the other does not;
     on a wide page both show those of weights of a tenth or more.
@@ -1397,6 +1406,7 @@ def test_a_token_rotates_as_the_rotary_embedding_rotates_it(visit):
         assert agrees()["scaling"] == name
 
 
+@pytest.mark.nightly
 def test_before_longer_texts_the_rotation_offers_no_scaling(visit):
     figure = drawing(visit, "06_positions.html", "rotating")
     assert state(figure)["scaling"] == "as trained" and not figure.get_by_role("radio").count()
@@ -1601,6 +1611,7 @@ def foreseen(now: dict) -> dict[str, tuple[int, int] | None]:
     }
 
 
+@pytest.mark.nightly
 def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
     "A layer in decode; one head; every slider, by keys; the dots are on the roofline."
     figure = drawing(visit, "17_cost.html", "roofline")
@@ -1761,6 +1772,7 @@ EVERY_CHOICE = """figure => {
 }"""
 
 
+@pytest.mark.nightly
 def test_programs_share_the_tiles(visit):
     """Which tiles each computes, as the package says; and when each runs,
     as a plain count of time steps does.
@@ -1870,6 +1882,7 @@ def test_the_adder_adds_what_its_matrices_give(visit):
     assert (state(figure)["a"], state(figure)["b"], state(figure)["answer"]) == (4, 7, 1)
 
 
+@pytest.mark.nightly
 def test_a_ring_computes_what_the_package_counts(visit):
     """Who holds what, how many pairs each rank computes in each step, and the bytes;
     the figure starts in the second step.
@@ -1932,6 +1945,7 @@ CROSSED = """figure => {
 }"""
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("width", [390, 1280])
 def test_equal_work_is_marked_clear_of_what_is_written(visit, width):
     "With and without a mask, at each step: the counts of pairs stand beside the line."
@@ -1968,6 +1982,7 @@ HEAPS = """figure => {
 }"""
 
 
+@pytest.mark.nightly
 def test_the_temperature_draws_as_generate_does(visit):
     """At each beginning, with every temperature, top-k and top-p:
     the probabilities that a token is drawn with.
@@ -2032,6 +2047,7 @@ def test_the_temperature_draws_as_generate_does(visit):
     assert f"the others lost {lost:.2f}." in said(figure)
 
 
+@pytest.mark.nightly
 def test_the_tree_keeps_what_beam_search_keeps(visit):
     "Every width, at every step, by keys and by Play; in the end, its log-probability."
     figure = drawing(visit, "08_translation.html", "beams")
@@ -2105,6 +2121,7 @@ def test_no_line_of_the_tree_runs_through_a_number(visit, width):
     assert texts == now["width"] * now["step"]
 
 
+@pytest.mark.nightly
 def test_scores_spread_as_the_formula_says(visit):
     """At every width, plain and divided: counts, standard deviation, weights of one query,
     and what the softmax lets through.
@@ -2150,6 +2167,7 @@ def test_scores_spread_as_the_formula_says(visit):
     assert state(figure)["query"] == 7 and not state(figure)["scaled"]
 
 
+@pytest.mark.nightly
 def test_the_stream_goes_forward_and_back(visit):
     """Each moment shows the lengths of its block, and says them;
     on the way back, those of the gradients, and at the end those where gradients began.
@@ -2282,6 +2300,7 @@ def test_the_seat_map_allocates_as_the_paged_cache_does(visit):
     assert all(part in told for part in ("must wait", "was shared", "no place", "still use"))
 
 
+@pytest.mark.nightly
 def test_a_write_to_a_shared_block_copies_it_first(visit):
     "The block loses its frame, an arrow says whose copy went where, and the token lands in it."
     figure = drawing(visit, "10_kv_cache.html", "seat_map", reduced_motion="reduce")
@@ -2525,6 +2544,7 @@ TYPED = {
 }
 
 
+@pytest.mark.nightly
 def test_a_translator_reads_what_people_type(visit):
     "With hyphens, commas, capitals, digits, and without “and”."
     figure = drawing(visit, "figures/translator.html", "translator")
@@ -2535,6 +2555,7 @@ def test_a_translator_reads_what_people_type(visit):
         assert ("not a number" in said(figure)) == (typed == "two two"), typed
 
 
+@pytest.mark.nightly
 def test_a_translator_says_what_it_does_not_know(visit):
     "And what it shows stays."
     figure = drawing(visit, "figures/translator.html", "translator")
@@ -2551,6 +2572,7 @@ def test_a_translator_says_what_it_does_not_know(visit):
         assert type_in(figure, typed) == before and says in said(figure), typed
 
 
+@pytest.mark.nightly
 def test_a_translator_is_moved_by_keys_and_by_pointing(visit):
     """Step, play, kind of attention, head and token; what is said names the answer,
     and what is attended to for it.
@@ -2738,6 +2760,7 @@ def switched_off(model: torch.nn.Module, off: list[str], others: torch.Tensor) -
     return model
 
 
+@pytest.mark.nightly
 def test_the_copying_model_computes_what_python_computes(visit):
     "At the first, a middle and the last step, with all heads and with some switched off."
     figure = drawing(visit, "figures/induction.html", "induction")
@@ -2794,6 +2817,7 @@ def assert_looks(figure: Locator) -> dict:
     return now
 
 
+@pytest.mark.nightly
 def test_the_class_token_looks_where_python_says(visit):
     "For every picture, block and head, and for patches; covered by finger, keys and buttons."
     figure = drawing(visit, "23_images.html", "patches")
@@ -2843,6 +2867,7 @@ def known_by(kind: str, ids: torch.Tensor, pairs: int) -> torch.Tensor:
     return chances.gather(1, right[:, None] - 64)[:, 0]
 
 
+@pytest.mark.nightly
 def test_hybrids_know_what_the_models_know(visit):
     "After some pairs, by slider, keys and a press: recall, bytes, and what is asked for."
     figure = drawing(visit, "24_hybrid_models.html", "hybrids", reduced_motion="reduce")
@@ -2882,6 +2907,7 @@ def test_hybrids_know_what_the_models_know(visit):
     assert state(figure)["asked"] == 13 + 7  # in the lower line of names
 
 
+@pytest.mark.nightly
 def test_a_head_is_switched_off_by_a_click(visit):
     """Without either of the two heads nothing is copied; without another everything is.
 
@@ -2932,6 +2958,7 @@ def test_a_head_is_switched_off_by_a_click(visit):
 COLOURS = "cells => cells.map((cell) => getComputedStyle(cell).backgroundColor)"
 
 
+@pytest.mark.nightly
 def test_the_entrance_shows_every_bug(visit):
     "By the list and by the buttons: each has both its tables, its story and the way to it."
     figure = drawing(visit, "checks/gallery.html", "entrance", reduced_motion="reduce")
@@ -3230,6 +3257,7 @@ def test_a_finger_has_room_to_press(visit, script):
     assert low == [] and over <= 0
 
 
+@pytest.mark.nightly
 def test_a_finger_follows_the_curve_and_does_not_move_the_page(visit):
     "The point stays on the curve, whatever the finger does beside it."
     figure = drawing(visit, PAGE_OF["rotating"], "rotating", **FINGER)
@@ -3249,6 +3277,7 @@ def test_a_finger_follows_the_curve_and_does_not_move_the_page(visit):
     assert abs(page.evaluate("scrollY") - top) <= 1
 
 
+@pytest.mark.nightly
 def test_a_finger_turns_the_query_and_does_not_move_the_page(visit):
     "It turns by as much as the finger goes round the origin, by steps of 15 degrees."
     figure = drawing(visit, PAGE_OF["subject"], "subject", **FINGER)
@@ -3288,6 +3317,7 @@ def test_a_finger_drags_a_neighbour_and_the_word_follows(visit):
     assert_close(numbers(state(figure)["x"])[1], x[1] - torch.tensor([0, 0.5]), **EXACT)
 
 
+@pytest.mark.nightly
 def test_models_are_used_by_finger(visit):
     """A tap chooses a token, a letter, a step, or a head;
     a finger that only scrolls the page chooses nothing.
@@ -3639,6 +3669,7 @@ def named(text: str) -> set[str]:
     return set(re.findall("“([^”]*)”", text))
 
 
+@pytest.mark.nightly
 def test_an_arrow_without_length_has_no_angle(visit):
     "Its product is 0, and no right angle is drawn; what is read out as a number is one."
     figure = drawing(visit, PAGE_OF["arrows"], "arrows")
@@ -3731,6 +3762,7 @@ EVERY_NEIGHBOURHOOD = """(figure) => {
 }""".replace("MEET", NAMES_THAT_MEET)
 
 
+@pytest.mark.nightly
 def test_every_neighbourhood_is_told_as_it_is(visit):
     """Which weight is the largest, or which are;
     and which sense prevails by the numbers that are printed. No name stands on another.
@@ -3769,6 +3801,7 @@ def told_of(heads: torch.Tensor) -> str:
     )
 
 
+@pytest.mark.nightly
 def test_the_film_says_what_its_frame_shows(visit):
     "Of each frame, by the slider and while it plays."
     figure = drawing(visit, "05_multi_head_attention.html", "head_film")
@@ -3837,6 +3870,7 @@ def test_a_result_is_told_when_its_step_has_ended(visit, script, coming, result)
     assert before in re.sub("</?tspan[^>]*>", "", moving)
 
 
+@pytest.mark.nightly
 def test_another_dimension_keeps_what_is_drawn(visit):
     "The weights and the bars move to those of the choice; none is empty on the way."
     figure = drawing(visit, "02_softmax.html", "sums", reduced_motion="no-preference")
@@ -3948,6 +3982,7 @@ def test_each_score_is_drawn_as_it_is(visit):
     assert kinds == {("NaN", 1), ("NaN", 2), ("sum", 1), ("Weights", 3), ("Weights", 1)}
 
 
+@pytest.mark.nightly
 def test_a_cache_is_written_in_one_unit(visit):
     "The part and the whole, above the bar and below it."
     figure = drawing(visit, "11_grouped_heads.html", "sharing", reduced_motion="reduce")
@@ -3963,6 +3998,7 @@ def test_a_cache_is_written_in_one_unit(visit):
         ) == pytest.approx(float(size))
 
 
+@pytest.mark.nightly
 def test_tiles_say_what_their_table_says(visit):
     """At every tile: each query's context is acc ÷ sum, said at its last tile and written beside
     the matrix; where a sum shrinks, its row and what is said give the same factor.
@@ -4031,6 +4067,7 @@ def test_numbers_that_are_typed_are_read_whole(visit, width):
         assert field.evaluate("field => field.scrollWidth <= field.clientWidth"), number
 
 
+@pytest.mark.nightly
 def test_what_leaves_the_plane_keeps_its_direction(visit):
     "A query of (6, 3) is drawn on its way there; and a product of 0.25 is not rounded."
     figure = drawing(visit, PAGE_OF["subject"], "subject")
