@@ -14,6 +14,7 @@ from attention_checks import (
     check_self_attention,
 )
 from attention_nb.multi_head_attention import merge_heads, split_heads
+from conftest import by_day
 from tests.checks.finding import report_of
 from tests.checks.made import SCALE, D, H, Layer, attend, softmaxed
 
@@ -122,7 +123,7 @@ STEPS = [
 ]
 
 
-@pytest.mark.parametrize("attend, core, what", STEPS)
+@pytest.mark.parametrize("attend, core, what", by_day(STEPS, 3))
 def test_the_step_in_which_a_layer_differs_from_attend_is_told(attend, core, what):
     report = report_of(check_self_attention, Layer(core), D, n_heads=H, attend=attend)
     assert report.codes == ["layer.step"]
@@ -265,6 +266,7 @@ class Steps(Layer):
         return self.out_proj(merge_heads(softmaxed(q, k.flip(-2) if turned else k, v)))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("wrong", [False, True])
 def test_a_layer_that_takes_one_token_at_a_time_is_compared(wrong):
     def call(m, x):

@@ -125,6 +125,7 @@ def far(self, n):
     return -distance.abs().sqrt()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "values, verdict",
     [
@@ -139,6 +140,7 @@ def test_one_token_gets_its_value_however_positions_are_told(values, verdict):
     assert said(layer).startswith(verdict)
 
 
+@pytest.mark.nightly
 def test_a_part_that_learns_is_compared_if_it_is_declared():
     "It is not guessed: the report says what it may be."
 
@@ -169,6 +171,7 @@ def sees_back(size):
     return bias
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", [3, 4])
 def test_a_window_that_was_not_declared_is_no_bug(size):
     "It may be meant, and the report says what declares it; declared, it is compared."
@@ -177,6 +180,7 @@ def test_a_window_that_was_not_declared_is_no_bug(size):
     assert said(layer_with(bias=sees_back(size)), window=size) == "sound"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "code, cap",
     {
@@ -296,6 +300,7 @@ class NormedLast(Grouped):
         return self.q_norm(q), self.k_norm(k)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "values, verdict", [(lambda self, v: v, "sound"), (lambda self, v: v.flip(1), "layer.unknown")]
 )
@@ -427,6 +432,7 @@ class TurnedByMatrices(Grouped):
         return (self.rotary_emb(t.shape[-2]) @ pairs).flatten(-3)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("code", ["sound", *WRONG])
 def test_a_mismatch_beside_matrices_that_rotate_is_a_bug(code):
     assert said(layer_with(base=TurnedByMatrices, **WRONG.get(code, {}))) == code
@@ -443,6 +449,7 @@ class FirstNormed(Grouped):
         return super().forward(self.first(x) * 2 + 0.5)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("code", ["sound", *WRONG])
 def test_a_part_that_learns_nothing_explains_nothing_before_the_projections(code):
     assert said(layer_with(base=FirstNormed, **WRONG.get(code, {}))) == code

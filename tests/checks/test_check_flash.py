@@ -26,6 +26,7 @@ def test_right_ones_hold():
     assert check_flash(causal, causal="lower-right").ok
 
 
+@pytest.mark.nightly
 def test_memory_is_not_watched_where_tiles_are_tiny():
     report = report_of(check_flash, lambda q, k, v: flash_attention(q, k, v, block_size=1))
     assert report.ok and sum("tiles are so small" in why for _, why, _ in report.notes) == 2

@@ -207,7 +207,7 @@ def ranks():
         yield started
 
 
-@pytest.mark.parametrize("check, name", by_day(PAIRS, 7))
+@pytest.mark.parametrize("check, name", by_day(PAIRS, 13))
 def test_each_choice_is_read(check, name, request, monkeypatch):
     """With a choice a check calls the code in another way, or reports something else.
 

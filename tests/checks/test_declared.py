@@ -490,6 +490,7 @@ def test_what_was_not_compared_names_the_part_and_what_may_declare_it(part, use,
     assert all(f"{name}=…" in report.missing for name in ("norms", "sinks", "gate", "bias"))
 
 
+@pytest.mark.nightly
 def test_a_wide_window_of_a_function_is_compared():
     def banded(q, k, v, size=64):
         past = window_mask(q.shape[-2], k.shape[-2], size)
@@ -600,6 +601,7 @@ def test_a_mask_takes_the_place_of_one_that_the_call_gives_by_position():
     assert report.verdict == "sound" and any("mask was given" in r for r in report.remarks), report
 
 
+@pytest.mark.nightly
 def test_a_gate_by_a_module_is_compared():
     "Its activation function is no part of an unknown use: a wrong one is a bug."
 
@@ -662,6 +664,7 @@ class TablesOfHeads(nn.Module):
         return self.proj(merge_heads(weights @ v.transpose(1, 2)))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("power, verdict", [(1, "sound"), (1.5, "bug")])
 def test_tables_that_broadcast_over_heads_are_seen(power, verdict):
     "Once its rotation is known, other numbers are a bug."

@@ -696,6 +696,7 @@ def test_what_is_wrong_with_a_declared_rotation_is_named(q, k, more, codes):
     assert of_layer(layer, rotate=in_a_way_of_its_own, positions=True) == codes
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_step_that_differs_is_told_for_queries_or_for_keys(which):
     def once_wrong(t):
