@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.checks.finding import codes_of, report_of
 
 from attention_checks import check_flash
