@@ -1542,6 +1542,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                        'attention_nb/real_models.py'),
                                           'attention_nb.real_models._expect_used': ( 'real_models.html#_expect_used',
                                                                                      'attention_nb/real_models.py'),
+                                          'attention_nb.real_models._family': ('real_models.html#_family', 'attention_nb/real_models.py'),
                                           'attention_nb.real_models._feed_forward': ( 'real_models.html#_feed_forward',
                                                                                       'attention_nb/real_models.py'),
                                           'attention_nb.real_models._folder': ('real_models.html#_folder', 'attention_nb/real_models.py'),

@@ -1341,6 +1341,11 @@ def read_plan(
         raise ValueError(said if said.startswith(str(path)) else f"{path}: {said}") from None
 
 
+def _family(folder: Path, families: Mapping[str, Family]) -> Family:
+    "Return the tables for a checkpoint whose config has been read."
+    return families[_read_json(folder / "config.json")["model_type"]]
+
+
 def _read_json(path: Path) -> Any:
     "Read a file of JSON; ValueError names the file."
     if not path.is_file():
@@ -1555,8 +1560,7 @@ def load_model(
     """
     _expect_dtype(dtype)
     folder = _folder(directory)
-    plan = read_plan(folder, families)
-    family = families[_read_json(folder / "config.json")["model_type"]]
+    plan, family = read_plan(folder, families), _family(folder, families)
     tensors = _read_tensors(folder)
     dtype = _dtype(plan, tensors) if dtype is None else dtype
     with torch.device("meta"):
