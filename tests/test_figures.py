@@ -469,8 +469,12 @@ def assert_shows(figure: Locator, name: str, at: tuple[int, ...]) -> None:
     lines = notes(name)[positions.index(at)]
     expect(figure.locator(".readout_marks tspan")).to_have_text(lines)
     expect(figure.locator("output")).to_have_text(", ".join(lines[1:]))
+    assert figure.locator("output:visible").count()  # beside the controls, and not in the picture
+    assert figure.locator(".readout_marks").bounding_box()["height"] < 1
     for slider in figure.get_by_role("slider").all():
         expect(slider).to_have_attribute("aria-valuetext", lines[0])
+        written = figure.locator(".vega-bind:has([type=range]) > span").inner_text()
+        assert lines[0].endswith(written) and written
     expect(figure.locator(SHOWN)).to_have_text(expected(name, at))
     if name == "steps":
         corner = lambda rect: rect.get_attribute("d").split("h")[0]

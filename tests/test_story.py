@@ -579,14 +579,14 @@ def test_functions_that_only_refuse_are_left_out_of_every_story(soups):
 def test_nothing_moves_when_the_switch_appears(visit, width):
     "Before a script has run it is not seen, and has its room."
     page = visit("10_kv_cache.html", width=width).page
-    switch, line = page.locator(".depth"), page.locator(".notebook-links")
+    switch, text = page.locator(".depth"), page.locator(".switch ~ p").first
     expect(switch).to_be_visible()
-    high = line.bounding_box()["height"]
+    before = text.bounding_box()
     switch.locator("button").evaluate_all(
         "all => all.forEach((button) => button.removeAttribute('aria-pressed'))"
     )
     expect(switch).not_to_be_visible()
-    assert line.bounding_box()["height"] == high
+    assert text.bounding_box() == before
 
 
 # ---- Code ----

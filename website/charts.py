@@ -568,7 +568,7 @@ def draw(spec: Record, ident: str, first: bool) -> str:
     source = as_script(for_any_width(wide, tall), fills(spec), first)
     room = f"--wide:{height(wide)}px;--narrow:{height(tall)}px"
     kinds = [bind["input"] for bind in controls(spec)]
-    room += f";--controls:{len(kinds)};--groups:{kinds.count('radio')}" if kinds else ""
+    room += f";--controls:{len(kinds)}" if kinds else ""
     form = f'\n<form class="chart-controls" aria-label="{escape(caption)}"></form>' if kinds else ""
     return f"""\
 <figure class="chart" id="{escape(ident)}" style="{room}">

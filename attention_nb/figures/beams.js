@@ -150,7 +150,7 @@ function draw(stage) {
       "hypothesis");
     return [named, ...steps()[step].kept.map((one, rank) => svg("text", {
       x: left, y: at(step, rank)[1] + 5, opacity: shown.toFixed(2),
-      style: `font-weight: 600; fill: ${rank ? "currentColor" : "var(--rose)"}` }, wordsOf(one)))];
+      style: `font-weight: 600; fill: ${best(step, rank) ? "var(--rose)" : "currentColor"}` }, wordsOf(one)))];
   }
   function picture(shown) {
     const column = ({ kept, dropped }, t) => [...kept, ...dropped].flatMap((one, rank) =>

@@ -365,23 +365,8 @@
   function respond(figure, form, view) {
     const said = document.createElement("output");
     form.append(said);
-    const choices = form.querySelectorAll(".vega-bind:has([type=radio])");
-    form.prepend(...choices);  // which sentence, then which word of it
-    for (const group of choices) {
-      group.role = "radiogroup";
-      group.ariaLabel = group.querySelector(".vega-bind-name").textContent;
-    }
-    const sliders = [...form.querySelectorAll("[type=range]")].map((slider) => {
-      const at = document.createElement("span");
-      slider.closest(".vega-bind").append(at);
-      return { slider, at };
-    });
-    function place({ slider, at }, state) {  // its number, and how far its line is filled
-      const name = slider.closest("label").querySelector(".vega-bind-name").textContent;
-      at.textContent = state.replace(`${name} `, "");
-      slider.ariaValueText = state;
-      slider.style.setProperty("--part", (slider.value - slider.min) / (slider.max - slider.min));
-    }
+    nameChoices(form);
+    const sliders = [...form.querySelectorAll("[type=range]")].map(numbered);
     async function tell() {
       await view.runAsync();
       const lines = [...figure.querySelectorAll(".readout_marks tspan")];
@@ -393,6 +378,25 @@
     for (const change of changes) figure.addEventListener(change, tell);
     form.addEventListener("submit", (event) => event.preventDefault());
     return tell;
+  }
+  function nameChoices(form) {
+    const choices = form.querySelectorAll(".vega-bind:has([type=radio])");
+    form.prepend(...choices);  // which sentence, then which word of it
+    for (const group of choices) {
+      group.role = "radiogroup";
+      group.ariaLabel = group.querySelector(".vega-bind-name").textContent;
+    }
+  }
+  function numbered(slider) {  // with room for its position
+    const at = document.createElement("span");
+    slider.closest(".vega-bind").append(at);
+    return { slider, at };
+  }
+  function place({ slider, at }, state) {  // what its position is, and how far its line is filled
+    const name = slider.closest("label").querySelector(".vega-bind-name").textContent;
+    at.textContent = state.replace(`${name} `, "");
+    slider.ariaValueText = state;
+    slider.style.setProperty("--part", (slider.value - slider.min) / (slider.max - slider.min));
   }
 
   const near = new IntersectionObserver((entries) => {
