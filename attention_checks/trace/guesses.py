@@ -73,7 +73,7 @@ def hint_of(
     else:
         kind = type(part).__name__.lower()
         hint = next(declare for known, declare in _OF_MODULES if known in kind)
-    return hint.format(name=repr(name), word=name)
+    return hint.format(name=repr(name), word=name.rpartition(".")[2])
 
 
 def _hint_of_shape(part: Tensor, h: int) -> str:

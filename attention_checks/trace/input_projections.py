@@ -17,7 +17,7 @@ from attention_checks.catalogue.layers import untransposed
 from attention_checks.explaining.pipeline import Bug
 from attention_checks.spec import Contract
 from attention_checks.their_code.conventions import biased_role
-from attention_checks.trace.recording import OneCall, as_float, as_rows, used_of
+from attention_checks.trace.recording import OneCall, as_float, as_rows, full_name, used_of
 from attention_checks.trace.roles import FoundProjections, sources, unrecognised_in
 from attention_checks.trace.token_order import TokenOrder
 
@@ -76,11 +76,12 @@ def read_input_projections(recorded: RecordedCall) -> InputProjections:
     ran = {*recorded.outs, *parts.bare} - {name for name, _, options in given if options}
     recognised = _names_with_role(recorded) - {name for name, *_ in given if name in ran}
     unsure = [] if contract.roles else read
+    declared = {full_name(recorded.layer, name) for name in contract.declared_parts}
     return InputProjections(
         projections=(ways[0][1] if contract.projects else {}) | as_it_is,
         untransposed=[(bugs, rows | as_it_is) for bugs, rows in ways[1:]],
         calls=_call_counts(parts, recorded.outs, used) | dict.fromkeys(read, 1),
-        unrecognised=unrecognised_in(recorded.layer, recognised | contract.declared_parts, unsure),
+        unrecognised=unrecognised_in(recorded.layer, recognised | declared, unsure),
     )
 
 

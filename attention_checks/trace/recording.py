@@ -146,8 +146,9 @@ def given_parts(
     modules = dict(layer.named_modules())
     tensors = {"x": x, **dict(layer.named_buffers()), **dict(layer.named_parameters())}
     names = _names_asked(layer, contract)
-    held = {name: as_float(t) for name, t in tensors.items() if name in names}
-    asked = {name: modules[name] for name in modules if name in names}
+    whole = {name: full_name(layer, name) for name in names}
+    held = {name: as_float(tensors[n]) for name, n in whole.items() if n in tensors}
+    asked = {name: modules[n] for name, n in whole.items() if n in modules}
     made = recorded_call(asked, lambda: call(layer, x))[2] if asked else {}
     if never := [name for name in asked if name not in made]:
         bug = MISSING.about(what=f"{names[never[0]]}=")
@@ -156,6 +157,16 @@ def given_parts(
     columns = {name: t.mT for name, t in rows.items() if isinstance(asked[name], _CONVOLUTIONS)}
     ways = [rows, rows | columns] if columns else [rows]
     return [contract.knowing(held | way) for way in ways]
+
+
+def full_name(
+    layer: nn.Module,  # any layer
+    name: str,  # of a part, or the end of it, such as "tau" of "attn.tau"
+) -> str:  # as it was given, unless one part alone ends with it
+    "Return the whole name of a part."
+    parts = [*layer.named_modules(), *layer.named_parameters(), *layer.named_buffers()]
+    ends = {n for n, _ in parts if f".{n}".endswith(f".{name}")}
+    return ends.pop() if len(ends) == 1 else name
 
 
 def _names_asked(layer: nn.Module, contract: Contract) -> dict[str, str]:

@@ -458,6 +458,25 @@ def test_a_scale_may_depend_on_the_number_of_keys():
     ]
 
 
+class Block(nn.Module):
+    "A layer that holds another."
+
+    def __init__(self, attn):
+        super().__init__()
+        self.attn = attn
+
+    def forward(self, x):
+        return self.attn(x)
+
+
+@pytest.mark.parametrize("factor, codes", [(torch.exp, OWN), (torch.relu, ["layer.step"])])
+def test_a_part_of_a_part_is_asked_for_by_the_end_of_its_name(factor, codes):
+    layer = Layer(tau=nn.Parameter(torch.tensor([0.3, 0.9, 1.4])))
+    times = lambda: factor(layer.tau)[:, None, None]
+    layer.core = lambda q, k, v: (q @ k.mT * times()).softmax(-1) @ v
+    assert of_layer(Block(layer), scale=lambda tau: tau.exp()) == codes
+
+
 @pytest.mark.parametrize("check", [check_self_attention, check_multi_head])
 @pytest.mark.parametrize("residual", [0, 1])
 def test_what_is_applied_to_the_output_is_told_as_late(check, residual):
