@@ -29,7 +29,8 @@ What its words mean:
     case        work, and what came out of the code under test
     trace       what the projections of a layer took and gave in one call
     reading     one way to split these into heads; with the stages it is the start of a search
-    symptom     a failure that says less than the bug that the numbers tell, and gives way to it
+    symptom     a failure that may follow from another: it gives way to the bug that the numbers
+                tell, and is named only where no cause is
 
 Beside it: auditing/ tries a whole model, distributed/ a sequence that is spread over processes,
 and command/ is the command. numbers/, their_code/, explaining/ and trace/ say in `__init__.py`

@@ -38,15 +38,10 @@ state.chance: two calls differ: dropout or other random numbers are on; call eva
 state.kept: it keeps something from call to call (a cache, a state)
 state.graph: it keeps a tensor with its graph from call to call, which a second backward pass
     does not survive: detach what is kept | gradients=False
-input.modified_argument: it modifies its input in place
-grad.detached: no gradient flows: it detaches (.detach, .data) or makes new tensors
-grad.partly_detached: the values are right, the gradient is not: a part is detached
-grad.nan: the values are right, and their gradient is NaN or infinite
 result.kind: it returns {got} where {want} is expected
 result.transposed: the result is transposed: its last two axes are exchanged
 result.shape: the shape is wrong
 result.dtype: the type is wrong: {got}, where {want} is expected
-result.nan: it gives NaN or infinity
 result.named: it does what was declared as a likely mistake: {found}
 ~code.devices: it makes or keeps a tensor on another device than its inputs: say device=x.device
     where it is made, or register_buffer what it keeps
