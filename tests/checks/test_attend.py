@@ -400,7 +400,7 @@ class Masked(Layer):
     "hide, meaning, codes",
     [
         (lambda s, m: s.masked_fill(m[:, None, None], -torch.inf), "blocked", OWN),
-        (lambda s, m: s.masked_fill(m[:, None, :, None], -torch.inf), "blocked", ["mask.padding"]),
+        (lambda s, m: s.masked_fill(m[:, None, :, None], -torch.inf), "blocked", ["mask.axis"]),
         (lambda s, m: s + m, "bias", OWN),
         (lambda s, m: s - m, "bias", ["mask.padding"]),
     ],
