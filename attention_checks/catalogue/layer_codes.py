@@ -90,7 +90,7 @@ parameter.tied: {one} and {other} share their memory, so they can never differ: 
 ~values.nan_row: the output of a token is NaN or infinite: it attends to nothing, and its softmax
     is 0 / 0
 ~layer.attend: its heads do not give what attend= gives, and no bug known here explains it
-layer.step: its heads give what {name}= gives if {what}: take that step as {name}= says
+~layer.step: its heads give what {name}= gives if {what}: take that step as {name}= says
 ~layer.unknown: its output is not what softmax(q kᵀ / √d_head) v of its own projections and what
     is declared give, and fits no bug known here: declare what it does besides, such as
     value_scale, norms or activation; or what it does instead | attend=…
