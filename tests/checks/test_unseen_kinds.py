@@ -252,7 +252,7 @@ def test_a_mask_that_only_attend_has_is_said_to_be_left_out():
     declared = {"n_heads": H, "causal": True, "attend": attend}
     assert codes_of(check_self_attention, Layer(attend), D, **declared) == []
     report = report_of(check_self_attention, Layer(leaks), D, **declared)
-    assert report.codes == ["layer.step"]
+    assert report.codes == ["layer.step", "mask.leaks"]
     assert "if tril is left out" in report.bugs[0]
 
 
