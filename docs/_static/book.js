@@ -330,23 +330,38 @@ for (const figure of left) paint(figure).catch(console.error);
 function respond(figure, form, view) {
 const said = document.createElement("output");
 form.append(said);
-const choices = form.querySelectorAll(".vega-bind:has([type=radio])");
-form.prepend(...choices);
-for (const group of choices) {
-group.role = "radiogroup";
-group.ariaLabel = group.querySelector(".vega-bind-name").textContent;
-}
+nameChoices(form);
+const sliders = [...form.querySelectorAll("[type=range]")].map(numbered);
 async function tell() {
 await view.runAsync();
 const lines = [...figure.querySelectorAll(".readout_marks tspan")];
 const [state, ...rest] = lines.map((line) => line.textContent);
-for (const slider of form.querySelectorAll("[type=range]")) slider.ariaValueText = state;
+for (const one of sliders) place(one, state);
 if (said.value !== rest.join(", ")) said.value = rest.join(", ");
 }
 const changes = ["input", "change", "click", "pointerover"];
 for (const change of changes) figure.addEventListener(change, tell);
 form.addEventListener("submit", (event) => event.preventDefault());
 return tell;
+}
+function nameChoices(form) {
+const choices = form.querySelectorAll(".vega-bind:has([type=radio])");
+form.prepend(...choices);
+for (const group of choices) {
+group.role = "radiogroup";
+group.ariaLabel = group.querySelector(".vega-bind-name").textContent;
+}
+}
+function numbered(slider) {
+const at = document.createElement("span");
+slider.closest(".vega-bind").append(at);
+return { slider, at };
+}
+function place({ slider, at }, state) {
+const name = slider.closest("label").querySelector(".vega-bind-name").textContent;
+at.textContent = state.replace(`${name} `, "");
+slider.ariaValueText = state;
+slider.style.setProperty("--part", (slider.value - slider.min) / (slider.max - slider.min));
 }
 
 const near = new IntersectionObserver((entries) => {

@@ -1,6 +1,6 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, number, clamp,
-between, said, say, toggle, motion, onkeys, expose, keep }) {
+between, said, say, toggle, motion, onkeys, tabulate, expose, keep }) {
 const { tokens: names, features } = data;
 const [plus, equals] = [10, 11];
 const wide = viewWidth >= 600;
@@ -311,6 +311,9 @@ const sums = el("div", { style: "display: flex; gap: 12px; margin-bottom: 6px" }
 view.append(parts, sums, root, said);
 }
 show();
+const told = ["it begins with", "attention adds", "the feed-forward layer adds", "it ends with"];
+tabulate(() => ({ caption: `The hidden state of “=” in ${state.a} + ${state.b} =`,
+columns: features, digits: 1, rows: told.map((part, i) => [part, state.vectors[i]]) }));
 expose(() => state);
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=adder]")) begin(figure, draw);

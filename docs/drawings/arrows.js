@@ -1,5 +1,6 @@
 (() => {
-function draw({ view, data, el, svg, set, dot, number, said, say, plane, wash, expose }) {
+function draw({ view, data, el, svg, set, dot, number, said, say, plane, wash,
+tabulate, expose }) {
 const [a, b] = data.arrows.map((arrow) => [...arrow]);
 const size = 300, reach = 3;
 const { root, arrow, drag, at } = plane(size, reach);
@@ -137,6 +138,8 @@ view.append(el("div", { class: "beside", style: "gap: 0.75rem 2rem; margin: 0" }
 knobs[i] = drag(`arrow ${"ab"[i]}`, arrow, moves(arrow, i));
 set(knobs[i].node, { "data-sym": "qk"[i] });
 });
+tabulate(() => ({ caption: "Two arrows", columns: ["right", "up"], digits: 1,
+rows: [["a", a], ["b", b], ["a times b", a.map((x, i) => x * b[i])]] }));
 expose(() => ({ arrows: [a, b], product: dot(a, b) }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=arrows]")) begin(figure, draw);

@@ -1,7 +1,7 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax, mix,
 between, number, rounded, listed, quoted, said, say, choices, button, player, byItself, tween,
-motion, plane, expose, keep }) {
+motion, plane, tabulate, expose, keep }) {
 const { table, axes, features, sentences, at_most: atMost } = data;
 const SIZE = viewWidth < 600 ? 212 : 344;
 const d = data.W_q[0].length;
@@ -700,6 +700,9 @@ new ResizeObserver(() => {
 fit();
 bend(true);
 }).observe(sky);
+tabulate(() => ({ caption: tokens.join(" "), columns: tokens.map((word, i) => `${word} ${i + 1}`),
+rows: [[`weights of ${quoted(tokens[chosen])}`, work.weights],
+...axes.map((axis, j) => [axis, work.x.map((row) => row[j])])] }));
 expose(() => ({ tokens, chosen, step, ...work }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=attend]")) begin(figure, draw);

@@ -111,10 +111,11 @@ const from = at(t - 1, one.from ?? 0), to = at(t, rank);
 const how = standing(t, rank);
 const fading = shown < 1 && { opacity: shown.toFixed(2) };
 const coming = { ...fading, transform: shown < 1 && `translate(${8 * (shown - 1)} 0)` };
-const numbered = t > 0 && (wide || how.kept);
+const numbered = t > 0 && how.kept;
 const marks = [shapeAt(to, ended(one) ? r + 5 : r, how), nameAt(to, one, how.kept),
 ...(numbered ? [totalAt(to, one, how.kept)] : [])];
-return { how, node: svg("g", coming, ...marks),
+const title = t > 0 ? [svg("title", {}, number(one.total))] : [];
+return { how, node: svg("g", coming, ...title, ...marks),
 path: t > 0 && svg("g", fading, pathOf(one, from, to, how)), band: numbered && bandAt(to) };
 }
 const bandAt = ([x, y]) =>
@@ -141,7 +142,7 @@ const named = svg("text", { x: left, y: 12, style: "font-size: 13px; fill: var(-
 "hypothesis");
 return [named, ...steps()[step].kept.map((one, rank) => svg("text", {
 x: left, y: at(step, rank)[1] + 5, opacity: shown.toFixed(2),
-style: `font-weight: 600; fill: ${rank ? "currentColor" : "var(--rose)"}` }, wordsOf(one)))];
+style: `font-weight: 600; fill: ${best(step, rank) ? "var(--rose)" : "currentColor"}` }, wordsOf(one)))];
 }
 function picture(shown) {
 const column = ({ kept, dropped }, t) => [...kept, ...dropped].flatMap((one, rank) =>

@@ -1,17 +1,18 @@
 (() => {
 function draw(stage) {
 const { view, viewWidth, data, el, svg, set, dot, softmax, mix, number, plural } = stage;
-const { said, say, choices, legendOf, slider, player, late, expose } = stage;
+const { said, say, legendOf, slider, player, late, expose } = stage;
 const { tokens, q, k, v } = data;
 const n = tokens.length;
 const all = [...tokens.keys()];
 const kinds = [["query", "var(--q)"], ["key", "var(--k)"], ["value", "var(--v)"]];
-let t = n - 1;
-let cached = true;
+const first = Math.floor(n / 2) - 1;
+let t = first;
 
-function does(i, kind) {
+const ways = [["with", "with a cache"], ["without", "without"]];
+function does(way, i, kind) {
 if (i > t) return "";
-if (!cached || i === t) return "computed";
+if (way === "without" || i === t) return "computed";
 return kind === "query" ? "" : "read";
 }
 function attend() {
@@ -25,7 +26,9 @@ const margin = 54;
 const column = (viewWidth - margin) / n;
 const upright = column < 34;
 const left = (i) => margin + column * i;
-const top = upright ? 50 : 24, high = 58, floor = top + 3 * 26 + 28 + high;
+const top = upright ? 50 : 24, tall = 22, high = 48;
+const begins = [0, 1].map((way) => top + 18 + way * (3 * tall + 24));
+const floor = begins[1] + 3 * tall + 22 + high;
 const small = "font-size: 13px", middle = { "text-anchor": "middle" };
 const text = (x, y, says, more = {}) => svg("text", { x, y, style: small, ...more }, says);
 const tops = all.map((i) => svg("text", upright
@@ -33,13 +36,14 @@ const tops = all.map((i) => svg("text", upright
 : { x: left(i) + column / 2, y: 14, ...middle }, tokens[i]));
 const newest = svg("rect", { y: top - 5, width: column - 3, height: 3, fill: "var(--q)" });
 const edge = { "stroke-width": 2, "stroke-linejoin": "round" };
-const rows = kinds.map(([name, hue]) => {
+const rows = ways.flatMap(([way], at) => kinds.map(([name, hue], r) => {
 const mixed = (part) => `color-mix(in srgb, ${hue} ${part}%, var(--paper))`;
 const path = (stroke, fill) => svg("path", { stroke, fill, ...edge, "data-sym": name[0] });
-return { name, read: path(mixed(20), mixed(20)), computed: path(hue, mixed(60)) };
-});
-const boxAt = (i, r) => `M${(left(i) + 2.5).toFixed(1)} ${top + r * 26 + 4}`
-+ `h${(column - 5).toFixed(1)}v18h-${(column - 5).toFixed(1)}z`;
+return { way, name, y: begins[at] + r * tall, read: path(mixed(20), mixed(20)),
+computed: path(hue, mixed(60)) };
+}));
+const boxAt = (i, y) => `M${(left(i) + 2.5).toFixed(1)} ${y + 3}`
++ `h${(column - 5).toFixed(1)}v${tall - 7}h-${(column - 5).toFixed(1)}z`;
 const bars = all.map((i) => svg("rect", { x: left(i) + 1.5, width: column - 3, y: floor,
 height: 0, rx: 2, fill: "var(--w)", "data-sym": "w", class: "moves" }));
 const weights = all.map((i) =>
@@ -51,7 +55,9 @@ viewBox: `0 0 ${viewWidth} ${floor + 2}`, style: "height: auto; --pace: 0.45s",
 "aria-label": "Each column is a token; computed in this step, or read from the cache" },
 ...tops, newest, line(floor - high, "var(--faint)"), line(floor, "var(--soft)"),
 ...rows.flatMap(({ read, computed }) => [read, computed]),
-...kinds.map(([name], r) => text(0, top + r * 26 + 18, name, { "data-sym": name[0] })),
+...rows.map(({ name, y }) => text(0, y + tall - 6, name, { "data-sym": name[0] })),
+...ways.map(([, says], at) => text(0, begins[at] - 3, says,
+{ style: `${small}; font-weight: 600` })),
 text(0, floor - 2, "weight", { "data-sym": "w" }),
 text(margin - 7, floor - high + 5, "1", { "text-anchor": "end", fill: "var(--soft)" }),
 ...bars, ofWeights);
@@ -65,7 +71,7 @@ legend.style.marginTop = "8px";
 
 const gap = viewWidth < 600 ? 14 : 32;
 const half = (viewWidth - gap) / 2;
-const base = viewWidth < 600 ? 160 : 176;
+const base = viewWidth < 600 ? 150 : 144;
 const [across, pitch] = [half / n, base / n];
 const [w, h] = [across, pitch].map((x) => (x - 3.5).toFixed(1));
 const pale = "color-mix(in srgb, var(--k) 20%, var(--paper))";
@@ -82,10 +88,12 @@ const sofar = svg("rect", { x, y: 0, height: base, class: "moves" });
 const id = `steps-${name}`;
 const piles = svg("g", { "clip-path": `url(#${id})` }, svg("clipPath", { id }, sofar),
 pile(pale, false), pile("var(--k)", true));
-const many = svg("text", { x, y: 27, style: "font-size: 34px; font-weight: 700" });
+const [size, ...at] = viewWidth < 600 ? [28, 23, 39, 53] : [34, 27, 46, 62];
+const many = svg("text", { x, y: at[0], style: `font-size: ${size}px; font-weight: 700` });
 const says = (y, text) => svg("text", { x, y, "aria-hidden": true,
 style: `font-size: ${viewWidth < 600 ? 12 : 13}px` }, text);
-const title = svg("g", {}, many, says(46, "keys computed"), says(62, how));
+const title = svg("g", { style: "font-weight: 600" }, many,
+says(at[1], "keys computed"), says(at[2], how));
 const under = svg("rect", { y: base + 2, width: across - 1.5, height: 3, fill: "var(--q)" });
 function stand() {
 set(under, { x: x + across * t });
@@ -103,10 +111,10 @@ function showName(i) {
 const looks = i === t ? "font-weight: 700" : i > t ? "opacity: 0.55" : "";
 set(tops[i], { style: `font-size: 12px; ${looks}` });
 }
-function showRow({ name, read, computed }, r) {
+function showRow({ way, name, y, read, computed }) {
 for (const [node, state] of [[read, "read"], [computed, "computed"]]) {
-const mine = all.filter((i) => does(i, name) === state);
-set(node, { d: mine.map((i) => boxAt(i, r)).join("") || null });
+const mine = all.filter((i) => does(way, i, name) === state);
+set(node, { d: mine.map((i) => boxAt(i, y)).join("") || null });
 }
 }
 function showWeight(i, weight, most) {
@@ -117,8 +125,7 @@ weights[i].textContent = weight >= 0.05 && (!upright || weight === most)
 set(weights[i], { y: y - 4 });
 }
 function showTally(computed) {
-for (const { name, title, many, stand } of tally) {
-set(title, { style: `font-weight: ${cached === (name === "with") ? 600 : 400}` });
+for (const { name, many, stand } of tally) {
 many.textContent = computed[name];
 stand();
 }
@@ -127,12 +134,9 @@ set(total, { "aria-label": "Keys computed so far: "
 }
 function sentence() {
 const word = `“${tokens[t]}”`;
-if (!t) return `${word}: one query, key and value are computed.`;
-if (cached) {
-const old = `${plural(t, "old key")} and value${t === 1 ? "" : "s"} read.`;
-return `${word}: one query, key and value are computed, ${old}`;
-}
-return `${word}: queries, keys and values of all ${t + 1} tokens are computed again.`;
+if (!t) return `${word}: one key is computed, either way.`;
+const old = `${plural(t, "old one is", "old ones are")} read`;
+return `${word}: with a cache one key is computed, ${old}; without, ${t + 1} are computed.`;
 }
 function show() {
 const { weights } = attend();
@@ -153,19 +157,16 @@ range.move(t + 1);
 show();
 late(ofWeights, 450);
 }
-const play = player({ at: () => t, last: () => n - 1, go });
+const play = player({ at: () => t, last: () => n - 1, go, first });
 set(said, { style: `min-height: ${viewWidth < 600 ? 2.8 : 1.4}em; margin-top: 12px` });
 view.append(
-el("div", { class: "row", style: "margin-top: 0" },
-el("div", { class: "row steered" }, play.node, range),
-choices("Cache", ["with a cache", "without"], 0, (i) => { cached = i === 0; show(); })),
+el("div", { class: "row steered", style: "margin-top: 0" }, play.node, range),
 board, legend, total, said);
 show();
-const having = (wanted) =>
-kinds.map(([name]) => all.filter((i) => does(i, name) === wanted).length);
+const having = (wanted) => Object.fromEntries(ways.map(([way]) =>
+[way, kinds.map(([name]) => all.filter((i) => does(way, i, name) === wanted).length)]));
 expose(() => ({
-step: t, cached, computed: having("computed"), read: having("read"), sofar: sofar(),
-...attend() }));
+step: t, computed: having("computed"), read: having("read"), sofar: sofar(), ...attend() }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=cache_steps]")) begin(figure, draw);
 })();

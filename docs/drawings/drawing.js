@@ -185,6 +185,28 @@ watch.observe(view);
 return end;
 }
 
+function tabulate(told) {
+if (typeof MutationObserver === "undefined") return;
+const fold = figure.querySelector(".view ~ details");
+let written = "";
+function write() {
+const now = fold.open ? JSON.stringify(told()) : written;
+if (now !== written) fold.querySelector("table").replaceChildren(...partsOf(told()));
+written = now;
+}
+fold.addEventListener("toggle", write);
+const all = { subtree: true, childList: true, attributes: true, characterData: true };
+new MutationObserver(write).observe(view, all);
+}
+function partsOf({ caption, columns, rows, digits = 2 }) {
+const head = (scope) => (text) => el("th", { scope }, text);
+const cell = (x) => el("td", {}, typeof x === "number" ? number(x, digits) : x);
+const line = ([name, row]) => el("tr", {}, head("row")(name), ...row.map(cell));
+return [el("caption", {}, caption),
+el("thead", {}, el("tr", {}, el("td"), ...columns.map(head("col")))),
+el("tbody", {}, ...rows.map(line))];
+}
+
 function tween(ms, f) {
 if (calm.matches || !ms) {
 f(1);
@@ -311,7 +333,7 @@ return { figure, view, viewWidth, data, el, svg, set,
 sum, clamp, dot, matmul, softmax, mix, between,
 number, grouped, plural, listed, quoted, raised, vector, percent, rounded,
 said, say, slider, choices, button, toggle, more, legendOf, hatch, hatched, wash, player,
-byItself, tween, motion, late, onkeys, handle, plane, expose, keep };
+byItself, tabulate, tween, motion, late, onkeys, handle, plane, expose, keep };
 }
 function nearing(view, act) {
 let watch = null;

@@ -88,12 +88,29 @@ const result = el("span", { style: "color: var(--soft); line-height: 34px" },
 large, " of the weight of ", asker, " is kept");
 const sign = (shape) =>
 svg("svg", { width: 16, height: 16, viewBox: "-8 -8 16 16", "aria-hidden": true }, shape);
+function meterOf(name) {
+const fill = el("span", { class: "moves", style: "display: block; height: 100%; "
++ "border-radius: 2px; background: var(--neutral)" });
+const track = el("span", { style: "width: 90px; height: 10px; border-radius: 2px; "
++ "background: var(--rest)" }, fill);
+const says = el("b", { style: "min-width: 4rem" });
+function show(many, most) {
+fill.style.width = percent(Math.min(1, many / most));
+says.textContent = `${many} of ${most}`;
+}
+return { show, parts: [el("span", { style: "color: var(--soft)" }, name), track, says] };
+}
+const meters = { scores: meterOf("scores computed"), keys: meterOf("keys read") };
+const meter = el("div", { style: "display: grid; grid-template-columns: auto 90px auto; "
++ "gap: 2px 8px; align-items: center; font-size: 13px; line-height: 20px" },
+...meters.scores.parts, ...meters.keys.parts);
 const plate = sign(svg("rect", { x: -8, y: -2.5, width: 16, height: 5, rx: 2.5,
 fill: "var(--neutral)" }));
 const plateSays = el("span");
 const legend = set(legendOf([sign(circle({ r: 4, fill: "currentColor" })), "score of a key"],
+[sign(circle({ r: 6, fill: "none", stroke: "var(--rose)", "stroke-width": 2.5 })), "needed"],
 [plate, plateSays]), { style: "font-size: 13px; gap: 0 0.9rem; margin: 0; min-height: 20px" });
-const [, legendOfBlocks] = legend.children;
+const [, , legendOfBlocks] = legend.children;
 const hitsOf = (y, height) => scores.map((_, i) => svg("rect", { x: left(first + i), y, height,
 width: unit, fill: "transparent", style: "cursor: pointer", onclick: () => pick(i) }));
 root.append(...bands, zero, ...ofBlocks.flatMap(({ fill, level }) => [fill, level]), ...dots,
@@ -194,6 +211,8 @@ const many = kept.filter(Boolean).length;
 const scored = { block: own() + many, key: seen.length, none: many }[ways[way].per];
 const asks = tokens[first + query];
 const why = tokens[j - 1] === asks ? `, which followed ${quoted(j - 1)} before` : "";
+meters.scores.show(scored, seen.length);
+meters.keys.show(many, seen.length);
 large.textContent = percent(share);
 asker.textContent = quoted(first + query);
 say(`${quoted(first + query)} needs ${quoted(j)}${why}. By ${plural(scored, "score")} `
@@ -236,11 +255,13 @@ const ofWay = choices("How keys are chosen", ways.map(({ name }) => name), way,
 (i) => { way = i; show(); });
 const ofSize = choices("Blocks that are kept", sizes.map(String), size,
 (i) => { size = i; show(); });
-if (viewWidth < 345) for (const label of ofWay.children) label.style.paddingInline = "7px";
+const close = wide ? {} : { paddingInline: "4px", fontSize: "13px", whiteSpace: "nowrap" };
+for (const label of ofWay.children) Object.assign(label.style, close);
 set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem` });
 const steered = el("div", { class: "row steered" }, play.node, range);
 if (queries === 1) steered.style.display = "none";
-const top = el("div", { class: "row", style: "margin: 0; gap: 0 1.5rem" }, result, legend);
+const top = el("div", { class: "row", style: "margin: 0; gap: 0 2rem; "
++ "justify-content: space-between" }, el("div", {}, result, legend), meter);
 view.append(set(ofWay, { style: "margin-top: 0" }), top, root, said,
 more(steered, el("div", { class: "row" },
 el("span", {}, "Blocks that are kept, its own among them"), ofSize), strip));

@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
 const { view, viewWidth, data, el, svg, set, sum, between, number, grouped, listed } = stage;
-const { said, say, slider, player, byItself, motion, expose } = stage;
+const { said, say, slider, player, motion, expose } = stage;
 const { weights, steps, losses } = data;
 const n = weights[0][0].length;
 let frame = Math.floor((steps.length - 1) / 2);
@@ -160,7 +160,6 @@ el("div", { style: "display: flex; flex-wrap: wrap; gap: 0.4rem 1rem; "
 ...heads.map((k) => k.node)),
 el("div", { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem` }, said));
 show();
-byItself(play);
 expose(() => ({
 step: steps[frame], loss: losses[frame], weights: weights[frame],
 means: weights[frame].map(shown), playing: play.playing() }));

@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
 const { figure, view, el, svg, set, number, plural, clamp } = stage;
-const { said, say, slider, choices, onkeys, expose, keep } = stage;
+const { said, say, slider, choices, more, onkeys, expose, keep } = stage;
 const holder = figure.querySelector("script.weights");
 const packed = holder.textContent || globalThis.weights[holder.getAttribute("data-name")];
 const SMALL = 64, SHOWN = 20;
@@ -112,7 +112,7 @@ return score >= DOES ? name.replace(/ token$/, "") : "";
 }
 function nameBelow(l, h) {
 const score = layers[l].scores[about.scores[now.order - 1]]?.[h];
-if (!now.order) return doing(l, h);
+if (!now.order) return doing(l, h) || "mixed";
 return score == null ? `${l}.${h}` : `${l}.${h}: ${number(score)}`;
 }
 const namesFit = () => mostHeads() <= 4;
@@ -157,11 +157,12 @@ to.node.focus();
 function layerRow(layer, l, most) {
 const label = el("span", {
 style: "font-size: 12px; align-self: center; white-space: nowrap; color: var(--soft); "
-+ "padding-right: 4px; text-align: right" }, `${l}`);
++ "padding-right: 4px; text-align: right" }, namesFit() ? `layer ${l}` : `${l}`);
 const own = cells.filter((one) => one.l === l).map((one) => one.node);
 return [label, ...own, ...times(most - layer.heads, () => el("span"))];
 }
-const widest = () => (namesFit() ? 76 : clamp(Math.floor(240 / mostHeads()), 34, 56));
+const widest = () => (namesFit() ? clamp(Math.floor(view.clientWidth / 9), 76, 108)
+: clamp(Math.floor(240 / mostHeads()), 34, 56));
 const inOneRow = () => !beside && layers.length > 1 && cells.length <= 8;
 const above = (says, n) => el("span", { style: "font-size: 12px; line-height: 16px; "
 + `white-space: nowrap; color: var(--soft); grid-column: span ${n}` }, says);
@@ -193,7 +194,8 @@ node.lastChild.style.display = named;
 node.lastChild.textContent = nameBelow(l, h);
 }
 const highest = namesFit() ? "layer.head: score" : "highest first";
-caption.textContent = now.order ? highest : "layers ↓, heads →";
+const unsorted = namesFit() ? "" : "layers ↓, heads →";
+caption.textContent = now.order ? highest : unsorted;
 if (inOneRow()) arrangeRow(own);
 else arrangeRows(own);
 }
@@ -263,7 +265,6 @@ board.style.aspectRatio = aspect;
 const at = about.kept ? Math.floor(now.i / square[0]) : now.i;
 Object.assign(marker.style, { top: `${100 * at / rows}%`, height: `${100 / rows}%` });
 showNames(Math.min(width, shown.clientWidth - 70));
-caption.style.height = `${Math.max(20, overBoard.clientHeight)}px`;
 }
 function showArcs(fits) {
 const { columns, queries, keys } = layers[now.l];
@@ -424,15 +425,13 @@ const fits = strips[now.l].framed.clientWidth / n_k >= LEAST;
 axis(keysAbove, fits && !about.kept ? keys : [], "columns", "k", bestOf(through(now.l)));
 }
 
-const asked = el("div");
 const heading = el("p", { style: "margin: 0 0 0.3rem; font-weight: 600" });
 const lined = el("div");
 const modes = ["Matrix", "Lines", "All layers"];
 const shows = [showMatrix, showLines, showThrough];
 const panels = [el("div", {}, framed), lined, el("div", {}, which, stack)];
 const shown = el("div", { style: "min-width: 0; max-width: 36rem" }, ...panels);
-const caption = el("div", {
-style: "font-size: 13px; white-space: nowrap; display: grid; align-content: end" });
+const caption = el("div", { style: "font-size: 13px; white-space: nowrap; color: var(--soft)" });
 const query = slider("query", {
 min: 0, max: 1, step: 1, value: 0, input: (i) => choose({ i }),
 text: (i) => (layers ? `${short(layers[now.l].queries[i])} (${i})` : "") });
@@ -497,8 +496,7 @@ const orders = ["as in the model", ...about.scores];
 const select = el("select", { ...keep, "aria-label": "order of heads",
 onchange: () => { now.order = select.selectedIndex; arrange(); first(); } },
 ...orders.map((name) => el("option", {}, name)));
-return el("label", { class: "row", style: "margin-top: 0" },
-view.clientWidth < 600 ? "order" : "order of heads", select);
+return el("label", { class: "row" }, "order of heads", select);
 }
 function first() {
 const { l, h } = ordered()[0];
@@ -506,29 +504,25 @@ choose({ l, h });
 }
 let beside;
 const isWide = () => view.clientWidth >= 390 + mostHeads() * (widest() + 2);
-function layOut(order, mode) {
+function layOut(controls) {
 beside = isWide();
-const left = el("div", { style: "min-width: 0" }, ...(beside ? [caption, grid, said] : [grid]));
 set(said, { style: beside ? "width: 0; min-width: 100%; margin-top: 0.6rem; min-height: 8.4em"
 : "margin-top: 0.6rem" });
 const gap = inOneRow() ? "4px" : "8px";
 const two = `display: grid; grid-template-columns: ${beside ? "auto " : ""}minmax(0, 1fr); `
-+ `gap: ${beside ? "4px 24px" : gap}`;
++ `gap: ${beside ? "4px 32px" : gap}`;
 const small = { style: "font-size: 13px; margin: 0.3rem 0" };
-const inLine = { style: "display: flex; align-items: center; justify-content: space-between" };
-const top = beside ? el("div", {}, order, mode)
-: el("div", inLine, order, ...(inOneRow() ? [] : [caption]));
-asked.replaceChildren(heading, ...(beside ? [] : [mode]), query);
-const parts = beside ? [top, asked, left, shown] : [top, left, asked, shown, said];
-view.replaceChildren(el("div", { style: two }, ...parts),
-...(about.kept ? [el("p", small, thinned())] : []));
+const left = el("div", { style: "min-width: 0" }, caption, grid, ...(beside ? [said] : []));
+const right = el("div", { style: "min-width: 0" }, heading, query, shown);
+view.replaceChildren(el("div", { style: two }, left, right, ...(beside ? [] : [said])),
+controls, ...(about.kept ? [el("p", small, thinned())] : []));
 }
-function keepLaidOut(...controls) {
-layOut(...controls);
+function keepLaidOut(controls) {
+layOut(controls);
 if (typeof ResizeObserver === "undefined") return;
 const again = () => {
 if (isWide() === beside) return;
-layOut(...controls);
+layOut(controls);
 arrange();
 choose({});
 };
@@ -555,7 +549,7 @@ cells = layers.flatMap((layer, l) => Array.from({ length: layer.heads }, (_, h) 
 const mode = choices("show", modes, 0, (chosen) => choose({ mode: chosen }));
 strips.push(...layers.map((_, l) => strip(l)));
 stack.replaceChildren(el("span"), keysAbove, el("span"), ...strips.flatMap(({ all }) => all));
-keepLaidOut(sorter(), mode);
+keepLaidOut(more(el("div", { class: "row" }, mode, sorter())));
 arrange();
 begins();
 tell();

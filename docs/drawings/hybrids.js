@@ -1,6 +1,6 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, clamp, number, percent, said, say, slider,
-player, byItself, onkeys, expose, keep }) {
+player, onkeys, expose, keep }) {
 const { names, numbers, models } = data;
 const n = names.length;
 const last = n - 1;
@@ -154,7 +154,6 @@ set(said, { style: `min-height: ${wide ? 1.4 : 4.2}em; margin-top: 0.6rem` });
 view.append(el("div", { class: "row steered", style: "margin-top: 0" }, play.node, range), root,
 said);
 show();
-byItself(play);
 expose(() => ({ pairs: at + 1, asked, known: models.map(knownOf),
 right: models.map(({ right }) => right[at]), bytes: models.map(({ bytes }) => bytes[at]) }));
 }

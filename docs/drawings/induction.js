@@ -1,6 +1,6 @@
 (() => {
 function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, plural, percent,
-said, say, softmax, sum, slider, button, toggle, player, more, expose }) {
+said, say, softmax, sum, slider, button, toggle, player, more, onkeys, keep, expose }) {
 const { names, others, previous, inducing } = data;
 const { steps, heads } = data.model;
 const period = data.ids.length / 2;
@@ -50,7 +50,7 @@ const tall = 40;
 const ground = bend + 120;
 const height = ground + 26;
 const middle = (i) => (i + 0.5) * cell;
-const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
+const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group" });
 const arcs = svg("g", { "pointer-events": "none" });
 const text = (x, y, words, style = "", anchor = "middle") =>
 svg("text", { x, y, "text-anchor": anchor, style, "aria-hidden": true,
@@ -60,6 +60,10 @@ svg("rect", { x: i * cell + 1, y, width: cell - 2, height, rx: 4, ...more });
 const pointed = (i) => (e) => {
 if (e.pointerType === "mouse") choose(i);
 };
+const ways = { ArrowLeft: -1, ArrowRight: 1, Home: -ids.length, End: ids.length };
+const row = svg("rect", { y: line, width, height: 28, fill: "none", tabindex: 0, ...keep,
+role: "slider", "aria-label": "Letter", "aria-valuemin": 0, "aria-valuemax": ids.length - 1,
+onkeydown: onkeys(ways, (by) => choose(Math.max(0, Math.min(n - 1, chosen + by)))) });
 const columns = ids.map((_, i) => ({
 letter: text(middle(i), line + 20, ""),
 next: text(middle(i), ground + 19, ""),
@@ -79,7 +83,7 @@ svg("path", { d: `M0 ${ground}H${width}`, stroke: "var(--faint)" }),
 ...columns.flatMap(({ bar, mark, next, box, letter }) => [bar, mark, next, box, letter]),
 ...columns.map(({ share }) => share),
 arcs,
-...columns.flatMap(({ areas }) => areas));
+...columns.flatMap(({ areas }) => areas), row);
 function bow(from, to, way) {
 const y = way < 0 ? line : low;
 const most = way < 0 ? (line - 32) / 0.75 : 42;
@@ -125,7 +129,7 @@ showNext(column, i);
 function nameArcs(found) {
 const ends = [[chosen, found], [found, top(now.before[found])]];
 both.forEach((node, i) => {
-const half = 4.6 * node.textContent.length + 10;
+const half = 4.6 * node.textContent.length + 24;
 const x = (middle(ends[i][0]) + middle(ends[i][1])) / 2;
 node.style.left = `${Math.max(half, Math.min(width - half, x)).toFixed(1)}px`;
 });
@@ -197,6 +201,7 @@ look();
 function look() {
 drawArcs();
 explain();
+set(row, { "aria-valuenow": chosen, "aria-valuetext": `${chosen}: ${names[ids[chosen]]}` });
 set(root, {
 "aria-label": `The letters ${ids.map((id) => names[id]).join(" ")}; ${reading()}` });
 }
@@ -204,7 +209,6 @@ set(root, {
 function choose(i) {
 if (i === chosen) return;
 chosen = i;
-position.move(i);
 look();
 }
 function shuffle() {
@@ -212,11 +216,8 @@ const order = Array.from({ length: 26 }, (_, id) => [Math.random(), id]);
 order.sort(([a], [b]) => a - b);
 const letters = order.slice(0, period).map(([, id]) => id);
 ids = [...letters, ...letters];
-position.move(chosen);
 show();
 }
-const position = slider("Letter", { min: 0, max: n - 1, step: 1, value: chosen,
-text: (i) => `${i}: ${names[ids[i]]}`, input: choose });
 function go(i) {
 step = i;
 show();
@@ -232,14 +233,27 @@ const play = player({ at: () => step, last: () => last, go: (i) => {
 at.move(i);
 go(i);
 } });
+function knobOf(on) {
+const [ground, ink, left] = on ? ["var(--control)", "var(--paper)", 10]
+: ["var(--paper)", "var(--control)", 0];
+const round = "display: block; width: 6px; height: 6px; border-radius: 50%; "
++ `margin-left: ${left}px`;
+return el("span", { "aria-hidden": true, style: "flex: none; width: 22px; margin-right: 6px; "
++ "padding: 2px; border: 1.5px solid var(--control); border-radius: 7px; "
++ `box-sizing: border-box; background: ${ground}` },
+el("span", { style: `${round}; background: ${ink}` }));
+}
 function switchOf([block, head], text, name = "", looks = "") {
 const key = nameOf([block, head]);
+const written = () => (name ? [knobOf(!off.has(key)), text] : [text]);
 const node = toggle(text, true, (on) => {
 if (on) off.delete(key);
 else off.add(key);
+node.replaceChildren(...written());
 set(node, { style: looks + (on ? "" : "text-decoration: line-through") });
 show();
 });
+node.replaceChildren(...written());
 const says = `Block ${block}, head ${head}${name}`;
 return set(node, { style: looks, class: "moves", "aria-label": says });
 }
@@ -260,9 +274,8 @@ const steered = (...nodes) => el("div", { class: "row steered" }, ...nodes);
 const rows = { class: "beside", style: "gap: 4px 32px" };
 set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em; margin-top: 4px` });
 view.append(
-steered(play.node, at),
+el("div", { class: "row" }, steered(play.node, at), button("Other letters", shuffle)),
 el("div", { style: "position: relative; margin-top: 12px; overflow-x: clip" }, root, ...both),
-steered(position, button("Other letters", shuffle)),
 said,
 more(el("div", rows, el("span", {}, "The other heads:"), ...blocks.map(rowOf))));
 show();

@@ -28,10 +28,14 @@ const small = { style: "font-size: 13px; fill: var(--soft)" };
 const middle = { "text-anchor": "middle" };
 const fig = (width, height) =>
 svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
-const left = 112, line = wide ? 21 : 17, deep = wide ? 15 : 13;
+const apart = viewWidth >= 714;
+const zoom = apart ? 1.2 : 1;
+const room = apart ? viewWidth - 340 * zoom - 16 : Math.min(viewWidth, 342);
+const left = apart ? 106 : 112, line = wide ? 21 : 17, deep = wide ? 15 : 13;
 const { cached } = count();
-const unit = (viewWidth - left - 1) / Math.max(...Object.values(cached));
-const board = fig(viewWidth, 24 + 4 * line);
+const broad = apart ? room : viewWidth;
+const unit = (broad - left - 1) / Math.max(...Object.values(cached));
+const board = fig(broad, 24 + 4 * line);
 const partsOf = { MLA: [[d_latent, "neutral"], [d_rope, "k"]] };
 for (const [kind, h] of Object.entries(kinds)) {
 partsOf[kind] = ["k", "v"].map((sym) => [h * d_head, sym]);
@@ -50,13 +54,12 @@ text(left - 12, y + 12, grouped(total), { "text-anchor": "end" }), ...bars];
 }
 const fewer = `${number(cached.MHA / cached.MLA, 0)} times fewer than MHA`;
 board.append(text(0, 13, "numbers that a layer caches for each token", small),
-text(left + cached.MLA * unit + 8, 24 + 3 * line + 12, fewer, { style: "font-weight: 600" }),
+text(left + cached.MLA * unit + 8, 24 + 3 * line + 12, fewer,
+{ style: `font-size: ${apart ? 12 : 14}px; font-weight: 600` }),
 ...Object.entries(cached).flatMap(cacheOf));
 set(board, { "aria-label": "Numbers that a layer caches for each token: "
 + Object.entries(cached).map(([kind, total]) => `${kind} ${grouped(total)}`).join(", ") });
 
-const apart = viewWidth >= 714;
-const zoom = apart ? 1.2 : 1;
 const way = set(fig(340 * zoom, 240 * zoom), { viewBox: "0 0 340 240" });
 const fine = { style: `font-size: ${13 / zoom}px; fill: var(--soft)` };
 const at = { v: 37, k: 125, q: 236, mix: 193 };
@@ -136,8 +139,7 @@ set(made, { opacity: (1 - share).toFixed(2) });
 set(absorbed, { opacity: share.toFixed(2) });
 }
 
-const room = apart ? viewWidth - 340 * zoom - 32 : 342;
-const [thick, below] = apart ? [56, 104] : [16, 42];
+const [thick, below] = apart ? [34, 68] : [16, 42];
 const under = 42 + below + thick + 24;
 const sums = fig(room, under);
 const bars = forms.map((name, i) => {
@@ -203,9 +205,9 @@ set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin: ${wide ? 8 : 2}px
 view.append(
 el("div", { class: "row", style: `gap: ${wide ? 8 : 2}px 32px; `
 + `margin: 0 0 ${wide ? 12 : 6}px` }, parts, long),
-el("div", { class: "beside", style: "align-items: flex-start; gap: 4px 32px; margin: 0" },
-way, sums),
-said, board);
+el("div", { class: "beside", style: "align-items: flex-start; gap: 4px 16px; margin: 0" },
+way, apart ? el("div", {}, sums, board) : sums),
+said, ...(apart ? [] : [board]));
 place(form);
 show();
 expose(() => state);

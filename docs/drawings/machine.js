@@ -5,6 +5,7 @@ const { sum, number, grouped } = stage;
 const { said, say, legendOf, wash, slider, player, motion, expose, keep } = stage;
 const { names, n_blocks, parts } = data;
 const wide = viewWidth >= 600;
+const roomy = viewWidth >= 900;
 const [plus, equals] = [10, 11];
 const { start, parts: by } = engine(figure, { data, sum, softmax });
 let a = data.a;
@@ -84,7 +85,8 @@ const middle = { "text-anchor": "middle" };
 const small = { ...middle, style: "font-size: 12px" };
 const bold = { style: "font-weight: 600" };
 const heading = { style: "font-size: 13px; font-weight: 600" };
-const [room, left, high, apart] = wide ? [336, 24, 22, 116] : [148, 20, 17, 98];
+const pick = (large, middling, little) => (roomy ? large : wide ? middling : little);
+const [room, left, high, apart] = pick([560, 28, 25, 126], [336, 24, 22, 116], [148, 20, 17, 98]);
 const picture = (width, height, style) =>
 svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", style });
 const board = picture(room, 290, "min-width: 0; max-width: 100%; height: auto");
@@ -96,35 +98,37 @@ return digits ? [square, said] : [square];
 }
 const framed = (x, y, width, height) => svg("rect", { x, y, width, height, rx: 3, fill: "none",
 stroke: "var(--control)", "stroke-width": 2.5, "pointer-events": "none" });
-function vectors([title, rows], top, now) {
+const here = { room, left, high, digits: wide };
+function vectors([title, rows], top, now, { room, left, high, digits } = here) {
 const cell = (room - left - 2) / rows[0].length;
 const most = largest(rows);
 const barred = (value, x, y) => [svg("rect", { x, y: y + high - 4 - 12 * value / most,
 width: cell - 1, height: 12 * value / most, fill: "var(--neutral)" })];
 const entry = (value, x, y) => (cell < 10 ? barred(value, x, y)
-: shaded(value, most, { x, y, width: cell - 1, height: high - 2 }, wide));
+: shaded(value, most, { x, y, width: cell - 1, height: high - 2 }, digits));
 return [text(0, top + 13, title, heading), ...rows.flatMap((row, i) => {
 const y = top + 20 + high * i;
 const base = line(`M${left} ${y + high - 4}H${room - 2}`, { stroke: "var(--faint)" });
-const name = text(wide ? 2 : 5, y + high / 2 + 4, names[now.ids[i]], bold);
+const name = text(digits ? 2 : 5, y + high / 2 + 4, names[now.ids[i]], bold);
 return [name, ...(cell < 10 ? [base] : []),
 ...row.flatMap((value, j) => entry(value, left + cell * j, y))];
 })];
 }
-const [side, broad, ground] = wide ? [29, 168, 34] : [13, 75, 32];
+const [side, broad, tall, ground] = pick([34, 270, 0, 34], [29, 168, 0, 34], [28, 0, 172, 34]);
 function heads(weights, now) {
 const size = { width: side - 1, height: side - 1 };
 const look = (w) => ({ fill: "var(--w)", "fill-opacity": 0.08 + 0.6 * w, "data-sym": "w" });
-const percent = (w, x, y) => text(x + side / 2, y + 19, Math.round(100 * w), small);
+const percent = (w, x, y) => text(x + side / 2, y + side / 2 + 4.5, Math.round(100 * w),
+small);
 const square = (w, x, y) => [svg("rect", { x, y, ...size, ...look(w) }),
-...(wide ? [percent(w, x, y)] : [])];
+percent(w, x, y)];
 return weights.flatMap((rows, h) => {
 const x = broad * h + left;
-const rowAt = (i) => ground + side * i;
-const title = wide ? `head ${h}: weights, %` : `head ${h}`;
-return [text(broad * h, 13, title, heading), ...rows.flatMap((row, i) => [
+const rowAt = (i) => tall * h + ground + side * i;
+const title = `head ${h}${wide ? ": weights" : ""}, %`;
+return [text(broad * h, tall * h + 13, title, heading), ...rows.flatMap((row, i) => [
 text(broad * h + 4, rowAt(i) + side / 2 + 4.5, names[now.ids[i]], bold),
-text(x + side * (i + 0.5), ground - 5, names[now.ids[i]], small),
+text(x + side * (i + 0.5), rowAt(0) - 5, names[now.ids[i]], small),
 ...row.slice(0, i + 1).flatMap((w, j) => square(w, x + side * j, rowAt(i)))])];
 });
 }
@@ -135,7 +139,8 @@ return now.ids.flatMap((id, i) => [svg("rect", { x: 4, y: 28 + 42 * i, ...frame 
 text(26, 49 + 42 * i, names[id], large), text(94, 48 + 42 * i, `id ${id}`),
 line(`M54 ${43 + 42 * i}H84`, { stroke: "var(--soft)" })]);
 }
-const [zero, reach, from, whole100] = wide ? [88, 56, 188, 120] : [50, 24, 92, 54];
+const [zero, reach, from, whole100] =
+pick([130, 92, 290, 240], [88, 56, 188, 120], [50, 24, 92, 54]);
 const [rowHigh, begins, chipped] = wide ? [25, 38, 20] : [21, 36, 14];
 const smaller = { style: "font-size: 12px" };
 const soft = `fill: var(--soft); ${smaller.style}`;
@@ -193,18 +198,17 @@ text(chipped / 2, y + rowHigh / 2 + 5, names[i], { ...middle, style: ink }),
 ...(shares ? shareOf(shares[i], y, value / most, t) : [])];
 })];
 }
-const strip = picture(356, 24,
-`max-width: 100%; margin-top: 4px; ${wide ? "display: none" : ""}`);
-function last(out) {
-if (out?.[0].length !== 8) return [];
-const most = largest(out);
-const box = { y: 1.5, width: 39, height: 21 };
-return [text(2, 17, names[equals], bold), ...out.at(-1).flatMap((value, j) =>
-shaded(value, most, { ...box, x: 32 + 40 * j }, true)), framed(31, 1.5, 321, 21)];
+const strip = picture(356, 102,
+`max-width: 100%; margin-top: 8px; ${wide ? "display: none" : ""}`);
+function last(now, { ids, outcome, sheets }) {
+if (ids) return [];
+if (outcome) return last(now, now.found.at(-4));
+const at = { room: 356, left: 28, high: 20, digits: true };
+return [...vectors(sheets.at(-1), 0, now, at), framed(26.5, 79.5, 329, 20)];
 }
 const below = (weights) => (weights ? ground + 4 * side + 14 : 0);
 function highOf({ ids, weights, sheets, outcome }) {
-if (!wide) return 290;
+if (!wide) return 340;
 if (ids) return 190;
 if (outcome) return begins + 2 + rowHigh * outcome.logits.length;
 return below(weights) + apart * sheets.length - 4;
@@ -216,19 +220,21 @@ return [title, ...tokens(now)];
 }
 if (outcome) return outcomes(outcome, t);
 const topOf = (i) => below(weights) + apart * i;
-const rows = sheets.flatMap((sheet, i) => vectors(sheet, topOf(i), now));
+const shown = wide ? sheets : sheets.slice(0, -1);
+const rows = shown.flatMap((sheet, i) => vectors(sheet, topOf(i), now));
+if (!wide) return [...(weights ? heads(weights, now) : []), ...rows];
 const y = topOf(sheets.length - 1) + 19 + high * (now.ids.length - 1);
 return [...(weights ? heads(weights, now) : []), ...rows,
 framed(left - 1.5, y - 0.5, room - left + 1, high)];
 }
 
-const [width, height, stream, arm] = wide ? [356, 500, 124, 248] : [208, 400, 62, 134];
+const [width, height, stream, arm] = wide ? [356, 500, 124, 248] : [208, 372, 62, 134];
 const [whole, half, own] = wide ? [172, 132, 44] : [116, 104, 36];
 const heights = wide
 ? [15, 58, 94, 168, 202, 230, 266, 300, 328, 374, 411, 448, 485]
-: [13, 49, 80, 132, 159, 185, 214, 242, 268, 300, 327, 354, 386];
+: [12, 45, 73, 124, 149, 173, 199, 225, 249, 278, 303, 328, 357];
 const thick = wide ? [28, 28, 26, 24, 28, 0, 24, 30, 0, 26, 28, 26, 28]
-: [28, 24, 24, 22, 24, 0, 22, 26, 0, 22, 22, 22, 26];
+: [24, 22, 22, 20, 22, 0, 20, 24, 0, 20, 20, 20, 24];
 const besides = [2, 3, 4, 6, 7];
 const places = heights.map((y, part) => [besides.includes(part) ? arm : stream, y, thick[part],
 besides.includes(part) ? half : part === 12 ? own : whole]);
@@ -366,7 +372,7 @@ for (const node of [answer, given]) node.textContent = part > 10 ? names[now.nex
 const high = highOf(now.found[at]);
 set(board, { height: high, viewBox: `0 0 ${room} ${high}` });
 becoming(part === 11 ? 900 : 0, (t) => set(board, {}, ...contents(now, now.found[at], t)));
-strip.replaceChildren(...last(now.found[at].out));
+strip.replaceChildren(...last(now, now.found[at]));
 travel(spots[part], now.found[at].out);
 rail.move(at + 1);
 explain(now);
@@ -390,7 +396,7 @@ one, "+", other, "=", given);
 const asks = el("div", { style: "display: flex; flex-wrap: wrap; gap: 4px 12px; "
 + "align-items: center; justify-content: space-between" }, task, legend);
 const flex = "display: flex; align-items: flex-start; justify-content: space-between; gap: ";
-const top = row(`max-width: none; margin: ${wide ? "0 0 12px" : "8px 0 4px"}`, play.node, rail);
+const top = row(`max-width: none; margin: 0 0 ${wide ? 12 : 6}px`, play.node, rail);
 set(top, { class: "row steered" });
 if (wide) {
 set(said, { style: "min-height: 4.2em; margin-top: 4px" });
@@ -400,7 +406,7 @@ view.append(top, el("div", { style: `${flex}1.5rem` }, left, root));
 } else {
 set(said, { style: "min-height: 4.2em; margin-top: 4px" });
 asks.style.marginBottom = "8px";
-view.append(asks, el("div", { style: `${flex}0` }, root, board), strip, top, said, facts);
+view.append(top, asks, el("div", { style: `${flex}0` }, root, board), strip, said);
 }
 stand(stands);
 show();

@@ -1,6 +1,7 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number, plural, said, say,
-choices, button, toggle, more, legendOf, wash, hatched, slider, late, onkeys, expose, keep }) {
+choices, button, toggle, more, legendOf, wash, hatched, slider, late, onkeys,
+tabulate, expose, keep }) {
 const { tokens, filler, scores } = data;
 const n = tokens.length;
 const all = [...tokens.keys()];
@@ -217,6 +218,8 @@ slider("Tokens in a cache", { min: 0, max: n - 1, step: 1, value: 0,
 input: change("cached"), text: (x) => number(x, 0) }),
 pick("The triangle ends", ["last query, last key", "first query, first key"], "first")));
 show();
+tabulate(() => ({ caption: "Weights; a row for each query", columns: all.map(named),
+rows: rows().map(({ i, weights }) => [named(i), weights]) }));
 expose(() => {
 const now = rows();
 const each = (key) => now.map((r) => r[key]);

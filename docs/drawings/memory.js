@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
 const { view, viewWidth, data, el, svg, set, matmul, sum, number, plural, between } = stage;
-const { said, say, slider, choices, player, motion, expose } = stage;
+const { said, say, slider, legendOf, player, motion, expose } = stage;
 const { names, k, v, rules } = data;
 const n = names.length;
 const [d, e] = [k[0].length, v[0].length];
@@ -9,14 +9,14 @@ const wide = viewWidth >= 600;
 const all = [...names.keys()];
 const move = motion();
 let t = data.written;
-let rule = 0;
+const rule = rules.length - 1;
 let state;
 
 const product = (key, value) => key.map((a) => value.map((b) => a * b));
 const plus = (a, b) => a.map((row, i) => row.map((x, j) => x + b[i][j]));
 const read = (key, S) => matmul([key], S)[0];
 const minus = (a, b) => a.map((x, i) => x - b[i]);
-function write(S, i, by = rule) {
+function write(S, i, by) {
 const known = rules[by] === "delta rule" ? read(k[i], S) : v[i].map(() => 0);
 return product(k[i], minus(v[i], known));
 }
@@ -122,26 +122,31 @@ height: Math.max(1, 11 * Math.abs(x)), fill: "var(--k)", "data-sym": "k" }));
 const pairs = all.map((i) => {
 const y = above + line * i, middle = y + line / 2;
 const name = text(4, middle + 5, names[i], { style: "font-weight: 600", ...start });
-const bar = svg("rect", { x: atError, y: middle - 7, height: 14, rx: 2, class: "moves",
+const [up, thick] = rule ? [9, 11] : [7, 14];
+const bar = svg("rect", { x: atError, y: middle - up, height: thick, rx: 2, class: "moves",
 fill: "var(--rose)" });
-const error = text(0, middle + 5, "", start);
+const other = svg("rect", { x: atError, y: middle + 3, height: 5, rx: 1, fill: "var(--soft)",
+opacity: 0.6, class: "moves", visibility: rule ? null : "hidden" });
+const error = text(0, middle + (rule ? 1 : 5), "", start);
 const mark = svg("rect", { y, width: room, height: line, rx: 4, fill: "var(--rest)" });
-const node = svg("g", {}, mark, name, ...keyBars(k[i], middle), bar, error);
+const node = svg("g", {}, mark, name, ...keyBars(k[i], middle), bar, other, error);
 list.append(node);
-return { node, bar, error, mark };
+return { node, bar, other, error, mark };
 });
-function showPair({ node, bar, error }, i, { errors }) {
+function showPair({ node, bar, other, error }, i, { errors }, besides) {
 const here = i < t;
-const width = here ? unit * errors[i] : 0;
+const [width, wide] = [errors, besides].map((of) => (here ? unit * of[i] : 0));
 const exact = here && errors[i] < 1e-6;
 set(node, { opacity: here ? 1 : 0.35 });
 set(bar, { width: width.toFixed(1) });
+set(other, { width: wide.toFixed(1) });
 error.textContent = exact ? "0 ✓" : here ? number(errors[i], 1) : "";
-set(error, { x: (atError + width + 8).toFixed(1),
-style: exact ? "" : "font-weight: 600" });
+set(error, { x: (atError + width + (width ? 8 : 4)).toFixed(1),
+style: `font-size: ${rule ? 13 : 14}px; font-weight: ${exact ? 400 : 600}` });
 }
 function showPairs(now) {
-pairs.forEach((pair, i) => showPair(pair, i, now));
+const besides = compute(t, 0).errors;
+pairs.forEach((pair, i) => showPair(pair, i, now, besides));
 exactly.textContent = `${now.errors.filter((x) => x < 1e-6).length} of ${t}`;
 const told = now.errors.map((x, i) => `${names[i]} ${number(x, 1)}`).join(", ");
 set(list, { "aria-label": `${exactly.textContent} are read back exactly. Errors: ${told}` });
@@ -174,7 +179,7 @@ const after = `The state after ${plural(t, "pair")}, by the ${rules[rule]}, and 
 set(board, { "aria-label": after });
 }
 function show(moves = false) {
-const now = compute(t);
+const now = compute(t, rule);
 showAsked();
 pairs.forEach(({ mark }, i) => set(mark, { visibility: i === t - 1 ? null : "hidden" }));
 if (moves) writing(now);
@@ -195,11 +200,11 @@ show(on);
 const range = slider("Pairs written", { min: 1, max: n, step: 1, value: t,
 text: (x) => `${x} of ${n}`, input: moved });
 const steps = { at: () => t - 1, last: () => n - 1, go: (i) => go(i + 1, true) };
-const play = player({ ...steps, ms: () => 2400 });
-const ruled = choices("How a pair is written", rules, 0, (i) => { rule = i; show(); });
+const play = player({ ...steps, first: data.written - 1, ms: () => 2400 });
 const steered = el("div", { class: "row steered" }, play.node, range);
-const over = set(el("div", { class: "row" }, steered, ...(rules.length > 1 ? [ruled] : [])),
-{ style: "margin: 0 0 12px" });
+const grey = "color-mix(in srgb, var(--soft) 60%, transparent)";
+const legend = rule ? [legendOf(["var(--rose)", rules[1]], [grey, rules[0]])] : [];
+const over = el("div", { class: "row", style: "margin: 0 0 12px" }, steered, ...legend);
 const both = el("div", { class: "beside", style: "gap: 8px 24px; align-items: start" },
 board, list);
 set(said, { style: "min-height: 2.8em; margin-top: 10px" });

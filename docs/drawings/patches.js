@@ -37,7 +37,7 @@ return rows[0].map((_, j) => sum(rows.map((row) => row[j])) / rows.length);
 }
 
 const wide = viewWidth >= 600;
-const cell = wide ? 52 : 44;
+const cell = wide ? 52 : 41;
 const [length, top] = [cell * columns, cell + 12];
 const corner = (i) => [columnOf(i) * cell, top + rowOf(i) * cell];
 const square = ([x, y], more) => svg("rect", { x, y, width: cell, height: cell, ...more });
@@ -92,7 +92,7 @@ const dots = (pixels, level, shown) => pixels.map((v, p) => (
 Math.min(19, Math.floor(20 * v)) === level && shown(p)
 ? `M${p % side} ${Math.floor(p / side)}h1v1h-1z` : "")).join("");
 const inked = (pixels, shown = () => true) => times(20, (level) =>
-svg("path", { d: dots(pixels, level, shown), "fill-opacity": (level + 0.5) / 20 }));
+svg("path", { d: dots(pixels, level, shown), "fill-opacity": ((level + 0.5) / 20) ** 2 }));
 const patchOf = (p) =>
 Math.floor(p / side / size) * columns + Math.floor(p % side / size);
 
@@ -106,7 +106,8 @@ const answers = names.map((name, i) => {
 const bar = el("span", { class: "moves", style: "height: 14px; background: var(--neutral)" });
 const label = el("span", { style: "white-space: nowrap" });
 const part = el("span", { style: "text-align: right" });
-const row = el("div", { style: "display: grid; align-items: center; gap: 8px; height: 26px; "
+const row = el("div", { style: "display: grid; align-items: center; gap: 8px; height: "
++ `${wide ? 26 : 23}px; `
 + "grid-template-columns: 14px 8.4rem minmax(0, 1fr) 3.2rem" },
 icon(icons[i]), label, bar, part);
 return { name, row, bar, label, part };
@@ -145,6 +146,7 @@ compute();
 const weights = looks();
 drawing.replaceChildren(...inked(pictures[picture], (p) => !covered.has(patchOf(p))));
 showPatches(weights);
+flips.textContent = covered.size ? "Uncover" : "Cover the 4 it looks at most";
 const best = showAnswers();
 const own = sum(shapes[picture].map((i) => weights[i + 1]));
 const whose = asked === null ? "the class token’s weight" : `the weight of ${nameOf(asked)}`;
@@ -163,15 +165,17 @@ if (!covered.delete(i)) covered.add(i);
 return show();
 }
 function cover(may) {
+covered = new Set();
+compute();
 const weights = looks();
-const ranked = all.filter((i) => !covered.has(i) && may(i))
-.sort((i, j) => weights[j + 1] - weights[i + 1]);
-covered = new Set([...covered, ...ranked.slice(0, 4)]);
+const ranked = all.filter(may).sort((i, j) => weights[j + 1] - weights[i + 1]);
+covered = new Set(ranked.slice(0, 4));
 show();
 }
-function uncover() {
+function flip() {
+if (!covered.size) return cover(() => true);
 covered = new Set();
-show();
+return show();
 }
 
 const thumb = wide ? 34 : 32;
@@ -197,15 +201,17 @@ choices("A press on a patch", ["covers a patch", "asks it"], 0, (i) => {
 covers = i === 0;
 show();
 }));
+const flips = set(button("", flip), { class: "play", style: "min-width: 15rem" });
 const doing = el("div", { class: "row" },
-set(button("Cover the 4 it looks at most", () => cover(() => true)), { class: "play" }),
-button("Cover 4 outside the shape", () => cover((i) => !shapes[picture].includes(i))),
-button("Uncover", uncover));
-const panel = el("div", { style: "flex: 1 1 18rem; min-width: 0; max-width: 25rem" },
-chosen, el("div", { style: "margin-block: 0.5rem" }, ...answers.map(({ row }) => row)),
-doing, more(of, pressing));
+flips, button("Cover 4 outside the shape", () => cover((i) => !shapes[picture].includes(i))));
+const told = [el("div", { style: "margin-block: 0.5rem" }, ...answers.map(({ row }) => row)),
+more(of, pressing)];
+const panel = (...parts) =>
+el("div", { style: "flex: 1 1 18rem; min-width: 0; max-width: 25rem" }, ...parts);
+const parts = wide ? [root, panel(chosen, doing, ...told)]
+: [panel(chosen, doing), root, panel(...told)];
 view.append(el("div", { class: "beside", style: "gap: 0.6rem 2rem; align-items: flex-start; "
-+ "margin: 0" }, root, panel), said);
++ "margin: 0" }, ...parts), said);
 set(said, { style: `min-height: ${wide ? 2.8 : 4.2}em` });
 show();
 expose(() => ({ picture, block, head, asked, covered: [...covered].sort((a, b) => a - b),

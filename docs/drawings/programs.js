@@ -41,17 +41,14 @@ return since > 0 && since <= now.tiles[p].length ? since - 1 : -1;
 const busy = (now) => [...now.tiles.keys()].filter((p) => doing(now, p) >= 0);
 
 const wide = viewWidth >= 600;
-const unit = Math.min(wide ? 30 : 25, Math.floor((wide ? 256 : 208) / n));
-const left = 70, high = 58;
+const unit = Math.min(30, Math.floor((wide ? 272 : 224) / n));
+const left = 58, high = 58;
 const [w, h] = [left + n * unit + 4, high + n * unit + 4];
 const says = "A grid of queries and keys; each program owns a block of queries";
 const root = svg("svg", {
 width: w, height: h, viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": says });
 const small = `font-size: ${unit < 15 ? 12 : 13}px`;
 const columnAt = (j) => left + j * unit, rowAt = (i) => high + i * unit;
-const names = all.map((i) => svg("text", {
-x: left - 22, y: rowAt(i) + unit / 2 + 5, "text-anchor": "end", "data-sym": "q", style: small },
-tokens[i]));
 const tops = all.map((j) => svg("text", {
 transform: `translate(${columnAt(j) + unit / 2 + 5} ${high - 7}) rotate(-90)`,
 "data-sym": "k", style: small }, tokens[j]));
@@ -66,11 +63,12 @@ const bands = svg("g", {});
 const framed = all.map(() => svg("rect", { fill: "none", stroke: "var(--rose)",
 "stroke-width": 4, rx: 2, class: "moves", opacity: 0 }));
 const heads = [svg("text", {
-x: left - 8, y: high - 7, "text-anchor": "end", style: `${small}; fill: var(--soft)` },
+x: left / 2, y: high - 7, "text-anchor": "middle",
+style: "font-size: 12px; fill: var(--soft)" },
 "program")];
-root.append(forbidden.node, ...heads, ...names, ...tops, ...cells.flat(), bands, ...framed);
+root.append(forbidden.node, ...heads, ...tops, ...cells.flat(), bands, ...framed);
 
-const begin = 48, end = wide ? 376 : 350, top = 24, deep = wide ? 132 : 110;
+const begin = 48, end = wide ? 376 : 350, top = 24, deep = wide ? 190 : 110;
 const line = svg("svg", { width: end + 8, height: top + deep + 28, role: "img",
 viewBox: `0 0 ${end + 8} ${top + deep + 28}`, style: "height: auto; margin-top: 0.3rem" });
 const marks = svg("g");
@@ -185,12 +183,14 @@ tall: Math.min(size, n - p * size) * unit,
 });
 function drawBand(now, p) {
 const { y, tall } = band(p);
-const [weight, fill] = doing(now, p) >= 0 ? [700, "currentColor"] : [400, "var(--soft)"];
-const style = `${small}; font-weight: ${weight}; fill: ${fill}`;
+const on = doing(now, p) >= 0;
+const [size, place] = [Math.min(20, tall), left / 2];
 return [
 svg("line", {
 x1: 2, x2: left + n * unit, y1: y, y2: y, stroke: "var(--soft)", "stroke-width": 1.5 }),
-svg("text", { x: left - 10, y: y + tall / 2 + 5, "text-anchor": "middle", style }, String(p)),
+svg("text", { x: place, y: y + tall / 2 + 0.36 * size, "text-anchor": "middle",
+"data-sym": "q", opacity: on ? 1 : 0.7,
+style: `font-size: ${size}px; font-weight: ${on ? 700 : 400}` }, String(p)),
 ];
 }
 function frame(node, now, p) {
@@ -226,15 +226,16 @@ const ofSize = choices("Queries of a program", sizes.map(String), data.size,
 (i) => again(() => { size = sizes[i]; }));
 const ofSlots = choices("Programs at once", offered.map(String), data.slot,
 (i) => again(() => { slots = offered[i]; }));
+const controls = row(el("div", { class: "row steered", style: "min-width: 0" }, play.node, time),
+el("div", { class: "row" },
+toggle("causal mask", causal, (on) => again(() => { causal = on; })),
+toggle("last block first", longest, (on) => again(() => { longest = on; }))));
 const panel = el("div", { style: "flex: 1 1 300px; min-width: 0" },
 line,
-el("div", { class: "row steered" }, play.node, time),
-row(toggle("causal mask", causal, (on) => again(() => { causal = on; })),
-toggle("last block first", longest, (on) => again(() => { longest = on; }))),
 set(said, { style: "min-height: 2.8em" }),
 more(row(el("span", {}, "Queries of a program"), ofSize),
 row(el("span", {}, "Programs at once"), ofSlots)));
-view.append(el("div", {
+view.append(controls, el("div", {
 class: "beside", style: "gap: 0.3rem 1.2rem; align-items: flex-start; margin: 0" },
 root, panel));
 show();

@@ -300,7 +300,10 @@ if (phase) showLayer(now);
 else showTwo(now);
 table.style.display = phase ? "" : "none";
 two.style.display = phase ? "none" : "";
-for (const one of sliders) one.style.visibility = phase ? "" : "hidden";
+for (const one of sliders) {
+set(one.querySelector("input"), { disabled: !phase });
+one.style.opacity = phase ? 1 : 0.45;
+}
 for (const note of notes) set(note, { visibility: phase ? "hidden" : "visible" });
 say(phase ? inALayer(now[chosen]) : ofTwo(now.at(-2), now.at(-1)));
 }

@@ -10,6 +10,7 @@ const longest = 64;
 const fine = 8;
 const samples = [...Array(longest * fine + 1).keys()].map((i) => i / fine);
 let { position, distance, base } = data;
+const seen = all.filter((i) => longest * base ** (-i / half) > 0.1);
 let scaling = trained ? 1 : 0;
 
 const frequencies = (b) => all.map((i) => b ** (-i / half));
@@ -32,19 +33,19 @@ const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
 return [x * cos - y * sin, x * sin + y * cos];
 }
 const rotated = (at) => chosen().map((f, i) => rotate(pairs[i], at * f));
-const score = (d, now) => sum(now.map((f, i) => dot(rotate(pairs[i], d * f), pairs[i])));
+const part = (i, d, f) => dot(rotate(pairs[i], d * f), pairs[i]);
+const score = (d, now) => sum(now.map((f, i) => part(i, d, f)));
 const chosen = () => scalings[names[scaling]]();
 
 const wide = Math.min(720, viewWidth || 350);
 const phone = wide < 600;
-const roomy = trained ? 48 : 54;
-const tall = phone ? 44 : roomy;
+const tall = phone ? 66 : 86;
 const radius = tall / 2 - 3;
 const begin = trained ? 22 : phone ? 18 : 2;
-const centre = phone ? 80 : 170;
+const centre = phone ? 79 : 166;
 const [left, right] = [centre + radius + 16, wide - 10];
 const x = (d) => left + ((right - left) * d) / longest;
-const high = begin + tall * half + 12;
+const high = begin + tall * seen.length + 12;
 const low = high + (phone ? 116 : 138);
 const y = (s) => high + ((low - high) * (top - s)) / (top - lowest);
 function through(at, end = longest) {
@@ -56,8 +57,8 @@ const path = (stroke, width, more) => svg("path", { fill: "none", stroke, "strok
 const small = "font-size: 13px";
 const text = (x, y, says, style, anchor = "start") =>
 svg("text", { x, y, "text-anchor": anchor, style, "aria-hidden": true }, says);
-const dotOf = (r) => svg("circle", { r, fill: "var(--neutral)", stroke: "var(--paper)",
-"stroke-width": 2 });
+const dotOf = (r, fill = "var(--neutral)") =>
+svg("circle", { r, fill, stroke: "var(--paper)", "stroke-width": 2 });
 const dashes = { "stroke-dasharray": "4 3", opacity: 0.7 };
 
 const reach = Math.max(...pairs.map(([x, y]) => Math.hypot(x, y)));
@@ -117,39 +118,45 @@ speed.textContent = `${angle(degrees)}${unit}`;
 }
 return { node, show };
 }
-const rows = all.map(rowOf);
+const rows = seen.map(rowOf);
 
 let lowest;
 const [area, axis] = [path("none", 0, { style: `fill: ${wash("neutral", 16)}` }),
 path("var(--soft)", 1)];
 const [curve, before] = [path("var(--neutral)", 3.5), path("var(--soft)", 1.5, dashes)];
 const drop = path("var(--soft)", 1, { "stroke-dasharray": "4 4" });
-const mark = dotOf(9);
+const mark = svg("g", {}, dotOf(12, "var(--control)"),
+path("var(--paper)", 2, { d: "M-3 -4L-7 0L-3 4M3 -4L7 0L3 4" }));
 const value = text(0, high + 54, "", "font-size: 24px; font-weight: 600");
+const slow = all.slice(seen.length);
+const others = text(0, high + 76, "", `${small}; fill: var(--soft)`);
 const zero = text(x(0) - 6, 0, "0", small, "end");
 const beyond = trained ? [
 svg("rect", { x: x(trained), y: 0, width: right - x(trained), height: low + 4,
 fill: "var(--faint)", opacity: 0.5 }),
 text(right - 6, 15, "beyond the trained length", small, "end"),
+...["dashed:", "as trained"].map((says, i) =>
+text(0, high + 98 + 16 * i, says, `${small}; fill: var(--soft)`)),
 ] : [];
 const deep = low + 24;
 const frame = { width: wide, height: deep, viewBox: `0 0 ${wide} ${deep}` };
 const chart = svg("svg", { ...frame, role: "group", "aria-label": "The score at each distance" },
 ...beyond, ...(phone ? [text(0, 13, "° per position", `${small}; fill: var(--soft)`)] : []),
 drop, ...rows.map(({ node }) => node),
-text(0, high + 26, "score", "font-size: 14px"), value, zero, area, axis, before, curve, mark,
+text(0, high + 26, "score", "font-size: 14px"), value, others, zero, area, axis,
+before, curve, mark,
 text(x(0), low + 20, "distance 0", small), text(right, low + 20, `${longest}`, small, "end"));
 function goTo(to) {
 distance = Math.round(clamp(to, 0, longest));
-apart.move(distance);
 show();
 }
 const keys = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 };
 const knob = handle(chart, "point on the curve", {}, [0, longest],
 (px) => goTo((longest * (px - left)) / (right - left)), keys, (by) => goTo(distance + by));
-set(knob, { r: 12 });
+set(knob, { r: 14 });
 chart.append(knob);
-const places = el("span", { style: "font-variant-numeric: tabular-nums" });
+const places = el("span", {
+style: "white-space: pre-wrap; line-height: 2; font-variant-numeric: tabular-nums" });
 
 function showCurve(now, unscaled) {
 const s = score(distance, now);
@@ -161,8 +168,10 @@ set(axis, { d: `M${left} ${y(0)}H${right}` });
 set(zero, { y: y(0) + 5 });
 const at = { cx: x(distance), cy: y(s) };
 set(drop, { d: `M${at.cx} ${begin}V${low}` });
-set(mark, at);
+set(mark, { transform: `translate(${at.cx} ${at.cy})` });
 value.textContent = number(s);
+const more = sum(slow.map((i) => part(i, distance, now[i])));
+others.textContent = slow.length ? `pair ${slow.join(", ")} adds ${number(more)}` : "";
 set(knob, { ...at, "aria-valuenow": distance,
 "aria-valuetext": `distance ${distance}, score ${number(s)}` });
 }
@@ -202,24 +211,17 @@ const whole = (n) => number(n, 0);
 const tens = (n) => grouped(Math.round(10 ** n));
 const shift = slider("Shift both", { min: 0, max: 32, step: 1, value: position, text: whole,
 input: after((to) => { position = to; }, true) });
-const apart = slider("Distance", { min: 0, max: longest, step: 1, value: distance, text: whole,
-input: after((to) => { distance = to; }) });
 const slower = slider("Base", { min: 3, max: 6, step: 0.5, value: Math.log10(base), text: tens,
 input: after((to) => { base = 10 ** to; }) });
 const scaled = () => el("div", { class: "row" },
 el("span", {}, `For sequences ${factor} times as long`),
 choices("Scaling", names, scaling, after((i) => { scaling = i; }, false, 400)));
-for (const one of [shift, apart, slower]) one.firstChild.style.minWidth = "4.4rem";
-const both = (...nodes) => el("div", { class: "row", style: "gap: 0 2rem" }, ...nodes);
-const [first, rest] = trained ? [[scaled(), apart], [both(shift, slower)]]
-: [[both(shift, apart)], [slower]];
+const [first, rest] = trained ? [scaled(), [shift, slower]] : [shift, [slower]];
 view.append(
-...first,
-el("div", { class: "beside", style: "min-height: 2em; margin-top: 0; white-space: pre-wrap" },
-places),
+el("div", { class: "row", style: "gap: 0 2rem" }, first, places),
 chart,
 el("div", { style: `min-height: ${phone ? 2.8 : 1.4}em` }, said),
-more(...rest));
+more(el("div", { class: "row", style: "gap: 0 2rem" }, ...rest)));
 show();
 expose(() => ({
 position,

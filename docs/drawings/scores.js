@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
 const { view, viewWidth, data, el, svg, set, clamp, number, raised } = stage;
-const { said, say, slider, choices, toggle, handle, expose } = stage;
+const { said, say, slider, choices, toggle, handle, tabulate, expose } = stage;
 const { tokens, scores: given, reach } = data;
 const f32 = Math.fround;
 const wide = viewWidth >= 600;
@@ -141,7 +141,8 @@ const first = repaired ? "No exponential is above 1. " : "";
 if (temperature !== 1) {
 return `${first}A bar is a score ÷ ${number(temperature)}; its knob stays at the score.`;
 }
-return `${first}Each is divided by their sum: ${most} ÷ ${all} = ${number(Math.max(...weights))}.`;
+const top = number(Math.max(...weights));
+return `${first}Each is divided by their sum: ${most} ÷ ${all} = ${top}.`;
 }
 const tick = (x) => number(x, Math.abs(x - Math.round(x)) < 0.05 ? 0 : 1);
 function show() {
@@ -163,6 +164,10 @@ toggle("subtract the maximum first", false, (on) => { repaired = on; show(); }))
 set(warmth, { style: "margin-bottom: 8px" }), root, said);
 if (!wide) set(said, { style: "min-height: 2.8em" });
 show();
+tabulate(() => ({ caption: "Scores, exponentials, weights", columns: tokens, rows: [
+[divided.textContent, scores.map((s) => (s + shift) / temperature)],
+["exponential", exps.map(short)],
+["weight", weights.map((w) => (Number.isNaN(w) ? "NaN" : w))]] }));
 expose(() => ({
 scores: scores.map((s) => s + shift), temperature, repaired,
 exps: exps.map(String), weights: weights.map(String) }));

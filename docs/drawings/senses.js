@@ -2,7 +2,7 @@
 function draw(stage) {
 const { view, viewWidth, data, el, svg, set, dot, softmax, mix, between } = stage;
 const { number, listed, said, say, choices, toggle } = stage;
-const { player, byItself, motion, plane, expose } = stage;
+const { player, byItself, motion, plane, tabulate, expose } = stage;
 const { tokens, query, axes } = data;
 const vectors = data.x.map((row) => [...row]);
 const me = tokens.indexOf(query);
@@ -110,7 +110,7 @@ play.stop();
 here[i] = on;
 go(MEAN);
 });
-return set(node, { "aria-label": `${word}, beside ${query}` });
+return set(node, { class: "close", "aria-label": `${word}, beside ${query}` });
 }
 const hued = (style) => set(cell(style), { "data-sym": "w" });
 const cells = tokens.map((word, i) => ({
@@ -281,6 +281,13 @@ byItself(play, () => {
 go(0);
 tip = old;
 });
+function inTable({ scores, weights, mean }) {
+const beside = tokens.filter((_, i) => here[i] && i !== me).join(", ") || "nothing";
+return { caption: `“${query}” beside ${beside}: its new vector is ${pair(mean)}`,
+columns: [...axes, `score with ${query}`, "weight"],
+rows: tokens.map((token, i) => [token, [...vectors[i], scores[i], weights[i]]]) };
+}
+tabulate(() => inTable(now()));
 expose(() => ({ here: tokens.filter((_, i) => here[i]), ...now(), step, tip, x: vectors }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=senses]")) begin(figure, draw);

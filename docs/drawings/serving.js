@@ -50,6 +50,12 @@ const dot = svg("circle", { cx: x(endOf(step)) - Math.min(6, unit / 2), cy: box.
 r: 2.5, fill: "currentColor" });
 return [fill, ...lines, ...(gives(step, r, one) ? [dot] : [])];
 }
+function gapsIn({ start, seconds, cells }) {
+const taken = new Set(cells.map(([, slot]) => slot));
+const free = [...Array(slots).keys()].filter((slot) => !taken.has(slot));
+return free.map((slot) => svg("rect", { x: x(start), y: slot * high + 4, height: high - 8,
+width: seconds * unit, fill: "var(--faint)", "shape-rendering": "crispEdges" }));
+}
 const begins = (steps, i, r) => !i || !steps[i - 1].cells.some(([other]) => other === r);
 function nameOf({ steps }, i, [r, slot]) {
 return begins(steps, i, r) ? [text(x(steps[i].start) + 4, slot * high + 18, letters[r],
@@ -64,7 +70,7 @@ return svg("path", { d: `M${x(from) - 3} ${y}H${x(to) - 3}`, stroke: "var(--rose
 "stroke-width": 4 });
 }
 const layers = ways.map((one) => {
-const blocks = one.steps.map((step, i) => svg("g", { class: "moves" },
+const blocks = one.steps.map((step, i) => svg("g", { class: "moves" }, ...gapsIn(step),
 ...step.cells.flatMap((cell) => [...blockOf(step, cell, one), ...nameOf(one, i, cell)])));
 const mark = markOf(one);
 return { blocks, mark, node: svg("g", {}, ...blocks, mark) };
@@ -84,7 +90,8 @@ role: "img", style: "height: auto" }, prompt.node, ...rows, ...ticks,
 const dot = svg("svg", { width: 8, height: 14, "aria-hidden": true },
 svg("circle", { cx: 4, cy: 7, r: 2.5, fill: "currentColor" }));
 const legend = legendOf([hatched, "reads its prompt"], [dot, "gives a token"],
-[wash("neutral", 8), "keeps its slot, and waits"]);
+["var(--faint)", "empty slot"], [wash("neutral", 8), "keeps its slot, and waits"]);
+const waits = legend.lastChild;
 
 const heads = ["time", "empty slots", "mean time to first token", "longest pause"];
 const tight = `padding: 1px ${wide ? 6 : 3}px`;
@@ -125,6 +132,8 @@ layers.forEach(({ node, blocks }, i) => {
 set(node, { visibility: i === way ? "visible" : "hidden" });
 blocks.forEach((block, j) => set(block, { opacity: j <= at ? 1 : 0 }));
 });
+const idle = one.steps.some(({ cells }) => cells.some(([, , n]) => !n));
+waits.style.visibility = idle ? null : "hidden";
 showPause(one, endOf(step));
 const now = x(endOf(step));
 set(end, { d: `M${now} 0V${slots * high + 2}` });
@@ -151,6 +160,8 @@ play.stop();
 way = i;
 go(ways[i].steps.length - 1);
 });
+const inTwo = "display: grid; grid-template-columns: 1fr 1fr; width: 100%";
+if (!wide) set(ofWay, { style: inTwo });
 set(said, { style: `min-height: ${wide ? 1.4 : 4.2}em; margin-top: 0.2rem` });
 view.append(el("div", { class: "row", style: "margin-top: 0" }, ofWay,
 el("div", { class: "row steered" }, play.node, range)), root, legend, said, board);

@@ -1,12 +1,12 @@
 (() => {
 function draw(stage) {
-const { view, viewWidth, data, svg, set, clamp, between, el, number, grouped } = stage;
+const { view, viewWidth, data, svg, set, clamp, between, el, grouped } = stage;
 const { said, say, choices, toggle, motion, onkeys, expose, keep } = stage;
-const { heads, options, bytes: perHead, full: most, what, measured } = data;
+const { heads, options, bytes: perHead, full: most, what } = data;
 const wide = viewWidth >= 600;
 const width = Math.min(720, viewWidth || 346);
 const side = wide ? 40 : 30;
-const top = 24, bottom = 150;
+const top = 24, bottom = 164;
 const gap = width / heads;
 let n = data.n_kv_heads;
 let wrong = false;
@@ -96,22 +96,6 @@ return text(width * of / heads, bar.y + bar.height + 16, last ? `${says} ${unit}
 { style: "fill: var(--soft)", "text-anchor": last ? "end" : "middle" });
 }
 
-const kinds = Object.keys(measured.scores);
-const scores = kinds.map((kind) =>
-el("span", {}, `${kind} ${number(measured.scores[kind], 1)}`));
-const source = el("span");
-const price = el("div", { class: "beside", style: "gap: 0 0.2rem; margin: 0.5rem 0 0" },
-el("span", { style: "font-size: 17px; font-weight: 600" }, "quality:"), ...scores,
-set(source, { style: "font-size: 13px; color: var(--soft); flex: 1 0 100%" }));
-function showScores(lost) {
-const kind = lost ? null : n === heads ? 0 : n === 1 ? 2 : 1;
-scores.forEach((node, i) => set(node, { style: `padding: 1px ${wide ? 8 : 5}px; `
-+ `border-radius: 6px; ${i === kind ? "background: var(--rest)" : ""}`
-+ `${lost ? "opacity: 0.45; text-decoration: line-through" : ""}` }));
-source.textContent = lost ? "Not in the wrong order: these hold for heads as they were trained."
-: measured.of;
-}
-
 function lines() {
 const [from, middle] = [top + side, (top + side + bottom) / 2];
 queries.forEach((q, i) => set(q.line, {
@@ -151,7 +135,6 @@ const mine = now[chosen];
 queries.forEach((q, i) => showQuery(q, i, now[i], now[i] === mine, off[i]));
 keys.forEach((k, j) => showKey(k, j, j === mine));
 amount.textContent = `cache: ${size(n * perHead)}`;
-showScores(off.some(Boolean));
 tell(off);
 }
 const glide = motion();
@@ -186,7 +169,7 @@ for (const one of controls) one.style.paddingInline = "0.5rem";
 view.append(
 el("div", { class: "row", style: `margin-top: 0; gap: ${wide ? "1.5rem" : "0.4rem"}` },
 el("div", { class: "row", style: wide ? "" : "gap: 0.4rem" }, label, pick), order),
-root, price, said);
+root, said);
 place(1, queries.map((q) => q.at), n);
 show();
 expose(() => ({

@@ -36,7 +36,7 @@ const small = { style: `${tag.style}; fill: var(--soft)` };
 const picture = (high, label) => svg("svg", { width: room, height: high, role: "img",
 viewBox: `0 0 ${room} ${high}`, style: "height: auto", "aria-label": label });
 const name = wide ? 62 : 53, below = wide ? 48 : 62;
-const high = wide ? 84 : 68, head = 22, gap = 24;
+const high = wide ? 74 : 62, head = 22, gap = 24;
 const tallest = head + (high + gap) * width;
 const under = 54, tall = (tallest - under - 4) / n, thick = Math.min(tall - 6, 34);
 const own = width + v[0].length, apart = wide ? 10 : 5;
@@ -100,33 +100,34 @@ bracket(cache, valueAt[0] - cell / 2 + 1, scoreAt + cell / 2 - 1);
 const fromCache = sumsOf(cache, tallest, [...valueAt, scoreAt], cell - 2);
 
 const piles = k[0].flatMap((_, r) => columns.map((c) => products.map((one) => one[r][c])));
-const heap = (pile, way) => sum(pile.map((x) => Math.max(0, way * x)));
-const [highest, deepest] = [1, -1].map((way) => Math.max(...piles.map((one) => heap(one, way))));
-const unit = high / Math.max(highest + deepest, 1e-9);
 const aside = wide ? name : 44;
 const step = Math.min(88, (room - aside) / columns.length);
 const board = picture(tallest + below + 8,
 "The state: what all tokens so far have added");
-const baseOf = (r) => head + (high + gap) * r + gap - 8 + unit * highest;
+const topOf = (r) => head + (high + gap) * r + 4;
 const middleOf = (c) => aside + step * (c + 0.5);
 columns.forEach((c) => board.append(c < v[0].length
 ? text(middleOf(c), 14, `${wide ? "value " : "v"}${c}`, { "data-sym": "v", ...tag })
 : text(middleOf(c), 14, "1", small)));
-const asked = k[0].map((_, r) => queryCell(aside - 42, baseOf(r) - 46, 30));
+const asked = k[0].map((_, r) => queryCell(aside - 42, topOf(r) + high / 2 - 24, 30));
 k[0].forEach((_, r) => board.append(asked[r].box, asked[r].node,
-text(aside - 10, baseOf(r) - 4, `key ${r}`,
-{ ...tag, "text-anchor": "end", "data-sym": "k" }),
-svg("path", { d: `M${aside} ${baseOf(r)}h${step * columns.length}`, stroke: "var(--soft)" })));
-const blocks = all.map((i) => products[i].map((row, r) => row.map((x, c) => {
-const before = products.slice(0, i).map((one) => one[r][c]);
-const from = heap(before, x < 0 ? -1 : 1);
-const y = x < 0 ? baseOf(r) + unit * from : baseOf(r) - unit * (from + x);
-return svg("rect", { x: middleOf(c) - step * 0.36, y, width: step * 0.72,
-height: Math.max(0, unit * Math.abs(x) - 1), rx: 1.5 });
-})));
-const totals = k[0].map(() => columns.map((c) =>
-text(middleOf(c), 0, "", { style: "font-weight: 600" })));
-board.append(...blocks.flat(2), ...totals.flat());
+text(aside - 10, topOf(r) + high / 2 + 20, `key ${r}`,
+{ ...tag, "text-anchor": "end", "data-sym": "k" })));
+const broad = step - (wide ? 8 : 3);
+function numberOf(r, c) {
+const box = { y: topOf(r), height: high };
+const x = middleOf(c);
+const [old, fresh] = [0.2, 0.5].map((shade) =>
+svg("rect", { ...box, fill: "var(--neutral)", "fill-opacity": shade }));
+const edge = svg("rect", { ...box, x: x - broad / 2, width: broad, rx: 2, fill: "none",
+stroke: "var(--neutral)" });
+const total = text(x, topOf(r) + high / 2 + 1, "",
+{ style: `font-weight: 600; font-size: ${wide ? 20 : 17}px` });
+const more = text(x, topOf(r) + high / 2 + 19, "", tag);
+board.append(old, fresh, edge, total, more);
+return { old, fresh, total, more };
+}
+const cells = k[0].map((_, r) => columns.map((c) => numberOf(r, c)));
 board.append(text(wide ? 20 : 12, tallest + below - 12, "=",
 { style: `font-size: ${wide ? 20 : 17}px; font-weight: 600` }));
 const each = Math.min(42, step - 4);
@@ -153,10 +154,9 @@ set(ground, { x: -long / 2, width: long });
 }
 function carry(part, grown) {
 const [r, c] = largest();
-const block = blocks[t][r][c];
 const from = [leftOf(width) - apart / 2 - viewWidth + room, under + tall * (t + 0.5)];
-const to = [middleOf(c), +block.getAttribute("y") + block.getAttribute("height") / 2];
-if (part === 1 && grown < 1) totals[r][c].textContent = "";
+const to = [middleOf(c), topOf(r) + high / 2];
+if (part === 1 && grown < 1) cells[r][c].total.textContent = "";
 const [x, y] = from.map((start, i) => (start + (to[i] - start) * part).toFixed(1));
 set(pill, { transform: `translate(${x} ${y}) scale(${1 - grown})`,
 visibility: part > 0 && grown < 1 ? "visible" : "hidden" });
@@ -183,7 +183,7 @@ return svg("svg", { ...size, "aria-hidden": true }, ...parts.map(([x, r, hue]) =
 svg("rect", { x, y: pitch * r, width: edge, height: edge, rx: 2, fill: `var(--${hue})` })));
 }
 const title = (says, more) => el("div", {}, el("b", {}, says), ` ${more}`);
-const legend = set(legendOf([wash("neutral", 95), "new"], [wash("neutral", 35), "before"]),
+const legend = set(legendOf([wash("neutral", 50), "new"], [wash("neutral", 20), "before"]),
 { style: "display: flex; gap: 12px; margin: 0; font-size: 13px" });
 const named = (...parts) => el("div", { style: "display: flex; flex-wrap: wrap; "
 + `align-items: center; align-content: flex-start; `
@@ -197,29 +197,26 @@ const bothSums = () => el("div", { "aria-hidden": true, style: "height: 9px; "
 + `margin: 0 ${room - ends[1]}px 0 ${ends[0]}px` });
 
 const move = motion();
-const written = (pile, grown) => whole(sum(pile.slice(0, grown < 1 ? t : t + 1)));
-function showTotal(r, c, grown) {
+function showNumber(r, c, grown) {
 const pile = piles[r * columns.length + c];
-const [was, is] = [t, t + 1].map((to) => heap(pile.slice(0, to), 1));
-set(totals[r][c], { y: baseOf(r) - unit * (was + (is - was) * grown) - 5 },
-t || grown === 1 ? written(pile, grown) : "");
-}
-function grow(block, x, share) {
-const [y, high] = ["y", "height"].map((name) => +block.getAttribute(name));
-const foot = x < 0 ? y : y + high;
-set(block, { transform: `translate(0 ${(foot * (1 - share)).toFixed(2)}) scale(1 ${share})` });
+const [before, added] = [sum(pile.slice(0, t)), pile[t]];
+const [a, b] = [Math.abs(before), grown * Math.abs(added)];
+const part = a + b ? broad * a / (a + b) : broad;
+const { old, fresh, total, more } = cells[r][c];
+const x = middleOf(c) - broad / 2;
+set(old, { x, width: part, visibility: a ? null : "hidden" });
+set(fresh, { x: x + part, width: broad - part });
+total.textContent = t || grown === 1 ? whole(before + (grown < 1 ? 0 : added)) : "";
+const change = `${added < 0 ? "−" : "+"} ${whole(Math.abs(added))}`;
+more.textContent = grown < 1 || !t || !added ? "" : change;
 }
 function place(come, carried, grown) {
 all.forEach((i) => {
 const [here, late] = [i <= t, i === t ? 1 - come : 0];
 set(rows[i].row, { visibility: here ? null : "hidden",
 transform: `translate(${(24 * late).toFixed(1)} 0)`, opacity: 1 - late });
-blocks[i].forEach((row, r) => row.forEach((block, c) => {
-set(block, { visibility: here ? null : "hidden" });
-grow(block, products[i][r][c], i === t ? grown : 1);
-}));
 });
-totals.forEach((row, r) => row.forEach((_, c) => showTotal(r, c, grown)));
+cells.forEach((row, r) => row.forEach((_, c) => showNumber(r, c, grown)));
 carry(carried, grown);
 for (const { terms, total } of [...fromCache, ...fromState]) {
 for (const node of [terms, total]) set(node, { opacity: grown < 1 ? 0 : 1 });
@@ -237,12 +234,9 @@ all.forEach((i) => {
 const style = i === t ? "font-weight: 600" : i > t ? "opacity: 0.55" : "";
 set(rows[i].token, { style: `font-size: ${wide ? 14 : 12.5}px; ${style}` });
 rows[i].score.textContent = i > t ? "" : whole(now.scores[i]);
-for (const block of blocks[i].flat()) {
-set(block, { fill: "var(--neutral)", "fill-opacity": i === t ? 0.95 : 0.35 });
-}
 });
-for (const cells of [query, asked]) {
-cells.forEach(({ node }, r) => { node.textContent = short(q[t][r]); });
+for (const numbers of [query, asked]) {
+numbers.forEach(({ node }, r) => { node.textContent = short(q[t][r]); });
 }
 }
 const times = (x, y) => [svg("tspan", { "data-sym": "q", style: "fill: var(--ink-q); "

@@ -1,6 +1,7 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax, mix, number,
-listed, vector, said, say, choices, motion, handle, plane, wash, expose, keep }) {
+listed, vector, said, say, choices, motion, handle, plane, wash, tabulate, expose,
+keep }) {
 const { tokens, x, kinds } = data;
 const eye = [[1, 0], [0, 1]];
 const W = { W_q: data.W_q.map((r) => [...r]), W_k: data.W_k.map((r) => [...r]) };
@@ -174,11 +175,13 @@ show();
 const radios = picked.querySelectorAll("input");
 
 function compute() {
-const q = matmul([x[chosen]], W.W_q)[0];
 const k = matmul(x, W.W_k);
-const scores = k.map((row) => dot(q, row));
-const weights = softmax(scores);
-now = { q, k, scores, weights, context: mix(weights, x) };
+const weigh = (q) => softmax(k.map((row) => dot(q, row)));
+const queries = matmul(x, W.W_q);
+const q = queries[chosen];
+const weights = weigh(q);
+now = { q, k, scores: k.map((row) => dot(q, row)), weights, context: mix(weights, x),
+all: queries.map(weigh) };
 }
 function inside(v) {
 const most = Math.max(1, ...v.map((n) => n / (n < 0 ? low : high)));
@@ -292,6 +295,8 @@ set(said, { style: `margin: ${wide ? 4 : 8}px 0; font-size: ${size}px; font-weig
 + `max-width: none; min-height: ${lines}em` });
 if (!wide) root.style.marginInline = "auto";
 show();
+tabulate(() => ({ caption: "Weights: a row for each query", columns: tokens,
+rows: tokens.map((token, i) => [`weights of ${token}`, now.all[i]]) }));
 expose(() => ({ chosen, turned, ...W, ...now }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=subject]")) begin(figure, draw);

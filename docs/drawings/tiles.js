@@ -1,6 +1,7 @@
 (() => {
 function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed, raised, said,
-say, choices, toggle, more, slider, player, motion, late, hatch, expose }) {
+say, choices, toggle, more, slider, player, motion, late, hatch, tabulate,
+expose }) {
 const { tokens, scores, values, sizes } = data;
 const n = tokens.length;
 const all = [...tokens.keys()];
@@ -303,6 +304,11 @@ const top = el("div", { class: "row steered", style: "margin-top: 0" }, play.nod
 view.append(top, picture, said,
 more(inRow(el("span", {}, "Tile size"), sizing, masking)));
 show();
+const ended = (i) => history(i, many()).at(-1);
+tabulate(() => ({ caption: "Each query after its last tile",
+columns: ["max m", "sum ℓ", "acc a", "context a / ℓ"],
+rows: all.map(ended).map(({ m, l, acc, context }, i) =>
+[`${i + 1} ${tokens[i]}`, [m, l, acc, context]]) }));
 expose(() => {
 const { tiles, skipped } = order();
 const each = rows().map((i) => {

@@ -8,7 +8,7 @@ const [begin, end] = ["<start>", "<end>"].map((token) => target.indexOf(token));
 const bare = (token) => token.replace(/[<>]/g, "");
 let words = examples[0].split(" ");
 let note = "";
-let step = steps.length - 1;
+let step = Math.max(0, exact.findIndex((part) => part > 0));
 let layer = 0, head = 0, chosen = 0;
 let picked = 0;
 let shown, found;

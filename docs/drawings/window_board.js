@@ -127,10 +127,27 @@ const lines = (pairs) => pairs.map(([down, i, j]) =>
 `M${x(i)} ${y(layers - down)}L${x(j)} ${y(layers - down - 1)}`).join("");
 const inked = (d, stroke, broad, opacity) => svg("path", { d, stroke, opacity,
 "stroke-width": broad, "stroke-linecap": "round", fill: "none" });
+function runsOf(level) {
+const ends = (by) => level.filter((j) => !level.includes(j + by));
+return ends(-1).map((from, at) => [from, ends(1)[at]]);
+}
+function wedge(mask, found) {
+const attends = ([a, b], [from, to]) =>
+all.slice(a, b + 1).some((i) => mask[i].slice(from, to + 1).some(Boolean));
+return found.slice(1).flatMap((level, down) => {
+const [top, foot] = [layers - down, layers - down - 1].map(y);
+return runsOf(found[down]).flatMap((upper) => runsOf(level)
+.filter((lower) => attends(upper, lower))
+.map((lower) => `M${x(upper[0])} ${top}H${x(upper[1])}L${x(lower[1])} ${foot}`
++ `H${x(lower[0])}Z`));
+}).join("");
+}
+const area = (d, ink, opacity) => svg("path", { d, opacity, fill: ink, stroke: ink,
+"stroke-width": 8, "stroke-linejoin": "round" });
 function drawPaths(mask, found, path) {
 const one = farthestPath(mask, path).map((j) => [j]);
-return [inked(lines(pairsOf(mask, found, found)), "var(--neutral)", 1.4, 0.14),
-inked(lines(pairsOf(mask, path, path)), "var(--rose)", 1.4, 0.4),
+return [area(wedge(mask, found), "var(--neutral)", 0.16),
+area(wedge(mask, path), "var(--rose)", 0.3),
 inked(lines(pairsOf(mask, one, one)), "var(--rose)", 4, 1)];
 }
 function drawLayer(level, down, path, one) {
