@@ -15,8 +15,18 @@ function* functions(node, name = "") {  // each with the name that it has, or th
   for (const part of Object.values(node)) yield* functions(part, named);
 }
 
+// Of two functions with one name in one block the last is taken, without a word.
+function refuseTwins(file, node) {
+  if (!node?.type && !Array.isArray(node)) return;
+  const names = [node.body ?? []].flat().filter(({ type }) => type === "FunctionDeclaration").map(({ id }) => id.name);
+  const twin = names.find((name, i) => names.indexOf(name) !== i);
+  if (twin) throw new Error(`${file}: two functions are called ${twin}`);
+  for (const part of Object.values(node)) refuseTwins(file, part);
+}
+
 function measured(file) {
   const tokens = [], program = parse(readFileSync(file, "utf-8"), { ecmaVersion: "latest", locations: true, onToken: tokens });
+  refuseTwins(file, program);
   const lines = (node) => new Set(tokens.filter(({ start, end }) => node.start <= start && end <= node.end)
     .flatMap(({ loc: { start, end } }) => Array.from({ length: end.line - start.line + 1 }, (_, i) => start.line + i))).size;
   return [...functions(program)].filter(([node]) => node !== scopeOf(program)).map(([node, name]) => [file, node.loc.start.line, name, lines(node)]);

@@ -649,7 +649,8 @@ def test_a_cell_of_weights_lights_up_the_word(drawn):
 SIZES = """() => [...document.querySelectorAll("figure.chart")].map((figure) => {
   const view = figure.querySelector(".chart-view"), svg = view.querySelector("svg");
   const texts = [...svg.querySelectorAll("text")].filter((text) => text.textContent);
-  const print = Math.min(...texts.map((text) => parseFloat(getComputedStyle(text).fontSize)));
+  const sizes = texts.map((text) => parseFloat(getComputedStyle(text).fontSize));
+  const print = Math.min(...sizes.filter((size) => size));  // 0: there is no room for digits
   const line = Boolean(svg.querySelector(".mark-line"));
   return { line, svg: svg.clientWidth, place: view.clientWidth, print };
 })"""

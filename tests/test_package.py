@@ -301,7 +301,7 @@ def lengths(*scripts: Path) -> list[tuple[str, int, str, int]]:
 
 def test_functions_of_scripts_are_short(tmp_path):
     """A function of a script, in the drawings and on the site, has 25 lines at most;
-    the one outer function of a file does not count.
+    the one outer function of a file does not count. No two in one block have one name.
 
     If it fails: Split it, as attention_nb/figures/attend.js is.
     What several drawings do stands in drawing.js.
@@ -314,6 +314,10 @@ def test_functions_of_scripts_are_short(tmp_path):
         encoding="utf-8",
     )
     assert lengths(planted) == [(str(planted), 2, "show", LONGEST + 1)]
+    twins = tmp_path / "twins.js"
+    twins.write_text("(() => {\n  function at() {}\n  function at() {}\n})();\n", encoding="utf-8")
+    with pytest.raises(pytest.fail.Exception, match="two functions are called at"):
+        lengths(twins)
     found = [
         f"{Path(script).relative_to(ROOT)}:{line}: {name or 'a function without a name'}: "
         f"{n} lines of code; {LONGEST} at most"

@@ -92,4 +92,4 @@ def memory(
 _WITH_SUM = ("One pair too many spoils every pair in the state",
              "Press Play: which pair is too many?")
 _WITH_DELTA = ("The delta rule keeps the newest pairs exact",
-               "Press Play: which names stay exact? The grey bars are those of the running sum.")
+               "Press Play: which names stay exact?")

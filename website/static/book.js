@@ -366,7 +366,7 @@
     const said = document.createElement("output");
     form.append(said);
     nameChoices(form);
-    const sliders = [...form.querySelectorAll("[type=range]")].map(numbered);
+    const sliders = [...form.querySelectorAll("[type=range]")].map(withPosition);
     async function tell() {
       await view.runAsync();
       const lines = [...figure.querySelectorAll(".readout_marks tspan")];
@@ -387,7 +387,7 @@
       group.ariaLabel = group.querySelector(".vega-bind-name").textContent;
     }
   }
-  function numbered(slider) {  // with room for its position
+  function withPosition(slider) {  // what its position is stands beside it
     const at = document.createElement("span");
     slider.closest(".vega-bind").append(at);
     return { slider, at };

@@ -1209,9 +1209,11 @@ bug("AsksForDistances", "no scores of distances", ("+ far + (k @ DISTANCES[0])[.
 bug("LearnsScale", "divided by what multiplies", ("* self.sharpness", "/ self.sharpness"), "scale.divided")
 bug("LearnsScale", "exp of what multiplies", ("* self.sharpness", "* self.sharpness.exp()"), "scale.exponential")
 bug("LearnsTemperatures", "exp is forgotten", ("self.tau.exp()", "self.tau"), "layer.step")
-bug("LearnsTemperatures", "divided by the temperatures", ("* self.tau.exp()", "/ self.tau.exp()"), "scale.divided")
+bug("LearnsTemperatures", "divided by the temperatures", ("* self.tau.exp()", "/ self.tau.exp()"), "scale.divided",
+    also="scale.beside")
 bug("LearnsTemperatures", "no 1/√d beside them", (" * self.d ** -0.5", ""), "scale.beside")
-bug("LearnsTemperatures", "no temperatures", (" * self.tau.exp()", ""), "choice.missing")
+bug("LearnsTemperatures", "no temperatures", (" * self.tau.exp()", ""), "choice.missing",
+    also="scale.beside")
 bug("LearnsItsShare", "the factor is forgotten", ("self.gamma * ", ""), "choice.missing")
 bug("SumsFirst", "keys are normalised over features", ("k.softmax(-2)", "k.softmax(-1)"), "softmax.dim")
 bug("SumsFirst", "values in reverse order", ("@ v)", "@ v.flip(2))"), "layer.attend")
