@@ -2,6 +2,8 @@
 features before tokens, one weight for several roles, functions that take heads of one width only.
 """
 
+from functools import partial
+
 import pytest
 import torch
 import torch.nn as nn
@@ -276,6 +278,34 @@ def test_a_declared_function_may_refuse_heads_of_another_width(of_keys, codes):
 
 def test_a_declared_gate_that_is_never_called_is_named():
     assert of_layer(Layer(gate=nn.Linear(D, D)), gate="gate") == ["choice.missing"]
+
+
+class KeysAreQueries(Layer):
+    "One projection makes queries and keys."
+
+    def heads(self, x):
+        q, v = (split_heads(project(x), H) for project in (self.q_proj, self.v_proj))
+        return q, q, v
+
+
+def by_distance(q, k, v, dim=-1):
+    return (-torch.cdist(q, k) * SCALE).softmax(dim) @ v
+
+
+@pytest.mark.parametrize(
+    "core, declared, codes",
+    [
+        (softmaxed, {}, OWN),
+        (flat, {}, ["scale.missing"]),
+        (by_distance, {"attend": by_distance}, OWN),
+        (partial(by_distance, dim=-2), {"attend": by_distance}, ["softmax.over_queries"]),
+    ],
+)
+def test_one_part_may_make_queries_and_keys(core, declared, codes):
+    layer = KeysAreQueries(core)
+    del layer.k_proj
+    roles = {"q": "q_proj", "k": "q_proj", "v": "v_proj", "out": "out_proj"}
+    assert of_layer(layer, roles=roles, **declared) == codes
 
 
 class Twofold(Layer):

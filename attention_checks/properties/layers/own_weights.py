@@ -236,6 +236,8 @@ def _why_no_reference(layer: Layer, trace: Trace) -> str:
     if trace.unrecognised:
         return _also_has(layer, trace)
     if not {"q", "qk", "qkv"} & trace.projections.keys():
+        if name := (layer.contract.roles or {}).get("q"):
+            return f"what {name} gives is not recognised as queries, which roles= declares it for"
         return (
             "no projection of queries was recognised: declare roles={'q': …}, or None in its place"
         )
