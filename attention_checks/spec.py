@@ -454,6 +454,12 @@ class Contract:
         return without if self.projects else [*"qkv"]
 
     @property
+    def keys_are_queries(self) -> bool:
+        "Return whether one part is declared for queries and for keys, and not for values."
+        q, k, v = ((self.roles or {}).get(role) for role in "qkv")
+        return bool(q) and q == k != v
+
+    @property
     def asked(self) -> dict[str, list[str]]:
         "Declared function, or name of a part in its place → the parts of the layer that it needs."
         declared = {name: getattr(self, name) for name in _LEADS}

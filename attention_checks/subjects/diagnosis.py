@@ -74,11 +74,12 @@ def trace_of(layer: Layer, x: Tensor, n_k: int = 0) -> Trace:
     return trace_layer(layer.module, x, layer.beside(memory).output_of, layer.contract, memory)
 
 
-def as_attend_says(layer: Layer, x: Tensor) -> bool:
-    "Return whether the output is what a declared attend= gives, which says what a token sees."
-    if layer.contract.attend is None:
+def as_declared(layer: Layer, x: Tensor) -> bool:
+    "Return whether the output is what a declared attend= or bias= gives: it tells what is seen."
+    contract = layer.contract
+    if contract.attend is None and contract.bias is None:
         return False
-    agrees = lambda: compare_with_own_weights(trace_of(layer, x), most=0) == ()
+    agrees = lambda: compare_with_own_weights(trace_of(layer, x), contract.window, most=0) == ()
     return attempt(agrees) is True
 
 

@@ -72,6 +72,8 @@ def read_input_projections(recorded: RecordedCall) -> InputProjections:
     read = [name for name in used if name in silent]
     given = _given_by_projections(recorded, read)
     ways = _combinations([(role, options) for _, role, options in given if options])
+    if contract.keys_are_queries and recorded.memory is None:
+        ways = [(bugs, rows | {"k": rows.get("q", [])}) for bugs, rows in ways]
     as_it_is = {role: [recorded.of[role]] for role in contract.unprojected}
     ran = {*recorded.outs, *parts.bare} - {name for name, _, options in given if options}
     recognised = _names_with_role(recorded) - {name for name, *_ in given if name in ran}

@@ -13,9 +13,10 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
+from attention_checks.catalogue import known
 from attention_checks.catalogue.choices import MISSING
 from attention_checks.numbers.autograd import gradients_of
-from attention_checks.outcomes import Broken, Misused
+from attention_checks.outcomes import Broken, Misused, NotChecked
 from attention_checks.spec import Contract
 
 OneCall = Callable[[nn.Module, Tensor], Tensor]  # of a layer and x; gives the output alone
@@ -151,8 +152,12 @@ def given_parts(
     asked = {name: modules[n] for name, n in whole.items() if n in modules}
     made = recorded_call(asked, lambda: call(layer, x))[2] if asked else {}
     if never := [name for name in asked if name not in made]:
-        bug = MISSING.about(what=f"{names[never[0]]}=")
-        raise Broken(f"in one call {never[0]} is never called", bug, explains=False)
+        if contract.asked[choice := names[never[0]]] == [getattr(contract, choice)]:  # no function
+            bug = MISSING.about(what=f"{choice}=")
+            raise Broken(f"in one call {never[0]} is never called", bug, explains=False)
+        must_use(layer, {whole[name]: m for name, m in asked.items()}, x, call)
+        why = f"{choice}= asks for what {never[0]} gives, and that is never called"
+        raise NotChecked(f"no reference could be built: {why}")
     rows = {name: _of_tokens(t[0], x) for name, t in made.items()}
     columns = {name: t.mT for name, t in rows.items() if isinstance(asked[name], _CONVOLUTIONS)}
     ways = [rows, rows | columns] if columns else [rows]
@@ -242,6 +247,38 @@ def used_of(
         grads = gradients_of(out.sum(), list(asked.values()))
     unused = {name for name, g in zip(asked, grads) if g is None}
     return [name for name in weights if name not in unused]
+
+
+def must_use(
+    layer: nn.Module,  # the layer
+    parts: Mapping[str, nn.Module],  # of it, by name
+    x: Tensor,  # its input
+    call: OneCall,  # how it is called
+) -> None:
+    "Raise Broken for a part that is never called, and none of whose parameters is read."
+    made = recorded_call(parts, lambda: call(layer, x))[2]
+    learned = dict(layer.named_parameters())
+    read = {id(learned[name]) for name in used_of(layer, learned, x, call)}
+    for name, m in parts.items():
+        if name not in made and not any(id(p) in read for p in m.parameters()):
+            alike = {n: len(found) for n, found in made.items() if type(parts[n]) is type(m)}
+            raise unused(layer, name, alike)
+
+
+def unused(
+    layer: nn.Module,  # the layer
+    name: str,  # of a module or a parameter of it that is not used
+    calls: Mapping[str, int],  # how often those are called that may stand for it
+) -> Broken:
+    "Return what to raise for a part that is not used, or what it gives is detached."
+    shown, detached, instead = f"in one call {name} is never called", "", ""
+    if name in dict(layer.named_parameters()):
+        shown, detached = f"in one call {name} is never used", ", or what it gives is detached"
+    if twice := next((n for n, times in calls.items() if times > 1), ""):
+        shown += f", and {twice} is called {calls[twice]} times"
+        instead = f": {twice} is used in its place"
+    bug = known("project.unused", name=name, detached=detached, instead=instead)
+    return Broken(shown, bug, explains=False)
 
 
 class _Products(TorchFunctionMode):

@@ -219,6 +219,8 @@ def _projections_of(
 ) -> FoundProjections:
     "Return the projections; with a memory a fused one is called twice, and split in unknown ways."
     declared = {role: name for role, name in (contract.roles or {}).items() if name}
+    if contract.keys_are_queries and memory is None:
+        declared.pop("k")
     parts = find_projections(layer, call, declared)
     fused = [n for n, role in parts.role_by_name.items() if role == "qkv" and memory is not None]
     called = recorded_call({n: parts.leaves[n] for n in fused}, call)[1] if fused else {}

@@ -569,6 +569,14 @@ def test_a_bias_in_the_order_of_tokens_fits_a_layer_that_cuts_windows(layer, cod
     assert of_layer(layer, positions=True, lengths=8, bias=layer.bias) == codes
 
 
+def test_a_bias_of_minus_infinity_tells_what_is_seen():
+    layer, other = Windows(), Windows()
+    assert of_layer(layer, lengths=8, bias=layer.bias) == OWN
+    assert of_layer(layer, lengths=8, bias=other.bias) == ["mask.narrow"]
+    unscaled = Windows(1.0)
+    assert of_layer(unscaled, lengths=8, bias=unscaled.bias) == ["scale.missing"]
+
+
 def test_a_small_image_may_leave_kernels_of_a_convolution_unused():
     class OfImages(nn.Module):
         def __init__(self):

@@ -2,6 +2,8 @@
 features before tokens, one weight for several roles, functions that take heads of one width only.
 """
 
+from functools import partial
+
 import pytest
 import torch
 import torch.nn as nn
@@ -278,6 +280,67 @@ def test_a_declared_gate_that_is_never_called_is_named():
     assert of_layer(Layer(gate=nn.Linear(D, D)), gate="gate") == ["choice.missing"]
 
 
+class KeysAreQueries(Layer):
+    "One projection makes queries and keys."
+
+    def heads(self, x):
+        q, v = (split_heads(project(x), H) for project in (self.q_proj, self.v_proj))
+        return q, q, v
+
+
+def by_distance(q, k, v, dim=-1):
+    return (-torch.cdist(q, k) * SCALE).softmax(dim) @ v
+
+
+@pytest.mark.parametrize(
+    "core, declared, codes",
+    [
+        (softmaxed, {}, OWN),
+        (flat, {}, ["scale.missing"]),
+        (by_distance, {"attend": by_distance}, OWN),
+        (partial(by_distance, dim=-2), {"attend": by_distance}, ["softmax.over_queries"]),
+    ],
+)
+def test_one_part_may_make_queries_and_keys(core, declared, codes):
+    layer = KeysAreQueries(core)
+    del layer.k_proj
+    roles = {"q": "q_proj", "k": "q_proj", "v": "v_proj", "out": "out_proj"}
+    assert of_layer(layer, roles=roles, **declared) == codes
+
+
+class Twofold(Layer):
+    "Its values are the sum of two projections, which may be one that is called twice."
+
+    def __init__(self, *uses, read=lambda part, x: part(x)):
+        super().__init__(more=nn.Linear(D, D), less=nn.Linear(D, D))
+        self.uses, self.read = uses, read
+
+    def heads(self, x):
+        q, k, v = super().heads(x)
+        return q, k, v + sum(split_heads(self.read(getattr(self, n), x), H) for n in self.uses)
+
+
+def read_without_a_call(part, x):
+    return F.linear(x, part.weight, part.bias)
+
+
+@pytest.mark.parametrize(
+    "layer, codes, shown",
+    [
+        (Twofold("more", "less"), OWN, ""),
+        (Twofold("more", "more"), ["project.unused"], "less is never called, and more is called 2"),
+        (Twofold("more", "less", read=read_without_a_call), [""], ""),
+    ],
+)
+def test_a_part_that_attend_asks_for_and_that_is_not_used_is_named(layer, codes, shown):
+    def attended(q, k, v, more, less):
+        return softmaxed(q, k, v + split_heads(more, H) + split_heads(less, H))
+
+    report = report_of(check_self_attention, layer, D, n_heads=H, attend=attended, strict=False)
+    assert (report.codes[:1] or [report.compared]) == codes
+    assert shown in "".join(f.example for f in report.failed)
+
+
 @pytest.mark.parametrize(
     "factor, codes",
     [(1, OWN), (SCALE**-1, ["scale.missing"]), (SCALE**-0.5, ["scale.one_side"])],
@@ -447,12 +510,18 @@ def by_factors_alone(norm, t):
     [
         ((RmsNorm.__call__, left_out), "norm.queries_only"),
         ((left_out, left_out), "choice.missing"),
-        ((RmsNorm.__call__, without_factors), "layer.step"),
+        ((RmsNorm.__call__, without_factors), "project.unused"),
         ((RmsNorm.__call__, by_factors_alone), "layer.step"),
     ],
 )
 def test_the_step_of_a_declared_norm_that_is_left_out_is_told(norms, code):
     assert of_layer(Normed(*norms), norms=NORMS)[0] == code
+
+
+def test_a_declared_norm_in_whose_place_another_one_is_used_is_named():
+    layer = Normed()
+    layer.norms = RmsNorm.__call__, lambda _, t: layer.q_norm(t)
+    assert of_layer(layer, norms=NORMS) == ["project.unused"]
 
 
 def unit(norm, t):
@@ -616,7 +685,7 @@ def by_heads(norms, t, i):
     [((D // H,), lambda norms, t, i: norms[i](t)), ((H, D // H), by_heads)],
 )
 @pytest.mark.parametrize(
-    "which, codes", [((0, 1), OWN), ((0, None), ["layer.step"]), ((0, 0), ["layer.step"])]
+    "which, codes", [((0, 1), OWN), ((0, None), ["project.unused"]), ((0, 0), ["project.unused"])]
 )
 def test_parts_of_the_tokens_may_have_projections_and_norms_of_their_own(
     sizes, normed, which, codes

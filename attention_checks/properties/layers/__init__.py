@@ -36,5 +36,6 @@ def in_phases(
 
 
 def _named_in(layer: Layer) -> tuple[Bug, ...]:
-    "Return the bugs that explain symptoms: a step that differs has no name that would."
-    return tuple(bug for bug in layer.diagnosis.bugs or () if bug.code != "layer.step")
+    "Return the bugs that explain symptoms: steps that differ have no name that would."
+    bugs = layer.diagnosis.bugs or ()
+    return bugs if any(bug.code != "layer.step" for bug in bugs) else ()

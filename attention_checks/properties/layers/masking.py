@@ -21,7 +21,7 @@ from attention_checks.properties.equivariance import code_of_leak, first_leak
 from attention_checks.properties.layers.basics import must_be_vectors
 from attention_checks.properties.layers.given_masks import must_hide_padding
 from attention_checks.subjects.copies import softened_copy
-from attention_checks.subjects.diagnosis import as_attend_says, ignores_order, trace_of
+from attention_checks.subjects.diagnosis import as_declared, ignores_order, trace_of
 from attention_checks.subjects.layer import Layer, no_module, normalises_batch
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights
@@ -48,7 +48,7 @@ def _must_hide_future(layer: Layer, x: Tensor, training: bool, grad: bool) -> No
     if leak := first_leak(run, [x], (1.0, 100.0), before, atol):
         j, other = leak.token, leak.inputs[0]
         large = leak.factor != 1 or not usual
-        if large and as_attend_says(layer, x) and as_attend_says(layer, other):
+        if large and as_declared(layer, x) and as_declared(layer, other):
             return
         shown = f"{mode}: changing token {j} moves output {leak.output}"
         leaks = "mask.leaks"
@@ -85,8 +85,9 @@ def _must_reach_outputs(layer: Layer) -> str | None:
         n = layer.long_n
         reach = _reach_under(layer, Reach(window).mask(n, n))
     missing = layer.sees(n) & ~reach
-    if missing.any() and as_attend_says(layer, layer.draw()):
-        return "which tokens move an output is what attend= says"
+    if missing.any() and as_declared(layer, layer.draw(n=n)):
+        choice = "attend" if layer.contract.attend else "bias"
+        return f"which tokens move an output is what {choice}= says"
     if missing.any():
         raise _unreached(layer, reach, missing)
     if window and window < n:

@@ -21,7 +21,13 @@ from attention_checks.their_code.conventions import POSITIONS
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, named_end
 from attention_checks.trace.guesses import hint_of
-from attention_checks.trace.recording import as_float, used_between
+from attention_checks.trace.recording import (
+    as_float,
+    full_name,
+    must_use,
+    unused,
+    used_between,
+)
 from attention_checks.trace.rotating import agrees_with_rotation
 
 
@@ -46,6 +52,8 @@ def _must_agree_with_own_weights(layer: Layer) -> str | None:
         if _own_weights_give(layer, without):
             return _remark_on_residual(layer, trace.out, without.out)
         bugs = bugs or _named_in(layer, without)
+    if all(bug.code == "layer.step" for bug in bugs or ()):  # no better one is known
+        _must_use_declared(layer, trace)
     raise _mismatch(layer, trace, _but_meant_scale(layer, trace, bugs or ()))
 
 
@@ -175,7 +183,7 @@ def _must_use_all(layer: Layer, trace: Trace) -> None:
     qkv = [name for role in "qkv" for name in names[role]]
     for role in "qkv":
         if never := [name for name in names[role] if not trace.calls[name]]:
-            _raise_unused(layer, trace, never[0], [n for n in qkv if trace.calls[n] > 1])
+            raise unused(layer.module, never[0], {n: trace.calls[n] for n in qkv})
     others = [n for role, found in trace.names.items() if role != "out" for n in found]
     passes = max([1, *(trace.calls[name] for name in others)])
     if len(names["out"]) == 1 and trace.calls[names["out"][0]] > passes:
@@ -184,16 +192,15 @@ def _must_use_all(layer: Layer, trace: Trace) -> None:
         raise Broken(shown, known("project.twice", name=name), explains=False)
 
 
-def _raise_unused(layer: Layer, trace: Trace, name: str, twice: list[str]) -> None:
-    "Raise Broken for a projection that is not used, or what it gives is detached."
-    shown, detached, instead = f"in one call {name} is never called", "", ""
-    if name in dict(layer.module.named_parameters()):
-        shown, detached = f"in one call {name} is never used", ", or what it gives is detached"
-    if twice:
-        shown += f", and {twice[0]} is called {trace.calls[twice[0]]} times"
-        instead = f": {twice[0]} is used in its place"
-    bug = known("project.unused", name=name, detached=detached, instead=instead)
-    raise Broken(shown, bug, explains=False)
+def _must_use_declared(layer: Layer, trace: Trace) -> None:
+    "Raise Broken for a declared part that learns, and is not used."
+    roles = chain.from_iterable(map(names_in, (layer.contract.roles or {}).values()))
+    named = dict.fromkeys(filter(None, [*roles, *sorted(layer.contract.declared_parts)]))
+    modules = dict(layer.module.named_modules())
+    whole = {full_name(layer.module, name) for name in named}
+    parts = {n: m for n, m in modules.items() if n in whole and [*m.parameters()]}
+    one = layer if trace.memory is None else layer.beside(trace.memory)
+    must_use(layer.module, parts, trace.x, one.output_of)
 
 
 def _must_not_be_linear(layer: Layer) -> None:
@@ -229,6 +236,8 @@ def _why_no_reference(layer: Layer, trace: Trace) -> str:
     if trace.unrecognised:
         return _also_has(layer, trace)
     if not {"q", "qk", "qkv"} & trace.projections.keys():
+        if name := (layer.contract.roles or {}).get("q"):
+            return f"what {name} gives is not recognised as queries, which roles= declares it for"
         return (
             "no projection of queries was recognised: declare roles={'q': …}, or None in its place"
         )
