@@ -331,7 +331,7 @@ function respond(figure, form, view) {
 const said = document.createElement("output");
 form.append(said);
 nameChoices(form);
-const sliders = [...form.querySelectorAll("[type=range]")].map(numbered);
+const sliders = [...form.querySelectorAll("[type=range]")].map(withPosition);
 async function tell() {
 await view.runAsync();
 const lines = [...figure.querySelectorAll(".readout_marks tspan")];
@@ -352,7 +352,7 @@ group.role = "radiogroup";
 group.ariaLabel = group.querySelector(".vega-bind-name").textContent;
 }
 }
-function numbered(slider) {
+function withPosition(slider) {
 const at = document.createElement("span");
 slider.closest(".vega-bind").append(at);
 return { slider, at };

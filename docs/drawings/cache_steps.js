@@ -75,6 +75,8 @@ const base = viewWidth < 600 ? 150 : 144;
 const [across, pitch] = [half / n, base / n];
 const [w, h] = [across, pitch].map((x) => (x - 3.5).toFixed(1));
 const pale = "color-mix(in srgb, var(--k) 20%, var(--paper))";
+const cutOff = (id, shown, ...parts) => svg("g", { "clip-path": `url(#${id})` },
+svg("clipPath", { id }, shown), ...parts);
 function stair(name, how, x, isNew) {
 function brick(i, j) {
 const [left, top] = [x + across * i + 1, base - pitch * (j + 1) + 1];
@@ -85,9 +87,7 @@ const bricks = (now) => all.flatMap((i) => all.slice(0, i + 1)
 const pile = (ink, now) => svg("path", { fill: ink, stroke: ink, "stroke-width": 2,
 "stroke-linejoin": "round", "data-sym": "k", d: bricks(now) });
 const sofar = svg("rect", { x, y: 0, height: base, class: "moves" });
-const id = `steps-${name}`;
-const piles = svg("g", { "clip-path": `url(#${id})` }, svg("clipPath", { id }, sofar),
-pile(pale, false), pile("var(--k)", true));
+const piles = cutOff(`steps-${name}`, sofar, pile(pale, false), pile("var(--k)", true));
 const [size, ...at] = viewWidth < 600 ? [28, 23, 39, 53] : [34, 27, 46, 62];
 const many = svg("text", { x, y: at[0], style: `font-size: ${size}px; font-weight: 700` });
 const says = (y, text) => svg("text", { x, y, "aria-hidden": true,

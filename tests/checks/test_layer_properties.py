@@ -318,12 +318,18 @@ def of_queries(scores, mask):
     return scores.masked_fill(~mask[:, :, None], -1e4)
 
 
-@pytest.mark.parametrize("name", ["pad_mask", "src_padding_mask", "mask"])
-def test_a_mask_of_which_no_meaning_fits_must_be_declared(name):
+def test_a_mask_of_which_no_meaning_fits_must_be_declared():
+    report = report_of(check_self_attention, Takes("mask", of_queries), 12)
+    assert report.verdict == "not compared" and "declare mask=('mask', …)" in report.missing
+
+
+@pytest.mark.parametrize(
+    "name, declared",
+    [("pad_mask", None), ("src_padding_mask", None), ("mask", ("mask", "allowed"))],
+)
+def test_a_mask_that_is_applied_to_queries_is_told_as_that(name, declared):
     layer = Takes(name, of_queries)
-    report = report_of(check_self_attention, layer, 12)
-    assert report.verdict == "not compared" and f"declare mask=('{name}', …)" in report.missing
-    assert codes_of(check_self_attention, layer, 12, mask=(name, "allowed")) == ["mask.padding"]
+    assert codes_of(check_self_attention, layer, 12, mask=declared) == ["mask.axis"]
 
 
 def test_an_argument_that_may_be_a_mask_is_told_by_its_name():
