@@ -455,6 +455,22 @@ def test_a_bug_before_a_residual_is_named_without_an_output_projection(scale, co
     assert of_layer(Layer(use=use, out="")) == codes
 
 
+@pytest.mark.parametrize("scale, codes", [(SCALE, OWN), (1.0, ["scale.missing"])])
+@pytest.mark.parametrize(
+    "end, declared",
+    [
+        (lambda x, context: (x + context).relu(), {}),
+        (lambda x, context: (x + context).relu(), {"residual": "x"}),
+        (lambda x, context: x + context.relu(), {}),
+    ],
+)
+def test_an_activation_may_stand_beside_a_residual_without_a_projection(
+    end, declared, scale, codes
+):
+    use = lambda m, x, q, k, v: end(x, attend(q, k, v, scale))
+    assert of_layer(Layer(use=use, out=""), activation="relu", **declared) == codes
+
+
 def test_a_part_that_may_be_a_choice_is_no_bug_before_a_residual():
     adds = Layer(
         use=lambda m, x, *qkv: x + m.gamma * attend(*qkv, SCALE),
