@@ -172,7 +172,7 @@ def _settled(
     found = [_blamed(t, e, recognised, skip) for t, e in broken]
     counts = sorted((f for f in found if not f.skipped), key=lambda f: f.order)
     last = max(1, min((f.order for f in counts), default=1))
-    failed = [_failure(f, named=f.order <= last) for f in counts]
+    failed = [_failure(f, named=f.order <= last, sure=last < 2) for f in counts]
     return failed, [_skipping(f) for f in found if f.skipped]
 
 
@@ -205,10 +205,12 @@ def _declarable(failure: Failure, accepts: Collection[str]) -> Failure:
     return failure if set(names) <= set(accepts) else replace(failure, declare="")
 
 
-def _failure(finding: _Finding, named: bool) -> Failure:
-    "Return a property that failed, if it is named with its bugs and what would declare them all."
+def _failure(finding: _Finding, named: bool, sure: bool) -> Failure:
+    """Return a property that failed, if it is named with its bugs; and what would declare them all,
+    where nothing is sure also of one that is not named.
+    """
     bugs = finding.kept if named else ()
-    declares = dict.fromkeys(bug.declare for bug in bugs)
+    declares = dict.fromkeys(bug.declare for bug in (bugs if sure else finding.kept))
     return Failure(
         property=finding.name,
         example=finding.broken.example,

@@ -102,6 +102,8 @@ class Report:
         for failure in self.failed:
             example = [f"      {line}" for line in failure.example.splitlines()]
             lines += [f"  ✗ {failure.property}", *example]
+            if failure.declare and not failure.bug:
+                lines += [f"      if it is meant, declare {failure.declare}"]
         lines += [f"  · {note.property}: {note.why}" for note in self.notes]
         return "\n".join(lines + [f"  ✓ {name}" for name in self.passed])
 

@@ -184,7 +184,8 @@ class Contract:
     residual: str | None = _choice(
         _LAYERS,
         expect_attribute,
-        "what is added to the context, before the activation: what a module gives, or a matrix · x",
+        "what is added to the context, before the activation: what a module gives, a matrix · x, or"
+        ' the input itself ("x")',
         part=True,
         settles_scale=True,
     )

@@ -209,7 +209,8 @@ def _residual(
 ) -> StageChoices:
     "Yield what is added to the merged context."
     if name := contract.residual:
-        added = _added_by(part_of(layer, name, "residual"), x, call)
+        itself = name == "x" and not hasattr(layer, "x")
+        added = [x] if itself else _added_by(part_of(layer, name, "residual"), x, call)
         steps: list[Step] = [partial(_with_added, t) for t in added]
         yield _PROJECTED, right_steps(_PROJECTED, f"residual={name!r}", steps)
 

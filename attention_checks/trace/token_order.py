@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -95,6 +95,7 @@ def in_token_order(
     kept: _Kept,  # name → inputs or outputs
     order: TokenOrder,
     x: Tensor,  # the input of the layer, (b, n, d)
+    apart: Collection[str],  # names of those that are given each token in its place
 ) -> _Kept:  # the same, each as (b, n, width), token by token
     "Put what was recorded into the order of the tokens."
 
@@ -102,4 +103,5 @@ def in_token_order(
         rows = _in_rows(t, x)
         return t if rows is None else rows[:, order.places]
 
-    return {name: [in_order(t) for t in found] for name, found in kept.items()}
+    moved = {name: [in_order(t) for t in kept[name]] for name in kept if name not in apart}
+    return {**kept, **moved}

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from attention_checks.explaining.pipeline import Bug, RightStep
 from attention_checks.explaining.reach import Reach
+from attention_checks.numbers.tensors import nearly
 from attention_checks.outcomes import Misused
 from attention_checks.spec import Contract
 from attention_checks.their_code.conventions import heads_of
@@ -207,11 +208,20 @@ def _recorded(
     ins, outs = (with_streams(kept, parts.streams) for kept in (ins, outs))
     order = order_of_tokens(parts.leaves, ins, x, partial(call, layer)) if memory is None else None
     if order is not None:
-        ins, outs = (in_token_order(kept, order, x) for kept in (ins, outs))
+        apart = _in_place(parts, outs, out, x)
+        ins, outs = (in_token_order(kept, order, x, apart) for kept in (ins, outs))
     products = products_of({n: p for n, (_, p) in parts.bare.items()}, again)
     return RecordedCall(
         layer, x, call, contract, memory, parts, out, ins, outs, products, tables, order
     )
+
+
+def _in_place(parts: FoundProjections, outs: Mapping[str, Any], out: Tensor, x: Tensor) -> set[str]:
+    "Return the output projections that give the output, perhaps without x, token by token."
+    ends = [n for n, role in parts.role_by_name.items() if role == "out" and n in outs]
+    rows = {n: as_rows(outs[n][0], x) for n in ends}
+    wanted = [out, out - x] if out.shape == x.shape else [out]
+    return {n for n, t in rows.items() if t is not None and any(nearly(t, w) for w in wanted)}
 
 
 def _projections_of(

@@ -455,6 +455,22 @@ def test_a_bug_before_a_residual_is_named_without_an_output_projection(scale, co
     assert of_layer(Layer(use=use, out="")) == codes
 
 
+@pytest.mark.parametrize("scale, codes", [(SCALE, OWN), (1.0, ["scale.missing"])])
+@pytest.mark.parametrize(
+    "end, declared",
+    [
+        (lambda x, context: (x + context).relu(), {}),
+        (lambda x, context: (x + context).relu(), {"residual": "x"}),
+        (lambda x, context: x + context.relu(), {}),
+    ],
+)
+def test_an_activation_may_stand_beside_a_residual_without_a_projection(
+    end, declared, scale, codes
+):
+    use = lambda m, x, q, k, v: end(x, attend(q, k, v, scale))
+    assert of_layer(Layer(use=use, out=""), activation="relu", **declared) == codes
+
+
 def test_a_part_that_may_be_a_choice_is_no_bug_before_a_residual():
     adds = Layer(
         use=lambda m, x, *qkv: x + m.gamma * attend(*qkv, SCALE),
@@ -529,20 +545,21 @@ def test_a_wrong_scale_beside_declared_sinks_is_named(scale, codes):
 
 
 class Windows(nn.Module):
-    "Attention in windows of four tokens, of which the first is that after the others."
+    "Attention in windows of four tokens, which are moved; `last`: projected in their places."
 
-    def __init__(self, scale=SCALE, merge=merge_heads, moved=1):
+    def __init__(self, scale=SCALE, merge=merge_heads, moved=1, last=False):
         super().__init__()
         self.norm, self.qkv, self.proj = nn.LayerNorm(D), nn.Linear(D, 3 * D), nn.Linear(D, D)
         self.far = nn.Parameter(torch.randn(H, 4, 4))
-        self.scale, self.merge, self.moved = scale, merge, moved
+        self.scale, self.merge, self.moved, self.last = scale, merge, moved, last
 
     def forward(self, x):
         b, n, d = x.shape
+        first, last = (nn.Identity(), self.proj) if self.last else (self.proj, nn.Identity())
         windows = self.norm(x).roll(-self.moved, 1).reshape(-1, 4, d)
         q, k, v = by_roles(self.qkv(windows))
         weights = (q @ k.mT * self.scale + self.far).softmax(-1)
-        return self.proj(self.merge(weights @ v)).reshape(b, n, d).roll(self.moved, 1)
+        return last(first(self.merge(weights @ v)).reshape(b, n, d).roll(self.moved, 1))
 
     def bias(self, h, n_q, n_k):
         at = (torch.arange(n_k) - self.moved) % n_k
@@ -563,6 +580,9 @@ def merged_by_view(heads):
         (Windows(1.0), ["scale.missing"]),
         (Windows(merge=merged_by_view), ["merge.viewed"]),
         (Windows(merge=merged_by_view, moved=0), ["merge.viewed"]),
+        (Windows(last=True), OWN),
+        (Windows(1.0, last=True), ["scale.missing"]),
+        (Windows(merge=merged_by_view, last=True), ["merge.viewed"]),
     ],
 )
 def test_a_bias_in_the_order_of_tokens_fits_a_layer_that_cuts_windows(layer, codes):

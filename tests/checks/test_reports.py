@@ -61,6 +61,16 @@ def test_what_is_sure_comes_first_and_hides_what_is_unknown(errors, examples, bu
     assert [f.example for f in report.failed] == examples and report.bugs == bugs
 
 
+MAY_BE_MEANT = Broken("x", Bug("x.unknown", "no bug known", declare="empty=…"), symptom=True)
+
+
+@pytest.mark.parametrize("other, told", [(GUESS, True), (SURE, False)])
+def test_what_would_declare_numbers_that_are_not_known_is_told_beside_a_symptom(other, told):
+    report = found(MAY_BE_MEANT, other)
+    assert ("\n      x\n      if it is meant, declare empty=…" in str(report)) == told
+    assert report.codes == [] and report.bugs == [other.bug]
+
+
 def test_symptoms_give_way_to_a_bug_that_the_numbers_tell():
     twice = lambda: known("softmax.twice")
     assert found(Broken("x", known("values.nan")), recognise=twice).codes == ["softmax.twice"]

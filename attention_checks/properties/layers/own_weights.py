@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 
 import torch
@@ -48,20 +49,25 @@ def _must_agree_with_own_weights(layer: Layer) -> str | None:
     bugs = layer.diagnosis.bugs
     if bugs == ():
         return "; ".join(filter(None, (*layer.diagnosis.remarks, trace.why_fewer_keys))) or None
-    if without := _without_residual(trace):
-        if _own_weights_give(layer, without):
-            return _remark_on_residual(layer, trace.out, without.out)
-        bugs = bugs or _named_in(layer, without)
-    if all(bug.code == "layer.step" for bug in bugs or ()):  # no better one is known
+    without = _without_residual(layer, trace)
+    if any(_own_weights_give(layer, each) for each in without):
+        return _remark_on_residual(layer, trace.out, trace.out - trace.x)
+    bugs = bugs or next(filter(None, (_named_in(layer, each) for each in without)), ())
+    if all(bug.code == "layer.step" for bug in bugs):  # no better one is known
         _must_use_declared(layer, trace)
-    raise _mismatch(layer, trace, _but_meant_scale(layer, trace, bugs or ()))
+    raise _mismatch(layer, trace, _but_meant_scale(layer, trace, bugs))
 
 
-def _without_residual(trace: Trace) -> Trace | None:
-    "Return the trace without x, which may be added to its output; None where it cannot be."
-    if trace.context is not None or trace.out.shape != trace.x.shape:
-        return None
-    return trace._replace(out=trace.out - trace.x)
+def _without_residual(layer: Layer, trace: Trace) -> list[Trace]:
+    "List traces without x, which may be added to the output, or before a declared activation."
+    contract = layer.contract
+    if trace.context is not None or trace.out.shape != trace.x.shape or contract.residual:
+        return []
+    found = [trace._replace(out=trace.out - trace.x)]
+    if contract.activation and trace.memory is None:
+        added = replace(layer, contract=replace(contract, residual="x"))
+        found += [t for t in [attempt(lambda: trace_of(added, trace.x))] if t]
+    return found
 
 
 def _named_in(layer: Layer, trace: Trace) -> tuple[Bug, ...] | None:
@@ -274,8 +280,7 @@ def _gives_its_value(layer: Layer) -> bool:
         trace = trace_of(layer, layer.draw(layer.contract.batch(BATCH), 1), 1)
         if compare_with_own_weights(trace, most=0) == ():
             return True
-        without = _without_residual(trace)
-        return without is not None and _own_weights_give(layer, without)
+        return any(_own_weights_give(layer, each) for each in _without_residual(layer, trace))
 
     return attempt(agrees) is not False
 
