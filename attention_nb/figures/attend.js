@@ -5,6 +5,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   motion, plane, tabulate, expose, keep }) {
   const { table, axes, features, sentences, at_most: atMost } = data;
   const SIZE = viewWidth < 600 ? 212 : 344;  // of the plane
+  const CUT = viewWidth < 600 ? 6 : 20;  // of a label, beyond the plane: there the table begins
   const d = data.W_q[0].length;
   const steps = [
     ["tokens", "vectors x"],
@@ -321,12 +322,12 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   }
   const inside = ([x, y], box) => x > box[0] && x < box[2] && y > box[1] && y < box[3];
   const overlap = (a, b) => a[0] < b[2] && a[2] > b[0] && a[1] < b[3] && a[3] > b[1];
+  const outsideOf = (box) => Math.max(0, -box[0], -box[1], box[2] - SIZE - 2, box[3] - SIZE);
   // Lines that it covers, labels that it covers, how far it sticks out of the plane.
   function labelCost(box) {
     const lines = ink.filter((point) => inside(point, box)).length;
     const labels = names.filter((other) => overlap(box, other)).length;
-    const outside = Math.max(0, -box[0], -box[1], box[2] - SIZE - 2, box[3] - SIZE);
-    return 8 * lines + 60 * labels + 8 * outside;
+    return 8 * lines + 60 * labels + 8 * outsideOf(box);
   }
   const TURNS = [0, 30, -30, 60, -60, 90, -90, 125, -125, 180];  // degrees
   // Where a label of this width may stand, with what it costs apart from what it covers.
@@ -339,14 +340,15 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
       return [r / 4 + Math.abs(turned) / 20, box];
     }));
   // Near a point, rather on the side to which `way` leads than elsewhere; where it would cover
-  // another label, it is left to the table.
+  // another label, or be cut by the end of the plane, it is left to the table.
   function placeLabel(p, sym, text, point, way) {
     let best, least = Infinity;
     for (const [far, box] of placesAround(point, way, 8.6 * text.length)) {
       const cost = far + labelCost(box);
       if (cost < least) [least, best] = [cost, box];
     }
-    if (!names.some((other) => overlap(best, other))) placeText(p, sym, text, best);
+    const isCut = outsideOf(best) > CUT;
+    if (!isCut && !names.some((other) => overlap(best, other))) placeText(p, sym, text, best);
   }
   function placeText(p, sym, text, box) {
     names.push(box);

@@ -4,6 +4,7 @@ between, number, rounded, listed, quoted, said, say, choices, button, player, by
 motion, plane, tabulate, expose, keep }) {
 const { table, axes, features, sentences, at_most: atMost } = data;
 const SIZE = viewWidth < 600 ? 212 : 344;
+const CUT = viewWidth < 600 ? 6 : 20;
 const d = data.W_q[0].length;
 const steps = [
 ["tokens", "vectors x"],
@@ -304,11 +305,11 @@ return made.node;
 }
 const inside = ([x, y], box) => x > box[0] && x < box[2] && y > box[1] && y < box[3];
 const overlap = (a, b) => a[0] < b[2] && a[2] > b[0] && a[1] < b[3] && a[3] > b[1];
+const outsideOf = (box) => Math.max(0, -box[0], -box[1], box[2] - SIZE - 2, box[3] - SIZE);
 function labelCost(box) {
 const lines = ink.filter((point) => inside(point, box)).length;
 const labels = names.filter((other) => overlap(box, other)).length;
-const outside = Math.max(0, -box[0], -box[1], box[2] - SIZE - 2, box[3] - SIZE);
-return 8 * lines + 60 * labels + 8 * outside;
+return 8 * lines + 60 * labels + 8 * outsideOf(box);
 }
 const TURNS = [0, 30, -30, 60, -60, 90, -90, 125, -125, 180];
 const placesAround = ([x, y], [ax, ay], wide) => [9, 15, 24, 36, 52].flatMap((r) =>
@@ -325,7 +326,8 @@ for (const [far, box] of placesAround(point, way, 8.6 * text.length)) {
 const cost = far + labelCost(box);
 if (cost < least) [least, best] = [cost, box];
 }
-if (!names.some((other) => overlap(best, other))) placeText(p, sym, text, best);
+const isCut = outsideOf(best) > CUT;
+if (!isCut && !names.some((other) => overlap(best, other))) placeText(p, sym, text, best);
 }
 function placeText(p, sym, text, box) {
 names.push(box);
