@@ -458,7 +458,7 @@ class Contract:
     def keys_are_queries(self) -> bool:
         "Return whether one part is declared for queries and for keys, and not for values."
         q, k, v = ((self.roles or {}).get(role) for role in "qkv")
-        return bool(q) and q == k != v
+        return bool(q) and q == k and q != v
 
     @property
     def asked(self) -> dict[str, list[str]]:

@@ -413,6 +413,7 @@ def test_a_drawing_takes_the_margin_where_there_is_room(visit):
     """
     page = visit("07_transformer.html").page
     figure, contents = page.locator("figure[data-drawing=adder]"), page.locator(".toc-drawer")
+    page.locator("#recap").scroll_into_view_if_needed()
     expect(contents).to_have_css("opacity", "1")
     figure.scroll_into_view_if_needed()
     expect(contents).to_have_css("opacity", "0")
