@@ -131,14 +131,14 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     arcs.replaceChildren(...arcsOf(inducing, now.reads, chosen, -1),
       ...arcsOf(previous, now.before, found, 1), ...copyOf(found));
     const told = matchOf(found);
-    nameArcs(found);
     columns.forEach((column, i) => {
       showLetter(column, i, found, told);
       showNext(column, i);
     });
   }
-  // Each head stands at the apex of its widest arc.
-  function nameArcs(found) {
+  // Each head stands at the apex of its widest arc, and stays there while it is switched.
+  function nameArcs() {
+    const found = top(now.reads[chosen]);
     const ends = [[chosen, found], [found, top(now.before[found])]];
     both.forEach((node, i) => {
       const half = 4.6 * node.textContent.length + 24;
@@ -213,6 +213,10 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     look();
   }
   function look() {
+    nameArcs();
+    paint();
+  }
+  function paint() {
     drawArcs();
     explain();
     set(row, { "aria-valuenow": chosen, "aria-valuetext": `${chosen}: ${names[ids[chosen]]}` });
@@ -249,28 +253,33 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     go(i);
   } });
   // The knob of a switch, as the two heads have it.
-  function knobOf(on) {
-    const [ground, ink, left] = on ? ["var(--control)", "var(--paper)", 10]
-      : ["var(--paper)", "var(--control)", 0];
-    const round = "display: block; width: 6px; height: 6px; border-radius: 50%; "
-      + `margin-left: ${left}px`;
-    return el("span", { "aria-hidden": true, style: "flex: none; width: 22px; margin-right: 6px; "
-      + "padding: 2px; border: 1.5px solid var(--control); border-radius: 7px; "
-      + `box-sizing: border-box; background: ${ground}` },
-    el("span", { style: `${round}; background: ${ink}` }));
+  function knobOf() {
+    const dot = el("span", { style: "display: block; width: 6px; height: 6px; "
+      + "border-radius: 50%" });
+    const node = el("span", { "aria-hidden": true, style: "flex: none; width: 22px; "
+      + "margin-right: 6px; padding: 2px; border: 1.5px solid var(--control); "
+      + "border-radius: 7px; box-sizing: border-box" }, dot);
+    function turn(on) {
+      node.style.background = `var(--${on ? "control" : "paper"})`;
+      dot.style.background = `var(--${on ? "paper" : "control"})`;
+      dot.style.marginLeft = on ? "10px" : "0";
+    }
+    turn(true);
+    return { node, turn };
   }
   // The two heads stand at their arcs; all others are under More switches.
   function switchOf([block, head], text, name = "", looks = "") {
     const key = nameOf([block, head]);
-    const written = () => (name ? [knobOf(!off.has(key)), text] : [text]);
+    const knob = name && knobOf();
     const node = toggle(text, true, (on) => {
       if (on) off.delete(key);
       else off.add(key);
-      node.replaceChildren(...written());
-      set(node, { style: looks + (on ? "" : "text-decoration: line-through") });
-      show();
+      if (knob) knob.turn(on);
+      node.style.textDecoration = on ? "" : "line-through";
+      compute();
+      paint();
     });
-    node.replaceChildren(...written());
+    if (knob) node.prepend(knob.node);
     const says = `Block ${block}, head ${head}${name}`;
     return set(node, { style: looks, class: "moves", "aria-label": says });
   }
