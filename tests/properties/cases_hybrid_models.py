@@ -14,6 +14,8 @@ def right_mask(log_decay):
     "Each product by itself."
     refuse(log_decay.is_floating_point() and log_decay.ndim >= 1)
     n = log_decay.shape[-1]
+    if not n:
+        return log_decay[..., None]
     one = torch.zeros(log_decay.shape[:-1], dtype=torch.float64)
     rows = [
         [log_decay[..., j + 1 : i + 1].sum(-1).exp() if j <= i else one for j in range(n)]
@@ -27,7 +29,7 @@ def right_gated(q, k, v, log_decay, beta, state=None, size=64):
     whole(size)
     refuse(q.shape[:-1] == k.shape[:-1] == v.shape[:-1] == beta.shape == log_decay.shape)
     refuse(q.dtype == k.dtype == v.dtype == beta.dtype == torch.float64)
-    refuse(log_decay.is_floating_point() and bool((log_decay <= 0).all()))
+    refuse(log_decay.is_floating_point() and not (log_decay > 0).any())  # NaN gives NaN
     want = (*k.shape[:-2], k.shape[-1], v.shape[-1])
     state = torch.zeros(want, dtype=q.dtype) if state is None else state
     refuse(state.shape == want and state.is_floating_point())
