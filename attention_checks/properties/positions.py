@@ -289,7 +289,7 @@ def _must_be_alibi(bias: _Bias) -> None:
     for n_q, n_k in ((2, 2), (5, 5), (3, 7)):
         pair = bias(n_q, n_k), alibi_bias(bias.n_heads, n_q, n_k)
         got, want = map(bias.counted, pair)
-        less = ", each less that of the query's own position" * bias.hides_future
+        less = ", less the bias of each query's own key" * bias.hides_future
         shown = f"{n_q} queries, {n_k} keys{less}"
         must_be_near(got, want, shown, known("alibi.unknown"), SHORT_SUMS)
 
