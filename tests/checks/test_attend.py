@@ -597,6 +597,23 @@ def test_a_bias_of_minus_infinity_tells_what_is_seen():
     assert of_layer(unscaled, lengths=8, bias=unscaled.bias) == ["scale.missing"]
 
 
+@pytest.mark.parametrize("hides, codes", [(True, OWN), (False, ["bias.ignored"])])
+def test_a_bias_of_minus_infinity_tells_what_is_seen_within_a_window(hides, codes):
+    "Odd tokens are seen by themselves alone."
+
+    def odd(h, n_q, n_k):
+        others = (torch.arange(n_k) % 2 == 1) & ~torch.eye(n_q, n_k, dtype=torch.bool)
+        return torch.zeros(h, n_q, n_k).masked_fill(others, -torch.inf)
+
+    def core(q, k, v):
+        n = k.shape[-2]
+        scores = q @ k.mT * SCALE + (odd(H, n, n) if hides else 0)
+        near = torch.ones(n, n, dtype=torch.bool).tril().triu(-2)
+        return scores.masked_fill(~near, -torch.inf).softmax(-1) @ v
+
+    assert of_layer(Layer(core), causal=True, window=3, bias=odd) == codes
+
+
 def test_a_small_image_may_leave_kernels_of_a_convolution_unused():
     class OfImages(nn.Module):
         def __init__(self):
