@@ -547,11 +547,12 @@ def test_a_wrong_scale_beside_declared_sinks_is_named(scale, codes):
 class Windows(nn.Module):
     "Attention in windows of four tokens, which are moved; `last`: projected in their places."
 
-    def __init__(self, scale=SCALE, merge=merge_heads, moved=1, last=False):
+    def __init__(self, scale=SCALE, merge=merge_heads, moved=1, last=False, residual=0):
         super().__init__()
         self.norm, self.qkv, self.proj = nn.LayerNorm(D), nn.Linear(D, 3 * D), nn.Linear(D, D)
         self.far = nn.Parameter(torch.randn(H, 4, 4))
-        self.scale, self.merge, self.moved, self.last = scale, merge, moved, last
+        self.scale, self.merge, self.moved = scale, merge, moved
+        self.last, self.residual = last, residual
 
     def forward(self, x):
         b, n, d = x.shape
@@ -559,7 +560,8 @@ class Windows(nn.Module):
         windows = self.norm(x).roll(-self.moved, 1).reshape(-1, 4, d)
         q, k, v = by_roles(self.qkv(windows))
         weights = (q @ k.mT * self.scale + self.far).softmax(-1)
-        return last(first(self.merge(weights @ v)).reshape(b, n, d).roll(self.moved, 1))
+        tokens = first(self.merge(weights @ v)).reshape(b, n, d).roll(self.moved, 1)
+        return last(tokens) + self.residual * x
 
     def bias(self, h, n_q, n_k):
         at = (torch.arange(n_k) - self.moved) % n_k
@@ -581,6 +583,7 @@ def merged_by_view(heads):
         (Windows(merge=merged_by_view), ["merge.viewed"]),
         (Windows(merge=merged_by_view, moved=0), ["merge.viewed"]),
         (Windows(last=True), OWN),
+        (Windows(last=True, residual=1), OWN),
         (Windows(1.0, last=True), ["scale.missing"]),
         (Windows(merge=merged_by_view, last=True), ["merge.viewed"]),
     ],
