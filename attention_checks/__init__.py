@@ -33,7 +33,7 @@ What its words mean:
                 tell, and is named only where no cause is
 
 Beside it: auditing/ tries a whole model, distributed/ a sequence that is spread over processes,
-and command/ is the command. numbers/, their_code/, explaining/ and trace/ say in `__init__.py`
+and command/ holds the commands. numbers/, their_code/, explaining/ and trace/ say in `__init__.py`
 what stands in each of their files.
 """
 

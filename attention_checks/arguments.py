@@ -143,9 +143,10 @@ def expect_rotated(
     "Return what is rotated; Misused, or another error, for what is no rotation."
     usual = RotaryEmbedding(d_head, base, scaling).d_rotary
     width = usual if d_rotary is None else d_rotary
-    allowed = range(2, d_head + 1, 2) if usual == d_head else [usual]
+    allowed, wanted = range(2, d_head + 1, 2), f"an even number from 2 to {d_head}"
+    if usual < d_head:
+        allowed, wanted = range(usual, usual + 1), f"{usual}, as scaling= says"
     if width not in allowed:
-        most = f"an even number from {allowed[0]} to {allowed[-1]}"
-        raise Misused(f"d_rotary: expected {most}; got {width!r}")
+        raise Misused(f"d_rotary: expected {wanted}; got {width!r}")
     rest = {k: v for k, v in (scaling or {}).items() if k != "partial_rotary_factor"}
-    return width, (rest or None) if width < d_head else scaling
+    return width, rest or None

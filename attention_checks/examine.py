@@ -206,8 +206,8 @@ def _declarable(failure: Failure, accepts: Collection[str]) -> Failure:
 
 
 def _failure(finding: _Finding, named: bool, sure: bool) -> Failure:
-    """Return a property that failed, if it is named with its bugs; and what would declare them all,
-    where nothing is sure also of one that is not named.
+    """Return a property that failed: with its bugs if it is named, and with what would declare
+    them all if it is named, or if no finding is sure.
     """
     bugs = finding.kept if named else ()
     declares = dict.fromkeys(bug.declare for bug in (bugs if sure else finding.kept))

@@ -376,8 +376,8 @@ class Contract:
         if made.ndim > 1 and made.shape[-2:] == (q.shape[-2], 1):
             return made
         if made.numel() not in (1, q.shape[-3]):
-            got = f"a number, one for each head, or (h, n_q, 1); got {tuple(made.shape)}"
-            raise Misused(f"scale: expected {got}")
+            wanted = "a number, one for each head, or (h, n_q, 1)"
+            raise Misused(f"scale: expected {wanted}; got {tuple(made.shape)}")
         return made.flatten()[:, None, None]
 
     def gates(

@@ -31,9 +31,12 @@ from attention_nb.softmax import masked_softmax
 _Norm = Callable[[Tensor], Tensor]
 
 MISSING = Bug("choice.missing", "{what} is declared, and not applied: apply it")
+LATE = Bug(
+    "choice.late",
+    "{what} is applied after the output projection: apply it to the context, before that",
+)
 _FITTED: list[Bug] = bugs_of_lines(
     """
-choice.late: {what} is applied after the output projection: apply it to the context, before that
 values.scaled: the context is {found} times what the weights and the values give: leave it as it is
     | value_scale={value}
 context.activated: {name} is applied to the context: project it as it is | activation='{name}'
@@ -365,5 +368,6 @@ BUGS: list[Bug] = [
     *_NORMS,
     *listed(_CAPS, _SINKS, _LEARNED_SCALES, _GATES),
     MISSING,
+    LATE,
     *_FITTED,
 ]

@@ -153,19 +153,18 @@ def rotating(
     "Make the steps of one table of angles, and of pairs that are taken wrongly."
 
     def by(turn: _Turned, halves: bool = halves) -> _Rotate:
-        return lambda x, at: turn(_longer(x, angles, factor), _angles_at(angles, at), halves)
+        return lambda x, at: turn(_scaled(x, angles, factor), _angles_at(angles, at), halves)
 
     here: Callable[[_Rotate], _Changed] = lambda rotate: lambda t: rotate(t, _at(t))
     right, others = here(by(rotate_pairs)), here(by(rotate_pairs, not halves))
-    wrong = {"rotation.pairs": (right, others)}
-    for code, turn in _ACROSS.items():
-        wrong[code] = (here(by(turn)), here(by(turn)))
+    across = {code: 2 * (here(by(turn)),) for code, turn in _ACROSS.items()}
+    wrong = {"rotation.pairs": (right, others), **across}
     step, bugs = declared_rotation(by(rotate_pairs))
     pairs = [_KNOWN[code]._replace(steps=_rotated_by(*each)) for code, each in wrong.items()]
     return step, [*bugs, *pairs]
 
 
-def _longer(x: Tensor, angles: Tensor, factor: float) -> Tensor:
+def _scaled(x: Tensor, angles: Tensor, factor: float) -> Tensor:
     "Scale the features that are rotated."
     size = 2 * angles.shape[-1]
     return x if factor == 1 else torch.cat([factor * x[..., :size], x[..., size:]], -1)

@@ -295,3 +295,16 @@ mask.length: from query {query} on the future leaks: the causal mask has a lengt
 """
     ),
 ]
+
+
+# Queries are masked, not keys: where all is masked they attend to nothing, or to all keys alike.
+MASKS_ON_QUERIES: list[Bug] = [
+    bug._replace(needs="mask", steps={"weigh": weighing(f)})
+    for bug in BUGS
+    if bug.code == "mask.axis"
+    for f in (
+        lambda scores, allowed: masked_softmax(scores, allowed.mT),
+        lambda scores, allowed: scores.masked_fill(~allowed.mT, -math.inf).softmax(-1),
+        lambda scores, allowed: scores.masked_fill(~allowed.mT, -1e9).softmax(-1),
+    )
+]

@@ -227,9 +227,8 @@ def _must_agree_in_gradients(fn: _Fn, reference: _Fn, examples: tuple[_Example, 
         if not _has_gradients(reference, (example,)):
             continue
         where = f"example {i}, {_shown(fn, example)}"
-        for j, (want, got) in enumerate(
-            zip(_gradients(reference, example), _gradients(fn, example))
-        ):
+        pairs = zip(_gradients(reference, example), _gradients(fn, example))
+        for j, (want, got) in enumerate(pairs):
             shown = f"{where}: gradient of floating argument {j}"
             bug = known("grad.wrong" if got.isfinite().all() else "grad.infinite")
             must_be_near(got, want, shown, bug, FLOAT32, equal_nan=True)

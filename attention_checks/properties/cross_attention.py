@@ -128,11 +128,7 @@ _CROSS = (
         _over_memory(must_hide_padding),
         no_module,
     ),
-    Property(
-        "gradients reach the memory",
-        _must_have_memory_gradient,
-        differentiates=True,
-    ),
+    Property("gradients reach the memory", _must_have_memory_gradient, differentiates=True),
     Property(
         "the memory is not modified, and need not be contiguous", _over_memory(must_only_read)
     ),

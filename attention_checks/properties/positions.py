@@ -115,7 +115,7 @@ class _Rotation:
         if bugs is None and width and width % 2 == 0:
             if replace(self, d_rotary=width).explained[1] == ():
                 return (known("rotary.partial", found=width, width=self.d_rotary),)
-        return (known("rotary.rest"),) if bugs == () and self.mismatch else bugs
+        return self.mismatch.bugs if bugs == () and self.mismatch else bugs
 
     def _changed_width(self) -> int:
         "Return how many numbers of a vector there are up to the last that changes."
@@ -289,7 +289,8 @@ def _must_be_alibi(bias: _Bias) -> None:
     for n_q, n_k in ((2, 2), (5, 5), (3, 7)):
         pair = bias(n_q, n_k), alibi_bias(bias.n_heads, n_q, n_k)
         got, want = map(bias.counted, pair)
-        shown = f"{n_q} queries, {n_k} keys" + ", less its own" * bias.hides_future
+        less = ", less the bias of each query's own key" * bias.hides_future
+        shown = f"{n_q} queries, {n_k} keys{less}"
         must_be_near(got, want, shown, known("alibi.unknown"), SHORT_SUMS)
 
 

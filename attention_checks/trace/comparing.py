@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION, known
+from attention_checks.catalogue.choices import LATE
 from attention_checks.catalogue.layers import (
     GROUP_BUGS,
     LAYER_BUGS,
@@ -208,7 +209,7 @@ def applied_late(trace: Trace) -> Bug | None:
     if not any(nearly(out, t) for out in seen for t in late):
         return None
     names = [f"{name}=" for name in _OF_CONTEXT if getattr(trace.contract, name)]
-    return known("choice.late", what=" or ".join(names))
+    return LATE.about(what=" or ".join(names))
 
 
 def _factor_between(t: Tensor, of: Tensor | None) -> float | None:

@@ -151,12 +151,13 @@ def given_parts(
     held = {name: as_float(tensors[n]) for name, n in whole.items() if n in tensors}
     asked = {name: modules[n] for name, n in whole.items() if n in modules}
     made = recorded_call(asked, lambda: call(layer, x))[2] if asked else {}
-    if never := [name for name in asked if name not in made]:
-        if contract.asked[choice := names[never[0]]] == [getattr(contract, choice)]:  # no function
+    if never := next((name for name in asked if name not in made), ""):
+        choice = names[never]
+        if isinstance(getattr(contract, choice), str):  # the part alone is declared
             bug = MISSING.about(what=f"{choice}=")
-            raise Broken(f"in one call {never[0]} is never called", bug, explains=False)
+            raise Broken(f"in one call {never} is never called", bug, explains=False)
         must_use(layer, {whole[name]: m for name, m in asked.items()}, x, call)
-        why = f"{choice}= asks for what {never[0]} gives, and that is never called"
+        why = f"{choice}= asks for what {never} gives, and that is never called"
         raise NotChecked(f"no reference could be built: {why}")
     rows = {name: _of_tokens(t[0], x) for name, t in made.items()}
     columns = {name: t.mT for name, t in rows.items() if isinstance(asked[name], _CONVOLUTIONS)}
@@ -175,10 +176,10 @@ def full_name(
 
 
 def _names_asked(layer: nn.Module, contract: Contract) -> dict[str, str]:
-    "Return the parts that are declared or asked for, with the choice; raise Misused without one."
-    for choice, names in contract.asked.items():
-        if names == [getattr(contract, choice)]:  # a name, and no function
-            part_of(layer, names[0], choice)
+    "Return the parts that are asked for, each with its choice; Misused if one alone is no part."
+    for choice in contract.asked:
+        if isinstance(name := getattr(contract, choice), str):
+            part_of(layer, name, choice)
     return {name: choice for choice, some in contract.asked.items() for name in some}
 
 

@@ -208,7 +208,7 @@ def _recorded(
     ins, outs = (with_streams(kept, parts.streams) for kept in (ins, outs))
     order = order_of_tokens(parts.leaves, ins, x, partial(call, layer)) if memory is None else None
     if order is not None:
-        apart = _in_place(parts, outs, out, x)
+        apart = _giving_output(parts, outs, out, x)
         ins, outs = (in_token_order(kept, order, x, apart) for kept in (ins, outs))
     products = products_of({n: p for n, (_, p) in parts.bare.items()}, again)
     return RecordedCall(
@@ -216,7 +216,9 @@ def _recorded(
     )
 
 
-def _in_place(parts: FoundProjections, outs: Mapping[str, Any], out: Tensor, x: Tensor) -> set[str]:
+def _giving_output(
+    parts: FoundProjections, outs: Mapping[str, Any], out: Tensor, x: Tensor
+) -> set[str]:
     "Return the output projections that give the output, perhaps without x, token by token."
     ends = [n for n, role in parts.role_by_name.items() if role == "out" and n in outs]
     rows = {n: as_rows(outs[n][0], x) for n in ends}

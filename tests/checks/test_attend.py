@@ -547,11 +547,12 @@ def test_a_wrong_scale_beside_declared_sinks_is_named(scale, codes):
 class Windows(nn.Module):
     "Attention in windows of four tokens, which are moved; `last`: projected in their places."
 
-    def __init__(self, scale=SCALE, merge=merge_heads, moved=1, last=False):
+    def __init__(self, scale=SCALE, merge=merge_heads, moved=1, last=False, residual=0):
         super().__init__()
         self.norm, self.qkv, self.proj = nn.LayerNorm(D), nn.Linear(D, 3 * D), nn.Linear(D, D)
         self.far = nn.Parameter(torch.randn(H, 4, 4))
-        self.scale, self.merge, self.moved, self.last = scale, merge, moved, last
+        self.scale, self.merge, self.moved = scale, merge, moved
+        self.last, self.residual = last, residual
 
     def forward(self, x):
         b, n, d = x.shape
@@ -559,7 +560,8 @@ class Windows(nn.Module):
         windows = self.norm(x).roll(-self.moved, 1).reshape(-1, 4, d)
         q, k, v = by_roles(self.qkv(windows))
         weights = (q @ k.mT * self.scale + self.far).softmax(-1)
-        return last(first(self.merge(weights @ v)).reshape(b, n, d).roll(self.moved, 1))
+        tokens = first(self.merge(weights @ v)).reshape(b, n, d).roll(self.moved, 1)
+        return last(tokens) + self.residual * x
 
     def bias(self, h, n_q, n_k):
         at = (torch.arange(n_k) - self.moved) % n_k
@@ -581,6 +583,7 @@ def merged_by_view(heads):
         (Windows(merge=merged_by_view), ["merge.viewed"]),
         (Windows(merge=merged_by_view, moved=0), ["merge.viewed"]),
         (Windows(last=True), OWN),
+        (Windows(last=True, residual=1), OWN),
         (Windows(1.0, last=True), ["scale.missing"]),
         (Windows(merge=merged_by_view, last=True), ["merge.viewed"]),
     ],
@@ -595,6 +598,23 @@ def test_a_bias_of_minus_infinity_tells_what_is_seen():
     assert of_layer(layer, lengths=8, bias=other.bias) == ["mask.narrow"]
     unscaled = Windows(1.0)
     assert of_layer(unscaled, lengths=8, bias=unscaled.bias) == ["scale.missing"]
+
+
+@pytest.mark.parametrize("hides, codes", [(True, OWN), (False, ["bias.ignored"])])
+def test_a_bias_of_minus_infinity_tells_what_is_seen_within_a_window(hides, codes):
+    "Odd tokens are seen by themselves alone."
+
+    def odd(h, n_q, n_k):
+        others = (torch.arange(n_k) % 2 == 1) & ~torch.eye(n_q, n_k, dtype=torch.bool)
+        return torch.zeros(h, n_q, n_k).masked_fill(others, -torch.inf)
+
+    def core(q, k, v):
+        n = k.shape[-2]
+        scores = q @ k.mT * SCALE + (odd(H, n, n) if hides else 0)
+        near = torch.ones(n, n, dtype=torch.bool).tril().triu(-2)
+        return scores.masked_fill(~near, -torch.inf).softmax(-1) @ v
+
+    assert of_layer(Layer(core), causal=True, window=3, bias=odd) == codes
 
 
 def test_a_small_image_may_leave_kernels_of_a_convolution_unused():

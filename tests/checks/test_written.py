@@ -30,6 +30,8 @@ def imported(path):
         ("trace", "properties"),
         ("catalogue", "trace"),
         ("catalogue", "explaining.search"),
+        ("explaining", "subjects"),
+        ("explaining", "trace"),
     ],
 )
 def test_a_lower_part_imports_no_higher_one(part, never):

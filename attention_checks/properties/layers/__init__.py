@@ -36,6 +36,6 @@ def in_phases(
 
 
 def _named_in(layer: Layer) -> tuple[Bug, ...]:
-    "Return the bugs that explain symptoms: steps that differ have no name that would."
+    "Return the bugs that explain symptoms: steps that differ, and nothing else, explain none."
     bugs = layer.diagnosis.bugs or ()
     return bugs if any(bug.code != "layer.step" for bug in bugs) else ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator
 from functools import partial
 from itertools import islice, product
@@ -12,8 +11,12 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.masks import MASK_APPLICATIONS, MASKS_AFTER_SOFTMAX, SHIFTED_MASKS
-from attention_checks.catalogue.softmax import weighing
+from attention_checks.catalogue.masks import (
+    MASK_APPLICATIONS,
+    MASKS_AFTER_SOFTMAX,
+    MASKS_ON_QUERIES,
+    SHIFTED_MASKS,
+)
 from attention_checks.explaining.pipeline import Bug
 from attention_checks.explaining.search import explain
 from attention_checks.numbers.tensors import first_difference, nearly, rounding
@@ -36,16 +39,6 @@ from attention_checks.their_code.conventions import (
 from attention_checks.their_code.signatures import parameters_of
 from attention_checks.trace import Trace, trace_layer
 from attention_checks.trace.readings import starts_of
-from attention_nb.softmax import masked_softmax
-
-_ON_QUERIES = [  # queries are masked, not keys; those may attend to nothing, or to all alike
-    known("mask.axis")._replace(needs="mask", steps={"weigh": weighing(f)})
-    for f in (
-        lambda scores, allowed: masked_softmax(scores, allowed.mT),
-        lambda scores, allowed: scores.masked_fill(~allowed.mT, -math.inf).softmax(-1),
-        lambda scores, allowed: scores.masked_fill(~allowed.mT, -1e9).softmax(-1),
-    )
-]
 
 
 def _declared_meaning(layer: Layer) -> str:
@@ -239,10 +232,9 @@ def _not_hiding(layer: Layer, name: str, tried: _TriedMasks) -> Broken | NotChec
         return _without_effect(name, declared)
     if declared and tried.open:
         return Broken(f"{name}: with it, the future is seen", known("mask.replaces_causal"))
-    of_queries = _ON_QUERIES if declared or hides_padding(name) else []
-    return by_numbers([*MASK_APPLICATIONS, *SHIFTED_MASKS, *of_queries]) or _not_understood(
-        name, declared
-    )
+    of_queries = MASKS_ON_QUERIES if declared or hides_padding(name) else []
+    found = by_numbers([*MASK_APPLICATIONS, *SHIFTED_MASKS, *of_queries])
+    return found or _not_understood(name, declared)
 
 
 def _without_effect(name: str, declared: str) -> Broken | NotChecked:

@@ -201,10 +201,10 @@ def _must_use_all(layer: Layer, trace: Trace) -> None:
 def _must_use_declared(layer: Layer, trace: Trace) -> None:
     "Raise Broken for a declared part that learns, and is not used."
     roles = chain.from_iterable(map(names_in, (layer.contract.roles or {}).values()))
-    named = dict.fromkeys(filter(None, [*roles, *sorted(layer.contract.declared_parts)]))
-    modules = dict(layer.module.named_modules())
+    named = filter(None, {*roles, *layer.contract.declared_parts})
     whole = {full_name(layer.module, name) for name in named}
-    parts = {n: m for n, m in modules.items() if n in whole and [*m.parameters()]}
+    modules = layer.module.named_modules()
+    parts = {n: m for n, m in modules if n in whole and [*m.parameters()]}
     one = layer if trace.memory is None else layer.beside(trace.memory)
     must_use(layer.module, parts, trace.x, one.output_of)
 

@@ -36,6 +36,11 @@ class Entry:
     unnamed: bool = False  # True: it is known that the check catches it and does not find its code
     missed: bool = False  # True: it is known that the check does not catch it
 
+    @property
+    def codes(self) -> set[str]:
+        "All codes that are to be named."
+        return {code for code in f"{self.expect}+{self.also}".split("+") if code}
+
     def make(self) -> Any:
         "Build it, from a fixed seed."
         torch.manual_seed(0)
@@ -66,11 +71,12 @@ class Registry:
 
 def planted_in(base: Entry, name: str, edits: Any, expect: str, inside: str = "", **changes: Any) -> Entry:
     "A planted entry: `base` with one or more edits; what else differs is given by name."
-    unknown = {code for codes in (expect, changes.get("also")) if codes for code in codes.split("+")} - CATALOGUE.keys()
-    if unknown and not changes.get("missed"):  # a bug that no check catches has no code
-        raise ValueError(f"{name}: expected codes of attention_checks.catalogue.CATALOGUE; got {', '.join(sorted(unknown))}; a bug that has no row yet is missed=True")
     pairs = tuple(edits) if edits and isinstance(edits[0], tuple) else (tuple(edits),) if edits else ()
-    return replace(base, name=name, edits=pairs, expect=expect, inside=inside, **changes)
+    planted = replace(base, name=name, edits=pairs, expect=expect, inside=inside, **changes)
+    unknown = planted.codes - CATALOGUE.keys()
+    if unknown and not planted.missed:  # a bug that no check catches has no code
+        raise ValueError(f"{name}: expected codes of attention_checks.catalogue.CATALOGUE; got {', '.join(sorted(unknown))}; a bug that has no row yet is missed=True")
+    return planted
 
 
 # Editing ------------------------------------------------------------------------------------------------------

@@ -32,8 +32,7 @@ class Verdict:
 
     def names(self, entry: Entry) -> bool:
         "Whether the likely bugs are the planted ones, by their codes, and no others."
-        expected = [code for codes in (entry.expect, entry.also) if codes for code in codes.split("+")]
-        return self.caught and set(expected) == set(self.codes)
+        return self.caught and entry.codes == set(self.codes)
 
     def told(self, entry: Entry) -> dict[str, object]:
         "What the summary needs, as plain values."
