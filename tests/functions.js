@@ -15,10 +15,11 @@ function* functions(node, name = "") {  // each with the name that it has, or th
   for (const part of Object.values(node)) yield* functions(part, named);
 }
 
-// Of two functions with one name in one block the last is taken, without a word.
+// Of two functions with one name in one block, JavaScript takes the last without a word.
 function refuseTwins(file, node) {
   if (!node?.type && !Array.isArray(node)) return;
-  const names = [node.body ?? []].flat().filter(({ type }) => type === "FunctionDeclaration").map(({ id }) => id.name);
+  const named = [node.body ?? []].flat().filter(({ type }) => type === "FunctionDeclaration");
+  const names = named.map(({ id }) => id.name);
   const twin = names.find((name, i) => names.indexOf(name) !== i);
   if (twin) throw new Error(`${file}: two functions are called ${twin}`);
   for (const part of Object.values(node)) refuseTwins(file, part);

@@ -534,9 +534,7 @@ def figure(spec: Record, ident: str, first: bool) -> str:
 
 
 def silent(spec: Record) -> Record:
-    """The chart without room for the words that say its state: they stand beside the controls,
-    where book.js reads them from the chart and writes them.
-    """
+    "The chart without room for its readout: book.js writes that beside the controls."
     said, *rest = spec.get("vconcat") or [{}]
     if said.get("name") != "readout":
         return spec
@@ -567,9 +565,9 @@ def draw(spec: Record, ident: str, first: bool) -> str:
     )
     source = as_script(for_any_width(wide, tall), fills(spec), first)
     room = f"--wide:{height(wide)}px;--narrow:{height(tall)}px"
-    kinds = [bind["input"] for bind in controls(spec)]
-    room += f";--controls:{len(kinds)}" if kinds else ""
-    form = f'\n<form class="chart-controls" aria-label="{escape(caption)}"></form>' if kinds else ""
+    many = len(list(controls(spec)))
+    room += f";--controls:{many}" if many else ""
+    form = f'\n<form class="chart-controls" aria-label="{escape(caption)}"></form>' if many else ""
     return f"""\
 <figure class="chart" id="{escape(ident)}" style="{room}">
 <figcaption>{tag("b", escape(caption))} {escape(notice)}</figcaption>{form}

@@ -381,9 +381,7 @@ def top(nb: NotebookNode) -> str:
 
 
 def foot(name: str, conf: dict[str, str]) -> str:
-    """The last line of a chapter: its notebook, which one may read or run elsewhere, the way to
-    the legend, and paper.
-    """
+    "The last line of a chapter: links to its notebook and to the notation, and a button to print."
     found = [
         f'<a href="notebooks/{name}" download>Download the notebook</a>',
         '<a href="index.html#read-it">How to run it</a>',

@@ -28,14 +28,6 @@ function draw({ figure, view, viewWidth, data, el, set, said, say, button, choic
   const place = el("div");
   const rowsOf = (table) => [...table.querySelectorAll("tbody tr")]
     .map((row) => [...row.querySelectorAll("td")]);
-  function laidOut(table) {
-    Object.assign(table.style, { width: "100%", tableLayout: "fixed" });
-    for (const cell of table.querySelectorAll("th, td")) {
-      Object.assign(cell.style, { width: "auto", minWidth: 0, height: "26px" });
-    }
-    table.querySelector("thead td").style.width = "5.4rem";  // of what names a row
-    return table;
-  }
   // What is wrong has a frame: numbers where zeros belong, or the other way round; if there are
   // none, all that differ.
   function wrongCells() {
@@ -79,8 +71,7 @@ function draw({ figure, view, viewWidth, data, el, set, said, say, button, choic
   }
   function picture(pair) {
     title.textContent = pair?.querySelector("figcaption b").textContent ?? "";
-    sides = [...pair?.querySelectorAll("table") ?? []]
-      .map((table) => laidOut(table.cloneNode(true)));
+    sides = [...pair?.querySelectorAll("table") ?? []].map((table) => table.cloneNode(true));
     if (sides.length === 2) frame(rowsOf(sides[0]), wrongCells());
     for (const node of both().flat()) node.dataset.look = node.getAttribute("style") ?? "";
     place.replaceChildren(...sides.slice(repaired ? 1 : 0).slice(0, 1)

@@ -1,7 +1,7 @@
 // A language model of two blocks that have attention alone gets letters that come twice. Arcs show
 // what the two heads attend to that copy together; each head can be switched off, at each of many
 // steps of training.
-function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, plural, percent,
+function draw({ figure, view, viewWidth, data, el, svg, set, clamp, grouped, plural, percent,
   said, say, softmax, sum, slider, button, toggle, player, more, onkeys, keep, expose }) {
   const { names, others, previous, inducing } = data;
   const { steps, heads } = data.model;
@@ -68,10 +68,10 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     if (e.pointerType === "mouse") choose(i);
   };
   // By keys, letters are chosen along their row.
-  const ways = { ArrowLeft: -1, ArrowRight: 1, Home: -ids.length, End: ids.length };
+  const ways = { ArrowLeft: -1, ArrowRight: 1, Home: -n, End: n };
   const row = svg("rect", { y: line, width, height: 28, fill: "none", tabindex: 0, ...keep,
-    role: "slider", "aria-label": "Letter", "aria-valuemin": 0, "aria-valuemax": ids.length - 1,
-    onkeydown: onkeys(ways, (by) => choose(Math.max(0, Math.min(n - 1, chosen + by)))) });
+    role: "slider", "aria-label": "Letter", "aria-valuemin": 0, "aria-valuemax": n - 1,
+    onkeydown: onkeys(ways, (by) => choose(clamp(chosen + by, 0, n - 1))) });
   const columns = ids.map((_, i) => ({
     letter: text(middle(i), line + 20, ""),
     next: text(middle(i), ground + 19, ""),
@@ -143,7 +143,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     both.forEach((node, i) => {
       const half = 4.6 * node.textContent.length + 24;
       const x = (middle(ends[i][0]) + middle(ends[i][1])) / 2;
-      node.style.left = `${Math.max(half, Math.min(width - half, x)).toFixed(1)}px`;
+      node.style.left = `${clamp(x, half, width - half).toFixed(1)}px`;
     });
   }
   // The letter that the previous-token head has told the found one of, if it is the chosen letter.
@@ -158,7 +158,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, pl
     `font-size: ${large ? 17 : 14}px; font-weight: ${bold ? 700 : 400}`;
   function showNext({ bar, share, mark, next }, i) {  // how probable the letter below it is
     const p = Math.max(...now.shares[i]);
-    const at = Math.max(24, Math.min(width - 24, middle(i)));
+    const at = clamp(middle(i), 24, width - 24);
     const pale = now.right[i] ? 0.5 : 0.2;
     set(bar, { y: ground - tall * p, height: tall * p, "fill-opacity": i === chosen ? 1 : pale });
     set(share, { x: at, y: ground - tall * p - 4, class: "halo" });

@@ -64,9 +64,6 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, plural, said, s
     }
     return found.map((level, down) => level.filter((i) => back[down].includes(i)));
   }
-  // The pairs of neighbouring levels that attend to each other: [down, i, j].
-  const pairsOf = (mask, upper, lower) => upper.slice(0, -1).flatMap((level, down) =>
-    level.flatMap((i) => lower[down + 1].filter((j) => mask[i][j]).map((j) => [down, i, j])));
   // One of these paths: in each layer it goes as far towards the token as it can.
   function farthestPath(mask, path) {
     const token = path.at(-1)[0];
@@ -133,10 +130,6 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, plural, said, s
 
   // ---- The layers: what reaches a query ----
   const y = (l) => 12 + high - (high * l) / layers;
-  const lines = (pairs) => pairs.map(([down, i, j]) =>
-    `M${x(i)} ${y(layers - down)}L${x(j)} ${y(layers - down - 1)}`).join("");
-  const inked = (d, stroke, broad, opacity) => svg("path", { d, stroke, opacity,
-    "stroke-width": broad, "stroke-linecap": "round", fill: "none" });
   // What reaches the query, and what of it lies on a path to the token, are areas between two
   // layers; one of these paths is a line.
   function runsOf(level) {  // of tokens that stand side by side: the first and the last
@@ -156,11 +149,13 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, plural, said, s
   }
   const area = (d, ink, opacity) => svg("path", { d, opacity, fill: ink, stroke: ink,
     "stroke-width": 8, "stroke-linejoin": "round" });  // as broad as its dots
-  function drawPaths(mask, found, path) {
-    const one = farthestPath(mask, path).map((j) => [j]);
+  const lineOf = (one) =>
+    one.map((j, down) => `${down ? "L" : "M"}${x(j)} ${y(layers - down)}`).join("");
+  function drawPaths(mask, found, path, one) {
     return [area(wedge(mask, found), "var(--neutral)", 0.16),
       area(wedge(mask, path), "var(--rose)", 0.3),
-      inked(lines(pairsOf(mask, one, one)), "var(--rose)", 4, 1)];
+      svg("path", { d: lineOf(one), stroke: "var(--rose)", "stroke-width": 4,
+        "stroke-linecap": "round", "stroke-linejoin": "round", fill: "none" })];
   }
   function drawLayer(level, down, path, one) {  // its number, and a dot for each token
     const l = layers - down;
@@ -179,8 +174,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, plural, said, s
     return [label(left - 8, cy + 5, says, "fill: var(--soft)", "end"), ...spots];
   }
   function build(mask, found, path) {
-    ways.replaceChildren(...drawPaths(mask, found, path));
     const one = farthestPath(mask, path);
+    ways.replaceChildren(...drawPaths(mask, found, path, one));
     dots.replaceChildren(...found.flatMap((level, down) => drawLayer(level, down, path, one)));
   }
 
