@@ -616,7 +616,7 @@ class HybridLayers(NamedTuple):
 
 # %% ../nbs/24_hybrid_models.ipynb #hybrid-config
 def _hybrid_layers(c: _Config) -> HybridLayers:
-    "Return what makes the layers: `layer_types`, or each fourth with a cache, says which."
+    "Return what makes the layers; `layer_types` or the interval says which have a state."
     step = _size(c, "full_attention_interval")
     kinds = _kinds(c, lambda i: (i + 1) % step != 0, "linear_attention")
     sizes = ("num_value_heads", "num_key_heads", "key_head_dim", "value_head_dim",
@@ -630,7 +630,7 @@ def _hybrid_layers(c: _Config) -> HybridLayers:
 
 
 def _part_rotated(c: _Config) -> dict[str, Any]:
-    "Return rotary settings of a part of each head; without those of places in pictures."
+    "Return rotary settings for a part of each head, without those for positions in pictures."
     given = {"partial_rotary_factor": c["partial_rotary_factor"], **_rope(c, whole=False)}
     return {name: value for name, value in given.items() if not name.startswith("mrope_")}
 
@@ -670,7 +670,7 @@ def _q_and_gate(plan: Any) -> _Rows:
 
 
 def _half(part: int) -> Taken:
-    "Take one of two matrices that stand below each other, of all experts."
+    "Take one of two matrices that stand one below the other, of all experts."
     def shape(ours: Sequence[int], plan: ModelPlan) -> tuple[int, ...]:
         return ours[0], 2 * ours[1], ours[2]
 

@@ -102,7 +102,7 @@ class Experts(NamedTuple):
         normalised: do their weights sum to the factor?
         clamp: alpha and limit of gpt-oss's gate; None: SwiGLU
         n_dense: first layers that have no experts
-        shared_gate: does each token weigh the shared expert, by a gate of its own?
+        shared_gate: is the shared expert weighed by a gate, token by token?
     """
 
     n: int  # experts of a layer
@@ -114,7 +114,7 @@ class Experts(NamedTuple):
     normalised: bool = True  # do their weights sum to the factor?
     clamp: tuple[float, float] | None = None  # alpha and limit of gpt-oss's gate; None: SwiGLU
     n_dense: int = 0  # first layers that have no experts
-    shared_gate: bool = False  # does each token weigh the shared expert, by a gate of its own?
+    shared_gate: bool = False  # is the shared expert weighed by a gate, token by token?
 
 
 class Latent(NamedTuple):
@@ -160,7 +160,7 @@ class ModelPlan:
         causal: False: an encoder
         experts: a mixture of experts
         latent: latent attention
-        attention: makes a block's; None: as below
+        attention: of hybrids: makes their layers
         dtype: of the weights, as the config says it
         stop: tokens that end a text
     """
@@ -192,7 +192,7 @@ class ModelPlan:
     causal: bool = True  # False: an encoder
     experts: Experts | None = None  # a mixture of experts
     latent: Latent | None = None  # latent attention
-    attention: Callable[[ModelPlan, int], nn.Module] | None = None  # makes a block's; None: as below
+    attention: Callable[[ModelPlan, int], nn.Module] | None = None  # of hybrids: makes their layers
     dtype: str | None = None  # of the weights, as the config says it
     stop: tuple[int, ...] = ()  # tokens that end a text
 
@@ -1235,6 +1235,7 @@ _HARMLESS = re.compile(  # settings that change no logits
     r"initial_context_length|experts_per_token|chunk_size_feed_forward|hidden_act"
 )
 
+
 def _expect_config(config: Any, families: Mapping[str, Family]) -> None:
     "Raise TypeError or ValueError unless this is the config of a family that is known."
     if not isinstance(config, Mapping):
@@ -1262,7 +1263,8 @@ def _expect_all_read(c: _Config, family: Family) -> None:
             raise c.refuse(name, repr(value))
     for name, value in c.given.items():
         idle = name in c.used or name in family.only or name in family.idle
-        if not idle and value not in (None, False) and not _HARMLESS.fullmatch(name):
+        is_set = value is not None and value is not False  # a 0 is a value
+        if is_set and not idle and not _HARMLESS.fullmatch(name):
             raise c.refuse(name, "none, since it is not implemented")
 
 

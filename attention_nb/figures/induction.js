@@ -279,7 +279,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, clamp, grouped, plu
       compute();
       paint();
     });
-    if (knob) node.prepend(knob.node);
+    if (knob) node.replaceChildren(knob.node, text);
     const says = `Block ${block}, head ${head}${name}`;
     return set(node, { style: looks, class: "moves", "aria-label": says });
   }

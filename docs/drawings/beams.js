@@ -140,9 +140,10 @@ function wholes(shown) {
 const left = full - beside + 16;
 const named = svg("text", { x: left, y: 12, style: "font-size: 13px; fill: var(--soft)" },
 "hypothesis");
+const ink = (rank) => (best(step, rank) ? "var(--rose)" : "currentColor");
 return [named, ...steps()[step].kept.map((one, rank) => svg("text", {
 x: left, y: at(step, rank)[1] + 5, opacity: shown.toFixed(2),
-style: `font-weight: 600; fill: ${best(step, rank) ? "var(--rose)" : "currentColor"}` }, wordsOf(one)))];
+style: `font-weight: 600; fill: ${ink(rank)}` }, wordsOf(one)))];
 }
 function picture(shown) {
 const column = ({ kept, dropped }, t) => [...kept, ...dropped].flatMap((one, rank) =>

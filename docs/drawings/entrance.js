@@ -25,14 +25,6 @@ const title = el("div", { style: "font-weight: 600; margin-bottom: 0.5rem" });
 const place = el("div");
 const rowsOf = (table) => [...table.querySelectorAll("tbody tr")]
 .map((row) => [...row.querySelectorAll("td")]);
-function laidOut(table) {
-Object.assign(table.style, { width: "100%", tableLayout: "fixed" });
-for (const cell of table.querySelectorAll("th, td")) {
-Object.assign(cell.style, { width: "auto", minWidth: 0, height: "26px" });
-}
-table.querySelector("thead td").style.width = "5.4rem";
-return table;
-}
 function wrongCells() {
 const [wrong, right] = sides.map(rowsOf);
 const zero = (cell) => Number(cell.textContent) === 0;
@@ -73,8 +65,7 @@ set(node, { style: `${look}; transform: rotateX(${180 * (t < 0.5 ? t : 1 - t)}de
 }
 function picture(pair) {
 title.textContent = pair?.querySelector("figcaption b").textContent ?? "";
-sides = [...pair?.querySelectorAll("table") ?? []]
-.map((table) => laidOut(table.cloneNode(true)));
+sides = [...pair?.querySelectorAll("table") ?? []].map((table) => table.cloneNode(true));
 if (sides.length === 2) frame(rowsOf(sides[0]), wrongCells());
 for (const node of both().flat()) node.dataset.look = node.getAttribute("style") ?? "";
 place.replaceChildren(...sides.slice(repaired ? 1 : 0).slice(0, 1)

@@ -1,5 +1,5 @@
 (() => {
-function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, plural, percent,
+function draw({ figure, view, viewWidth, data, el, svg, set, clamp, grouped, plural, percent,
 said, say, softmax, sum, slider, button, toggle, player, more, onkeys, keep, expose }) {
 const { names, others, previous, inducing } = data;
 const { steps, heads } = data.model;
@@ -60,10 +60,10 @@ svg("rect", { x: i * cell + 1, y, width: cell - 2, height, rx: 4, ...more });
 const pointed = (i) => (e) => {
 if (e.pointerType === "mouse") choose(i);
 };
-const ways = { ArrowLeft: -1, ArrowRight: 1, Home: -ids.length, End: ids.length };
+const ways = { ArrowLeft: -1, ArrowRight: 1, Home: -n, End: n };
 const row = svg("rect", { y: line, width, height: 28, fill: "none", tabindex: 0, ...keep,
-role: "slider", "aria-label": "Letter", "aria-valuemin": 0, "aria-valuemax": ids.length - 1,
-onkeydown: onkeys(ways, (by) => choose(Math.max(0, Math.min(n - 1, chosen + by)))) });
+role: "slider", "aria-label": "Letter", "aria-valuemin": 0, "aria-valuemax": n - 1,
+onkeydown: onkeys(ways, (by) => choose(clamp(chosen + by, 0, n - 1))) });
 const columns = ids.map((_, i) => ({
 letter: text(middle(i), line + 20, ""),
 next: text(middle(i), ground + 19, ""),
@@ -120,18 +120,18 @@ const found = top(now.reads[chosen]);
 arcs.replaceChildren(...arcsOf(inducing, now.reads, chosen, -1),
 ...arcsOf(previous, now.before, found, 1), ...copyOf(found));
 const told = matchOf(found);
-nameArcs(found);
 columns.forEach((column, i) => {
 showLetter(column, i, found, told);
 showNext(column, i);
 });
 }
-function nameArcs(found) {
+function nameArcs() {
+const found = top(now.reads[chosen]);
 const ends = [[chosen, found], [found, top(now.before[found])]];
 both.forEach((node, i) => {
 const half = 4.6 * node.textContent.length + 24;
 const x = (middle(ends[i][0]) + middle(ends[i][1])) / 2;
-node.style.left = `${Math.max(half, Math.min(width - half, x)).toFixed(1)}px`;
+node.style.left = `${clamp(x, half, width - half).toFixed(1)}px`;
 });
 }
 function matchOf(found) {
@@ -145,7 +145,7 @@ const written = (large, bold = large) =>
 `font-size: ${large ? 17 : 14}px; font-weight: ${bold ? 700 : 400}`;
 function showNext({ bar, share, mark, next }, i) {
 const p = Math.max(...now.shares[i]);
-const at = Math.max(24, Math.min(width - 24, middle(i)));
+const at = clamp(middle(i), 24, width - 24);
 const pale = now.right[i] ? 0.5 : 0.2;
 set(bar, { y: ground - tall * p, height: tall * p, "fill-opacity": i === chosen ? 1 : pale });
 set(share, { x: at, y: ground - tall * p - 4, class: "halo" });
@@ -199,6 +199,10 @@ compute();
 look();
 }
 function look() {
+nameArcs();
+paint();
+}
+function paint() {
 drawArcs();
 explain();
 set(row, { "aria-valuenow": chosen, "aria-valuetext": `${chosen}: ${names[ids[chosen]]}` });
@@ -233,27 +237,32 @@ const play = player({ at: () => step, last: () => last, go: (i) => {
 at.move(i);
 go(i);
 } });
-function knobOf(on) {
-const [ground, ink, left] = on ? ["var(--control)", "var(--paper)", 10]
-: ["var(--paper)", "var(--control)", 0];
-const round = "display: block; width: 6px; height: 6px; border-radius: 50%; "
-+ `margin-left: ${left}px`;
-return el("span", { "aria-hidden": true, style: "flex: none; width: 22px; margin-right: 6px; "
-+ "padding: 2px; border: 1.5px solid var(--control); border-radius: 7px; "
-+ `box-sizing: border-box; background: ${ground}` },
-el("span", { style: `${round}; background: ${ink}` }));
+function knobOf() {
+const dot = el("span", { style: "display: block; width: 6px; height: 6px; "
++ "border-radius: 50%" });
+const node = el("span", { "aria-hidden": true, style: "flex: none; width: 22px; "
++ "margin-right: 6px; padding: 2px; border: 1.5px solid var(--control); "
++ "border-radius: 7px; box-sizing: border-box" }, dot);
+function turn(on) {
+node.style.background = `var(--${on ? "control" : "paper"})`;
+dot.style.background = `var(--${on ? "paper" : "control"})`;
+dot.style.marginLeft = on ? "10px" : "0";
+}
+turn(true);
+return { node, turn };
 }
 function switchOf([block, head], text, name = "", looks = "") {
 const key = nameOf([block, head]);
-const written = () => (name ? [knobOf(!off.has(key)), text] : [text]);
+const knob = name && knobOf();
 const node = toggle(text, true, (on) => {
 if (on) off.delete(key);
 else off.add(key);
-node.replaceChildren(...written());
-set(node, { style: looks + (on ? "" : "text-decoration: line-through") });
-show();
+if (knob) knob.turn(on);
+node.style.textDecoration = on ? "" : "line-through";
+compute();
+paint();
 });
-node.replaceChildren(...written());
+if (knob) node.replaceChildren(knob.node, text);
 const says = `Block ${block}, head ${head}${name}`;
 return set(node, { style: looks, class: "moves", "aria-label": says });
 }

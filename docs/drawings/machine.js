@@ -398,13 +398,12 @@ const asks = el("div", { style: "display: flex; flex-wrap: wrap; gap: 4px 12px; 
 const flex = "display: flex; align-items: flex-start; justify-content: space-between; gap: ";
 const top = row(`max-width: none; margin: 0 0 ${wide ? 12 : 6}px`, play.node, rail);
 set(top, { class: "row steered" });
-if (wide) {
 set(said, { style: "min-height: 4.2em; margin-top: 4px" });
+if (wide) {
 const left = el("div", { style: "flex: 1 1 14rem; min-width: 0; display: grid; gap: 8px" },
 asks, board, el("div", {}, said, facts));
 view.append(top, el("div", { style: `${flex}1.5rem` }, left, root));
 } else {
-set(said, { style: "min-height: 4.2em; margin-top: 4px" });
 asks.style.marginBottom = "8px";
 view.append(top, asks, el("div", { style: `${flex}0` }, root, board), strip, said);
 }

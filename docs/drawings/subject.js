@@ -175,13 +175,11 @@ show();
 const radios = picked.querySelectorAll("input");
 
 function compute() {
-const k = matmul(x, W.W_k);
-const weigh = (q) => softmax(k.map((row) => dot(q, row)));
-const queries = matmul(x, W.W_q);
-const q = queries[chosen];
-const weights = weigh(q);
-now = { q, k, scores: k.map((row) => dot(q, row)), weights, context: mix(weights, x),
-all: queries.map(weigh) };
+const [q, k] = [W.W_q, W.W_k].map((matrix) => matmul(x, matrix));
+const scores = q.map((query) => k.map((key) => dot(query, key)));
+const all = scores.map(softmax);
+const weights = all[chosen];
+now = { q: q[chosen], k, scores: scores[chosen], weights, context: mix(weights, x), all };
 }
 function inside(v) {
 const most = Math.max(1, ...v.map((n) => n / (n < 0 ? low : high)));

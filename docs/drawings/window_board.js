@@ -60,8 +60,6 @@ back.unshift(all.filter((i) => back[0].some((j) => mask[i][j])));
 }
 return found.map((level, down) => level.filter((i) => back[down].includes(i)));
 }
-const pairsOf = (mask, upper, lower) => upper.slice(0, -1).flatMap((level, down) =>
-level.flatMap((i) => lower[down + 1].filter((j) => mask[i][j]).map((j) => [down, i, j])));
 function farthestPath(mask, path) {
 const token = path.at(-1)[0];
 const nearest = (a, b) => (Math.abs(b - token) < Math.abs(a - token) ? b : a);
@@ -123,10 +121,6 @@ const legend = legendOf([wash("neutral", 40), el("span")],
 const [count, , future] = legend.children;
 
 const y = (l) => 12 + high - (high * l) / layers;
-const lines = (pairs) => pairs.map(([down, i, j]) =>
-`M${x(i)} ${y(layers - down)}L${x(j)} ${y(layers - down - 1)}`).join("");
-const inked = (d, stroke, broad, opacity) => svg("path", { d, stroke, opacity,
-"stroke-width": broad, "stroke-linecap": "round", fill: "none" });
 function runsOf(level) {
 const ends = (by) => level.filter((j) => !level.includes(j + by));
 return ends(-1).map((from, at) => [from, ends(1)[at]]);
@@ -144,11 +138,13 @@ return runsOf(found[down]).flatMap((upper) => runsOf(level)
 }
 const area = (d, ink, opacity) => svg("path", { d, opacity, fill: ink, stroke: ink,
 "stroke-width": 8, "stroke-linejoin": "round" });
-function drawPaths(mask, found, path) {
-const one = farthestPath(mask, path).map((j) => [j]);
+const lineOf = (one) =>
+one.map((j, down) => `${down ? "L" : "M"}${x(j)} ${y(layers - down)}`).join("");
+function drawPaths(mask, found, path, one) {
 return [area(wedge(mask, found), "var(--neutral)", 0.16),
 area(wedge(mask, path), "var(--rose)", 0.3),
-inked(lines(pairsOf(mask, one, one)), "var(--rose)", 4, 1)];
+svg("path", { d: lineOf(one), stroke: "var(--rose)", "stroke-width": 4,
+"stroke-linecap": "round", "stroke-linejoin": "round", fill: "none" })];
 }
 function drawLayer(level, down, path, one) {
 const l = layers - down;
@@ -167,8 +163,8 @@ const says = l ? `layer ${l}` : "tokens";
 return [label(left - 8, cy + 5, says, "fill: var(--soft)", "end"), ...spots];
 }
 function build(mask, found, path) {
-ways.replaceChildren(...drawPaths(mask, found, path));
 const one = farthestPath(mask, path);
+ways.replaceChildren(...drawPaths(mask, found, path, one));
 dots.replaceChildren(...found.flatMap((level, down) => drawLayer(level, down, path, one)));
 }
 
