@@ -81,7 +81,7 @@ def gated_delta_rule(
         what the queries read, (..., n, d_v); the new state
     """
     state, dtype = _expect_gated(q, k, v, log_decay, beta, state), q.dtype
-    q, k, v, decay, beta = (at_least_float32(t) for t in (q, k, v, log_decay.exp(), beta))
+    q, k, v, decay, beta = (t.to(state.dtype) for t in (q, k, v, log_decay.exp(), beta))
     found = []
     by_token = (*(t.unbind(-2) for t in (q, k, v)), *(t.unbind(-1) for t in (decay, beta)))
     for query, key, value, a, part in zip(*by_token):
@@ -152,7 +152,7 @@ def gated_delta_chunks(
     """
     expect_sizes(size=size)
     state, dtype = _expect_gated(q, k, v, log_decay, beta, state), q.dtype
-    q, k, v, log_decay, beta = (at_least_float32(t) for t in (q, k, v, log_decay, beta))
+    q, k, v, log_decay, beta = (t.to(state.dtype) for t in (q, k, v, log_decay, beta))
     by_chunk: Any = (
         *(t.split(size, dim=-2) for t in (q, k, v)),
         *(t.split(size, dim=-1) for t in (log_decay, beta)))

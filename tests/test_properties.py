@@ -21,7 +21,7 @@ import torch
 import torch.nn as nn
 from attention_nb import multi_head_attention
 from attention_nb.tools.testing import allocated
-from hypothesis import given, note
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
@@ -147,7 +147,7 @@ def type_of_result(case: Case, a: dict[str, Any]) -> torch.dtype:
         return like if isinstance(like, torch.dtype) else torch.float32
     dtype = like.dtype
     for name, other in a.items():
-        if name in ("positions", "angles"):  # they turn rows, and leave their type
+        if name in ("positions", "angles", "log_decay"):  # they change rows, and leave their type
             continue
         # where types differ, the wider one is right
         if isinstance(other, Tensor) and other.dtype in TOLERANCE:
@@ -381,10 +381,9 @@ def test_bad_arguments_are_told_of(name, data):
     wrong = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
     for argument in wrong:
         a[argument] = data.draw(spoiled(a[argument]))
-    note(f"{name}: {a}, of which {wrong} may be bad")
     complaint = judge(name, a, wrong, fit)
     if complaint:
-        pytest.fail(complaint, pytrace=False)
+        pytest.fail(f"{name}: {complaint}; {wrong} may be bad of {a}", pytrace=False)
 
 
 @pytest.mark.parametrize("bias", [[["q_proj"]], [None], [], "q_proj", 1])
