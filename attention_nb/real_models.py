@@ -1243,7 +1243,8 @@ def _expect_config(config: Any, families: Mapping[str, Family]) -> None:
         raise TypeError(f"config: expected a mapping, as in config.json; got {got}")
     kind, known = config.get("model_type"), ", ".join(families)
     if kind not in families:
-        raise ValueError(f"model_type: expected one of {known}; got {kind!r}")
+        more = "families= may name more, as attention_nb.hybrid_models.HYBRIDS does"
+        raise ValueError(f"model_type: expected one of {known}; got {kind!r}; {more}")
     family: Family = families[str(kind)]
     heads, given = family.heads, config.get("architectures") or []
     if given and not set(given) & set(heads):
