@@ -1651,7 +1651,10 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
         heights.append(float(figure.locator("svg circle[r='7']").get_attribute("cy")))
         batch.press("ArrowRight")
     assert heights == sorted(heights, reverse=True) and heights[0] - heights[-1] > 80
+    ghost = figure.locator("svg circle[r='8']")  # where it was at batch size 1
+    assert float(ghost.get_attribute("cy")) == heights[0] and ghost.is_visible()
     batch.press("Home")
+    expect(ghost).to_be_hidden()
     figure.locator("details.more > summary").click()
     figure.get_by_role("radio", name="one head").check()
     assert agrees()["phase"] == 0 and batch.is_disabled() and not rows.first.is_visible()
