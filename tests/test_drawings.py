@@ -902,8 +902,12 @@ def test_the_state_gives_what_the_cache_gives(visit):
         )  # the dark part of a cell is what the newest token adds
         shares = torch.outer(k[t], ones[t]) / (k[: t + 1].mT @ ones[: t + 1]).clamp(min=1)
         assert_close(numbers(news) / numbers(wholes), shares.flatten(), atol=1e-3, rtol=0)
+        # in each cell: the two numbers of the newest token whose product is added
+        added = board.locator("g.added:not([visibility])").all_text_contents()
+        factors = [f"{'+' * bool(t)}{a:.0f}·{b:.0f}" for a, b in product(k[t], ones[t]) if a * b]
+        assert added == factors
         # below the cells: each number of the query times that of the state, and their sum
-        terms = board.locator("text:has(tspan)").all_text_contents()
+        terms = board.locator(":scope > text:has(tspan)").all_text_contents()
         for column, total in enumerate(weights[t] @ ones):
             parts = [f"{a:.0f}·{b:.0f}" for a, b in zip(q[t], numbers(now["S"])[:, column])]
             assert terms[column] == " + ".join(parts)
@@ -930,7 +934,7 @@ def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
     k, v = (numbers(given(figure)[name]) for name in "kv")
     n = len(k)
     for figure, rule in zip((figures.nth(0), figures.nth(1)), ("running sum", "delta rule")):
-        slider, output = figure.get_by_role("slider"), figure.locator("output")
+        slider, output = figure.get_by_role("slider").first, figure.locator("output")
         slider.press("Home")
         before = torch.zeros(4, 3)
         for t in range(1, n + 1):
@@ -958,7 +962,20 @@ def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
     slider.press("Home")
     for _ in range(n - 4):
         slider.press("ArrowRight")
-    assert played(figure)["t"] == n
+    assert played(figure)["t"] == n and state(figure)["asked"] == n - 1
+    names = figure.get_by_role("slider", name="Pair that is read back")
+    names.click(position={"x": 10, "y": 30})  # the second one, as the delta rule reads it
+    expect(output).to_contain_text("Bob’s key reads (0.5, 3.5, −2); the value is (−3, 5, 1).")
+    names.press("ArrowUp")
+    names.press("ArrowUp")
+    assert state(figure)["asked"] == 0
+    read = figure.get_by_role("img", name="The state after").locator("text.moves")
+    assert_close(
+        numbers([float(x.replace("−", "-")) for x in read.all_text_contents()]),
+        numbers(state(figure)["found"][0]),
+        atol=0.05,
+        rtol=0,
+    )
 
 
 WIDTHS = "all => all.map((one) => +one.getAttribute('width'))"
@@ -3864,7 +3881,7 @@ def test_a_result_is_told_when_its_step_has_ended(visit, script, coming, result)
       const tell = () => window.told.push([output.textContent, drawn()]);
       new MutationObserver(tell).observe(output, { childList: true, characterData: true });
     }""")
-    range_of = figure.get_by_role("slider")
+    range_of = figure.get_by_role("slider").first
     range_of.press("ArrowRight")
     expect(figure.locator("output")).to_contain_text(coming)
     expect(figure.locator("output")).to_contain_text(result)
