@@ -856,6 +856,8 @@ def test_window_board_combines_masks_as_the_package_does(visit):
         names.nth(token).hover()
         assert bool(ways.get_attribute("d")) == reaches and state(figure)["aim"] == token
         assert one.get_attribute("d").count("L") == 3 * reaches
+        steps = board.locator("g > rect[fill='var(--rose)']")  # the pairs of that path
+        assert steps.count() == len(set(one.get_attribute("d").split("L")[1:]))
         assert names.nth(token).get_attribute("font-weight") == "700"
     for layers in (2, 4, 3):  # the wedge is as broad as the tokens that reach the query
         figure.get_by_role("slider", name="Layers").fill(str(layers))
@@ -1175,7 +1177,9 @@ def test_weight_falls_where_the_package_says(visit):
         masks, levels = (near, near | sink_mask(n, n, 1), near), (none, none, level)
         now = state(figure)
         assert now["newest"] == t and len(now["ways"]) == 3
-        counts = figure.locator("svg tspan").all_text_contents()
+        counts = figure.locator("svg tspan:not([dx])").all_text_contents()
+        had = "".join(figure.locator("svg tspan[dx]").all_text_contents())  # before it left
+        assert had == f"“{first}” had 96%" * (t > 2)
         for way, mask, sink, told in zip(now["ways"], masks, levels, counts):
             weights = sink_softmax(scores[None, None], sink, mask[t])[0, 0]
             assert_close(numbers(way["weights"][:-1]), weights, **EXACT)
