@@ -288,7 +288,7 @@ function draw(stage) {
   view.append(
     el("div", { class: "row", style: `${line}0.4rem 1rem` }, set(ofWay, { style: "margin: 0" }),
       steered),
-    el("div", { class: "row", style: `${line}0 2rem; margin-top: 0.3rem` },
+    el("div", { class: "beside", style: `${line}0 2rem; margin-top: 0.3rem` },
       el("div", {}, result, legend), meter),
     root, said,
     more(el("div", { class: "row" },
