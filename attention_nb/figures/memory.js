@@ -124,7 +124,8 @@ function draw(stage) {
   const newest = svg("tspan", {}, ": the newest");
   const bracket = svg("path", { fill: "none", stroke: "currentColor", "stroke-width": 1.5 });
   list.append(set(text(0, 20, "", start), {}, exactly, " exact", newest), named(0, "pair"),
-    text(room, 20, "press a name", { style: soft, "text-anchor": "end" }), bracket,
+    // as other controls it is not on paper
+    text(room, 20, "press a name", { class: "row", style: soft, "text-anchor": "end" }), bracket,
     named(atKey, "key", { style: "font-size: 13px", "data-sym": "k" }),
     named(atError, "how far off when read back"),
     svg("path", { d: `M${atError} ${above}v${line * n}`, stroke: "var(--soft)" }));
