@@ -153,7 +153,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
     drop, ...rows.map(({ node }) => node),
     text(0, high + 26, "score", "font-size: 14px"), value, others, zero, area, axis,
     before, curve, mark,
-    text(x(0), low + 20, trained ? "0" : "distance 0", small), text(right, low + 20, `${longest}`, small, "end"));
+    text(x(0), low + 20, trained ? "0" : "distance 0", small),
+    text(right, low + 20, `${longest}`, small, "end"));
   function goTo(to) {
     distance = Math.round(clamp(to, 0, longest));
     show();
