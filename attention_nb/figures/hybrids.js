@@ -102,11 +102,12 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, number, percent, sai
     }
     set(size, { x: end + 6 }).textContent = `${number(model.bytes[at] / 1000, 1)} kB`;
   }
-  const rowsTo = (i) => times(Math.floor(i / per) + 1, (k) => [k * per, Math.min(i, (k + 1) * per - 1)]);
-  function showHalf({ all, half, count }) {
+  function showHalf({ all, half, count }) {  // and how many are known, beside the last bar
     const y = (i) => all[i].base - bars / 2;
-    set(half, { d: rowsTo(at).map(([from, to]) => `M${x(from)} ${y(from)}H${x(to) + unit}`).join("") });
-    set(count, { x: x(at) + unit + 8, y: y(at) + 5 });
+    const across = times(Math.floor(at / per) + 1, (k) =>
+      `M${left} ${y(k * per)}H${x(Math.min(at, (k + 1) * per - 1)) + unit}`);
+    set(half, { d: across.join("") });
+    set(count, { x: x(at) + unit + 6, y: y(at) + 5 });
   }
   function showKnown({ model, all, half, count }) {
     all.forEach(({ whole, part, base }, i) => {
@@ -162,7 +163,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, number, percent, sai
     role: "group", style: "height: auto",
     "aria-label": "What three models keep, and what they know" },
   text(0, 14, "keeps", quiet), text(left, 14, legend, quiet),
-  text(0, lower + 16, "knows > 50%", quiet), column, ...chips,
+  text(0, lower + 16, wide ? "knows > 50%" : "over 50%", quiet), column, ...chips,
   ...[...kept, ...known].flatMap(({ nodes }) => nodes), spot);
   const range = slider("Pairs read", { min: 1, max: n, step: 1, value: at + 1,
     text: (count) => number(count, 0), input: (count) => { play.stop(); go(count - 1); } });
