@@ -1032,7 +1032,7 @@ def test_few_keys_hold_what_the_package_says(visit):
     scores, past = numbers(shown["scores"]), causal_mask(12, 24)
     range_of = figure.get_by_role("slider", name="Query")
     # it begins with a miss, and says why the key is needed
-    assert "“T” needs “I”, which followed “T” before." in output.inner_text()
+    assert "“T” needs “I”, which followed “T” before: it is lost." in output.inner_text()
     for says in ("10 of 21", "5 of 21"):  # scores of 5 blocks and 5 keys; keys that are read
         assert figure.locator(".view").get_by_text(says, exact=True).is_visible()
     marks = figure.locator(".beside > span:visible")
@@ -1106,6 +1106,9 @@ def served(**how) -> tuple[dict[str, float], list[dict[int, int]]]:
     return cost, [step.work for step in run.steps]
 
 
+LENGTHS = "all => all.map((one) => parseFloat(one.style.width))"
+
+
 @pytest.mark.nightly
 def test_a_server_takes_the_time_that_the_package_says(visit):
     """Each way to schedule: time, empty slots and pauses, in the table, too; a request keeps its
@@ -1113,15 +1116,19 @@ def test_a_server_takes_the_time_that_the_package_says(visit):
     """
     figure = drawing(visit, "22_serving.html", "serving")
     slider, letters = figure.get_by_role("slider", name="Step"), [*"ABCDEFGH"]
+    costs, bars = [], []
     for way in given(figure)["ways"]:
         cost, works = served(**SCHEDULES[way["name"]])
         figure.get_by_role("radio", name=way["name"]).check()
         now = state(figure)
         assert (now["way"], now["step"], now["waiting"]) == (way["name"], len(works) - 1, [])
         assert now["cost"] == pytest.approx(cost)
-        row = figure.locator(".view tr", has_text=way["name"]).inner_text().split("\t")
+        row = figure.locator(".view tr", has_text=way["name"]).locator("td")
         shown = [f"{cost[name]:.1f}" for name in ("time", "first", "pause")]
-        assert row[1:] == [shown[0], f"{100 * cost['empty']:.0f}%", *shown[1:]]
+        assert row.all_text_contents() == [shown[0], f"{100 * cost['empty']:.0f}%", *shown[1:]]
+        costs.append(cost)
+        long = row.locator("div:empty").evaluate_all(LENGTHS)  # a bar for each, to scale
+        bars.append(dict(zip(("time", "empty", "first", "pause"), long, strict=True)))
         drawn = [{number: n for number, _, n in step["cells"]} for step in way["steps"]]
         assert drawn == works
         places = {(number, slot) for step in way["steps"] for number, slot, _ in step["cells"]}
@@ -1137,6 +1144,10 @@ def test_a_server_takes_the_time_that_the_package_says(visit):
             slider.press("ArrowRight")
             assert "16 of D’s prompt; 3 new tokens" in figure.locator("output").inner_text()
             expect(figure.get_by_text("A waits 4.5 for a token")).to_be_visible()
+    for name in costs[0]:
+        most = max(cost[name] for cost in costs)
+        for cost, bar in zip(costs, bars):
+            assert bar[name] == pytest.approx(64 * cost[name] / most, abs=0.06)
     assert played(figure)["step"] == len(works) - 1
 
 
@@ -1843,11 +1854,9 @@ def test_programs_share_the_tiles(visit):
     figure.get_by_role("button", name="causal mask").press("Enter")
     assert state(figure)["last"] == 5
     step = figure.get_by_role("slider", name="Time step")
-    saved = figure.locator("svg tspan", has_text="saved")
-    expect(saved).to_have_css("visibility", "hidden")  # until the work is done
+    assert figure.get_by_text("6 → ? time steps").is_visible()  # until the work is done
     step.press("End")
-    expect(saved).to_have_css("visibility", "visible")
-    assert saved.text_content() == "1 saved"
+    expect(figure.get_by_text("6 → 5 time steps, 1 saved")).to_be_visible()
     figure.get_by_role("button", name="last block first").press("Enter")
     assert state(figure)["last"] == 6
     step.press("End")

@@ -99,15 +99,26 @@ function draw(stage) {
   const waits = legend.lastChild;  // where no request does so, it is not named
 
   // ---- The table of all ways ----
-  const heads = ["time", "empty slots", "mean time to first token", "longest pause"];
+  const heads = ["time", "empty slots", "mean\u00a0time to\u00a0first\u00a0token", "longest pause"];
   const tight = `padding: 1px ${wide ? 6 : 3}px`;
-  const cell = (says) => el("td", { style: `${tight}; text-align: right` }, says);
-  const lines = costs.map(({ time, empty, first, pause }, i) => el("tr", {},
+  // A number, and a bar beside it or, on a phone, below it; of the longest in its column.
+  const inCell = wide ? "display: flex; align-items: center; gap: 6px" : "";
+  function cell(what, of, write) {
+    const part = of[what] / Math.max(...costs.map((one) => one[what]));
+    const [most, high] = wide ? [64, 12] : [36, 6];
+    const bar = el("div", { style: `flex: none; width: ${(most * part).toFixed(1)}px; `
+      + `height: ${high}px; border-radius: 2px; background: var(--neutral)` });
+    return el("td", { style: `${tight}; text-align: left` },
+      el("div", { style: inCell }, ...(wide ? [bar, write(of[what])] : [write(of[what]), bar])));
+  }
+  const short = (x) => number(x, 1);
+  const lines = costs.map((cost, i) => el("tr", {},
     el("th", { scope: "row", style: `${tight}; text-align: left; white-space: nowrap` },
       ways[i].name),
-    cell(number(time, 1)), cell(percent(empty)), cell(number(first, 1)), cell(number(pause, 1))));
+    cell("time", cost, short), cell("empty", cost, percent), cell("first", cost, short),
+    cell("pause", cost, short)));
   const head = (says) => el("th", { scope: "col",
-    style: `${tight}; text-align: right; vertical-align: bottom` }, says);
+    style: `${tight}; text-align: left; vertical-align: bottom` }, says);
   const board = el("table", { style: `margin: 0.2rem 0; width: 100%; ${small}` },
     el("thead", {}, el("tr", {}, el("td", {}), ...heads.map(head))), el("tbody", {}, ...lines));
 
