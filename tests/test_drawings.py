@@ -965,6 +965,8 @@ def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
     for _ in range(n - 4):
         slider.press("ArrowRight")
     assert played(figure)["t"] == n and state(figure)["asked"] == n - 1
+    level = lambda text: figure.locator("text", has_text=re.compile(text)).last.get_attribute("y")
+    assert level("^0 ✓$") == level("^Hal$")  # in one line
     names = figure.get_by_role("slider", name="Pair that is read back")
     names.click(position={"x": 10, "y": 30})  # the second one, as the delta rule reads it
     expect(output).to_contain_text("Bob’s key reads (0.5, 3.5, −2); the value is (−3, 5, 1).")
@@ -1035,6 +1037,9 @@ def test_few_keys_hold_what_the_package_says(visit):
     assert "“T” needs “I”, which followed “T” before: it is lost." in output.inner_text()
     for says in ("10 of 21", "5 of 21"):  # scores of 5 blocks and 5 keys; keys that are read
         assert figure.locator(".view").get_by_text(says, exact=True).is_visible()
+    figure.get_by_role("radio", name="block bounds").check()  # the higher number stands higher
+    high = lambda text: float(figure.locator("text.halo", has_text=text).get_attribute("y"))
+    assert high("20.2") < high("15.7") < high("100%")
     marks = figure.locator(".beside > span:visible")
     names = {"mean": "mean", "bound": "bound"}  # of the scores of blocks, where there are any
     figure.get_by_text("More switches").click()
