@@ -114,7 +114,7 @@ function draw(stage) {
   // ---- The pairs: of each that is written, how far off it is when it is read back ----
   const [line, above] = [wide ? 27 : 22, 48];  // of a pair; the names of the columns
   const [atKey, atError] = [52, 106];
-  const list = fig(room, above + line * n);
+  const list = set(fig(room, above + line * n), { role: "group" });  // of what one presses
   const ever = rules.flatMap((_, by) => all.flatMap((i) => compute(i + 1, by).errors));
   const unit = (room - atError - 46) / Math.max(...ever);
   const start = { "text-anchor": "start" };
