@@ -957,7 +957,7 @@ def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
             before = S
             slider.press("ArrowRight")
     summed = (k @ (k.mT @ v) - v).norm(dim=-1)
-    bars = figure.get_by_role("img", name="are read back exactly").locator("rect.moves")
+    bars = figure.get_by_role("group", name="are read back exactly").locator("rect.moves")
     wide = numbers(bars.evaluate_all("all => all.map((one) => +one.getAttribute('width'))"))
     both = torch.stack([errors, summed], dim=1).flatten()  # of the delta rule, and of the sum
     assert_close(wide, both * wide.max() / both.max(), atol=0.1, rtol=0)
@@ -1152,7 +1152,7 @@ def test_a_server_takes_the_time_that_the_package_says(visit):
     for name in costs[0]:
         most = max(cost[name] for cost in costs)
         for cost, bar in zip(costs, bars):
-            assert bar[name] == pytest.approx(64 * cost[name] / most, abs=0.06)
+            assert bar[name] == pytest.approx(100 * cost[name] / most, abs=0.06)
     assert played(figure)["step"] == len(works) - 1
 
 
