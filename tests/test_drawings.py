@@ -856,6 +856,8 @@ def test_window_board_combines_masks_as_the_package_does(visit):
         names.nth(token).hover()
         assert bool(ways.get_attribute("d")) == reaches and state(figure)["aim"] == token
         assert one.get_attribute("d").count("L") == 3 * reaches
+        steps = board.locator("g > rect[fill='var(--rose)']")  # the pairs of that path
+        assert steps.count() == len(set(one.get_attribute("d").split("L")[1:]))
         assert names.nth(token).get_attribute("font-weight") == "700"
     for layers in (2, 4, 3):  # the wedge is as broad as the tokens that reach the query
         figure.get_by_role("slider", name="Layers").fill(str(layers))
@@ -902,8 +904,12 @@ def test_the_state_gives_what_the_cache_gives(visit):
         )  # the dark part of a cell is what the newest token adds
         shares = torch.outer(k[t], ones[t]) / (k[: t + 1].mT @ ones[: t + 1]).clamp(min=1)
         assert_close(numbers(news) / numbers(wholes), shares.flatten(), atol=1e-3, rtol=0)
+        # in each cell: the two numbers of the newest token whose product is added
+        added = board.locator("g.added:not([visibility])").all_text_contents()
+        factors = [f"{'+' * bool(t)}{a:.0f}·{b:.0f}" for a, b in product(k[t], ones[t]) if a * b]
+        assert added == factors
         # below the cells: each number of the query times that of the state, and their sum
-        terms = board.locator("text:has(tspan)").all_text_contents()
+        terms = board.locator(":scope > text:has(tspan)").all_text_contents()
         for column, total in enumerate(weights[t] @ ones):
             parts = [f"{a:.0f}·{b:.0f}" for a, b in zip(q[t], numbers(now["S"])[:, column])]
             assert terms[column] == " + ".join(parts)
@@ -930,7 +936,7 @@ def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
     k, v = (numbers(given(figure)[name]) for name in "kv")
     n = len(k)
     for figure, rule in zip((figures.nth(0), figures.nth(1)), ("running sum", "delta rule")):
-        slider, output = figure.get_by_role("slider"), figure.locator("output")
+        slider, output = figure.get_by_role("slider").first, figure.locator("output")
         slider.press("Home")
         before = torch.zeros(4, 3)
         for t in range(1, n + 1):
@@ -951,14 +957,29 @@ def test_a_memory_gives_what_the_delta_rule_and_the_sum_give(visit):
             before = S
             slider.press("ArrowRight")
     summed = (k @ (k.mT @ v) - v).norm(dim=-1)
-    bars = figure.get_by_role("img", name="are read back exactly").locator("rect.moves")
+    bars = figure.get_by_role("group", name="are read back exactly").locator("rect.moves")
     wide = numbers(bars.evaluate_all("all => all.map((one) => +one.getAttribute('width'))"))
     both = torch.stack([errors, summed], dim=1).flatten()  # of the delta rule, and of the sum
     assert_close(wide, both * wide.max() / both.max(), atol=0.1, rtol=0)
     slider.press("Home")
     for _ in range(n - 4):
         slider.press("ArrowRight")
-    assert played(figure)["t"] == n
+    assert played(figure)["t"] == n and state(figure)["asked"] == n - 1
+    level = lambda text: figure.locator("text", has_text=re.compile(text)).last.get_attribute("y")
+    assert level("^0 ✓$") == level("^Hal$")  # in one line
+    names = figure.get_by_role("slider", name="Pair that is read back")
+    names.click(position={"x": 10, "y": 30})  # the second one, as the delta rule reads it
+    expect(output).to_contain_text("Bob’s key reads (0.5, 3.5, −2); the value is (−3, 5, 1).")
+    names.press("ArrowUp")
+    names.press("ArrowUp")
+    assert state(figure)["asked"] == 0
+    read = figure.get_by_role("img", name="The state after").locator("text.moves")
+    assert_close(
+        numbers([float(x.replace("−", "-")) for x in read.all_text_contents()]),
+        numbers(state(figure)["found"][0]),
+        atol=0.05,
+        rtol=0,
+    )
 
 
 WIDTHS = "all => all.map((one) => +one.getAttribute('width'))"
@@ -1013,9 +1034,12 @@ def test_few_keys_hold_what_the_package_says(visit):
     scores, past = numbers(shown["scores"]), causal_mask(12, 24)
     range_of = figure.get_by_role("slider", name="Query")
     # it begins with a miss, and says why the key is needed
-    assert "“T” needs “I”, which followed “T” before." in output.inner_text()
+    assert "“T” needs “I”, which followed “T” before: it is lost." in output.inner_text()
     for says in ("10 of 21", "5 of 21"):  # scores of 5 blocks and 5 keys; keys that are read
         assert figure.locator(".view").get_by_text(says, exact=True).is_visible()
+    figure.get_by_role("radio", name="block bounds").check()  # the higher number stands higher
+    high = lambda text: float(figure.locator("text.halo", has_text=text).get_attribute("y"))
+    assert high("20.2") < high("15.7") < high("100%")
     marks = figure.locator(".beside > span:visible")
     names = {"mean": "mean", "bound": "bound"}  # of the scores of blocks, where there are any
     figure.get_by_text("More switches").click()
@@ -1036,7 +1060,8 @@ def test_few_keys_hold_what_the_package_says(visit):
             assert [now["kept"] for now in states] == kept.tolist()
             for i, now in enumerate(states):
                 assert_close(numbers(now["weights"]), few[i, : 13 + i], **EXACT)
-                assert f"it keeps {kept[i].sum()} of {13 + i} keys" in texts[i]
+                end = "kept" if kept[i, full[i].argmax()] else "lost"
+                assert f": it is {end}. " in texts[i]
             assert_close(numbers([now["share"] for now in states]), share, **EXACT)
             assert_close(numbers([states[-1]["average"]]), share.mean()[None], **EXACT)
     figure.locator("rect[style*=pointer]").nth(3).click()
@@ -1086,6 +1111,9 @@ def served(**how) -> tuple[dict[str, float], list[dict[int, int]]]:
     return cost, [step.work for step in run.steps]
 
 
+LENGTHS = "all => all.map((one) => parseFloat(one.style.width))"
+
+
 @pytest.mark.nightly
 def test_a_server_takes_the_time_that_the_package_says(visit):
     """Each way to schedule: time, empty slots and pauses, in the table, too; a request keeps its
@@ -1093,15 +1121,19 @@ def test_a_server_takes_the_time_that_the_package_says(visit):
     """
     figure = drawing(visit, "22_serving.html", "serving")
     slider, letters = figure.get_by_role("slider", name="Step"), [*"ABCDEFGH"]
+    costs, bars = [], []
     for way in given(figure)["ways"]:
         cost, works = served(**SCHEDULES[way["name"]])
         figure.get_by_role("radio", name=way["name"]).check()
         now = state(figure)
         assert (now["way"], now["step"], now["waiting"]) == (way["name"], len(works) - 1, [])
         assert now["cost"] == pytest.approx(cost)
-        row = figure.locator(".view tr", has_text=way["name"]).inner_text().split("\t")
+        row = figure.locator(".view tr", has_text=way["name"]).locator("td")
         shown = [f"{cost[name]:.1f}" for name in ("time", "first", "pause")]
-        assert row[1:] == [shown[0], f"{100 * cost['empty']:.0f}%", *shown[1:]]
+        assert row.all_text_contents() == [shown[0], f"{100 * cost['empty']:.0f}%", *shown[1:]]
+        costs.append(cost)
+        long = row.locator("div:empty").evaluate_all(LENGTHS)  # a bar for each, to scale
+        bars.append(dict(zip(("time", "empty", "first", "pause"), long, strict=True)))
         drawn = [{number: n for number, _, n in step["cells"]} for step in way["steps"]]
         assert drawn == works
         places = {(number, slot) for step in way["steps"] for number, slot, _ in step["cells"]}
@@ -1117,6 +1149,10 @@ def test_a_server_takes_the_time_that_the_package_says(visit):
             slider.press("ArrowRight")
             assert "16 of D’s prompt; 3 new tokens" in figure.locator("output").inner_text()
             expect(figure.get_by_text("A waits 4.5 for a token")).to_be_visible()
+    for name in costs[0]:
+        most = max(cost[name] for cost in costs)
+        for cost, bar in zip(costs, bars):
+            assert bar[name] == pytest.approx(100 * cost[name] / most, abs=0.06)
     assert played(figure)["step"] == len(works) - 1
 
 
@@ -1157,7 +1193,9 @@ def test_weight_falls_where_the_package_says(visit):
         masks, levels = (near, near | sink_mask(n, n, 1), near), (none, none, level)
         now = state(figure)
         assert now["newest"] == t and len(now["ways"]) == 3
-        counts = figure.locator("svg tspan").all_text_contents()
+        counts = figure.locator("svg tspan:not([dx])").all_text_contents()
+        had = "".join(figure.locator("svg tspan[dx]").all_text_contents())  # before it left
+        assert had == f"“{first}” had 96%" * (t > 2)
         for way, mask, sink, told in zip(now["ways"], masks, levels, counts):
             weights = sink_softmax(scores[None, None], sink, mask[t])[0, 0]
             assert_close(numbers(way["weights"][:-1]), weights, **EXACT)
@@ -1650,7 +1688,10 @@ def test_parts_of_a_layer_cost_what_the_package_foresees(visit):
         heights.append(float(figure.locator("svg circle[r='7']").get_attribute("cy")))
         batch.press("ArrowRight")
     assert heights == sorted(heights, reverse=True) and heights[0] - heights[-1] > 80
+    ghost = figure.locator("svg circle[r='8']")  # where it was at batch size 1
+    assert float(ghost.get_attribute("cy")) == heights[0] and ghost.is_visible()
     batch.press("Home")
+    expect(ghost).to_be_hidden()
     figure.locator("details.more > summary").click()
     figure.get_by_role("radio", name="one head").check()
     assert agrees()["phase"] == 0 and batch.is_disabled() and not rows.first.is_visible()
@@ -1818,11 +1859,9 @@ def test_programs_share_the_tiles(visit):
     figure.get_by_role("button", name="causal mask").press("Enter")
     assert state(figure)["last"] == 5
     step = figure.get_by_role("slider", name="Time step")
-    saved = figure.locator("svg tspan", has_text="saved")
-    expect(saved).to_have_css("visibility", "hidden")  # until the work is done
+    assert figure.get_by_text("6 → ? time steps").is_visible()  # until the work is done
     step.press("End")
-    expect(saved).to_have_css("visibility", "visible")
-    assert saved.text_content() == "1 saved"
+    expect(figure.get_by_text("6 → 5 time steps, 1 saved")).to_be_visible()
     figure.get_by_role("button", name="last block first").press("Enter")
     assert state(figure)["last"] == 6
     step.press("End")
@@ -3860,7 +3899,7 @@ def test_a_result_is_told_when_its_step_has_ended(visit, script, coming, result)
       const tell = () => window.told.push([output.textContent, drawn()]);
       new MutationObserver(tell).observe(output, { childList: true, characterData: true });
     }""")
-    range_of = figure.get_by_role("slider")
+    range_of = figure.get_by_role("slider").first
     range_of.press("ArrowRight")
     expect(figure.locator("output")).to_contain_text(coming)
     expect(figure.locator("output")).to_contain_text(result)

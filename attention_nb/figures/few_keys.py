@@ -66,7 +66,7 @@ def few_keys(
     table = number_table("Share of its full weight that each query keeps", rows, tokens[n - n_q:])
     data = {"tokens": list(tokens), "scores": scores, "block": block, "sizes": list(sizes), "query": query, "way": 0,
             "reach": _reach(scores[past], ways, block), "ways": [_drawn(name, way, n) for name, way in ways.items()]}
-    return Drawing("few_keys", "Few keys, chosen before they are scored", _NOTICE, data, table, (458, 516))
+    return Drawing("few_keys", "Few keys, chosen before they are scored", _NOTICE, data, table, (458, 536))
 
 
 _NOTICE = "Choose a way: does it keep the key that the query needs?"

@@ -86,7 +86,7 @@ def memory(
     table = number_table("How far off the pairs are, by the number of pairs written", rows, [str(i + 1) for i in range(n)], 1)
     title, notice = _WITH_DELTA if delta else _WITH_SUM
     data = {"names": list(names), "k": k, "v": v, "rules": rules, "written": first}
-    return Drawing("memory", title, notice, data, table, (358, 530) if delta else (358, 500))
+    return Drawing("memory", title, notice, data, table, (338, 524) if delta else (338, 500))
 
 
 _WITH_SUM = ("One pair too many spoils every pair in the state",

@@ -38,4 +38,4 @@ def programs(
     table = number_table("Tiles of each program", rows, ["all keys", "causal mask"], 0)
     notice = "Press Play, then “last block first”: how many steps are saved?"
     data = {"tokens": list(tokens), "sizes": list(sizes), "size": 1, "slots": list(slots), "slot": 1}
-    return Drawing("programs", "A GPU program per block of queries", notice, data, table, (368, 600))
+    return Drawing("programs", "A GPU program per block of queries", notice, data, table, (368, 584))

@@ -34,7 +34,7 @@ def ring(
         raise ValueError(f"world: expected 2 to half of {len(tokens)} tokens; got {world}")
     data = {"tokens": list(tokens), "world": world, "bytes": token_bytes}
     return Drawing("ring", "Ring attention: keys and values travel", _NOTICE, data,
-                   _steps(world), (428, 556, 526), "The steps as a table")
+                   _steps(world), (428, 564, 526), "The steps as a table")
 
 
 _NOTICE = "Press “causal mask”, then Play: which ranks wait?"

@@ -52,7 +52,7 @@ def roofline(
     data = {"machine": machine, "peak": peak, "bandwidth": bandwidth, "n": n, "kv": n_kv_heads,
             "heads": 32, "width": 128, "model": 4096, "latent": [512, 64], "bits": 32,
             "example": {"n": 1000, "d": 100}}
-    return Drawing("roofline", "The roofline: what limits each part of a layer", notice, data, table, (424, 562))
+    return Drawing("roofline", "The roofline: what limits each part of a layer", notice, data, table, (424, 552))
 
 
 def _shown_number(x: float) -> float:

@@ -141,6 +141,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
     svg("rect", { x: x(trained), y: 0, width: right - x(trained), height: low + 4,
       fill: "var(--faint)", opacity: 0.5 }),
     text(right - 6, 15, "beyond the trained length", small, "end"),
+    text(x(trained), low + 20, trained, `${small}; font-weight: 600`, "middle"),
+    text((x(trained) + right) / 2, low + 20, "distance", small, "middle"),
     ...["dashed:", "as trained"].map((says, i) =>
       text(0, high + 98 + 16 * i, says, `${small}; fill: var(--soft)`)),
   ] : [];
@@ -151,7 +153,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
     drop, ...rows.map(({ node }) => node),
     text(0, high + 26, "score", "font-size: 14px"), value, others, zero, area, axis,
     before, curve, mark,
-    text(x(0), low + 20, "distance 0", small), text(right, low + 20, `${longest}`, small, "end"));
+    text(x(0), low + 20, trained ? "0" : "distance 0", small),
+    text(right, low + 20, `${longest}`, small, "end"));
   function goTo(to) {
     distance = Math.round(clamp(to, 0, longest));
     show();

@@ -45,7 +45,7 @@ def serving(
     table = number_table("When each request gets its first token", rows, letters, 1)
     data = {"letters": letters, "slots": slots, "arrivals": [r.arrival for r in requests], "ways": ways}
     title = f"{len(requests)} requests in {slots} slots"
-    return Drawing("serving", title, _NOTICE, data, table, (404, 500), "First tokens as a table")
+    return Drawing("serving", title, _NOTICE, data, table, (404, 518), "First tokens as a table")
 
 
 _NOTICE = "Press “continuous”: who fills the gaps?"

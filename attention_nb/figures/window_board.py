@@ -40,7 +40,7 @@ def window_board(
     mask = torch.ones(n, n).tril().triu(1 - window)
     table = number_table(f"Allowed pairs with a window of {window}: 1 is allowed; a row for each query",
                          {f"{i} {token}": row for i, (token, row) in enumerate(zip(tokens, mask))}, list(tokens), digits=0)
-    notice = "Widen the window, or add layers: which tokens reach the query?"
+    notice = "Press a token: on how many paths does it reach the query?"
     data = {"tokens": list(tokens), "documents": list(documents), "window": window, "sinks": sinks, "block": block}
     return Drawing("window_board", "Local attention: which tokens reach the query", notice, data, table,
                    (284 + 20 * n, 296 + 17 * n), "The numbers it begins with, as a table")
