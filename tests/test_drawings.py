@@ -547,30 +547,25 @@ def test_sums_divide_by_what_pytorch_divides_by(visit):
     figure = drawing(visit, "02_softmax.html", "sums")
     sums = [lambda e: e.sum(1, keepdim=True), lambda e: e.sum(0, keepdim=True), lambda e: e.sum(1)]
     assert "Every row sums to 1: rows 1.00 and 1.00" in said(figure)
-    figure.get_by_text("More switches").click()
-    forget = figure.get_by_role("button", name="without keepdim")
     for matrix in ("symmetric", "not symmetric"):
         figure.get_by_role("radio", name=matrix, exact=True).check()
-        for i, way in enumerate(["along rows", "along columns", "along rows"]):
+        for i, way in enumerate(["along rows", "along columns", "no keepdim"]):
             figure.get_by_role("radio", name=way).check()
-            if (i == 2) != (forget.get_attribute("aria-pressed") == "true"):
-                forget.click()
             now = state(figure)
             exps = numbers(now["exps"])
             assert now["way"] == i
             assert torch.equal(exps, exps.T) == (matrix == "symmetric")
             assert_close(numbers(now["weights"]), exps / sums[i](exps), **EXACT)
-            # a moment later: the sums are counted before one's eyes
-            expect(figure.locator("output")).to_contain_text("sum")
-            told = figure.locator("output").inner_text()
+            told = said(figure)
             assert ("Every row" in told) == (i == 0) and ("Neither" in told) == (
                 i == 2 and matrix == "not symmetric"
             )
-    expect(figure.get_by_role("img", name="Left the exponentials")).to_contain_text("÷")
-    figure.get_by_role("radio", name="along columns").check()
-    before = state(figure)
-    forget.click()
-    assert state(figure) == before
+            frames = figure.locator("svg[role=img] > rect[rx='7']").all()
+            wide = [box["width"] > box["height"] for box in map(Locator.bounding_box, frames)]
+            assert wide == [i != 1] * 2 + [i == 0] * 2, "what is summed, and what a sum divides"
+            written = figure.locator("svg[role=img] > text[style*='600']").all_text_contents()
+            signed = [f"{sign} {total:.0f}" for sign in "=÷" for total in now["sums"]]
+            assert [text for text in written if text[0] in "=÷"] == signed
 
 
 @pytest.mark.nightly
@@ -3824,24 +3819,6 @@ def test_the_film_says_what_its_frame_shows(visit):
     )
 
 
-def test_no_result_is_told_before_it_is_counted(visit):
-    "When the sums are counted again."
-    figure = drawing(visit, "02_softmax.html", "sums")
-    assert "Every row sums to 1: rows 1.00 and 1.00" in said(figure)
-    figure.evaluate("""figure => {
-      window.told = [];
-      const text = (kind) => figure.querySelector(kind).textContent;
-      const tell = () => window.told.push([text("output"), text(".view > svg").includes("÷")]);
-      const whole = { childList: true, characterData: true, subtree: true };
-      new MutationObserver(tell).observe(figure, whole);
-    }""")
-    figure.get_by_text("▶ Count").click()
-    expect(figure.locator("output")).to_contain_text("sum")
-    told = figure.page.evaluate("told")
-    assert all(drawn for text, drawn in told if "sum" in text)
-    assert {drawn for _, drawn in told} == {False, True}
-
-
 @pytest.mark.parametrize(
     "script, coming, result",
     [
@@ -3874,10 +3851,8 @@ def test_a_result_is_told_when_its_step_has_ended(visit, script, coming, result)
 def test_another_dimension_keeps_what_is_drawn(visit):
     "The weights and the bars move to those of the choice; none is empty on the way."
     figure = drawing(visit, "02_softmax.html", "sums", reduced_motion="no-preference")
-    figure.get_by_text("More switches").click()
-    forget = figure.get_by_role("button", name="without keepdim")
-    forget.click()
-    figure.get_by_text("0.85 ✗").wait_for()
+    figure.get_by_role("radio", name="no keepdim").check()
+    figure.get_by_text("1.25 ✗").wait_for()  # the end: another bar passes 0.85
     figure.evaluate("""figure => {
       window.seen = [];
       const row = [...figure.querySelectorAll("text")].find((one) => one.textContent === "0.85 ✗");
@@ -3885,7 +3860,7 @@ def test_another_dimension_keeps_what_is_drawn(visit):
         [figure.querySelector("svg[role=img][aria-label^=Left]").textContent, row.textContent]);
       new MutationObserver(tell).observe(row, { childList: true });
     }""")
-    forget.click()
+    figure.get_by_role("radio", name="along rows").check()
     figure.get_by_text("1.00 ✓").nth(1).wait_for()
     seen = figure.page.evaluate("seen")
     assert all("÷" in text and row for text, row in seen)
