@@ -3943,12 +3943,15 @@ def test_each_score_is_drawn_as_it_is(visit):
             now, text = state(figure), said(figure)
             assert now["scores"] == [score + 100 for score in scores]
             weights = [float(w) for w in now["weights"]]
-            shown = figure.locator("svg text[data-sym=w]").all_text_contents()[1:]
-            assert shown == ["NaN" if w != w else f"{w:.2f}" for w in weights]
+            shown = figure.locator("svg text[data-sym=w][text-anchor=start]").all_text_contents()
+            assert shown[1:] == ["NaN" if w != w else f"{w:.2f}" for w in weights]
+            plain = (torch.tensor(scores) / now["temperature"]).softmax(0).tolist()
+            same = shown[1:] == [f"{w:.2f}" for w in plain]
+            assert figure.get_by_text("the same weights").is_visible() == same
             kind = (
                 "NaN" if any(w != w for w in weights) else "sum" if not any(weights) else "Weights"
             )
-            kinds.add((kind, len({*shown})))
+            kinds.add((kind, len({*shown[1:]})))
             assert {
                 "NaN": "Infinity ÷ infinity",
                 "sum": "every weight is 0",
