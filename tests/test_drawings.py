@@ -487,6 +487,31 @@ def test_a_lookup_is_a_product(visit):
     assert all(state(figure)["filled"])
 
 
+@pytest.mark.nightly
+def test_play_ends_with_the_product_row_by_row(visit):
+    "Each row but that of the last word becomes zeros, and the sum of all is its row."
+    figure = drawing(visit, "00_embeddings.html", "lookup", reduced_motion="no-preference")
+    figure.evaluate("""figure => {
+      window.seen = [];
+      const cells = (row) => [...row.querySelectorAll("text")].map((cell) => cell.textContent);
+      const rows = [...figure.querySelectorAll("svg > g.moves > g.moves > g")];
+      const zeros = () => rows.filter((row) => cells(row).every((cell) => cell === "0")).length;
+      const tell = () => window.seen.push(zeros());
+      const parts = { subtree: true, childList: true };
+      for (const row of rows) new MutationObserver(tell).observe(row, parts);
+    }""")
+    figure.locator(".view").evaluate(
+        "view => view.scrollIntoView({ block: 'center', behavior: 'instant' })"
+    )
+    expect(figure.get_by_role("radio", name="multiply")).to_be_checked()
+    expect(figure.locator("output")).to_contain_text("only the row of “first”")
+    seen = figure.page.evaluate("seen")
+    assert set(seen) == {*range(6)} and seen == sorted(seen)
+    figure.page.wait_for_function(
+        "document.querySelector('figure[data-drawing=lookup]').state().filled.every(Boolean)"
+    )
+
+
 def test_scores_give_the_weights_of_float32(visit):
     """As they are, ten higher, overflowing at a hundred, repaired;
     by keys, by the mouse, at any temperature.
