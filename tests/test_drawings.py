@@ -235,6 +235,38 @@ def test_a_sentence_attends_as_the_layer_does(visit):
         assert_close(numbers(now[name]), want, **EXACT)
 
 
+def test_the_same_words_give_one_context(visit):
+    """Each token, in both sentences: the values that are added in another order on the way,
+    and the place where they end.
+    """
+    figure = drawing(visit, "06_positions.html", "same_words", reduced_motion="reduce")
+    table = {"dog": [1.0, 0, 0], "man": [0, 1.0, 0], "bites": [0, 0, 1.0]}
+    W_q, W_k = torch.tensor([[2.0, 0], [0, 2], [2, 2]]), torch.tensor([[2.0, 0], [0, 2], [0, 0]])
+    spot, ends = figure.locator("svg circle"), set()
+    for word in ("dog", "man", "bites"):
+        figure.get_by_role("button", name=word, exact=True).last.click()
+        now = state(figure)
+        assert now["token"] == word and now["step"] == 3
+        for sentence, found in zip(("dog bites man", "man bites dog"), now["all"], strict=True):
+            x = torch.stack([torch.tensor(table[one]) for one in sentence.split()])
+            context, weights = scaled_dot_product_attention(x @ W_q, x @ W_k, x @ W_k / 2)
+            at = sentence.split().index(word)
+            assert_close(numbers(found["weights"]), weights[at], **EXACT)
+            assert_close(numbers(found["context"]), context[at], **EXACT)
+        written = f"({context[at, 0]:.2f}, {context[at, 1]:.2f})"
+        assert figure.get_by_text(written, exact=True).count() == 2 and written in said(figure)
+        ends.add((spot.get_attribute("cx"), spot.get_attribute("cy")))
+    assert len(ends) == 3
+    play, last = figure.get_by_role("button", name="Play"), figure.locator("b[data-sym=v]")
+    play.click()
+    assert "0 of 3 values" in said(figure)
+    assert last.all_inner_texts() == ["(0.00, 0.00)"] * 2
+    expect(figure.locator("output")).to_contain_text("1 of 3 values")
+    assert last.all_inner_texts() == ["(0.49, 0.00)", "(0.00, 0.49)"]
+    expect(play).to_be_visible()
+    assert last.all_inner_texts() == ["(0.49, 0.49)"] * 2
+
+
 LONG = [
     "fisherman borrowed waterfall deposit children harbour flowed robbed savings interest",
     "my old gnu stood on the muddy bank of the river with a xylophone",
@@ -3029,6 +3061,7 @@ SHOWN = {
     ("patches", ""): "w",
     ("programs", ""): "kq",
     ("ring", ""): "kq",
+    ("same_words", ""): "vw",
     ("scores", ""): "w",
     ("senses", ""): "kqw",
     ("sharing", ""): "kqv",
@@ -3586,6 +3619,7 @@ MOVING = {
     "ring",
     "roofline",
     "rotating",
+    "same_words",
     "seat_map",
     "senses",
     "serving",
