@@ -2220,6 +2220,25 @@ def test_scores_spread_as_the_formula_says(visit):
 
 
 @pytest.mark.nightly
+def test_play_divides_the_scores_at_its_end(visit):
+    "And begins anew with scores that are not divided; what a reader divides stays divided."
+    figure = drawing(visit, "03_self_attention.html", "spread", reduced_motion="reduce")
+    slider, play = figure.get_by_role("slider", name="width d"), figure.locator("button.play")
+    divide = figure.get_by_role("button", name="divide by √d")
+    for divided in (False, True):
+        slider.fill("9")
+        if divided:
+            divide.click()
+        play.click()
+        assert (state(figure)["width"], state(figure)["scaled"]) == (1024, divided)
+        expect(divide).to_have_attribute("aria-pressed", "true")
+        expect(play).to_have_text("▶ Play")
+        play.click()
+        assert (state(figure)["width"], state(figure)["scaled"]) == (1, divided)
+        play.click()
+
+
+@pytest.mark.nightly
 def test_the_stream_goes_forward_and_back(visit):
     """Each moment shows the lengths of its block, and says them;
     on the way back, those of the gradients, and at the end those where gradients began.
