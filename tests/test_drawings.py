@@ -750,6 +750,23 @@ def assert_board(figure: Locator, mask: torch.Tensor, after: bool = False) -> No
     assert torch.equal(torch.tensor(now["reached"]), torch.stack(poked, dim=-1) | (weights > 0))
 
 
+@pytest.mark.nightly
+def test_what_a_mask_takes_goes_to_the_rest_of_the_row(visit):
+    "On the way the sum of the first row grows from its own weight, 0.21, to 1."
+    figure = drawing(visit, "04_masks.html", "mask_board", reduced_motion="no-preference")
+    figure.evaluate("""figure => {
+      window.seen = [];
+      const sum = figure.querySelector("tbody td:last-child");
+      const tell = () => window.seen.push(sum.textContent);
+      new MutationObserver(tell).observe(sum, { childList: true });
+    }""")
+    figure.get_by_role("button", name="causal mask").click()
+    figure.page.wait_for_function("window.seen.length > 1 && window.seen.at(-1) === '1.00 ✓'")
+    seen = [float(text.split()[0]) for text in figure.page.evaluate("seen")]
+    seen = seen[seen.index(0.21) :]
+    assert seen == sorted(seen) and len({*seen}) > 3 and seen[-1] == 1
+
+
 def test_mask_board_masks_as_the_package_does(visit):
     "By keys, by the mouse, and with every switch."
     seen = visit("04_masks.html")
@@ -762,7 +779,7 @@ def test_mask_board_masks_as_the_package_does(visit):
     own = figure.get_by_role("button", name="own mask")
     assert not own.count()  # hidden, until there is one
     figure.get_by_role("button", name="cat must not attend to milk").click()
-    assert own.inner_text() == "own: 1 pair" and own.get_attribute("aria-pressed") == "true"
+    assert own.inner_text() == "own: 1" and own.get_attribute("aria-pressed") == "true"
     own.click()  # the mask that was chosen is back
     assert_board(figure, causal)
     figure.get_by_role("button", name="drank attends to the").hover()
@@ -795,12 +812,12 @@ def test_mask_board_masks_as_the_package_does(visit):
     by_hand[0, 0] = False
     assert_board(figure, by_hand)
     assert "attend to nothing" in said.inner_text()
-    figure.get_by_role("button", name="padding mask, last token").click()
+    figure.get_by_role("button", name="padding mask").click()
     assert_board(figure, causal & padding_mask([4], 5)[0, 0])
     figure.get_by_role("button", name="causal mask").click()
     assert_board(figure, padding_mask([4], 5)[0, 0].expand(5, 5))
     figure.get_by_role("button", name="causal mask").click()
-    figure.get_by_role("button", name="padding mask, last token").click()
+    figure.get_by_role("button", name="padding mask").click()
     figure.locator("details.more > summary").click()
     figure.get_by_text("after the softmax").click()
     assert_board(figure, causal, after=True)
