@@ -98,18 +98,21 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
     const digits = phone && degrees < 0.01 ? 1 : 2;
     return grouped(degrees, { maximumSignificantDigits: digits });
   }
+  function nameOf(i, cy) {  // of a pair, and below it how fast it rotates; on a phone in two lines
+    const lines = phone ? [-13, 4, 20] : [-3, 14];
+    const [name, ...below] = lines.map((y, k) =>
+      text(0, cy + y, ["", "", "position"][k], k ? `${small}; fill: var(--soft)` : small));
+    return [set(name, {}, `pair ${i}`), ...below];
+  }
   function rowOf(i) {
     const cy = begin + tall * (i + 0.5);
     const dial = dialOf(i, cy);
-    const below = `${small}; fill: var(--soft)`;
-    const speed = text(0, cy + (phone ? 4 : 14), "", below);
-    const unit = phone ? text(0, cy + 20, "position", below) : "";
+    const words = nameOf(i, cy);
     const wave = path("var(--neutral)", 1.25, { opacity: trained ? 0.8 : 0.5 });
     const passed = path("var(--neutral)", 2.25);  // from distance 0 to where one is
     const unscaled = path("var(--soft)", 1, { ...dashes, opacity: 0.4 });
     const mark = dotOf(phone ? 5 : 6);
-    const node = svg("g", {}, text(0, cy - (phone ? 13 : 3), `pair ${i}`, small), speed,
-      unit, dial.node,
+    const node = svg("g", {}, ...words, dial.node,
       path("var(--faint)", 1, { d: `M${x(0)} ${cy}H${x(longest)}` }), unscaled, wave, passed,
       mark);
     const most = ((tall / 2 - 6) * dot(pairs[i], pairs[i])) / largest;
@@ -120,8 +123,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, clamp, dot, between, n
       set(passed, { d: through((d) => at(d, f), distance) });
       if (trained) set(unscaled, { d: through((d) => at(d, trainedAt)) });
       set(mark, { cx: x(distance), cy: at(distance, f) });
-      const degrees = (f * 180) / Math.PI;
-      speed.textContent = `${angle(degrees)}° per${phone ? "" : " position"}`;
+      words[1].textContent = `${angle((f * 180) / Math.PI)}° per${phone ? "" : " position"}`;
     }
     return { node, show };
   }

@@ -71,11 +71,11 @@ function draw(stage) {
   const spot = svg("circle", { r: 7, fill: "var(--v)", stroke: "var(--paper)", "stroke-width": 2,
     "data-sym": "v" });
   root.append(spot);
-  const spotName = note(0, 0, "context", { "data-sym": "v", class: "halo", style: bold,
-    "text-anchor": middle });
+  const spotName = note(0, 0, "context", { "data-sym": "v", class: "halo",
+    "text-anchor": middle, style: bold });
 
   // ---- What is computed ----
-  const who = sentences[0].slice();
+  const who = sentences[0];
   const told = () => who[chosen];
   function compute() {
     now = sentences.map((tokens) => {
@@ -89,16 +89,22 @@ function draw(stage) {
   }
 
   // ---- What changes ----
+  function arcOf(from, to) {  // its way, its middle and its top
+    if (from !== to) {
+      const high = 16 + 0.13 * Math.abs(to - from);
+      const up = tall - high;
+      return [`M${from} ${tall}C${from} ${up},${to} ${up},${to} ${tall}`, (from + to) / 2,
+        tall - 0.75 * high];
+    }
+    const low = tall - 30;
+    return [`M${to - 12} ${tall}C${to - 30} ${low},${to + 30} ${low},${to + 12} ${tall}`, to,
+      tall - 22];
+  }
   function bow({ bows, shares }, tokens, i, weight, done) {
-    const [from, to] = [center(tokens.indexOf(told())), center(i)];
-    const high = 16 + 0.13 * Math.abs(to - from);
-    const loop = `M${to - 12} ${tall}C${to - 30} ${tall - 30},${to + 30} ${tall - 30},`
-      + `${to + 12} ${tall}`;
-    const [up, bend] = [tall - high, from === to ? loop : null];
-    set(bows[i], { d: bend ?? `M${from} ${tall}C${from} ${up},${to} ${up},${to} ${tall}`,
-      "stroke-width": 0.8 + 12 * weight, opacity: done ? 0.25 + 0.65 * weight : 0.15 });
-    set(shares[i], { x: from === to ? to : (from + to) / 2,
-      y: tall - 0.75 * (from === to ? 30 : high) - 6 * weight - 7 }, weight < least ? "" : number(weight));
+    const [d, x, top] = arcOf(center(tokens.indexOf(told())), center(i));
+    set(bows[i], { d, "stroke-width": 0.8 + 12 * weight,
+      opacity: done ? 0.25 + 0.65 * weight : 0.15 });
+    set(shares[i], { x, y: top - 6 * weight - 7 }, weight < least ? "" : number(weight));
   }
   // Its name stands outside of the figure that both paths make: of the first on its right.
   function piece({ node, point, name }, s, from, to) {
@@ -175,6 +181,5 @@ function draw(stage) {
   compute();
   show(0);
   byItself(play, () => go(0));
-  expose(() => ({ chosen, step, token: told(), ...now[0],
-    all: now.map(({ weights, context }) => ({ weights, context })) }));
+  expose(() => ({ step, token: told(), all: now }));
 }
