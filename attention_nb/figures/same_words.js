@@ -50,7 +50,7 @@ function draw(stage) {
 
   // ---- The plane: the values of each sentence, tip to tail ----
   const size = wide ? 256 : viewWidth < 345 ? 212 : 236;
-  const { root, at, arrow } = plane(size, 1.1, -0.2, 0.5);
+  const { root, at, arrow } = plane(size, 1.1, -0.25, 0.5);
   set(root, { role: "img", style: `flex: none; margin-inline: auto ${wide ? 0 : "auto"}`,
     "aria-label": "The weighted values of both sentences, added: both end at one place" });
   const note = (x, y, says, more = {}) => {
@@ -173,7 +173,8 @@ function draw(stage) {
   view.append(
     el("div", { class: "beside", style: "margin: 0; gap: 8px 24px; "
       + `align-items: flex-start; flex-wrap: ${wide ? "nowrap" : "wrap"}` },
-    el("div", { style: stacked }, el("div", {}, play.node), ...lines.map(({ node }) => node)),
+    el("div", { style: stacked }, el("div", { class: "row", style: "margin: 0" }, play.node),
+      ...lines.map(({ node }) => node)),
     root),
     said);
   set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; max-width: none; `
