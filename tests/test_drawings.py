@@ -461,6 +461,34 @@ def test_senses_move_to_the_weighted_mean(visit):
     assert_close(numbers(state(figure)["tip"]), context[0], **EXACT)
 
 
+CROWDED = """figure => {  // pairs of texts in the plane that touch, and those that leave it
+  const texts = [...figure.querySelectorAll(".view svg text")]
+    .filter((text) => text.textContent && getComputedStyle(text).visibility === "visible");
+  const boxes = texts.map((text) => text.getBoundingClientRect());
+  const edge = figure.querySelector(".view svg").getBoundingClientRect();
+  const touch = (a, b) => a.left + 1 < b.right && b.left + 1 < a.right
+    && a.top + 3 < b.bottom && b.top + 3 < a.bottom;
+  const pairs = boxes.flatMap((a, i) => boxes.flatMap((b, j) =>
+    (i < j && touch(a, b) ? [`${texts[i].textContent}, ${texts[j].textContent}`] : [])));
+  const out = ({ left, right }) => left < edge.left - 1 || right > edge.right + 1;
+  return [...pairs, ...texts.filter((_, i) => out(boxes[i])).map((text) => text.textContent)];
+}"""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("width", [1280, 390])
+def test_names_of_senses_touch_no_other(visit, width):
+    "Wherever a dot is dragged: along an axis, below the arrow, up to another."
+    figure = drawing(visit, PAGE_OF["senses"], "senses", width=width)
+    ways = {"the": "→→→→→→→→→", "muddy": "→→→→→→", "river": "←↑←↑←↑←↑←←←←", "money": "→→→↓↓↓"}
+    keys = {"→": "ArrowRight", "←": "ArrowLeft", "↑": "ArrowUp", "↓": "ArrowDown"}
+    for word, way in ways.items():
+        dot = figure.get_by_role("slider", name=f"vector of {word},")
+        for key in way:
+            dot.press(keys[key])
+            assert figure.evaluate(CROWDED) == [], (word, state(figure)["x"])
+
+
 def test_a_lookup_is_a_product(visit):
     "Each word's row, by its id and by its one-hot vector."
     figure = drawing(visit, "00_embeddings.html", "lookup")

@@ -83,7 +83,7 @@ function draw(stage) {
   }
   // The name of a dot: outside of the plane, or beside it, where no line and no other name is.
   const boxOf = (x, y, half, tall = 8) => [x - half, y - tall, x + half, y + tall];
-  const halfOf = (text) => 4.2 * text.length;
+  const halfOf = (text) => 4.6 * text.length;
   const overlap = (a, b) => a[0] < b[2] && a[2] > b[0] && a[1] < b[3] && a[3] > b[1];
   const titles = [boxOf(left + 0.3 * side, base + 21, halfOf(`${axes[0]} →`)),
     boxOf(left - 16, base - side / 3, 9, halfOf(`${axes[1]} →`))];
