@@ -379,6 +379,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                                       'attention_nb/figures/rotating.py'),
                                                'attention_nb.figures.rotating.rotating_pairs': ( 'figures/rotating.html#rotating_pairs',
                                                                                                  'attention_nb/figures/rotating.py')},
+            'attention_nb.figures.same_words': { 'attention_nb.figures.same_words.same_words': ( 'figures/same_words.html#same_words',
+                                                                                                 'attention_nb/figures/same_words.py')},
             'attention_nb.figures.scores': { 'attention_nb.figures.scores.score_bars': ( 'figures/scores.html#score_bars',
                                                                                          'attention_nb/figures/scores.py')},
             'attention_nb.figures.seat_map': { 'attention_nb.figures.seat_map._tables': ( 'figures/seat_map.html#_tables',

@@ -235,6 +235,38 @@ def test_a_sentence_attends_as_the_layer_does(visit):
         assert_close(numbers(now[name]), want, **EXACT)
 
 
+def test_the_same_words_give_one_context(visit):
+    """Each token, in both sentences: the values that are added in another order on the way,
+    and the place where they end.
+    """
+    figure = drawing(visit, "06_positions.html", "same_words", reduced_motion="reduce")
+    table = {"dog": [1.0, 0, 0], "man": [0, 1.0, 0], "bites": [0, 0, 1.0]}
+    W_q, W_k = torch.tensor([[2.0, 0], [0, 2], [2, 2]]), torch.tensor([[2.0, 0], [0, 2], [0, 0]])
+    spot, ends = figure.locator("svg circle"), set()
+    for word in ("dog", "man", "bites"):
+        figure.get_by_role("button", name=word, exact=True).last.click()
+        now = state(figure)
+        assert now["token"] == word and now["step"] == 3
+        for sentence, found in zip(("dog bites man", "man bites dog"), now["all"], strict=True):
+            x = torch.stack([torch.tensor(table[one]) for one in sentence.split()])
+            context, weights = scaled_dot_product_attention(x @ W_q, x @ W_k, x @ W_k / 2)
+            at = sentence.split().index(word)
+            assert_close(numbers(found["weights"]), weights[at], **EXACT)
+            assert_close(numbers(found["context"]), context[at], **EXACT)
+        written = f"({context[at, 0]:.2f}, {context[at, 1]:.2f})"
+        assert figure.get_by_text(written, exact=True).count() == 2 and written in said(figure)
+        ends.add((spot.get_attribute("cx"), spot.get_attribute("cy")))
+    assert len(ends) == 3
+    play, last = figure.get_by_role("button", name="Play"), figure.locator("b[data-sym=v]")
+    play.click()
+    assert "0 of 3 values" in said(figure)
+    assert last.all_inner_texts() == ["(0.00, 0.00)"] * 2
+    expect(figure.locator("output")).to_contain_text("1 of 3 values")
+    assert last.all_inner_texts() == ["(0.49, 0.00)", "(0.00, 0.49)"]
+    expect(play).to_be_visible()
+    assert last.all_inner_texts() == ["(0.49, 0.49)"] * 2
+
+
 LONG = [
     "fisherman borrowed waterfall deposit children harbour flowed robbed savings interest",
     "my old gnu stood on the muddy bank of the river with a xylophone",
@@ -429,6 +461,34 @@ def test_senses_move_to_the_weighted_mean(visit):
     assert_close(numbers(state(figure)["tip"]), context[0], **EXACT)
 
 
+CROWDED = """figure => {  // pairs of texts in the plane that touch, and those that leave it
+  const texts = [...figure.querySelectorAll(".view svg text")]
+    .filter((text) => text.textContent && getComputedStyle(text).visibility === "visible");
+  const boxes = texts.map((text) => text.getBoundingClientRect());
+  const edge = figure.querySelector(".view svg").getBoundingClientRect();
+  const touch = (a, b) => a.left + 1 < b.right && b.left + 1 < a.right
+    && a.top + 3 < b.bottom && b.top + 3 < a.bottom;
+  const pairs = boxes.flatMap((a, i) => boxes.flatMap((b, j) =>
+    (i < j && touch(a, b) ? [`${texts[i].textContent}, ${texts[j].textContent}`] : [])));
+  const out = ({ left, right }) => left < edge.left - 1 || right > edge.right + 1;
+  return [...pairs, ...texts.filter((_, i) => out(boxes[i])).map((text) => text.textContent)];
+}"""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("width", [1280, 390])
+def test_names_of_senses_touch_no_other(visit, width):
+    "Wherever a dot is dragged: along an axis, below the arrow, up to another."
+    figure = drawing(visit, PAGE_OF["senses"], "senses", width=width)
+    ways = {"the": "→→→→→→→→→", "muddy": "→→→→→→", "river": "←↑←↑←↑←↑←←←←", "money": "→→→↓↓↓"}
+    keys = {"→": "ArrowRight", "←": "ArrowLeft", "↑": "ArrowUp", "↓": "ArrowDown"}
+    for word, way in ways.items():
+        dot = figure.get_by_role("slider", name=f"vector of {word},")
+        for key in way:
+            dot.press(keys[key])
+            assert figure.evaluate(CROWDED) == [], (word, state(figure)["x"])
+
+
 def test_a_lookup_is_a_product(visit):
     "Each word's row, by its id and by its one-hot vector."
     figure = drawing(visit, "00_embeddings.html", "lookup")
@@ -485,6 +545,31 @@ def test_a_lookup_is_a_product(visit):
                 *(t for x in now["hot"] for t in (str(int(x)), "×")),
             ]
     assert all(state(figure)["filled"])
+
+
+@pytest.mark.nightly
+def test_play_ends_with_the_product_row_by_row(visit):
+    "Each row but that of the last word becomes zeros, and the sum of all is its row."
+    figure = drawing(visit, "00_embeddings.html", "lookup", reduced_motion="no-preference")
+    figure.evaluate("""figure => {
+      window.seen = [];
+      const cells = (row) => [...row.querySelectorAll("text")].map((cell) => cell.textContent);
+      const rows = [...figure.querySelectorAll("svg > g.moves > g.moves > g")];
+      const zeros = () => rows.filter((row) => cells(row).every((cell) => cell === "0")).length;
+      const tell = () => window.seen.push(zeros());
+      const parts = { subtree: true, childList: true };
+      for (const row of rows) new MutationObserver(tell).observe(row, parts);
+    }""")
+    figure.locator(".view").evaluate(
+        "view => view.scrollIntoView({ block: 'center', behavior: 'instant' })"
+    )
+    expect(figure.get_by_role("radio", name="multiply")).to_be_checked()
+    expect(figure.locator("output")).to_contain_text("only the row of “first”")
+    seen = figure.page.evaluate("seen")
+    assert set(seen) == {*range(6)} and seen == sorted(seen)
+    figure.page.wait_for_function(
+        "document.querySelector('figure[data-drawing=lookup]').state().filled.every(Boolean)"
+    )
 
 
 def test_scores_give_the_weights_of_float32(visit):
@@ -547,30 +632,25 @@ def test_sums_divide_by_what_pytorch_divides_by(visit):
     figure = drawing(visit, "02_softmax.html", "sums")
     sums = [lambda e: e.sum(1, keepdim=True), lambda e: e.sum(0, keepdim=True), lambda e: e.sum(1)]
     assert "Every row sums to 1: rows 1.00 and 1.00" in said(figure)
-    figure.get_by_text("More switches").click()
-    forget = figure.get_by_role("button", name="without keepdim")
     for matrix in ("symmetric", "not symmetric"):
         figure.get_by_role("radio", name=matrix, exact=True).check()
-        for i, way in enumerate(["along rows", "along columns", "along rows"]):
+        for i, way in enumerate(["along rows", "along columns", "no keepdim"]):
             figure.get_by_role("radio", name=way).check()
-            if (i == 2) != (forget.get_attribute("aria-pressed") == "true"):
-                forget.click()
             now = state(figure)
             exps = numbers(now["exps"])
             assert now["way"] == i
             assert torch.equal(exps, exps.T) == (matrix == "symmetric")
             assert_close(numbers(now["weights"]), exps / sums[i](exps), **EXACT)
-            # a moment later: the sums are counted before one's eyes
-            expect(figure.locator("output")).to_contain_text("sum")
-            told = figure.locator("output").inner_text()
+            told = said(figure)
             assert ("Every row" in told) == (i == 0) and ("Neither" in told) == (
                 i == 2 and matrix == "not symmetric"
             )
-    expect(figure.get_by_role("img", name="Left the exponentials")).to_contain_text("÷")
-    figure.get_by_role("radio", name="along columns").check()
-    before = state(figure)
-    forget.click()
-    assert state(figure) == before
+            frames = figure.locator("svg[role=img] > rect[rx='7']").all()
+            wide = [box["width"] > box["height"] for box in map(Locator.bounding_box, frames)]
+            assert wide == [i != 1] * 2 + [i == 0] * 2, "what is summed, and what a sum divides"
+            written = figure.locator("svg[role=img] > text[style*='600']").all_text_contents()
+            signed = [f"{sign} {total:.0f}" for sign in "=÷" for total in now["sums"]]
+            assert [text for text in written if text[0] in "=÷"] == signed
 
 
 @pytest.mark.nightly
@@ -698,6 +778,23 @@ def assert_board(figure: Locator, mask: torch.Tensor, after: bool = False) -> No
     assert torch.equal(torch.tensor(now["reached"]), torch.stack(poked, dim=-1) | (weights > 0))
 
 
+@pytest.mark.nightly
+def test_what_a_mask_takes_goes_to_the_rest_of_the_row(visit):
+    "On the way the sum of the first row grows from its own weight, 0.21, to 1."
+    figure = drawing(visit, "04_masks.html", "mask_board", reduced_motion="no-preference")
+    figure.evaluate("""figure => {
+      window.seen = [];
+      const sum = figure.querySelector("tbody td:last-child");
+      const tell = () => window.seen.push(sum.textContent);
+      new MutationObserver(tell).observe(sum, { childList: true });
+    }""")
+    figure.get_by_role("button", name="causal mask").click()
+    figure.page.wait_for_function("window.seen.length > 1 && window.seen.at(-1) === '1.00 ✓'")
+    seen = [float(text.split()[0]) for text in figure.page.evaluate("seen")]
+    seen = seen[seen.index(0.21) :]
+    assert seen == sorted(seen) and len({*seen}) > 3 and seen[-1] == 1
+
+
 def test_mask_board_masks_as_the_package_does(visit):
     "By keys, by the mouse, and with every switch."
     seen = visit("04_masks.html")
@@ -710,7 +807,7 @@ def test_mask_board_masks_as_the_package_does(visit):
     own = figure.get_by_role("button", name="own mask")
     assert not own.count()  # hidden, until there is one
     figure.get_by_role("button", name="cat must not attend to milk").click()
-    assert own.inner_text() == "own: 1 pair" and own.get_attribute("aria-pressed") == "true"
+    assert own.inner_text() == "own: 1" and own.get_attribute("aria-pressed") == "true"
     own.click()  # the mask that was chosen is back
     assert_board(figure, causal)
     figure.get_by_role("button", name="drank attends to the").hover()
@@ -743,12 +840,12 @@ def test_mask_board_masks_as_the_package_does(visit):
     by_hand[0, 0] = False
     assert_board(figure, by_hand)
     assert "attend to nothing" in said.inner_text()
-    figure.get_by_role("button", name="padding mask, last token").click()
+    figure.get_by_role("button", name="padding mask").click()
     assert_board(figure, causal & padding_mask([4], 5)[0, 0])
     figure.get_by_role("button", name="causal mask").click()
     assert_board(figure, padding_mask([4], 5)[0, 0].expand(5, 5))
     figure.get_by_role("button", name="causal mask").click()
-    figure.get_by_role("button", name="padding mask, last token").click()
+    figure.get_by_role("button", name="padding mask").click()
     figure.locator("details.more > summary").click()
     figure.get_by_text("after the softmax").click()
     assert_board(figure, causal, after=True)
@@ -2207,6 +2304,25 @@ def test_scores_spread_as_the_formula_says(visit):
 
 
 @pytest.mark.nightly
+def test_play_divides_the_scores_at_its_end(visit):
+    "And begins anew with scores that are not divided; what a reader divides stays divided."
+    figure = drawing(visit, "03_self_attention.html", "spread", reduced_motion="reduce")
+    slider, play = figure.get_by_role("slider", name="width d"), figure.locator("button.play")
+    divide = figure.get_by_role("button", name="divide by √d")
+    for divided in (False, True):
+        slider.fill("9")
+        if divided:
+            divide.click()
+        play.click()
+        assert (state(figure)["width"], state(figure)["scaled"]) == (1024, divided)
+        expect(divide).to_have_attribute("aria-pressed", "true")
+        expect(play).to_have_text("▶ Play")
+        play.click()
+        assert (state(figure)["width"], state(figure)["scaled"]) == (1, divided)
+        play.click()
+
+
+@pytest.mark.nightly
 def test_the_stream_goes_forward_and_back(visit):
     """Each moment shows the lengths of its block, and says them;
     on the way back, those of the gradients, and at the end those where gradients began.
@@ -3048,6 +3164,7 @@ SHOWN = {
     ("patches", ""): "w",
     ("programs", ""): "kq",
     ("ring", ""): "kq",
+    ("same_words", ""): "vw",
     ("scores", ""): "w",
     ("senses", ""): "kqw",
     ("sharing", ""): "kqv",
@@ -3605,6 +3722,7 @@ MOVING = {
     "ring",
     "roofline",
     "rotating",
+    "same_words",
     "seat_map",
     "senses",
     "serving",
@@ -3863,24 +3981,6 @@ def test_the_film_says_what_its_frame_shows(visit):
     )
 
 
-def test_no_result_is_told_before_it_is_counted(visit):
-    "When the sums are counted again."
-    figure = drawing(visit, "02_softmax.html", "sums")
-    assert "Every row sums to 1: rows 1.00 and 1.00" in said(figure)
-    figure.evaluate("""figure => {
-      window.told = [];
-      const text = (kind) => figure.querySelector(kind).textContent;
-      const tell = () => window.told.push([text("output"), text(".view > svg").includes("÷")]);
-      const whole = { childList: true, characterData: true, subtree: true };
-      new MutationObserver(tell).observe(figure, whole);
-    }""")
-    figure.get_by_text("▶ Count").click()
-    expect(figure.locator("output")).to_contain_text("sum")
-    told = figure.page.evaluate("told")
-    assert all(drawn for text, drawn in told if "sum" in text)
-    assert {drawn for _, drawn in told} == {False, True}
-
-
 @pytest.mark.parametrize(
     "script, coming, result",
     [
@@ -3913,10 +4013,8 @@ def test_a_result_is_told_when_its_step_has_ended(visit, script, coming, result)
 def test_another_dimension_keeps_what_is_drawn(visit):
     "The weights and the bars move to those of the choice; none is empty on the way."
     figure = drawing(visit, "02_softmax.html", "sums", reduced_motion="no-preference")
-    figure.get_by_text("More switches").click()
-    forget = figure.get_by_role("button", name="without keepdim")
-    forget.click()
-    figure.get_by_text("0.85 ✗").wait_for()
+    figure.get_by_role("radio", name="no keepdim").check()
+    figure.get_by_text("1.25 ✗").wait_for()  # the end: another bar passes 0.85
     figure.evaluate("""figure => {
       window.seen = [];
       const row = [...figure.querySelectorAll("text")].find((one) => one.textContent === "0.85 ✗");
@@ -3924,7 +4022,7 @@ def test_another_dimension_keeps_what_is_drawn(visit):
         [figure.querySelector("svg[role=img][aria-label^=Left]").textContent, row.textContent]);
       new MutationObserver(tell).observe(row, { childList: true });
     }""")
-    forget.click()
+    figure.get_by_role("radio", name="along rows").check()
     figure.get_by_text("1.00 ✓").nth(1).wait_for()
     seen = figure.page.evaluate("seen")
     assert all("÷" in text and row for text, row in seen)
@@ -4007,12 +4105,15 @@ def test_each_score_is_drawn_as_it_is(visit):
             now, text = state(figure), said(figure)
             assert now["scores"] == [score + 100 for score in scores]
             weights = [float(w) for w in now["weights"]]
-            shown = figure.locator("svg text[data-sym=w]").all_text_contents()[1:]
-            assert shown == ["NaN" if w != w else f"{w:.2f}" for w in weights]
+            shown = figure.locator("svg text[data-sym=w][text-anchor=start]").all_text_contents()
+            assert shown[1:] == ["NaN" if w != w else f"{w:.2f}" for w in weights]
+            plain = (torch.tensor(scores) / now["temperature"]).softmax(0).tolist()
+            same = shown[1:] == [f"{w:.2f}" for w in plain]
+            assert figure.get_by_text("the same weights").is_visible() == same
             kind = (
                 "NaN" if any(w != w for w in weights) else "sum" if not any(weights) else "Weights"
             )
-            kinds.add((kind, len({*shown})))
+            kinds.add((kind, len({*shown[1:]})))
             assert {
                 "NaN": "Infinity ÷ infinity",
                 "sum": "every weight is 0",

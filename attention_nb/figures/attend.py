@@ -66,16 +66,12 @@ def small_world() -> World:  # over 200 tokens
 def attend(
     world: World,  # whose tokens; a third number above 0 marks a token that is shown first
     sentences: Sequence[str],  # to choose from; small letters, no punctuation, ten tokens at most
-    axes: tuple[str, str] = ("water", "money"),  # what the two numbers of a value mean
-    third: str = "open",  # what the third number of a vector means
 ) -> Drawing:  # shows itself when it is the last value of a cell
     """Draw a sentence whose tokens attend, step by step; readers may type their own.
 
     Args:
         world: whose tokens; a third number above 0 marks a token that is shown first
         sentences: to choose from; small letters, no punctuation, ten tokens at most
-        axes: what the two numbers of a value mean
-        third: what the third number of a vector means
 
     Returns:
         shows itself when it is the last value of a cell
@@ -87,9 +83,10 @@ def attend(
     x = torch.stack([world.table[token] for token in tokens])
     chosen = max(range(len(tokens)), key=lambda i: x[i, 2].item())
     weights = torch.softmax((x @ world.W_q)[chosen] @ (x @ world.W_k).T / world.W_q.shape[1] ** 0.5, -1)
-    data = {**world._asdict(), "axes": axes, "features": [*axes, third], "sentences": list(sentences), "chosen": chosen,
+    axes = ["water", "money"]
+    data = {**world._asdict(), "axes": axes, "features": [*axes, "open"], "sentences": list(sentences), "chosen": chosen,
             "unknown": torch.zeros(3), "at_most": 10}
     rows = {f"weights of “{tokens[chosen]}”": weights, axes[0]: x[:, 0], axes[1]: x[:, 1]}
     return Drawing("attend", "What does a token attend to?",
                    "Choose a token: the wider an arc, the larger its weight.", data,
-                   number_table(sentences[0], rows, [f"{token} {i}" for i, token in enumerate(tokens, 1)]), (473, 600))
+                   number_table(sentences[0], rows, [f"{token} {i}" for i, token in enumerate(tokens, 1)]), (473, 584))

@@ -2,7 +2,7 @@
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, sum, between, number, grouped, listed } = stage;
   const { said, say, slider, player, motion, expose } = stage;
-  const { weights, steps, losses } = data;
+  const { weights, steps, losses, letters } = data;
   const n = weights[0][0].length;
   let frame = Math.floor((steps.length - 1) / 2);  // in the middle of what happens
   let shows = weights[frame];
@@ -20,10 +20,14 @@ function draw(stage) {
   const across = `min-width: ${side}px; max-width: ${side}px; padding: 0; text-align: center; `
     + `font-size: ${wide ? 13 : 12}px; overflow: hidden`;
   const box = `${across}; height: ${tall}px`;
-  const head = (text) => el("th", { scope: "col", "data-sym": "k", style: across }, text);
-  const query = (i) => el("th", {
-    scope: "row", "data-sym": "q", style: "padding: 0 6px 0 0; font-size: 13px; min-width: 0" },
-  wide ? `token ${i}` : `${i}`);
+  // A token: its number and, of one sequence, its letter; on a phone the letter alone.
+  const lettered = (i, number) => (letters[i]
+    ? [...(wide ? [`${number} `] : []), el("b", {}, letters[i])] : [number]);
+  const head = (j) =>
+    el("th", { scope: "col", "data-sym": "k", style: across }, ...lettered(j, `${j}`));
+  const query = (i) => el("th", { scope: "row", "data-sym": "q",
+    style: "padding: 0 6px 0 0; font-size: 13px; min-width: 0; white-space: nowrap" },
+  ...lettered(i, wide ? `token ${i}` : `${i}`));
   const named = wide ? 106 : 64;  // room of a name before its bar
   const long = (wide ? 56 : 20) + n * side - named - 40;  // of a bar of 1
   function meanOf(name) {
@@ -42,7 +46,7 @@ function draw(stage) {
     const table = el("table", {
       "aria-label": `head ${k}: a row for each query, a column for each key`,
       tabindex: 0, style: "margin: 0 0 0.3rem" },
-    el("thead", {}, el("tr", {}, el("td", {}), ...cells.map((_, j) => head(`${j}`)))),
+    el("thead", {}, el("tr", {}, el("td", {}), ...cells.map((_, j) => head(j)))),
     el("tbody", {}, ...cells.map((row, i) => el("tr", {}, query(i), ...row))));
     const title = el("b", { style: "font-weight: 600" }, `head ${k}: weights, %`);
     const node = el("div", {}, title, table, ...means.map((mean) => mean.node));

@@ -20,6 +20,7 @@ def head_film(
     weights: Tensor,  # at each step that is shown, one matrix per head, (t, h, n, n)
     steps: Sequence[int],  # the steps of training
     losses: Sequence[float],  # the loss at each
+    letters: str = "",  # one sequence, whose letters stand at the axes
 ) -> Drawing:  # shows itself when it is the last value of a cell
     """Draw the weights of heads at some steps of training, with a slider and a button that plays.
 
@@ -27,6 +28,7 @@ def head_film(
         weights: at each step that is shown, one matrix per head, (t, h, n, n)
         steps: the steps of training
         losses: the loss at each
+        letters: one sequence, whose letters stand at the axes
 
     Returns:
         shows itself when it is the last value of a cell
@@ -34,7 +36,9 @@ def head_film(
     if weights.ndim != 4 or weights.shape[-1] != weights.shape[-2] or not len(weights) == len(steps) == len(losses):
         raise ValueError(f"weights: expected shape ({len(steps)}, h, n, n), with {len(losses)} losses; got {tuple(weights.shape)}")
     n = weights.shape[-1]
-    data = {"weights": torch.round(weights, decimals=2), "steps": list(steps), "losses": torch.tensor(losses)}
+    if len(letters) not in (0, n):
+        raise ValueError(f"letters: expected {n}, one for each token; got {letters!r}")
+    data = {"letters": letters, "weights": torch.round(weights, decimals=2), "steps": list(steps), "losses": torch.tensor(losses)}
     start, before = weights[:, :, 2:, 0].mean(-1), weights.diagonal(-1, -2, -1)[..., 1:].mean(-1)
     table = number_table("Weight of the first and of the previous token", {f"step {s}": torch.stack([a, b], -1).flatten() for s, a, b in
         zip(steps, start, before)}, [f"head {h}, {name}" for h in range(weights.shape[1]) for name in ("first", "previous")])

@@ -14,6 +14,7 @@ function draw(stage) {
   const line = (i) => 30 + i * (high + gap);  // of a row, while another stands below all of them
   let chosen = 0;  // the first word, and no other is there yet
   let way = 0;
+  let multiplied = known.length;  // rows of the table, so far
   const filled = tokens.map(() => false);
   const top = Math.max(...table.flat().map(Math.abs));
   const shade = (x) => Math.round(75 * Math.abs(x) / top);  // zero has no colour
@@ -146,8 +147,8 @@ function draw(stage) {
     return { hot, products, row: way ? mix(hot, table) : table[ids[chosen]] };
   }
   function show() {
-    const { hot, products, row } = now();
-    picked.write(row);
+    const { hot, products } = now();
+    picked.write(mix(hot.map((x, i) => (i < multiplied ? x : 0)), table));
     for (const node of [picked.node, whose, under, oneHot]) {  // a sum has a row of its own
       set(node, { visibility: way ? "visible" : "hidden" });
     }
@@ -159,7 +160,7 @@ function draw(stage) {
     known.forEach((_, i) => {
       cells[i].digit.textContent = hot[i];
       set(cells[i].box, { style: `fill: ${hot[i] ? paint(top) : "none"}` });
-      left[i].write(way ? products[i] : table[i]);
+      left[i].write(way && i < multiplied ? products[i] : table[i]);
     });
     light();
     if (roomy) lead();
@@ -182,6 +183,7 @@ function draw(stage) {
     const id = ids[position];
     tell(id, tokens[position], row);
     filled[position] = false;
+    multiplied = known.length;
     show();
     copy.write(row);
     set(trail, { visibility: "hidden" });
@@ -196,26 +198,40 @@ function draw(stage) {
     set(trail, { visibility: "visible" });
     show();
   }
+  async function multiply() {  // row by row, and the sum of all moves
+    way = 1;
+    ways.querySelectorAll("input")[way].checked = true;
+    filled[chosen] = false;
+    for (const node of [flying, trail]) set(node, { visibility: "hidden" });
+    say("Each row × its number of the one-hot vector …");
+    const arrived = await fly(400 * known.length, (t) => {
+      multiplied = Math.floor(t * known.length);
+      show();
+    });
+    if (arrived) look();
+  }
   function choose(change) {
     all.stop();
-    begun = false;
+    step = tokens.length;
     change();
-    look();
   }
   const picks = choices("Word of the sentence", tokens, chosen,
-    (i) => choose(() => { chosen = i; }));
+    (i) => choose(() => { chosen = i; look(); }));
   if (viewWidth < 345) for (const label of picks.children) label.style.paddingInline = "6px";
-  const ways = choices("How", ["look up", "multiply"], way, (i) => choose(() => { way = i; }));
-  function go(i) {  // from the first token
+  const ways = choices("How", ["look up", "multiply"], way,
+    (i) => choose(() => { way = i; (way ? multiply : look)(); }));
+  function go(i) {  // each token is looked up; then the last once more, by a product
+    step = i;
+    if (i === tokens.length) return multiply();
     if (!i) filled.fill(false);
-    begun = true;
     chosen = i;
     picks.querySelectorAll("input")[i].checked = true;
+    way = 0;
+    ways.querySelectorAll("input")[way].checked = true;
     look();
   }
-  let begun = true;  // until a reader chooses a word
-  const at = () => (begun ? chosen : tokens.length);
-  const all = player({ at, last: () => tokens.length - 1, ms: () => 900, go });
+  let step = 0;  // of Play; its last when a reader has chosen
+  const all = player({ at: () => step, last: () => tokens.length, ms: () => 900, go });
   known.forEach((_, i) => lights(i, marks[i], names[i], left[i].node));
   tokens.forEach((_, i) => {
     lights(ids[i], spoken[i], right[i].node, picks.children[i]);

@@ -35,4 +35,4 @@ def mask_board(
         raise ValueError(f"scores: expected finite numbers of shape ({n}, {n}), a row and a column for each token; got {tuple(scores.shape)}")
     table = number_table("Weights; a row for each query", dict(zip(tokens, scores.softmax(-1))), tokens)
     notice = "Press “causal mask”: what happens to the rest of a row?"
-    return Drawing("mask_board", "A mask: the keys that each query may attend to", notice, {"tokens": list(tokens), "filler": filler, "scores": scores}, table, (290, 498))
+    return Drawing("mask_board", "A mask: the keys that each query may attend to", notice, {"tokens": list(tokens), "filler": filler, "scores": scores}, table, (290, 456))

@@ -40,7 +40,7 @@ def rotating_pairs(
     notice = follow if trained is None else scale
     data = {"token": token, "vector": vector, "trained": trained, "factor": factor, "position": 3,
             "distance": 5 if trained is None else 40, "base": 10000}
-    height = (511, 497) if trained is None else (536, 528)
+    height = (511, 481) if trained is None else (536, 528)
     return Drawing("rotating", title, notice, data, _scores_by_distance(token, vector, trained, factor), height)
 
 

@@ -37,4 +37,4 @@ def row_or_column_sums(
     notice = "Choose a way to divide: when does every row sum to 1?"
     data = {"matrices": [{"name": name, "exps": matrix} for name, matrix in exponentials.items()]}
     table = number_table("Weights", rows, [f"column {j}" for j in range(n)])
-    return Drawing("sums", "Softmax along rows, or along columns", notice, data, table, (332, 466))
+    return Drawing("sums", "Softmax along rows, or along columns", notice, data, table, (312, 468))
