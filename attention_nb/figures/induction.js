@@ -95,7 +95,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, clamp, grouped, plu
     ...columns.flatMap(({ areas }) => areas), row);
   function bow(from, to, way) {  // way −1: above the letters, 1: below
     const y = way < 0 ? line : low;
-    const most = way < 0 ? (line - 32) / 0.75 : 42;  // it stays below the name of the head
+    const most = way < 0 ? (line - (wide ? 32 : 48)) / 0.75 : 42;  // below the name of the head
     const far = Math.min(16 + 0.42 * cell * Math.abs(from - to), most);
     const top = y + way * (from === to ? 22 : far);
     const apart = from === to ? 6 : 0;
