@@ -20,14 +20,11 @@ function draw(stage) {
   const head = 26, base = head + up, under = base + 20, deep = under + down + 34;
   const text = (attributes, ...words) =>
     svg("text", { "text-anchor": "middle", style: "font-size: 12px", ...attributes }, ...words);
-  function barsAt(_, i) {
-    const x = left + i * unit + 1, width = unit - 2;
-    const bar = (more) => svg("rect", { x, width, class: "moves", ...more });
-    return { length: bar({}), gradient: bar({ y: under }) };
-  }
-  const soft = "font-size: 12px; fill: var(--soft)";
+  const tenths = (x) => Math.round(10 * x) / 10;  // of a pixel
+  const barAt = (i, y, high) =>
+    `M${tenths(left + i * unit + 1)} ${y}v${high}h${tenths(unit - 2)}v${-high}`;
   const numberOf = (i) =>
-    text({ x: inside(left + (i - 0.5) * unit), y: base + 14, style: soft }, i);
+    text({ x: inside(left + (i - 0.5) * unit), y: base + 14, ...quiet }, i);
   const inside = (x) => clamp(x, left + 7, full - 9);
   const pictureOf = (name, high, ...nodes) => svg("svg", {
     width: full,
@@ -41,62 +38,63 @@ function draw(stage) {
     const rule = el("span", { style: "color: var(--soft)" }, formula);
     return el("div", { style: "font-size: 14px" }, el("b", {}, name), " ", rule);
   }
-  const high = (run, i) => (up * run.lengths[i]) / tops.lengths;
-  const low = (run, i) => (down * run.gradients[i]) / tops.gradients;
+  const high = (run, i) => Math.round((up * run.lengths[i]) / tops.lengths);
+  const low = (run, i) => Math.round((down * run.gradients[i]) / tops.gradients);
   const centre = (i) => left + (i + 0.5) * unit;
   // What is measured is said in both panels at the same place, above the bars and below them.
   const quiet = { style: "font-size: 13px; fill: var(--soft)" };
-  const above = () => svg("text", { x: left, y: base - up - 10, ...quiet },
-    "↑ length of a hidden state");
-  const beneath = () => text({ x: full / 2, y: deep - 6, ...quiet }, "↓ length of a gradient");
+  const notes = () => [
+    svg("text", { x: left, y: base - up - 10, ...quiet }, "↑ length of a hidden state"),
+    text({ x: full / 2, y: deep - 6, ...quiet }, "↓ length of a gradient")];
   // At the end, in the second panel: the gradients of the first as a line, and how many times as
   // large those at both ends are.
   const first = runs[0];
-  const timesAt = (run, i) => `×${number(run.gradients[i] / first.gradients[i], 1)}`;
-  const strong = (size) => `font-size: ${size}px; font-weight: 600`;
+  const timesAt = (run, i, size, at) => svg("text", { ...at, y: deep - 2,
+    style: `font-size: ${size}px; font-weight: 600` },
+  `×${number(run.gradients[i] / first.gradients[i], 1)}`);
   function comparedWith(run) {
-    const steps = first.gradients.map((_, i) =>
-      `${i ? "V" : "M" + left + " "}${under + low(first, i)}H${left + (i + 1) * unit}`);
+    const along = first.gradients.map((_, i) =>
+      `${under + low(first, i)}H${tenths(left + (i + 1) * unit)}`);
     const middle = Math.floor(n / 2);
     return svg("g", {},
-      svg("path", { d: steps.join(""), fill: "none", stroke: "currentColor", "stroke-width": 2 }),
+      svg("path", { d: `M${left} ${along.join("V")}`, fill: "none", stroke: "currentColor",
+        "stroke-width": 2 }),
       text({ x: centre(middle), y: under + low(first, middle) + 15 }, first.name),
-      svg("text", { x: left, y: deep - 2, style: strong(17) }, timesAt(run, 0)),
-      svg("text", { x: full - right, y: deep - 2, "text-anchor": "end", style: strong(22) },
-        timesAt(run, n - 1)));
+      timesAt(run, 0, 17, { x: left }),
+      timesAt(run, n - 1, 22, { x: full - right, "text-anchor": "end" }));
   }
   function panelOf(run) {
-    const bars = run.gradients.map(barsAt);
+    const pale = (hue) =>
+      svg("path", { fill: `var(--${hue})`, "fill-opacity": 0.45, class: "moves" });
+    const [lengths, gradients] = ["neutral", "rose"].map(pale);
+    const lit = svg("path", { class: "moves" });
     const here = text({ y: base + 14, style: "font-size: 13px; font-weight: 700" });
     const texts = { length: text({}), gradient: text({}) };
     const numbers = [1, n / 2, n].map((i) => ({ i, node: numberOf(i) }));
-    const both = bars.flatMap(({ length, gradient }) => [length, gradient]);
     const compared = run === first ? svg("g") : comparedWith(run);
-    const root = pictureOf(run.name, deep, above(), beneath(), ...both,
-      ...numbers.map(({ node }) => node), here, compared, ...Object.values(texts));
+    const root = pictureOf(run.name, deep, ...notes(), lengths, gradients,
+      lit, ...numbers.map(({ node }) => node), here, compared, ...Object.values(texts));
     const node = el("div", { style: "min-width: 0; max-width: 100%" }, titleOf(run), root);
-    return { run, bars, here, numbers, texts, compared, node };
+    return { run, lengths, gradients, lit, here, numbers, texts, compared, node };
   }
   const panels = runs.map(panelOf);
   const within = (x) => clamp(x, left + 20, full - 20);
   // A number stands beyond its bar, and beyond those that its text reaches.
   const beyond = (run, x, key, long) => Math.max(...run[key].map((_, j) =>
     (shown(j)[key.slice(0, -1)] && Math.abs(centre(j) - x) < 30 ? long(run, j) : 0)));
-  function showBar({ run, bars }, i) {
-    const on = shown(i);
-    const lit = (yes) => ({ "fill-opacity": yes ? 1 : 0.45 });
-    const rise = on.length ? high(run, i) : 1;
-    const fall = on.gradient ? low(run, i) : 1;
-    const here = i === told();
-    set(bars[i].length, {
-      y: base - rise, height: rise, fill: "var(--neutral)", ...lit(here && !back()) });
-    set(bars[i].gradient, { height: fall, fill: "var(--rose)", ...lit(here),
-      visibility: back() ? "visible" : "hidden" });
+  // Of what a pass has not come to yet, a line is seen; the bar that is told is lit.
+  function showBars({ run, lengths, gradients, lit }, i) {
+    const rise = (j) => barAt(j, base, -(shown(j).length ? high(run, j) : 1));
+    const fall = (j) => barAt(j, under, shown(j).gradient ? low(run, j) : 1);
+    const d = (bar) => run.lengths.map((_, j) => bar(j)).join("");
+    set(lengths, { d: d(rise) });
+    set(gradients, { d: back() ? d(fall) : null });
+    set(lit, { d: back() ? fall(i) : rise(i), fill: `var(--${back() ? "rose" : "neutral"})` });
   }
   function showPanel(panel) {
     const { here, numbers, compared } = panel;
     const i = told();
-    panel.bars.forEach((_, j) => showBar(panel, j));
+    showBars(panel, i);
     set(here, { x: inside(centre(i)) }).textContent = String(i + 1);
     set(compared, { visibility: moment === last ? "visible" : "hidden" });
     for (const one of numbers) {  // the number of the block that is shown takes its room
