@@ -105,10 +105,8 @@ function draw(stage) {
   // The row of "=", of which the answer comes, has a frame where a part gives it out.
   const framed = (x, y, width, height) => svg("rect", { x, y, width, height, rx: 3, fill: "none",
     stroke: "var(--control)", "stroke-width": 2.5, "pointer-events": "none" });
-  // What the numbers are, above those that a part gives out.
-  const numbers = roomy ? "8 numbers for each token; the framed ones become the answer"
-    : "framed: what becomes the answer";
-  const noteAt = (x, y) => text(x, y, numbers,
+  // Which numbers to watch, of those that a part gives out.
+  const noteAt = (x, y) => text(x, y, "the framed row becomes the answer",
     { "text-anchor": "end", style: "font-size: 12px; fill: var(--soft)" });
   const here = { room, left, high, digits: wide };
   function vectors([title, rows], top, now, { room, left, high, digits } = here) {
@@ -394,7 +392,7 @@ function draw(stage) {
     const high = highOf(now.found[at]);
     set(board, { height: high, viewBox: `0 0 ${room} ${high}` });
     becoming(part === 11 ? 900 : 0, (t) => set(board, {}, ...contents(now, now.found[at], t)));
-    strip.replaceChildren(...last(now, now.found[at]));
+    if (!wide) strip.replaceChildren(...last(now, now.found[at]));
     travel(spots[part], now.found[at].out);
     rail.move(at + 1);
     explain(now);
