@@ -304,11 +304,9 @@ function draw({ view, viewWidth, data, el, svg, set, dot, matmul, softmax, mix, 
   const feedForward = part("Feed-forward layer", (on) => { feeds = on; });
   const row = (style, ...nodes) => el("div", { class: "row", style }, ...nodes);
   const parts = row("margin: 0 0 8px", attention.node, feedForward.node);
-  const hints = [wide ? "press a sum:" : "← press a sum", "first digit ↓", "second digit →"];
-  const looks = (i) => (i ? "color: var(--soft)" : "font-weight: 600");
-  const sides = el("div", { style: "font-size: 13px; line-height: 1.3" },
-    ...hints.map((says, i) => el(wide ? "span" : "div",
-      { style: `${looks(i)}; ${wide ? "margin-right: 10px" : ""}` }, says)));
+  const sides = el("div", { style: "font-size: 13px; line-height: 1.3; color: var(--soft)" },
+    ...["press a sum:", "first digit ↓", "second digit →"].map((says) =>
+      el(wide ? "span" : "div", { style: wide ? "margin-right: 10px" : null }, says)));
   if (wide) {
     set(said, { style: "min-height: 4.2em; margin-top: 8px" });
     const model = el("div", { style: `flex: 0 1 ${width}px` }, parts, root);
