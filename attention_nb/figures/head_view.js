@@ -170,7 +170,8 @@ function draw(stage) {
     return [label, ...own, ...times(most - layer.heads, () => el("span"))];
   }
   // Pixels of a small picture, at most: the widest name fits below it.
-  const widest = () => (namesFit() ? clamp(Math.floor(view.clientWidth / 9), 76, 108)
+  const broad = () => view.clientWidth;
+  const widest = () => (namesFit() ? (broad() > 960 ? 128 : clamp(Math.floor(broad() / 9), 76, 108))
     : clamp(Math.floor(240 / mostHeads()), 34, 56));
   // Few heads stand in one row on a phone, so that the large picture is in sight with them.
   const inOneRow = () => !beside && layers.length > 1 && cells.length <= 8;
@@ -564,7 +565,7 @@ function draw(stage) {
   function layOut(controls) {
     // Beside each other: the small pictures with what is said below them, and the large one.
     beside = isWide();
-    set(said, { style: beside ? "width: 0; min-width: 100%; margin-top: 0.6rem; min-height: 8.4em"
+    set(said, { style: beside ? "width: 0; min-width: 100%; margin-top: 0.6rem; min-height: 5.6em"
       : "margin-top: 0.6rem" });
     const gap = inOneRow() ? "4px" : "8px";
     const two = `display: grid; grid-template-columns: ${beside ? "auto " : ""}minmax(0, 1fr); `
