@@ -296,7 +296,8 @@ function draw({ figure, view, viewWidth, data, el, svg, set, clamp, grouped, plu
       el("span", { style: "margin-right: 4px" }, `Block ${block}`),
       ...rest.map((head) => switchOf(head, `${head[1]}`)));
   }
-  const steered = (...nodes) => el("div", { class: "row steered" }, ...nodes);
+  const steered = (...nodes) =>
+    el("div", { class: "row steered", style: "min-width: 0" }, ...nodes);
   const rows = { class: "beside", style: "gap: 4px 32px" };
   set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em; margin-top: 4px` });
   view.append(
