@@ -1091,7 +1091,7 @@ def test_a_latent_cache_counts_as_the_package_does(visit):
     tokens = figure.get_by_role("slider", name="Tokens in the cache")
     output, chosen = figure.locator("output"), given(figure)
     now = state(figure)
-    assert now["form"] == "absorbed"
+    assert now["form"] == "absorbed" and figure.locator("path[pathLength]").first.is_hidden()
     assert now["cached"] == {"MHA": 128 * 256, "GQA": 8 * 256, "MQA": 256, "MLA": 576}
     caches = figure.get_by_role("img", name="Numbers that a layer caches")
     assert caches.get_by_text(f"{128 * 256 / 576:.0f} times fewer than MHA").count() == 1
@@ -1110,7 +1110,11 @@ def test_a_latent_cache_counts_as_the_package_does(visit):
         assert figure.locator("svg text", has_text=times).count() == 1
         tokens.press("ArrowRight")
     assert "each head makes keys and values of 65,536 tokens" in output.inner_text()
+    trails, tips = figure.locator("path[pathLength]"), figure.locator("g[fill='var(--rose)']")
+    expect(trails.first).to_be_visible()  # the ways that both boxes took, and where they came
     figure.get_by_role("radio", name="absorbed").check()
+    expect(tips.last).to_be_visible()
+    expect(tips.first).to_be_hidden()
     assert state(figure)["form"] == "absorbed"
     assert "1 query and Wᵥ 1 mixture, instead of 65,536 rows" in output.inner_text()
     matrix = figure.get_by_role("img", name="absorbed").locator("g", has_text="Wk").last
@@ -1343,6 +1347,15 @@ def test_sinks_take_what_the_package_says(visit):
     assert state(figure)["scores"] == [0, 0, 0]
     figure.get_by_role("radio", name="no sink").check()
     assert state(figure)["context"] == [3, 1.5]
+    # the line begins at the middle of the first weight, and ends at that of what it adds
+    start, *_, end = re.findall(r"[MV]([\d.]+)", figure.locator("path.moves").get_attribute("d"))
+    weight, adds = (
+        figure.locator(f"svg rect.moves[data-sym={sym}]").first.evaluate(
+            f"(one) => one.{side}.baseVal.value + one.{size}.baseVal.value / 2"
+        )
+        for sym, side, size in (("w", "x", "width"), ("v", "y", "height"))
+    )
+    assert [float(start), float(end)] == pytest.approx([weight, adds], abs=1)
 
 
 def test_head_cut_lands_where_split_heads_puts_it(visit):
@@ -1591,7 +1604,7 @@ def test_heads_share_as_the_package_shares(visit):
     )
     row, other = pick.bounding_box(), wrong.bounding_box()  # one line, above the drawing
     assert abs(row["y"] - other["y"]) < 4 and other["y"] < figure.locator("svg").bounding_box()["y"]
-    assert state(figure)["n_kv_heads"] == 8
+    assert state(figure)["n_kv_heads"] == 4 and wrong.is_enabled()
     for n in (8, 4, 2, 1):
         pick.get_by_role("radio", name=str(n)).check()
         keys = torch.arange(n)[:, None, None]
@@ -1599,11 +1612,14 @@ def test_heads_share_as_the_package_shares(visit):
         now = state(figure)
         assert (now["n_kv_heads"], now["bytes"]) == (n, 2**30 * n // 8)
         assert now["reads"] == right.tolist() and not any(now["lost"])
+        # nothing is offered where both orders are the same
+        assert wrong.is_enabled() == (right != turns).any()
+        if not wrong.is_enabled():
+            continue
         wrong.click()
         now = state(figure)
         assert now["reads"] == turns.tolist() and now["lost"] == (right != turns).tolist()
-        says = f"{sum(now['lost'])} of 8" if n in (2, 4) else "both orders are the same"
-        assert says in figure.locator("output").inner_text()
+        assert f"{sum(now['lost'])} of 8" in figure.locator("output").inner_text()
         wrong.press("Enter")
     figure.get_by_role("button", name="query head 6").hover()
     assert state(figure)["chosen"] == 6
@@ -1641,6 +1657,8 @@ def test_cache_steps_make_what_the_layer_makes(visit):
         without = f"without, {t + 1} are computed." if t else "one key is computed, either way."
         assert said(figure).startswith(f"“{given_rows['tokens'][t]}”: ")
         assert said(figure).endswith(without)
+        ratio = figure.get_by_text(f"{totals['without'] / totals['with']:.1f} times as many")
+        assert ratio.count() == (t > 0)
         slider.press("ArrowRight")
     slider.press("Home")
     assert played(figure)["step"] == n - 1
@@ -2178,9 +2196,14 @@ def test_the_temperature_draws_as_generate_does(visit):
     order = logits.argsort(descending=True).tolist()
     assert heaps == [now["drawn"][i] for i in order]
     assert vessels == pytest.approx([100 * p for p in now["probabilities"]], abs=0.01)
+    dashed = figure.locator(".view svg path[stroke-dasharray]")
+    assert dashed.get_attribute("d") is None
     sliders["temperature"].fill("2")  # what is lost was theirs at this temperature
     lost = 1 - float((logits / 2).softmax(-1).topk(2).values.sum())
     assert f"the others lost {lost:.2f}." in said(figure)
+    before = [float(high) for high in re.findall(r"v-([\d.e-]+)h", dashed.get_attribute("d"))]
+    want = [now["plain"][i] for i in order]  # at temperature 1, of all
+    assert [high / before[0] for high in before] == pytest.approx([p / want[0] for p in want])
 
 
 @pytest.mark.nightly
@@ -2222,6 +2245,11 @@ def test_the_tree_keeps_what_beam_search_keeps(visit):
         )
     slider.press("Home")
     assert played(figure)["done"]
+    figure = drawing(visit, "08_translation.html", "beams", width=390)
+    rows = figure.locator("svg text").filter(has_text=re.compile(r"^\d: "))
+    kept = [" ".join(TARGET.tokens[i] for i in one["ids"]) for one in state(figure)["kept"]]
+    written = [row.replace("\u00a0", " ") for row in rows.all_text_contents()]
+    assert written == [f"{i}: {one}" for i, one in enumerate(kept, 1)] and len(kept) == 2
 
 
 STRUCK = """figure => {  // the numbers through which a line of the tree runs
@@ -2330,13 +2358,16 @@ def test_the_stream_goes_forward_and_back(visit):
     figure = drawing(visit, "07_transformer.html", "stream")
     pre, post = given(figure)["runs"]
     slider, n = figure.get_by_role("slider", name="Pass"), len(pre["lengths"])
-    assert n == 24 and (state(figure)["moment"], state(figure)["block"]) == (23, 24)  # half-way
-    begins = pre["gradients"][-1], post["gradients"][-1]
-    ratio = figure.locator("svg").get_by_text(f"×{begins[1] / begins[0]:.1f} in block 24")
-    slider.press("End")
-    expect(ratio).to_be_visible()
+    assert n == 24 and (state(figure)["moment"], state(figure)["block"]) == (47, 1)  # all is drawn
+    ratios = [
+        figure.locator("svg").get_by_text(f"×{post['gradients'][i] / pre['gradients'][i]:.1f}")
+        for i in (0, -1)
+    ]
+    for ratio in ratios:
+        expect(ratio).to_be_visible()
     slider.press("ArrowLeft")
-    expect(ratio).to_be_hidden()  # until the backward pass has ended
+    for ratio in ratios:
+        expect(ratio).to_be_hidden()  # until the backward pass has ended
     slider.press("Home")
     written = figure.locator("svg text.halo:not([visibility=hidden])")
     for moment in range(2 * n):
@@ -2349,8 +2380,10 @@ def test_the_stream_goes_forward_and_back(visit):
         near = pytest.approx(shown, abs=6e-4 if back else 0.06)
         assert written.all_text_contents() == spoken and [float(x) for x in spoken] == near
         assert f"block {told + 1}" in said(figure)
-        bars = figure.locator("svg").first.locator("rect[height='1']").count()
-        assert bars == (i if back else 2 * n - 1 - i), moment
+        bars = figure.locator("svg").first.locator("path").nth(int(back)).get_attribute("d")
+        heights = [abs(int(high)) for high in re.findall(r"v(-?\d+)h", bars)]
+        assert len(heights) == n
+        assert heights.count(1) == (i if back else n - 1 - i), moment  # to which no pass has come
         slider.press("ArrowRight")
     slider.press("Home")
     assert played(figure)["moment"] == 2 * n - 1
@@ -2448,6 +2481,10 @@ def test_the_seat_map_allocates_as_the_paged_cache_does(visit):
             wanted.append(pool_state(pool, rows, chosen))
     found = figure.evaluate(PRESSED, pressed)
     assert [now for now, *_ in found] == wanted
+    buffers = figure.get_by_role("img", name="The same memory in buffers")
+    assert buffers.locator("rect").count() == 48  # as many slots, and as many taken, as are counted
+    taken = buffers.locator("rect:not([fill=none])").count()
+    assert taken == wanted[-1]["buffers"]["taken"] > 0
     for now, (_, out, _) in zip(wanted, found):
         lacking = [who for who, n in zip("ABCDEF", now["lengths"]) if n is not None][3:]
         assert re.findall("[A-F]", out) == lacking
@@ -2737,6 +2774,11 @@ def test_a_translator_is_moved_by_keys_and_by_pointing(visit):
     exact = given(figure)["exact"]  # it begins where a few answers are right, and this one is not
     first = next(i for i, part in enumerate(exact) if part > 0)
     assert state(figure)["step"] == steps[first] and "it should be 4 0 2" in said(figure)
+    verdicts = figure.locator("svg text").filter(has_text=re.compile("^(right|wrong)$"))
+    assert verdicts.all_text_contents() == ["right", "wrong", "wrong", "right"]  # 4 2 4, not 4 0 2
+    figure.locator("span[style*='cursor: pointer']").last.click()  # the bar of the last step
+    assert state(figure)["step"] == steps[-1]
+    assert verdicts.all_text_contents() == ["right"] * 4
     figure.get_by_role("slider", name="Training step").press("Home")
     assert (
         state(figure)["step"] == 0

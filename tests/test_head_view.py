@@ -156,7 +156,6 @@ def test_it_shows_the_weights(opened):
     ends = arcs.evaluate_all("all => all.map((arc) => arc.getAttribute('d').match(/[\\d.]+/g))")
     assert float(ends[0][0]) == 6.5 and float(ends[0][-2]) == int(row.argmax()) + 0.5
     assert [arc.get_attribute("opacity") for arc in arcs.all()] == ["1"] + ["0.3"] * (len(ends) - 1)
-    figure.get_by_text("More switches").click()
     figure.get_by_role("radio", name="Lines").check()
     lines = figure.locator("svg line")
     assert (
@@ -198,7 +197,6 @@ def test_heads_are_ordered_by_what_they_do(opened):
         "layer 2, head 3": "mixed",
     }.items():
         assert figure.get_by_role("button", name=name).inner_text() == does
-    figure.get_by_text("More switches").click()
     order = figure.get_by_role("combobox", name="order of heads")
     assert order.locator("option").all_inner_texts() == [
         "as in the model",
@@ -207,11 +205,22 @@ def test_heads_are_ordered_by_what_they_do(opened):
         "same token",
         "induction",
     ]
+    # what is framed: of each query the key that the score counts
+    framed = figure.locator("svg[aria-hidden] rect[width='0.88']")
+    pairs = {
+        "previous token": {(i, i - 1) for i in range(1, 11)},
+        "first token": {(i, 0) for i in range(11)},
+    }
     for name, head in {"previous token": [0, 1], "first token": [1, 0]}.items():
         order.select_option(name)
         now = state(figure)
         assert now["order"][0] == head == [now["l"], now["h"]]
         assert f"{name} " in now["said"]
+        at = framed.evaluate_all(
+            "all => all.map((one) => [one.y, one.x].map((side) => Math.floor(side.baseVal.value)))"
+        )
+        *squares, sample = at
+        assert {*map(tuple, squares)} == pairs[name] and sample == [0, 0]
     figure.get_by_role("button", name="layer 1, head 0").focus()
     figure.page.keyboard.press("ArrowRight")
     assert [state(figure)["l"], state(figure)["h"]] == state(figure)["order"][1]
@@ -224,8 +233,13 @@ def test_it_opens_on_a_head_that_copies(opened):
     weights[0, 1, 4:] = torch.eye(8)[1:5]  # from each letter to the one after the same letter
     made[1] = Call("layers.1.attn", "softmax", (1, 2, 8, 8), 4, given=weights)
     made[1].kv_heads = 2
-    now = state(opened(head_view(made, list("abcdabcd"))))
-    assert (now["l"], now["h"], now["i"]) == (1, 1, 6)
+    for order in (None, "induction"):
+        figure = opened(head_view(made, list("abcdabcd"), order=order))
+        now = state(figure)
+        assert (now["l"], now["h"], now["i"]) == (1, 1, 6)
+        chosen = figure.get_by_role("combobox", name="order of heads").locator("option:checked")
+        assert chosen.inner_text() == (order or "as in the model")
+        assert (now["order"][0] == [1, 1]) == (order == "induction")
 
 
 def test_cross_attention_and_shared_keys(opened):
@@ -236,7 +250,6 @@ def test_cross_attention_and_shared_keys(opened):
     figure = opened(head_view(made, WORDS, memory=OTHERS))
     figure.get_by_role("button", name="layer 1, head 2").click()
     expect(figure).to_contain_text("(heads 2 to 3 share keys)")
-    figure.get_by_text("More switches").click()
     figure.get_by_role("radio", name="Lines").check()
     texts = figure.locator("svg text").all_text_contents()
     assert texts[:2] == ["<script>ale… 0", "the 1"] and "1 <!--" in texts and len(texts) == 11 + 7

@@ -128,10 +128,9 @@ function draw(stage) {
   // Where columns are close, a dashed line is cut where numbers stand.
   const bandAt = ([x, y]) =>
     svg("rect", { x: x - gap / 2, y: y + r + 2, width: gap, height: 14, fill: "var(--paper)" });
-  function unitsOf() {  // below the start, or where it is narrow the last below all
+  function unitsOf() {  // below the start
     const y = top + r + 13;
-    const lines = wide ? [["log p", y], ["thick =", y + 24], ["likely", y + 38]]
-      : [["log p", y], ["a thick line: a likely token", high - 8]];
+    const lines = [["log p", y], ["thick:", y + 24], ["likely", y + 38]];
     return lines.map(([says, y]) =>
       svg("text", { x: 0, y, style: "font-size: 12px; fill: var(--soft)" }, says));
   }
@@ -146,12 +145,15 @@ function draw(stage) {
   }
   function wholes(shown) {  // what is kept now, word by word
     const left = full - beside + 16;
+    const place = (rank) => (wide ? { x: left, y: at(step, rank)[1] + 5 }
+      : { x: 118 * rank, y: high - 6 });  // beside each other, below the tree
     const named = svg("text", { x: left, y: 12, style: "font-size: 13px; fill: var(--soft)" },
       "hypothesis");
+    const numbered = (one, rank) => (wide ? wordsOf(one) : `${rank + 1}: ${wordsOf(one)}`);
     const ink = (rank) => (best(step, rank) ? "var(--rose)" : "currentColor");
-    return [named, ...steps()[step].kept.map((one, rank) => svg("text", {
-      x: left, y: at(step, rank)[1] + 5, opacity: shown.toFixed(2),
-      style: `font-weight: 600; fill: ${ink(rank)}` }, wordsOf(one)))];
+    return [...(wide ? [named] : []), ...steps()[step].kept.map((one, rank) => svg("text", {
+      ...place(rank), opacity: shown.toFixed(2),
+      style: `font-weight: 600; fill: ${ink(rank)}` }, numbered(one, rank)))];
   }
   function picture(shown) {
     const column = ({ kept, dropped }, t) => [...kept, ...dropped].flatMap((one, rank) =>
@@ -163,7 +165,7 @@ function draw(stage) {
       grown.filter(({ how }) => how.kept === kept).map(({ path }) => path);
     root.replaceChildren(...heads(), ...linesOf(false),
       ...(wide ? [] : grown.flatMap(({ band }) => band || [])), ...linesOf(true),
-      ...nodes.map(({ node }) => node), ...(wide ? wholes(shown) : []));
+      ...nodes.map(({ node }) => node), ...wholes(shown));
   }
 
   // ---- What is said ----

@@ -2,11 +2,12 @@
 // through all layers.
 function draw(stage) {
   const { figure, view, el, svg, set, number, plural, clamp } = stage;
-  const { said, say, slider, choices, more, onkeys, expose, keep } = stage;
+  const { said, say, slider, choices, onkeys, expose, keep } = stage;
   const holder = figure.querySelector("script.weights");
   const packed = holder.textContent || globalThis.weights[holder.getAttribute("data-name")];
   const SMALL = 64, SHOWN = 20;  // squares of a small picture; tokens beside lines
-  const LEAST = 12, SIDE = 22;  // pixels of a square with a name beside it; of any, at most
+  const LEAST = 12;  // pixels of a square with a name beside it
+  const SIDE = 22;  // of any, in a large matrix
 
   // ---- What was packed: a line of JSON, then bytes ----
   async function unpack() {
@@ -169,7 +170,8 @@ function draw(stage) {
     return [label, ...own, ...times(most - layer.heads, () => el("span"))];
   }
   // Pixels of a small picture, at most: the widest name fits below it.
-  const widest = () => (namesFit() ? clamp(Math.floor(view.clientWidth / 9), 76, 108)
+  const broad = () => view.clientWidth;
+  const widest = () => (namesFit() ? (broad() > 960 ? 128 : clamp(Math.floor(broad() / 9), 76, 108))
     : clamp(Math.floor(240 / mostHeads()), 34, 56));
   // Few heads stand in one row on a phone, so that the large picture is in sight with them.
   const inOneRow = () => !beside && layers.length > 1 && cells.length <= 8;
@@ -204,7 +206,7 @@ function draw(stage) {
     }
     const highest = namesFit() ? "layer.head: score" : "highest first";
     const unsorted = namesFit() ? "" : "layers ↓, heads →";
-    caption.textContent = now.order ? highest : unsorted;
+    caption.textContent = inOneRow() ? "" : now.order ? highest : unsorted;
     if (inOneRow()) arrangeRow(own);
     else arrangeRows(own);
   }
@@ -231,9 +233,11 @@ function draw(stage) {
   const marker = el("div", {
     style: "position: absolute; left: 0; right: 0; pointer-events: none; "
       + "outline: 2px solid var(--rose)" });
+  const frames = svg("svg", { "aria-hidden": true, preserveAspectRatio: "none",
+    style: "position: absolute; inset: 0; width: 100%; height: 100%; pointer-events: none" });
   const board = el("div", {
     style: "position: relative; border: 1px solid var(--soft); touch-action: pan-y; "
-      + "cursor: crosshair" }, matrix, marker);
+      + "cursor: crosshair" }, matrix, frames, marker);
   const names = { left: el("div"), top: el("div") };
   const HIGH = 30;  // of the arcs
   const arcs = svg("svg", { "aria-hidden": true, width: "100%", preserveAspectRatio: "none",
@@ -261,7 +265,7 @@ function draw(stage) {
   }
   function sizeOfMatrix() {
     const { rows, columns } = layers[now.l];
-    return clamp(Math.max(rows, columns) * SIDE, 160, inOneRow() ? 272 : 448);
+    return inOneRow() ? 256 : clamp(Math.max(rows, columns) * SIDE, 340, 448);
   }
   function showMatrix() {
     const { rows, columns, square } = layers[now.l];
@@ -299,7 +303,35 @@ function draw(stage) {
     axis(names.left, fits ? queries : [], "rows", "q", now.i);
     axis(names.top, fits ? keys : [], "columns", "k", best);
     showArcs(fits);
+    showFrames(fits);
   }
+
+  // ---- What a score counts, framed: as `token_targets` of the notebook has it ----
+  const COUNTED = {
+    "previous token": ["the token before", (i, j) => j === i - 1],
+    "first token": ["the first token", (_, j) => j === 0],
+    "same token": ["the same token, earlier", (i, j, tokens) => j < i && tokens[i] === tokens[j]],
+    induction: ["what followed the same token",
+      (i, j, tokens) => j > 0 && j <= i && tokens[i] === tokens[j - 1]],
+  };
+  const counting = () => about.scores[now.order - 1]
+    ?? (doing(now.l, now.h) && topOf(now.l, now.h)[0]);
+  const dashed = { fill: "none", stroke: "var(--soft)", "stroke-width": 0.05,
+    "stroke-dasharray": "0.15 0.1" };
+  const squareAt = (j, i) =>
+    svg("rect", { x: j + 0.06, y: i + 0.06, width: 0.88, height: 0.88, ...dashed });
+  const sample = svg("svg", { width: 18, height: 18, viewBox: "0 0 1 1", "aria-hidden": true },
+    squareAt(0, 0));
+  function showFrames(fits) {
+    const { n_q, n_k, queries, keys } = layers[now.l];
+    const name = fits && queries.join() === keys.join() ? counting() : "";
+    const [says, counts] = COUNTED[name] ?? ["", () => false];
+    const rowOf = (i) => times(n_k, (j) => j).filter((j) => counts(i, j, keys))
+      .map((j) => squareAt(j, i));
+    set(frames, { viewBox: `0 0 ${n_k} ${n_q}` }).replaceChildren(...times(n_q, rowOf).flat());
+    framedSays.replaceChildren(...(says ? [sample, `${name}: ${says}`] : []));
+  }
+
   // The matrix begins at the same place for all layers, also where their queries differ.
   const edgeOf = () => 6 + 7 * Math.max(0, ...layers.flatMap(({ queries, n_q }) =>
     (n_q * LEAST <= 448 && !about.kept ? queries.map((token) => brief(token).length) : [])));
@@ -402,7 +434,7 @@ function draw(stage) {
     const press = el("button", {
       type: "button", ...keep, onclick: () => choose({ l }),
       style: "min-height: 16px; padding: 0 0.4rem; font-size: 12px; justify-content: center" },
-    `${l}`);
+    namesFit() ? `layer ${l}` : `${l}`);
     const says = el("div", { style: "display: grid; height: 100%; white-space: nowrap; "
       + "align-items: center; line-height: 1.15" });
     const framed = el("div", { style: "border: 1px solid var(--faint)" }, canvas);
@@ -447,7 +479,9 @@ function draw(stage) {
   const lined = el("div");
   const modes = ["Matrix", "Lines", "All layers"];
   const shows = [showMatrix, showLines, showThrough];
-  const panels = [el("div", {}, framed), lined, el("div", {}, which, stack)];
+  const framedSays = el("div", { style: "display: flex; align-items: center; gap: 6px; "
+    + "min-height: 26px; font-size: 13px" });
+  const panels = [el("div", {}, framed, framedSays), lined, el("div", {}, which, stack)];
   const shown = el("div", { style: "min-width: 0; max-width: 36rem" }, ...panels);
   const caption = el("div", { style: "font-size: 13px; white-space: nowrap; color: var(--soft)" });
   const query = slider("query", {
@@ -465,8 +499,13 @@ function draw(stage) {
       `Layer ${now.l}, head ${now.h}${does && `: ${does}`}${shared()}`);
     panels.forEach((panel, mode) => { panel.hidden = mode !== now.mode; });
     shows[now.mode]();
-    const which = `Layer ${now.l}, head ${now.h}: ${scoresOf(now.l, now.h)}. `.replace(": .", ".");
+    const which = `Layer ${now.l}, head ${now.h}${scoreSaid()}. `;
     say(`${before}${moved && now.mode < 2 ? which : ""}${told()}`);
+  }
+  function scoreSaid() {  // the score that orders the heads, or the highest
+    const name = about.scores[now.order - 1] ?? topOf(now.l, now.h)[0];
+    const score = layers[now.l].scores[name]?.[now.h];
+    return score == null ? "" : `: ${name} ${number(score)}`;
   }
   function mark({ node, canvas }, on) {
     set(node, { tabindex: on ? 0 : -1, "aria-pressed": String(on) });
@@ -511,10 +550,11 @@ function draw(stage) {
   }
   function sorter() {
     const orders = ["as in the model", ...about.scores];
+    now.order = about.scores.indexOf(about.order) + 1;
     const select = el("select", { ...keep, "aria-label": "order of heads",
       onchange: () => { now.order = select.selectedIndex; arrange(); first(); } },
-    ...orders.map((name) => el("option", {}, name)));
-    return el("label", { class: "row" }, "order of heads", select);
+    ...orders.map((name, i) => el("option", { selected: i === now.order }, name)));
+    return el("label", { class: "row", style: "margin-top: 0" }, "order of heads", select);
   }
   function first() {
     const { l, h } = ordered()[0];
@@ -525,16 +565,18 @@ function draw(stage) {
   function layOut(controls) {
     // Beside each other: the small pictures with what is said below them, and the large one.
     beside = isWide();
-    set(said, { style: beside ? "width: 0; min-width: 100%; margin-top: 0.6rem; min-height: 8.4em"
+    set(said, { style: beside ? "width: 0; min-width: 100%; margin-top: 0.6rem; min-height: 5.6em"
       : "margin-top: 0.6rem" });
     const gap = inOneRow() ? "4px" : "8px";
     const two = `display: grid; grid-template-columns: ${beside ? "auto " : ""}minmax(0, 1fr); `
       + `gap: ${beside ? "4px 32px" : gap}`;
     const small = { style: "font-size: 13px; margin: 0.3rem 0" };
-    const left = el("div", { style: "min-width: 0" }, caption, grid, ...(beside ? [said] : []));
-    const right = el("div", { style: "min-width: 0" }, heading, query, shown);
-    view.replaceChildren(el("div", { style: two }, left, right, ...(beside ? [] : [said])),
-      controls, ...(about.kept ? [el("p", small, thinned())] : []));
+    const [mode, order] = controls;
+    const left = el("div", { style: "min-width: 0" },
+      ...(beside ? [order, caption, grid, said] : [caption, grid]));
+    const right = el("div", { style: "min-width: 0" }, heading, query, mode, shown);
+    view.replaceChildren(el("div", { style: two }, left, right, ...(beside ? [] : [said, order])),
+      ...(about.kept ? [el("p", small, thinned())] : []));
   }
   function keepLaidOut(controls) {  // also when a phone is turned
     layOut(controls);
@@ -568,7 +610,7 @@ function draw(stage) {
     const mode = choices("show", modes, 0, (chosen) => choose({ mode: chosen }));
     strips.push(...layers.map((_, l) => strip(l)));
     stack.replaceChildren(el("span"), keysAbove, el("span"), ...strips.flatMap(({ all }) => all));
-    keepLaidOut(more(el("div", { class: "row" }, mode, sorter())));
+    keepLaidOut([mode, sorter()]);
     arrange();
     begins();
     tell();

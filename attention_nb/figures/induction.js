@@ -95,7 +95,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, clamp, grouped, plu
     ...columns.flatMap(({ areas }) => areas), row);
   function bow(from, to, way) {  // way −1: above the letters, 1: below
     const y = way < 0 ? line : low;
-    const most = way < 0 ? (line - 32) / 0.75 : 42;  // it stays below the name of the head
+    const most = way < 0 ? (line - (wide ? 32 : 48)) / 0.75 : 42;  // below the name of the head
     const far = Math.min(16 + 0.42 * cell * Math.abs(from - to), most);
     const top = y + way * (from === to ? 22 : far);
     const apart = from === to ? 6 : 0;
@@ -296,7 +296,8 @@ function draw({ figure, view, viewWidth, data, el, svg, set, clamp, grouped, plu
       el("span", { style: "margin-right: 4px" }, `Block ${block}`),
       ...rest.map((head) => switchOf(head, `${head[1]}`)));
   }
-  const steered = (...nodes) => el("div", { class: "row steered" }, ...nodes);
+  const steered = (...nodes) =>
+    el("div", { class: "row steered", style: "min-width: 0" }, ...nodes);
   const rows = { class: "beside", style: "gap: 4px 32px" };
   set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em; margin-top: 4px` });
   view.append(

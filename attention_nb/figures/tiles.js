@@ -195,7 +195,7 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
         (part) => (room * Math.abs(part)) / most, f);
     });
   }
-  // What the parts of a bar are, below: the first is there where a sum is rescaled.
+  // What the parts of a bar are, above all: the first is there where a sum is rescaled.
   const signs = [
     ["before", { fill: "none", stroke: "var(--soft)", "stroke-dasharray": "3 2" }],
     ["kept", { fill: "var(--neutral)", "fill-opacity": 0.35 }],
@@ -203,8 +203,8 @@ function draw({ view, viewWidth, data, el, svg, set, sum, number, plural, listed
   const from = phone ? [188, 122, 70] : [212, 138, 78];  // of each, to the right edge
   const legend = signs.map(([says, look], i) => {
     const x = broad - from[i];
-    return svg("g", {}, svg("rect", { x: x + 0.5, y: floor + 9.5, width: 14, height: 11, ...look }),
-      text(x + 19, floor + 20, says, { style: soft }));
+    return svg("g", {}, svg("rect", { x: x + 0.5, y: 9.5, width: 14, height: 11, ...look }),
+      text(x + 19, 20, says, { style: soft }));
   });
   box.append(...legend);
   const showLegend = () => set(legend[0],
