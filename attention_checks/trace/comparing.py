@@ -22,6 +22,7 @@ from attention_checks.catalogue.layers import (
 )
 from attention_checks.catalogue.scales_and_routes import SCALE
 from attention_checks.choice_guards import scales_by_parts
+from attention_checks.explaining.changed_step import changed_step, declared_at
 from attention_checks.explaining.fitting import (
     fitted_activation,
     fitted_cap,
@@ -29,7 +30,6 @@ from attention_checks.explaining.fitting import (
     fitted_factor,
     fitted_scale,
 )
-from attention_checks.explaining.one_step import changed_step, declared_at
 from attention_checks.explaining.pipeline import Bug, Step, Work, after, with_own
 from attention_checks.explaining.search import Case, explain
 from attention_checks.numbers.tensors import nearly, sizes_of
