@@ -354,7 +354,7 @@ def check_agrees(
         )
     for name, other in (wrong or {}).items():
         expect_callable(f"wrong[{name!r}]", other, "a function that gives this wrong answer")
-    properties = lambda: agreement_properties(fn, reference, examples, wrong)
+    properties = lambda: (agreement_properties(fn, reference, examples, wrong or {}), None)
     contract = declared("check_agrees", **design)
     return _run(check_agrees, fn, properties, contract)
 

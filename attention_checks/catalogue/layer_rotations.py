@@ -15,7 +15,7 @@ from attention_checks.catalogue.positions import (
     mixed,
     turned,
 )
-from attention_checks.catalogue.scales_and_routes import changing, routing
+from attention_checks.catalogue.scales_and_routes import routing
 from attention_checks.explaining.pipeline import RightStep, Step, Work, bugs_of_lines
 
 BUGS = bugs_of_lines(
@@ -176,10 +176,3 @@ def _angles_at(
 ) -> Tensor:
     "Return the angles of positions."
     return angles + at[0] * angles[:2].diff(dim=0).sum(0)
-
-
-def turned_back(
-    rotate: _Rotate,
-) -> dict[str, Step]:
-    "Make the step that rotates queries and keys backwards, by a function that was declared."
-    return {"rotate": routing(changing("qk", lambda t: backwards(rotate, t)))}

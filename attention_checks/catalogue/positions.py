@@ -90,15 +90,10 @@ def turned(a: Tensor, b: Tensor, cos: Tensor, sin: Tensor) -> Pair:
     return a * cos - b * sin, a * sin + b * cos
 
 
-def without_minus(a: Tensor, b: Tensor, cos: Tensor, sin: Tensor) -> Pair:
-    "Rotate without the minus sign."
-    return a * cos + b * sin, a * sin + b * cos
-
-
 _ROTATIONS: dict[str, tuple[str, Turn]] = {
     "rotary.no_minus": (
         "a minus is missing: (a cos + b sin, a sin + b cos) is no rotation",
-        without_minus,
+        lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos),
     ),
     "rotary.swapped": (
         "sine and cosine are exchanged",

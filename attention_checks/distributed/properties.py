@@ -29,7 +29,7 @@ from attention_checks.distributed.running import (
     run_trials,
     takes_group,
 )
-from attention_checks.distributed.shards import Sharding, Trial, trial_of, trials_of
+from attention_checks.distributed.shards import Sharding, Trial, trial_of
 from attention_checks.explaining.pipeline import Bug
 from attention_checks.numbers.tensors import first_difference, must_be_tensor
 from attention_checks.numbers.tolerance import SHORT_SUMS
@@ -65,7 +65,8 @@ class Study:
         "Run the trials for each number of ranks, until one does not finish."
         found: list[RunResults] = []
         for world in self.sharding.worlds:
-            found.append(self.run(list(trials_of(self.sharding, world))))
+            lengths = self.sharding.lengths(world)
+            found.append(self.run([trial_of(self.sharding, world, n) for n in lengths]))
             if found[-1].fault:
                 break
         return found

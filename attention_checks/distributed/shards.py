@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -206,8 +206,3 @@ def trial_of(
     q, k, v, upstream = (torch.randn(s, generator=draw, dtype=torch.float64) for s in sizes)
     q, k, v, upstream = (x.to(sharding.dtype).double() for x in (1.5 * times * q, k, v, upstream))
     return Trial(sharding, world, q, k, v, upstream, sharding.held(n, world))
-
-
-def trials_of(sharding: Sharding, world: int) -> Iterator[Trial]:
-    "List the trials for a number of ranks, equal shards first."
-    return (trial_of(sharding, world, n) for n in sharding.lengths(world))

@@ -112,16 +112,6 @@ def _cap(work: Work) -> Work:
     return capping_by(lambda scores: scores if cap is None else soft_cap(scores, cap))(work)
 
 
-def _weigh(work: Work) -> Work:
-    "Take the softmax of the allowed scores."
-    return work._replace(weights=masked_softmax(work.scores, work.allowed))
-
-
-def _mix(work: Work) -> Work:
-    "Multiply weights by values."
-    return work._replace(out=work.weights @ work.v)
-
-
 # In their order, each as it should be. Behind each: what it does, and where in catalogue/ its bugs
 # stand.
 STAGES: dict[str, Step] = {
@@ -130,8 +120,10 @@ STAGES: dict[str, Step] = {
     "score": scoring(lambda scores, bias, scale: scores * scale + bias),  # scales_and_routes
     "cap": _cap,  # the scores: choices
     "mask": unchanged,  # what is allowed: masks, windows
-    "weigh": _weigh,  # scores become weights: softmax, masks, choices
-    "mix": _mix,  # the weighted mean of values, `out`: scales_and_routes, flash_attention
+    # scores become weights: softmax, masks, choices
+    "weigh": lambda work: work._replace(weights=masked_softmax(work.scores, work.allowed)),
+    # the weighted mean of values: scales_and_routes, flash_attention
+    "mix": lambda work: work._replace(out=work.weights @ work.v),
     "merge": unchanged,  # the heads of `out` stand side by side: layers
     "project": unchanged,  # the output's projection: layers
 }

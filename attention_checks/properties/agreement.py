@@ -16,7 +16,6 @@ from attention_checks.examine import BoundProperty
 from attention_checks.numbers.tensors import first_difference, must_be_near, must_return, nearly
 from attention_checks.numbers.tolerance import FLOAT32, SHORT_SUMS
 from attention_checks.outcomes import Broken, NotChecked
-from attention_checks.properties import Properties
 from attention_checks.properties.gradients import gradients_of_mixture
 from attention_checks.their_code.signatures import name_of, parameters_of
 
@@ -28,16 +27,9 @@ def agreement_properties(
     fn: _Fn,  # the function to check
     reference: _Fn,  # one that is right, if slow
     examples: tuple[_Example, ...],  # the arguments of one call each
-    wrong: Mapping[str, _Fn] | None = None,  # likely wrong answers, by what is wrong with them
-) -> tuple[Properties, None]:  # the properties; nothing names a bug by its numbers
-    "List what must hold of two functions that should do the same."
-    return _properties(fn, reference, examples, wrong or {}), None
-
-
-def _properties(
-    fn: _Fn, reference: _Fn, examples: tuple[_Example, ...], wrong: Mapping[str, _Fn]
+    wrong: Mapping[str, _Fn],  # likely wrong answers, by what is wrong with them
 ) -> Iterator[BoundProperty]:
-    "Yield what raises Broken or NotChecked, in the order of trying."
+    "Yield what must hold of two functions that should do the same, in the order of trying."
     for i, example in enumerate(examples, 1):
         yield BoundProperty(
             f"example {i}: the result is right",

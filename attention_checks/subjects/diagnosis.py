@@ -56,7 +56,8 @@ def diagnose(layer: Layer) -> Layer:
         guess = observe(replace(layer, contract=replace(layer.contract, **choices)))
         found = _agreement(guess)
         if found.bugs == ():
-            remark = f"not declared, but as its names say: {_as_keywords(choices)}"
+            keywords = ", ".join(f"{name}={value!r}" for name, value in choices.items())
+            remark = f"not declared, but as its names say: {keywords}"
             return replace(guess, diagnosis=replace(found, remarks=(remark,)))
     named = _with_bugs_named(layer, plain)
     if named.bugs is None and guess is not None:
@@ -137,11 +138,6 @@ def fewest_bugs(
     if trace is None or bugs is not None and len(bugs) < 2:
         return bugs
     return name_other_scale(trace, layer.short_window) or bugs
-
-
-def _as_keywords(choices: Choices) -> str:
-    "Write choices as a call of a check takes them."
-    return ", ".join(f"{name}={value!r}" for name, value in choices.items())
 
 
 def _agreement(layer: Layer) -> Diagnosis:

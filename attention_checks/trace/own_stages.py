@@ -8,6 +8,7 @@ from functools import partial
 from itertools import islice, product
 from typing import Any
 
+import torch
 import torch.nn as nn
 from torch import Tensor
 
@@ -25,8 +26,9 @@ from attention_checks.catalogue.choices import (
     shortened_by,
     sinking,
 )
-from attention_checks.catalogue.layer_rotations import declared_rotation, turned_back
+from attention_checks.catalogue.layer_rotations import backwards, declared_rotation
 from attention_checks.catalogue.masks import BIAS
+from attention_checks.catalogue.scales_and_routes import changing, routing
 from attention_checks.choice_guards import names_in, scales_by_parts
 from attention_checks.explaining.pipeline import RightStep, StageChoices, Step, Work, after
 from attention_checks.outcomes import NotChecked, attempt
@@ -96,7 +98,8 @@ def _by_functions(contract: Contract) -> StageChoices:
     "Yield the stages that are declared as functions of the heads."
     if contract.rotate:
         step, bugs = declared_rotation(contract.rotated)
-        back = known("rotation.backwards")._replace(steps=turned_back(contract.rotated))
+        turned_back = routing(changing("qk", partial(backwards, contract.rotated)))
+        back = known("rotation.backwards")._replace(steps={"rotate": turned_back})
         yield "rotate", [(step, [*bugs, back])]
     if contract.attend:
         yield "mix", [(contract.attended, [])]
@@ -211,7 +214,7 @@ def _residual(
     if name := contract.residual:
         itself = name == "x" and not hasattr(layer, "x")
         added = [x] if itself else _added_by(part_of(layer, name, "residual"), x, call)
-        steps: list[Step] = [partial(_with_added, t) for t in added]
+        steps = [context_step(partial(torch.add, t)) for t in added]
         yield _PROJECTED, right_steps(_PROJECTED, f"residual={name!r}", steps)
 
 
@@ -235,41 +238,27 @@ def _added_by(part: Any, x: Tensor, call: Callable[[], Tensor]) -> list[Tensor]:
     return [] if rows is None else [rows]
 
 
-def _with_added(added: Tensor, work: Work) -> Work:
-    "Add something to the merged context."
-    return work._replace(out=work.out + added)
-
-
 def _own_bias(contract: Contract) -> list[RightStep]:
     "Return the steps of the bias of the scores."
-    steps: list[Step] = [partial(_with_made, contract), partial(_with_scaled, contract)]
+    ends = (False, True) if contract.softcap else (False,)
+    steps = [partial(_with_bias, contract, *how) for how in product(ends, (False, True))]
     turned = known("bias.transposed")._replace(
         steps={after("route"): partial(_with_turned, contract)}
     )
-    last: list[Step] = [partial(_capped_first, add) for add in steps if contract.softcap]
-    return [(step, [*BIAS, turned]) for step in steps + last]
+    return [(step, [*BIAS, turned]) for step in steps]
 
 
-def _with_made(contract: Contract, work: Work) -> Work:
-    "Add what a declared function gives."
-    return work._replace(bias=work.bias + contract.bias_of(work.q, work.k))
-
-
-def _with_scaled(contract: Contract, work: Work) -> Work:
-    "Add the same where one factor scales it together with the scores: a wrong one, too."
-    factor = work.scale / contract.scale_of(work.q.shape[-1])
-    return work._replace(bias=work.bias + factor * contract.bias_of(work.q, work.k))
+def _with_bias(contract: Contract, last: bool, scaled: bool, work: Work) -> Work:
+    "Add what a declared function gives: after a soft cap, or scaled as the scores are, if wrongly."
+    factor = work.scale / contract.scale_of(work.q.shape[-1]) if scaled else 1.0
+    made = factor * contract.bias_of(work.q, work.k)
+    return work._replace(bias=work.bias + made, bias_last=last)
 
 
 def _with_turned(contract: Contract, work: Work) -> Work:
     "Add what a declared function gives if distances are counted the other way."
     made = contract.bias_of(work.q.flip(-2), work.k.flip(-2))
     return work._replace(bias=work.bias + made.flip(-1, -2))
-
-
-def _capped_first(add: Step, work: Work) -> Work:
-    "Add a bias to scores that are capped."
-    return add(work)._replace(bias_last=True)
 
 
 def _gated(layer: nn.Module, x: Tensor, contract: Contract) -> StageChoices:

@@ -76,7 +76,8 @@ def _maximum_bug(subject: ExaminedFunction) -> Bug:
         return subject.mismatch.bugs[0]
     if subject.right_for_many_keys:
         ends = (0, subject.many[-1] - 1)
-        first, last = (_last_is_finite(subject, at) for at in ends)
+        contexts = [subject(*_peaked(subject, at))[..., -1, :] for at in ends]
+        first, last = (bool(context.isfinite().all()) for context in contexts)
         if first != last:
             return known("blocks.first_maximum" if first else "blocks.no_running_maximum")
     # one query and one key, with a score of 10⁴
@@ -85,11 +86,6 @@ def _maximum_bug(subject: ExaminedFunction) -> Bug:
     k = q * 1e4 / (q.shape[-1] * subject.right_scale(q))
     alone = subject(q, k, torch.ones(1, 1, 1, sizes.d_v))
     return known("softmax.underflows" if alone.isfinite().all() else "softmax.overflows")
-
-
-def _last_is_finite(subject: ExaminedFunction, at: int) -> bool:
-    "Return whether the last query's context is finite if one of many keys has scores of 10⁴."
-    return bool(subject(*_peaked(subject, at))[..., -1, :].isfinite().all())
 
 
 def _must_stand_sixteen_bits(subject: ExaminedFunction) -> None:
