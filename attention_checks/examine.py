@@ -244,8 +244,6 @@ def _try(holds: Callable[[], str | None], first: bool) -> str | None:
                 f"{first_line(e)}: it cannot do this here; declare device=… where it can"
             ) from None
         bug = known(
-            code_told_by(e) or "code.raises",
-            what="the code",
-            error=first_line(e, 80, where=False),
+            code_told_by(e) or "code.raises", what="the code", error=first_line(e, 80, where=False)
         )
         raise Broken(f"it raised {first_line(e)}", bug) from e

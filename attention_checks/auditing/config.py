@@ -15,9 +15,7 @@ _LOCAL = ("sliding_attention", "local", "local_attention", "sliding_window")
 _FULL = ("full_attention", "global", "attention")
 
 
-def config_of(
-    model: nn.Module,
-) -> Any:  # None if there is none
+def config_of(model: nn.Module) -> Any:  # None if there is none
     "Return the config of a model, that of its text if it has several."
     config = getattr(model, "config", None)
     text = getattr(config, "get_text_config", None)
@@ -36,9 +34,7 @@ def number_of(
     return int(found[1]) if found else None
 
 
-def kinds_in(
-    config: Any,
-) -> Any:  # a list of strings; None if there is none
+def kinds_in(config: Any) -> Any:  # a list of strings; None if there is none
     "Return the kinds of the layers, as a config lists them."
     return getattr(config, "layer_types", None) or getattr(config, "attention_layers", None)
 

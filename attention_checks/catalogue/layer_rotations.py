@@ -8,13 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from attention_checks.catalogue.positions import (
-    HALVES,
-    NEIGHBOURS,
-    PAIRINGS,
-    mixed,
-    turned,
-)
+from attention_checks.catalogue.positions import HALVES, NEIGHBOURS, PAIRINGS, mixed, turned
 from attention_checks.catalogue.scales_and_routes import routing
 from attention_checks.explaining.pipeline import RightStep, Step, Work, bugs_of_lines
 
@@ -124,9 +118,7 @@ def _rotated_by(q: _Changed, k: _Changed, v: _Changed = _still) -> dict[str, Ste
     return {"rotate": routing(lambda *heads: (q(heads[0]), k(heads[1]), v(heads[2])))}
 
 
-def declared_rotation(
-    rotate: _Rotate,
-) -> RightStep:  # for the stage `rotate`
+def declared_rotation(rotate: _Rotate) -> RightStep:  # for the stage `rotate`
     "Make the steps of a rotation: as it should be used, and what may be wrong with that."
     by: Callable[[int], _Changed] = lambda more: lambda t: rotate(t, _at(t) + more)
     rightly, back, plus = by(0), partial(backwards, rotate), partial(_all_plus, rotate)

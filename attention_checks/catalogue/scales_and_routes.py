@@ -31,10 +31,7 @@ def _is_usual(work: Work) -> bool:
 
 _SCALES: dict[str, tuple[str, Callable[[Work], float]]] = {
     "scale.usual": ("divided by √d_k", lambda work: _d_k(work) ** -0.5),  # beside a declared scale
-    "scale.missing": (
-        "not scaled (a factor after exp cancels) | scale={found}",
-        lambda work: 1.0,
-    ),
+    "scale.missing": ("not scaled (a factor after exp cancels) | scale={found}", lambda work: 1.0),
     "scale.by_width": (
         "divided by d_k, not √d_k (scaled twice?) | scale={found}",  # µP
         lambda work: 1 / _d_k(work),
@@ -175,7 +172,7 @@ CONTEXT_BUGS: list[Bug] = bugs_of_stage(
             "each query gets its own value, whatever it attends to: multiply each key's weight by"
             " that key's value (einsum: bhqk,bhkd->bhqd)",
             lambda _, work: work.weights.sum(-1, keepdim=True) * work.v,
-        ),
+        )
     },
 )
 

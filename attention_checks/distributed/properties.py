@@ -370,9 +370,7 @@ _PROPERTIES = [
     Property("inputs are not modified", _must_not_modify),
     Property("a second call gives the same", _must_repeat),
     Property(
-        "in bfloat16 ranks lose no more than one does",
-        _must_stand_sixteen_bits,
-        sixteen_bits=True,
+        "in bfloat16 ranks lose no more than one does", _must_stand_sixteen_bits, sixteen_bits=True
     ),
     Property("in groups that are parts of the world it gives the same", _must_work_in_groups),
 ]

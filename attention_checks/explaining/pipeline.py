@@ -134,9 +134,7 @@ LAYER_STAGES: dict[str, Step] = {
 }
 
 
-def after(
-    stage: str,
-) -> str:  # such as "after route"
+def after(stage: str) -> str:  # such as "after route"
     "Name the stage of a layer's own that follows one of every layer."
     return f"after {stage}"
 

@@ -59,11 +59,7 @@ INFLUENCE = (
         symptom_unless=("finite",),
         applies=lambda subject: bool(subject.causal),
     ),
-    Property(
-        "gradients are those of the oracle",
-        _must_have_gradients,
-        differentiates=True,
-    ),
+    Property("gradients are those of the oracle", _must_have_gradients, differentiates=True),
 )
 
 

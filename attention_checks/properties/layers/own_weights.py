@@ -22,13 +22,7 @@ from attention_checks.their_code.conventions import POSITIONS
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, named_end
 from attention_checks.trace.guesses import hint_of
-from attention_checks.trace.recording import (
-    as_float,
-    full_name,
-    must_use,
-    unused,
-    used_between,
-)
+from attention_checks.trace.recording import as_float, full_name, must_use, unused, used_between
 from attention_checks.trace.rotating import agrees_with_rotation
 
 
