@@ -115,9 +115,7 @@ _TELLING = {  # what a message of PyTorch tells
 }
 
 
-def code_told_by(
-    e: BaseException,  # any error
-) -> str | None:  # its code; None: its message tells nothing
+def code_told_by(e: BaseException) -> str | None:  # its code; None: its message tells nothing
     "Return the code of the bug that a message of PyTorch tells."
     return next((code for code, says in _TELLING.items() if says.search(str(e))), None)
 

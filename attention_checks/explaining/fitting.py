@@ -43,9 +43,7 @@ def nearest_number(
     return best
 
 
-def fitted_cap(
-    case: Case,  # what was seen
-) -> Bug | None:  # None: no soft cap gives it
+def fitted_cap(case: Case) -> Bug | None:  # None: no soft cap gives it
     "Find the soft cap that gives the numbers that were seen, if none or another was declared."
 
     def capped(number: Tensor) -> tuple[Work, tuple[Bug, ...]]:
@@ -77,9 +75,7 @@ def fitted_factor(
     return known("values.scaled", found=f"{factor:.4g}", value=f"{declared * factor:.4g}")
 
 
-def fitted_activation(
-    case: Case,  # what was seen
-) -> Bug | None:  # None: no usual function gives it
+def fitted_activation(case: Case) -> Bug | None:  # None: no usual function gives it
     "Find the function of the context that gives the numbers that were seen."
     for name in ACTIVATIONS:
         if case.given_by(_with_end(case, getattr(F, name))):
@@ -98,9 +94,7 @@ def _with_end(case: Case, f: Callable[[Tensor], Tensor]) -> Work | None:
     return case.run(case.work, [Bug("", "", {"mix": changed})])
 
 
-def fitted_cosine(
-    case: Case,  # what was seen
-) -> Bug | None:  # None: no factor gives it
+def fitted_cosine(case: Case) -> Bug | None:  # None: no factor gives it
     "Find the factor of queries and keys of length 1 that gives the numbers that were seen."
     if "score" not in case.stages:
         return None

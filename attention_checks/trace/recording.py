@@ -25,8 +25,7 @@ _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d)  # their features come before positions
 
 
 def recorded_call(
-    modules: Mapping[str, nn.Module],  # by name
-    call: Callable[[], Tensor],  # one call of the layer
+    modules: Mapping[str, nn.Module], call: Callable[[], Tensor]
 ) -> tuple[
     Tensor, _ByModule, _ByModule
 ]:  # its result; what went into each module, and what came out

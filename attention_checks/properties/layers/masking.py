@@ -146,9 +146,7 @@ def _is_stretched(reach: Tensor) -> bool:
     return any((reach | own).equal(each | own) for each in stretched)  # a query moves its output
 
 
-def measured_reach(
-    layer: Layer,  # the layer under test
-) -> Tensor:  # boolean, (outputs, n)
+def measured_reach(layer: Layer) -> Tensor:  # boolean, (outputs, n)
     "Find out which output is moved by which token."
     x, moved = layer.draw(), []
     before = layer(x)
