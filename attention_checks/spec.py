@@ -13,29 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
-from attention_checks.choice_guards import (
-    Expect,
-    expect_attribute,
-    expect_attribute_or_function,
-    expect_causal,
-    expect_codes,
-    expect_device,
-    expect_dtype,
-    expect_factor,
-    expect_flag,
-    expect_function,
-    expect_lengths,
-    expect_mask_meaning,
-    expect_one_of,
-    expect_parts,
-    expect_positive,
-    expect_returns,
-    expect_scale_or_part,
-    expect_sinks,
-    expect_size,
-    names_in,
-    scales_by_parts,
-)
+from attention_checks import choice_guards as guards
 from attention_checks.explaining.pipeline import Work
 from attention_checks.explaining.reach import Reach
 from attention_checks.numbers.tolerance import TOLERANCES, USUAL_TOLERANCE, with_tolerance
@@ -70,7 +48,7 @@ _BY_NAME: dict[str, Callable[..., Tensor]] = {  # choice → what the name of a 
 
 def _choice(
     checks: tuple[str, ...],  # which read it
-    expect: Expect,
+    expect: guards.Expect,
     help: str,
     default: Any = None,
     of_functions: Callable[[Any], bool | None] | None = None,  # is it theirs? None: all take it
@@ -89,50 +67,52 @@ class Contract:
 
     causal: bool | str = _choice(
         (*_FUNCTIONS, *_SELF, "check_positions", *_RANKS),
-        expect_causal,
+        guards.expect_causal,
         'does it hide the future? Of a function, if n_q ≠ n_k: "lower-right", "upper-left"',
         default=False,
         of_functions=lambda value: isinstance(value, str) or None,
     )
     n_heads: int | None = _choice(
-        _LAYERS, expect_size, "number of heads; default: what an attribute of the layer says"
+        _LAYERS, guards.expect_size, "number of heads; default: what an attribute of the layer says"
     )
     n_kv_heads: int | None = _choice(
-        _LAYERS, expect_size, "number of heads of keys and values; default: what their widths tell"
+        _LAYERS,
+        guards.expect_size,
+        "number of heads of keys and values; default: what their widths tell",
     )
     positions: bool | None = _choice(
-        _SELF, expect_flag, "does it know positions (RoPE, …)? None: find out"
+        _SELF, guards.expect_flag, "does it know positions (RoPE, …)? None: find out"
     )
     call: Callable[..., Any] | None = _choice(
         _LAYERS,
-        expect_function,
+        guards.expect_function,
         "call(module, x), or call(module, x, memory), with all else that it needs, such as a mask"
         " that hides nothing; default: as its parameters demand",
     )
     only_attention: bool = _choice(
         ("check_self_attention",),
-        expect_flag,
+        guards.expect_flag,
         "may it do nothing else, as a residual? So `check_multi_head` asks",
         default=False,
     )
     scale: float | str | Callable[..., Any] | None = _choice(
         _ATTENTION + _RANKS,
-        expect_scale_or_part,
+        guards.expect_scale_or_part,
         "factor of the scores (default: 1/√d_k), or a function of d; of a layer also the parameter"
         " that is the factor, one number or one for each head, or a function of parts by their"
         " names: scale=lambda tau, d: tau.exp() / d**0.5",
-        of_functions=lambda value: False if scales_by_parts(value) else None,
+        of_functions=lambda value: False if guards.scales_by_parts(value) else None,
         part=True,
     )
     softcap: float | None = _choice(
         _ATTENTION + _RANKS,
-        expect_positive,
+        guards.expect_positive,
         "scores become softcap · tanh(scores / softcap)",
         settles_scale=True,
     )
     roles: Mapping[str, str | tuple[str, ...] | None] | None = _choice(
         _LAYERS,
-        expect_parts(*ROLES, or_none=True, several=True),
+        guards.expect_parts(*ROLES, or_none=True, several=True),
         'the layer\'s part in each role: {"q": "W_query"}, or a list of one for each head; None for'
         " what goes in as it is; several, in their order, where each makes a part of the tokens"
         ' (joint attention): {"qkv": ("text", "image")}; latent: what makes the short vectors of'
@@ -140,13 +120,13 @@ class Contract:
     )
     projects: bool = _choice(
         _LAYERS,
-        expect_flag,
+        guards.expect_flag,
         "it projects what goes in to queries, keys and values (default: it does)",
         default=True,
     )
     norms: Mapping[str, str | tuple[str, ...]] | None = _choice(
         _LAYERS,
-        expect_parts("q", "k", "out", several=True),
+        guards.expect_parts("q", "k", "out", several=True),
         'the norms of queries (q), keys (k) and the context (out): {"q": "q_norm"}, or several as'
         ' in roles; "rms": F.rms_norm without weights; "l2": to length 1; a parameter: to length 1,'
         " and times the parameter",
@@ -155,35 +135,35 @@ class Contract:
     )
     mixing: Mapping[str, str] | None = _choice(
         _LAYERS,
-        expect_parts("scores", "weights"),
+        guards.expect_parts("scores", "weights"),
         'what mixes heads before the softmax (scores) or after it (weights): {"scores": "mix"}',
         part=True,
         settles_scale=True,
     )
     prefix: Mapping[str, str] | None = _choice(
         _LAYERS,
-        expect_parts("k", "v", "kv"),
+        guards.expect_parts("k", "v", "kv"),
         'learned keys and values beside those of tokens: {"kv": "mem_kv"}',
         part=True,
         settles_scale=True,
     )
     shortened: Mapping[str, str] | None = _choice(
         _LAYERS,
-        expect_parts("k", "v", "kv"),
+        guards.expect_parts("k", "v", "kv"),
         'what makes fewer keys and values along the sequence (Linformer): {"k": "E"}',
         part=True,
         settles_scale=True,
     )
     rotate: Callable[[Tensor, Tensor], Tensor] | None = _choice(
         _LAYERS + _RANKS,
-        expect_function,
+        guards.expect_function,
         "how it rotates queries and keys: rotate(x, positions), over x (b, h, n, d); of latent"
         " attention (MLA) the features that all heads share are the last of them",
         settles_scale=True,
     )
     residual: str | None = _choice(
         _LAYERS,
-        expect_attribute,
+        guards.expect_attribute,
         "what is added to the context, before the activation: what a module gives, a matrix · x, or"
         ' the input itself ("x")',
         part=True,
@@ -191,7 +171,7 @@ class Contract:
     )
     value_scale: float | str | Callable[..., Tensor] | None = _choice(
         _LAYERS,
-        expect_factor,
+        guards.expect_factor,
         "factor of the values, or of the context (default: 1); also the parameter that is the"
         " factor, or a function of parts by their names",
         part=True,
@@ -199,7 +179,7 @@ class Contract:
     )
     attend: Callable[..., Tensor] | None = _choice(
         ("check_attention", *_LAYERS),
-        expect_function,
+        guards.expect_function,
         "what it makes of its heads where that is not softmax(q kᵀ) v: attend(q, k, v) →"
         " (b, h, n_q, d_v); by name it may ask for allowed (what the masks leave), n_heads, n_q,"
         " n_k, positions, scale, x, and for a part of the layer, or what it gives:"
@@ -208,14 +188,14 @@ class Contract:
     )
     activation: str | None = _choice(
         _LAYERS,
-        expect_attribute,
+        guards.expect_attribute,
         "what is applied to the context before its projection: a module, or gelu, silu, …",
         part=True,
         settles_scale=True,
     )
     sinks: int | str = _choice(
         _ATTENTION + _RANKS,
-        expect_sinks,
+        guards.expect_sinks,
         "of a function: keys at the start that all see; of a layer: the parameter of one sink"
         " logit per head",
         default=0,
@@ -224,14 +204,14 @@ class Contract:
     )
     gate: str | Callable[..., Tensor] | None = _choice(
         _LAYERS,
-        expect_attribute_or_function,
+        guards.expect_attribute_or_function,
         "what multiplies the context, (b, n, h) or (b, n, h · d): the module or parameter whose"
         " sigmoid does, or a function of parts by their names: gate=lambda g: 2 * g.sigmoid()",
         part=True,
     )
     bias: str | Callable[..., Tensor] | None = _choice(
         _ATTENTION,
-        expect_attribute_or_function,
+        guards.expect_attribute_or_function,
         "what is added to the scores: of a layer the part that gives (h, n_q, n_k); or a function"
         " bias(n_heads, n_q, n_k) → (h, n_q, n_k), or bias(q, k) → (b, h, n_q, n_k), which may ask"
         " for more by name, as attend= may: bias=lambda q, k, table: table[:, : q.shape[-2]]",
@@ -241,86 +221,88 @@ class Contract:
     )
     mask: str | bool | tuple[str, str] | None = _choice(
         _ATTENTION,
-        expect_mask_meaning,
+        guards.expect_mask_meaning,
         "what its mask means: allowed (True = may attend), blocked, bias;"
         ' with its name: ("src_mask", "blocked"); False: it takes none',
     )
     window: int | None = _choice(
         _FUNCTIONS + _SELF + _RANKS + _CACHE,
-        expect_size,
+        guards.expect_size,
         "keys that a query sees, itself included: it and those before it",
     )
     ahead: int | None = _choice(
-        _FUNCTIONS + _SELF + _RANKS, expect_size, "keys after the query that it sees besides"
+        _FUNCTIONS + _SELF + _RANKS, guards.expect_size, "keys after the query that it sees besides"
     )
     documents: int | None = _choice(
-        ("check_attention",) + _RANKS, expect_size, "of a function: tokens of each packed document"
+        ("check_attention",) + _RANKS,
+        guards.expect_size,
+        "of a function: tokens of each packed document",
     )
     lengths: int | Collection[int] | None = _choice(
         _ATTENTION + _CACHE,
-        expect_lengths,
+        guards.expect_lengths,
         "a sequence length that it takes, or several (default: any)",
     )
     max_batch: int | None = _choice(
-        _LAYERS + _CACHE, expect_size, "the largest batch that it takes (default: any)"
+        _LAYERS + _CACHE, guards.expect_size, "the largest batch that it takes (default: any)"
     )
     group_order: str | None = _choice(
         _LAYERS,
-        expect_one_of("blocks", "tiled"),
+        guards.expect_one_of("blocks", "tiled"),
         "query heads share keys as 0 0 1 1 (blocks, the default) or 0 1 0 1 (tiled)",
     )
     fused_order: str | None = _choice(
         _LAYERS,
-        expect_one_of("roles", "heads", "features"),
+        guards.expect_one_of("roles", "heads", "features"),
         "what lies side by side in a fused projection: each role, all queries first (roles); q, k"
         " and v of each head (heads), or of each feature (features); default: any of them",
     )
     dropout: str | None = _choice(
         _LAYERS,
-        expect_one_of("weights", "scores", "none"),
+        guards.expect_one_of("weights", "scores", "none"),
         "what dropout drops: weights or outputs (weights, the default), scores, or none",
     )
     empty: str = _choice(
         _FUNCTIONS,
-        expect_one_of("zero", "nan", "any"),
+        guards.expect_one_of("zero", "nan", "any"),
         "the context of a fully masked query: zero (the default), nan or any",
         default="zero",
     )
     layout: str | None = _choice(
         _ATTENTION,
-        expect_one_of("bnhd", "nbd", "bhwd", "bdhw"),
+        guards.expect_one_of("bnhd", "nbd", "bhwd", "bdhw"),
         "the order of its axes: of a function bnhd for bhnd; of a layer nbd, bhwd or bdhw for bnd",
         of_functions=lambda value: value == "bnhd",
     )
     returns: int | str | Callable[[Any], Tensor] | None = _choice(
         _LAYERS + _CACHE,
-        expect_returns,
+        guards.expect_returns,
         "the output in what a layer returns: an index or a name (default: the first tensor); what"
         " makes the others is trained, too",
     )
     gradients: bool = _choice(
         _ATTENTION + _SOFTMAX + _RANKS,
-        expect_flag,
+        guards.expect_flag,
         "it is differentiable (default: it is, and gradients are tried)",
         default=True,
     )
     device: str | torch.device | None = _choice(
-        _ATTENTION + _CACHE, expect_device, "where it runs (default: cpu)"
+        _ATTENTION + _CACHE, guards.expect_device, "where it runs (default: cpu)"
     )
     dtype: str | torch.dtype | None = _choice(
         _ATTENTION + _WEIGHTS + _RANKS + _CACHE,
-        expect_dtype,
+        guards.expect_dtype,
         'the only type it is tried in; "any": float32, float16 and bfloat16 (default: float32; what'
         " goes wrong in 16 bits alone is told, and is no failure)",
     )
     tolerance: float | None = _choice(
         _ATTENTION + _SOFTMAX + _RANKS + _CACHE,
-        expect_positive,
+        guards.expect_positive,
         "how far apart equal numbers may be (default: 0.0002)",
     )
     skip: Collection[str] = _choice(
         _ATTENTION + _SOFTMAX + _RANKS + _CACHE,
-        expect_codes,
+        guards.expect_codes,
         "codes of bugs that are no failure here",
         default=(),
     )
@@ -336,7 +318,7 @@ class Contract:
         d: int,  # width of a head
     ) -> float:
         "Return the right factor of the scores."
-        if scales_by_parts(self.scale):  # a stage of its own multiplies by it
+        if guards.scales_by_parts(self.scale):  # a stage of its own multiplies by it
             return 1.0
         declared_scale = self.scale(d) if callable(self.scale) else self.scale
         return d**-0.5 if declared_scale is None else float(declared_scale)
@@ -490,13 +472,13 @@ class Contract:
         named: list[Any] = [name for names in self.asked.values() for name in names]
         for value in (getattr(self, name) for name in PART_CHOICES):
             each = value.values() if isinstance(value, Mapping) else [value]
-            named += [name for names in each for name in names_in(names)]
+            named += [name for names in each for name in guards.names_in(names)]
         return {name for name in named if isinstance(name, str)}
 
     @property
     def orders_tokens(self) -> bool:
         "Return whether something is declared that may tell positions."
-        parts = [some for some in (self.roles or {}).values() if len(names_in(some)) > 1]
+        parts = [some for some in (self.roles or {}).values() if len(guards.names_in(some)) > 1]
         return any(map(bool, (self.bias, self.rotate, self.shortened, self.attend, parts)))
 
     @property

@@ -14,17 +14,7 @@ from typing import Any, NamedTuple
 
 import torch.nn as nn
 
-from attention_checks.api import (
-    check_attention,
-    check_cache,
-    check_cross_attention,
-    check_distributed,
-    check_flash,
-    check_masked_softmax,
-    check_positions,
-    check_self_attention,
-    check_softmax,
-)
+from attention_checks import api
 from attention_checks.command.loading import (
     Unusable,
     load,
@@ -39,15 +29,15 @@ from attention_checks.their_code.signatures import name_of, parameters_of, requi
 from attention_nb_command import options, parsed
 
 CHECKS: dict[str, Callable[..., Report]] = {  # what a function or a layer is → its check
-    "layer": check_self_attention,
-    "cross": check_cross_attention,
-    "attention": check_attention,
-    "flash": check_flash,
-    "softmax": check_softmax,
-    "masked-softmax": check_masked_softmax,
-    "positions": check_positions,
-    "cache": check_cache,
-    "distributed": check_distributed,
+    "layer": api.check_self_attention,
+    "cross": api.check_cross_attention,
+    "attention": api.check_attention,
+    "flash": api.check_flash,
+    "softmax": api.check_softmax,
+    "masked-softmax": api.check_masked_softmax,
+    "positions": api.check_positions,
+    "cache": api.check_cache,
+    "distributed": api.check_distributed,
 }
 TAKES = {  # kind → the arguments of its check, without what is checked
     kind: dict([*inspect.signature(check).parameters.items()][1:]) for kind, check in CHECKS.items()

@@ -9,27 +9,12 @@ from itertools import chain, islice, product
 import torch
 from torch import Tensor
 
-from attention_checks.catalogue import ATTENTION, known
+from attention_checks.catalogue import ATTENTION, known, layers
 from attention_checks.catalogue.choices import LATE
-from attention_checks.catalogue.layers import (
-    GROUP_BUGS,
-    LAYER_BUGS,
-    MERGES,
-    NEVER,
-    REPEATED,
-    SPLITS,
-    merging,
-)
 from attention_checks.catalogue.scales_and_routes import SCALE
 from attention_checks.choice_guards import scales_by_parts
+from attention_checks.explaining import fitting
 from attention_checks.explaining.changed_step import changed_step, declared_at
-from attention_checks.explaining.fitting import (
-    fitted_activation,
-    fitted_cap,
-    fitted_cosine,
-    fitted_factor,
-    fitted_scale,
-)
 from attention_checks.explaining.pipeline import Bug, Step, Work, after, with_own
 from attention_checks.explaining.search import Case, explain
 from attention_checks.numbers.tensors import nearly, sizes_of
@@ -41,7 +26,7 @@ from attention_nb.multi_head_attention import merge_heads, split_heads
 
 _FREQUENT = [
     bug
-    for bug in (*SPLITS, *MERGES)
+    for bug in (*layers.SPLITS, *layers.MERGES)
     if bug.code in ("split.viewed", "merge.viewed", "merge.features_first", "merge.heads_first")
 ]
 
@@ -137,7 +122,7 @@ def _fewest_explanation(
 
 def _fitted_or_changed(trace: Trace, right: list[Start], most: int) -> tuple[Bug, ...]:
     "Return what is fitted, or the changed steps of a declared function; () if nothing is."
-    fits: list[Callable[[Case], Bug | None]] = [fitted_cap, partial(_bug_of_end, trace)]
+    fits: list[Callable[[Case], Bug | None]] = [fitting.fitted_cap, partial(_bug_of_end, trace)]
     fitted = (fit(start.case) for fit, start in product([*fits, *more_fits(trace)], right))
     several = (most, 1, 1, 1)  # changes at once, most of the likeliest start
     changed = (changed_step(trace.contract, s.case, n) for s, n in zip(right, several))
@@ -149,9 +134,9 @@ def more_fits(trace: Trace) -> list[Callable[[Case], Bug | None]]:
     "List what is fitted where no known bug gives the numbers: each may be meant."
     value_scale = trace.contract.value_scale
     declared = value_scale if isinstance(value_scale, (int, float)) else 1.0
-    factor = partial(fitted_factor, declared=declared)
+    factor = partial(fitting.fitted_factor, declared=declared)
     normed = trace.contract.norms or trace.unrecognised
-    return [factor, fitted_activation, *([] if normed else [fitted_cosine])]
+    return [factor, fitting.fitted_activation, *([] if normed else [fitting.fitted_cosine])]
 
 
 def _bug_of_end(trace: Trace, case: Case) -> Bug | None:
@@ -169,7 +154,7 @@ def named_end(
     "Name what is wrong with that which follows the output projection."
     name = next(reversed(trace.names.get("out", [])), "")
     if trace.context is not None and nearly(out, trace.context):
-        return NEVER.about(name=name)
+        return layers.NEVER.about(name=name)
     if out.shape != projected.shape:
         return None
     if late := applied_late(trace):
@@ -236,7 +221,7 @@ def _fewest_from(
     "Return the fewest bugs that explain the output from some start: one and a scale at most."
     found: list[tuple[Bug, ...]] = []
     for start in starts:
-        bugs = chosen_of([*start.more, *LAYER_BUGS, *GROUP_BUGS, *ATTENTION])
+        bugs = chosen_of([*start.more, *layers.LAYER_BUGS, *layers.GROUP_BUGS, *ATTENTION])
         if (agreeing := explain([start.case], bugs, 1)) is not None:
             found.append((*agreeing, *start.bugs))
             if len(found[-1]) < 2:
@@ -282,8 +267,8 @@ def _starts_of_other_heads(trace: Trace, heads: list[int], mask: Tensor | None) 
         yield from (start for start in others if len(start.bugs) == 1)
     if h == 1:
         return
-    repeat = merging(lambda c: merge_heads(c).repeat(*[1] * (c.ndim - 2), h))
-    for start in starts_of(trace, 1, mask, (REPEATED.about(times=h),)):
+    repeat = layers.merging(lambda c: merge_heads(c).repeat(*[1] * (c.ndim - 2), h))
+    for start in starts_of(trace, 1, mask, (layers.REPEATED.about(times=h),)):
         yield _with_stages(start, {**start.case.stages, "merge": repeat})
 
 
@@ -296,6 +281,6 @@ def name_other_scale(
     starts = [s for h in trace.heads[:8] for s in islice(starts_of(trace, h, mask), 2)]
     with torch.no_grad():
         for start in starts:
-            if bug := fitted_scale(start.case, scales_by_parts(trace.contract.scale)):
+            if bug := fitting.fitted_scale(start.case, scales_by_parts(trace.contract.scale)):
                 return (bug,)
     return None

@@ -12,20 +12,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.catalogue import known
-from attention_checks.catalogue.choices import (
-    capping,
-    chained,
-    context_step,
-    gating,
-    joined_by,
-    mixing_heads,
-    prefixing,
-    right_steps,
-    scaling,
-    shortened_by,
-    sinking,
-)
+from attention_checks.catalogue import choices, known
 from attention_checks.catalogue.layer_rotations import backwards, declared_rotation
 from attention_checks.catalogue.masks import BIAS
 from attention_checks.catalogue.scales_and_routes import changing, routing
@@ -34,13 +21,7 @@ from attention_checks.explaining.pipeline import RightStep, StageChoices, Step, 
 from attention_checks.outcomes import NotChecked, attempt
 from attention_checks.spec import Contract
 from attention_checks.their_code.conventions import heads_of
-from attention_checks.trace.own_norms import (
-    factors_of,
-    norm_of_context,
-    norms_of,
-    over_each_head,
-    stages_of_norms,
-)
+from attention_checks.trace import own_norms
 from attention_checks.trace.recording import OneCall, as_float, as_rows, part_of, recorded_call
 from attention_nb.multi_head_attention import merge_heads, split_heads
 
@@ -57,7 +38,7 @@ def own_stages(
     "Make the stages that a layer adds on purpose, as declared."
     ways: dict[str, list[RightStep]] = {}
     for stage, more in _declared_stages(layer, x, call, contract):
-        ways[stage] = chained(stage, ways[stage], more) if stage in ways else more
+        ways[stage] = choices.chained(stage, ways[stage], more) if stage in ways else more
     return [dict(zip(ways, chosen)) for chosen in islice(product(*ways.values()), 128)]
 
 
@@ -66,8 +47,8 @@ def _declared_stages(
 ) -> StageChoices:
     "Yield what each choice declares, in the order in which a layer goes through it."
     called = lambda: call(layer, x)
-    norms = norms_of(layer, contract, _tokens_of_streams(layer, contract, called))
-    yield from stages_of_norms(norms, contract)
+    norms = own_norms.norms_of(layer, contract, _tokens_of_streams(layer, contract, called))
+    yield from own_norms.stages_of_norms(norms, contract)
     yield from _changed_scores(layer, contract)
     yield from _by_functions(contract)
     yield from _mixed_heads(layer, contract)
@@ -78,7 +59,7 @@ def _declared_stages(
     yield from () if "out" in norms else scaled
     yield from _residual(layer, contract, x, called)
     yield from _activation(layer, contract)
-    yield from norm_of_context(norms, contract)
+    yield from own_norms.norm_of_context(norms, contract)
     yield from scaled if "out" in norms else ()
     yield from _gated(layer, x, contract)
 
@@ -86,10 +67,10 @@ def _declared_stages(
 def _changed_scores(layer: nn.Module, contract: Contract) -> StageChoices:
     "Yield what changes scores on their way to the weights: a soft cap, sinks, a bias."
     if contract.softcap:
-        yield "cap", [capping(contract.softcap)]
+        yield "cap", [choices.capping(contract.softcap)]
     if isinstance(contract.sinks, str):
         sinks = as_float(part_of(layer, contract.sinks, "sinks"))
-        yield "weigh", [sinking(sinks.flatten())]
+        yield "weigh", [choices.sinking(sinks.flatten())]
     if contract.bias is not None:
         yield after("route"), _own_bias(contract)
 
@@ -130,13 +111,13 @@ def _mixed_heads(layer: nn.Module, contract: Contract) -> StageChoices:
         matrix, bias = _matrix_of(part)
         matrix = matrix.squeeze()
         matrices = [matrix] if isinstance(part, nn.Module) else [matrix, matrix.T]
-        yield stage, right_steps(stage, what, mixing_heads(field, matrices, bias))
+        yield stage, choices.right_steps(stage, what, choices.mixing_heads(field, matrices, bias))
 
 
 def _learned_scale(contract: Contract) -> StageChoices:
     "Yield the scale that parts of the layer make."
     if scales_by_parts(contract.scale):
-        yield _ROTATED, [scaling(lambda work: contract.learned_scale(work.q, work.k))]
+        yield _ROTATED, [choices.scaling(lambda work: contract.learned_scale(work.q, work.k))]
 
 
 def _fewer_keys(layer: nn.Module, contract: Contract, call: Callable[[], Tensor]) -> StageChoices:
@@ -146,7 +127,8 @@ def _fewer_keys(layer: nn.Module, contract: Contract, call: Callable[[], Tensor]
     by = {r: part_of(layer, name, "shortened") for r, name in names.items()}
     made = {roles: _shorter(part, contract, call) for roles, part in by.items()}
     each = {role: f for roles, f in made.items() for role in roles}
-    yield _ROTATED, right_steps(_ROTATED, f"shortened={dict(names)}", [shortened_by(each)])
+    steps = [choices.shortened_by(each)]
+    yield _ROTATED, choices.right_steps(_ROTATED, f"shortened={dict(names)}", steps)
 
 
 def _learned_keys(
@@ -157,11 +139,11 @@ def _learned_keys(
         return
     parts = {role: as_float(part_of(layer, name, "prefix")) for role, name in names.items()}
     keys, values = parts["kv"] if "kv" in parts else (parts["k"], parts["v"])
-    some = [each["k"] for each in (norms, factors_of(norms)) if "k" in each]
+    some = [each["k"] for each in (norms, own_norms.factors_of(norms)) if "k" in each]
     over: list[Callable[[Tensor], Tensor]] = [nn.Identity()]
-    over += [over_each_head(norm, contract) for norm in some]
-    steps = [prefixing(keys, values, norm) for norm in over]
-    yield _ROTATED, right_steps(_ROTATED, f"prefix={dict(names)}", steps)
+    over += [own_norms.over_each_head(norm, contract) for norm in some]
+    steps = [choices.prefixing(keys, values, norm) for norm in over]
+    yield _ROTATED, choices.right_steps(_ROTATED, f"prefix={dict(names)}", steps)
 
 
 def _shorter(
@@ -170,7 +152,7 @@ def _shorter(
     "Return what makes fewer vectors: a matrix along the sequence, or a module over merged heads."
     matrix, bias = _matrix_of(part)
     if isinstance(matrix, Tensor) and matrix.ndim == 2:
-        return partial(joined_by, matrix, bias)
+        return partial(choices.joined_by, matrix, bias)
     given, made = (_lengths(kept.get("", [])) for kept in recorded_call({"": part}, call)[1:])
 
     def shorter(t: Tensor) -> Tensor:
@@ -203,8 +185,8 @@ def _begins_with(layer: nn.Module, contract: Contract, activation: str) -> bool:
 def _scaled_values(contract: Contract) -> StageChoices:
     "Yield the factor of the values, which is that of the context."
     if contract.value_scale:
-        step = context_step(lambda out: contract.value_factor() * out)
-        yield _MIXED, right_steps(_MIXED, "value_scale=", [step])
+        step = choices.context_step(lambda out: contract.value_factor() * out)
+        yield _MIXED, choices.right_steps(_MIXED, "value_scale=", [step])
 
 
 def _residual(
@@ -214,8 +196,8 @@ def _residual(
     if name := contract.residual:
         itself = name == "x" and not hasattr(layer, "x")
         added = [x] if itself else _added_by(part_of(layer, name, "residual"), x, call)
-        steps = [context_step(partial(torch.add, t)) for t in added]
-        yield _PROJECTED, right_steps(_PROJECTED, f"residual={name!r}", steps)
+        steps = [choices.context_step(partial(torch.add, t)) for t in added]
+        yield _PROJECTED, choices.right_steps(_PROJECTED, f"residual={name!r}", steps)
 
 
 def _activation(layer: nn.Module, contract: Contract) -> StageChoices:
@@ -225,8 +207,8 @@ def _activation(layer: nn.Module, contract: Contract) -> StageChoices:
     given = getattr(nn.functional, name, None) or part_of(layer, name, "activation")
     f = partial(contract.placement.through, given)
     last: Step = lambda work: work._replace(out=f(work.out))
-    stage, step = (_PROJECTED, last) if contract.residual else (_MIXED, context_step(f))
-    yield stage, right_steps(stage, f"activation={name!r}", [step])
+    stage, step = (_PROJECTED, last) if contract.residual else (_MIXED, choices.context_step(f))
+    yield stage, choices.right_steps(stage, f"activation={name!r}", [step])
 
 
 def _added_by(part: Any, x: Tensor, call: Callable[[], Tensor]) -> list[Tensor]:
@@ -268,7 +250,7 @@ def _gated(layer: nn.Module, x: Tensor, contract: Contract) -> StageChoices:
         made = attempt(gate)
         heads = contract.n_heads or heads_of(layer)
         stage = _MIXED if made is not None and made.shape[-1] == heads else after("merge")
-        yield stage, [gating(gate, partial(contract.gates, x, active=False), stage)]
+        yield stage, [choices.gating(gate, partial(contract.gates, x, active=False), stage)]
 
 
 def _given_once(module: nn.Module, call: Callable[[], Tensor]) -> Any:
