@@ -6,7 +6,6 @@ from attention_checks.explaining.pipeline import Bug, bugs_of_lines
 
 BUGS: list[Bug] = bugs_of_lines(
     """
-shape.weights_and_output: it returns (weights, output): return (output, weights)
 rotation.backwards: queries and keys are rotated backwards (RoPE): negate the sines, or exchange
     cosines and sines | skip=["rotation.backwards"]
 shape.rows: the axes of the output are in the wrong order: return (b, n, d_model)
@@ -53,8 +52,6 @@ length.long: it is right for {few} tokens and wrong for {many}: what differs bet
     as a size, a factor or a path of the code?
 ~length.future: the future leaks in longer sequences, from output {first} on: build the mask for
     the length of the input
-~length.breaks: it fails for {what}: look for squeeze() without a dim, a division by n - 1, or a
-    hard-coded size
 mode.no_grad: its output differs under no_grad: another path, or no mask there
 mode.batch_norm: the future leaks in training through batch normalisation, whose mean is over
     all positions: use LayerNorm
@@ -100,8 +97,6 @@ parameter.tied: {one} and {other} share their memory, so they can never differ: 
     the batch axis
 ~split.along_tokens: shared heads of keys and values are repeated along the tokens, not along the
     heads, so a causal mask hides most of the past: repeat along dim=1 of (b, h, n, d_head)
-~mask.causal_unsaid: a causal mask is on, though causal=False is declared: later tokens do not
-    reach earlier outputs | causal=True
 ~mask.narrow: some tokens are never attended to: the mask hides too much, a slice is off by one, or
     triu stands for tril | window=… or attend=…
 documents.ignored: {name} has no influence: each token attends to other documents of its

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue.heads import BUGS as HEAD_BUGS
+from attention_checks.catalogue.masks import MASK_APPLICATIONS
 from attention_checks.catalogue.scales_and_routes import changing, routing
 from attention_checks.explaining.pipeline import Bug, Step, Work, bugs_of_stage, scoring
 from attention_nb.multi_head_attention import merge_heads, split_heads
@@ -288,10 +289,7 @@ REPEATED = Bug(
 )
 
 
-_ADDED_MASK = (
-    "the mask is added to the scores as 0 and 1, with 1 where forbidden, so the future leaks:"
-    " use masked_fill(~mask, -inf)"
-)
+_ADDED_MASK = next(bug for bug in MASK_APPLICATIONS if bug.code == "mask.added_inverted")
 OTHER_LAYER_BUGS: list[Bug] = [
     *bugs_of_stage(
         "route",
@@ -312,15 +310,12 @@ OTHER_LAYER_BUGS: list[Bug] = [
         "tanh is applied to the scores before the softmax",
         {"score": scoring(lambda scores, bias, scale: torch.tanh(scores * scale) + bias)},
     ),
-    Bug(
-        "mask.added_forbidden",
-        _ADDED_MASK,
-        {
+    _ADDED_MASK._replace(  # before the scores are scaled
+        steps={
             "weigh": lambda work: work._replace(
                 weights=softmax(work.scores + ~work.allowed * work.scale)
             )
-        },
-        "mask",
+        }
     ),
     Bug(
         "heads.among",

@@ -59,7 +59,7 @@ UNREQUESTED_MASKS: list[Bug] = bugs_of_stage(
             lambda allowed: allowed & ~torch.eye(allowed.shape[-1], dtype=torch.bool),
         ),
         "mask.causal_unasked": (
-            "a causal mask is applied, and none was asked for",
+            "a causal mask is applied, and none was asked for | causal=True",
             lambda allowed: allowed & _causal(allowed),
         ),
     },

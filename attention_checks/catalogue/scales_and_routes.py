@@ -190,7 +190,7 @@ scale.term: the scores, or a term of them, are {found} times what {name}= says (
 scale.constant: the scores are multiplied by {found}, not by {right} | scale={found}
 weights.returned_scores: it returns scores, not the weights that made the context
 weights.returned_other: it returns other weights than those that made the context
-shape.weights_first: it returns (weights, context): return (context, weights)
+shape.weights_first: it returns its weights first: return (output, weights)
 shape.keys_wide: the output has the width of the keys: {used} are used as values, not v
 shape.weights: it returns weights or scores: multiply the weights by v
 shape.axes: the axes of the output are wrong: a transpose is missing, or one too many
@@ -201,7 +201,8 @@ shape.values_as_wide: it works only when values are as wide as keys: make the ou
 shape.fails: it raises {error} for inputs of shape (b, h, n, d)
 length.one: it works at one length only: a mask is kept from the first call, or a length is
     written into the code
-~length.size: it breaks for {what}: squeeze() without a dim, or a division by n - 1?
+~length.size: it breaks for {what}: squeeze() without a dim, a division by n - 1, or a hard-coded
+    size?
 state.first_call: it keeps something of its first call: later calls must not use it
 ~shape.only_equal: it works only when sizes are equal that may differ: axes are mixed up, as by
     .T, which reverses all four | skip=["shape.only_equal"]

@@ -169,18 +169,14 @@ class Trial(NamedTuple):
     def right(self) -> tuple[Tensor, tuple[Tensor, ...]]:
         "Return the right context, and the gradients of q, k and v, of the whole sequence."
         leaves = [t.clone().requires_grad_() for t in (self.q, self.k, self.v)]
-        context = right_output(self._work(*leaves))
+        context = right_output(self.work(*leaves))
         # a sum, since given gradients make PyTorch import SymPy, which takes a second
         loss = (context * self.upstream).sum()
         return context.detach(), torch.autograd.grad(loss, leaves, materialize_grads=True)
 
-    def work(self) -> Work:
-        "Set out what attention starts from, on one rank."
-        return self._work(self.q, self.k, self.v)
-
-    def _work(self, q: Tensor, k: Tensor, v: Tensor) -> Work:
+    def work(self, *leaves: Tensor) -> Work:
         "Set out what attention starts from: rotated, grouped, with a key for each sink."
-        sharding = self.sharding
+        sharding, (q, k, v) = self.sharding, leaves or (self.q, self.k, self.v)
         q, k = (sharding.contract.rotated(x, torch.arange(self.n)) for x in (q, k))
         k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
         mask, bias = sharding.reach.mask(self.n, self.n), torch.zeros((), dtype=q.dtype)

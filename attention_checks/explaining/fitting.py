@@ -11,7 +11,6 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.choices import ACTIVATIONS, CAPPED
-from attention_checks.catalogue.scales_and_routes import routing
 from attention_checks.explaining.pipeline import Bug, Work
 from attention_checks.explaining.reach import Reach
 from attention_checks.explaining.search import Case, alike
@@ -98,8 +97,7 @@ def fitted_cosine(case: Case) -> Bug | None:  # None: no factor gives it
     "Find the factor of queries and keys of length 1 that gives the numbers that were seen."
     if "score" not in case.stages:
         return None
-    unit = routing(lambda q, k, v: (F.normalize(q, dim=-1), F.normalize(k, dim=-1), v))
-    bug = Bug("", "", {"route": unit})
+    bug = known("norm.queries_and_keys_length")
 
     def scaled(number: float | Tensor) -> tuple[Work, tuple[Bug, ...]]:
         return case.work._replace(scale=number), (bug,)

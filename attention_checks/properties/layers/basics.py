@@ -40,7 +40,7 @@ def _must_give_a_vector_per_token(layer: Layer) -> str | None:
     like_weights = y.shape[-1] == layer.n_k and layer.n_k != layer.d_model
     if like_weights and rest and isinstance(rest[0], Tensor) and rest[0].shape == x.shape:
         shapes = f"{tuple(y.shape)} and {tuple(rest[0].shape)}"
-        raise Broken(f"{shape}: it gives shapes {shapes}", known("shape.weights_and_output"))
+        raise Broken(f"{shape}: it gives shapes {shapes}", known("shape.weights_first"))
     if y.ndim != 3 or y.shape[:2] != layer.output_shape(x):
         expected = f"expected ({BATCH}, {layer.n}, d_out)"
         _must_not_pool(layer, y, expected)

@@ -28,7 +28,7 @@ def must_take_one(layer: Layer) -> None:
         if not layer.contract.takes(n):
             continue
         x = layer.draw(b, n)
-        bug, shape = known("length.breaks", what=what), f"x {tuple(x.shape)}"
+        bug, shape = known("length.size", what=what), f"x {tuple(x.shape)}"
         try:
             y = must_run(lambda: layer(x), shape, lambda: bug)
         except Broken as e:

@@ -130,7 +130,7 @@ def _why_unseen(layer: Layer, reach: Tensor, missing: Tensor) -> Bug:
     if missing.diagonal().any():
         return known("mask.not_itself")
     if not layer.causal and missing.equal(torch.ones_like(missing).triu(1)):
-        return known("mask.causal_unsaid")
+        return known("mask.causal_unasked")
     if layer.positions and not layer.contract.window:
         raise NotChecked("it attends to a window")
     if layer.window and layer.causal and _is_window(layer, reach, seen):
