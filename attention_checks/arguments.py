@@ -1,7 +1,5 @@
 """What a check may be called with; everything else is refused in one line."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Mapping

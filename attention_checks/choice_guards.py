@@ -1,7 +1,5 @@
 """Guards of what an author declares: each takes the name of a choice and its value."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any

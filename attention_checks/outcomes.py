@@ -1,7 +1,5 @@
 """How a trial ends: it holds, or raises Broken, NotChecked or Misused; what an error tells."""
 
-from __future__ import annotations
-
 import linecache
 import re
 import sys

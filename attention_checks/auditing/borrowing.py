@@ -1,7 +1,5 @@
 """A model is tried in float64 and in both modes, with random numbers; it comes back as it was."""
 
-from __future__ import annotations
-
 import random
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Is a pass with a cache the pass without, token by token and in chunks?"""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Does the future reach the past, at any layer and in any mode? Do sequences or documents mix?"""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """What a config promises of a layer: its window, the scale of its scores."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any

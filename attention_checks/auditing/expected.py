@@ -1,7 +1,5 @@
 """Which tokens may see which, as the author of a model declares it: one frozen value."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What each layer does, beside what config and caller promise of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from attention_checks.auditing.audit_report import LayerFacts

@@ -4,8 +4,6 @@ In the second pass each module is judged alone: if what it takes is as it was an
 not, the change arises there. It is noted and undone, so that it hides nothing in later modules.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

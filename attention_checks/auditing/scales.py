@@ -1,7 +1,5 @@
 """What does a layer multiply its scores by, and is that what was promised?"""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

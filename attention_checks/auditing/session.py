@@ -1,7 +1,5 @@
 """What all parts of an audit share: the call, its first pass, what was found and not tried."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """What some attention adds on purpose, with the bugs of adding it: caps, sinks, gates, norms."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import product

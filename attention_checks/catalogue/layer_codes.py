@@ -1,7 +1,5 @@
 """Codes of what is found in layers without making the bug: shapes, modes, dropout, parameters."""
 
-from __future__ import annotations
-
 from attention_checks.explaining.pipeline import Bug, bugs_of_lines
 
 BUGS: list[Bug] = bugs_of_lines(

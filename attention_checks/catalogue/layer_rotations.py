@@ -1,7 +1,5 @@
 """Bugs of layers that rotate their queries and keys by positions (RoPE)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

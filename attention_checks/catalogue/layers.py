@@ -1,7 +1,5 @@
 """Bugs of layers: splitting and merging heads, shapes, modes, dropout, parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

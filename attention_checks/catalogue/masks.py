@@ -1,7 +1,5 @@
 """Masks that are ignored, inverted, off by one, or applied too late; biases that are scaled."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -7,8 +7,6 @@ Codes `rotary.*` are of a rotation by itself, `rotation.*` of one inside a layer
   slopes, in `weights` the distances that are multiplied by those, in `out` the bias
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Wrong scales, exchanged queries, keys and values, wrong shapes, and unknown numbers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

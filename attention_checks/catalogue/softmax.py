@@ -1,7 +1,5 @@
 """What stands where a softmax should stand, and what weights that gives."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Windows that are off by one or reach ahead, sinks that are forgotten, documents that mix."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from torch import Tensor

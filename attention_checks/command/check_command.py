@@ -1,7 +1,5 @@
 """attention-nb check: the same checks from a terminal, for code in a module or a file."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import inspect

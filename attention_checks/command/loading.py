@@ -1,7 +1,5 @@
 """Find what a command names, `package.module:name` or `file.py:name`, and make the layer."""
 
-from __future__ import annotations
-
 import argparse
 import ast
 import difflib

@@ -1,7 +1,5 @@
 """Wrong steps of attention over ranks, a row for each bug; its sentence is in the catalogue."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple

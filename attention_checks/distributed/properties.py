@@ -1,7 +1,5 @@
 """What must hold of attention over ranks: all finish, and give what one rank alone would give."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

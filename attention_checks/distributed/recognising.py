@@ -1,7 +1,5 @@
 """Which known bug gives the numbers that the ranks gave?"""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple

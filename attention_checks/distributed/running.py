@@ -1,7 +1,5 @@
 """Run the code under test on every rank, and read what each rank gave, even if some did not end."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

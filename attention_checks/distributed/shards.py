@@ -1,7 +1,5 @@
 """How a sequence is spread over ranks, as it is declared, and the trials that follow from it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Attention over ranks in one process, in steps that a bug can replace: what would it give?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """What is wrong with a step with a cache: its queries, keys and mask beside those of one pass."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

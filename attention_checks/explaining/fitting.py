@@ -1,7 +1,5 @@
 """Fit what explains the numbers that were seen: a scale, a soft cap, a type, a band of keys."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

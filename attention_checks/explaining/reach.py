@@ -1,7 +1,5 @@
 """Which keys a query may attend to: a window, sinks, packed documents, and no future."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

@@ -1,7 +1,5 @@
 """Find the bugs that give the numbers that were seen, the simplest explanation first."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations

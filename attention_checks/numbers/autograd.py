@@ -1,7 +1,5 @@
 """Differentiate what code under test gives, and see what its backward pass holds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

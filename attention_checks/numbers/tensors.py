@@ -1,7 +1,5 @@
 """Compare tensors, describe where they differ, and expect a tensor of code under test."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What must hold, by idea: state, numerics, gradients, equivariance, masking, agreement."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """What must hold of two functions that should do the same: values, types, gradients, inputs."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Decoding with a cache, in chunks of any size, against the full causal pass over the sequence."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What a layer must do whose queries come from x, keys and values from a memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

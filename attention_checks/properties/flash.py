@@ -1,7 +1,5 @@
 """What flash attention must do beyond every attention: no score matrix, a right log-sum-exp."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Gradients: they reach every input, and are those of the reference."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a rotation by positions, or a bias by distances, must do, and how each property is tried."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What every softmax must do, plain or masked, and how each property is tried."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How to call a layer, and where its output is in what it returns."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """A layer is tried on a copy, in which no weight is zero, faint or quantized."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager

@@ -1,7 +1,5 @@
 """The second and third phase: observe one call of a layer, and diagnose it by its own weights."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any

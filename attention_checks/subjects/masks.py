@@ -1,7 +1,5 @@
 """Masks in the forms that code wants: their shapes, and what their entries mean."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple

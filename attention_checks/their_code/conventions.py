@@ -1,7 +1,5 @@
 """What other people call projections, heads, masks, windows and dropout, in one table."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from itertools import accumulate

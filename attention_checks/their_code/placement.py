@@ -1,7 +1,5 @@
 """Where code under test runs, and in which type; tensors are brought there, and back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

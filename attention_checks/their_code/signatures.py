@@ -1,7 +1,5 @@
 """What a callable is named, which parameters it takes, and which module it calls."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Compute attention from a layer's own projections, and find the bugs that explain a difference."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain, islice, product

@@ -1,7 +1,5 @@
 """What names and settings of a layer suggest, and what its other parts may be declared as."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

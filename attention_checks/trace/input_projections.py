@@ -1,7 +1,5 @@
 """What queries, keys and values a layer made in one recorded call, by the parts that made them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial

@@ -1,7 +1,5 @@
 """What a layer does on purpose: norms, a soft cap, sinks, a gate, a bias, rotations."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from functools import partial

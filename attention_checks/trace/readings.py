@@ -1,7 +1,5 @@
 """The starts of a search: correct ways to split projections into heads, and a few wrong ones."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import islice, permutations, product

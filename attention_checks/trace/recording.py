@@ -1,7 +1,5 @@
 """Record inputs and outputs of a layer's modules in one call; find weights used without a call."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from functools import partial

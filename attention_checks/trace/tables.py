@@ -1,7 +1,5 @@
 """Tables that a layer keeps, and those of cosines and sines, which rotate pairs of features."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any

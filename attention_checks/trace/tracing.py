@@ -1,7 +1,5 @@
 """Trace a layer: find its queries, keys and values, and write down what one call gives."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Lengths: one query, shorter and longer inputs, many keys."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import torch

@@ -1,7 +1,5 @@
 """What may influence what: the future does not, nor what a mask forbids, whatever its shape."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import torch

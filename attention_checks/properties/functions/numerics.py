@@ -1,7 +1,5 @@
 """Strides, inputs that stay as they are, scores of 10⁴, sixteen bits, and tracing."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

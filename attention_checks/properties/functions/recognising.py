@@ -1,7 +1,5 @@
 """Make each known bug on purpose: the one that gives the function's own numbers is its name."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """A function runs, repeats itself, gives the oracle's numbers, and its weights are weights."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """What any layer must do: take any length and batch, and keep nothing between calls."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn as nn
 from torch import Tensor

@@ -1,7 +1,5 @@
 """What any layer must do at the edges: one token, large inputs, 16 bits, weights beside it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

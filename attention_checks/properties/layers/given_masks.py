@@ -1,7 +1,5 @@
 """Masks that a layer is given: what they hide moves nothing, and they mean what was declared."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from functools import partial
 from itertools import islice, product

@@ -1,7 +1,5 @@
 """Masks hide the future and padding, and every other token counts, in long sequences too."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """A norm must do what every norm does: to each vector alone, whatever its length."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any

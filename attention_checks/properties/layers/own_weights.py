@@ -1,7 +1,5 @@
 """A layer must agree with attention computed again from its own queries, keys and values."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import chain
 

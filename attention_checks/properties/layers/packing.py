@@ -1,7 +1,5 @@
 """Two documents that are packed into one sequence must come out as each does alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Why a layer raises: a width, a length or an order of axes that it needs, or inputs exchanged."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

@@ -1,7 +1,5 @@
 """Training gives what evaluation gives; parameters are registered and get a gradient."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from typing import Any
 
