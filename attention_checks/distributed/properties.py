@@ -132,7 +132,7 @@ def _near(got: Tensor, right: Tensor, most: float) -> bool:
 
 
 def _must_finish(study: Study) -> str:
-    "Every rank finishes, and returns a context of the right shape."
+    "Every rank finishes, with a context for its own queries."
     if study.fault and not _by_lengths(study):
         raise Broken(_fault_in_words(study.fault), _bug_of(study.fault), last=True)
     for trial, given in study.finished:
@@ -232,7 +232,7 @@ def _must_give_contexts(study: Study) -> None:
 
 
 def _must_give_gradients(study: Study) -> None:
-    "On several ranks the gradients are right."
+    "On several ranks the gradients of q, k and v are right."
     several = study.gradients(SEVERAL)
     if not several or _wrong_results(study.contexts()):
         raise NotChecked("gradients are compared when all contexts are right")
@@ -270,7 +270,7 @@ def _results_of(
 
 
 def _must_stand_large_scores(study: Study) -> None:
-    "Large scores do not overflow in merging."
+    "Large scores do not overflow."
     _must_be_sound(study)
     trial = _trial_on_several(study, times=_LARGE)
     compared, _ = _beside_right(trial, _results_of(study, trial, gradients=False))
@@ -279,7 +279,7 @@ def _must_stand_large_scores(study: Study) -> None:
 
 
 def _must_take_strides(study: Study) -> None:
-    "Inputs may lie in memory in any order."
+    "Inputs may be transposed views."
     _must_be_sound(study)
     trial = _trial_on_several(study)
     compared, _ = _beside_right(
@@ -313,7 +313,7 @@ def _same_context(one: Tensor, other: Any) -> bool:
 
 
 def _must_stand_sixteen_bits(study: Study) -> None:
-    "In bfloat16, several ranks lose no more than one."
+    "In bfloat16 ranks lose no more than one does."
     _must_be_sound(study)
     widest = max(study.sharding.worlds)
     one, several = (_error_in_bfloat16(study, world) for world in (1, widest))
@@ -335,7 +335,7 @@ def _error_in_bfloat16(study: Study, world: int) -> float:
 
 
 def _must_work_in_groups(study: Study) -> None:
-    "In a group that is a part of the world it gives the same."
+    "In groups that are parts of the world it gives the same."
     if not takes_group(study.fn):
         raise NotChecked("it takes no group=")
     _must_be_sound(study)
@@ -350,27 +350,17 @@ def _must_work_in_groups(study: Study) -> None:
 
 
 _PROPERTIES = [
-    Property("every rank finishes, with a context for its own queries", _must_finish),
-    Property("on one rank it is attention", _must_be_right_alone),
-    Property(
-        "on several ranks each gets the context of its own tokens",
-        _must_give_contexts,
-        compares=_ORACLE,
-    ),
-    Property(
-        "on several ranks the gradients of q, k and v are right",
-        _must_give_gradients,
-        differentiates=True,
-    ),
-    Property("ranks may hold different numbers of tokens, or none", _must_take_lengths),
-    Property("large scores do not overflow", _must_stand_large_scores),
-    Property("inputs may be transposed views", _must_take_strides),
-    Property("inputs are not modified", _must_not_modify),
-    Property("a second call gives the same", _must_repeat),
-    Property(
-        "in bfloat16 ranks lose no more than one does", _must_stand_sixteen_bits, sixteen_bits=True
-    ),
-    Property("in groups that are parts of the world it gives the same", _must_work_in_groups),
+    Property.of(_must_finish),
+    Property.of(_must_be_right_alone),
+    Property.of(_must_give_contexts, compares=_ORACLE),
+    Property.of(_must_give_gradients, differentiates=True),
+    Property.of(_must_take_lengths),
+    Property.of(_must_stand_large_scores),
+    Property.of(_must_take_strides),
+    Property.of(_must_not_modify),
+    Property.of(_must_repeat),
+    Property.of(_must_stand_sixteen_bits, sixteen_bits=True),
+    Property.of(_must_work_in_groups),
 ]
 
 

@@ -1,5 +1,7 @@
 """What must hold, by idea: state, numerics, gradients, equivariance, masking, agreement."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -35,6 +37,12 @@ class Property(NamedTuple):
     differentiates: bool = False
     # is it of 16 bits alone, which a declared type does not promise?
     sixteen_bits: bool = False
+
+    @classmethod
+    def of(cls, holds: Callable[[Any], str | None], *more: Any, **named: Any) -> Property:
+        "Return the property that is stated by the docstring of what tries it."
+        says = (holds.__doc__ or holds.__name__).rstrip(".")
+        return cls(says[0].lower() + says[1:], holds, *more, **named)
 
 
 def bound(properties: Sequence[Property], subject: Callable[[], Any]) -> list[BoundProperty]:

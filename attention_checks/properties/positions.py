@@ -144,13 +144,13 @@ class _Rotation:
 
 
 def _must_keep_shape(rotation: _Rotation) -> None:
-    "Raise Broken if it fails, or gives another shape."
+    "It runs, and keeps the shape of x."
     for n in (5, 1):
         rotation(rotation.vectors(n), torch.arange(n))
 
 
 def _must_pair_as_declared(rotation: _Rotation) -> str:
-    "Raise Broken if its pairs are not the declared ones; else, a remark on which they are."
+    "Its pairs are the declared ones."
     way, bugs = rotation.explained
     if bugs is None:
         raise NotChecked("its numbers fit no pairing")
@@ -163,7 +163,7 @@ def _must_pair_as_declared(rotation: _Rotation) -> str:
 
 
 def _must_rotate_far(rotation: _Rotation) -> None:
-    "Raise Broken if angles of far positions are wrong: behind the ends of common tables."
+    "Far positions are rotated by their angles."
     positions = torch.tensor([67, 131, 263, 521, 1031, 2053, 4099])
     x = rotation.vectors(len(positions))
     try:
@@ -175,33 +175,24 @@ def _must_rotate_far(rotation: _Rotation) -> None:
 
 
 def _must_stand_sixteen_bits(rotation: _Rotation) -> None:
-    "Raise Broken if 16 bits are inexact at far positions, or come back in another type."
+    "Float16 and bfloat16 are nearly equal at far positions."
     far, atols = torch.tensor([0, 701, 1021, 2043]), {torch.float16: 3e-2, torch.bfloat16: 8e-2}
     codes = ("rotary.half", "rotary.half")
     must_hold_in_half(lambda x: rotation(x, far), [rotation.vectors(4)], "x", atols, codes)
 
 
 _OF_ROTATION = (
-    Property("it runs, and keeps the shape of x", _must_keep_shape),
+    Property.of(_must_keep_shape),
     Property("the same inputs give the same result", must_repeat),
     Property(
         "each pair is rotated by its position times base^(-2i / d_rotary)",
         must_agree,
         compares="the definition",
     ),
-    Property("its pairs are the declared ones", _must_pair_as_declared),
+    Property.of(_must_pair_as_declared),
     Property("gradients are those of a rotation", must_match_gradients(), differentiates=True),
-    Property(
-        "far positions are rotated by their angles",
-        _must_rotate_far,
-        lambda rotation: "" if rotation.sound else "near ones are not",
-    ),
-    Property(
-        "float16 and bfloat16 are nearly equal at far positions",
-        _must_stand_sixteen_bits,
-        symptom_unless=("sound",),
-        sixteen_bits=True,
-    ),
+    Property.of(_must_rotate_far, lambda rotation: "" if rotation.sound else "near ones are not"),
+    Property.of(_must_stand_sixteen_bits, symptom_unless=("sound",), sixteen_bits=True),
     Property("x and positions are not modified", must_not_modify),
 )
 
@@ -277,7 +268,7 @@ class _Bias:
 
 
 def _must_have_shape(bias: _Bias) -> None:
-    "Raise Broken if it fails, or gives another shape."
+    "It runs, and gives (h, n_q, n_k)."
     for n_q, n_k in ((5, 5), (3, 7), (1, 4)):
         bias(n_q, n_k)
 
@@ -293,7 +284,7 @@ def _must_be_alibi(bias: _Bias) -> None:
 
 
 def _must_depend_on_distance(bias: _Bias) -> None:
-    "Raise Broken if it depends on more than the distance, beside one number for each query."
+    "It depends on the distance alone."
     now, before = bias(7, 7)[:, 1:, 1:], bias(7, 7)[:, :-1, :-1]
     before = before + (now - before).mean(-1, keepdim=True)
     shown = "7 tokens, and each one further on"
@@ -301,7 +292,7 @@ def _must_depend_on_distance(bias: _Bias) -> None:
 
 
 _OF_BIAS = (
-    Property("it runs, and gives (h, n_q, n_k)", _must_have_shape),
+    Property.of(_must_have_shape),
     Property(
         "the same sizes give the same bias",
         lambda bias: must_repeat_call(lambda: bias(3, 7), lambda: bias(5, 5)),
@@ -311,7 +302,7 @@ _OF_BIAS = (
         must_agree,
         lambda bias: "" if bias.alibi else "it is not declared to be ALiBi",
     ),
-    Property("it depends on the distance alone", _must_depend_on_distance),
+    Property.of(_must_depend_on_distance),
 )
 
 

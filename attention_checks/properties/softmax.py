@@ -171,7 +171,7 @@ class _Softmax:
 
 
 def _must_keep_shape(subject: _Softmax) -> None:
-    "Raise Broken if it fails, or gives another shape."
+    "It runs, and keeps the shape of its input."
     for inputs in subject.trials:
         try:
             subject(*inputs)
@@ -231,7 +231,7 @@ def _must_stand_shifts(subject: _Softmax) -> None:
 
 
 def _must_stand_large_scores(subject: _Softmax) -> None:
-    "Raise Broken if large scores overflow or are cut."
+    "Scores of ±10⁴ give finite values and gradients."
     if subject.overflow:
         raise subject.overflow.with_traceback(None)
     for shown, scores in _one_large_score():
@@ -249,7 +249,7 @@ def _one_large_score() -> Iterator[tuple[str, Tensor]]:
 
 
 def _must_take_each_maximum(subject: _Softmax) -> None:
-    "Raise Broken if the maximum is not that of each row."
+    "Rows of very different size do not disturb each other."
     if subject.overflow:
         raise NotChecked("large scores already fail")
     rows = torch.tensor([[0.0, 1.0, 2.0], [-60.0, -59.0, -58.0], [60.0, 59.0, 58.0]])
@@ -264,7 +264,7 @@ def _must_take_each_maximum(subject: _Softmax) -> None:
 
 
 def _must_stand_sixteen_bits(subject: _Softmax) -> None:
-    "Raise Broken if 16 bits overflow, are inexact, or come back in another type."
+    "Float16 and bfloat16 give finite, nearly equal values of their type."
     for scores in (torch.full((1, 3000), 3.0), _drawn(2, 5) + 9):
         must_hold_in_half(subject, [scores], "x", {torch.float16: 2e-2})
     scores, mask, _ = subject.usual
@@ -273,7 +273,7 @@ def _must_stand_sixteen_bits(subject: _Softmax) -> None:
 
 
 def _must_hide(subject: _Softmax) -> None:
-    "Raise Broken if masked scores make a difference."
+    "Masked scores do not matter."
     scores, mask, _ = subject.usual
     before = subject(scores, mask)
     for number in (100.0, 1e4, -1e4):
@@ -283,7 +283,7 @@ def _must_hide(subject: _Softmax) -> None:
 
 
 def _must_broadcast(subject: _Softmax) -> None:
-    "Raise Broken if a mask of another shape is applied wrongly."
+    "A mask may differ between sequences, and broadcast."
     rng = torch.Generator().manual_seed(6)
     for shape in ((7,), (5, 7), (2, 1, 1, 7), (2, 1, 5, 7), (3, 1, 7), (5, 5), (2, 3, 5, 5)):
         scores = _drawn(2, 3, 5, shape[-1])
@@ -295,7 +295,7 @@ def _must_broadcast(subject: _Softmax) -> None:
 
 
 def _must_give_zero(subject: _Softmax) -> None:
-    "Raise Broken unless a row with nothing allowed is zero, with finite gradients."
+    "Fully masked rows are zero, with finite gradients."
     scores, mask, _ = subject.usual
     mask[:, :, 1] = False
     scores.requires_grad_()
@@ -316,18 +316,11 @@ def _must_give_zero(subject: _Softmax) -> None:
         raise Broken(shown, known("mask.empty_gradient"))
 
 
-_RUNS = Property("it runs, and keeps the shape of its input", _must_keep_shape)
+_RUNS = Property.of(_must_keep_shape)
 _REPEATS = Property("the same inputs give the same result", must_repeat)
-_NUMERICS = (
-    Property("scores of ±10⁴ give finite values and gradients", _must_stand_large_scores),
-    Property("rows of very different size do not disturb each other", _must_take_each_maximum),
-)
+_NUMERICS = (Property.of(_must_stand_large_scores), Property.of(_must_take_each_maximum))
 _LAST = (
-    Property(
-        "float16 and bfloat16 give finite, nearly equal values of their type",
-        _must_stand_sixteen_bits,
-        sixteen_bits=True,
-    ),
+    Property.of(_must_stand_sixteen_bits, sixteen_bits=True),
     Property("inputs are not modified, and need not be contiguous", must_only_read),
 )
 _PLAIN = (
@@ -344,14 +337,10 @@ _MASKED = (
     _REPEATS,
     Property("it is softmax over the allowed scores", must_agree, compares="the definition"),
     Property("forbidden weights are exactly 0, the others of a row sum to 1", _must_sum_to_one),
-    Property("masked scores do not matter", _must_hide),
+    Property.of(_must_hide),
     *_NUMERICS,
-    Property("a mask may differ between sequences, and broadcast", _must_broadcast),
-    Property(
-        "fully masked rows are zero, with finite gradients",
-        _must_give_zero,
-        symptom_unless=("sound",),
-    ),
+    Property.of(_must_broadcast),
+    Property.of(_must_give_zero, symptom_unless=("sound",)),
     Property(
         "gradients are those of softmax over the allowed scores",
         must_match_gradients(FLOAT32),

@@ -26,7 +26,7 @@ from attention_checks.their_code.signatures import parameters_of
 
 
 def _must_give_a_vector_per_token(layer: Layer) -> str | None:
-    "It runs, and gives one finite vector per token."
+    "It runs, and gives one vector per token: (b, n, d_out)."
     x = layer.draw()
     shape = f"x {tuple(x.shape)}"
     try:
@@ -128,7 +128,7 @@ def _why_not_finite(layer: Layer, y: Tensor) -> tuple[str, Bug]:
 
 
 def _must_repeat(layer: Layer) -> None:
-    "The same inputs give the same answer, with gradients and without."
+    "The same inputs give the same answer in evaluation."
     x = layer.draw()
     with torch.no_grad():
         first, second = layer(x), layer(x)
@@ -157,7 +157,7 @@ def _seeded_output(layer: Layer, x: Tensor) -> Tensor:
 
 
 def must_forget(layer: Layer) -> None:
-    "Raise Broken if other inputs before change what it gives."
+    "Nothing is kept from call to call."
     x = layer.draw()
     first = layer(x.clone())
     _short_then_long(layer, x, first)
@@ -186,7 +186,7 @@ def _short_then_long(layer: Layer, x: Tensor, want: Tensor) -> None:
 
 
 def must_not_mix(layer: Layer) -> None:
-    "Raise Broken if a sequence of a batch comes out other than alone."
+    "Sequences of a batch do not mix."
     x = layer.draw()
     mixed = lambda: _mixed(layer, x)
     broken = broken_by(lambda: must_not_mix_along(layer, [x], 0, "sequence", mixed))
@@ -204,13 +204,5 @@ def _mixed(layer: Layer, x: Tensor) -> Bug:
     return known("batch.axes" if alone else "batch.mixes")
 
 
-RUNS = (
-    Property(
-        "it runs, and gives one vector per token: (b, n, d_out)", _must_give_a_vector_per_token
-    ),
-    Property("the same inputs give the same answer in evaluation", _must_repeat),
-)
-CALLS = (
-    Property("nothing is kept from call to call", must_forget),
-    Property("sequences of a batch do not mix", must_not_mix),
-)
+RUNS = (Property.of(_must_give_a_vector_per_token), Property.of(_must_repeat))
+CALLS = (Property.of(must_forget), Property.of(must_not_mix))

@@ -26,7 +26,7 @@ from attention_checks.trace.comparing import compare_with_own_weights
 
 
 def _must_hide_future_in_every_mode(layer: Layer) -> None:
-    "A causal layer hides the future in every mode."
+    "The future cannot reach the past, in evaluation and training, with and without gradients."
     # large scores find a number that stands for minus infinity, and is too small
     for training, grad, size in product((False, True), (False, True), (1.0, 300.0)):
         _must_hide_future(layer, layer.draw() * size, training, grad)
@@ -176,7 +176,7 @@ LONG = (37, 23, 16, 11, 8)  # tokens of the long trial: the first length that it
 
 
 def _must_treat_long_as_short(layer: Layer) -> str | None:
-    "What holds of short sequences holds of long ones."
+    "Longer sequences are treated as short ones."
     _must_give_vectors(layer)
     n = _long_length(layer)
     must_be_vectors(layer, x := layer.draw(2, n), layer(x))
@@ -326,11 +326,7 @@ def _must_know_positions(layer: Layer, free: bool) -> None:
 
 
 MASKING = (
-    Property(
-        "the future cannot reach the past, in evaluation and training, with and without gradients",
-        _must_hide_future_in_every_mode,
-        applies=lambda layer: layer.causal,
-    ),
+    Property.of(_must_hide_future_in_every_mode, applies=lambda layer: layer.causal),
     Property(
         "every token reaches its own output and all after it",
         _must_reach_outputs,
@@ -341,11 +337,7 @@ MASKING = (
         _must_reach_outputs,
         applies=lambda layer: not layer.causal,
     ),
-    Property(
-        "longer sequences are treated as short ones",
-        _must_treat_long_as_short,
-        symptom_unless=("unexplained",),
-    ),
+    Property.of(_must_treat_long_as_short, symptom_unless=("unexplained",)),
     Property("what its own masks hide has no influence", must_hide_padding, no_module),
     Property(
         "the order of the past does not matter to the last token",

@@ -32,7 +32,7 @@ def _trace_of_usual(layer: Layer) -> Trace:
 
 
 def _must_agree_with_own_weights(layer: Layer) -> str | None:
-    "It agrees with attention computed from its own queries, keys and values."
+    "It agrees with attention computed from its own weights."
     trace = _trace_of_usual(layer)
     _must_use_all(layer, trace)
     _must_divide(layer, trace)
@@ -278,7 +278,7 @@ def _gives_its_value(layer: Layer) -> bool:
 
 
 def _must_end_with_projection(layer: Layer) -> str | None:
-    "The output is what the output projection gave, perhaps with x added; else it was not seen."
+    "Its output is what its output projection gave."
     trace, out = layer.observed.trace, None
     if trace is not None and trace.projections:
         out = trace.out if trace.context is None else trace.output_projection.gave
@@ -313,7 +313,7 @@ def _remark_on_residual(layer: Layer, got: Tensor, want: Tensor) -> str:
 
 
 def _must_share_heads(layer: Layer) -> None:
-    "It has as many heads of keys and values as were declared."
+    "It has as many heads of keys and values as was declared."
     trace = _trace_of_usual(layer)
     if not layer.n_heads:
         raise Misused(
@@ -333,20 +333,11 @@ def _must_share_heads(layer: Layer) -> None:
 
 
 OWN_WEIGHTS = (
-    Property(
-        "it has as many heads of keys and values as was declared",
-        _must_share_heads,
-        no_module,
-        applies=lambda layer: bool(layer.contract.n_kv_heads),
+    Property.of(
+        _must_share_heads, no_module, applies=lambda layer: bool(layer.contract.n_kv_heads)
     ),
-    Property(
-        "it agrees with attention computed from its own weights",
-        _must_agree_with_own_weights,
-        no_module,
-        compares="its own weights",
-    ),
-    Property(
-        "its output is what its output projection gave",
+    Property.of(_must_agree_with_own_weights, no_module, compares="its own weights"),
+    Property.of(
         _must_end_with_projection,
         symptom_unless=("unexplained",),
         applies=lambda layer: bool(layer.modules),

@@ -15,7 +15,7 @@ from attention_checks.their_code.signatures import parameters_of
 
 
 def _must_keep_documents_apart(layer: Layer) -> str:
-    "Raise Broken unless packed documents come out as alone; say how they were given."
+    "Documents that are packed into one sequence come out as each does alone."
     name, lengths = _packing_arguments(layer)[0], _lengths(layer)
     x, error = layer.draw()[:1], ""
     needed = calling.packing_names(calling.needed_by(layer.module))
@@ -79,10 +79,7 @@ def _packing_arguments(layer: Layer) -> list[str]:
 
 
 PACKED = (
-    Property(
-        "documents that are packed into one sequence come out as each does alone",
-        _must_keep_documents_apart,
-        no_module,
-        applies=lambda layer: bool(_packing_arguments(layer)),
+    Property.of(
+        _must_keep_documents_apart, no_module, applies=lambda layer: bool(_packing_arguments(layer))
     ),
 )
