@@ -16,9 +16,9 @@ from attention_checks.choice_guards import expect_function
 from attention_checks.distributed.properties import distributed_properties
 from attention_checks.distributed.running import rank_starter
 from attention_checks.distributed.shards import Order, Sharding
-from attention_checks.examine import BoundProperty, examine
+from attention_checks.examine import examine
 from attention_checks.outcomes import Misused
-from attention_checks.properties import Properties, Recognise
+from attention_checks.properties import Properties, Property, Recognise
 from attention_checks.properties.agreement import agreement_properties
 from attention_checks.properties.cache import CachedLayer, cache_properties
 from attention_checks.properties.cross_attention import cross_properties
@@ -381,7 +381,7 @@ def _run(
         raise e.with_traceback(None) from None  # without the way through the properties
 
 
-def _is_promised(row: BoundProperty, contract: Contract) -> bool:
+def _is_promised(row: Property, contract: Contract) -> bool:
     "Return whether what is declared promises that a property holds."
     typed = contract.placement.dtype is not None
     return (contract.gradients or not row.differentiates) and not (typed and row.sixteen_bits)

@@ -6,12 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from attention_checks.examine import BoundProperty
 from attention_checks.explaining.pipeline import Bug
 from attention_checks.outcomes import Broken, NotChecked
-
-Properties = Iterable[BoundProperty]
-Recognise = Callable[[], tuple[Bug, ...] | None]  # names the bugs by the numbers
 
 
 class Property(NamedTuple):
@@ -23,8 +19,8 @@ class Property(NamedTuple):
 
     # what must hold, in one sentence
     name: str
-    # raises Broken or NotChecked; may return a remark on how it was tried
-    holds: Callable[[Any], str | None]
+    # of a subject, or tied to one; raises Broken or NotChecked; may return a remark
+    holds: Callable[..., str | None]
     # why it does not apply to a subject; empty if it does
     why_not: Callable[[Any], str] = lambda subject: ""
     # facts of the subject; where one is not true, a failure is only a symptom
@@ -39,24 +35,19 @@ class Property(NamedTuple):
     sixteen_bits: bool = False
 
     @classmethod
-    def of(cls, holds: Callable[[Any], str | None], *more: Any, **named: Any) -> Property:
+    def of(cls, holds: Callable[..., str | None], *more: Any, **named: Any) -> Property:
         "Return the property that is stated by the docstring of what tries it."
         says = (holds.__doc__ or holds.__name__).rstrip(".")
         return cls(says[0].lower() + says[1:], holds, *more, **named)
 
 
-def bound(properties: Sequence[Property], subject: Callable[[], Any]) -> list[BoundProperty]:
+Properties = Iterable[Property]
+Recognise = Callable[[], tuple[Bug, ...] | None]  # names the bugs by the numbers
+
+
+def bound(properties: Sequence[Property], subject: Callable[[], Any]) -> list[Property]:
     "Tie properties to a subject."
-    return [
-        BoundProperty(
-            row.name,
-            partial(_tried, row, subject),
-            row.compares,
-            row.differentiates,
-            row.sixteen_bits,
-        )
-        for row in properties
-    ]
+    return [row._replace(holds=partial(_tried, row, subject)) for row in properties]
 
 
 def _tried(row: Property, subject_of: Callable[[], Any]) -> str | None:

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.examine import BoundProperty
 from attention_checks.numbers.tensors import first_difference, must_be_near, must_return, nearly
 from attention_checks.numbers.tolerance import FLOAT32, SHORT_SUMS
 from attention_checks.outcomes import Broken, NotChecked
+from attention_checks.properties import Property
 from attention_checks.properties.gradients import gradients_of_mixture
 from attention_checks.their_code.signatures import name_of, parameters_of
 
@@ -26,18 +26,18 @@ def agreement_properties(
     reference: _Fn,  # one that is right, if slow
     examples: tuple[_Example, ...],  # the arguments of one call each
     wrong: Mapping[str, _Fn],  # likely wrong answers, by what is wrong with them
-) -> Iterator[BoundProperty]:
+) -> Iterator[Property]:
     "Yield what must hold of two functions that should do the same, in the order of trying."
     for i, example in enumerate(examples, 1):
-        yield BoundProperty(
+        yield Property(
             f"example {i}: the result is right",
             partial(_must_agree, fn, reference, example, examples, wrong),
-            "your reference",
+            compares="your reference",
         )
-    yield BoundProperty("inputs are not modified", lambda: _must_not_modify(fn, examples))
+    yield Property("inputs are not modified", lambda: _must_not_modify(fn, examples))
     if _has_gradients(reference, examples):
-        same = lambda: _must_agree_in_gradients(fn, reference, examples)
-        yield BoundProperty("gradients are right", same, differentiates=True)
+        must_agree = partial(_must_agree_in_gradients, fn, reference, examples)
+        yield Property("gradients are right", must_agree, differentiates=True)
 
 
 # Arguments and results in words -------------------------------------------------------------------
