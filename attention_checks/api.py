@@ -26,7 +26,7 @@ from attention_checks.properties.flash import flash_properties
 from attention_checks.properties.functions import attention_properties
 from attention_checks.properties.layers import layer_properties
 from attention_checks.properties.positions import bias_properties, rotation_properties
-from attention_checks.properties.softmax import masked_softmax_properties, softmax_properties
+from attention_checks.properties.softmax import softmax_properties
 from attention_checks.report import CheckFailed, Report
 from attention_checks.spec import HELP, Contract, declared, keywords_of
 from attention_checks.subjects.copies import in_mode
@@ -207,7 +207,7 @@ def check_masked_softmax(fn: Callable[..., Any], **design: Any) -> Report:
     """
     arguments.expect_callable("fn", fn, "a function of scores and mask", 2)
     contract = declared("check_masked_softmax", **design)
-    properties = lambda: masked_softmax_properties(fn, contract)
+    properties = lambda: softmax_properties(fn, contract, masked=True)
     return _run(check_masked_softmax, fn, properties, contract)
 
 

@@ -351,21 +351,13 @@ _MASKED = (
 
 
 def softmax_properties(
-    fn: Callable[..., Any],  # fn(x), over the last dimension, or fn(x, dim)
+    fn: Callable[..., Any],  # fn(x), fn(x, dim), or, if it is masked, fn(scores, mask)
     contract: Contract,  # what was declared of it
+    masked: bool = False,
 ) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
-    "List what every softmax must do, in the order of trying."
-    softmax = _Softmax(fn, False, contract)
-    return bound(_PLAIN, lambda: softmax), lambda: _likely_bugs(softmax)
-
-
-def masked_softmax_properties(
-    fn: Callable[..., Any],  # fn(scores, mask), over the last dimension; True = may attend
-    contract: Contract,  # what was declared of it
-) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
-    "List what every masked softmax must do, in the order of trying."
-    softmax = _Softmax(fn, True, contract)
-    return bound(_MASKED, lambda: softmax), lambda: _likely_bugs(softmax)
+    "List what every softmax must do, plain or masked, in the order of trying."
+    softmax = _Softmax(fn, masked, contract)
+    return bound(_MASKED if masked else _PLAIN, lambda: softmax), lambda: _likely_bugs(softmax)
 
 
 def _likely_bugs(subject: _Softmax) -> tuple[Bug, ...] | None:
