@@ -134,14 +134,11 @@ def first_line(
 
 def _where(e: BaseException) -> str:
     "Return the last line of the code under test on the way to an error, in brackets, or nothing."
-    steps = [
-        (frame.f_code.co_filename, line)
-        for frame, line in traceback.walk_tb(e.__traceback__)
-        if is_theirs(frame.f_globals)
-    ]
+    walked = traceback.walk_tb(e.__traceback__)
+    steps = [(frame, line) for frame, line in walked if is_theirs(frame.f_globals)]
     if not steps:
         return ""
-    path, line = steps[-1]
+    path, line = steps[-1][0].f_code.co_filename, steps[-1][1]
     in_a_file = "ipykernel" not in path and not path.startswith("<")
     file = f"{Path(path).name}, " if in_a_file else ""
     text = linecache.getline(path, line).strip()[:80]

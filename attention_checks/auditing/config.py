@@ -80,10 +80,9 @@ def rope_of(
     kind = _kind(model, path, getattr(config, "layer_types", None))
     if kind is not None and kind in settings:
         settings = settings[kind] or {}
-    if "rope_theta" not in settings and isinstance(
-        getattr(config, "rope_theta", None), (int, float)
-    ):
-        settings = {**settings, "rope_theta": config.rope_theta}
+    theta = getattr(config, "rope_theta", None)
+    if "rope_theta" not in settings and isinstance(theta, (int, float)):
+        settings = {**settings, "rope_theta": theta}
     return settings
 
 

@@ -25,11 +25,8 @@ _NAMED = (  # wrong scales of whole models that have a name, in the order of try
 
 def compare_scales(session: Session) -> None:
     "Compare scales with what is promised, and those of layers of one class with each other."
-    found = {
-        path: scale_of(session, path)
-        for path, call in session.calls.items()
-        if call.d_k is not None
-    }
+    scored = [path for path, call in session.calls.items() if call.d_k is not None]
+    found = {path: scale_of(session, path) for path in scored}
     for path, scale in found.items():
         promised, firm = promised_scale(session, path)
         if scale is None or promised is None or _near(scale, promised):

@@ -174,13 +174,9 @@ def fused_orders(
         first, second, third = ("qkv".index(expected[order.index(role)]) for role in "qkv")
         return splitting(lambda *qkv: (qkv[first], qkv[second], qkv[third]))
 
-    return [
-        FUSED.about(name=name, found=order, expected=expected)._replace(
-            steps={"split": taken(order)}
-        )
-        for order in ("qvk", "kqv", "kvq", "vqk", "vkq", "qkv")
-        if order != expected
-    ]
+    others = [order for order in ("qvk", "kqv", "kvq", "vqk", "vkq", "qkv") if order != expected]
+    bugs = (FUSED.about(name=name, found=order, expected=expected) for order in others)
+    return [bug._replace(steps={"split": taken(order)}) for bug, order in zip(bugs, others)]
 
 
 FUSED = Bug(

@@ -131,8 +131,5 @@ def alike(
     rtol, atol = RELATIVE * tolerance_factor(), atol * tolerance_factor()
     # one number tells most apart: the last, since the first query may attend to one key only
     close = torch.isclose(flat[:, -1].to(want), want[-1], rtol, atol, equal_nan=True)
-    return [
-        i
-        for i in close.nonzero().flatten().tolist()
-        if torch.allclose(flat[i].to(want), want, rtol, atol, equal_nan=True)
-    ]
+    near = close.nonzero().flatten().tolist()
+    return [i for i in near if torch.allclose(flat[i].to(want), want, rtol, atol, equal_nan=True)]

@@ -154,10 +154,7 @@ def _must_pair_as_declared(rotation: _Rotation) -> str:
     way, bugs = rotation.explained
     if bugs is None:
         raise NotChecked("its numbers fit no pairing")
-    if (
-        rotation.interleaved is not None
-        and way.startswith("neighbours") is not rotation.interleaved
-    ):
+    if rotation.interleaved not in (None, way.startswith("neighbours")):
         raise Broken(f"its pairs are {way}", known("rotary.pairing", found=way))
     return f"its pairs are {way}"
 

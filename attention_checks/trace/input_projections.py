@@ -60,11 +60,8 @@ class InputProjections(NamedTuple):
 
 def read_input_projections(recorded: RecordedCall) -> InputProjections:
     "Return what the input projections gave, how often they were called, and what is none of them."
-    parts, contract, silent = (
-        recorded.parts,
-        recorded.contract,
-        _uncalled_weights(recorded.parts, recorded.outs),
-    )
+    parts, contract = recorded.parts, recorded.contract
+    silent = _uncalled_weights(parts, recorded.outs)
     weights = silent | {n: p for n, (_, p) in parts.bare.items()}
     used = used_of(recorded.layer, weights, recorded.x, recorded.call)
     read = [name for name in used if name in silent]

@@ -347,17 +347,11 @@ def _possible_ends(trace: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]
         yield trace.out if trace.context is None else trace.context, unchanged, ()
         return
     for name, m in end.uncalled.items():
-        w, b, never = (
-            as_float(m.weight),
-            as_float(getattr(m, "bias", None)),
-            _not_projected(name, 0),
-        )
+        w, b = as_float(m.weight), as_float(getattr(m, "bias", None))
+        never = _not_projected(name, 0)
         turned = layers.untransposed([name], {"project": _projection_step(w.T, b)})
-        yield (
-            trace.out,
-            _projection_step(w, b),
-            (never, turned) if len(w) == w.shape[1] else (never,),
-        )
+        bugs = (never, turned) if len(w) == w.shape[1] else (never,)
+        yield trace.out, _projection_step(w, b), bugs
     for name, matrix in end.matrices.items():
         bias, flat = 0 if end.matrix_bias is None else end.matrix_bias, matrix.flatten(0, -2)
         for way in (flat.T, flat):

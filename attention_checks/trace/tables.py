@@ -85,9 +85,5 @@ def _turning(a: Tensor, b: Tensor) -> Tensor:
 
 def _rotates(z: Tensor) -> bool:
     "Return whether complex numbers have one modulus, as cosines and sines have."
-    size = z.abs()
-    return (
-        bool(z.imag.any())
-        and float(size.min()) > 0.1
-        and float(size.max() - size.min()) < LONG_SUMS
-    )
+    least, most = z.abs().aminmax()
+    return bool(z.imag.any() and least > 0.1 and most - least < LONG_SUMS)

@@ -100,13 +100,10 @@ def _must_return_weights(layer: Layer) -> None:
 
 def _may_be_weights(layer: Layer, returned: Any) -> bool:
     "Return whether something has the shape of weights, (b, n_q, n_k) or (b, h, n_q, n_k)."
-    if (
-        not isinstance(returned, Tensor)
-        or not returned.is_floating_point()
-        or returned.ndim not in (3, 4)
-    ):
+    if not isinstance(returned, Tensor) or returned.ndim not in (3, 4):
         return False
-    return len(returned) == BATCH and returned.shape[-2:] == (layer.n, layer.n_k)
+    real = returned.is_floating_point()
+    return real and len(returned) == BATCH and returned.shape[-2:] == (layer.n, layer.n_k)
 
 
 EDGES = (

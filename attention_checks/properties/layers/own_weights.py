@@ -140,12 +140,8 @@ def _sees_a_window(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
 def _must_divide(layer: Layer, trace: Trace) -> None:
     "Raise Misused if the width of its queries is no multiple of the heads that were declared."
     heads, width = layer.n_heads, trace.width("q")
-    if (
-        heads
-        and len(trace.projections.get("q", [])) == 1
-        and width % heads
-        and layer.d_model % heads
-    ):
+    alone = len(trace.projections.get("q", [])) == 1
+    if heads and alone and width % heads and layer.d_model % heads:
         raise Misused(
             f"n_heads: expected a divisor of the width of its queries, {width}; got {heads}"
         )
