@@ -29,12 +29,10 @@ from attention_nb.softmax import masked_softmax
 _Norm = Callable[[Tensor], Tensor]
 
 MISSING = Bug("choice.missing", "{what} is declared, and not applied: apply it")
-LATE = Bug(
-    "choice.late",
-    "{what} is applied after the output projection: apply it to the context, before that",
-)
 _FITTED: list[Bug] = bugs_of_lines(
     """
+choice.late: {what} is applied after the output projection: apply it to the context, before that
+scores.capped: scores are squashed to ±{cap} by tanh | softcap={cap}
 values.scaled: the context is {found} times what the weights and the values give: leave it as it is
     | value_scale={value}
 context.activated: {name} is applied to the context: project it as it is | activation='{name}'
@@ -180,8 +178,6 @@ def context_step(
 
     return step
 
-
-CAPPED = Bug("scores.capped", "scores are squashed to ±{cap} by tanh", declare="softcap={cap}")
 
 _NORMS: list[Bug] = bugs_of_lines(
     """
@@ -362,10 +358,8 @@ def _over(out: Tensor, gate: Tensor, stage: str) -> Tensor:
 
 
 BUGS: list[Bug] = [
-    CAPPED,
     *_NORMS,
     *listed(_CAPS, _SINKS, _LEARNED_SCALES, _GATES),
     MISSING,
-    LATE,
     *_FITTED,
 ]

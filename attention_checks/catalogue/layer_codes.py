@@ -28,8 +28,11 @@ softmax.over_heads_or_batch: the softmax normalises over heads or the batch (dim
 scale.head_constant: wrong scale: the scores are multiplied by {found}; multiply them by {right}
     | scale={found}
 heads.number: the vectors are split into {found}, not into {declared}
+heads.one_repeated: one head is computed and repeated {times} times: split the projections into
+    {times} heads
 heads.shared: it has {found} for keys and values, not {declared}: check n_kv_heads
 split.keys_values: keys and values are exchanged when the fused projection is split
+project.never: the output projection {name} is never applied: apply it last
 project.unused: {name} is not used{detached}{instead}
 project.twice: {name} is applied more than once
 project.residual: the input is added to the output: leave the residual connection to the block

@@ -277,12 +277,6 @@ CHANNELS: list[Bug] = (
         )
     ]
 )
-REPEATED = Bug(
-    "heads.one_repeated",
-    "one head is computed and repeated {times} times: split the projections into {times} heads",
-)
-
-
 _ADDED_MASK = next(bug for bug in MASK_APPLICATIONS if bug.code == "mask.added_inverted")
 OTHER_LAYER_BUGS: list[Bug] = [
     *bugs_of_stage(
@@ -319,7 +313,6 @@ OTHER_LAYER_BUGS: list[Bug] = [
 ]
 
 
-NEVER = Bug("project.never", "the output projection {name} is never applied: apply it last")
 UNTRANSPOSED = Bug(
     "project.untransposed",
     "{which} used untransposed, x @ weight: nn.Linear means x @ weight.T (call {name}(x))",
@@ -373,7 +366,5 @@ BUGS: list[Bug] = [
     *GROUP_BUGS,
     regrouped(1, merging(merge_heads)),
     FUSED,
-    REPEATED,
-    NEVER,
     UNTRANSPOSED,
 ]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 from attention_checks.catalogue.masks import allowing
-from attention_checks.explaining.pipeline import Bug, Step, listed
+from attention_checks.explaining.pipeline import Bug, Step, bugs_of_lines, listed
 from attention_checks.explaining.reach import Reach
 
 _Rule = Callable[[Reach, Tensor, Tensor], Tensor]  # reach, i, j → boolean, (n_q, n_k)
@@ -83,19 +83,14 @@ _CAUSAL: dict[str, tuple[str, _Rule]] = {
 }
 
 
-BAND = Bug(
-    "window.band",
-    "a query sees {back} keys before itself and {ahead} after, where {declared}",
-    declare="window={size}, ahead={ahead}",
+BUGS = listed(_WINDOW, _SINKS, _DOCUMENTS, _WINDOW_AND_SINKS, _CAUSAL) + bugs_of_lines(
+    """
+window.band: a query sees {back} keys before itself and {ahead} after, where {declared}
+    | window={size}, ahead={ahead}
+window.size: the window has the wrong size: {name} = {size}, but a token attends to {seen} tokens,
+    itself included
+"""
 )
-SIZE = Bug(
-    "window.size",
-    "the window has the wrong size: {name} = {size}, but a token attends to {seen} tokens,"
-    " itself included",
-)
-
-
-BUGS: list[Bug] = [*listed(_WINDOW, _SINKS, _DOCUMENTS, _WINDOW_AND_SINKS, _CAUSAL), BAND, SIZE]
 
 
 def reach_bugs(

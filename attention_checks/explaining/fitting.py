@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.choices import ACTIVATIONS, CAPPED
+from attention_checks.catalogue.choices import ACTIVATIONS
 from attention_checks.explaining.pipeline import Bug, Work
 from attention_checks.explaining.reach import Reach
 from attention_checks.explaining.search import Case, alike
@@ -46,14 +46,14 @@ def fitted_cap(case: Case) -> Bug | None:  # None: no soft cap gives it
     def capped(number: Tensor) -> tuple[Work, tuple[Bug, ...]]:
         cap = number.abs() + _LEAST_CAP
         step = lambda work: work._replace(scores=cap * torch.tanh(work.scores / cap))
-        return case.work, (CAPPED._replace(steps={"cap": step}),)
+        return case.work, (Bug("", "", {"cap": step}),)
 
     if "cap" not in case.stages or case.given_by(case.run()):
         return None
     number = nearest_number(case, capped, 32.0, 31.0)
     if not case.given_by(case.run(*capped(torch.tensor(number)))):
         return None
-    return CAPPED.about(cap=f"{abs(number) + _LEAST_CAP:.3g}")
+    return known("scores.capped", cap=f"{abs(number) + _LEAST_CAP:.3g}")
 
 
 def fitted_factor(

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import ATTENTION, known, layers
-from attention_checks.catalogue.choices import LATE
 from attention_checks.catalogue.scales_and_routes import SCALE
 from attention_checks.choice_guards import scales_by_parts
 from attention_checks.explaining import fitting
@@ -152,7 +151,7 @@ def named_end(
     "Name what is wrong with that which follows the output projection."
     name = next(reversed(trace.names.get("out", [])), "")
     if trace.context is not None and nearly(out, trace.context):
-        return layers.NEVER.about(name=name)
+        return known("project.never", name=name)
     if out.shape != projected.shape:
         return None
     if late := applied_late(trace):
@@ -192,7 +191,7 @@ def applied_late(trace: Trace) -> Bug | None:
     if not any(nearly(out, t) for out in seen for t in late):
         return None
     names = [f"{name}=" for name in _OF_CONTEXT if getattr(trace.contract, name)]
-    return LATE.about(what=" or ".join(names))
+    return known("choice.late", what=" or ".join(names))
 
 
 def _factor_between(t: Tensor, of: Tensor | None) -> float | None:
@@ -266,7 +265,7 @@ def _starts_of_other_heads(trace: Trace, heads: list[int], mask: Tensor | None) 
     if h == 1:
         return
     repeat = layers.merging(lambda c: merge_heads(c).repeat(*[1] * (c.ndim - 2), h))
-    for start in starts_of(trace, 1, mask, (layers.REPEATED.about(times=h),)):
+    for start in starts_of(trace, 1, mask, (known("heads.one_repeated", times=h),)):
         yield _with_stages(start, {**start.case.stages, "merge": repeat})
 
 

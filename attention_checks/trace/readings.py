@@ -365,6 +365,5 @@ def _projection_step(w: Tensor, b: Tensor | None) -> Step:
 
 def _not_projected(name: str, bias: Tensor | int) -> Bug:
     "Return the bug that an output projection and its bias are not applied."
-    return layers.NEVER.about(name=name)._replace(
-        steps={"project": layers.merging(lambda c: c - bias)}
-    )
+    without: Step = layers.merging(lambda c: c - bias)
+    return known("project.never", name=name)._replace(steps={"project": without})

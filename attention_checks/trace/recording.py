@@ -12,7 +12,6 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.choices import MISSING
 from attention_checks.numbers.autograd import gradients_of
 from attention_checks.outcomes import Broken, Misused, NotChecked
 from attention_checks.spec import Contract
@@ -151,7 +150,7 @@ def given_parts(
     if never := next((name for name in asked if name not in made), ""):
         choice = names[never]
         if isinstance(getattr(contract, choice), str):  # the part alone is declared
-            bug = MISSING.about(what=f"{choice}=")
+            bug = known("choice.missing", what=f"{choice}=")
             raise Broken(f"in one call {never} is never called", bug, explains=False)
         must_use(layer, {whole[name]: m for name, m in asked.items()}, x, call)
         why = f"{choice}= asks for what {never} gives, and that is never called"
