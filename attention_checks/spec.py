@@ -53,12 +53,10 @@ def _choice(
     default: Any = None,
     of_functions: Callable[[Any], bool | None] | None = None,  # is it theirs? None: all take it
     part: bool = False,  # may it name a part of the layer beside its projections?
-    settles_scale: bool = False,  # is another scale beside it a bug, and never meant?
 ) -> Any:
     "Return a field of the contract: who reads it, its guard, and its help."
     named = {"expect": expect, "help": help, "checks": checks, "of_functions": of_functions}
-    flags = {"part": part, "settles_scale": settles_scale}
-    return field(default=default, metadata=named | flags)
+    return field(default=default, metadata={**named, "part": part})
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,6 @@ class Contract:
         _ATTENTION + _RANKS,
         guards.expect_positive,
         "scores become softcap · tanh(scores / softcap)",
-        settles_scale=True,
     )
     roles: Mapping[str, str | tuple[str, ...] | None] | None = _choice(
         _LAYERS,
@@ -131,35 +128,30 @@ class Contract:
         ' in roles; "rms": F.rms_norm without weights; "l2": to length 1; a parameter: to length 1,'
         " and times the parameter",
         part=True,
-        settles_scale=True,
     )
     mixing: Mapping[str, str] | None = _choice(
         _LAYERS,
         guards.expect_parts("scores", "weights"),
         'what mixes heads before the softmax (scores) or after it (weights): {"scores": "mix"}',
         part=True,
-        settles_scale=True,
     )
     prefix: Mapping[str, str] | None = _choice(
         _LAYERS,
         guards.expect_parts("k", "v", "kv"),
         'learned keys and values beside those of tokens: {"kv": "mem_kv"}',
         part=True,
-        settles_scale=True,
     )
     shortened: Mapping[str, str] | None = _choice(
         _LAYERS,
         guards.expect_parts("k", "v", "kv"),
         'what makes fewer keys and values along the sequence (Linformer): {"k": "E"}',
         part=True,
-        settles_scale=True,
     )
     rotate: Callable[[Tensor, Tensor], Tensor] | None = _choice(
         _LAYERS + _RANKS,
         guards.expect_function,
         "how it rotates queries and keys: rotate(x, positions), over x (b, h, n, d); of latent"
         " attention (MLA) the features that all heads share are the last of them",
-        settles_scale=True,
     )
     residual: str | None = _choice(
         _LAYERS,
@@ -167,7 +159,6 @@ class Contract:
         "what is added to the context, before the activation: what a module gives, a matrix · x, or"
         ' the input itself ("x")',
         part=True,
-        settles_scale=True,
     )
     value_scale: float | str | Callable[..., Tensor] | None = _choice(
         _LAYERS,
@@ -175,7 +166,6 @@ class Contract:
         "factor of the values, or of the context (default: 1); also the parameter that is the"
         " factor, or a function of parts by their names",
         part=True,
-        settles_scale=True,
     )
     attend: Callable[..., Tensor] | None = _choice(
         ("check_attention", *_LAYERS),
@@ -184,14 +174,12 @@ class Contract:
         " (b, h, n_q, d_v); by name it may ask for allowed (what the masks leave), n_heads, n_q,"
         " n_k, positions, scale, x, and for a part of the layer, or what it gives:"
         " attend(q, k, v, allowed, decay)",
-        settles_scale=True,
     )
     activation: str | None = _choice(
         _LAYERS,
         guards.expect_attribute,
         "what is applied to the context before its projection: a module, or gelu, silu, …",
         part=True,
-        settles_scale=True,
     )
     sinks: int | str = _choice(
         _ATTENTION + _RANKS,
@@ -217,7 +205,6 @@ class Contract:
         " for more by name, as attend= may: bias=lambda q, k, table: table[:, : q.shape[-2]]",
         of_functions=lambda value: None if callable(value) else False,
         part=True,
-        settles_scale=True,
     )
     mask: str | bool | tuple[str, str] | None = _choice(
         _ATTENTION,
@@ -483,8 +470,9 @@ class Contract:
 
     @property
     def settles_scale(self) -> bool:
-        "Return whether something is declared beside which a scale is not taken as meant."
-        return isinstance(self.sinks, str) or any(getattr(self, name) for name in _SETTLE_SCALE)
+        "Return whether something is declared beside which a scale is not meant: all but a gate."
+        names = {"softcap", "rotate", "attend", *PART_CHOICES} - {"gate"}
+        return any(getattr(self, name) for name in names)
 
     @property
     def allowed_lengths(self) -> list[int]:
@@ -531,13 +519,7 @@ class Contract:
 _ROWS = {row.name: row for row in fields(Contract)}
 
 
-def _choices_with(flag: str) -> list[str]:
-    "List the choices that have a flag of `_choice`."
-    return [name for name, row in _ROWS.items() if row.metadata[flag]]
-
-
-PART_CHOICES = _choices_with("part")
-_SETTLE_SCALE = _choices_with("settles_scale")
+PART_CHOICES = [name for name, row in _ROWS.items() if row.metadata["part"]]
 HELP = {name: row.metadata["help"] for name, row in _ROWS.items()}  # choice → what it says
 _CHECKS = dict.fromkeys(check for row in _ROWS.values() for check in row.metadata["checks"])
 READ_BY: dict[str, tuple[str, ...]] = {  # check → the choices that it reads

@@ -155,7 +155,7 @@ def _but_meant_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple
     scales = [bug for bug in bugs if bug.code.startswith("scale.")]
     if contract.attend:  # its scale is in attend=
         return tuple(bug._replace(declare="") if bug in scales else bug for bug in bugs)
-    if contract.scale or contract.settles_scale or only_gated or not scales:
+    if contract.settles_scale or only_gated or not scales:
         return bugs
     if others := tuple(bug for bug in bugs if bug not in scales):
         return others
