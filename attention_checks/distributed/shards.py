@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import torch
@@ -22,14 +22,8 @@ Order = Callable[[Tensor, int, int], Tensor]
 BATCH, D_HEAD = 2, 5
 
 
-def contiguous(positions: Tensor, world: int, rank: int) -> Tensor:
-    "Return one piece of the sequence for a rank."
-    return split_sequence(positions, world, rank, "contiguous", dim=-1)
-
-
-def zigzag(positions: Tensor, world: int, rank: int) -> Tensor:
-    "Return a piece from the beginning and the one as far from the end for a rank."
-    return split_sequence(positions, world, rank, "zigzag", dim=-1)
+contiguous: Order = partial(split_sequence, dim=-1)  # one piece for each rank
+zigzag: Order = partial(split_sequence, order="zigzag", dim=-1)  # and one from the other end
 
 
 def striped(positions: Tensor, world: int, rank: int) -> Tensor:
