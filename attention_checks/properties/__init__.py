@@ -17,22 +17,14 @@ class Property(NamedTuple):
     a subject lacks is listed with the reason: `why_not`. What only a trial shows raises NotChecked.
     """
 
-    # what must hold, in one sentence
-    name: str
-    # of a subject, or tied to one; raises Broken or NotChecked; may return a remark
-    holds: Callable[..., str | None]
-    # why it does not apply to a subject; empty if it does
-    why_not: Callable[[Any], str] = lambda subject: ""
-    # facts of the subject; where one is not true, a failure is only a symptom
-    symptom_unless: tuple[str, ...] = ()
-    # what the subject's numbers are compared with, if they are
-    compares: str = ""
-    # False: its author did not promise it, so it is not listed
-    applies: Callable[[Any], bool] = lambda subject: True
-    # is it of gradients alone, which gradients=False does not promise?
-    differentiates: bool = False
-    # is it of 16 bits alone, which a declared type does not promise?
-    sixteen_bits: bool = False
+    name: str  # what must hold, in one sentence
+    holds: Callable[..., str | None]  # raises Broken or NotChecked; may return a remark
+    why_not: Callable[[Any], str] = lambda subject: ""  # why it does not apply; empty if it does
+    symptom_unless: tuple[str, ...] = ()  # facts: where one is not true, a failure is a symptom
+    compares: str = ""  # what the subject's numbers are compared with, if they are
+    applies: Callable[[Any], bool] = lambda subject: True  # False: not promised, so not listed
+    differentiates: bool = False  # of gradients alone, which gradients=False does not promise?
+    sixteen_bits: bool = False  # of 16 bits alone, which a declared type does not promise?
 
     @classmethod
     def of(cls, holds: Callable[..., str | None], *more: Any, **named: Any) -> Property:

@@ -50,7 +50,8 @@ def _declared_stages(
     yield from _changed_scores(layer, contract)
     yield from _by_functions(contract)
     yield from _mixed_heads(layer, contract)
-    yield from _learned_scale(contract)
+    if scales_by_parts(contract.scale):
+        yield _ROTATED, [choices.scaling(lambda work: contract.learned_scale(work.q, work.k))]
     yield from _fewer_keys(layer, contract, called)
     yield from _learned_keys(layer, norms, contract)
     scaled = [*_scaled_values(contract)]  # before a norm it would have no influence
@@ -110,12 +111,6 @@ def _mixed_heads(layer: nn.Module, contract: Contract) -> StageChoices:
         matrix = matrix.squeeze()
         matrices = [matrix] if isinstance(part, nn.Module) else [matrix, matrix.T]
         yield stage, choices.right_steps(stage, what, choices.mixing_heads(field, matrices, bias))
-
-
-def _learned_scale(contract: Contract) -> StageChoices:
-    "Yield the scale that parts of the layer make."
-    if scales_by_parts(contract.scale):
-        yield _ROTATED, [choices.scaling(lambda work: contract.learned_scale(work.q, work.k))]
 
 
 def _fewer_keys(layer: nn.Module, contract: Contract, call: Callable[[], Tensor]) -> StageChoices:
