@@ -50,12 +50,6 @@ class Finding(NamedTuple):
     line: int = 1  # where it begins
 
 
-def _kinds_of(name: str) -> list[str]:
-    "Return the kinds whose checks take an argument."
-    kinds: list[str] = options()[name]["kinds"]
-    return kinds
-
-
 def _kind(thing: Any, args: argparse.Namespace) -> str:
     "Return what something is: as declared, or by the names of its parameters."
     if args.kind or isinstance(thing, nn.Module):
@@ -87,7 +81,7 @@ def _given(kind: str, args: argparse.Namespace, used: Collection[str]) -> dict[s
     given = {name: value for name, value in values.items() if value is not None}
     for name in given:
         if name not in TAKES[kind] and name not in used:
-            option, kinds = name.replace("_", "-"), ", ".join(_kinds_of(name))
+            option, kinds = name.replace("_", "-"), ", ".join(options()[name]["kinds"])
             raise Unusable(f"--{option} is for {kinds}; {args.target} is taken for {kind}")
     for name in given:
         if "Mapping" in options()[name]["type"]:

@@ -9,9 +9,7 @@ from torch import Tensor
 
 from attention_checks.distributed.shards import Trial, contiguous, zigzag
 from attention_checks.distributed.simulated import (
-    BackwardSteps,
     Block,
-    ForwardSteps,
     Keys,
     PartialContext,
     Visit,
@@ -25,18 +23,13 @@ class Wrong(NamedTuple):
     "A bug of attention over ranks: its code, and the steps that it replaces."
 
     code: str
-    steps: ForwardSteps | BackwardSteps
-    facts: dict[str, str] = {}  # what stands in the braces of its sentence
+    facts: dict[str, str]  # what stands in the braces of its sentence
+    steps: dict[str, Any]  # of `ForwardSteps` or `BackwardSteps`, by name
 
 
-def _forward(code: str, facts: dict[str, str] = {}, **steps: Callable[..., Any]) -> Wrong:
-    "Return a bug of the forward pass."
-    return Wrong(code, ForwardSteps(**steps), facts)
-
-
-def _backward(code: str, facts: dict[str, str] = {}, **steps: Callable[..., Any]) -> Wrong:
-    "Return a bug of the backward pass."
-    return Wrong(code, BackwardSteps(**steps), facts)
+def _wrong(code: str, facts: dict[str, str] = {}, **steps: Callable[..., Any]) -> Wrong:
+    "Return a bug that replaces steps."
+    return Wrong(code, facts, steps)
 
 
 # Positions, and which keys of a shard count -------------------------------------------------------
@@ -152,79 +145,79 @@ def _running(
 
 
 FORWARD: list[Wrong] = [  # likely ones first
-    _forward("shards.window_cut", allowed=_own_window),
-    _forward("passing.own_keys", visits=lambda trial, rank: [(rank, rank)]),
-    _forward("passing.own_again", visits=lambda t, rank: [(rank, of) for of in t.ring_order(rank)]),
-    _forward("passing.first_shard", visits=lambda t, rank: [(0, of) for of in t.ring_order(rank)]),
-    _forward("passing.one_short", visits=lambda trial, rank: all_in_turn(trial, rank)[:-1]),
-    _forward(
+    _wrong("shards.window_cut", allowed=_own_window),
+    _wrong("passing.own_keys", visits=lambda trial, rank: [(rank, rank)]),
+    _wrong("passing.own_again", visits=lambda t, rank: [(rank, of) for of in t.ring_order(rank)]),
+    _wrong("passing.first_shard", visits=lambda t, rank: [(0, of) for of in t.ring_order(rank)]),
+    _wrong("passing.one_short", visits=lambda trial, rank: all_in_turn(trial, rank)[:-1]),
+    _wrong(
         "passing.one_long", visits=lambda trial, rank: [*all_in_turn(trial, rank), (rank, rank)]
     ),
-    _forward("passing.without_own", visits=lambda trial, rank: all_in_turn(trial, rank)[1:]),
-    _forward(
+    _wrong("passing.without_own", visits=lambda trial, rank: all_in_turn(trial, rank)[1:]),
+    _wrong(
         "passing.direction",
         visits=lambda t, rank: [((2 * rank - of) % t.world, of) for of in t.ring_order(rank)],
     ),
-    _forward(
+    _wrong(
         "passing.step_late",
         visits=lambda t, rank: [(of, (of + (of != rank)) % t.world) for of in t.ring_order(rank)],
     ),
-    _forward("passing.results_moved", returned=lambda contexts: [contexts[-1], *contexts[:-1]]),
-    _forward(
+    _wrong("passing.results_moved", returned=lambda contexts: [contexts[-1], *contexts[:-1]]),
+    _wrong(
         "shards.mask_anew",
         allowed=lambda visit: by_reach(visit._replace(i=visit.i.argsort(0), j=visit.j.argsort(1))),
     ),
-    _forward(
+    _wrong(
         "shards.queries_first", allowed=lambda visit: by_reach(visit._replace(i=visit.i.argsort(0)))
     ),
-    _forward(
+    _wrong(
         "shards.queries_last",
         allowed=lambda visit: by_reach(
             visit._replace(i=visit.i.argsort(0) + visit.trial.n - len(visit.i))
         ),
     ),
-    _forward("shards.from_zero", positions=lambda trial, rank: torch.arange(len(trial.held[rank]))),
-    _forward("shards.order", {"found": "contiguous"}, positions=_in_order),
-    _forward("shards.order", {"found": "zigzag"}, positions=_as_zigzag),
-    _forward("shards.second_piece", positions=_second_piece),
-    _forward("shards.as_equal", positions=_as_equal),
-    _forward("shards.padding", keys=_padded),
-    _forward("shards.last_key", keys=lambda trial, keys: _first_keys_of(keys, len(keys.at) - 1)),
-    _forward(
+    _wrong("shards.from_zero", positions=lambda trial, rank: torch.arange(len(trial.held[rank]))),
+    _wrong("shards.order", {"found": "contiguous"}, positions=_in_order),
+    _wrong("shards.order", {"found": "zigzag"}, positions=_as_zigzag),
+    _wrong("shards.second_piece", positions=_second_piece),
+    _wrong("shards.as_equal", positions=_as_equal),
+    _wrong("shards.padding", keys=_padded),
+    _wrong("shards.last_key", keys=lambda trial, keys: _first_keys_of(keys, len(keys.at) - 1)),
+    _wrong(
         "shards.remainder", keys=lambda trial, keys: _first_keys_of(keys, trial.n // trial.world)
     ),
-    _forward("shards.mask_lost", allowed=_open),
-    _forward(
+    _wrong("shards.mask_lost", allowed=_open),
+    _wrong(
         "shards.own_mask_alone",
         allowed=lambda visit: by_reach(visit) if visit.rank == visit.taken_for else _open(visit),
     ),
-    _forward(
+    _wrong(
         "shards.own_mask_lost",
         allowed=lambda visit: _open(visit) if visit.rank == visit.taken_for else by_reach(visit),
     ),
-    _forward(
+    _wrong(
         "shards.later_skipped",
         visits=lambda trial, rank: [(of, of) for of in trial.ring_order(rank) if of <= rank],
     ),
-    _forward("window.ignored", allowed=_without(window=0, ahead=0)),
-    _forward("sinks.forgotten", allowed=_without(sinks=0)),
-    _forward("shards.sinks_each", allowed=_sinks_of_shard),
-    _forward("documents.leak", allowed=_without(documents=0)),
-    _forward("shares.mean", merge=lambda partials: _contexts(partials).mean(0)),
-    _forward("shares.sum", merge=lambda partials: _contexts(partials).sum(0)),
-    _forward("shares.last", merge=_last),
-    _forward("shares.base_two", merge=_with_lse_times(1 / math.log(2))),
-    _forward("shares.base_e", merge=_with_lse_times(math.log(2))),
-    _forward("shares.larger", merge=_running(torch.maximum)),
-    _forward("shares.added", merge=_running(torch.add)),
-    _forward(
+    _wrong("window.ignored", allowed=_without(window=0, ahead=0)),
+    _wrong("sinks.forgotten", allowed=_without(sinks=0)),
+    _wrong("shards.sinks_each", allowed=_sinks_of_shard),
+    _wrong("documents.leak", allowed=_without(documents=0)),
+    _wrong("shares.mean", merge=lambda partials: _contexts(partials).mean(0)),
+    _wrong("shares.sum", merge=lambda partials: _contexts(partials).sum(0)),
+    _wrong("shares.last", merge=_last),
+    _wrong("shares.base_two", merge=_with_lse_times(1 / math.log(2))),
+    _wrong("shares.base_e", merge=_with_lse_times(math.log(2))),
+    _wrong("shares.larger", merge=_running(torch.maximum)),
+    _wrong("shares.added", merge=_running(torch.add)),
+    _wrong(
         "shares.exchanged",
         merge=_running(torch.logaddexp, share=lambda old, new: torch.sigmoid(old - new)),
     ),
-    _forward("shares.first", merge=_running(lambda old, new: old)),
-    _forward("shares.sinks_lost", sinks=lambda trial: 0),
-    _forward("shares.sinks_each", sinks=lambda trial: trial.world),
-    _forward("groups.remainder", group=lambda head, n_heads, n_kv_heads: head % n_kv_heads),
+    _wrong("shares.first", merge=_running(lambda old, new: old)),
+    _wrong("shares.sinks_lost", sinks=lambda trial: 0),
+    _wrong("shares.sinks_each", sinks=lambda trial: trial.world),
+    _wrong("groups.remainder", group=lambda head, n_heads, n_kv_heads: head % n_kv_heads),
 ]
 
 
@@ -260,24 +253,24 @@ def _factors(*, queries: int, keys: int) -> Callable[[Trial], tuple[float, float
 
 
 BACKWARD: list[Wrong] = [  # likely ones first
-    _backward("backward.times_ranks", {"of": "all"}, times=_factors(queries=1, keys=1)),
-    _backward("backward.times_ranks", {"of": "k and v"}, times=_factors(queries=0, keys=1)),
-    _backward("backward.times_ranks", {"of": "q"}, times=_factors(queries=1, keys=0)),
-    _backward("backward.over_ranks", {"of": "all"}, times=_factors(queries=-1, keys=-1)),
-    _backward("backward.own_queries", to_kv=_own),
-    _backward("backward.own_keys", to_q=_own),
-    _backward("backward.own_alone", to_q=_own, to_kv=_own),
-    _backward("backward.others_alone", to_kv=lambda trial, rank, of: rank != of),
-    _backward("backward.last_keys", to_q=lambda trial, rank, of: of == trial.ring_order(rank)[-1]),
-    _backward("backward.last_queries", to_kv=lambda t, rank, of: (of - 1) % t.world == rank),
-    _backward("backward.first_keys", keys=_first_keys),
-    _backward("backward.own_lse", weights=_of_visit),
-    _backward("backward.own_context", delta=_visit_delta),
-    _backward(
+    _wrong("backward.times_ranks", {"of": "all"}, times=_factors(queries=1, keys=1)),
+    _wrong("backward.times_ranks", {"of": "k and v"}, times=_factors(queries=0, keys=1)),
+    _wrong("backward.times_ranks", {"of": "q"}, times=_factors(queries=1, keys=0)),
+    _wrong("backward.over_ranks", {"of": "all"}, times=_factors(queries=-1, keys=-1)),
+    _wrong("backward.own_queries", to_kv=_own),
+    _wrong("backward.own_keys", to_q=_own),
+    _wrong("backward.own_alone", to_q=_own, to_kv=_own),
+    _wrong("backward.others_alone", to_kv=lambda trial, rank, of: rank != of),
+    _wrong("backward.last_keys", to_q=lambda trial, rank, of: of == trial.ring_order(rank)[-1]),
+    _wrong("backward.last_queries", to_kv=lambda t, rank, of: (of - 1) % t.world == rank),
+    _wrong("backward.first_keys", keys=_first_keys),
+    _wrong("backward.own_lse", weights=_of_visit),
+    _wrong("backward.own_context", delta=_visit_delta),
+    _wrong(
         "backward.no_delta", delta=lambda block, weights, values: torch.zeros_like(weights[..., :1])
     ),
-    _backward(
+    _wrong(
         "backward.unmasked", weights=lambda block, scores: (scores - block.lse[..., None]).exp()
     ),
-    _backward("backward.away", home=lambda trial, of: (of + 1) % trial.world),
+    _wrong("backward.away", home=lambda trial, of: (of + 1) % trial.world),
 ]

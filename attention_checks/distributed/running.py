@@ -71,16 +71,13 @@ def _on_rank(rank: int, job: Job, folder: Path) -> None:
     group, number = _own_group(rank, job.groups)
     fn = partial(job.fn, group=group) if takes_group(job.fn) else job.fn
     for i, trial in enumerate(job.trials):
-        inputs = [_strided(x) if job.strided else x for x in trial.inputs(number)]
+        inputs = trial.inputs(number)
+        if job.strided:  # heads and tokens lie in memory the other way round
+            inputs = tuple(x.transpose(1, 2).contiguous().transpose(1, 2) for x in inputs)
         upstream = trial.part(trial.upstream, number) if job.gradients else None
         note = lambda stage, i=i: (folder / f"at-{rank}").write_text(f"{i} {stage}")
         given = _called(fn, inputs, upstream, note)
         torch.save(tuple(given), folder / f"{i}-{rank}.pt")
-
-
-def _strided(x: Tensor) -> Tensor:
-    "Return a tensor whose heads and tokens lie in memory the other way round."
-    return x.transpose(1, 2).contiguous().transpose(1, 2)
 
 
 def _called(

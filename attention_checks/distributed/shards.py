@@ -153,10 +153,9 @@ class Trial(NamedTuple):
         "Return the part of a tensor that a rank holds."
         return x[..., self.held[rank], :].contiguous()
 
-    def inputs(self, rank: int) -> tuple[Tensor, Tensor, Tensor]:
+    def inputs(self, rank: int) -> tuple[Tensor, ...]:
         "Return queries, keys and values of a rank."
-        q, k, v = (self.part(x, rank).to(self.sharding.dtype) for x in (self.q, self.k, self.v))
-        return q, k, v
+        return tuple(self.part(x, rank).to(self.sharding.dtype) for x in (self.q, self.k, self.v))
 
     def right(self) -> tuple[Tensor, tuple[Tensor, ...]]:
         "Return the right context, and the gradients of q, k and v, of the whole sequence."

@@ -72,11 +72,6 @@ def _shown(fn: _Fn, example: _Example) -> str:
     return "called with " + ", ".join(name + _in_words(x) for name, x in zip(names, example))
 
 
-def _name(fn: _Fn, i: int) -> str:
-    "Return the name of an argument; its number if the function has no signature."
-    return dict(enumerate(parameters_of(fn) or {})).get(i, str(i))
-
-
 def _in_words(x: Any) -> str:
     "Return an argument or a result: numbers if they are few, else a shape."
     if isinstance(x, Tensor):
@@ -183,7 +178,8 @@ def _must_not_modify(fn: _Fn, examples: tuple[_Example, ...]) -> None:
         for i, (now, was) in enumerate(zip(given, example)):
             if not _unchanged(now, was):
                 shown = f"{_shown(fn, example)}: argument {i} has changed"
-                raise Broken(shown, known("input.modified", name=_name(fn, i)))
+                name = dict(enumerate(parameters_of(fn) or {})).get(i, str(i))
+                raise Broken(shown, known("input.modified", name=name))
 
 
 def _unchanged(now: Any, was: Any) -> bool:
