@@ -114,9 +114,7 @@ def _or_attribute(
     return expect_either
 
 
-def scales_by_parts(
-    scale: Any,  # as it was declared
-) -> bool:
+def scales_by_parts(scale: Any) -> bool:
     "Return whether a scale is a part of the layer, or a function of more than the width of a head."
     asked = (parameters_of(scale) or {}).keys() if callable(scale) else ()
     return isinstance(scale, str) or any(name != "d" for name in asked)

@@ -37,9 +37,7 @@ class Broken(Exception):
         return any(bug.code.endswith(".unknown") for bug in self.bugs)
 
 
-def bugs_in(
-    bug: Bug | Sequence[Bug],  # a bug, or several
-) -> tuple[Bug, ...]:
+def bugs_in(bug: Bug | Sequence[Bug]) -> tuple[Bug, ...]:
     "Return a tuple of bugs."
     return (bug,) if isinstance(bug, Bug) else tuple(bug)
 
@@ -64,9 +62,7 @@ class NotChecked(Exception):
         self.undecided = undecided
 
 
-def broken_by(
-    holds: Callable[[], Any],  # raises Broken if something does not hold
-) -> Broken | None:  # what does not hold, as a value
+def broken_by(holds: Callable[[], Any]) -> Broken | None:  # what does not hold, as a value
     "Try something, and return what it raises as Broken."
     try:
         holds()
@@ -145,9 +141,7 @@ def _where(e: BaseException) -> str:
     return f" ({file}line {line}: {text})" if text else f" ({file}line {line})"
 
 
-def is_theirs(
-    names: Mapping[str, Any],  # of a module
-) -> bool:
+def is_theirs(names: Mapping[str, Any]) -> bool:
     "Return whether a module is part neither of this package, nor of torch, nor of Python."
     module = names.get("__package__") or names.get("__name__", "")  # `python -m`: __main__
     top = module.partition(".")[0]

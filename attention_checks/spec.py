@@ -300,11 +300,8 @@ class Contract:
             if value is not row.default:
                 row.metadata["expect"](row.name, value)
 
-    def scale_of(
-        self,
-        d: int,  # width of a head
-    ) -> float:
-        "Return the right factor of the scores."
+    def scale_of(self, d: int) -> float:
+        "Return the right factor of the scores of heads of this width."
         if guards.scales_by_parts(self.scale):  # a stage of its own multiplies by it
             return 1.0
         declared_scale = self.scale(d) if callable(self.scale) else self.scale
@@ -364,11 +361,8 @@ class Contract:
         "Return the factor of the values, as it was declared, or of parts of the layer."
         return self._made_by("value_scale") if callable(self.value_scale) else self.value_scale
 
-    def attended(
-        self,
-        work: Work,  # heads
-    ) -> Work:  # with the contexts
-        "Attend as its declared function does, and not by a softmax."
+    def attended(self, work: Work) -> Work:
+        "Attend with heads as its declared function does, and not by a softmax."
         more = {"v": work.v, **dict.fromkeys(MASKS, work.allowed)}
         wrong = torch.as_tensor(work.scale).flatten() / self.scale_of(work.q.shape[-1])
         outs = [self._of_heads("attend", times * work.q, work.k, **more) for times in wrong]
@@ -437,11 +431,8 @@ class Contract:
         asking = {name: f for name, f in declared.items() if callable(f)}
         return named | {name: required_by(f)[len(_LEADS[name][0]) :] for name, f in asking.items()}
 
-    def knowing(
-        self,
-        parts: Mapping[str, Any],  # of the layer, by name
-    ) -> Contract:
-        "Return the contract whose functions are given those parts that they ask for."
+    def knowing(self, parts: Mapping[str, Any]) -> Contract:
+        "Return the contract whose functions are given those parts of the layer that they ask for."
         there = partial(tree_map_only, Tensor, lambda t: t.to(self.placement.device))
         bound: dict[str, Any] = {}
         for name, asked in self.asked.items():
@@ -481,26 +472,17 @@ class Contract:
             return []
         return [self.lengths] if isinstance(self.lengths, int) else sorted(self.lengths)
 
-    def takes(
-        self,
-        n: int,  # length of a sequence
-    ) -> bool:
+    def takes(self, n: int) -> bool:
         "Return whether it promises to take sequences of this length."
         return self.lengths is None or n in self.allowed_lengths
 
-    def nearest_length(
-        self,
-        n: int,  # length of a sequence
-    ) -> int:
+    def nearest_length(self, n: int) -> int:
         "Return this length, or the next one that it takes."
         if not self.allowed_lengths:
             return n
         return next((m for m in self.allowed_lengths if m >= n), self.allowed_lengths[-1])
 
-    def batch(
-        self,
-        b: int,  # sequences
-    ) -> int:
+    def batch(self, b: int) -> int:
         "Return this number of sequences, or as many as it takes."
         return b if self.max_batch is None else min(b, self.max_batch)
 
@@ -566,9 +548,7 @@ def declared(
     return contract
 
 
-def keywords_of(
-    check: str,  # its name, such as "check_softmax"
-) -> list[Parameter]:
+def keywords_of(check: str) -> list[Parameter]:
     "Return the choices that a check reads, as parameters."
     rows = (_ROWS[name] for name in READ_BY[check])
     return [

@@ -16,9 +16,7 @@ from attention_checks.subjects.copies import in_training
 _EARLY = 5  # a token near the beginning: a window behind it ends within the sequence
 
 
-def early_token(
-    session: Session,  # the audit
-) -> int:  # its number
+def early_token(session: Session) -> int:  # its number
     "Choose the token that is changed to find how far others see."
     return min(_EARLY, session.n // 2)
 

@@ -86,11 +86,8 @@ class ModelCall:
         arguments = {**self.given, **changed}
         return self.model(**{k: v for k, v in arguments.items() if v is not None})
 
-    def mask(
-        self,
-        real: Tensor,  # boolean, (b, n): True = a token, False = padding
-    ) -> dict[str, Tensor]:
-        "Return the argument that hides padding."
+    def mask(self, real: Tensor) -> dict[str, Tensor]:
+        "Return the argument that hides padding: what is not marked as real, (b, n)."
         name = self.mask_name
         if name in BLOCKED:
             return {name: ~real}

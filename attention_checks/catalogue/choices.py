@@ -307,9 +307,7 @@ def _normed(norms: Mapping[str, _Norm]) -> Step:
     return step
 
 
-def capping(
-    cap: float,  # no score reaches it
-) -> RightStep:  # for the stage `cap`
+def capping(cap: float) -> RightStep:  # for the stage `cap`
     "Make the steps of a soft cap, and of a bias that is added after it."
 
     def step(f: Callable[[Tensor, float], Tensor]) -> Step:
@@ -320,10 +318,8 @@ def capping(
     return step(soft_cap), bugs
 
 
-def sinking(
-    sinks: Tensor,  # one logit per head, (h,)
-) -> RightStep:  # for the stage `weigh`
-    "Make the steps of sinks."
+def sinking(sinks: Tensor) -> RightStep:  # for the stage `weigh`
+    "Make the steps of sinks, one logit per head."
 
     def step(f: Callable[[Work, Tensor], Tensor]) -> Step:
         return lambda work: work._replace(weights=f(work, sinks))

@@ -93,9 +93,7 @@ window.size: the window has the wrong size: {name} = {size}, but a token attends
 )
 
 
-def reach_bugs(
-    reach: Reach,  # what was declared
-) -> list[Bug]:  # those that can show, for the stage `mask`
+def reach_bugs(reach: Reach) -> list[Bug]:  # those that can show, for the stage `mask`
     "List wrong windows, sinks and packed documents."
     tables = [
         ("window", _WINDOW, reach.window),

@@ -139,10 +139,8 @@ def written_at(
     return shown.replace(os.sep, "/"), max(line, 1)
 
 
-def parsed_settings(
-    pairs: Sequence[str],  # name=value each
-) -> dict[str, Any]:
-    "Return settings, each value as Python understands it, or as a string."
+def parsed_settings(pairs: Sequence[str]) -> dict[str, Any]:
+    "Return settings name=value, each value as Python understands it, or as a string."
     settings = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")

@@ -169,11 +169,8 @@ class Bug(NamedTuple):
         "Fill in what was found out."
         return self._replace(says=self.says.format(**facts), declare=self.declare.format(**facts))
 
-    def fits(
-        self,
-        work: Work,  # before the first stage
-    ) -> bool:  # False: it cannot show here
-        "Return whether what it needs is there."
+    def fits(self, work: Work) -> bool:
+        "Return whether what it needs is there; if not, it cannot show here."
         return self.needs != "mask" or work.masked
 
 
@@ -214,9 +211,7 @@ def bugs_of_stage(
     ]
 
 
-def listed(
-    *tables: Mapping[str, tuple[str, Any]],  # as in `bugs_of_stage`
-) -> list[Bug]:  # without what they do
+def listed(*tables: Mapping[str, tuple[str, Any]]) -> list[Bug]:  # without what they do
     "List the bugs of tables by their sentences."
     return [_row(code, text) for table in tables for code, (text, _) in table.items()]
 

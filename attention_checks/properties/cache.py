@@ -474,9 +474,7 @@ _PROPERTIES = [
 ]
 
 
-def cache_properties(
-    layer: CachedLayer,  # what is under test
-) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
+def cache_properties(layer: CachedLayer) -> tuple[Properties, Recognise]:
     "List what every layer with a cache must do, in the order of trying."
 
     def recognise() -> tuple[Bug, ...] | None:

@@ -222,9 +222,7 @@ def inputs_for(
     return {name: None if MASK.search(name) else x for name in names}
 
 
-def packing_names(
-    names: Iterable[str],  # of arguments
-) -> list[str]:  # such as "document_ids" or "cu_seqlens"
+def packing_names(names: Iterable[str]) -> list[str]:  # such as "document_ids" or "cu_seqlens"
     "Of some arguments, list those that say where packed documents end."
     return [name for name in names if isinstance(packing(name, [1]), Tensor)]
 

@@ -51,9 +51,7 @@ def _move_from_one(module: nn.Module, names: set[str]) -> None:
                 p.copy_(0.5 + torch.rand(p.shape, generator=generator))
 
 
-def softened_copy(
-    module: Any,  # a layer; a function comes back as it is
-) -> Any:  # the copy
+def softened_copy(module: Any) -> Any:  # a function comes back as it is
     "Copy a layer and scale its matrices down: no softmax is peaked, every token gets some weight."
     if not isinstance(module, nn.Module):
         return module

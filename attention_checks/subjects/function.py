@@ -40,11 +40,8 @@ class Sizes(NamedTuple):
     d_v: int = 13
     query_factor: float = 1.0  # what queries are multiplied by
 
-    def longer(
-        self,
-        n: int,  # how many queries and keys more
-    ) -> Sizes:
-        "Return the sizes with more queries and keys."
+    def longer(self, n: int) -> Sizes:
+        "Return the sizes with so many more queries and keys."
         return self._replace(n_q=self.n_q + n, n_k=self.n_k + n)
 
     def draw(self, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:

@@ -79,9 +79,7 @@ class Trace(NamedTuple):
         return sum(r.shape[-1] for role in roles for r in self.projections.get(role, []))
 
     @property
-    def fused_in_thirds(
-        self,
-    ) -> bool:  # False: fewer heads for keys and values, or a way not known here
+    def fused_in_thirds(self) -> bool:  # False: grouped heads, or a way not known here
         "Return whether a fused projection, if there is one, is three times as wide as all heads."
         thirds = 3 * self.context_width
         # a context is as wide as one head where heads are averaged
