@@ -102,9 +102,7 @@ def expect_function(name: str, value: Any) -> None:
         raise TypeError(f"{name}: expected a function; got {value!r}")
 
 
-def _or_attribute(
-    expect: Expect,  # of what is no name
-) -> Expect:
+def _or_attribute(expect: Expect) -> Expect:
     "Expect the name of a part of the layer, or something else."
 
     def expect_either(name: str, value: Any) -> None:

@@ -514,10 +514,7 @@ Contract.__doc__ = f"{Contract.__doc__}\n\nArgs:\n" + "\n".join(
 )
 
 
-def readers_of(
-    name: str,  # of a choice
-    value: Any,  # what was declared
-) -> list[str]:
+def readers_of(name: str, value: Any) -> list[str]:
     "Return the checks that read this value of a choice."
     checks, of_functions = (_ROWS[name].metadata[key] for key in ("checks", "of_functions"))
     theirs = None if of_functions is None else of_functions(value)
@@ -526,10 +523,7 @@ def readers_of(
     return [check for check in checks if (check not in _LAYERS) == theirs]
 
 
-def declared(
-    check: str,  # its name, such as "check_softmax"
-    **choices: Any,  # name=value, as in `Contract`
-) -> Contract:
+def declared(check: str, **choices: Any) -> Contract:
     "Return the contract of some keywords; raise Misused for what it cannot hold."
     for name, value in choices.items():
         if name not in _ROWS:

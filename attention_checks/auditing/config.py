@@ -20,10 +20,7 @@ def config_of(model: nn.Module) -> Any:  # None if there is none
     return text(decoder=True) if callable(text) else config
 
 
-def number_of(
-    path: str,  # of a module
-    module: Any,
-) -> int | None:
+def number_of(path: str, module: Any) -> int | None:
     "Return the number of a layer: what it says, or the first number in its path."
     index = getattr(module, "layer_idx", None)
     if isinstance(index, int):
@@ -52,10 +49,7 @@ def windows_in(model: nn.Module) -> Iterator[int]:
                 yield value
 
 
-def window_of(
-    model: nn.Module,
-    path: str,  # of a layer
-) -> int | None:  # None: no window, or nothing is said
+def window_of(model: nn.Module, path: str) -> int | None:  # None: no window, or nothing is said
     "Return the window that the config promises a layer."
     config = config_of(model)
     if config is None:
@@ -68,10 +62,7 @@ def window_of(
     return window if kinds is None or _kind(model, path, kinds) in _LOCAL else None
 
 
-def rope_of(
-    model: nn.Module,
-    path: str,  # of a layer
-) -> Mapping[str, Any]:  # empty: nothing is said
+def rope_of(model: nn.Module, path: str) -> Mapping[str, Any]:  # empty: nothing is said
     "Return the rotary parameters that the config promises a layer."
     config = config_of(model)
     settings = (
@@ -86,10 +77,7 @@ def rope_of(
     return settings
 
 
-def is_local(
-    model: nn.Module,
-    path: str,  # of a layer
-) -> bool | None:  # None: nothing is said
+def is_local(model: nn.Module, path: str) -> bool | None:  # None: nothing is said
     "Return whether the config promises a layer a window, or all tokens."
     config = config_of(model)
     kinds = kinds_in(config)

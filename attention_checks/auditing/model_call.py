@@ -139,11 +139,8 @@ def parameters_of_call(model: nn.Module) -> Mapping[str, inspect.Parameter]:
     return inspect.signature(model.forward).parameters
 
 
-def named(
-    model: nn.Module,
-    inputs: Any,  # a mapping, a tensor, or a tuple
-) -> dict[str, Any]:
-    "Return the inputs by the names of the model's parameters."
+def named(model: nn.Module, inputs: Any) -> dict[str, Any]:
+    "Return the inputs, in whatever form, by the names of the model's parameters."
     if isinstance(inputs, Mapping):
         return dict(inputs)
     several = inputs if isinstance(inputs, (tuple, list)) else (inputs,)

@@ -128,10 +128,7 @@ def _hooked(model: nn.Module, before: Before, after: After) -> Iterator[None]:
         yield
 
 
-def record(
-    model: nn.Module,
-    call: Callable[[], Any],  # one pass
-) -> Passed:
+def record(model: nn.Module, call: Callable[[], Any]) -> Passed:
     "Note what all modules take and give."
     passed = Passed()
 

@@ -42,10 +42,7 @@ def compare_scales(session: Session) -> None:
             session.fault(code, path, example, **facts)
 
 
-def scale_of(
-    session: Session,
-    path: str,  # of a layer with a call
-) -> float | None:  # None: not one number
+def scale_of(session: Session, path: str) -> float | None:  # None: not one number
     "Return what q · k is multiplied by; what the layer says of itself where it scaled q before."
     scale = session.calls[path].scale
     if isinstance(scale, Tensor):
@@ -56,11 +53,8 @@ def scale_of(
     return scale
 
 
-def promised_scale(
-    session: Session,
-    path: str,  # of a layer with a call
-) -> tuple[float | None, bool]:  # and whether caller or config say it; else it is only usual
-    "Return the scale that is promised."
+def promised_scale(session: Session, path: str) -> tuple[float | None, bool]:
+    "Return the scale that is promised; and whether caller or config say it, or it is only usual."
     declared = (session.expected.scales or {}).get(path)
     if declared is not None:
         return declared, True

@@ -76,9 +76,7 @@ def chained(
     return joined
 
 
-def scaling(
-    scale: Callable[[Work], Tensor],  # what is declared of it: broadcasts with queries
-) -> RightStep:  # for the stage after `rotate`
+def scaling(scale: Callable[[Work], Tensor]) -> RightStep:  # for the stage after `rotate`
     "Make the steps of a scale that the layer learns, or that its parts make."
 
     def step(f: Callable[[Tensor], Tensor]) -> Step:
@@ -152,10 +150,8 @@ def joined_by(
     return shorter if bias is None else shorter + bias[:, None]
 
 
-def shortened_by(
-    by: Mapping[str, Callable[[Tensor], Tensor]],  # k, v → what makes fewer vectors of theirs
-) -> Step:
-    "Make a step that makes fewer keys, and values, along the sequence."
+def shortened_by(by: Mapping[str, Callable[[Tensor], Tensor]]) -> Step:
+    "Make a step that makes fewer keys, and values, along the sequence, each by what is given."
 
     def step(work: Work) -> Work:
         k, v = (by[r](t) if r in by else t for r, t in (("k", work.k), ("v", work.v)))

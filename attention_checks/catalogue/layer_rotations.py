@@ -93,10 +93,7 @@ def _by_matrix(rotate: _Rotate, changed: Callable[[Tensor], Tensor], t: Tensor) 
     return torch.einsum("hijk,...hik->...hij", changed(columns.movedim(0, -1)), t)
 
 
-def backwards(
-    rotate: _Rotate,
-    t: Tensor,  # (b, h, n, d)
-) -> Tensor:  # as t
+def backwards(rotate: _Rotate, t: Tensor) -> Tensor:
     "Rotate by the opposite angles."
     return _by_matrix(rotate, lambda matrix: matrix.mT, t)
 

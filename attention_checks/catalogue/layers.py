@@ -14,24 +14,17 @@ from attention_nb.multi_head_attention import merge_heads, split_heads
 from attention_nb.softmax import softmax
 
 
-def split_features_first(
-    x: Tensor,  # (..., n, width)
-    n_heads: int,
-) -> Tensor:  # (..., h, n, width / h)
+def split_features_first(x: Tensor, n_heads: int) -> Tensor:  # (..., h, n, width / h)
     "Split vectors into heads whose features alternate: feature 0 of all heads, then feature 1."
     return x.unflatten(-1, (-1, n_heads)).movedim(-1, -3)
 
 
-def merge_features_first(
-    heads: Tensor,  # (..., h, n, d_head)
-) -> Tensor:  # (..., n, d_head * h)
+def merge_features_first(heads: Tensor) -> Tensor:  # (..., h, n, d_head) → (..., n, d_head * h)
     "Merge heads so that their features alternate: the inverse of `split_features_first`."
     return heads.movedim(-3, -1).flatten(-2)
 
 
-def merging(
-    merge: Callable[[Tensor], Tensor],  # contexts (..., h, n, d_head) → (..., n, width)
-) -> Step:  # for the stage `merge`
+def merging(merge: Callable[[Tensor], Tensor]) -> Step:  # for the stage `merge`
     "Make a step of a function that merges heads."
     return lambda work: work._replace(out=merge(work.out))
 
@@ -150,11 +143,8 @@ SPLITS: list[Bug] = bugs_of_stage(
 ]
 
 
-def regrouped(
-    groups: int,  # heads of keys
-    merge: Step,  # as it should be
-) -> Bug:
-    "Merge query heads in another order than that in which they share keys."
+def regrouped(groups: int, merge: Step) -> Bug:
+    "Merge query heads in another order than that in which they share groups of keys."
     step: Step = lambda work: merge(work._replace(out=_regrouped(work.out, groups)))
     return Bug(
         "merge.query_groups",

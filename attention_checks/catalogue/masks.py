@@ -13,9 +13,7 @@ from attention_nb.softmax import masked_softmax, softmax
 _Change = Callable[[Tensor], Tensor]  # the right mask → the wrong one, boolean (b, h, n_q, n_k)
 
 
-def allowing(
-    f: _Change,  # the right mask → the wrong one, boolean (b, h, n_q, n_k)
-) -> Step:  # for the stage `mask`
+def allowing(f: _Change) -> Step:  # for the stage `mask`
     "Make a step that changes the mask."
     return lambda work: work._replace(allowed=f(work.allowed))
 

@@ -133,10 +133,8 @@ def halves(x: Tensor) -> Pair:
     return x[..., : x.shape[-1] // 2], x[..., x.shape[-1] // 2 :]
 
 
-def each_once(
-    t: Tensor,  # tables hold a number of each pair twice, as a b a b or a a b b; or once
-) -> Tensor:
-    "Return one number for each pair."
+def each_once(t: Tensor) -> Tensor:
+    "Return one number for each pair: tables hold it twice, as a b a b or a a b b, or once."
     pairs = () if t.shape[-1] % 2 else (halves(t), neighbours(t))
     return next((one for one, other in pairs if torch.allclose(one, other)), t)
 

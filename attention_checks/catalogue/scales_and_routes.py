@@ -84,9 +84,7 @@ LATE_SCALES: list[Bug] = [
 _Route = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
 
 
-def routing(
-    f: _Route,  # q, k, v → the tensors that are used as queries, keys and values
-) -> Step:  # for the stage `route`
+def routing(f: _Route) -> Step:  # for the stage `route`
     "Make a step that uses other tensors as queries, keys and values."
 
     def route(work: Work) -> Work:
@@ -96,11 +94,8 @@ def routing(
     return route
 
 
-def changing(
-    roles: str,  # some of the letters of "qkv"
-    change: Callable[[Tensor], Tensor],
-) -> _Route:
-    "Change some of queries, keys and values."
+def changing(roles: str, change: Callable[[Tensor], Tensor]) -> _Route:
+    "Change some of queries, keys and values, by the letters of their roles."
 
     def changed(*heads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         q, k, v = (change(t) if role in roles else t for role, t in zip("qkv", heads))
@@ -155,10 +150,8 @@ UNDECLARED_NORMS: list[Bug] = bugs_of_stage(
 )
 
 
-def mixing(
-    f: Callable[[Tensor, Work], Tensor],  # the right context, and the work → the wrong context
-) -> Step:  # for the stage `mix`
-    "Make a step that changes the context."
+def mixing(f: Callable[[Tensor, Work], Tensor]) -> Step:  # for the stage `mix`
+    "Make a step that changes the right context."
     return lambda work: work._replace(out=f(work.weights @ work.v, work))
 
 

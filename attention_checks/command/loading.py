@@ -124,9 +124,7 @@ def _import_file(file: Path) -> Any:
     return module
 
 
-def written_at(
-    thing: Any,  # a function, a class, or an object of one
-) -> tuple[str, int]:  # ("", 1) if there is none
+def written_at(thing: Any) -> tuple[str, int]:  # ("", 1) if there is none
     "Return the file, as seen from the working folder, and the line where something is defined."
     is_source = inspect.isroutine(thing) or inspect.isclass(thing)
     source = inspect.unwrap(thing) if is_source else type(thing)

@@ -133,10 +133,7 @@ def rank_starter() -> Ranks:
     return Ranks("attention_checks.distributed.running")
 
 
-def run_trials(
-    ranks: Ranks,  # where the ranks start from
-    job: Job,  # what is tried
-) -> RunResults:
+def run_trials(ranks: Ranks, job: Job) -> RunResults:
     "Try the trials one after the other; stop where one does not finish."
     with TemporaryDirectory(prefix="check-distributed-") as folder:
         fault = None

@@ -99,10 +99,7 @@ class _Change(NamedTuple):
 _Way = tuple[_Change, Callable[[], Any]]  # a change, and what the operation gives then
 
 
-def declared_at(
-    contract: Contract,  # what was declared
-    stage: str,  # of a layer
-) -> str:  # empty where there is none
+def declared_at(contract: Contract, stage: str) -> str:  # empty where there is none
     "Return the choice that is declared of a stage, and runs code of others."
     names = _CHOICES.get(stage, [])
     return next((name for name in names if getattr(contract, name) is not None), "")

@@ -56,11 +56,8 @@ def fitted_cap(case: Case) -> Bug | None:  # None: no soft cap gives it
     return known("scores.capped", cap=f"{abs(number) + _LEAST_CAP:.3g}")
 
 
-def fitted_factor(
-    case: Case,  # what was seen
-    declared: float = 1.0,  # the factor that it should have
-) -> Bug | None:  # None: no factor gives it
-    "Find the one factor of the context that gives the numbers that were seen."
+def fitted_factor(case: Case, declared: float = 1.0) -> Bug | None:  # None: no factor gives it
+    "Find the one factor of the context, beside a declared one, that gives what was seen."
     none, once = _with_end(case, torch.zeros_like), _with_end(case, lambda out: out)
     if none is None or once is None or once.out.shape != case.seen.shape:
         return None

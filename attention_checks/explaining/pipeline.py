@@ -81,10 +81,8 @@ def adding(bias: Tensor, last: bool = False) -> Step:
     return lambda work: work._replace(bias=work.bias + bias, bias_last=last)
 
 
-def scoring(
-    f: Callable[[Tensor, Tensor, float | Tensor], Tensor],  # q kᵀ, bias and scale → scores
-) -> Step:  # for the stage `score`
-    "Make a step that computes scores, with no bias if that comes last."
+def scoring(f: Callable[[Tensor, Tensor, float | Tensor], Tensor]) -> Step:  # for the stage `score`
+    "Make a step that makes scores of q kᵀ, bias and scale, with no bias if that comes last."
 
     def step(work: Work) -> Work:
         bias = torch.zeros(()) if work.bias_last else work.bias

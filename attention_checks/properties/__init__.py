@@ -55,9 +55,7 @@ def _tried(row: Property, subject_of: Callable[[], Any]) -> str | None:
         raise Broken(e.example, e.bugs, symptom=True, last=e.last) from None
 
 
-def must_agree(
-    subject: Any,  # with a fact `mismatch`: how its numbers differ from the right ones, or None
-) -> None:
-    "Raise Broken if the subject's numbers are wrong."
+def must_agree(subject: Any) -> None:
+    "Raise Broken if the subject's numbers are wrong, as its `mismatch` says."
     if subject.mismatch:
         raise subject.mismatch.with_traceback(None)

@@ -164,9 +164,7 @@ _PROPERTIES = (
 )
 
 
-def flash_properties(
-    subject: ExaminedFunction,  # over q, k, v (b, h, n, d), mask → context, or (context, lse)
-) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
+def flash_properties(subject: ExaminedFunction) -> tuple[Properties, Recognise]:
     "List what flash attention must do: what every attention must, and its own."
     flash = _Flash(subject)
     alone = replace(subject, fn=_context_only(subject.fn))

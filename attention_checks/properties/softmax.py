@@ -60,9 +60,7 @@ def _drawn(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed)) * 2
 
 
-def takes_dim(
-    fn: Callable[..., Any],  # a softmax
-) -> bool:  # True: it is called as fn(x, dim)
+def takes_dim(fn: Callable[..., Any]) -> bool:  # True: it is called as fn(x, dim)
     "Return whether the second argument of a function is a dimension."
     parameters = parameters_of(fn)
     if parameters is None:  # a built-in function, such as torch.softmax, has no signature

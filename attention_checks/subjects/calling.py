@@ -43,11 +43,8 @@ def first_tensor(
     return result, ()
 
 
-def declared_output(
-    result: Any,  # what a layer returned
-    returns: Any,  # where its output is: an index, a name, or a function
-) -> Any:
-    "Find the output where returns= declares it."
+def declared_output(result: Any, returns: Any) -> Any:
+    "Find the output where returns= declares it, by an index, a name, or a function."
     if callable(returns):
         return returns(result)
     if isinstance(returns, str) and not isinstance(result, dict):
@@ -214,11 +211,8 @@ def causal_options(module: Any) -> dict[str, bool]:
     return {n: True for n in CAUSAL if n in parameters and parameters[n].default is False}
 
 
-def inputs_for(
-    names: list[str],  # of arguments that a call cannot do without
-    x: Tensor,  # (b, n, d)
-) -> dict[str, Tensor | None]:  # by name
-    "Return x for each argument, and None for masks."
+def inputs_for(names: list[str], x: Tensor) -> dict[str, Tensor | None]:
+    "Return x for each argument that a call needs, by name, and None for masks."
     return {name: None if MASK.search(name) else x for name in names}
 
 

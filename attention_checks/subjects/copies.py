@@ -81,9 +81,7 @@ def zero_weights(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
     return [(name, p) for name, p in trained if not p.any()]
 
 
-def deep_copy(
-    module: nn.Module,  # any layer
-) -> nn.Module:  # it shares only what cannot be copied, such as a lock or a process group
+def deep_copy(module: nn.Module) -> nn.Module:  # shares what cannot be copied, such as a lock
     "Copy a layer, with what it keeps of its last call, and with functions that hold parts of it."
     detached: dict[int, Any] = {}
     for m in module.modules():

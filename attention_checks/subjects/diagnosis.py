@@ -127,10 +127,7 @@ def _suggested(layer: Layer) -> Iterator[Choices]:
         yield choices
 
 
-def fewest_bugs(
-    layer: Layer,  # as it was observed
-    bugs: Bugs,  # that were found
-) -> Bugs:
+def fewest_bugs(layer: Layer, bugs: Bugs) -> Bugs:
     "Return the bugs found; one scale that no bug gives comes before two bugs, or none known."
     trace = layer.observed.trace
     if trace is None or bugs is not None and len(bugs) < 2:

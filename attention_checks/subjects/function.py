@@ -301,9 +301,7 @@ class AttentionFunction:
         return self.style.refuses if self.style.takes_mask else "it takes no mask"
 
 
-def find_call_style(
-    subject: _Subject,  # a function whose style of calling is unknown
-) -> _Subject:  # the same with its style
+def find_call_style(subject: _Subject) -> _Subject:  # the same with its style
     "Find out how a function wants to be called: with (b, h, n, d) or (b, n, d), and which mask."
     mask = subject.contract.mask_meaning
     name = subject.contract.mask_name or _mask_parameter(subject.fn)

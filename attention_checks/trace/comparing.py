@@ -169,10 +169,7 @@ _MISSING = ("choice.missing", "gate.missing")
 _OF_CONTEXT = ("gate", "norms", "activation", "value_scale")
 
 
-def told_late(
-    trace: Trace,
-    bugs: tuple[Bug, ...],  # that were found
-) -> tuple[Bug, ...]:
+def told_late(trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:
     "Say of what is not applied to the context that it is applied to the output, if it is."
     late = applied_late(trace) if any(bug.code in _MISSING for bug in bugs) else None
     return (late, *(bug for bug in bugs if bug.code not in _MISSING)) if late else bugs
@@ -243,9 +240,7 @@ def with_fill(start: Start) -> Start:
     return _with_stages(start, with_own(stages, {after("mask"): (fill, [])}))
 
 
-def bugs_of_masks(
-    bugs: Iterable[Bug],
-) -> list[Bug]:  # those that can show beside `with_fill`, and not without it
+def bugs_of_masks(bugs: Iterable[Bug]) -> list[Bug]:  # that can show beside `with_fill` alone
     "Return the bugs of masks and of weights."
     return [bug for bug in bugs if bug.needs == "mask" or bug.steps.keys() & {"mask", "weigh"}]
 

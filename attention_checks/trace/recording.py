@@ -113,11 +113,8 @@ def as_float(t: Any) -> Any:
     return t.float() if t.is_floating_point() else t
 
 
-def as_rows(
-    t: Any,  # what was seen
-    x: Tensor,  # the input, (b, n, d)
-) -> Tensor | None:  # (b, n, width); None if it cannot be read so
-    "Read something as one vector for each token."
+def as_rows(t: Any, x: Tensor) -> Tensor | None:  # (b, n, width); None if it cannot be read so
+    "Read something as one vector for each token of the input, (b, n, d)."
     b, n = x.shape[:2]
     if not isinstance(t, Tensor) or t.ndim < 2 or t.numel() % (b * n):
         return None
@@ -161,10 +158,7 @@ def given_parts(
     return [contract.knowing(held | way) for way in ways]
 
 
-def full_name(
-    layer: nn.Module,  # any layer
-    name: str,  # of a part, or the end of it, such as "tau" of "attn.tau"
-) -> str:  # as it was given, unless one part alone ends with it
+def full_name(layer: nn.Module, name: str) -> str:  # as given, unless one part alone ends with it
     "Return the whole name of a part."
     parts = [*layer.named_modules(), *layer.named_parameters(), *layer.named_buffers()]
     ends = {n for n, _ in parts if f".{n}".endswith(f".{name}")}

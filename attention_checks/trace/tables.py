@@ -19,11 +19,8 @@ def tensors_kept(module: nn.Module) -> list[Tensor]:
     return [t.detach().cpu() for t in kept if isinstance(t, Tensor)]
 
 
-def kept_by(
-    layer: nn.Module,  # any layer
-    n: int,  # positions
-) -> list[list[Tensor]]:  # of each module
-    "List the tables that a layer keeps, for the first positions."
+def kept_by(layer: nn.Module, n: int) -> list[list[Tensor]]:
+    "List the tables that each module of a layer keeps, for the first positions."
     tables = []
     for m in layer.modules():
         long_enough = [t for t in tensors_kept(m) if t.ndim == 2 and len(t) >= n]
