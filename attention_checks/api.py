@@ -25,7 +25,7 @@ from attention_checks.properties.cross_attention import cross_properties
 from attention_checks.properties.flash import flash_properties
 from attention_checks.properties.functions import attention_properties
 from attention_checks.properties.layers import layer_properties
-from attention_checks.properties.positions import bias_properties, rotation_properties
+from attention_checks.properties.positions import Bias, Rotation
 from attention_checks.properties.softmax import softmax_properties
 from attention_checks.report import CheckFailed, Report
 from attention_checks.spec import HELP, Contract, declared, keywords_of
@@ -275,11 +275,11 @@ def check_positions(
     contract = declared("check_positions", **design)
     placed = contract.placement.around(fn)
     if arguments.expect_positions(fn) == 3:
-        properties = lambda: bias_properties(placed, n_heads, alibi, bool(contract.causal))
+        properties = Bias(placed, n_heads, alibi, bool(contract.causal)).properties
     else:
         d_head = getattr(fn, "d_head", 8) if d_head is None else d_head
         width, of_part = arguments.expect_rotated(d_head, d_rotary, base, scaling)
-        properties = lambda: rotation_properties(placed, d_head, width, base, of_part, interleaved)
+        properties = Rotation(placed, d_head, width, base, of_part, interleaved).properties
     return _run(check_positions, fn, properties, contract)
 
 

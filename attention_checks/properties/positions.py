@@ -25,15 +25,19 @@ _SHIFTED = torch.arange(5) + 3
 
 
 @dataclass(frozen=True)
-class _Rotation:
+class Rotation:
     "The rotation under test, and what it should be."
 
-    fn: Callable[..., Any]
-    d_head: int
-    d_rotary: int  # how many numbers of a vector are rotated, the first ones
-    base: float
-    scaling: Mapping[str, Any] | None  # of those
-    interleaved: bool | None
+    fn: Callable[..., Any]  # fn(x, positions), x (b, h, n, d_head)
+    d_head: int  # width of the vectors that it is tried with
+    d_rotary: int  # how many of their numbers are rotated, the first ones
+    base: float  # of its angles
+    scaling: Mapping[str, Any] | None  # of those, as `rope_scaling` in a config.json
+    interleaved: bool | None  # are pairs neighbours? None: find out
+
+    def properties(self) -> tuple[Properties, Recognise]:
+        "List what every rotation by positions must do, and what names the bug if one fails."
+        return bound(_OF_ROTATION, lambda: self), self.recognise
 
     def __call__(self, x: Tensor, positions: Tensor) -> Tensor:
         "Rotate vectors; Broken unless they keep their shape."
@@ -143,13 +147,13 @@ class _Rotation:
         return torch.cat([rotated, x[..., self.d_rotary :]], -1)
 
 
-def _must_keep_shape(rotation: _Rotation) -> None:
+def _must_keep_shape(rotation: Rotation) -> None:
     "It runs, and keeps the shape of x."
     for n in (5, 1):
         rotation(rotation.vectors(n), torch.arange(n))
 
 
-def _must_pair_as_declared(rotation: _Rotation) -> str:
+def _must_pair_as_declared(rotation: Rotation) -> str:
     "Its pairs are the declared ones."
     way, bugs = rotation.explained
     if bugs is None:
@@ -159,7 +163,7 @@ def _must_pair_as_declared(rotation: _Rotation) -> str:
     return f"its pairs are {way}"
 
 
-def _must_rotate_far(rotation: _Rotation) -> None:
+def _must_rotate_far(rotation: Rotation) -> None:
     "Far positions are rotated by their angles."
     positions = torch.tensor([67, 131, 263, 521, 1031, 2053, 4099])
     x = rotation.vectors(len(positions))
@@ -171,7 +175,7 @@ def _must_rotate_far(rotation: _Rotation) -> None:
     must_be_near(got, rotation.reference(x, positions), shown, known("rotary.far"), LARGE_SCORES)
 
 
-def _must_stand_sixteen_bits(rotation: _Rotation) -> None:
+def _must_stand_sixteen_bits(rotation: Rotation) -> None:
     "Float16 and bfloat16 are nearly equal at far positions."
     far, atols = torch.tensor([0, 701, 1021, 2043]), {torch.float16: 3e-2, torch.bfloat16: 8e-2}
     codes = ("rotary.half", "rotary.half")
@@ -194,19 +198,6 @@ _OF_ROTATION = (
 )
 
 
-def rotation_properties(
-    fn: Callable[..., Any],  # fn(x, positions), x (b, h, n, d_head)
-    d_head: int,  # width of the vectors that it is tried with
-    d_rotary: int,  # how many of their numbers are rotated, the first ones
-    base: float = 10000.0,  # the base of its angles
-    scaling: Mapping[str, Any] | None = None,  # of those, as `rope_scaling` in a config.json
-    interleaved: bool | None = None,  # are pairs neighbours? None: find out
-) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
-    "List what every rotation by positions must do, in the order of trying."
-    rotation = _Rotation(fn, d_head, d_rotary, base, scaling, interleaved)
-    return bound(_OF_ROTATION, lambda: rotation), rotation.recognise
-
-
 _BIASED: dict[str, Step] = {
     "slopes": lambda work: work._replace(scores=alibi_slopes(work.d_model)),
     "distances": lambda work: work._replace(weights=work.k.abs()),
@@ -215,13 +206,17 @@ _BIASED: dict[str, Step] = {
 
 
 @dataclass(frozen=True)
-class _Bias:
+class Bias:
     "The bias under test: is it ALiBi, or only some function of distances?"
 
-    fn: Callable[..., Any]
-    n_heads: int
-    alibi: bool
-    causal: bool
+    fn: Callable[..., Any]  # fn(n_heads, n_q, n_k) → (h, n_q, n_k)
+    n_heads: int  # how many heads it is tried with
+    alibi: bool  # is it ALiBi? If not, any function of distances will do
+    causal: bool  # are keys beyond a query masked?
+
+    def properties(self) -> tuple[Properties, Recognise]:
+        "List what a bias by distances must do, and what names the bug if one fails."
+        return bound(_OF_BIAS, lambda: self), self.recognise
 
     def __call__(self, n_q: int, n_k: int) -> Tensor:
         "The bias of so many queries and keys; Broken unless it is (h, n_q, n_k)."
@@ -264,13 +259,13 @@ class _Bias:
         return explain(cases, ALIBI)
 
 
-def _must_have_shape(bias: _Bias) -> None:
+def _must_have_shape(bias: Bias) -> None:
     "It runs, and gives (h, n_q, n_k)."
     for n_q, n_k in ((5, 5), (3, 7), (1, 4)):
         bias(n_q, n_k)
 
 
-def _must_be_alibi(bias: _Bias) -> None:
+def _must_be_alibi(bias: Bias) -> None:
     "Raise Broken unless it is slope times distance."
     for n_q, n_k in ((2, 2), (5, 5), (3, 7)):
         pair = bias(n_q, n_k), alibi_bias(bias.n_heads, n_q, n_k)
@@ -280,7 +275,7 @@ def _must_be_alibi(bias: _Bias) -> None:
         must_be_near(got, want, shown, known("alibi.unknown"), SHORT_SUMS)
 
 
-def _must_depend_on_distance(bias: _Bias) -> None:
+def _must_depend_on_distance(bias: Bias) -> None:
     "It depends on the distance alone."
     now, before = bias(7, 7)[:, 1:, 1:], bias(7, 7)[:, :-1, :-1]
     before = before + (now - before).mean(-1, keepdim=True)
@@ -301,14 +296,3 @@ _OF_BIAS = (
     ),
     Property.of(_must_depend_on_distance),
 )
-
-
-def bias_properties(
-    fn: Callable[..., Any],  # fn(n_heads, n_q, n_k) → (h, n_q, n_k)
-    n_heads: int,  # how many heads it is tried with
-    alibi: bool,  # is it ALiBi? If not, any function of distances will do
-    causal: bool,  # are keys beyond a query masked?
-) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
-    "List what a bias by distances must do, in the order of trying."
-    bias = _Bias(fn, n_heads, alibi, causal)
-    return bound(_OF_BIAS, lambda: bias), bias.recognise

@@ -28,10 +28,7 @@ _MIXED, _ROTATED, _PROJECTED = after("mix"), after("rotate"), after("project")
 
 
 def own_stages(
-    layer: nn.Module,  # the layer, in evaluation mode
-    x: Tensor,  # its input, (b, n, d_model)
-    call: OneCall,  # how it is called
-    contract: Contract = Contract(),  # what was declared of it
+    layer: nn.Module, x: Tensor, call: OneCall, contract: Contract = Contract()
 ) -> list[_Own]:  # stage → its step, and its bugs; several where what was declared leaves a choice
     "Make the stages that a layer adds on purpose, as declared."
     ways: dict[str, list[RightStep]] = {}

@@ -128,10 +128,7 @@ def as_rows(t: Any, x: Tensor) -> Tensor | None:  # (b, n, width); None if it ca
 
 
 def given_parts(
-    layer: nn.Module,  # the layer, in evaluation mode
-    x: Tensor,  # its input, (b, n, d_model)
-    call: OneCall,  # how it is called
-    contract: Contract,  # what was declared of it
+    layer: nn.Module, x: Tensor, call: OneCall, contract: Contract
 ) -> list[Contract]:  # the same, once its functions know the parts that they ask for by name
     """Give declared functions what they ask for by name: x, parameters and buffers of the layer,
     and what its modules gave, first with a row for each token, then as convolutions give it,
@@ -223,12 +220,9 @@ def _add_to_float(more: Tensor, t: Any) -> Any:
 
 
 def used_of(
-    layer: nn.Module,  # the layer
-    weights: dict[str, Any],  # by name; what is no parameter is left out
-    x: Tensor,  # its input
-    call: OneCall,  # how it is called
+    layer: nn.Module, weights: dict[str, Any], x: Tensor, call: OneCall
 ) -> list[str]:  # names
-    "List the weights that the output depends on; all of them if nothing requires a gradient."
+    "List the weights, by name, that the output depends on: all if nothing requires a gradient."
     weights = {name: w for name, w in weights.items() if isinstance(w, nn.Parameter)}
     asked = {name: w for name, w in weights.items() if w.requires_grad}
     with torch.enable_grad():
@@ -240,12 +234,7 @@ def used_of(
     return [name for name in weights if name not in unused]
 
 
-def must_use(
-    layer: nn.Module,  # the layer
-    parts: Mapping[str, nn.Module],  # of it, by name
-    x: Tensor,  # its input
-    call: OneCall,  # how it is called
-) -> None:
+def must_use(layer: nn.Module, parts: Mapping[str, nn.Module], x: Tensor, call: OneCall) -> None:
     "Raise Broken for a part that is never called, and none of whose parameters is read."
     made = recorded_call(parts, lambda: call(layer, x))[2]
     learned = dict(layer.named_parameters())
