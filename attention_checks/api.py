@@ -13,7 +13,7 @@ from torch import Tensor
 from attention_checks import arguments
 from attention_checks.catalogue import IN_SIXTEEN_BITS
 from attention_checks.choice_guards import expect_function
-from attention_checks.distributed.properties import distributed_properties
+from attention_checks.distributed.properties import Study
 from attention_checks.distributed.running import rank_starter
 from attention_checks.distributed.shards import Order, Sharding
 from attention_checks.examine import examine
@@ -26,7 +26,7 @@ from attention_checks.properties.flash import flash_properties
 from attention_checks.properties.functions import attention_properties
 from attention_checks.properties.layers import layer_properties
 from attention_checks.properties.positions import Bias, Rotation
-from attention_checks.properties.softmax import softmax_properties
+from attention_checks.properties.softmax import Softmax
 from attention_checks.report import CheckFailed, Report
 from attention_checks.spec import HELP, Contract, declared, keywords_of
 from attention_checks.subjects.copies import in_mode
@@ -195,7 +195,7 @@ def check_softmax(fn: Callable[..., Any], **design: Any) -> Report:
     """
     arguments.expect_callable("fn", fn, "a function of x", 1)
     contract = declared("check_softmax", **design)
-    return _run(check_softmax, fn, lambda: softmax_properties(fn, contract), contract)
+    return _run(check_softmax, fn, Softmax(fn, False, contract).properties, contract)
 
 
 @_with_choices
@@ -207,8 +207,7 @@ def check_masked_softmax(fn: Callable[..., Any], **design: Any) -> Report:
     """
     arguments.expect_callable("fn", fn, "a function of scores and mask", 2)
     contract = declared("check_masked_softmax", **design)
-    properties = lambda: softmax_properties(fn, contract, masked=True)
-    return _run(check_masked_softmax, fn, properties, contract)
+    return _run(check_masked_softmax, fn, Softmax(fn, True, contract).properties, contract)
 
 
 @_with_choices
@@ -319,7 +318,7 @@ def check_distributed(
         order, n_heads, n_kv_heads, worlds, even, empty_ranks, sink_logits, timeout, contract
     )
     with rank_starter() as ranks:
-        properties = lambda: distributed_properties(fn, sharding, ranks)
+        properties = Study(fn, sharding, ranks).properties
         return _run(check_distributed, fn, properties, contract, strict)
 
 

@@ -49,9 +49,13 @@ ONE, SEVERAL = range(1, 2), range(2, sys.maxsize)
 class Study:
     "The code under test with what was declared of it, and what its ranks gave."
 
-    fn: Callable[..., Any]
+    fn: Callable[..., Any]  # fn(q, k, v) → context, called on every rank with its own part
     sharding: Sharding
-    ranks: Ranks
+    ranks: Ranks  # where the ranks start from
+
+    def properties(self) -> tuple[Properties, None]:
+        "List what attention over ranks must do; nothing names a bug by its numbers."
+        return bound(_PROPERTIES, lambda: self), None
 
     def run(self, trials: Sequence[Trial], **how: Any) -> RunResults:
         "Run some trials, each as in `Job`."
@@ -362,13 +366,3 @@ _PROPERTIES = [
     Property.of(_must_stand_sixteen_bits, sixteen_bits=True),
     Property.of(_must_work_in_groups),
 ]
-
-
-def distributed_properties(
-    fn: Callable[..., Any],  # fn(q, k, v) → context, called on every rank with its own part
-    sharding: Sharding,  # what was declared
-    ranks: Ranks,  # where the ranks start from
-) -> tuple[Properties, None]:  # the properties; nothing names a bug by its numbers
-    "List what attention over ranks must do."
-    study = Study(fn, sharding, ranks)
-    return bound([row for row in _PROPERTIES if row.applies(study)], lambda: study), None

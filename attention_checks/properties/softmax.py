@@ -73,12 +73,17 @@ def takes_dim(fn: Callable[..., Any]) -> bool:  # True: it is called as fn(x, di
 
 
 @dataclass(frozen=True)
-class _Softmax:
+class Softmax:
     "The function under test: fn(x), fn(x, dim) or, if it is masked, fn(scores, mask)."
 
     fn: Callable[..., Any]
     masked: bool
     contract: Contract
+
+    def properties(self) -> tuple[Properties, Recognise]:
+        "List what every softmax must do, and what names the bug if one fails."
+        rows = _MASKED if self.masked else _PLAIN
+        return bound(rows, lambda: self), lambda: _likely_bugs(self)
 
     def __call__(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
         "Call it as its signature says; without a mask, all is allowed."
@@ -168,7 +173,7 @@ class _Softmax:
         must_be_near(self(*inputs), masked_softmax(*given), shown, known(code), atol)
 
 
-def _must_keep_shape(subject: _Softmax) -> None:
+def _must_keep_shape(subject: Softmax) -> None:
     "It runs, and keeps the shape of its input."
     for inputs in subject.trials:
         try:
@@ -181,7 +186,7 @@ def _must_keep_shape(subject: _Softmax) -> None:
             raise Broken(shown, known("softmax.only_square")) from None
 
 
-def _must_be_right(subject: _Softmax) -> None:
+def _must_be_right(subject: Softmax) -> None:
     "Raise Broken if ordinary scores give wrong weights."
     for inputs in subject.trials:
         got, want = subject(*inputs), masked_softmax(*inputs)
@@ -192,7 +197,7 @@ def _must_be_right(subject: _Softmax) -> None:
         must_be_near(got, want, f"{inputs}", unknown, SHORT_SUMS)
 
 
-def _must_sum_to_one(subject: _Softmax) -> None:
+def _must_sum_to_one(subject: Softmax) -> None:
     "Raise Broken unless weights are not negative, 0 where forbidden, and sum to 1."
     for inputs in subject.trials:
         weights = subject(*inputs)
@@ -211,7 +216,7 @@ def _must_sum_to_one(subject: _Softmax) -> None:
             raise Broken(shown, known("mask.sums" if subject.masked else "weights.sums"))
 
 
-def _must_stand_shifts(subject: _Softmax) -> None:
+def _must_stand_shifts(subject: Softmax) -> None:
     "Raise Broken if scores around ±10⁴ are not finite, or wrong."
     overflows = known("softmax.overflows")
     few, usual = torch.tensor([1e4, 0.0, -1e4]), subject.usual
@@ -228,7 +233,7 @@ def _must_stand_shifts(subject: _Softmax) -> None:
         subject.must_be_right(inputs, shown, "softmax.cut")
 
 
-def _must_stand_large_scores(subject: _Softmax) -> None:
+def _must_stand_large_scores(subject: Softmax) -> None:
     "Scores of ±10⁴ give finite values and gradients."
     if subject.overflow:
         raise subject.overflow.with_traceback(None)
@@ -246,7 +251,7 @@ def _one_large_score() -> Iterator[tuple[str, Tensor]]:
             yield f"{n} numbers, all 0 but x[{i}] = 10000", scores
 
 
-def _must_take_each_maximum(subject: _Softmax) -> None:
+def _must_take_each_maximum(subject: Softmax) -> None:
     "Rows of very different size do not disturb each other."
     if subject.overflow:
         raise NotChecked("large scores already fail")
@@ -261,7 +266,7 @@ def _must_take_each_maximum(subject: _Softmax) -> None:
         )
 
 
-def _must_stand_sixteen_bits(subject: _Softmax) -> None:
+def _must_stand_sixteen_bits(subject: Softmax) -> None:
     "Float16 and bfloat16 give finite, nearly equal values of their type."
     for scores in (torch.full((1, 3000), 3.0), _drawn(2, 5) + 9):
         must_hold_in_half(subject, [scores], "x", {torch.float16: 2e-2})
@@ -270,7 +275,7 @@ def _must_stand_sixteen_bits(subject: _Softmax) -> None:
     must_hold_in_half(subject, [scores, mask], "scores" if subject.masked else "x", atols)
 
 
-def _must_hide(subject: _Softmax) -> None:
+def _must_hide(subject: Softmax) -> None:
     "Masked scores do not matter."
     scores, mask, _ = subject.usual
     before = subject(scores, mask)
@@ -280,7 +285,7 @@ def _must_hide(subject: _Softmax) -> None:
         must_be_near(got, before, shown, bug, SHORT_SUMS, symptom=not subject.sound)
 
 
-def _must_broadcast(subject: _Softmax) -> None:
+def _must_broadcast(subject: Softmax) -> None:
     "A mask may differ between sequences, and broadcast."
     rng = torch.Generator().manual_seed(6)
     for shape in ((7,), (5, 7), (2, 1, 1, 7), (2, 1, 5, 7), (3, 1, 7), (5, 5), (2, 3, 5, 5)):
@@ -292,7 +297,7 @@ def _must_broadcast(subject: _Softmax) -> None:
         subject.must_be_right(_Inputs(scores, mask), shown, "mask.axis", SHORT_SUMS)
 
 
-def _must_give_zero(subject: _Softmax) -> None:
+def _must_give_zero(subject: Softmax) -> None:
     "Fully masked rows are zero, with finite gradients."
     scores, mask, _ = subject.usual
     mask[:, :, 1] = False
@@ -348,17 +353,7 @@ _MASKED = (
 )
 
 
-def softmax_properties(
-    fn: Callable[..., Any],  # fn(x), fn(x, dim), or, if it is masked, fn(scores, mask)
-    contract: Contract,  # what was declared of it
-    masked: bool = False,
-) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
-    "List what every softmax must do, plain or masked, in the order of trying."
-    softmax = _Softmax(fn, masked, contract)
-    return bound(_MASKED if masked else _PLAIN, lambda: softmax), lambda: _likely_bugs(softmax)
-
-
-def _likely_bugs(subject: _Softmax) -> tuple[Bug, ...] | None:
+def _likely_bugs(subject: Softmax) -> tuple[Bug, ...] | None:
     "Name the bug by its numbers, in large inputs first; most people count dimensions from the end."
     large = [inputs for inputs in reversed(subject.trials) if inputs.scores.numel() > 4]
     if subject.masked:
