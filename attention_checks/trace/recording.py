@@ -23,9 +23,7 @@ _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d)  # their features come before positions
 
 def recorded_call(
     modules: Mapping[str, nn.Module], call: Callable[[], Tensor]
-) -> tuple[
-    Tensor, _ByModule, _ByModule
-]:  # its result; what went into each module, and what came out
+) -> tuple[Tensor, _ByModule, _ByModule]:  # its result; what went into each, and what came out
     "Record the inputs and outputs of modules in a call."
     ins: _ByModule = {}
     outs: _ByModule = {}

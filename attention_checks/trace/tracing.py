@@ -44,16 +44,12 @@ class Trace(NamedTuple):
     x: Tensor  # the input, (b, n, d_model)
     out: Tensor  # the output, (b, n, d_out)
     projections: Rows
-    untransposed: list[
-        tuple[tuple[Bug, ...], Rows]
-    ]  # the same for weights used untransposed, with bugs
+    untransposed: list[tuple[tuple[Bug, ...], Rows]]  # the same of untransposed weights, with bugs
     output_projection: OutputProjection
     calls: dict[str, int]  # how often each recognised projection was called
     names: dict[str, list[str]]  # role → names
     unrecognised: list[str]  # modules and parameters that are none of them
-    stage_choices: list[dict[str, RightStep]] = [
-        {}
-    ]  # its own stages, such as a cap: all that may be
+    stage_choices: list[dict[str, RightStep]] = [{}]  # its own stages, such as a cap: all ways
     rotations: list[Tensor] = []  # complex numbers that may rotate pairs of features, (n, pairs)
     contract: Contract = Contract()  # what was declared of it
     n_heads: int | None = None  # as declared, or as an attribute of the layer tells
