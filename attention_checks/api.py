@@ -10,29 +10,23 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from attention_checks.arguments import (
-    expect_attention,
-    expect_callable,
-    expect_layer,
-    expect_positions,
-    expect_rotated,
-)
+from attention_checks import arguments
 from attention_checks.catalogue import IN_SIXTEEN_BITS
 from attention_checks.choice_guards import expect_function
-from attention_checks.distributed.properties import distributed_properties
+from attention_checks.distributed.properties import Study
 from attention_checks.distributed.running import rank_starter
 from attention_checks.distributed.shards import Order, Sharding
-from attention_checks.examine import BoundProperty, examine
+from attention_checks.examine import examine
 from attention_checks.outcomes import Misused
-from attention_checks.properties import Properties, Recognise
+from attention_checks.properties import Properties, Property, Recognise
 from attention_checks.properties.agreement import agreement_properties
 from attention_checks.properties.cache import CachedLayer, cache_properties
 from attention_checks.properties.cross_attention import cross_properties
 from attention_checks.properties.flash import flash_properties
 from attention_checks.properties.functions import attention_properties
 from attention_checks.properties.layers import layer_properties
-from attention_checks.properties.positions import bias_properties, rotation_properties
-from attention_checks.properties.softmax import masked_softmax_properties, softmax_properties
+from attention_checks.properties.positions import Bias, Rotation
+from attention_checks.properties.softmax import Softmax
 from attention_checks.report import CheckFailed, Report
 from attention_checks.spec import HELP, Contract, declared, keywords_of
 from attention_checks.subjects.copies import in_mode
@@ -86,7 +80,7 @@ def check_attention(
         fn: fn(q, k, v) or fn(q, k, v, mask), over (b, h, n, d)
     """
     contract = declared("check_attention", causal=causal, mask=mask, **design)
-    expect_attention(fn, contract)
+    arguments.expect_attention(fn, contract)
     subject = ExaminedFunction(fn, contract)
     return _run(check_attention, fn, lambda: attention_properties(subject), contract, strict)
 
@@ -104,7 +98,7 @@ def check_flash(
         fn: fn(q, k, v) or fn(q, k, v, mask) → context, or (context, log-sum-exp)
     """
     contract = declared("check_flash", causal=causal, mask=mask, **design)
-    expect_attention(fn, contract, named_mask=True)
+    arguments.expect_attention(fn, contract, named_mask=True)
     subject = ExaminedFunction(fn, contract)
     return _run(check_flash, fn, lambda: flash_properties(subject), contract)
 
@@ -162,7 +156,7 @@ def _check_layer(
     check: Callable[..., Report], module: Any, d_model: int, contract: Contract, strict: bool
 ) -> Report:
     "Check a self-attention layer."
-    expect_layer(module, d_model, contract)
+    arguments.expect_layer(module, d_model, contract)
     properties = lambda: layer_properties(module, d_model, contract)
     return _run(check, module, properties, contract, strict)
 
@@ -187,7 +181,7 @@ def check_cross_attention(
     expect_sizes(d_memory=d_model if d_memory is None else d_memory)
     heads = {"n_heads": n_heads, "n_kv_heads": n_kv_heads}
     contract = declared("check_cross_attention", **heads, call=call, **design)
-    expect_layer(module, d_model, contract, memory=True)
+    arguments.expect_layer(module, d_model, contract, memory=True)
     properties = lambda: cross_properties(module, d_model, contract, d_memory)
     return _run(check_cross_attention, module, properties, contract, strict)
 
@@ -199,9 +193,9 @@ def check_softmax(fn: Callable[..., Any], **design: Any) -> Report:
     Args:
         fn: fn(x), over the last dimension, or fn(x, dim)
     """
-    expect_callable("fn", fn, "a function of x", 1)
+    arguments.expect_callable("fn", fn, "a function of x", 1)
     contract = declared("check_softmax", **design)
-    return _run(check_softmax, fn, lambda: softmax_properties(fn, contract), contract)
+    return _run(check_softmax, fn, Softmax(fn, False, contract).properties, contract)
 
 
 @_with_choices
@@ -211,10 +205,9 @@ def check_masked_softmax(fn: Callable[..., Any], **design: Any) -> Report:
     Args:
         fn: fn(scores, mask), over the last dimension; True = may attend
     """
-    expect_callable("fn", fn, "a function of scores and mask", 2)
+    arguments.expect_callable("fn", fn, "a function of scores and mask", 2)
     contract = declared("check_masked_softmax", **design)
-    properties = lambda: masked_softmax_properties(fn, contract)
-    return _run(check_masked_softmax, fn, properties, contract)
+    return _run(check_masked_softmax, fn, Softmax(fn, True, contract).properties, contract)
 
 
 @_with_choices
@@ -239,12 +232,12 @@ def check_cache(
     """
     expect_sizes(d_model=d_model)
     expect_flags(grows=grows)
-    expect_callable("module", module, "a layer, or a function of x and cache")
+    arguments.expect_callable("module", module, "a layer, or a function of x and cache")
     contract = declared("check_cache", **design)
     layer = CachedLayer(module, d_model, step, full, new_cache, grows, contract)
     expect_function("new_cache", layer.new_cache)
     for name in ("step", "full"):
-        expect_callable(name, getattr(layer, name), "a function")
+        arguments.expect_callable(name, getattr(layer, name), "a function")
     with torch.no_grad(), in_mode(module, training=False):
         return _run(check_cache, module, lambda: cache_properties(layer), contract)
 
@@ -280,12 +273,12 @@ def check_positions(
         expect_flags(interleaved=interleaved)
     contract = declared("check_positions", **design)
     placed = contract.placement.around(fn)
-    if expect_positions(fn) == 3:
-        properties = lambda: bias_properties(placed, n_heads, alibi, bool(contract.causal))
+    if arguments.expect_positions(fn) == 3:
+        properties = Bias(placed, n_heads, alibi, bool(contract.causal)).properties
     else:
         d_head = getattr(fn, "d_head", 8) if d_head is None else d_head
-        width, of_part = expect_rotated(d_head, d_rotary, base, scaling)
-        properties = lambda: rotation_properties(placed, d_head, width, base, of_part, interleaved)
+        width, of_part = arguments.expect_rotated(d_head, d_rotary, base, scaling)
+        properties = Rotation(placed, d_head, width, base, of_part, interleaved).properties
     return _run(check_positions, fn, properties, contract)
 
 
@@ -317,7 +310,7 @@ def check_distributed(
         sink_logits: a logit for each head that takes a share of its weights
         timeout: seconds after which ranks that do not finish count as stuck
     """
-    expect_callable("fn", fn, "a function of q, k and v", 3)
+    arguments.expect_callable("fn", fn, "a function of q, k and v", 3)
     expect_flags(causal=causal)
     contract = declared("check_distributed", causal=causal, **design)
     n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
@@ -325,7 +318,7 @@ def check_distributed(
         order, n_heads, n_kv_heads, worlds, even, empty_ranks, sink_logits, timeout, contract
     )
     with rank_starter() as ranks:
-        properties = lambda: distributed_properties(fn, sharding, ranks)
+        properties = Study(fn, sharding, ranks).properties
         return _run(check_distributed, fn, properties, contract, strict)
 
 
@@ -345,16 +338,18 @@ def check_agrees(
         examples: the arguments of one call each, small ones first
         wrong: likely wrong answers, by what is wrong with them
     """
-    expect_callable("fn", fn, "a function")
-    expect_callable("reference", reference, "a function that is known to be right")
+    arguments.expect_callable("fn", fn, "a function")
+    arguments.expect_callable("reference", reference, "a function that is known to be right")
     if not examples or not all(isinstance(e, tuple) for e in examples):
         got = ", ".join(type(e).__name__ for e in examples) or "none"
         raise Misused(
             f"examples: expected a tuple of arguments for each call, such as (x,); got {got}"
         )
     for name, other in (wrong or {}).items():
-        expect_callable(f"wrong[{name!r}]", other, "a function that gives this wrong answer")
-    properties = lambda: agreement_properties(fn, reference, examples, wrong)
+        arguments.expect_callable(
+            f"wrong[{name!r}]", other, "a function that gives this wrong answer"
+        )
+    properties = lambda: (agreement_properties(fn, reference, examples, wrong or {}), None)
     contract = declared("check_agrees", **design)
     return _run(check_agrees, fn, properties, contract)
 
@@ -385,7 +380,7 @@ def _run(
         raise e.with_traceback(None) from None  # without the way through the properties
 
 
-def _is_promised(row: BoundProperty, contract: Contract) -> bool:
+def _is_promised(row: Property, contract: Contract) -> bool:
     "Return whether what is declared promises that a property holds."
     typed = contract.placement.dtype is not None
     return (contract.gradients or not row.differentiates) and not (typed and row.sixteen_bits)

@@ -1,7 +1,5 @@
 """What a check may be called with; everything else is refused in one line."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Mapping
@@ -118,9 +116,7 @@ def expect_layer(module: Any, d_model: int, contract: Contract, memory: bool = F
         )
 
 
-def expect_positions(
-    fn: Any,  # a rotation, or a bias
-) -> int:  # 2: fn(x, positions); 3: fn(n_heads, n_q, n_k)
+def expect_positions(fn: Any) -> int:  # 2: fn(x, positions); 3: fn(n_heads, n_q, n_k)
     "Return how many arguments it needs; Misused for a rotation that takes cosines and sines."
     needed = required_by(fn, POSITIONAL)
     tables = [name for name in needed if re.search("cos|sin|freq", name)]

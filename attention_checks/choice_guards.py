@@ -1,7 +1,5 @@
 """Guards of what an author declares: each takes the name of a choice and its value."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -104,9 +102,7 @@ def expect_function(name: str, value: Any) -> None:
         raise TypeError(f"{name}: expected a function; got {value!r}")
 
 
-def _or_attribute(
-    expect: Expect,  # of what is no name
-) -> Expect:
+def _or_attribute(expect: Expect) -> Expect:
     "Expect the name of a part of the layer, or something else."
 
     def expect_either(name: str, value: Any) -> None:
@@ -116,9 +112,7 @@ def _or_attribute(
     return expect_either
 
 
-def scales_by_parts(
-    scale: Any,  # as it was declared
-) -> bool:
+def scales_by_parts(scale: Any) -> bool:
     "Return whether a scale is a part of the layer, or a function of more than the width of a head."
     asked = (parameters_of(scale) or {}).keys() if callable(scale) else ()
     return isinstance(scale, str) or any(name != "d" for name in asked)

@@ -19,22 +19,13 @@ from attention_checks.outcomes import (
     first_line,
     raise_own_error,
 )
+from attention_checks.properties import Property
 from attention_checks.report import CheckFailed, Failure, NotCompared, Note, Report
-
-
-class BoundProperty(NamedTuple):
-    "Hold something that must be true, tied to what is under test."
-
-    name: str  # what must hold, in one sentence
-    tried: Callable[[], str | None]  # raises Broken or NotChecked; may return a remark
-    compares: str = ""  # what numbers are compared with, if they are
-    differentiates: bool = False  # is it of gradients alone, which need not be promised?
-    sixteen_bits: bool = False  # is it of 16 bits alone, which a declared type does not promise?
 
 
 def examine(
     subject: str,  # the check and what it was called on
-    properties: Iterable[BoundProperty],
+    properties: Iterable[Property],  # tied to what is under test
     recognise: Callable[[], Any] | None,  # names the bug by its numbers if one failed
     strict: bool,  # is it a failure if the numbers were compared with nothing?
     skip: Collection[str],  # codes of bugs that are no failure here
@@ -77,12 +68,12 @@ class _Result(NamedTuple):
     error: Broken | NotChecked | None = None
 
 
-def _try_all(properties: Iterable[BoundProperty], skip: Collection[str]) -> list[_Result]:
+def _try_all(properties: Iterable[Property], skip: Collection[str]) -> list[_Result]:
     "Try every property, none after a first that fails, or after one that makes more senseless."
     tried: list[_Result] = []
     for row in properties:
         try:
-            remark = _try(row.tried, first=not tried)
+            remark = _try(row.holds, first=not tried)
             tried.append(_Result(row.name, row.compares, remark))
         except (NotChecked, Broken) as e:
             tried.append(_Result(row.name, row.compares, error=e))
@@ -244,8 +235,6 @@ def _try(holds: Callable[[], str | None], first: bool) -> str | None:
                 f"{first_line(e)}: it cannot do this here; declare device=… where it can"
             ) from None
         bug = known(
-            code_told_by(e) or "code.raises",
-            what="the code",
-            error=first_line(e, 80, where=False),
+            code_told_by(e) or "code.raises", what="the code", error=first_line(e, 80, where=False)
         )
         raise Broken(f"it raised {first_line(e)}", bug) from e

@@ -1,7 +1,5 @@
 """How a trial ends: it holds, or raises Broken, NotChecked or Misused; what an error tells."""
 
-from __future__ import annotations
-
 import linecache
 import re
 import sys
@@ -39,9 +37,7 @@ class Broken(Exception):
         return any(bug.code.endswith(".unknown") for bug in self.bugs)
 
 
-def bugs_in(
-    bug: Bug | Sequence[Bug],  # a bug, or several
-) -> tuple[Bug, ...]:
+def bugs_in(bug: Bug | Sequence[Bug]) -> tuple[Bug, ...]:
     "Return a tuple of bugs."
     return (bug,) if isinstance(bug, Bug) else tuple(bug)
 
@@ -66,9 +62,7 @@ class NotChecked(Exception):
         self.undecided = undecided
 
 
-def broken_by(
-    holds: Callable[[], Any],  # raises Broken if something does not hold
-) -> Broken | None:  # what does not hold, as a value
+def broken_by(holds: Callable[[], Any]) -> Broken | None:  # what does not hold, as a value
     "Try something, and return what it raises as Broken."
     try:
         holds()
@@ -115,9 +109,7 @@ _TELLING = {  # what a message of PyTorch tells
 }
 
 
-def code_told_by(
-    e: BaseException,  # any error
-) -> str | None:  # its code; None: its message tells nothing
+def code_told_by(e: BaseException) -> str | None:  # its code; None: its message tells nothing
     "Return the code of the bug that a message of PyTorch tells."
     return next((code for code, says in _TELLING.items() if says.search(str(e))), None)
 
@@ -138,23 +130,18 @@ def first_line(
 
 def _where(e: BaseException) -> str:
     "Return the last line of the code under test on the way to an error, in brackets, or nothing."
-    steps = [
-        (frame.f_code.co_filename, line)
-        for frame, line in traceback.walk_tb(e.__traceback__)
-        if is_theirs(frame.f_globals)
-    ]
+    walked = traceback.walk_tb(e.__traceback__)
+    steps = [(frame, line) for frame, line in walked if is_theirs(frame.f_globals)]
     if not steps:
         return ""
-    path, line = steps[-1]
+    path, line = steps[-1][0].f_code.co_filename, steps[-1][1]
     in_a_file = "ipykernel" not in path and not path.startswith("<")
     file = f"{Path(path).name}, " if in_a_file else ""
     text = linecache.getline(path, line).strip()[:80]
     return f" ({file}line {line}: {text})" if text else f" ({file}line {line})"
 
 
-def is_theirs(
-    names: Mapping[str, Any],  # of a module
-) -> bool:
+def is_theirs(names: Mapping[str, Any]) -> bool:
     "Return whether a module is part neither of this package, nor of torch, nor of Python."
     module = names.get("__package__") or names.get("__name__", "")  # `python -m`: __main__
     top = module.partition(".")[0]

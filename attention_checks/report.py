@@ -1,7 +1,5 @@
 """What a check found: a verdict, the properties that hold and that do not, the likely bug."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 

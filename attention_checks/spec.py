@@ -13,29 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
-from attention_checks.choice_guards import (
-    Expect,
-    expect_attribute,
-    expect_attribute_or_function,
-    expect_causal,
-    expect_codes,
-    expect_device,
-    expect_dtype,
-    expect_factor,
-    expect_flag,
-    expect_function,
-    expect_lengths,
-    expect_mask_meaning,
-    expect_one_of,
-    expect_parts,
-    expect_positive,
-    expect_returns,
-    expect_scale_or_part,
-    expect_sinks,
-    expect_size,
-    names_in,
-    scales_by_parts,
-)
+from attention_checks import choice_guards as guards
 from attention_checks.explaining.pipeline import Work
 from attention_checks.explaining.reach import Reach
 from attention_checks.numbers.tolerance import TOLERANCES, USUAL_TOLERANCE, with_tolerance
@@ -70,17 +48,15 @@ _BY_NAME: dict[str, Callable[..., Tensor]] = {  # choice → what the name of a 
 
 def _choice(
     checks: tuple[str, ...],  # which read it
-    expect: Expect,
+    expect: guards.Expect,
     help: str,
     default: Any = None,
     of_functions: Callable[[Any], bool | None] | None = None,  # is it theirs? None: all take it
     part: bool = False,  # may it name a part of the layer beside its projections?
-    settles_scale: bool = False,  # is another scale beside it a bug, and never meant?
 ) -> Any:
     "Return a field of the contract: who reads it, its guard, and its help."
     named = {"expect": expect, "help": help, "checks": checks, "of_functions": of_functions}
-    flags = {"part": part, "settles_scale": settles_scale}
-    return field(default=default, metadata=named | flags)
+    return field(default=default, metadata={**named, "part": part})
 
 
 @dataclass(frozen=True)
@@ -89,50 +65,51 @@ class Contract:
 
     causal: bool | str = _choice(
         (*_FUNCTIONS, *_SELF, "check_positions", *_RANKS),
-        expect_causal,
+        guards.expect_causal,
         'does it hide the future? Of a function, if n_q ≠ n_k: "lower-right", "upper-left"',
         default=False,
         of_functions=lambda value: isinstance(value, str) or None,
     )
     n_heads: int | None = _choice(
-        _LAYERS, expect_size, "number of heads; default: what an attribute of the layer says"
+        _LAYERS, guards.expect_size, "number of heads; default: what an attribute of the layer says"
     )
     n_kv_heads: int | None = _choice(
-        _LAYERS, expect_size, "number of heads of keys and values; default: what their widths tell"
+        _LAYERS,
+        guards.expect_size,
+        "number of heads of keys and values; default: what their widths tell",
     )
     positions: bool | None = _choice(
-        _SELF, expect_flag, "does it know positions (RoPE, …)? None: find out"
+        _SELF, guards.expect_flag, "does it know positions (RoPE, …)? None: find out"
     )
     call: Callable[..., Any] | None = _choice(
         _LAYERS,
-        expect_function,
+        guards.expect_function,
         "call(module, x), or call(module, x, memory), with all else that it needs, such as a mask"
         " that hides nothing; default: as its parameters demand",
     )
     only_attention: bool = _choice(
         ("check_self_attention",),
-        expect_flag,
+        guards.expect_flag,
         "may it do nothing else, as a residual? So `check_multi_head` asks",
         default=False,
     )
     scale: float | str | Callable[..., Any] | None = _choice(
         _ATTENTION + _RANKS,
-        expect_scale_or_part,
+        guards.expect_scale_or_part,
         "factor of the scores (default: 1/√d_k), or a function of d; of a layer also the parameter"
         " that is the factor, one number or one for each head, or a function of parts by their"
         " names: scale=lambda tau, d: tau.exp() / d**0.5",
-        of_functions=lambda value: False if scales_by_parts(value) else None,
+        of_functions=lambda value: False if guards.scales_by_parts(value) else None,
         part=True,
     )
     softcap: float | None = _choice(
         _ATTENTION + _RANKS,
-        expect_positive,
+        guards.expect_positive,
         "scores become softcap · tanh(scores / softcap)",
-        settles_scale=True,
     )
     roles: Mapping[str, str | tuple[str, ...] | None] | None = _choice(
         _LAYERS,
-        expect_parts(*ROLES, or_none=True, several=True),
+        guards.expect_parts(*ROLES, or_none=True, several=True),
         'the layer\'s part in each role: {"q": "W_query"}, or a list of one for each head; None for'
         " what goes in as it is; several, in their order, where each makes a part of the tokens"
         ' (joint attention): {"qkv": ("text", "image")}; latent: what makes the short vectors of'
@@ -140,82 +117,73 @@ class Contract:
     )
     projects: bool = _choice(
         _LAYERS,
-        expect_flag,
+        guards.expect_flag,
         "it projects what goes in to queries, keys and values (default: it does)",
         default=True,
     )
     norms: Mapping[str, str | tuple[str, ...]] | None = _choice(
         _LAYERS,
-        expect_parts("q", "k", "out", several=True),
+        guards.expect_parts("q", "k", "out", several=True),
         'the norms of queries (q), keys (k) and the context (out): {"q": "q_norm"}, or several as'
         ' in roles; "rms": F.rms_norm without weights; "l2": to length 1; a parameter: to length 1,'
         " and times the parameter",
         part=True,
-        settles_scale=True,
     )
     mixing: Mapping[str, str] | None = _choice(
         _LAYERS,
-        expect_parts("scores", "weights"),
+        guards.expect_parts("scores", "weights"),
         'what mixes heads before the softmax (scores) or after it (weights): {"scores": "mix"}',
         part=True,
-        settles_scale=True,
     )
     prefix: Mapping[str, str] | None = _choice(
         _LAYERS,
-        expect_parts("k", "v", "kv"),
+        guards.expect_parts("k", "v", "kv"),
         'learned keys and values beside those of tokens: {"kv": "mem_kv"}',
         part=True,
-        settles_scale=True,
     )
     shortened: Mapping[str, str] | None = _choice(
         _LAYERS,
-        expect_parts("k", "v", "kv"),
+        guards.expect_parts("k", "v", "kv"),
         'what makes fewer keys and values along the sequence (Linformer): {"k": "E"}',
         part=True,
-        settles_scale=True,
     )
     rotate: Callable[[Tensor, Tensor], Tensor] | None = _choice(
         _LAYERS + _RANKS,
-        expect_function,
+        guards.expect_function,
         "how it rotates queries and keys: rotate(x, positions), over x (b, h, n, d); of latent"
         " attention (MLA) the features that all heads share are the last of them",
-        settles_scale=True,
     )
     residual: str | None = _choice(
         _LAYERS,
-        expect_attribute,
+        guards.expect_attribute,
         "what is added to the context, before the activation: what a module gives, a matrix · x, or"
         ' the input itself ("x")',
         part=True,
-        settles_scale=True,
     )
     value_scale: float | str | Callable[..., Tensor] | None = _choice(
         _LAYERS,
-        expect_factor,
+        guards.expect_factor,
         "factor of the values, or of the context (default: 1); also the parameter that is the"
         " factor, or a function of parts by their names",
         part=True,
-        settles_scale=True,
     )
     attend: Callable[..., Tensor] | None = _choice(
         ("check_attention", *_LAYERS),
-        expect_function,
+        guards.expect_function,
         "what it makes of its heads where that is not softmax(q kᵀ) v: attend(q, k, v) →"
         " (b, h, n_q, d_v); by name it may ask for allowed (what the masks leave), n_heads, n_q,"
         " n_k, positions, scale, x, and for a part of the layer, or what it gives:"
         " attend(q, k, v, allowed, decay)",
-        settles_scale=True,
     )
     activation: str | None = _choice(
         _LAYERS,
-        expect_attribute,
+        guards.expect_attribute,
         "what is applied to the context before its projection: a module, or gelu, silu, …",
         part=True,
-        settles_scale=True,
     )
     sinks: int | str = _choice(
         _ATTENTION + _RANKS,
-        expect_sinks,
+        guards.expect_sinks,
         "of a function: keys at the start that all see; of a layer: the parameter of one sink"
         " logit per head",
         default=0,
@@ -224,103 +192,104 @@ class Contract:
     )
     gate: str | Callable[..., Tensor] | None = _choice(
         _LAYERS,
-        expect_attribute_or_function,
+        guards.expect_attribute_or_function,
         "what multiplies the context, (b, n, h) or (b, n, h · d): the module or parameter whose"
         " sigmoid does, or a function of parts by their names: gate=lambda g: 2 * g.sigmoid()",
         part=True,
     )
     bias: str | Callable[..., Tensor] | None = _choice(
         _ATTENTION,
-        expect_attribute_or_function,
+        guards.expect_attribute_or_function,
         "what is added to the scores: of a layer the part that gives (h, n_q, n_k); or a function"
         " bias(n_heads, n_q, n_k) → (h, n_q, n_k), or bias(q, k) → (b, h, n_q, n_k), which may ask"
         " for more by name, as attend= may: bias=lambda q, k, table: table[:, : q.shape[-2]]",
         of_functions=lambda value: None if callable(value) else False,
         part=True,
-        settles_scale=True,
     )
     mask: str | bool | tuple[str, str] | None = _choice(
         _ATTENTION,
-        expect_mask_meaning,
+        guards.expect_mask_meaning,
         "what its mask means: allowed (True = may attend), blocked, bias;"
         ' with its name: ("src_mask", "blocked"); False: it takes none',
     )
     window: int | None = _choice(
         _FUNCTIONS + _SELF + _RANKS + _CACHE,
-        expect_size,
+        guards.expect_size,
         "keys that a query sees, itself included: it and those before it",
     )
     ahead: int | None = _choice(
-        _FUNCTIONS + _SELF + _RANKS, expect_size, "keys after the query that it sees besides"
+        _FUNCTIONS + _SELF + _RANKS, guards.expect_size, "keys after the query that it sees besides"
     )
     documents: int | None = _choice(
-        ("check_attention",) + _RANKS, expect_size, "of a function: tokens of each packed document"
+        ("check_attention",) + _RANKS,
+        guards.expect_size,
+        "of a function: tokens of each packed document",
     )
     lengths: int | Collection[int] | None = _choice(
         _ATTENTION + _CACHE,
-        expect_lengths,
+        guards.expect_lengths,
         "a sequence length that it takes, or several (default: any)",
     )
     max_batch: int | None = _choice(
-        _LAYERS + _CACHE, expect_size, "the largest batch that it takes (default: any)"
+        _LAYERS + _CACHE, guards.expect_size, "the largest batch that it takes (default: any)"
     )
     group_order: str | None = _choice(
         _LAYERS,
-        expect_one_of("blocks", "tiled"),
+        guards.expect_one_of("blocks", "tiled"),
         "query heads share keys as 0 0 1 1 (blocks, the default) or 0 1 0 1 (tiled)",
     )
     fused_order: str | None = _choice(
         _LAYERS,
-        expect_one_of("roles", "heads", "features"),
+        guards.expect_one_of("roles", "heads", "features"),
         "what lies side by side in a fused projection: each role, all queries first (roles); q, k"
         " and v of each head (heads), or of each feature (features); default: any of them",
     )
     dropout: str | None = _choice(
         _LAYERS,
-        expect_one_of("weights", "scores", "none"),
+        guards.expect_one_of("weights", "scores", "none"),
         "what dropout drops: weights or outputs (weights, the default), scores, or none",
     )
     empty: str = _choice(
         _FUNCTIONS,
-        expect_one_of("zero", "nan", "any"),
+        guards.expect_one_of("zero", "nan", "any"),
         "the context of a fully masked query: zero (the default), nan or any",
         default="zero",
     )
     layout: str | None = _choice(
         _ATTENTION,
-        expect_one_of("bnhd", "nbd", "bhwd", "bdhw"),
+        guards.expect_one_of("bnhd", "nbd", "bhwd", "bdhw"),
         "the order of its axes: of a function bnhd for bhnd; of a layer nbd, bhwd or bdhw for bnd",
         of_functions=lambda value: value == "bnhd",
     )
     returns: int | str | Callable[[Any], Tensor] | None = _choice(
         _LAYERS + _CACHE,
-        expect_returns,
+        guards.expect_returns,
         "the output in what a layer returns: an index or a name (default: the first tensor); what"
         " makes the others is trained, too",
     )
     gradients: bool = _choice(
         _ATTENTION + _SOFTMAX + _RANKS,
-        expect_flag,
+        guards.expect_flag,
         "it is differentiable (default: it is, and gradients are tried)",
         default=True,
     )
     device: str | torch.device | None = _choice(
-        _ATTENTION + _CACHE, expect_device, "where it runs (default: cpu)"
+        _ATTENTION + _CACHE, guards.expect_device, "where it runs (default: cpu)"
     )
     dtype: str | torch.dtype | None = _choice(
         _ATTENTION + _WEIGHTS + _RANKS + _CACHE,
-        expect_dtype,
+        guards.expect_dtype,
         'the only type it is tried in; "any": float32, float16 and bfloat16 (default: float32; what'
         " goes wrong in 16 bits alone is told, and is no failure)",
     )
     tolerance: float | None = _choice(
         _ATTENTION + _SOFTMAX + _RANKS + _CACHE,
-        expect_positive,
+        guards.expect_positive,
         "how far apart equal numbers may be (default: 0.0002)",
     )
     skip: Collection[str] = _choice(
         _ATTENTION + _SOFTMAX + _RANKS + _CACHE,
-        expect_codes,
+        guards.expect_codes,
         "codes of bugs that are no failure here",
         default=(),
     )
@@ -331,12 +300,9 @@ class Contract:
             if value is not row.default:
                 row.metadata["expect"](row.name, value)
 
-    def scale_of(
-        self,
-        d: int,  # width of a head
-    ) -> float:
-        "Return the right factor of the scores."
-        if scales_by_parts(self.scale):  # a stage of its own multiplies by it
+    def scale_of(self, d: int) -> float:
+        "Return the right factor of the scores of heads of this width."
+        if guards.scales_by_parts(self.scale):  # a stage of its own multiplies by it
             return 1.0
         declared_scale = self.scale(d) if callable(self.scale) else self.scale
         return d**-0.5 if declared_scale is None else float(declared_scale)
@@ -395,11 +361,8 @@ class Contract:
         "Return the factor of the values, as it was declared, or of parts of the layer."
         return self._made_by("value_scale") if callable(self.value_scale) else self.value_scale
 
-    def attended(
-        self,
-        work: Work,  # heads
-    ) -> Work:  # with the contexts
-        "Attend as its declared function does, and not by a softmax."
+    def attended(self, work: Work) -> Work:
+        "Attend with heads as its declared function does, and not by a softmax."
         more = {"v": work.v, **dict.fromkeys(MASKS, work.allowed)}
         wrong = torch.as_tensor(work.scale).flatten() / self.scale_of(work.q.shape[-1])
         outs = [self._of_heads("attend", times * work.q, work.k, **more) for times in wrong]
@@ -468,11 +431,8 @@ class Contract:
         asking = {name: f for name, f in declared.items() if callable(f)}
         return named | {name: required_by(f)[len(_LEADS[name][0]) :] for name, f in asking.items()}
 
-    def knowing(
-        self,
-        parts: Mapping[str, Any],  # of the layer, by name
-    ) -> Contract:
-        "Return the contract whose functions are given those parts that they ask for."
+    def knowing(self, parts: Mapping[str, Any]) -> Contract:
+        "Return the contract whose functions are given those parts of the layer that they ask for."
         there = partial(tree_map_only, Tensor, lambda t: t.to(self.placement.device))
         bound: dict[str, Any] = {}
         for name, asked in self.asked.items():
@@ -490,19 +450,20 @@ class Contract:
         named: list[Any] = [name for names in self.asked.values() for name in names]
         for value in (getattr(self, name) for name in PART_CHOICES):
             each = value.values() if isinstance(value, Mapping) else [value]
-            named += [name for names in each for name in names_in(names)]
+            named += [name for names in each for name in guards.names_in(names)]
         return {name for name in named if isinstance(name, str)}
 
     @property
     def orders_tokens(self) -> bool:
         "Return whether something is declared that may tell positions."
-        parts = [some for some in (self.roles or {}).values() if len(names_in(some)) > 1]
+        parts = [some for some in (self.roles or {}).values() if len(guards.names_in(some)) > 1]
         return any(map(bool, (self.bias, self.rotate, self.shortened, self.attend, parts)))
 
     @property
     def settles_scale(self) -> bool:
-        "Return whether something is declared beside which a scale is not taken as meant."
-        return isinstance(self.sinks, str) or any(getattr(self, name) for name in _SETTLE_SCALE)
+        "Return whether something is declared beside which a scale is not meant: all but a gate."
+        names = {"softcap", "rotate", "attend", *PART_CHOICES} - {"gate"}
+        return any(getattr(self, name) for name in names)
 
     @property
     def allowed_lengths(self) -> list[int]:
@@ -511,26 +472,17 @@ class Contract:
             return []
         return [self.lengths] if isinstance(self.lengths, int) else sorted(self.lengths)
 
-    def takes(
-        self,
-        n: int,  # length of a sequence
-    ) -> bool:
+    def takes(self, n: int) -> bool:
         "Return whether it promises to take sequences of this length."
         return self.lengths is None or n in self.allowed_lengths
 
-    def nearest_length(
-        self,
-        n: int,  # length of a sequence
-    ) -> int:
+    def nearest_length(self, n: int) -> int:
         "Return this length, or the next one that it takes."
         if not self.allowed_lengths:
             return n
         return next((m for m in self.allowed_lengths if m >= n), self.allowed_lengths[-1])
 
-    def batch(
-        self,
-        b: int,  # sequences
-    ) -> int:
+    def batch(self, b: int) -> int:
         "Return this number of sequences, or as many as it takes."
         return b if self.max_batch is None else min(b, self.max_batch)
 
@@ -549,13 +501,7 @@ class Contract:
 _ROWS = {row.name: row for row in fields(Contract)}
 
 
-def _choices_with(flag: str) -> list[str]:
-    "List the choices that have a flag of `_choice`."
-    return [name for name, row in _ROWS.items() if row.metadata[flag]]
-
-
-PART_CHOICES = _choices_with("part")
-_SETTLE_SCALE = _choices_with("settles_scale")
+PART_CHOICES = [name for name, row in _ROWS.items() if row.metadata["part"]]
 HELP = {name: row.metadata["help"] for name, row in _ROWS.items()}  # choice → what it says
 _CHECKS = dict.fromkeys(check for row in _ROWS.values() for check in row.metadata["checks"])
 READ_BY: dict[str, tuple[str, ...]] = {  # check → the choices that it reads
@@ -568,10 +514,7 @@ Contract.__doc__ = f"{Contract.__doc__}\n\nArgs:\n" + "\n".join(
 )
 
 
-def readers_of(
-    name: str,  # of a choice
-    value: Any,  # what was declared
-) -> list[str]:
+def readers_of(name: str, value: Any) -> list[str]:
     "Return the checks that read this value of a choice."
     checks, of_functions = (_ROWS[name].metadata[key] for key in ("checks", "of_functions"))
     theirs = None if of_functions is None else of_functions(value)
@@ -580,10 +523,7 @@ def readers_of(
     return [check for check in checks if (check not in _LAYERS) == theirs]
 
 
-def declared(
-    check: str,  # its name, such as "check_softmax"
-    **choices: Any,  # name=value, as in `Contract`
-) -> Contract:
+def declared(check: str, **choices: Any) -> Contract:
     "Return the contract of some keywords; raise Misused for what it cannot hold."
     for name, value in choices.items():
         if name not in _ROWS:
@@ -602,9 +542,7 @@ def declared(
     return contract
 
 
-def keywords_of(
-    check: str,  # its name, such as "check_softmax"
-) -> list[Parameter]:
+def keywords_of(check: str) -> list[Parameter]:
     "Return the choices that a check reads, as parameters."
     rows = (_ROWS[name] for name in READ_BY[check])
     return [

@@ -1,7 +1,5 @@
 """What an audit found: faults by layer, what each layer does beside what is promised."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """A model is tried in float64 and in both modes, with random numbers; it comes back as it was."""
 
-from __future__ import annotations
-
 import random
 import sys
 from collections.abc import Iterator
@@ -26,7 +24,9 @@ def borrowed(
     "Let a model be changed inside; its weights, buffers, attributes and modes come back after."
     with ExitStack() as back, torch.no_grad():
         for m in model.modules():
-            back.callback(_restore, m, m.training, dict(plain_attributes(m)), _contents(m))
+            own = dict(plain_attributes(m))
+            contents = {name: value.copy() for name, value in own.items() if type(value) in _HELD}
+            back.callback(_restore, m, m.training, own, contents)
             for name, buffer in list(m._buffers.items()):
                 back.callback(m._buffers.__setitem__, name, buffer)
                 m._buffers[name] = cast(buffer, dtype)
@@ -48,11 +48,6 @@ def cast(value: Any, dtype: torch.dtype | None) -> Any:
         return value
     to = dtype if dtype is not None and value.is_floating_point() else value.dtype
     return value.detach().to(to, copy=True)
-
-
-def _contents(m: nn.Module) -> dict[str, Any]:
-    "Copy the lists, dicts and sets that a module holds."
-    return {name: value.copy() for name, value in plain_attributes(m) if type(value) in _HELD}
 
 
 def _restore(

@@ -1,7 +1,5 @@
 """Is a pass with a cache the pass without, token by token and in chunks?"""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -57,11 +55,8 @@ def try_cache(session: Session, cached: Cached | None) -> None:
 def _steps(session: Session, take: Cached) -> Iterator[CachedStep]:
     "Go through the sequence: a prompt, single tokens, chunks, single tokens."
     cache = None
-    ends = [
-        end
-        for end in accumulate([3, 1, 1, 1, 5, max(session.n - 14, 1), 1, 1, 1])
-        if end < session.n
-    ]
+    sizes = [3, 1, 1, 1, 5, max(session.n - 14, 1), 1, 1, 1]
+    ends = [end for end in accumulate(sizes) if end < session.n]
     for start, end in zip([0, *ends], [*ends, session.n]):
         with watch(session.call.model, keep="copies") as seen:
             changes, cache = _compared_step(session, take, start, end, cache)

@@ -1,7 +1,5 @@
 """Does the future reach the past, at any layer and in any mode? Do sequences or documents mix?"""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -18,9 +16,7 @@ from attention_checks.subjects.copies import in_training
 _EARLY = 5  # a token near the beginning: a window behind it ends within the sequence
 
 
-def early_token(
-    session: Session,  # the audit
-) -> int:  # its number
+def early_token(session: Session) -> int:  # its number
     "Choose the token that is changed to find how far others see."
     return min(_EARLY, session.n // 2)
 

@@ -1,7 +1,5 @@
 """What a config promises of a layer: its window, the scale of its scores."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,19 +13,14 @@ _LOCAL = ("sliding_attention", "local", "local_attention", "sliding_window")
 _FULL = ("full_attention", "global", "attention")
 
 
-def config_of(
-    model: nn.Module,
-) -> Any:  # None if there is none
+def config_of(model: nn.Module) -> Any:  # None if there is none
     "Return the config of a model, that of its text if it has several."
     config = getattr(model, "config", None)
     text = getattr(config, "get_text_config", None)
     return text(decoder=True) if callable(text) else config
 
 
-def number_of(
-    path: str,  # of a module
-    module: Any,
-) -> int | None:
+def number_of(path: str, module: Any) -> int | None:
     "Return the number of a layer: what it says, or the first number in its path."
     index = getattr(module, "layer_idx", None)
     if isinstance(index, int):
@@ -36,9 +29,7 @@ def number_of(
     return int(found[1]) if found else None
 
 
-def kinds_in(
-    config: Any,
-) -> Any:  # a list of strings; None if there is none
+def kinds_in(config: Any) -> Any:  # a list of strings; None if there is none
     "Return the kinds of the layers, as a config lists them."
     return getattr(config, "layer_types", None) or getattr(config, "attention_layers", None)
 
@@ -58,10 +49,7 @@ def windows_in(model: nn.Module) -> Iterator[int]:
                 yield value
 
 
-def window_of(
-    model: nn.Module,
-    path: str,  # of a layer
-) -> int | None:  # None: no window, or nothing is said
+def window_of(model: nn.Module, path: str) -> int | None:  # None: no window, or nothing is said
     "Return the window that the config promises a layer."
     config = config_of(model)
     if config is None:
@@ -74,10 +62,7 @@ def window_of(
     return window if kinds is None or _kind(model, path, kinds) in _LOCAL else None
 
 
-def rope_of(
-    model: nn.Module,
-    path: str,  # of a layer
-) -> Mapping[str, Any]:  # empty: nothing is said
+def rope_of(model: nn.Module, path: str) -> Mapping[str, Any]:  # empty: nothing is said
     "Return the rotary parameters that the config promises a layer."
     config = config_of(model)
     settings = (
@@ -86,17 +71,13 @@ def rope_of(
     kind = _kind(model, path, getattr(config, "layer_types", None))
     if kind is not None and kind in settings:
         settings = settings[kind] or {}
-    if "rope_theta" not in settings and isinstance(
-        getattr(config, "rope_theta", None), (int, float)
-    ):
-        settings = {**settings, "rope_theta": config.rope_theta}
+    theta = getattr(config, "rope_theta", None)
+    if "rope_theta" not in settings and isinstance(theta, (int, float)):
+        settings = {**settings, "rope_theta": theta}
     return settings
 
 
-def is_local(
-    model: nn.Module,
-    path: str,  # of a layer
-) -> bool | None:  # None: nothing is said
+def is_local(model: nn.Module, path: str) -> bool | None:  # None: nothing is said
     "Return whether the config promises a layer a window, or all tokens."
     config = config_of(model)
     kinds = kinds_in(config)

@@ -1,7 +1,5 @@
 """Which tokens may see which, as the author of a model declares it: one frozen value."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -20,10 +18,7 @@ class Expected:
     windows: Mapping[str, int | None] | None = None  # path of a layer → its window; None: no window
     scales: Mapping[str, float] | None = None  # path of a layer → factor of its scores
 
-    def allowed(
-        self,
-        n: int,  # tokens
-    ) -> Tensor:  # boolean, (n, n): may the row's token depend on the column's?
+    def allowed(self, n: int) -> Tensor:  # boolean, (n, n): may the row depend on the column?
         "Say which token may depend on which."
         i = torch.arange(n)
         allowed = (i[None] <= i[:, None]) | (not self.causal)

@@ -1,7 +1,5 @@
 """What each layer does, beside what config and caller promise of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from attention_checks.auditing.audit_report import LayerFacts
@@ -24,11 +22,8 @@ def watch_layers(session: Session) -> None:
             session.axes(session.all),
             session.tolerance,
         )
-    again = (
-        {c.path for c in session.compared(session.call, session.axes(session.all))}
-        if changes
-        else set()
-    )
+    once_more = session.compared(session.call, session.axes(session.all)) if changes else []
+    again = {change.path for change in once_more}
     for change in changes:
         code = "state.kept" if change.path in again else "state.chance"
         session.fault(code, change.path, f"the same inputs again: off by {change.size:.2g}")

@@ -86,11 +86,8 @@ class ModelCall:
         arguments = {**self.given, **changed}
         return self.model(**{k: v for k, v in arguments.items() if v is not None})
 
-    def mask(
-        self,
-        real: Tensor,  # boolean, (b, n): True = a token, False = padding
-    ) -> dict[str, Tensor]:
-        "Return the argument that hides padding."
+    def mask(self, real: Tensor) -> dict[str, Tensor]:
+        "Return the argument that hides padding: what is not marked as real, (b, n)."
         name = self.mask_name
         if name in BLOCKED:
             return {name: ~real}
@@ -142,11 +139,8 @@ def parameters_of_call(model: nn.Module) -> Mapping[str, inspect.Parameter]:
     return inspect.signature(model.forward).parameters
 
 
-def named(
-    model: nn.Module,
-    inputs: Any,  # a mapping, a tensor, or a tuple
-) -> dict[str, Any]:
-    "Return the inputs by the names of the model's parameters."
+def named(model: nn.Module, inputs: Any) -> dict[str, Any]:
+    "Return the inputs, in whatever form, by the names of the model's parameters."
     if isinstance(inputs, Mapping):
         return dict(inputs)
     several = inputs if isinstance(inputs, (tuple, list)) else (inputs,)

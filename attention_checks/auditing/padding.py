@@ -1,7 +1,5 @@
 """Does padding change real tokens, on the left, on the right, in an encoder's sequence?"""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

@@ -4,8 +4,6 @@ In the second pass each module is judged alone: if what it takes is as it was an
 not, the change arises there. It is noted and undone, so that it hides nothing in later modules.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -130,10 +128,7 @@ def _hooked(model: nn.Module, before: Before, after: After) -> Iterator[None]:
         yield
 
 
-def record(
-    model: nn.Module,
-    call: Callable[[], Any],  # one pass
-) -> Passed:
+def record(model: nn.Module, call: Callable[[], Any]) -> Passed:
     "Note what all modules take and give."
     passed = Passed()
 

@@ -1,7 +1,5 @@
 """Inputs become sequences that show faults: several, long enough, of a length that is no width."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

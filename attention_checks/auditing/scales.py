@@ -1,7 +1,5 @@
 """What does a layer multiply its scores by, and is that what was promised?"""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 
@@ -27,11 +25,8 @@ _NAMED = (  # wrong scales of whole models that have a name, in the order of try
 
 def compare_scales(session: Session) -> None:
     "Compare scales with what is promised, and those of layers of one class with each other."
-    found = {
-        path: scale_of(session, path)
-        for path, call in session.calls.items()
-        if call.d_k is not None
-    }
+    scored = [path for path, call in session.calls.items() if call.d_k is not None]
+    found = {path: scale_of(session, path) for path in scored}
     for path, scale in found.items():
         promised, firm = promised_scale(session, path)
         if scale is None or promised is None or _near(scale, promised):
@@ -47,10 +42,7 @@ def compare_scales(session: Session) -> None:
             session.fault(code, path, example, **facts)
 
 
-def scale_of(
-    session: Session,
-    path: str,  # of a layer with a call
-) -> float | None:  # None: not one number
+def scale_of(session: Session, path: str) -> float | None:  # None: not one number
     "Return what q · k is multiplied by; what the layer says of itself where it scaled q before."
     scale = session.calls[path].scale
     if isinstance(scale, Tensor):
@@ -61,11 +53,8 @@ def scale_of(
     return scale
 
 
-def promised_scale(
-    session: Session,
-    path: str,  # of a layer with a call
-) -> tuple[float | None, bool]:  # and whether caller or config say it; else it is only usual
-    "Return the scale that is promised."
+def promised_scale(session: Session, path: str) -> tuple[float | None, bool]:
+    "Return the scale that is promised; and whether caller or config say it, or it is only usual."
     declared = (session.expected.scales or {}).get(path)
     if declared is not None:
         return declared, True

@@ -1,7 +1,5 @@
 """What all parts of an audit share: the call, its first pass, what was found and not tried."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,10 +49,7 @@ class Session:
         "Mark all tokens, (b, n)."
         return torch.ones(self.size, dtype=torch.bool)
 
-    def same_class(
-        self,
-        path: str,  # of a layer with a call
-    ) -> list[str]:
+    def same_class(self, path: str) -> list[str]:
         "List the layers of the same class, itself among them."
         kinds = {p: type(self.call.model.get_submodule(p)) for p in self.calls}
         return [p for p, kind in kinds.items() if kind is kinds[path]]
@@ -77,11 +72,8 @@ class Session:
         run = lambda: call.run(**changed)
         return compare(call.model, run, first or self.first, axes, self.tolerance)
 
-    def with_others(
-        self,
-        changed: Tensor,  # boolean, (b, n)
-    ) -> ModelCall:
-        "Return the call with other tokens at some places; placeholders of images stay."
+    def with_others(self, changed: Tensor) -> ModelCall:
+        "Return the call with other tokens where that is marked, (b, n); placeholders stay."
         old = self.call.sequence
         drawn = self.call.drawn(self.size, 2 + int(changed.sum()), old)
         where = changed.to(old.device).view(*changed.shape, *[1] * (old.ndim - 2))

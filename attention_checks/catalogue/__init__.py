@@ -1,7 +1,5 @@
 """The catalogue: each bug by its code, what it does to a stage of attention, and its repair."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import chain
 

@@ -1,7 +1,5 @@
 """What may be wrong with code of any kind: inputs, gradients, types, state, what it returns."""
 
-from __future__ import annotations
-
 from attention_checks.explaining.pipeline import Bug, bugs_of_lines
 
 SIXTEEN_BITS: list[Bug] = bugs_of_lines(  # what goes wrong in 16 bits alone

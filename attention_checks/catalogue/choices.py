@@ -1,7 +1,5 @@
 """What some attention adds on purpose, with the bugs of adding it: caps, sinks, gates, norms."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import product
@@ -31,12 +29,10 @@ from attention_nb.softmax import masked_softmax
 _Norm = Callable[[Tensor], Tensor]
 
 MISSING = Bug("choice.missing", "{what} is declared, and not applied: apply it")
-LATE = Bug(
-    "choice.late",
-    "{what} is applied after the output projection: apply it to the context, before that",
-)
 _FITTED: list[Bug] = bugs_of_lines(
     """
+choice.late: {what} is applied after the output projection: apply it to the context, before that
+scores.capped: scores are squashed to ±{cap} by tanh | softcap={cap}
 values.scaled: the context is {found} times what the weights and the values give: leave it as it is
     | value_scale={value}
 context.activated: {name} is applied to the context: project it as it is | activation='{name}'
@@ -80,9 +76,7 @@ def chained(
     return joined
 
 
-def scaling(
-    scale: Callable[[Work], Tensor],  # what is declared of it: broadcasts with queries
-) -> RightStep:  # for the stage after `rotate`
+def scaling(scale: Callable[[Work], Tensor]) -> RightStep:  # for the stage after `rotate`
     "Make the steps of a scale that the layer learns, or that its parts make."
 
     def step(f: Callable[[Tensor], Tensor]) -> Step:
@@ -156,10 +150,8 @@ def joined_by(
     return shorter if bias is None else shorter + bias[:, None]
 
 
-def shortened_by(
-    by: Mapping[str, Callable[[Tensor], Tensor]],  # k, v → what makes fewer vectors of theirs
-) -> Step:
-    "Make a step that makes fewer keys, and values, along the sequence."
+def shortened_by(by: Mapping[str, Callable[[Tensor], Tensor]]) -> Step:
+    "Make a step that makes fewer keys, and values, along the sequence, each by what is given."
 
     def step(work: Work) -> Work:
         k, v = (by[r](t) if r in by else t for r, t in (("k", work.k), ("v", work.v)))
@@ -182,8 +174,6 @@ def context_step(
 
     return step
 
-
-CAPPED = Bug("scores.capped", "scores are squashed to ±{cap} by tanh", declare="softcap={cap}")
 
 _NORMS: list[Bug] = bugs_of_lines(
     """
@@ -313,9 +303,7 @@ def _normed(norms: Mapping[str, _Norm]) -> Step:
     return step
 
 
-def capping(
-    cap: float,  # no score reaches it
-) -> RightStep:  # for the stage `cap`
+def capping(cap: float) -> RightStep:  # for the stage `cap`
     "Make the steps of a soft cap, and of a bias that is added after it."
 
     def step(f: Callable[[Tensor, float], Tensor]) -> Step:
@@ -326,10 +314,8 @@ def capping(
     return step(soft_cap), bugs
 
 
-def sinking(
-    sinks: Tensor,  # one logit per head, (h,)
-) -> RightStep:  # for the stage `weigh`
-    "Make the steps of sinks."
+def sinking(sinks: Tensor) -> RightStep:  # for the stage `weigh`
+    "Make the steps of sinks, one logit per head."
 
     def step(f: Callable[[Work, Tensor], Tensor]) -> Step:
         return lambda work: work._replace(weights=f(work, sinks))
@@ -364,10 +350,8 @@ def _over(out: Tensor, gate: Tensor, stage: str) -> Tensor:
 
 
 BUGS: list[Bug] = [
-    CAPPED,
     *_NORMS,
     *listed(_CAPS, _SINKS, _LEARNED_SCALES, _GATES),
     MISSING,
-    LATE,
     *_FITTED,
 ]

@@ -1,7 +1,5 @@
 """Sequences spread over ranks: keys that are not passed on, wrong shares, ranks that wait."""
 
-from __future__ import annotations
-
 from attention_checks.explaining.pipeline import Bug, bugs_of_lines
 
 BUGS: list[Bug] = bugs_of_lines(

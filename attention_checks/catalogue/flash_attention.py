@@ -1,7 +1,5 @@
 """Softmax in blocks of keys whose running sums do not fit together, and wrong log-sum-exps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,7 +1,5 @@
 """Heads that are copies of each other, sequences that mix, and heads in the wrong order."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

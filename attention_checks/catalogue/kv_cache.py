@@ -1,7 +1,5 @@
 """Caches whose positions start again, whose padding is seen, or that lose tokens."""
 
-from __future__ import annotations
-
 from attention_checks.explaining.pipeline import Bug, bugs_of_lines
 
 BUGS: list[Bug] = bugs_of_lines(

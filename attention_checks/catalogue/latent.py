@@ -1,7 +1,5 @@
 """Bugs of latent attention (MLA): all heads share one rotated key, beside keys of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,12 +1,9 @@
 """Codes of what is found in layers without making the bug: shapes, modes, dropout, parameters."""
 
-from __future__ import annotations
-
 from attention_checks.explaining.pipeline import Bug, bugs_of_lines
 
 BUGS: list[Bug] = bugs_of_lines(
     """
-shape.weights_and_output: it returns (weights, output): return (output, weights)
 rotation.backwards: queries and keys are rotated backwards (RoPE): negate the sines, or exchange
     cosines and sines | skip=["rotation.backwards"]
 shape.rows: the axes of the output are in the wrong order: return (b, n, d_model)
@@ -31,8 +28,11 @@ softmax.over_heads_or_batch: the softmax normalises over heads or the batch (dim
 scale.head_constant: wrong scale: the scores are multiplied by {found}; multiply them by {right}
     | scale={found}
 heads.number: the vectors are split into {found}, not into {declared}
+heads.one_repeated: one head is computed and repeated {times} times: split the projections into
+    {times} heads
 heads.shared: it has {found} for keys and values, not {declared}: check n_kv_heads
 split.keys_values: keys and values are exchanged when the fused projection is split
+project.never: the output projection {name} is never applied: apply it last
 project.unused: {name} is not used{detached}{instead}
 project.twice: {name} is applied more than once
 project.residual: the input is added to the output: leave the residual connection to the block
@@ -53,8 +53,6 @@ length.long: it is right for {few} tokens and wrong for {many}: what differs bet
     as a size, a factor or a path of the code?
 ~length.future: the future leaks in longer sequences, from output {first} on: build the mask for
     the length of the input
-~length.breaks: it fails for {what}: look for squeeze() without a dim, a division by n - 1, or a
-    hard-coded size
 mode.no_grad: its output differs under no_grad: another path, or no mask there
 mode.batch_norm: the future leaks in training through batch normalisation, whose mean is over
     all positions: use LayerNorm
@@ -100,8 +98,6 @@ parameter.tied: {one} and {other} share their memory, so they can never differ: 
     the batch axis
 ~split.along_tokens: shared heads of keys and values are repeated along the tokens, not along the
     heads, so a causal mask hides most of the past: repeat along dim=1 of (b, h, n, d_head)
-~mask.causal_unsaid: a causal mask is on, though causal=False is declared: later tokens do not
-    reach earlier outputs | causal=True
 ~mask.narrow: some tokens are never attended to: the mask hides too much, a slice is off by one, or
     triu stands for tril | window=… or attend=…
 documents.ignored: {name} has no influence: each token attends to other documents of its

@@ -1,21 +1,13 @@
 """Bugs of layers that rotate their queries and keys by positions (RoPE)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 
 import torch
 from torch import Tensor
 
-from attention_checks.catalogue.positions import (
-    HALVES,
-    NEIGHBOURS,
-    PAIRINGS,
-    mixed,
-    turned,
-)
-from attention_checks.catalogue.scales_and_routes import changing, routing
+from attention_checks.catalogue.positions import HALVES, NEIGHBOURS, PAIRINGS, mixed, turned
+from attention_checks.catalogue.scales_and_routes import routing
 from attention_checks.explaining.pipeline import RightStep, Step, Work, bugs_of_lines
 
 BUGS = bugs_of_lines(
@@ -101,10 +93,7 @@ def _by_matrix(rotate: _Rotate, changed: Callable[[Tensor], Tensor], t: Tensor) 
     return torch.einsum("hijk,...hik->...hij", changed(columns.movedim(0, -1)), t)
 
 
-def backwards(
-    rotate: _Rotate,
-    t: Tensor,  # (b, h, n, d)
-) -> Tensor:  # as t
+def backwards(rotate: _Rotate, t: Tensor) -> Tensor:
     "Rotate by the opposite angles."
     return _by_matrix(rotate, lambda matrix: matrix.mT, t)
 
@@ -124,9 +113,7 @@ def _rotated_by(q: _Changed, k: _Changed, v: _Changed = _still) -> dict[str, Ste
     return {"rotate": routing(lambda *heads: (q(heads[0]), k(heads[1]), v(heads[2])))}
 
 
-def declared_rotation(
-    rotate: _Rotate,
-) -> RightStep:  # for the stage `rotate`
+def declared_rotation(rotate: _Rotate) -> RightStep:  # for the stage `rotate`
     "Make the steps of a rotation: as it should be used, and what may be wrong with that."
     by: Callable[[int], _Changed] = lambda more: lambda t: rotate(t, _at(t) + more)
     rightly, back, plus = by(0), partial(backwards, rotate), partial(_all_plus, rotate)
@@ -176,10 +163,3 @@ def _angles_at(
 ) -> Tensor:
     "Return the angles of positions."
     return angles + at[0] * angles[:2].diff(dim=0).sum(0)
-
-
-def turned_back(
-    rotate: _Rotate,
-) -> dict[str, Step]:
-    "Make the step that rotates queries and keys backwards, by a function that was declared."
-    return {"rotate": routing(changing("qk", lambda t: backwards(rotate, t)))}

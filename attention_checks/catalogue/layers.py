@@ -1,7 +1,5 @@
 """Bugs of layers: splitting and merging heads, shapes, modes, dropout, parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch
@@ -9,30 +7,24 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue.heads import BUGS as HEAD_BUGS
+from attention_checks.catalogue.masks import MASK_APPLICATIONS
 from attention_checks.catalogue.scales_and_routes import changing, routing
 from attention_checks.explaining.pipeline import Bug, Step, Work, bugs_of_stage, scoring
 from attention_nb.multi_head_attention import merge_heads, split_heads
 from attention_nb.softmax import softmax
 
 
-def split_features_first(
-    x: Tensor,  # (..., n, width)
-    n_heads: int,
-) -> Tensor:  # (..., h, n, width / h)
+def split_features_first(x: Tensor, n_heads: int) -> Tensor:  # (..., h, n, width / h)
     "Split vectors into heads whose features alternate: feature 0 of all heads, then feature 1."
     return x.unflatten(-1, (-1, n_heads)).movedim(-1, -3)
 
 
-def merge_features_first(
-    heads: Tensor,  # (..., h, n, d_head)
-) -> Tensor:  # (..., n, d_head * h)
+def merge_features_first(heads: Tensor) -> Tensor:  # (..., h, n, d_head) → (..., n, d_head * h)
     "Merge heads so that their features alternate: the inverse of `split_features_first`."
     return heads.movedim(-3, -1).flatten(-2)
 
 
-def merging(
-    merge: Callable[[Tensor], Tensor],  # contexts (..., h, n, d_head) → (..., n, width)
-) -> Step:  # for the stage `merge`
+def merging(merge: Callable[[Tensor], Tensor]) -> Step:  # for the stage `merge`
     "Make a step of a function that merges heads."
     return lambda work: work._replace(out=merge(work.out))
 
@@ -151,11 +143,8 @@ SPLITS: list[Bug] = bugs_of_stage(
 ]
 
 
-def regrouped(
-    groups: int,  # heads of keys
-    merge: Step,  # as it should be
-) -> Bug:
-    "Merge query heads in another order than that in which they share keys."
+def regrouped(groups: int, merge: Step) -> Bug:
+    "Merge query heads in another order than that in which they share groups of keys."
     step: Step = lambda work: merge(work._replace(out=_regrouped(work.out, groups)))
     return Bug(
         "merge.query_groups",
@@ -175,13 +164,9 @@ def fused_orders(
         first, second, third = ("qkv".index(expected[order.index(role)]) for role in "qkv")
         return splitting(lambda *qkv: (qkv[first], qkv[second], qkv[third]))
 
-    return [
-        FUSED.about(name=name, found=order, expected=expected)._replace(
-            steps={"split": taken(order)}
-        )
-        for order in ("qvk", "kqv", "kvq", "vqk", "vkq", "qkv")
-        if order != expected
-    ]
+    others = [order for order in ("qvk", "kqv", "kvq", "vqk", "vkq", "qkv") if order != expected]
+    bugs = (FUSED.about(name=name, found=order, expected=expected) for order in others)
+    return [bug._replace(steps={"split": taken(order)}) for bug, order in zip(bugs, others)]
 
 
 FUSED = Bug(
@@ -282,16 +267,7 @@ CHANNELS: list[Bug] = (
         )
     ]
 )
-REPEATED = Bug(
-    "heads.one_repeated",
-    "one head is computed and repeated {times} times: split the projections into {times} heads",
-)
-
-
-_ADDED_MASK = (
-    "the mask is added to the scores as 0 and 1, with 1 where forbidden, so the future leaks:"
-    " use masked_fill(~mask, -inf)"
-)
+_ADDED_MASK = next(bug for bug in MASK_APPLICATIONS if bug.code == "mask.added_inverted")
 OTHER_LAYER_BUGS: list[Bug] = [
     *bugs_of_stage(
         "route",
@@ -312,15 +288,12 @@ OTHER_LAYER_BUGS: list[Bug] = [
         "tanh is applied to the scores before the softmax",
         {"score": scoring(lambda scores, bias, scale: torch.tanh(scores * scale) + bias)},
     ),
-    Bug(
-        "mask.added_forbidden",
-        _ADDED_MASK,
-        {
+    _ADDED_MASK._replace(  # before the scores are scaled
+        steps={
             "weigh": lambda work: work._replace(
                 weights=softmax(work.scores + ~work.allowed * work.scale)
             )
-        },
-        "mask",
+        }
     ),
     Bug(
         "heads.among",
@@ -330,7 +303,6 @@ OTHER_LAYER_BUGS: list[Bug] = [
 ]
 
 
-NEVER = Bug("project.never", "the output projection {name} is never applied: apply it last")
 UNTRANSPOSED = Bug(
     "project.untransposed",
     "{which} used untransposed, x @ weight: nn.Linear means x @ weight.T (call {name}(x))",
@@ -384,7 +356,5 @@ BUGS: list[Bug] = [
     *GROUP_BUGS,
     regrouped(1, merging(merge_heads)),
     FUSED,
-    REPEATED,
-    NEVER,
     UNTRANSPOSED,
 ]

@@ -1,7 +1,5 @@
 """Masks that are ignored, inverted, off by one, or applied too late; biases that are scaled."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
@@ -15,9 +13,7 @@ from attention_nb.softmax import masked_softmax, softmax
 _Change = Callable[[Tensor], Tensor]  # the right mask → the wrong one, boolean (b, h, n_q, n_k)
 
 
-def allowing(
-    f: _Change,  # the right mask → the wrong one, boolean (b, h, n_q, n_k)
-) -> Step:  # for the stage `mask`
+def allowing(f: _Change) -> Step:  # for the stage `mask`
     "Make a step that changes the mask."
     return lambda work: work._replace(allowed=f(work.allowed))
 
@@ -59,7 +55,7 @@ UNREQUESTED_MASKS: list[Bug] = bugs_of_stage(
             lambda allowed: allowed & ~torch.eye(allowed.shape[-1], dtype=torch.bool),
         ),
         "mask.causal_unasked": (
-            "a causal mask is applied, and none was asked for",
+            "a causal mask is applied, and none was asked for | causal=True",
             lambda allowed: allowed & _causal(allowed),
         ),
     },

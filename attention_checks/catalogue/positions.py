@@ -7,8 +7,6 @@ Codes `rotary.*` are of a rotation by itself, `rotation.*` of one inside a layer
   slopes, in `weights` the distances that are multiplied by those, in `out` the bias
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -90,15 +88,10 @@ def turned(a: Tensor, b: Tensor, cos: Tensor, sin: Tensor) -> Pair:
     return a * cos - b * sin, a * sin + b * cos
 
 
-def without_minus(a: Tensor, b: Tensor, cos: Tensor, sin: Tensor) -> Pair:
-    "Rotate without the minus sign."
-    return a * cos + b * sin, a * sin + b * cos
-
-
 _ROTATIONS: dict[str, tuple[str, Turn]] = {
     "rotary.no_minus": (
         "a minus is missing: (a cos + b sin, a sin + b cos) is no rotation",
-        without_minus,
+        lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos),
     ),
     "rotary.swapped": (
         "sine and cosine are exchanged",
@@ -140,10 +133,8 @@ def halves(x: Tensor) -> Pair:
     return x[..., : x.shape[-1] // 2], x[..., x.shape[-1] // 2 :]
 
 
-def each_once(
-    t: Tensor,  # tables hold a number of each pair twice, as a b a b or a a b b; or once
-) -> Tensor:
-    "Return one number for each pair."
+def each_once(t: Tensor) -> Tensor:
+    "Return one number for each pair: tables hold it twice, as a b a b or a a b b, or once."
     pairs = () if t.shape[-1] % 2 else (halves(t), neighbours(t))
     return next((one for one, other in pairs if torch.allclose(one, other)), t)
 

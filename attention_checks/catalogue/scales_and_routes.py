@@ -1,7 +1,5 @@
 """Wrong scales, exchanged queries, keys and values, wrong shapes, and unknown numbers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
@@ -31,10 +29,7 @@ def _is_usual(work: Work) -> bool:
 
 _SCALES: dict[str, tuple[str, Callable[[Work], float]]] = {
     "scale.usual": ("divided by √d_k", lambda work: _d_k(work) ** -0.5),  # beside a declared scale
-    "scale.missing": (
-        "not scaled (a factor after exp cancels) | scale={found}",
-        lambda work: 1.0,
-    ),
+    "scale.missing": ("not scaled (a factor after exp cancels) | scale={found}", lambda work: 1.0),
     "scale.by_width": (
         "divided by d_k, not √d_k (scaled twice?) | scale={found}",  # µP
         lambda work: 1 / _d_k(work),
@@ -89,9 +84,7 @@ LATE_SCALES: list[Bug] = [
 _Route = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
 
 
-def routing(
-    f: _Route,  # q, k, v → the tensors that are used as queries, keys and values
-) -> Step:  # for the stage `route`
+def routing(f: _Route) -> Step:  # for the stage `route`
     "Make a step that uses other tensors as queries, keys and values."
 
     def route(work: Work) -> Work:
@@ -101,11 +94,8 @@ def routing(
     return route
 
 
-def changing(
-    roles: str,  # some of the letters of "qkv"
-    change: Callable[[Tensor], Tensor],
-) -> _Route:
-    "Change some of queries, keys and values."
+def changing(roles: str, change: Callable[[Tensor], Tensor]) -> _Route:
+    "Change some of queries, keys and values, by the letters of their roles."
 
     def changed(*heads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         q, k, v = (change(t) if role in roles else t for role, t in zip("qkv", heads))
@@ -160,10 +150,8 @@ UNDECLARED_NORMS: list[Bug] = bugs_of_stage(
 )
 
 
-def mixing(
-    f: Callable[[Tensor, Work], Tensor],  # the right context, and the work → the wrong context
-) -> Step:  # for the stage `mix`
-    "Make a step that changes the context."
+def mixing(f: Callable[[Tensor, Work], Tensor]) -> Step:  # for the stage `mix`
+    "Make a step that changes the right context."
     return lambda work: work._replace(out=f(work.weights @ work.v, work))
 
 
@@ -175,7 +163,7 @@ CONTEXT_BUGS: list[Bug] = bugs_of_stage(
             "each query gets its own value, whatever it attends to: multiply each key's weight by"
             " that key's value (einsum: bhqk,bhkd->bhqd)",
             lambda _, work: work.weights.sum(-1, keepdim=True) * work.v,
-        ),
+        )
     },
 )
 
@@ -193,7 +181,7 @@ scale.term: the scores, or a term of them, are {found} times what {name}= says (
 scale.constant: the scores are multiplied by {found}, not by {right} | scale={found}
 weights.returned_scores: it returns scores, not the weights that made the context
 weights.returned_other: it returns other weights than those that made the context
-shape.weights_first: it returns (weights, context): return (context, weights)
+shape.weights_first: it returns its weights first: return (output, weights)
 shape.keys_wide: the output has the width of the keys: {used} are used as values, not v
 shape.weights: it returns weights or scores: multiply the weights by v
 shape.axes: the axes of the output are wrong: a transpose is missing, or one too many
@@ -204,7 +192,8 @@ shape.values_as_wide: it works only when values are as wide as keys: make the ou
 shape.fails: it raises {error} for inputs of shape (b, h, n, d)
 length.one: it works at one length only: a mask is kept from the first call, or a length is
     written into the code
-~length.size: it breaks for {what}: squeeze() without a dim, or a division by n - 1?
+~length.size: it breaks for {what}: squeeze() without a dim, a division by n - 1, or a hard-coded
+    size?
 state.first_call: it keeps something of its first call: later calls must not use it
 ~shape.only_equal: it works only when sizes are equal that may differ: axes are mixed up, as by
     .T, which reverses all four | skip=["shape.only_equal"]

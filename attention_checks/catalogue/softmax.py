@@ -1,7 +1,5 @@
 """What stands where a softmax should stand, and what weights that gives."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
@@ -209,24 +207,16 @@ def softmax_bugs(
     return wrong_dims + over_all + UNMASKED_SOFTMAX_BUGS + WEIGHTS
 
 
-EPSILON = Bug(
-    "softmax.epsilon",
-    "about {number} is added to the softmax's denominator (an epsilon): weights do not sum to 1",
-)
-ROUNDED = Bug(
-    "dtype.narrow", "it computes in {dtype}, whatever type it is given: weights are rounded"
-)
-
-
 BUGS: list[Bug] = [
     *WEIGHTS,
     _TOP,
     *UNMASKED_SOFTMAX_BUGS,
     OTHER_DIM,
-    EPSILON,
-    ROUNDED,
     *bugs_of_lines(
         """
+softmax.epsilon: about {number} is added to the softmax's denominator (an epsilon): weights do not
+    sum to 1
+dtype.narrow: it computes in {dtype}, whatever type it is given: weights are rounded
 softmax.overflows: the softmax overflows: subtract the largest score before exp
 softmax.underflows: the softmax underflows to 0 / 0: subtract each query's own largest score
     (amax(-1, keepdim=True)), not that of the whole tensor or of another query

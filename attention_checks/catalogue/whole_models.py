@@ -1,7 +1,5 @@
 """What is wrong with a whole model: padding that counts, layers that break a promise."""
 
-from __future__ import annotations
-
 from attention_checks.explaining.pipeline import Bug, bugs_of_lines
 
 BUGS: list[Bug] = bugs_of_lines(

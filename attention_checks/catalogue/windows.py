@@ -1,13 +1,11 @@
 """Windows that are off by one or reach ahead, sinks that are forgotten, documents that mix."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from torch import Tensor
 
 from attention_checks.catalogue.masks import allowing
-from attention_checks.explaining.pipeline import Bug, Step, listed
+from attention_checks.explaining.pipeline import Bug, Step, bugs_of_lines, listed
 from attention_checks.explaining.reach import Reach
 
 _Rule = Callable[[Reach, Tensor, Tensor], Tensor]  # reach, i, j → boolean, (n_q, n_k)
@@ -85,24 +83,17 @@ _CAUSAL: dict[str, tuple[str, _Rule]] = {
 }
 
 
-BAND = Bug(
-    "window.band",
-    "a query sees {back} keys before itself and {ahead} after, where {declared}",
-    declare="window={size}, ahead={ahead}",
-)
-SIZE = Bug(
-    "window.size",
-    "the window has the wrong size: {name} = {size}, but a token attends to {seen} tokens,"
-    " itself included",
+BUGS = listed(_WINDOW, _SINKS, _DOCUMENTS, _WINDOW_AND_SINKS, _CAUSAL) + bugs_of_lines(
+    """
+window.band: a query sees {back} keys before itself and {ahead} after, where {declared}
+    | window={size}, ahead={ahead}
+window.size: the window has the wrong size: {name} = {size}, but a token attends to {seen} tokens,
+    itself included
+"""
 )
 
 
-BUGS: list[Bug] = [*listed(_WINDOW, _SINKS, _DOCUMENTS, _WINDOW_AND_SINKS, _CAUSAL), BAND, SIZE]
-
-
-def reach_bugs(
-    reach: Reach,  # what was declared
-) -> list[Bug]:  # those that can show, for the stage `mask`
+def reach_bugs(reach: Reach) -> list[Bug]:  # those that can show, for the stage `mask`
     "List wrong windows, sinks and packed documents."
     tables = [
         ("window", _WINDOW, reach.window),

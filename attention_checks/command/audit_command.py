@@ -1,7 +1,5 @@
 """attention-nb audit: the same audit from a terminal."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """attention-nb check: the same checks from a terminal, for code in a module or a file."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import inspect
@@ -14,17 +12,7 @@ from typing import Any, NamedTuple
 
 import torch.nn as nn
 
-from attention_checks.api import (
-    check_attention,
-    check_cache,
-    check_cross_attention,
-    check_distributed,
-    check_flash,
-    check_masked_softmax,
-    check_positions,
-    check_self_attention,
-    check_softmax,
-)
+from attention_checks import api
 from attention_checks.command.loading import (
     Unusable,
     load,
@@ -39,15 +27,15 @@ from attention_checks.their_code.signatures import name_of, parameters_of, requi
 from attention_nb_command import options, parsed
 
 CHECKS: dict[str, Callable[..., Report]] = {  # what a function or a layer is → its check
-    "layer": check_self_attention,
-    "cross": check_cross_attention,
-    "attention": check_attention,
-    "flash": check_flash,
-    "softmax": check_softmax,
-    "masked-softmax": check_masked_softmax,
-    "positions": check_positions,
-    "cache": check_cache,
-    "distributed": check_distributed,
+    "layer": api.check_self_attention,
+    "cross": api.check_cross_attention,
+    "attention": api.check_attention,
+    "flash": api.check_flash,
+    "softmax": api.check_softmax,
+    "masked-softmax": api.check_masked_softmax,
+    "positions": api.check_positions,
+    "cache": api.check_cache,
+    "distributed": api.check_distributed,
 }
 TAKES = {  # kind → the arguments of its check, without what is checked
     kind: dict([*inspect.signature(check).parameters.items()][1:]) for kind, check in CHECKS.items()
@@ -60,12 +48,6 @@ class Finding(NamedTuple):
     report: Report
     file: str = ""  # as seen from the folder where the command runs; empty if there is none
     line: int = 1  # where it begins
-
-
-def _kinds_of(name: str) -> list[str]:
-    "Return the kinds whose checks take an argument."
-    kinds: list[str] = options()[name]["kinds"]
-    return kinds
 
 
 def _kind(thing: Any, args: argparse.Namespace) -> str:
@@ -99,7 +81,7 @@ def _given(kind: str, args: argparse.Namespace, used: Collection[str]) -> dict[s
     given = {name: value for name, value in values.items() if value is not None}
     for name in given:
         if name not in TAKES[kind] and name not in used:
-            option, kinds = name.replace("_", "-"), ", ".join(_kinds_of(name))
+            option, kinds = name.replace("_", "-"), ", ".join(options()[name]["kinds"])
             raise Unusable(f"--{option} is for {kinds}; {args.target} is taken for {kind}")
     for name in given:
         if "Mapping" in options()[name]["type"]:

@@ -1,7 +1,5 @@
 """Find what a command names, `package.module:name` or `file.py:name`, and make the layer."""
 
-from __future__ import annotations
-
 import argparse
 import ast
 import difflib
@@ -126,9 +124,7 @@ def _import_file(file: Path) -> Any:
     return module
 
 
-def written_at(
-    thing: Any,  # a function, a class, or an object of one
-) -> tuple[str, int]:  # ("", 1) if there is none
+def written_at(thing: Any) -> tuple[str, int]:  # ("", 1) if there is none
     "Return the file, as seen from the working folder, and the line where something is defined."
     is_source = inspect.isroutine(thing) or inspect.isclass(thing)
     source = inspect.unwrap(thing) if is_source else type(thing)
@@ -141,10 +137,8 @@ def written_at(
     return shown.replace(os.sep, "/"), max(line, 1)
 
 
-def parsed_settings(
-    pairs: Sequence[str],  # name=value each
-) -> dict[str, Any]:
-    "Return settings, each value as Python understands it, or as a string."
+def parsed_settings(pairs: Sequence[str]) -> dict[str, Any]:
+    "Return settings name=value, each value as Python understands it, or as a string."
     settings = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")

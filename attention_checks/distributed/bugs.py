@@ -1,7 +1,5 @@
 """Wrong steps of attention over ranks, a row for each bug; its sentence is in the catalogue."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -11,9 +9,7 @@ from torch import Tensor
 
 from attention_checks.distributed.shards import Trial, contiguous, zigzag
 from attention_checks.distributed.simulated import (
-    BackwardSteps,
     Block,
-    ForwardSteps,
     Keys,
     PartialContext,
     Visit,
@@ -27,8 +23,13 @@ class Wrong(NamedTuple):
     "A bug of attention over ranks: its code, and the steps that it replaces."
 
     code: str
-    steps: ForwardSteps | BackwardSteps
-    facts: dict[str, str] = {}  # what stands in the braces of its sentence
+    facts: dict[str, str]  # what stands in the braces of its sentence
+    steps: dict[str, Any]  # of `ForwardSteps` or `BackwardSteps`, by name
+
+
+def _wrong(code: str, facts: dict[str, str] = {}, **steps: Callable[..., Any]) -> Wrong:
+    "Return a bug that replaces steps."
+    return Wrong(code, facts, steps)
 
 
 # Positions, and which keys of a shard count -------------------------------------------------------
@@ -144,123 +145,79 @@ def _running(
 
 
 FORWARD: list[Wrong] = [  # likely ones first
-    Wrong("shards.window_cut", ForwardSteps(allowed=_own_window)),
-    Wrong("passing.own_keys", ForwardSteps(visits=lambda trial, rank: [(rank, rank)])),
-    Wrong(
-        "passing.own_again",
-        ForwardSteps(visits=lambda t, rank: [(rank, of) for of in t.ring_order(rank)]),
+    _wrong("shards.window_cut", allowed=_own_window),
+    _wrong("passing.own_keys", visits=lambda trial, rank: [(rank, rank)]),
+    _wrong("passing.own_again", visits=lambda t, rank: [(rank, of) for of in t.ring_order(rank)]),
+    _wrong("passing.first_shard", visits=lambda t, rank: [(0, of) for of in t.ring_order(rank)]),
+    _wrong("passing.one_short", visits=lambda trial, rank: all_in_turn(trial, rank)[:-1]),
+    _wrong(
+        "passing.one_long", visits=lambda trial, rank: [*all_in_turn(trial, rank), (rank, rank)]
     ),
-    Wrong(
-        "passing.first_shard",
-        ForwardSteps(visits=lambda t, rank: [(0, of) for of in t.ring_order(rank)]),
-    ),
-    Wrong(
-        "passing.one_short", ForwardSteps(visits=lambda trial, rank: all_in_turn(trial, rank)[:-1])
-    ),
-    Wrong(
-        "passing.one_long",
-        ForwardSteps(visits=lambda trial, rank: [*all_in_turn(trial, rank), (rank, rank)]),
-    ),
-    Wrong(
-        "passing.without_own", ForwardSteps(visits=lambda trial, rank: all_in_turn(trial, rank)[1:])
-    ),
-    Wrong(
+    _wrong("passing.without_own", visits=lambda trial, rank: all_in_turn(trial, rank)[1:]),
+    _wrong(
         "passing.direction",
-        ForwardSteps(
-            visits=lambda t, rank: [((2 * rank - of) % t.world, of) for of in t.ring_order(rank)]
-        ),
+        visits=lambda t, rank: [((2 * rank - of) % t.world, of) for of in t.ring_order(rank)],
     ),
-    Wrong(
+    _wrong(
         "passing.step_late",
-        ForwardSteps(
-            visits=lambda t, rank: [
-                (of, (of + (of != rank)) % t.world) for of in t.ring_order(rank)
-            ]
-        ),
+        visits=lambda t, rank: [(of, (of + (of != rank)) % t.world) for of in t.ring_order(rank)],
     ),
-    Wrong(
-        "passing.results_moved",
-        ForwardSteps(returned=lambda contexts: [contexts[-1], *contexts[:-1]]),
-    ),
-    Wrong(
+    _wrong("passing.results_moved", returned=lambda contexts: [contexts[-1], *contexts[:-1]]),
+    _wrong(
         "shards.mask_anew",
-        ForwardSteps(
-            allowed=lambda visit: by_reach(
-                visit._replace(i=visit.i.argsort(0), j=visit.j.argsort(1))
-            )
-        ),
+        allowed=lambda visit: by_reach(visit._replace(i=visit.i.argsort(0), j=visit.j.argsort(1))),
     ),
-    Wrong(
-        "shards.queries_first",
-        ForwardSteps(allowed=lambda visit: by_reach(visit._replace(i=visit.i.argsort(0)))),
+    _wrong(
+        "shards.queries_first", allowed=lambda visit: by_reach(visit._replace(i=visit.i.argsort(0)))
     ),
-    Wrong(
+    _wrong(
         "shards.queries_last",
-        ForwardSteps(
-            allowed=lambda visit: by_reach(
-                visit._replace(i=visit.i.argsort(0) + visit.trial.n - len(visit.i))
-            )
+        allowed=lambda visit: by_reach(
+            visit._replace(i=visit.i.argsort(0) + visit.trial.n - len(visit.i))
         ),
     ),
-    Wrong(
-        "shards.from_zero",
-        ForwardSteps(positions=lambda trial, rank: torch.arange(len(trial.held[rank]))),
+    _wrong("shards.from_zero", positions=lambda trial, rank: torch.arange(len(trial.held[rank]))),
+    _wrong("shards.order", {"found": "contiguous"}, positions=_in_order),
+    _wrong("shards.order", {"found": "zigzag"}, positions=_as_zigzag),
+    _wrong("shards.second_piece", positions=_second_piece),
+    _wrong("shards.as_equal", positions=_as_equal),
+    _wrong("shards.padding", keys=_padded),
+    _wrong("shards.last_key", keys=lambda trial, keys: _first_keys_of(keys, len(keys.at) - 1)),
+    _wrong(
+        "shards.remainder", keys=lambda trial, keys: _first_keys_of(keys, trial.n // trial.world)
     ),
-    Wrong("shards.order", ForwardSteps(positions=_in_order), {"found": "contiguous"}),
-    Wrong("shards.order", ForwardSteps(positions=_as_zigzag), {"found": "zigzag"}),
-    Wrong("shards.second_piece", ForwardSteps(positions=_second_piece)),
-    Wrong("shards.as_equal", ForwardSteps(positions=_as_equal)),
-    Wrong("shards.padding", ForwardSteps(keys=_padded)),
-    Wrong(
-        "shards.last_key",
-        ForwardSteps(keys=lambda trial, keys: _first_keys_of(keys, len(keys.at) - 1)),
-    ),
-    Wrong(
-        "shards.remainder",
-        ForwardSteps(keys=lambda trial, keys: _first_keys_of(keys, trial.n // trial.world)),
-    ),
-    Wrong("shards.mask_lost", ForwardSteps(allowed=_open)),
-    Wrong(
+    _wrong("shards.mask_lost", allowed=_open),
+    _wrong(
         "shards.own_mask_alone",
-        ForwardSteps(
-            allowed=lambda visit: by_reach(visit) if visit.rank == visit.taken_for else _open(visit)
-        ),
+        allowed=lambda visit: by_reach(visit) if visit.rank == visit.taken_for else _open(visit),
     ),
-    Wrong(
+    _wrong(
         "shards.own_mask_lost",
-        ForwardSteps(
-            allowed=lambda visit: _open(visit) if visit.rank == visit.taken_for else by_reach(visit)
-        ),
+        allowed=lambda visit: _open(visit) if visit.rank == visit.taken_for else by_reach(visit),
     ),
-    Wrong(
+    _wrong(
         "shards.later_skipped",
-        ForwardSteps(
-            visits=lambda trial, rank: [(of, of) for of in trial.ring_order(rank) if of <= rank]
-        ),
+        visits=lambda trial, rank: [(of, of) for of in trial.ring_order(rank) if of <= rank],
     ),
-    Wrong("window.ignored", ForwardSteps(allowed=_without(window=0, ahead=0))),
-    Wrong("sinks.forgotten", ForwardSteps(allowed=_without(sinks=0))),
-    Wrong("shards.sinks_each", ForwardSteps(allowed=_sinks_of_shard)),
-    Wrong("documents.leak", ForwardSteps(allowed=_without(documents=0))),
-    Wrong("shares.mean", ForwardSteps(merge=lambda partials: _contexts(partials).mean(0))),
-    Wrong("shares.sum", ForwardSteps(merge=lambda partials: _contexts(partials).sum(0))),
-    Wrong("shares.last", ForwardSteps(merge=_last)),
-    Wrong("shares.base_two", ForwardSteps(merge=_with_lse_times(1 / math.log(2)))),
-    Wrong("shares.base_e", ForwardSteps(merge=_with_lse_times(math.log(2)))),
-    Wrong("shares.larger", ForwardSteps(merge=_running(torch.maximum))),
-    Wrong("shares.added", ForwardSteps(merge=_running(torch.add))),
-    Wrong(
+    _wrong("window.ignored", allowed=_without(window=0, ahead=0)),
+    _wrong("sinks.forgotten", allowed=_without(sinks=0)),
+    _wrong("shards.sinks_each", allowed=_sinks_of_shard),
+    _wrong("documents.leak", allowed=_without(documents=0)),
+    _wrong("shares.mean", merge=lambda partials: _contexts(partials).mean(0)),
+    _wrong("shares.sum", merge=lambda partials: _contexts(partials).sum(0)),
+    _wrong("shares.last", merge=_last),
+    _wrong("shares.base_two", merge=_with_lse_times(1 / math.log(2))),
+    _wrong("shares.base_e", merge=_with_lse_times(math.log(2))),
+    _wrong("shares.larger", merge=_running(torch.maximum)),
+    _wrong("shares.added", merge=_running(torch.add)),
+    _wrong(
         "shares.exchanged",
-        ForwardSteps(
-            merge=_running(torch.logaddexp, share=lambda old, new: torch.sigmoid(old - new))
-        ),
+        merge=_running(torch.logaddexp, share=lambda old, new: torch.sigmoid(old - new)),
     ),
-    Wrong("shares.first", ForwardSteps(merge=_running(lambda old, new: old))),
-    Wrong("shares.sinks_lost", ForwardSteps(sinks=lambda trial: 0)),
-    Wrong("shares.sinks_each", ForwardSteps(sinks=lambda trial: trial.world)),
-    Wrong(
-        "groups.remainder", ForwardSteps(group=lambda head, n_heads, n_kv_heads: head % n_kv_heads)
-    ),
+    _wrong("shares.first", merge=_running(lambda old, new: old)),
+    _wrong("shares.sinks_lost", sinks=lambda trial: 0),
+    _wrong("shares.sinks_each", sinks=lambda trial: trial.world),
+    _wrong("groups.remainder", group=lambda head, n_heads, n_kv_heads: head % n_kv_heads),
 ]
 
 
@@ -296,33 +253,24 @@ def _factors(*, queries: int, keys: int) -> Callable[[Trial], tuple[float, float
 
 
 BACKWARD: list[Wrong] = [  # likely ones first
-    Wrong("backward.times_ranks", BackwardSteps(times=_factors(queries=1, keys=1)), {"of": "all"}),
-    Wrong(
-        "backward.times_ranks", BackwardSteps(times=_factors(queries=0, keys=1)), {"of": "k and v"}
+    _wrong("backward.times_ranks", {"of": "all"}, times=_factors(queries=1, keys=1)),
+    _wrong("backward.times_ranks", {"of": "k and v"}, times=_factors(queries=0, keys=1)),
+    _wrong("backward.times_ranks", {"of": "q"}, times=_factors(queries=1, keys=0)),
+    _wrong("backward.over_ranks", {"of": "all"}, times=_factors(queries=-1, keys=-1)),
+    _wrong("backward.own_queries", to_kv=_own),
+    _wrong("backward.own_keys", to_q=_own),
+    _wrong("backward.own_alone", to_q=_own, to_kv=_own),
+    _wrong("backward.others_alone", to_kv=lambda trial, rank, of: rank != of),
+    _wrong("backward.last_keys", to_q=lambda trial, rank, of: of == trial.ring_order(rank)[-1]),
+    _wrong("backward.last_queries", to_kv=lambda t, rank, of: (of - 1) % t.world == rank),
+    _wrong("backward.first_keys", keys=_first_keys),
+    _wrong("backward.own_lse", weights=_of_visit),
+    _wrong("backward.own_context", delta=_visit_delta),
+    _wrong(
+        "backward.no_delta", delta=lambda block, weights, values: torch.zeros_like(weights[..., :1])
     ),
-    Wrong("backward.times_ranks", BackwardSteps(times=_factors(queries=1, keys=0)), {"of": "q"}),
-    Wrong("backward.over_ranks", BackwardSteps(times=_factors(queries=-1, keys=-1)), {"of": "all"}),
-    Wrong("backward.own_queries", BackwardSteps(to_kv=_own)),
-    Wrong("backward.own_keys", BackwardSteps(to_q=_own)),
-    Wrong("backward.own_alone", BackwardSteps(to_q=_own, to_kv=_own)),
-    Wrong("backward.others_alone", BackwardSteps(to_kv=lambda trial, rank, of: rank != of)),
-    Wrong(
-        "backward.last_keys",
-        BackwardSteps(to_q=lambda trial, rank, of: of == trial.ring_order(rank)[-1]),
+    _wrong(
+        "backward.unmasked", weights=lambda block, scores: (scores - block.lse[..., None]).exp()
     ),
-    Wrong(
-        "backward.last_queries", BackwardSteps(to_kv=lambda t, rank, of: (of - 1) % t.world == rank)
-    ),
-    Wrong("backward.first_keys", BackwardSteps(keys=_first_keys)),
-    Wrong("backward.own_lse", BackwardSteps(weights=_of_visit)),
-    Wrong("backward.own_context", BackwardSteps(delta=_visit_delta)),
-    Wrong(
-        "backward.no_delta",
-        BackwardSteps(delta=lambda block, weights, values: torch.zeros_like(weights[..., :1])),
-    ),
-    Wrong(
-        "backward.unmasked",
-        BackwardSteps(weights=lambda block, scores: (scores - block.lse[..., None]).exp()),
-    ),
-    Wrong("backward.away", BackwardSteps(home=lambda trial, of: (of + 1) % trial.world)),
+    _wrong("backward.away", home=lambda trial, of: (of + 1) % trial.world),
 ]

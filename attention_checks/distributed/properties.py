@@ -1,7 +1,5 @@
 """What must hold of attention over ranks: all finish, and give what one rank alone would give."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +27,7 @@ from attention_checks.distributed.running import (
     run_trials,
     takes_group,
 )
-from attention_checks.distributed.shards import Sharding, Trial, trial_of, trials_of
+from attention_checks.distributed.shards import Sharding, Trial, trial_of
 from attention_checks.explaining.pipeline import Bug
 from attention_checks.numbers.tensors import first_difference, must_be_tensor
 from attention_checks.numbers.tolerance import SHORT_SUMS
@@ -51,9 +49,13 @@ ONE, SEVERAL = range(1, 2), range(2, sys.maxsize)
 class Study:
     "The code under test with what was declared of it, and what its ranks gave."
 
-    fn: Callable[..., Any]
+    fn: Callable[..., Any]  # fn(q, k, v) → context, called on every rank with its own part
     sharding: Sharding
-    ranks: Ranks
+    ranks: Ranks  # where the ranks start from
+
+    def properties(self) -> tuple[Properties, None]:
+        "List what attention over ranks must do; nothing names a bug by its numbers."
+        return bound(_PROPERTIES, lambda: self), None
 
     def run(self, trials: Sequence[Trial], **how: Any) -> RunResults:
         "Run some trials, each as in `Job`."
@@ -65,7 +67,8 @@ class Study:
         "Run the trials for each number of ranks, until one does not finish."
         found: list[RunResults] = []
         for world in self.sharding.worlds:
-            found.append(self.run(list(trials_of(self.sharding, world))))
+            lengths = self.sharding.lengths(world)
+            found.append(self.run([trial_of(self.sharding, world, n) for n in lengths]))
             if found[-1].fault:
                 break
         return found
@@ -133,7 +136,7 @@ def _near(got: Tensor, right: Tensor, most: float) -> bool:
 
 
 def _must_finish(study: Study) -> str:
-    "Every rank finishes, and returns a context of the right shape."
+    "Every rank finishes, with a context for its own queries."
     if study.fault and not _by_lengths(study):
         raise Broken(_fault_in_words(study.fault), _bug_of(study.fault), last=True)
     for trial, given in study.finished:
@@ -233,7 +236,7 @@ def _must_give_contexts(study: Study) -> None:
 
 
 def _must_give_gradients(study: Study) -> None:
-    "On several ranks the gradients are right."
+    "On several ranks the gradients of q, k and v are right."
     several = study.gradients(SEVERAL)
     if not several or _wrong_results(study.contexts()):
         raise NotChecked("gradients are compared when all contexts are right")
@@ -271,7 +274,7 @@ def _results_of(
 
 
 def _must_stand_large_scores(study: Study) -> None:
-    "Large scores do not overflow in merging."
+    "Large scores do not overflow."
     _must_be_sound(study)
     trial = _trial_on_several(study, times=_LARGE)
     compared, _ = _beside_right(trial, _results_of(study, trial, gradients=False))
@@ -280,7 +283,7 @@ def _must_stand_large_scores(study: Study) -> None:
 
 
 def _must_take_strides(study: Study) -> None:
-    "Inputs may lie in memory in any order."
+    "Inputs may be transposed views."
     _must_be_sound(study)
     trial = _trial_on_several(study)
     compared, _ = _beside_right(
@@ -314,7 +317,7 @@ def _same_context(one: Tensor, other: Any) -> bool:
 
 
 def _must_stand_sixteen_bits(study: Study) -> None:
-    "In bfloat16, several ranks lose no more than one."
+    "In bfloat16 ranks lose no more than one does."
     _must_be_sound(study)
     widest = max(study.sharding.worlds)
     one, several = (_error_in_bfloat16(study, world) for world in (1, widest))
@@ -336,7 +339,7 @@ def _error_in_bfloat16(study: Study, world: int) -> float:
 
 
 def _must_work_in_groups(study: Study) -> None:
-    "In a group that is a part of the world it gives the same."
+    "In groups that are parts of the world it gives the same."
     if not takes_group(study.fn):
         raise NotChecked("it takes no group=")
     _must_be_sound(study)
@@ -351,37 +354,15 @@ def _must_work_in_groups(study: Study) -> None:
 
 
 _PROPERTIES = [
-    Property("every rank finishes, with a context for its own queries", _must_finish),
-    Property("on one rank it is attention", _must_be_right_alone),
-    Property(
-        "on several ranks each gets the context of its own tokens",
-        _must_give_contexts,
-        compares=_ORACLE,
-    ),
-    Property(
-        "on several ranks the gradients of q, k and v are right",
-        _must_give_gradients,
-        differentiates=True,
-    ),
-    Property("ranks may hold different numbers of tokens, or none", _must_take_lengths),
-    Property("large scores do not overflow", _must_stand_large_scores),
-    Property("inputs may be transposed views", _must_take_strides),
-    Property("inputs are not modified", _must_not_modify),
-    Property("a second call gives the same", _must_repeat),
-    Property(
-        "in bfloat16 ranks lose no more than one does",
-        _must_stand_sixteen_bits,
-        sixteen_bits=True,
-    ),
-    Property("in groups that are parts of the world it gives the same", _must_work_in_groups),
+    Property.of(_must_finish),
+    Property.of(_must_be_right_alone),
+    Property.of(_must_give_contexts, compares=_ORACLE),
+    Property.of(_must_give_gradients, differentiates=True),
+    Property.of(_must_take_lengths),
+    Property.of(_must_stand_large_scores),
+    Property.of(_must_take_strides),
+    Property.of(_must_not_modify),
+    Property.of(_must_repeat),
+    Property.of(_must_stand_sixteen_bits, sixteen_bits=True),
+    Property.of(_must_work_in_groups),
 ]
-
-
-def distributed_properties(
-    fn: Callable[..., Any],  # fn(q, k, v) → context, called on every rank with its own part
-    sharding: Sharding,  # what was declared
-    ranks: Ranks,  # where the ranks start from
-) -> tuple[Properties, None]:  # the properties; nothing names a bug by its numbers
-    "List what attention over ranks must do."
-    study = Study(fn, sharding, ranks)
-    return bound([row for row in _PROPERTIES if row.applies(study)], lambda: study), None

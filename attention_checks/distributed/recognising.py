@@ -1,7 +1,5 @@
 """Which known bug gives the numbers that the ranks gave?"""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
@@ -14,7 +12,7 @@ from attention_checks.catalogue.windows import reach_bugs
 from attention_checks.distributed.bugs import BACKWARD, FORWARD, Wrong
 from attention_checks.distributed.running import RankOutput
 from attention_checks.distributed.shards import Trial
-from attention_checks.distributed.simulated import gradients, simulated
+from attention_checks.distributed.simulated import BackwardSteps, ForwardSteps, gradients, simulated
 from attention_checks.explaining.pipeline import Bug
 from attention_checks.explaining.search import Case
 from attention_checks.explaining.search import explain as explain_stages
@@ -104,16 +102,17 @@ def name_context(compared: Sequence[RankResults]) -> tuple[Bug, ...]:
     "Name what makes contexts wrong on several ranks."
     if any(not g.isfinite().all() for each in compared for g in each.got):
         return (known("shares.empty_nan"),)
-    found = _explained(compared, FORWARD, simulated) or rounded(compared)
+    predict = lambda trial, steps: simulated(trial, ForwardSteps(**steps))
+    found = _explained(compared, FORWARD, predict) or rounded(compared)
     return found or _only_where(compared) or (known("passing.wrong"),)
 
 
 def name_gradients(compared: Sequence[RankResults]) -> tuple[Bug, ...]:
     "Name what makes gradients wrong on several ranks."
 
-    def predict(trial: Trial, back: Any) -> list[Tensor]:
+    def predict(trial: Trial, steps: Any) -> list[Tensor]:
         "Put the three gradients of every rank after each other."
-        return [t for of_rank in gradients(trial, back) for t in of_rank]
+        return [t for of_rank in gradients(trial, BackwardSteps(**steps)) for t in of_rank]
 
     found = _explained(compared, BACKWARD, predict) or rounded(compared)
     return found or _only_where(compared) or (known("backward.wrong"),)

@@ -1,7 +1,5 @@
 """Run the code under test on every rank, and read what each rank gave, even if some did not end."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -73,16 +71,13 @@ def _on_rank(rank: int, job: Job, folder: Path) -> None:
     group, number = _own_group(rank, job.groups)
     fn = partial(job.fn, group=group) if takes_group(job.fn) else job.fn
     for i, trial in enumerate(job.trials):
-        inputs = [_strided(x) if job.strided else x for x in trial.inputs(number)]
+        inputs = trial.inputs(number)
+        if job.strided:  # heads and tokens lie in memory the other way round
+            inputs = tuple(x.transpose(1, 2).contiguous().transpose(1, 2) for x in inputs)
         upstream = trial.part(trial.upstream, number) if job.gradients else None
         note = lambda stage, i=i: (folder / f"at-{rank}").write_text(f"{i} {stage}")
         given = _called(fn, inputs, upstream, note)
         torch.save(tuple(given), folder / f"{i}-{rank}.pt")
-
-
-def _strided(x: Tensor) -> Tensor:
-    "Return a tensor whose heads and tokens lie in memory the other way round."
-    return x.transpose(1, 2).contiguous().transpose(1, 2)
 
 
 def _called(
@@ -138,10 +133,7 @@ def rank_starter() -> Ranks:
     return Ranks("attention_checks.distributed.running")
 
 
-def run_trials(
-    ranks: Ranks,  # where the ranks start from
-    job: Job,  # what is tried
-) -> RunResults:
+def run_trials(ranks: Ranks, job: Job) -> RunResults:
     "Try the trials one after the other; stop where one does not finish."
     with TemporaryDirectory(prefix="check-distributed-") as folder:
         fault = None

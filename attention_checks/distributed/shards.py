@@ -1,11 +1,9 @@
 """How a sequence is spread over ranks, as it is declared, and the trials that follow from it."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import torch
@@ -24,14 +22,8 @@ Order = Callable[[Tensor, int, int], Tensor]
 BATCH, D_HEAD = 2, 5
 
 
-def contiguous(positions: Tensor, world: int, rank: int) -> Tensor:
-    "Return one piece of the sequence for a rank."
-    return split_sequence(positions, world, rank, "contiguous", dim=-1)
-
-
-def zigzag(positions: Tensor, world: int, rank: int) -> Tensor:
-    "Return a piece from the beginning and the one as far from the end for a rank."
-    return split_sequence(positions, world, rank, "zigzag", dim=-1)
+contiguous: Order = partial(split_sequence, dim=-1)  # one piece for each rank
+zigzag: Order = partial(split_sequence, order="zigzag", dim=-1)  # and one from the other end
 
 
 def striped(positions: Tensor, world: int, rank: int) -> Tensor:
@@ -161,26 +153,21 @@ class Trial(NamedTuple):
         "Return the part of a tensor that a rank holds."
         return x[..., self.held[rank], :].contiguous()
 
-    def inputs(self, rank: int) -> tuple[Tensor, Tensor, Tensor]:
+    def inputs(self, rank: int) -> tuple[Tensor, ...]:
         "Return queries, keys and values of a rank."
-        q, k, v = (self.part(x, rank).to(self.sharding.dtype) for x in (self.q, self.k, self.v))
-        return q, k, v
+        return tuple(self.part(x, rank).to(self.sharding.dtype) for x in (self.q, self.k, self.v))
 
     def right(self) -> tuple[Tensor, tuple[Tensor, ...]]:
         "Return the right context, and the gradients of q, k and v, of the whole sequence."
         leaves = [t.clone().requires_grad_() for t in (self.q, self.k, self.v)]
-        context = right_output(self._work(*leaves))
+        context = right_output(self.work(*leaves))
         # a sum, since given gradients make PyTorch import SymPy, which takes a second
         loss = (context * self.upstream).sum()
         return context.detach(), torch.autograd.grad(loss, leaves, materialize_grads=True)
 
-    def work(self) -> Work:
-        "Set out what attention starts from, on one rank."
-        return self._work(self.q, self.k, self.v)
-
-    def _work(self, q: Tensor, k: Tensor, v: Tensor) -> Work:
+    def work(self, *leaves: Tensor) -> Work:
         "Set out what attention starts from: rotated, grouped, with a key for each sink."
-        sharding = self.sharding
+        sharding, (q, k, v) = self.sharding, leaves or (self.q, self.k, self.v)
         q, k = (sharding.contract.rotated(x, torch.arange(self.n)) for x in (q, k))
         k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
         mask, bias = sharding.reach.mask(self.n, self.n), torch.zeros((), dtype=q.dtype)
@@ -206,8 +193,3 @@ def trial_of(
     q, k, v, upstream = (torch.randn(s, generator=draw, dtype=torch.float64) for s in sizes)
     q, k, v, upstream = (x.to(sharding.dtype).double() for x in (1.5 * times * q, k, v, upstream))
     return Trial(sharding, world, q, k, v, upstream, sharding.held(n, world))
-
-
-def trials_of(sharding: Sharding, world: int) -> Iterator[Trial]:
-    "List the trials for a number of ranks, equal shards first."
-    return (trial_of(sharding, world, n) for n in sharding.lengths(world))

@@ -1,7 +1,5 @@
 """Attention over ranks in one process, in steps that a bug can replace: what would it give?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -56,9 +54,14 @@ def by_reach(visit: Visit, reach: Reach | None = None) -> Tensor:
 def by_share(partials: list[PartialContext]) -> Tensor:
     "Weight each partial context by its share of the sum of exponentials."
     lse = torch.stack([partial.lse for partial in partials])
-    total = lse.logsumexp(0)
-    shares = (lse - total.masked_fill(total == -math.inf, 0)).exp()
+    shares = (lse - _total(partials)).exp()
     return (shares[..., None] * torch.stack([p.context for p in partials])).sum(0)
+
+
+def _total(partials: list[PartialContext]) -> Tensor:
+    "Return the log-sum-exp of queries over all keys; 0 where nothing is visible."
+    lse = torch.stack([partial.lse for partial in partials]).logsumexp(0)
+    return lse.masked_fill(lse == -math.inf, 0)
 
 
 class ForwardSteps(NamedTuple):
@@ -76,11 +79,12 @@ class ForwardSteps(NamedTuple):
 
 def simulated(trial: Trial, steps: ForwardSteps) -> list[Tensor]:  # the context of each rank
     "Go through all ranks."
-    return steps.returned([_on_rank(trial, steps, rank) for rank in range(trial.world)])
+    partials = (_partials(trial, steps, rank) for rank in range(trial.world))
+    return steps.returned([*map(steps.merge, partials)])
 
 
-def _on_rank(trial: Trial, steps: ForwardSteps, rank: int) -> Tensor:
-    "Compute the context of one rank: one partial for each visit, merged."
+def _partials(trial: Trial, steps: ForwardSteps, rank: int) -> list[PartialContext]:
+    "Attend on one rank to the keys of each visit."
     q, at = trial.part(trial.q, rank), steps.positions(trial, rank)
     q = _rotated(trial, q, at)
     partials = [_sinks(trial, q, steps.sinks(trial))] if trial.sharding.sink_logits else []
@@ -88,7 +92,7 @@ def _on_rank(trial: Trial, steps: ForwardSteps, rank: int) -> Tensor:
         keys = _fetched(trial, steps, keys_of, taken_for)
         visit = Visit(trial, rank, taken_for, at[:, None], keys.at[None])
         partials.append(partial_of(trial, steps, q, keys, steps.allowed(visit)))
-    return steps.merge(partials)
+    return partials
 
 
 def _fetched(trial: Trial, steps: ForwardSteps, keys_of: int, taken_for: int) -> Keys:
@@ -188,23 +192,12 @@ def blocks_of(trial: Trial) -> Iterator[Block]:
     "List all pairs of ranks, with what the backward pass of the first one knows."
     for rank in range(trial.world):
         q, at = trial.part(trial.q, rank), trial.held[rank]
-        context = _on_rank(trial, _RIGHT, rank)
-        lse, upstream = _total(trial, q, at), trial.part(trial.upstream, rank)
+        partials, upstream = _partials(trial, _RIGHT, rank), trial.part(trial.upstream, rank)
+        context, lse = by_share(partials), _total(partials)
         for of in trial.ring_order(rank):
             keys = Keys(trial.part(trial.k, of), trial.part(trial.v, of), trial.held[of])
             visit = Visit(trial, rank, of, at[:, None], keys.at[None])
             yield Block(trial, rank, of, q, keys, by_reach(visit), context, lse, upstream)
-
-
-def _total(trial: Trial, q: Tensor, at: Tensor) -> Tensor:
-    "Return the log-sum-exp of queries over all keys; 0 where nothing is visible."
-    every = torch.arange(trial.n)
-    keys = Keys(_rotated(trial, trial.k, every), trial.v, every)
-    q, allowed = _rotated(trial, q, at), by_reach(Visit(trial, 0, 0, at[:, None], every[None]))
-    lse = partial_of(trial, _RIGHT, q, keys, allowed).lse
-    if trial.sharding.sink_logits:
-        lse = torch.logaddexp(lse, _sinks(trial, q, 1).lse)
-    return lse.masked_fill(lse == -math.inf, 0)
 
 
 def gradients(trial: Trial, back: BackwardSteps) -> list[Gradients]:  # of each rank

@@ -1,7 +1,5 @@
 """What is wrong with a step with a cache: its queries, keys and mask beside those of one pass."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch
@@ -12,10 +10,8 @@ from attention_nb.tools.calls import Call
 from attention_nb.tools.watching import Seen
 
 
-def first_calls(
-    seen: Seen,  # of one pass, or one step
-) -> dict[str, Call]:  # by the path of the layer
-    "Return the first attention of each layer."
+def first_calls(seen: Seen) -> dict[str, Call]:
+    "Return the first attention of each layer, by its path."
     return {path: seen.of(path)[0] for path in reversed(seen.layers)}
 
 

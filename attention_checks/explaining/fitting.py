@@ -1,7 +1,5 @@
 """Fit what explains the numbers that were seen: a scale, a soft cap, a type, a band of keys."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
@@ -10,8 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.choices import ACTIVATIONS, CAPPED
-from attention_checks.catalogue.scales_and_routes import routing
+from attention_checks.catalogue.choices import ACTIVATIONS
 from attention_checks.explaining.pipeline import Bug, Work
 from attention_checks.explaining.reach import Reach
 from attention_checks.explaining.search import Case, alike
@@ -43,29 +40,24 @@ def nearest_number(
     return best
 
 
-def fitted_cap(
-    case: Case,  # what was seen
-) -> Bug | None:  # None: no soft cap gives it
+def fitted_cap(case: Case) -> Bug | None:  # None: no soft cap gives it
     "Find the soft cap that gives the numbers that were seen, if none or another was declared."
 
     def capped(number: Tensor) -> tuple[Work, tuple[Bug, ...]]:
         cap = number.abs() + _LEAST_CAP
         step = lambda work: work._replace(scores=cap * torch.tanh(work.scores / cap))
-        return case.work, (CAPPED._replace(steps={"cap": step}),)
+        return case.work, (Bug("", "", {"cap": step}),)
 
     if "cap" not in case.stages or case.given_by(case.run()):
         return None
     number = nearest_number(case, capped, 32.0, 31.0)
     if not case.given_by(case.run(*capped(torch.tensor(number)))):
         return None
-    return CAPPED.about(cap=f"{abs(number) + _LEAST_CAP:.3g}")
+    return known("scores.capped", cap=f"{abs(number) + _LEAST_CAP:.3g}")
 
 
-def fitted_factor(
-    case: Case,  # what was seen
-    declared: float = 1.0,  # the factor that it should have
-) -> Bug | None:  # None: no factor gives it
-    "Find the one factor of the context that gives the numbers that were seen."
+def fitted_factor(case: Case, declared: float = 1.0) -> Bug | None:  # None: no factor gives it
+    "Find the one factor of the context, beside a declared one, that gives what was seen."
     none, once = _with_end(case, torch.zeros_like), _with_end(case, lambda out: out)
     if none is None or once is None or once.out.shape != case.seen.shape:
         return None
@@ -77,9 +69,7 @@ def fitted_factor(
     return known("values.scaled", found=f"{factor:.4g}", value=f"{declared * factor:.4g}")
 
 
-def fitted_activation(
-    case: Case,  # what was seen
-) -> Bug | None:  # None: no usual function gives it
+def fitted_activation(case: Case) -> Bug | None:  # None: no usual function gives it
     "Find the function of the context that gives the numbers that were seen."
     for name in ACTIVATIONS:
         if case.given_by(_with_end(case, getattr(F, name))):
@@ -98,14 +88,11 @@ def _with_end(case: Case, f: Callable[[Tensor], Tensor]) -> Work | None:
     return case.run(case.work, [Bug("", "", {"mix": changed})])
 
 
-def fitted_cosine(
-    case: Case,  # what was seen
-) -> Bug | None:  # None: no factor gives it
+def fitted_cosine(case: Case) -> Bug | None:  # None: no factor gives it
     "Find the factor of queries and keys of length 1 that gives the numbers that were seen."
     if "score" not in case.stages:
         return None
-    unit = routing(lambda q, k, v: (F.normalize(q, dim=-1), F.normalize(k, dim=-1), v))
-    bug = Bug("", "", {"route": unit})
+    bug = known("norm.queries_and_keys_length")
 
     def scaled(number: float | Tensor) -> tuple[Work, tuple[Bug, ...]]:
         return case.work._replace(scale=number), (bug,)

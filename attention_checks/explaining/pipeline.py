@@ -81,10 +81,8 @@ def adding(bias: Tensor, last: bool = False) -> Step:
     return lambda work: work._replace(bias=work.bias + bias, bias_last=last)
 
 
-def scoring(
-    f: Callable[[Tensor, Tensor, float | Tensor], Tensor],  # q kᵀ, bias and scale → scores
-) -> Step:  # for the stage `score`
-    "Make a step that computes scores, with no bias if that comes last."
+def scoring(f: Callable[[Tensor, Tensor, float | Tensor], Tensor]) -> Step:  # for the stage `score`
+    "Make a step that makes scores of q kᵀ, bias and scale, with no bias if that comes last."
 
     def step(work: Work) -> Work:
         bias = torch.zeros(()) if work.bias_last else work.bias
@@ -112,16 +110,6 @@ def _cap(work: Work) -> Work:
     return capping_by(lambda scores: scores if cap is None else soft_cap(scores, cap))(work)
 
 
-def _weigh(work: Work) -> Work:
-    "Take the softmax of the allowed scores."
-    return work._replace(weights=masked_softmax(work.scores, work.allowed))
-
-
-def _mix(work: Work) -> Work:
-    "Multiply weights by values."
-    return work._replace(out=work.weights @ work.v)
-
-
 # In their order, each as it should be. Behind each: what it does, and where in catalogue/ its bugs
 # stand.
 STAGES: dict[str, Step] = {
@@ -130,8 +118,10 @@ STAGES: dict[str, Step] = {
     "score": scoring(lambda scores, bias, scale: scores * scale + bias),  # scales_and_routes
     "cap": _cap,  # the scores: choices
     "mask": unchanged,  # what is allowed: masks, windows
-    "weigh": _weigh,  # scores become weights: softmax, masks, choices
-    "mix": _mix,  # the weighted mean of values, `out`: scales_and_routes, flash_attention
+    # scores become weights: softmax, masks, choices
+    "weigh": lambda work: work._replace(weights=masked_softmax(work.scores, work.allowed)),
+    # the weighted mean of values: scales_and_routes, flash_attention
+    "mix": lambda work: work._replace(out=work.weights @ work.v),
     "merge": unchanged,  # the heads of `out` stand side by side: layers
     "project": unchanged,  # the output's projection: layers
 }
@@ -142,9 +132,7 @@ LAYER_STAGES: dict[str, Step] = {
 }
 
 
-def after(
-    stage: str,
-) -> str:  # such as "after route"
+def after(stage: str) -> str:  # such as "after route"
     "Name the stage of a layer's own that follows one of every layer."
     return f"after {stage}"
 
@@ -179,11 +167,8 @@ class Bug(NamedTuple):
         "Fill in what was found out."
         return self._replace(says=self.says.format(**facts), declare=self.declare.format(**facts))
 
-    def fits(
-        self,
-        work: Work,  # before the first stage
-    ) -> bool:  # False: it cannot show here
-        "Return whether what it needs is there."
+    def fits(self, work: Work) -> bool:
+        "Return whether what it needs is there; if not, it cannot show here."
         return self.needs != "mask" or work.masked
 
 
@@ -224,9 +209,7 @@ def bugs_of_stage(
     ]
 
 
-def listed(
-    *tables: Mapping[str, tuple[str, Any]],  # as in `bugs_of_stage`
-) -> list[Bug]:  # without what they do
+def listed(*tables: Mapping[str, tuple[str, Any]]) -> list[Bug]:  # without what they do
     "List the bugs of tables by their sentences."
     return [_row(code, text) for table in tables for code, (text, _) in table.items()]
 

@@ -1,7 +1,5 @@
 """Which keys a query may attend to: a window, sinks, packed documents, and no future."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch
@@ -38,11 +36,7 @@ class Reach(NamedTuple):
         "Return where key j is in the document of query i."
         return i // self.documents == j // self.documents if self.documents else j <= j
 
-    def positions(
-        self,
-        n_q: int,  # queries
-        n_k: int,  # keys
-    ) -> tuple[Tensor, Tensor]:  # (n_q, 1) and (1, n_k)
+    def positions(self, n_q: int, n_k: int) -> tuple[Tensor, Tensor]:  # (n_q, 1) and (1, n_k)
         "Return the positions of queries and of keys."
         start = 0 if self.upper_left else n_k - n_q
         return torch.arange(start, start + n_q)[:, None], torch.arange(n_k)[None]

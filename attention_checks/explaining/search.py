@@ -1,7 +1,5 @@
 """Find the bugs that give the numbers that were seen, the simplest explanation first."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
@@ -133,8 +131,5 @@ def alike(
     rtol, atol = RELATIVE * tolerance_factor(), atol * tolerance_factor()
     # one number tells most apart: the last, since the first query may attend to one key only
     close = torch.isclose(flat[:, -1].to(want), want[-1], rtol, atol, equal_nan=True)
-    return [
-        i
-        for i in close.nonzero().flatten().tolist()
-        if torch.allclose(flat[i].to(want), want, rtol, atol, equal_nan=True)
-    ]
+    near = close.nonzero().flatten().tolist()
+    return [i for i in near if torch.allclose(flat[i].to(want), want, rtol, atol, equal_nan=True)]

@@ -1,7 +1,5 @@
 """Differentiate what code under test gives, and see what its backward pass holds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -30,16 +28,12 @@ def gradients_of(
             t.grad = grad
 
 
-def reenters(
-    out: Tensor,  # what was computed
-) -> bool:  # True: only `backward()` reaches what lies inside
+def reenters(out: Tensor) -> bool:  # True: only `backward()` reaches what lies inside
     "Return whether a reentrant checkpoint lies in the backward pass."
     return any(step.name() == "CheckpointFunctionBackward" for step in _backward(out))
 
 
-def leaves_of(
-    out: Tensor,  # what was computed
-) -> list[Tensor]:  # from which tensors that require a gradient
+def leaves_of(out: Tensor) -> list[Tensor]:  # from which tensors that require a gradient
     "List the leaves of a backward pass."
     return [step.variable for step in _backward(out) if hasattr(step, "variable")]
 

@@ -1,7 +1,5 @@
 """Compare tensors, describe where they differ, and expect a tensor of code under test."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -63,9 +61,7 @@ def must_be_near(
         raise Broken(f"{shown}: {first_difference(got, want, atol)}", found, **more)
 
 
-def rounding(
-    y: Tensor,  # an output
-) -> float:
+def rounding(y: Tensor) -> float:
     "Return how far an output may move by rounding alone."
     return FLOAT32 * tolerance_factor() * max(1.0, y.abs().nan_to_num().max().item())
 
@@ -91,16 +87,12 @@ def _number(x: Tensor) -> str:
     return f"{x.item() + 0:.4g}"  # + 0: not -0
 
 
-def sizes_of(
-    **tensors: Tensor,  # name=tensor
-) -> str:  # such as "q (2, 3), k (4, 3)"
+def sizes_of(**tensors: Tensor) -> str:  # such as "q (2, 3), k (4, 3)"
     "Write names and shapes."
     return ", ".join(f"{name} {tuple(x.shape)}" for name, x in tensors.items())
 
 
-def numbers_of(
-    **tensors: Tensor,  # name=tensor, small ones
-) -> str:  # such as "q = [0.5, 1.25]"
+def numbers_of(**tensors: Tensor) -> str:  # such as "q = [0.5, 1.25]"
     "Write small tensors out."
     lists = {name: x.flatten().tolist() for name, x in tensors.items()}
     return ", ".join(f"{name} = {[round(x, 2) for x in some]}" for name, some in lists.items())

@@ -1,7 +1,5 @@
 """How far apart numbers may be that count as equal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -6,12 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from attention_checks.examine import BoundProperty
 from attention_checks.explaining.pipeline import Bug
 from attention_checks.outcomes import Broken, NotChecked
-
-Properties = Iterable[BoundProperty]
-Recognise = Callable[[], tuple[Bug, ...] | None]  # names the bugs by the numbers
 
 
 class Property(NamedTuple):
@@ -21,36 +17,29 @@ class Property(NamedTuple):
     a subject lacks is listed with the reason: `why_not`. What only a trial shows raises NotChecked.
     """
 
-    # what must hold, in one sentence
-    name: str
-    # raises Broken or NotChecked; may return a remark on how it was tried
-    holds: Callable[[Any], str | None]
-    # why it does not apply to a subject; empty if it does
-    why_not: Callable[[Any], str] = lambda subject: ""
-    # facts of the subject; where one is not true, a failure is only a symptom
-    symptom_unless: tuple[str, ...] = ()
-    # what the subject's numbers are compared with, if they are
-    compares: str = ""
-    # False: its author did not promise it, so it is not listed
-    applies: Callable[[Any], bool] = lambda subject: True
-    # is it of gradients alone, which gradients=False does not promise?
-    differentiates: bool = False
-    # is it of 16 bits alone, which a declared type does not promise?
-    sixteen_bits: bool = False
+    name: str  # what must hold, in one sentence
+    holds: Callable[..., str | None]  # raises Broken or NotChecked; may return a remark
+    why_not: Callable[[Any], str] = lambda subject: ""  # why it does not apply; empty if it does
+    symptom_unless: tuple[str, ...] = ()  # facts: where one is not true, a failure is a symptom
+    compares: str = ""  # what the subject's numbers are compared with, if they are
+    applies: Callable[[Any], bool] = lambda subject: True  # False: not promised, so not listed
+    differentiates: bool = False  # of gradients alone, which gradients=False does not promise?
+    sixteen_bits: bool = False  # of 16 bits alone, which a declared type does not promise?
+
+    @classmethod
+    def of(cls, holds: Callable[..., str | None], *more: Any, **named: Any) -> Property:
+        "Return the property that is stated by the docstring of what tries it."
+        says = (holds.__doc__ or holds.__name__).rstrip(".")
+        return cls(says[0].lower() + says[1:], holds, *more, **named)
 
 
-def bound(properties: Sequence[Property], subject: Callable[[], Any]) -> list[BoundProperty]:
+Properties = Iterable[Property]
+Recognise = Callable[[], tuple[Bug, ...] | None]  # names the bugs by the numbers
+
+
+def bound(properties: Sequence[Property], subject: Callable[[], Any]) -> list[Property]:
     "Tie properties to a subject."
-    return [
-        BoundProperty(
-            row.name,
-            partial(_tried, row, subject),
-            row.compares,
-            row.differentiates,
-            row.sixteen_bits,
-        )
-        for row in properties
-    ]
+    return [row._replace(holds=partial(_tried, row, subject)) for row in properties]
 
 
 def _tried(row: Property, subject_of: Callable[[], Any]) -> str | None:
@@ -66,9 +55,7 @@ def _tried(row: Property, subject_of: Callable[[], Any]) -> str | None:
         raise Broken(e.example, e.bugs, symptom=True, last=e.last) from None
 
 
-def must_agree(
-    subject: Any,  # with a fact `mismatch`: how its numbers differ from the right ones, or None
-) -> None:
-    "Raise Broken if the subject's numbers are wrong."
+def must_agree(subject: Any) -> None:
+    "Raise Broken if the subject's numbers are wrong, as its `mismatch` says."
     if subject.mismatch:
         raise subject.mismatch.with_traceback(None)

@@ -1,7 +1,5 @@
 """What must hold of two functions that should do the same: values, types, gradients, inputs."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -12,11 +10,10 @@ import torch
 from torch import Tensor
 
 from attention_checks.catalogue import known
-from attention_checks.examine import BoundProperty
 from attention_checks.numbers.tensors import first_difference, must_be_near, must_return, nearly
 from attention_checks.numbers.tolerance import FLOAT32, SHORT_SUMS
 from attention_checks.outcomes import Broken, NotChecked
-from attention_checks.properties import Properties
+from attention_checks.properties import Property
 from attention_checks.properties.gradients import gradients_of_mixture
 from attention_checks.their_code.signatures import name_of, parameters_of
 
@@ -28,26 +25,19 @@ def agreement_properties(
     fn: _Fn,  # the function to check
     reference: _Fn,  # one that is right, if slow
     examples: tuple[_Example, ...],  # the arguments of one call each
-    wrong: Mapping[str, _Fn] | None = None,  # likely wrong answers, by what is wrong with them
-) -> tuple[Properties, None]:  # the properties; nothing names a bug by its numbers
-    "List what must hold of two functions that should do the same."
-    return _properties(fn, reference, examples, wrong or {}), None
-
-
-def _properties(
-    fn: _Fn, reference: _Fn, examples: tuple[_Example, ...], wrong: Mapping[str, _Fn]
-) -> Iterator[BoundProperty]:
-    "Yield what raises Broken or NotChecked, in the order of trying."
+    wrong: Mapping[str, _Fn],  # likely wrong answers, by what is wrong with them
+) -> Iterator[Property]:
+    "Yield what must hold of two functions that should do the same, in the order of trying."
     for i, example in enumerate(examples, 1):
-        yield BoundProperty(
+        yield Property(
             f"example {i}: the result is right",
             partial(_must_agree, fn, reference, example, examples, wrong),
-            "your reference",
+            compares="your reference",
         )
-    yield BoundProperty("inputs are not modified", lambda: _must_not_modify(fn, examples))
+    yield Property("inputs are not modified", lambda: _must_not_modify(fn, examples))
     if _has_gradients(reference, examples):
-        same = lambda: _must_agree_in_gradients(fn, reference, examples)
-        yield BoundProperty("gradients are right", same, differentiates=True)
+        must_agree = partial(_must_agree_in_gradients, fn, reference, examples)
+        yield Property("gradients are right", must_agree, differentiates=True)
 
 
 # Arguments and results in words -------------------------------------------------------------------
@@ -80,11 +70,6 @@ def _shown(fn: _Fn, example: _Example) -> str:
     "Return the call in a few words, such as `called with n = 3, x = [1.0, 2.5]`."
     names = [f"{name} = " for name in parameters_of(fn) or {}] + [""] * len(example)
     return "called with " + ", ".join(name + _in_words(x) for name, x in zip(names, example))
-
-
-def _name(fn: _Fn, i: int) -> str:
-    "Return the name of an argument; its number if the function has no signature."
-    return dict(enumerate(parameters_of(fn) or {})).get(i, str(i))
 
 
 def _in_words(x: Any) -> str:
@@ -193,7 +178,8 @@ def _must_not_modify(fn: _Fn, examples: tuple[_Example, ...]) -> None:
         for i, (now, was) in enumerate(zip(given, example)):
             if not _unchanged(now, was):
                 shown = f"{_shown(fn, example)}: argument {i} has changed"
-                raise Broken(shown, known("input.modified", name=_name(fn, i)))
+                name = dict(enumerate(parameters_of(fn) or {})).get(i, str(i))
+                raise Broken(shown, known("input.modified", name=name))
 
 
 def _unchanged(now: Any, was: Any) -> bool:

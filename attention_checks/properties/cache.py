@@ -1,7 +1,5 @@
 """Decoding with a cache, in chunks of any size, against the full causal pass over the sequence."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -184,7 +182,7 @@ def _must_be_right(got: Tensor, want: Tensor, how: str, why: Callable[[], Any]) 
 
 
 def _must_give_outputs(layer: CachedLayer) -> None:
-    "Raise Broken unless the full pass is finite and causal, and a step runs."
+    "It runs, and gives an output for each token."
     if not layer.want.isfinite().all():
         raise Broken("the full pass gives NaN or infinity", known("values.nan"), symptom=False)
     changed = torch.cat([layer.x[:, :-1], layer.other[:, -1:]], dim=1)
@@ -195,7 +193,7 @@ def _must_give_outputs(layer: CachedLayer) -> None:
 
 
 def _must_be_empty_when_new(layer: CachedLayer) -> None:
-    "Raise Broken if a new cache holds tokens of an earlier sequence."
+    "A new cache is empty."
     before = layer.decode(layer.x[:, :2], [1, 1])
     layer.decode(layer.other[:, :2], [1, 1])
     after = layer.decode(layer.x[:, :2], [1, 1])
@@ -250,7 +248,7 @@ def _watched(module: nn.Module, run: Callable[[], Any]) -> dict[str, Any]:
 
 
 def _must_reset(layer: CachedLayer) -> None:
-    "Raise Broken unless a cache is empty after reset()."
+    "Reset() empties the cache."
     cache = layer.new_cache(layer.b, 2 * layer.n + 3)
     layer.decode(layer.other, layer.ones, cache)
     cache.reset()
@@ -259,7 +257,7 @@ def _must_reset(layer: CachedLayer) -> None:
 
 
 def _must_truncate(layer: CachedLayer) -> None:
-    "Raise Broken unless truncate(n) leaves the first n tokens."
+    "Truncate() leaves no trace of later tokens."
     cache = layer.new_cache(layer.b, layer.n + 3)
     layer.decode(torch.cat([layer.x[:, :4], layer.other[:, :3]], dim=1), [1] * 7, cache)
     try:
@@ -299,7 +297,7 @@ def _each_alone(layer: CachedLayer, order: Sequence[int] = ()) -> Tensor:
 
 
 def _must_hold_different_lengths(layer: CachedLayer) -> None:
-    "Raise Broken unless sequences of different lengths continue as if each were alone."
+    "Sequences of different lengths continue as if each were alone."
     if broken_by(lambda: _must_truncate(layer)):
         raise NotChecked("truncate() is wrong, which makes them")
     rest = [1] * (layer.n - _LONGEST)
@@ -322,7 +320,7 @@ def _must_hold_different_lengths(layer: CachedLayer) -> None:
 
 
 def _must_reorder(layer: CachedLayer) -> None:
-    "Raise Broken unless sequences continue from those that were chosen."
+    "Reorder() continues the chosen sequences."
 
     def right(order: list[int]) -> Tensor:
         "Return the full pass over the chosen beginnings."
@@ -338,7 +336,7 @@ def _must_reorder(layer: CachedLayer) -> None:
 
 
 def _must_reorder_lengths(layer: CachedLayer) -> None:
-    "Raise Broken unless lengths are reordered with the sequences."
+    "Reorder() moves their lengths, too."
     if broken_by(lambda: _must_hold_different_lengths(layer)):
         raise NotChecked("sequences of different lengths are wrong in their own order")
     order = [layer.b - 1] * (layer.b - 1) + [0]
@@ -349,7 +347,7 @@ def _must_reorder_lengths(layer: CachedLayer) -> None:
 
 
 def _must_refuse_when_full(layer: CachedLayer) -> None:
-    "Raise Broken unless a full cache refuses more tokens, and keeps what it has."
+    "A full cache refuses more, and keeps what it has."
     x = layer.x[:2]
     cache = layer.new_cache(len(x), 4)
     first = layer.decode(x[:, :3], [1] * 3, cache)
@@ -386,7 +384,7 @@ def _addresses(cache: Any) -> set[int]:
 
 @torch.no_grad()  # where gradients are wanted, a cache must not be overwritten
 def _must_not_copy(layer: CachedLayer) -> None:
-    "Raise Broken if two steps both move the cache; one that doubles now and then moves once."
+    "A step does not copy the cache."
     x, cache, moved = layer.draw(1, 274, seed=2), layer.new_cache(1, 300), []
     if not runs(lambda: layer.prefilled(x[:, :272], 272, cache)):
         raise NotChecked(f"it takes no {x.shape[1]} tokens")
@@ -448,8 +446,8 @@ def _never_full(layer: CachedLayer) -> str:
 _STEPS = ("steps_right",)
 _ENDS = _lacks_lengths(*(n + 3 for n in _LENGTHS))  # of sequences that differ in length
 _PROPERTIES = [
-    Property("it runs, and gives an output for each token", _must_give_outputs),
-    Property("a new cache is empty", _must_be_empty_when_new),
+    Property.of(_must_give_outputs),
+    Property.of(_must_be_empty_when_new),
     Property(
         "one token at a time gives the full pass",
         lambda layer: _must_be_as_one_pass(layer, layer.ones, "one token at a time"),
@@ -460,46 +458,23 @@ _PROPERTIES = [
         lambda layer: _must_be_as_one_pass(layer, layer.chunks, f"in chunks of {layer.chunks}"),
         symptom_unless=_STEPS,
     ),
-    Property(
-        "reset() empties the cache", _must_reset, _lacks_methods("reset"), symptom_unless=_STEPS
+    Property.of(_must_reset, _lacks_methods("reset"), symptom_unless=_STEPS),
+    Property.of(_must_truncate, _lacks_methods("truncate"), _STEPS),
+    Property.of(
+        _must_hold_different_lengths, _first_reason(_lacks_methods("truncate"), _ENDS), _STEPS
     ),
-    Property(
-        "truncate() leaves no trace of later tokens",
-        _must_truncate,
-        _lacks_methods("truncate"),
-        _STEPS,
-    ),
-    Property(
-        "sequences of different lengths continue as if each were alone",
-        _must_hold_different_lengths,
-        _first_reason(_lacks_methods("truncate"), _ENDS),
-        _STEPS,
-    ),
-    Property(
-        "reorder() continues the chosen sequences",
-        _must_reorder,
-        _first_reason(_lacks_methods("reorder"), _one_sequence),
-        _STEPS,
-    ),
-    Property(
-        "reorder() moves their lengths, too",
+    Property.of(_must_reorder, _first_reason(_lacks_methods("reorder"), _one_sequence), _STEPS),
+    Property.of(
         _must_reorder_lengths,
         _first_reason(_lacks_methods("truncate", "reorder"), _one_sequence, _ENDS),
         _STEPS,
     ),
-    Property(
-        "a full cache refuses more, and keeps what it has",
-        _must_refuse_when_full,
-        _first_reason(_never_full, _lacks_lengths(4)),
-        _STEPS,
-    ),
-    Property("a step does not copy the cache", _must_not_copy, _grows),
+    Property.of(_must_refuse_when_full, _first_reason(_never_full, _lacks_lengths(4)), _STEPS),
+    Property.of(_must_not_copy, _grows),
 ]
 
 
-def cache_properties(
-    layer: CachedLayer,  # what is under test
-) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
+def cache_properties(layer: CachedLayer) -> tuple[Properties, Recognise]:
     "List what every layer with a cache must do, in the order of trying."
 
     def recognise() -> tuple[Bug, ...] | None:

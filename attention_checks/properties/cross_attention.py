@@ -1,7 +1,5 @@
 """What a layer must do whose queries come from x, keys and values from a memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -38,7 +36,7 @@ def _must_read_rightly(layer: Layer) -> None:
 
 
 def _must_forget_memory(layer: Layer) -> None:
-    "Nothing is kept of an earlier memory."
+    "Another memory gives its own answer."
     over = layer.over_memory
     over(over.draw())
     other, fresh = over.draw(seed=1), deep_copy(over.uncalled)
@@ -71,7 +69,7 @@ def _must_take_any_order(layer: Layer) -> None:
 
 
 def _must_take_any_length(layer: Layer) -> None:
-    "The memory may be shorter and longer, and each token of it reaches every output."
+    "The memory may be shorter and longer."
     over = layer.over_memory
     for n in layer.promised(layer.n - 2, layer.n, LONG[0]):
         x = over.draw(2, n)
@@ -97,7 +95,7 @@ def _must_be_reached(reach: Tensor) -> None:
 
 
 def _must_have_memory_gradient(layer: Layer) -> None:
-    "A gradient reaches the memory."
+    "Gradients reach the memory."
     memory = layer.over_memory.draw().requires_grad_()
     (grad,) = gradients_of_mixture(layer.over_memory(memory), [memory])
     if grad is None or (grad == 0).all():
@@ -111,24 +109,18 @@ def _over_memory(holds: Callable[[Any], str | None]) -> Callable[[Layer], str | 
 
 
 _CROSS = (
-    Property(
-        "queries are made from x, keys and values from the memory", _must_read_rightly, no_module
-    ),
-    Property("another memory gives its own answer", _must_forget_memory, no_module),
-    Property("a token of x moves its own output alone", _must_keep_queries_apart),
-    Property("the order of the memory's tokens does not matter", _must_take_any_order),
-    Property(
-        "the memory may be shorter and longer",
-        _must_take_any_length,
-        symptom_unless=("unexplained",),
-    ),
+    Property.of(_must_read_rightly, no_module),
+    Property.of(_must_forget_memory, no_module),
+    Property.of(_must_keep_queries_apart),
+    Property.of(_must_take_any_order),
+    Property.of(_must_take_any_length, symptom_unless=("unexplained",)),
     Property("memories of a batch do not mix", _over_memory(must_not_mix)),
     Property(
         "what its masks hide of the memory has no influence",
         _over_memory(must_hide_padding),
         no_module,
     ),
-    Property("gradients reach the memory", _must_have_memory_gradient, differentiates=True),
+    Property.of(_must_have_memory_gradient, differentiates=True),
     Property(
         "the memory is not modified, and need not be contiguous", _over_memory(must_only_read)
     ),

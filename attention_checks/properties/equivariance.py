@@ -1,7 +1,5 @@
 """Who may influence whom: entries of an axis are apart, and the future does not reach the past."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from itertools import product

@@ -1,7 +1,5 @@
 """What flash attention must do beyond every attention: no score matrix, a right log-sum-exp."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -102,12 +100,12 @@ def _must_stay_linear(flash: _Flash, call: Callable[..., Any], code: str) -> Non
 
 
 def _must_grow_linearly(flash: _Flash) -> None:
-    "Raise Broken if the forward pass holds the matrix of scores."
+    "Memory grows with the length, not with its square."
     _must_stay_linear(flash, flash, "flash.matrix")
 
 
 def _must_grow_linearly_backward(flash: _Flash) -> None:
-    "Raise Broken if the backward pass holds the matrix of scores."
+    "So does the memory of the backward pass."
     if flash.gradients(*_one_head(_FEW)) is None:
         raise NotChecked("it has no gradient")
     if broken_by(lambda: _must_grow_linearly(flash)):
@@ -116,7 +114,7 @@ def _must_grow_linearly_backward(flash: _Flash) -> None:
 
 
 def _must_give_lse(flash: _Flash) -> None:
-    "Raise Broken if the log-sum-exp is not that of its scores."
+    "The log-sum-exp that it returns is that of its scores."
     q, k, v = _one_head(_FEW)
     scores, lse = flash.scores(q, k), flash.lse_of(q, k, v)
     want = scores.logsumexp(-1).flatten()
@@ -126,7 +124,7 @@ def _must_give_lse(flash: _Flash) -> None:
 
 
 def _must_give_lse_gradient(flash: _Flash) -> None:
-    "Raise Broken if the gradient of the log-sum-exp is wrong."
+    "The gradient of the log-sum-exp is right."
     q, k, v = (t.requires_grad_() for t in _one_head(_FEW))
     lse = flash.lse_of(q, k, v)
     if lse is None or not lse.requires_grad:
@@ -159,31 +157,14 @@ def _no_right_lse(flash: _Flash) -> str:
 
 
 _PROPERTIES = (
-    Property("memory grows with the length, not with its square", _must_grow_linearly, _too_slow),
-    Property(
-        "so does the memory of the backward pass",
-        _must_grow_linearly_backward,
-        _too_slow,
-        differentiates=True,
-    ),
-    Property(
-        "the log-sum-exp that it returns is that of its scores",
-        _must_give_lse,
-        _no_lse,
-        symptom_unless=("sound",),
-    ),
-    Property(
-        "the gradient of the log-sum-exp is right",
-        _must_give_lse_gradient,
-        _no_right_lse,
-        differentiates=True,
-    ),
+    Property.of(_must_grow_linearly, _too_slow),
+    Property.of(_must_grow_linearly_backward, _too_slow, differentiates=True),
+    Property.of(_must_give_lse, _no_lse, symptom_unless=("sound",)),
+    Property.of(_must_give_lse_gradient, _no_right_lse, differentiates=True),
 )
 
 
-def flash_properties(
-    subject: ExaminedFunction,  # over q, k, v (b, h, n, d), mask → context, or (context, lse)
-) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
+def flash_properties(subject: ExaminedFunction) -> tuple[Properties, Recognise]:
     "List what flash attention must do: what every attention must, and its own."
     flash = _Flash(subject)
     alone = replace(subject, fn=_context_only(subject.fn))

@@ -1,7 +1,5 @@
 """Gradients: they reach every input, and are those of the reference."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -58,12 +56,7 @@ def gradients_of_mixture(
     leaves: Sequence[Tensor],  # from what
 ) -> tuple[Tensor | None, ...]:  # one for each, None where nothing depends on it
     "Differentiate a random mixture of all outputs; Broken if they require no gradient."
-    must_require(out)
-    up = torch.randn(out.shape, generator=torch.Generator().manual_seed(4))
-    return gradients_of(out, leaves, up.to(out))
-
-
-def must_require(out: Tensor) -> None:
-    "Raise Broken unless the output requires a gradient."
     if not out.requires_grad:
         raise Broken("the output does not require a gradient", known("grad.none"))
+    up = torch.randn(out.shape, generator=torch.Generator().manual_seed(4))
+    return gradients_of(out, leaves, up.to(out))

@@ -1,7 +1,5 @@
 """Numbers: finite where scores are large, and nearly equal in sixteen bits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a rotation by positions, or a bias by distances, must do, and how each property is tried."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,15 +25,19 @@ _SHIFTED = torch.arange(5) + 3
 
 
 @dataclass(frozen=True)
-class _Rotation:
+class Rotation:
     "The rotation under test, and what it should be."
 
-    fn: Callable[..., Any]
-    d_head: int
-    d_rotary: int  # how many numbers of a vector are rotated, the first ones
-    base: float
-    scaling: Mapping[str, Any] | None  # of those
-    interleaved: bool | None
+    fn: Callable[..., Any]  # fn(x, positions), x (b, h, n, d_head)
+    d_head: int  # width of the vectors that it is tried with
+    d_rotary: int  # how many of their numbers are rotated, the first ones
+    base: float  # of its angles
+    scaling: Mapping[str, Any] | None  # of those, as `rope_scaling` in a config.json
+    interleaved: bool | None  # are pairs neighbours? None: find out
+
+    def properties(self) -> tuple[Properties, Recognise]:
+        "List what every rotation by positions must do, and what names the bug if one fails."
+        return bound(_OF_ROTATION, lambda: self), self.recognise
 
     def __call__(self, x: Tensor, positions: Tensor) -> Tensor:
         "Rotate vectors; Broken unless they keep their shape."
@@ -145,27 +147,24 @@ class _Rotation:
         return torch.cat([rotated, x[..., self.d_rotary :]], -1)
 
 
-def _must_keep_shape(rotation: _Rotation) -> None:
-    "Raise Broken if it fails, or gives another shape."
+def _must_keep_shape(rotation: Rotation) -> None:
+    "It runs, and keeps the shape of x."
     for n in (5, 1):
         rotation(rotation.vectors(n), torch.arange(n))
 
 
-def _must_pair_as_declared(rotation: _Rotation) -> str:
-    "Raise Broken if its pairs are not the declared ones; else, a remark on which they are."
+def _must_pair_as_declared(rotation: Rotation) -> str:
+    "Its pairs are the declared ones."
     way, bugs = rotation.explained
     if bugs is None:
         raise NotChecked("its numbers fit no pairing")
-    if (
-        rotation.interleaved is not None
-        and way.startswith("neighbours") is not rotation.interleaved
-    ):
+    if rotation.interleaved not in (None, way.startswith("neighbours")):
         raise Broken(f"its pairs are {way}", known("rotary.pairing", found=way))
     return f"its pairs are {way}"
 
 
-def _must_rotate_far(rotation: _Rotation) -> None:
-    "Raise Broken if angles of far positions are wrong: behind the ends of common tables."
+def _must_rotate_far(rotation: Rotation) -> None:
+    "Far positions are rotated by their angles."
     positions = torch.tensor([67, 131, 263, 521, 1031, 2053, 4099])
     x = rotation.vectors(len(positions))
     try:
@@ -176,49 +175,27 @@ def _must_rotate_far(rotation: _Rotation) -> None:
     must_be_near(got, rotation.reference(x, positions), shown, known("rotary.far"), LARGE_SCORES)
 
 
-def _must_stand_sixteen_bits(rotation: _Rotation) -> None:
-    "Raise Broken if 16 bits are inexact at far positions, or come back in another type."
+def _must_stand_sixteen_bits(rotation: Rotation) -> None:
+    "Float16 and bfloat16 are nearly equal at far positions."
     far, atols = torch.tensor([0, 701, 1021, 2043]), {torch.float16: 3e-2, torch.bfloat16: 8e-2}
     codes = ("rotary.half", "rotary.half")
     must_hold_in_half(lambda x: rotation(x, far), [rotation.vectors(4)], "x", atols, codes)
 
 
 _OF_ROTATION = (
-    Property("it runs, and keeps the shape of x", _must_keep_shape),
+    Property.of(_must_keep_shape),
     Property("the same inputs give the same result", must_repeat),
     Property(
         "each pair is rotated by its position times base^(-2i / d_rotary)",
         must_agree,
         compares="the definition",
     ),
-    Property("its pairs are the declared ones", _must_pair_as_declared),
+    Property.of(_must_pair_as_declared),
     Property("gradients are those of a rotation", must_match_gradients(), differentiates=True),
-    Property(
-        "far positions are rotated by their angles",
-        _must_rotate_far,
-        lambda rotation: "" if rotation.sound else "near ones are not",
-    ),
-    Property(
-        "float16 and bfloat16 are nearly equal at far positions",
-        _must_stand_sixteen_bits,
-        symptom_unless=("sound",),
-        sixteen_bits=True,
-    ),
+    Property.of(_must_rotate_far, lambda rotation: "" if rotation.sound else "near ones are not"),
+    Property.of(_must_stand_sixteen_bits, symptom_unless=("sound",), sixteen_bits=True),
     Property("x and positions are not modified", must_not_modify),
 )
-
-
-def rotation_properties(
-    fn: Callable[..., Any],  # fn(x, positions), x (b, h, n, d_head)
-    d_head: int,  # width of the vectors that it is tried with
-    d_rotary: int,  # how many of their numbers are rotated, the first ones
-    base: float = 10000.0,  # the base of its angles
-    scaling: Mapping[str, Any] | None = None,  # of those, as `rope_scaling` in a config.json
-    interleaved: bool | None = None,  # are pairs neighbours? None: find out
-) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
-    "List what every rotation by positions must do, in the order of trying."
-    rotation = _Rotation(fn, d_head, d_rotary, base, scaling, interleaved)
-    return bound(_OF_ROTATION, lambda: rotation), rotation.recognise
 
 
 _BIASED: dict[str, Step] = {
@@ -229,13 +206,17 @@ _BIASED: dict[str, Step] = {
 
 
 @dataclass(frozen=True)
-class _Bias:
+class Bias:
     "The bias under test: is it ALiBi, or only some function of distances?"
 
-    fn: Callable[..., Any]
-    n_heads: int
-    alibi: bool
-    causal: bool
+    fn: Callable[..., Any]  # fn(n_heads, n_q, n_k) → (h, n_q, n_k)
+    n_heads: int  # how many heads it is tried with
+    alibi: bool  # is it ALiBi? If not, any function of distances will do
+    causal: bool  # are keys beyond a query masked?
+
+    def properties(self) -> tuple[Properties, Recognise]:
+        "List what a bias by distances must do, and what names the bug if one fails."
+        return bound(_OF_BIAS, lambda: self), self.recognise
 
     def __call__(self, n_q: int, n_k: int) -> Tensor:
         "The bias of so many queries and keys; Broken unless it is (h, n_q, n_k)."
@@ -278,13 +259,13 @@ class _Bias:
         return explain(cases, ALIBI)
 
 
-def _must_have_shape(bias: _Bias) -> None:
-    "Raise Broken if it fails, or gives another shape."
+def _must_have_shape(bias: Bias) -> None:
+    "It runs, and gives (h, n_q, n_k)."
     for n_q, n_k in ((5, 5), (3, 7), (1, 4)):
         bias(n_q, n_k)
 
 
-def _must_be_alibi(bias: _Bias) -> None:
+def _must_be_alibi(bias: Bias) -> None:
     "Raise Broken unless it is slope times distance."
     for n_q, n_k in ((2, 2), (5, 5), (3, 7)):
         pair = bias(n_q, n_k), alibi_bias(bias.n_heads, n_q, n_k)
@@ -294,8 +275,8 @@ def _must_be_alibi(bias: _Bias) -> None:
         must_be_near(got, want, shown, known("alibi.unknown"), SHORT_SUMS)
 
 
-def _must_depend_on_distance(bias: _Bias) -> None:
-    "Raise Broken if it depends on more than the distance, beside one number for each query."
+def _must_depend_on_distance(bias: Bias) -> None:
+    "It depends on the distance alone."
     now, before = bias(7, 7)[:, 1:, 1:], bias(7, 7)[:, :-1, :-1]
     before = before + (now - before).mean(-1, keepdim=True)
     shown = "7 tokens, and each one further on"
@@ -303,7 +284,7 @@ def _must_depend_on_distance(bias: _Bias) -> None:
 
 
 _OF_BIAS = (
-    Property("it runs, and gives (h, n_q, n_k)", _must_have_shape),
+    Property.of(_must_have_shape),
     Property(
         "the same sizes give the same bias",
         lambda bias: must_repeat_call(lambda: bias(3, 7), lambda: bias(5, 5)),
@@ -313,16 +294,5 @@ _OF_BIAS = (
         must_agree,
         lambda bias: "" if bias.alibi else "it is not declared to be ALiBi",
     ),
-    Property("it depends on the distance alone", _must_depend_on_distance),
+    Property.of(_must_depend_on_distance),
 )
-
-
-def bias_properties(
-    fn: Callable[..., Any],  # fn(n_heads, n_q, n_k) → (h, n_q, n_k)
-    n_heads: int,  # how many heads it is tried with
-    alibi: bool,  # is it ALiBi? If not, any function of distances will do
-    causal: bool,  # are keys beyond a query masked?
-) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
-    "List what a bias by distances must do, in the order of trying."
-    bias = _Bias(fn, n_heads, alibi, causal)
-    return bound(_OF_BIAS, lambda: bias), bias.recognise

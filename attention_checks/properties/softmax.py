@@ -1,7 +1,5 @@
 """What every softmax must do, plain or masked, and how each property is tried."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -62,9 +60,7 @@ def _drawn(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed)) * 2
 
 
-def takes_dim(
-    fn: Callable[..., Any],  # a softmax
-) -> bool:  # True: it is called as fn(x, dim)
+def takes_dim(fn: Callable[..., Any]) -> bool:  # True: it is called as fn(x, dim)
     "Return whether the second argument of a function is a dimension."
     parameters = parameters_of(fn)
     if parameters is None:  # a built-in function, such as torch.softmax, has no signature
@@ -77,12 +73,17 @@ def takes_dim(
 
 
 @dataclass(frozen=True)
-class _Softmax:
+class Softmax:
     "The function under test: fn(x), fn(x, dim) or, if it is masked, fn(scores, mask)."
 
     fn: Callable[..., Any]
     masked: bool
     contract: Contract
+
+    def properties(self) -> tuple[Properties, Recognise]:
+        "List what every softmax must do, and what names the bug if one fails."
+        rows = _MASKED if self.masked else _PLAIN
+        return bound(rows, lambda: self), lambda: _likely_bugs(self)
 
     def __call__(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
         "Call it as its signature says; without a mask, all is allowed."
@@ -172,8 +173,8 @@ class _Softmax:
         must_be_near(self(*inputs), masked_softmax(*given), shown, known(code), atol)
 
 
-def _must_keep_shape(subject: _Softmax) -> None:
-    "Raise Broken if it fails, or gives another shape."
+def _must_keep_shape(subject: Softmax) -> None:
+    "It runs, and keeps the shape of its input."
     for inputs in subject.trials:
         try:
             subject(*inputs)
@@ -185,7 +186,7 @@ def _must_keep_shape(subject: _Softmax) -> None:
             raise Broken(shown, known("softmax.only_square")) from None
 
 
-def _must_be_right(subject: _Softmax) -> None:
+def _must_be_right(subject: Softmax) -> None:
     "Raise Broken if ordinary scores give wrong weights."
     for inputs in subject.trials:
         got, want = subject(*inputs), masked_softmax(*inputs)
@@ -196,7 +197,7 @@ def _must_be_right(subject: _Softmax) -> None:
         must_be_near(got, want, f"{inputs}", unknown, SHORT_SUMS)
 
 
-def _must_sum_to_one(subject: _Softmax) -> None:
+def _must_sum_to_one(subject: Softmax) -> None:
     "Raise Broken unless weights are not negative, 0 where forbidden, and sum to 1."
     for inputs in subject.trials:
         weights = subject(*inputs)
@@ -215,7 +216,7 @@ def _must_sum_to_one(subject: _Softmax) -> None:
             raise Broken(shown, known("mask.sums" if subject.masked else "weights.sums"))
 
 
-def _must_stand_shifts(subject: _Softmax) -> None:
+def _must_stand_shifts(subject: Softmax) -> None:
     "Raise Broken if scores around ±10⁴ are not finite, or wrong."
     overflows = known("softmax.overflows")
     few, usual = torch.tensor([1e4, 0.0, -1e4]), subject.usual
@@ -232,8 +233,8 @@ def _must_stand_shifts(subject: _Softmax) -> None:
         subject.must_be_right(inputs, shown, "softmax.cut")
 
 
-def _must_stand_large_scores(subject: _Softmax) -> None:
-    "Raise Broken if large scores overflow or are cut."
+def _must_stand_large_scores(subject: Softmax) -> None:
+    "Scores of ±10⁴ give finite values and gradients."
     if subject.overflow:
         raise subject.overflow.with_traceback(None)
     for shown, scores in _one_large_score():
@@ -250,8 +251,8 @@ def _one_large_score() -> Iterator[tuple[str, Tensor]]:
             yield f"{n} numbers, all 0 but x[{i}] = 10000", scores
 
 
-def _must_take_each_maximum(subject: _Softmax) -> None:
-    "Raise Broken if the maximum is not that of each row."
+def _must_take_each_maximum(subject: Softmax) -> None:
+    "Rows of very different size do not disturb each other."
     if subject.overflow:
         raise NotChecked("large scores already fail")
     rows = torch.tensor([[0.0, 1.0, 2.0], [-60.0, -59.0, -58.0], [60.0, 59.0, 58.0]])
@@ -265,8 +266,8 @@ def _must_take_each_maximum(subject: _Softmax) -> None:
         )
 
 
-def _must_stand_sixteen_bits(subject: _Softmax) -> None:
-    "Raise Broken if 16 bits overflow, are inexact, or come back in another type."
+def _must_stand_sixteen_bits(subject: Softmax) -> None:
+    "Float16 and bfloat16 give finite, nearly equal values of their type."
     for scores in (torch.full((1, 3000), 3.0), _drawn(2, 5) + 9):
         must_hold_in_half(subject, [scores], "x", {torch.float16: 2e-2})
     scores, mask, _ = subject.usual
@@ -274,8 +275,8 @@ def _must_stand_sixteen_bits(subject: _Softmax) -> None:
     must_hold_in_half(subject, [scores, mask], "scores" if subject.masked else "x", atols)
 
 
-def _must_hide(subject: _Softmax) -> None:
-    "Raise Broken if masked scores make a difference."
+def _must_hide(subject: Softmax) -> None:
+    "Masked scores do not matter."
     scores, mask, _ = subject.usual
     before = subject(scores, mask)
     for number in (100.0, 1e4, -1e4):
@@ -284,8 +285,8 @@ def _must_hide(subject: _Softmax) -> None:
         must_be_near(got, before, shown, bug, SHORT_SUMS, symptom=not subject.sound)
 
 
-def _must_broadcast(subject: _Softmax) -> None:
-    "Raise Broken if a mask of another shape is applied wrongly."
+def _must_broadcast(subject: Softmax) -> None:
+    "A mask may differ between sequences, and broadcast."
     rng = torch.Generator().manual_seed(6)
     for shape in ((7,), (5, 7), (2, 1, 1, 7), (2, 1, 5, 7), (3, 1, 7), (5, 5), (2, 3, 5, 5)):
         scores = _drawn(2, 3, 5, shape[-1])
@@ -296,8 +297,8 @@ def _must_broadcast(subject: _Softmax) -> None:
         subject.must_be_right(_Inputs(scores, mask), shown, "mask.axis", SHORT_SUMS)
 
 
-def _must_give_zero(subject: _Softmax) -> None:
-    "Raise Broken unless a row with nothing allowed is zero, with finite gradients."
+def _must_give_zero(subject: Softmax) -> None:
+    "Fully masked rows are zero, with finite gradients."
     scores, mask, _ = subject.usual
     mask[:, :, 1] = False
     scores.requires_grad_()
@@ -318,18 +319,11 @@ def _must_give_zero(subject: _Softmax) -> None:
         raise Broken(shown, known("mask.empty_gradient"))
 
 
-_RUNS = Property("it runs, and keeps the shape of its input", _must_keep_shape)
+_RUNS = Property.of(_must_keep_shape)
 _REPEATS = Property("the same inputs give the same result", must_repeat)
-_NUMERICS = (
-    Property("scores of ±10⁴ give finite values and gradients", _must_stand_large_scores),
-    Property("rows of very different size do not disturb each other", _must_take_each_maximum),
-)
+_NUMERICS = (Property.of(_must_stand_large_scores), Property.of(_must_take_each_maximum))
 _LAST = (
-    Property(
-        "float16 and bfloat16 give finite, nearly equal values of their type",
-        _must_stand_sixteen_bits,
-        sixteen_bits=True,
-    ),
+    Property.of(_must_stand_sixteen_bits, sixteen_bits=True),
     Property("inputs are not modified, and need not be contiguous", must_only_read),
 )
 _PLAIN = (
@@ -346,14 +340,10 @@ _MASKED = (
     _REPEATS,
     Property("it is softmax over the allowed scores", must_agree, compares="the definition"),
     Property("forbidden weights are exactly 0, the others of a row sum to 1", _must_sum_to_one),
-    Property("masked scores do not matter", _must_hide),
+    Property.of(_must_hide),
     *_NUMERICS,
-    Property("a mask may differ between sequences, and broadcast", _must_broadcast),
-    Property(
-        "fully masked rows are zero, with finite gradients",
-        _must_give_zero,
-        symptom_unless=("sound",),
-    ),
+    Property.of(_must_broadcast),
+    Property.of(_must_give_zero, symptom_unless=("sound",)),
     Property(
         "gradients are those of softmax over the allowed scores",
         must_match_gradients(FLOAT32),
@@ -363,25 +353,7 @@ _MASKED = (
 )
 
 
-def softmax_properties(
-    fn: Callable[..., Any],  # fn(x), over the last dimension, or fn(x, dim)
-    contract: Contract,  # what was declared of it
-) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
-    "List what every softmax must do, in the order of trying."
-    softmax = _Softmax(fn, False, contract)
-    return bound(_PLAIN, lambda: softmax), lambda: _likely_bugs(softmax)
-
-
-def masked_softmax_properties(
-    fn: Callable[..., Any],  # fn(scores, mask), over the last dimension; True = may attend
-    contract: Contract,  # what was declared of it
-) -> tuple[Properties, Recognise]:  # the properties, and what names the bug if one fails
-    "List what every masked softmax must do, in the order of trying."
-    softmax = _Softmax(fn, True, contract)
-    return bound(_MASKED, lambda: softmax), lambda: _likely_bugs(softmax)
-
-
-def _likely_bugs(subject: _Softmax) -> tuple[Bug, ...] | None:
+def _likely_bugs(subject: Softmax) -> tuple[Bug, ...] | None:
     "Name the bug by its numbers, in large inputs first; most people count dimensions from the end."
     large = [inputs for inputs in reversed(subject.trials) if inputs.scores.numel() > 4]
     if subject.masked:

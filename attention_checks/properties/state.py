@@ -1,7 +1,5 @@
 """State: calls repeat, inputs stay as they are, strides and tracing change nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is checked, and what properties that are written once know of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Protocol
 

@@ -1,7 +1,5 @@
 """How to call a layer, and where its output is in what it returns."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable, Iterable
@@ -45,11 +43,8 @@ def first_tensor(
     return result, ()
 
 
-def declared_output(
-    result: Any,  # what a layer returned
-    returns: Any,  # where its output is: an index, a name, or a function
-) -> Any:
-    "Find the output where returns= declares it."
+def declared_output(result: Any, returns: Any) -> Any:
+    "Find the output where returns= declares it, by an index, a name, or a function."
     if callable(returns):
         return returns(result)
     if isinstance(returns, str) and not isinstance(result, dict):
@@ -216,17 +211,12 @@ def causal_options(module: Any) -> dict[str, bool]:
     return {n: True for n in CAUSAL if n in parameters and parameters[n].default is False}
 
 
-def inputs_for(
-    names: list[str],  # of arguments that a call cannot do without
-    x: Tensor,  # (b, n, d)
-) -> dict[str, Tensor | None]:  # by name
-    "Return x for each argument, and None for masks."
+def inputs_for(names: list[str], x: Tensor) -> dict[str, Tensor | None]:
+    "Return x for each argument that a call needs, by name, and None for masks."
     return {name: None if MASK.search(name) else x for name in names}
 
 
-def packing_names(
-    names: Iterable[str],  # of arguments
-) -> list[str]:  # such as "document_ids" or "cu_seqlens"
+def packing_names(names: Iterable[str]) -> list[str]:  # such as "document_ids" or "cu_seqlens"
     "Of some arguments, list those that say where packed documents end."
     return [name for name in names if isinstance(packing(name, [1]), Tensor)]
 

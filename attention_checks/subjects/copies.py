@@ -1,7 +1,5 @@
 """A layer is tried on a copy, in which no weight is zero, faint or quantized."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -53,9 +51,7 @@ def _move_from_one(module: nn.Module, names: set[str]) -> None:
                 p.copy_(0.5 + torch.rand(p.shape, generator=generator))
 
 
-def softened_copy(
-    module: Any,  # a layer; a function comes back as it is
-) -> Any:  # the copy
+def softened_copy(module: Any) -> Any:  # a function comes back as it is
     "Copy a layer and scale its matrices down: no softmax is peaked, every token gets some weight."
     if not isinstance(module, nn.Module):
         return module
@@ -85,9 +81,7 @@ def zero_weights(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
     return [(name, p) for name, p in trained if not p.any()]
 
 
-def deep_copy(
-    module: nn.Module,  # any layer
-) -> nn.Module:  # it shares only what cannot be copied, such as a lock or a process group
+def deep_copy(module: nn.Module) -> nn.Module:  # shares what cannot be copied, such as a lock
     "Copy a layer, with what it keeps of its last call, and with functions that hold parts of it."
     detached: dict[int, Any] = {}
     for m in module.modules():

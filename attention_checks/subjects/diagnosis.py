@@ -1,7 +1,5 @@
 """The second and third phase: observe one call of a layer, and diagnose it by its own weights."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -56,7 +54,8 @@ def diagnose(layer: Layer) -> Layer:
         guess = observe(replace(layer, contract=replace(layer.contract, **choices)))
         found = _agreement(guess)
         if found.bugs == ():
-            remark = f"not declared, but as its names say: {_as_keywords(choices)}"
+            keywords = ", ".join(f"{name}={value!r}" for name, value in choices.items())
+            remark = f"not declared, but as its names say: {keywords}"
             return replace(guess, diagnosis=replace(found, remarks=(remark,)))
     named = _with_bugs_named(layer, plain)
     if named.bugs is None and guess is not None:
@@ -128,20 +127,12 @@ def _suggested(layer: Layer) -> Iterator[Choices]:
         yield choices
 
 
-def fewest_bugs(
-    layer: Layer,  # as it was observed
-    bugs: Bugs,  # that were found
-) -> Bugs:
+def fewest_bugs(layer: Layer, bugs: Bugs) -> Bugs:
     "Return the bugs found; one scale that no bug gives comes before two bugs, or none known."
     trace = layer.observed.trace
     if trace is None or bugs is not None and len(bugs) < 2:
         return bugs
     return name_other_scale(trace, layer.short_window) or bugs
-
-
-def _as_keywords(choices: Choices) -> str:
-    "Write choices as a call of a check takes them."
-    return ", ".join(f"{name}={value!r}" for name, value in choices.items())
 
 
 def _agreement(layer: Layer) -> Diagnosis:

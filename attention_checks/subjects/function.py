@@ -40,11 +40,8 @@ class Sizes(NamedTuple):
     d_v: int = 13
     query_factor: float = 1.0  # what queries are multiplied by
 
-    def longer(
-        self,
-        n: int,  # how many queries and keys more
-    ) -> Sizes:
-        "Return the sizes with more queries and keys."
+    def longer(self, n: int) -> Sizes:
+        "Return the sizes with so many more queries and keys."
         return self._replace(n_q=self.n_q + n, n_k=self.n_k + n)
 
     def draw(self, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
@@ -304,9 +301,7 @@ class AttentionFunction:
         return self.style.refuses if self.style.takes_mask else "it takes no mask"
 
 
-def find_call_style(
-    subject: _Subject,  # a function whose style of calling is unknown
-) -> _Subject:  # the same with its style
+def find_call_style(subject: _Subject) -> _Subject:  # the same with its style
     "Find out how a function wants to be called: with (b, h, n, d) or (b, n, d), and which mask."
     mask = subject.contract.mask_meaning
     name = subject.contract.mask_name or _mask_parameter(subject.fn)

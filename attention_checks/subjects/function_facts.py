@@ -103,11 +103,8 @@ _SMALL = [
 ]
 
 
-def draw_many(
-    subject: ExaminedFunction,  # the function under test
-    n_k: int = MANY,  # how many
-) -> tuple[Tensor, Tensor, Tensor]:  # q, k and v, of one head
-    "Draw many keys, which grow: the last ones matter, and a running maximum changes often."
+def draw_many(subject: ExaminedFunction, n_k: int = MANY) -> tuple[Tensor, Tensor, Tensor]:
+    "Draw many keys of one head, which grow: the last ones matter, and a maximum changes often."
     q, k, v = subject.at(Sizes(1, 1, n_k if subject.causal else 5, n_k)).draw()
     return q, k * torch.linspace(1, 3, n_k)[:, None], v
 

@@ -43,9 +43,7 @@ class Observed:
 
     trace: Trace | None = None  # what its projections did
     why: Exception | None = None  # why there is no trace
-    order_free: bool | None = (
-        None  # does another order of tokens only reorder outputs? None: unknown
-    )
+    order_free: bool | None = None  # do outputs follow the order of tokens? None: unknown
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """Masks in the forms that code wants: their shapes, and what their entries mean."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -57,10 +55,7 @@ MEANINGS: dict[str, Meaning] = {  # by what mask= declares
 }
 
 
-def other_meaning(
-    declared: str,  # what a mask should mean, one of MEANINGS
-    found: str,  # what it means
-) -> Bug:
+def other_meaning(declared: str, found: str) -> Bug:
     "Name the bug of a mask that means something else than was declared."
     how = f"boolean, {MEANINGS[found].says}" if declared == "bias" else MEANINGS[found].otherwise
     return known("mask.meaning", how=how, expected=MEANINGS[declared].says, found=found)

@@ -1,7 +1,5 @@
 """Fix what is around code under test: random numbers, threads, and how exactly a GPU multiplies."""
 
-from __future__ import annotations
-
 import random
 import sys
 from collections.abc import Iterator

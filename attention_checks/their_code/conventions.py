@@ -1,7 +1,5 @@
 """What other people call projections, heads, masks, windows and dropout, in one table."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from itertools import accumulate
@@ -151,9 +149,7 @@ def _modules(module: object) -> Iterator[nn.Module]:
     return module.modules() if isinstance(module, nn.Module) else iter(())
 
 
-def is_dropout(
-    name: object,  # of a number above 0
-) -> bool:  # True for "dropout", "attn_pdrop"
+def is_dropout(name: object) -> bool:  # True for "dropout", "attn_pdrop"
     "Say whether a name is that of a dropout probability."
     return "drop" in str(name).lower()
 

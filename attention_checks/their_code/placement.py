@@ -1,7 +1,5 @@
 """Where code under test runs, and in which type; tensors are brought there, and back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,11 +18,8 @@ class Placement:
     device: torch.device
     dtype: torch.dtype | None  # None: float32, and the checks try others
 
-    def wrap(
-        self,
-        f: Callable[..., Tensor],  # a declared function
-    ) -> Callable[..., Tensor]:  # takes tensors on the CPU, and gives one
-        "Wrap a function, so that it runs where the code under test does."
+    def wrap(self, f: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        "Wrap a declared function of tensors on the CPU, so that it runs where the code does."
         if self.device.type == "cpu":
             return f
 
@@ -35,11 +30,8 @@ class Placement:
 
         return called
 
-    def around(
-        self,
-        f: Callable[..., Any],  # code under test that is given tensors as they are
-    ) -> Callable[..., Any]:  # takes and gives tensors on the CPU, in float32
-        "Wrap code under test, so that it runs there."
+    def around(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        "Wrap code under test, so that it runs there, with tensors on the CPU, in float32, outside."
         if self.device.type == "cpu" and self.dtype is None:
             return f
 
@@ -50,21 +42,15 @@ class Placement:
 
         return called
 
-    def to(
-        self,
-        t: Any,  # a tensor; anything else stays as it is
-    ) -> Any:
-        "Bring a tensor to the device and type that the code runs in."
+    def to(self, t: Any) -> Any:
+        "Bring a tensor to the device and type that the code runs in; all else stays as it is."
         if not isinstance(t, Tensor):
             return t
         real = self.dtype is not None and t.is_floating_point()
         return t.to(self.device, self.dtype if real else t.dtype)
 
     @contextmanager
-    def inputs(
-        self,
-        *tensors: Any,  # what the code is given; what is no tensor stays as it is
-    ) -> Iterator[list[Any]]:
+    def inputs(self, *tensors: Any) -> Iterator[list[Any]]:
         "Bring tensors there; what the code writes into them inside stands in the caller's, too."
         copies = [self.to(t) for t in tensors]
         versions = [_version_of(t) for t in copies]
@@ -74,22 +60,15 @@ class Placement:
                 if copied is not t and _version_of(copied) != version:
                     t.copy_(copied)
 
-    def back(
-        self,
-        t: Any,  # a tensor; anything else stays as it is
-    ) -> Any:
-        "Bring a tensor back to the CPU and float32."
+    def back(self, t: Any) -> Any:
+        "Bring a tensor back to the CPU and float32; all else stays as it is."
         if not isinstance(t, Tensor):
             return t
         t = t.cpu() if t.device.type != "cpu" else t
         return t.float() if t.dtype == self.dtype else t
 
-    def through(
-        self,
-        part: Callable[..., Any],  # a module of the code, or a function
-        t: Tensor,  # on the CPU
-    ) -> Any:  # on the CPU, too
-        "Return what a part of the code makes of a tensor, where the code runs."
+    def through(self, part: Callable[..., Any], t: Tensor) -> Any:
+        "Return what a part of the code, or a function, makes of a tensor, where the code runs."
         return self.back(part(self.to(t)))
 
 

@@ -1,7 +1,5 @@
 """What a callable is named, which parameters it takes, and which module it calls."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -14,10 +12,8 @@ from attention_checks.outcomes import Misused
 MASKS = ("allowed", "mask", "attn_mask", "attention_mask")  # parameters that say what may be seen
 
 
-def parameters_of(
-    fn: Any,  # a function, or a module, whose `forward` is meant
-) -> Mapping[str, inspect.Parameter] | None:  # None: a built-in function that does not tell
-    "Return the parameters of a function, by name."
+def parameters_of(fn: Any) -> Mapping[str, inspect.Parameter] | None:  # None: it does not tell
+    "Return the parameters of a function, or of a module's forward, by name."
     try:
         return inspect.signature(fn.forward if isinstance(fn, nn.Module) else fn).parameters
     except (TypeError, ValueError):

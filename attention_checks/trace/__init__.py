@@ -15,8 +15,7 @@ How a check finds that the split into heads of a layer is wrong (`split.viewed`)
    the layer, its bugs are the answer: `()` says that the layer is right. Here none does.
 6. Then explaining/search.py replaces stages by those of known bugs: a start whose `split` is that
    of `split.viewed` gives the output. Had it not, fitting.py would try numbers such as a scale;
-   one_factor.py and one_step.py, changes in a declared function. `None` says that nothing known
-   fits.
+   changed_step.py, changes in a declared function. `None` says that nothing known fits.
 7. subjects/diagnosis.py does this for the layer as declared and, if it does not fit, for what its
    names suggest (guesses.py), and for rotations that were not declared (rotating.py).
 

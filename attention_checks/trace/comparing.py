@@ -1,7 +1,5 @@
 """Compute attention from a layer's own projections, and find the bugs that explain a difference."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain, islice, product
@@ -9,27 +7,11 @@ from itertools import chain, islice, product
 import torch
 from torch import Tensor
 
-from attention_checks.catalogue import ATTENTION, known
-from attention_checks.catalogue.choices import LATE
-from attention_checks.catalogue.layers import (
-    GROUP_BUGS,
-    LAYER_BUGS,
-    MERGES,
-    NEVER,
-    REPEATED,
-    SPLITS,
-    merging,
-)
+from attention_checks.catalogue import ATTENTION, known, layers
 from attention_checks.catalogue.scales_and_routes import SCALE
 from attention_checks.choice_guards import scales_by_parts
-from attention_checks.explaining.fitting import (
-    fitted_activation,
-    fitted_cap,
-    fitted_cosine,
-    fitted_factor,
-    fitted_scale,
-)
-from attention_checks.explaining.one_step import changed_step, declared_at
+from attention_checks.explaining import fitting
+from attention_checks.explaining.changed_step import changed_step, declared_at
 from attention_checks.explaining.pipeline import Bug, Step, Work, after, with_own
 from attention_checks.explaining.search import Case, explain
 from attention_checks.numbers.tensors import nearly, sizes_of
@@ -41,7 +23,7 @@ from attention_nb.multi_head_attention import merge_heads, split_heads
 
 _FREQUENT = [
     bug
-    for bug in (*SPLITS, *MERGES)
+    for bug in (*layers.SPLITS, *layers.MERGES)
     if bug.code in ("split.viewed", "merge.viewed", "merge.features_first", "merge.heads_first")
 ]
 
@@ -137,7 +119,7 @@ def _fewest_explanation(
 
 def _fitted_or_changed(trace: Trace, right: list[Start], most: int) -> tuple[Bug, ...]:
     "Return what is fitted, or the changed steps of a declared function; () if nothing is."
-    fits: list[Callable[[Case], Bug | None]] = [fitted_cap, partial(_bug_of_end, trace)]
+    fits: list[Callable[[Case], Bug | None]] = [fitting.fitted_cap, partial(_bug_of_end, trace)]
     fitted = (fit(start.case) for fit, start in product([*fits, *more_fits(trace)], right))
     several = (most, 1, 1, 1)  # changes at once, most of the likeliest start
     changed = (changed_step(trace.contract, s.case, n) for s, n in zip(right, several))
@@ -149,9 +131,9 @@ def more_fits(trace: Trace) -> list[Callable[[Case], Bug | None]]:
     "List what is fitted where no known bug gives the numbers: each may be meant."
     value_scale = trace.contract.value_scale
     declared = value_scale if isinstance(value_scale, (int, float)) else 1.0
-    factor = partial(fitted_factor, declared=declared)
+    factor = partial(fitting.fitted_factor, declared=declared)
     normed = trace.contract.norms or trace.unrecognised
-    return [factor, fitted_activation, *([] if normed else [fitted_cosine])]
+    return [factor, fitting.fitted_activation, *([] if normed else [fitting.fitted_cosine])]
 
 
 def _bug_of_end(trace: Trace, case: Case) -> Bug | None:
@@ -169,7 +151,7 @@ def named_end(
     "Name what is wrong with that which follows the output projection."
     name = next(reversed(trace.names.get("out", [])), "")
     if trace.context is not None and nearly(out, trace.context):
-        return NEVER.about(name=name)
+        return known("project.never", name=name)
     if out.shape != projected.shape:
         return None
     if late := applied_late(trace):
@@ -187,10 +169,7 @@ _MISSING = ("choice.missing", "gate.missing")
 _OF_CONTEXT = ("gate", "norms", "activation", "value_scale")
 
 
-def told_late(
-    trace: Trace,
-    bugs: tuple[Bug, ...],  # that were found
-) -> tuple[Bug, ...]:
+def told_late(trace: Trace, bugs: tuple[Bug, ...]) -> tuple[Bug, ...]:
     "Say of what is not applied to the context that it is applied to the output, if it is."
     late = applied_late(trace) if any(bug.code in _MISSING for bug in bugs) else None
     return (late, *(bug for bug in bugs if bug.code not in _MISSING)) if late else bugs
@@ -209,7 +188,7 @@ def applied_late(trace: Trace) -> Bug | None:
     if not any(nearly(out, t) for out in seen for t in late):
         return None
     names = [f"{name}=" for name in _OF_CONTEXT if getattr(trace.contract, name)]
-    return LATE.about(what=" or ".join(names))
+    return known("choice.late", what=" or ".join(names))
 
 
 def _factor_between(t: Tensor, of: Tensor | None) -> float | None:
@@ -236,7 +215,7 @@ def _fewest_from(
     "Return the fewest bugs that explain the output from some start: one and a scale at most."
     found: list[tuple[Bug, ...]] = []
     for start in starts:
-        bugs = chosen_of([*start.more, *LAYER_BUGS, *GROUP_BUGS, *ATTENTION])
+        bugs = chosen_of([*start.more, *layers.LAYER_BUGS, *layers.GROUP_BUGS, *ATTENTION])
         if (agreeing := explain([start.case], bugs, 1)) is not None:
             found.append((*agreeing, *start.bugs))
             if len(found[-1]) < 2:
@@ -261,9 +240,7 @@ def with_fill(start: Start) -> Start:
     return _with_stages(start, with_own(stages, {after("mask"): (fill, [])}))
 
 
-def bugs_of_masks(
-    bugs: Iterable[Bug],
-) -> list[Bug]:  # those that can show beside `with_fill`, and not without it
+def bugs_of_masks(bugs: Iterable[Bug]) -> list[Bug]:  # that can show beside `with_fill` alone
     "Return the bugs of masks and of weights."
     return [bug for bug in bugs if bug.needs == "mask" or bug.steps.keys() & {"mask", "weigh"}]
 
@@ -282,8 +259,8 @@ def _starts_of_other_heads(trace: Trace, heads: list[int], mask: Tensor | None) 
         yield from (start for start in others if len(start.bugs) == 1)
     if h == 1:
         return
-    repeat = merging(lambda c: merge_heads(c).repeat(*[1] * (c.ndim - 2), h))
-    for start in starts_of(trace, 1, mask, (REPEATED.about(times=h),)):
+    repeat = layers.merging(lambda c: merge_heads(c).repeat(*[1] * (c.ndim - 2), h))
+    for start in starts_of(trace, 1, mask, (known("heads.one_repeated", times=h),)):
         yield _with_stages(start, {**start.case.stages, "merge": repeat})
 
 
@@ -296,6 +273,6 @@ def name_other_scale(
     starts = [s for h in trace.heads[:8] for s in islice(starts_of(trace, h, mask), 2)]
     with torch.no_grad():
         for start in starts:
-            if bug := fitted_scale(start.case, scales_by_parts(trace.contract.scale)):
+            if bug := fitting.fitted_scale(start.case, scales_by_parts(trace.contract.scale)):
                 return (bug,)
     return None

@@ -1,7 +1,5 @@
 """What names and settings of a layer suggest, and what its other parts may be declared as."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any
@@ -39,11 +37,8 @@ def _named_softcap(layer: nn.Module) -> float | None:
 _NAMED: dict[str, Callable[[nn.Module], Any]] = {"norms": _named_norms, "softcap": _named_softcap}
 
 
-def named_choices(
-    layer: nn.Module,  # any layer
-    contract: Contract,  # what was declared of it
-) -> dict[str, Any]:  # keyword → value, of what was not declared
-    "List the choices that names of parts and settings suggest; numbers must confirm them."
+def named_choices(layer: nn.Module, contract: Contract) -> dict[str, Any]:  # keyword → value
+    "List undeclared choices that names of parts and settings suggest; numbers must confirm them."
     found = {name: f(layer) for name, f in _NAMED.items() if not getattr(contract, name)}
     return {name: value for name, value in found.items() if value is not None}
 

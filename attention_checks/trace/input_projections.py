@@ -1,7 +1,5 @@
 """What queries, keys and values a layer made in one recorded call, by the parts that made them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -62,11 +60,8 @@ class InputProjections(NamedTuple):
 
 def read_input_projections(recorded: RecordedCall) -> InputProjections:
     "Return what the input projections gave, how often they were called, and what is none of them."
-    parts, contract, silent = (
-        recorded.parts,
-        recorded.contract,
-        _uncalled_weights(recorded.parts, recorded.outs),
-    )
+    parts, contract = recorded.parts, recorded.contract
+    silent = _uncalled_weights(parts, recorded.outs)
     weights = silent | {n: p for n, (_, p) in parts.bare.items()}
     used = used_of(recorded.layer, weights, recorded.x, recorded.call)
     read = [name for name in used if name in silent]

@@ -1,7 +1,5 @@
 """The norms of queries, keys and the context that a layer declares, as stages of its own."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from functools import partial

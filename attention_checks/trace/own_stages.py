@@ -1,44 +1,25 @@
 """What a layer does on purpose: norms, a soft cap, sinks, a gate, a bias, rotations."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import islice, product
 from typing import Any
 
+import torch
 import torch.nn as nn
 from torch import Tensor
 
-from attention_checks.catalogue import known
-from attention_checks.catalogue.choices import (
-    capping,
-    chained,
-    context_step,
-    gating,
-    joined_by,
-    mixing_heads,
-    prefixing,
-    right_steps,
-    scaling,
-    shortened_by,
-    sinking,
-)
-from attention_checks.catalogue.layer_rotations import declared_rotation, turned_back
+from attention_checks.catalogue import choices, known
+from attention_checks.catalogue.layer_rotations import backwards, declared_rotation
 from attention_checks.catalogue.masks import BIAS
+from attention_checks.catalogue.scales_and_routes import changing, routing
 from attention_checks.choice_guards import names_in, scales_by_parts
 from attention_checks.explaining.pipeline import RightStep, StageChoices, Step, Work, after
 from attention_checks.outcomes import NotChecked, attempt
 from attention_checks.spec import Contract
 from attention_checks.their_code.conventions import heads_of
-from attention_checks.trace.own_norms import (
-    factors_of,
-    norm_of_context,
-    norms_of,
-    over_each_head,
-    stages_of_norms,
-)
+from attention_checks.trace import own_norms
 from attention_checks.trace.recording import OneCall, as_float, as_rows, part_of, recorded_call
 from attention_nb.multi_head_attention import merge_heads, split_heads
 
@@ -47,15 +28,12 @@ _MIXED, _ROTATED, _PROJECTED = after("mix"), after("rotate"), after("project")
 
 
 def own_stages(
-    layer: nn.Module,  # the layer, in evaluation mode
-    x: Tensor,  # its input, (b, n, d_model)
-    call: OneCall,  # how it is called
-    contract: Contract = Contract(),  # what was declared of it
+    layer: nn.Module, x: Tensor, call: OneCall, contract: Contract = Contract()
 ) -> list[_Own]:  # stage → its step, and its bugs; several where what was declared leaves a choice
     "Make the stages that a layer adds on purpose, as declared."
     ways: dict[str, list[RightStep]] = {}
     for stage, more in _declared_stages(layer, x, call, contract):
-        ways[stage] = chained(stage, ways[stage], more) if stage in ways else more
+        ways[stage] = choices.chained(stage, ways[stage], more) if stage in ways else more
     return [dict(zip(ways, chosen)) for chosen in islice(product(*ways.values()), 128)]
 
 
@@ -64,19 +42,20 @@ def _declared_stages(
 ) -> StageChoices:
     "Yield what each choice declares, in the order in which a layer goes through it."
     called = lambda: call(layer, x)
-    norms = norms_of(layer, contract, _tokens_of_streams(layer, contract, called))
-    yield from stages_of_norms(norms, contract)
+    norms = own_norms.norms_of(layer, contract, _tokens_of_streams(layer, contract, called))
+    yield from own_norms.stages_of_norms(norms, contract)
     yield from _changed_scores(layer, contract)
     yield from _by_functions(contract)
     yield from _mixed_heads(layer, contract)
-    yield from _learned_scale(contract)
+    if scales_by_parts(contract.scale):
+        yield _ROTATED, [choices.scaling(lambda work: contract.learned_scale(work.q, work.k))]
     yield from _fewer_keys(layer, contract, called)
     yield from _learned_keys(layer, norms, contract)
     scaled = [*_scaled_values(contract)]  # before a norm it would have no influence
     yield from () if "out" in norms else scaled
     yield from _residual(layer, contract, x, called)
     yield from _activation(layer, contract)
-    yield from norm_of_context(norms, contract)
+    yield from own_norms.norm_of_context(norms, contract)
     yield from scaled if "out" in norms else ()
     yield from _gated(layer, x, contract)
 
@@ -84,10 +63,10 @@ def _declared_stages(
 def _changed_scores(layer: nn.Module, contract: Contract) -> StageChoices:
     "Yield what changes scores on their way to the weights: a soft cap, sinks, a bias."
     if contract.softcap:
-        yield "cap", [capping(contract.softcap)]
+        yield "cap", [choices.capping(contract.softcap)]
     if isinstance(contract.sinks, str):
         sinks = as_float(part_of(layer, contract.sinks, "sinks"))
-        yield "weigh", [sinking(sinks.flatten())]
+        yield "weigh", [choices.sinking(sinks.flatten())]
     if contract.bias is not None:
         yield after("route"), _own_bias(contract)
 
@@ -96,7 +75,8 @@ def _by_functions(contract: Contract) -> StageChoices:
     "Yield the stages that are declared as functions of the heads."
     if contract.rotate:
         step, bugs = declared_rotation(contract.rotated)
-        back = known("rotation.backwards")._replace(steps=turned_back(contract.rotated))
+        turned_back = routing(changing("qk", partial(backwards, contract.rotated)))
+        back = known("rotation.backwards")._replace(steps={"rotate": turned_back})
         yield "rotate", [(step, [*bugs, back])]
     if contract.attend:
         yield "mix", [(contract.attended, [])]
@@ -127,13 +107,7 @@ def _mixed_heads(layer: nn.Module, contract: Contract) -> StageChoices:
         matrix, bias = _matrix_of(part)
         matrix = matrix.squeeze()
         matrices = [matrix] if isinstance(part, nn.Module) else [matrix, matrix.T]
-        yield stage, right_steps(stage, what, mixing_heads(field, matrices, bias))
-
-
-def _learned_scale(contract: Contract) -> StageChoices:
-    "Yield the scale that parts of the layer make."
-    if scales_by_parts(contract.scale):
-        yield _ROTATED, [scaling(lambda work: contract.learned_scale(work.q, work.k))]
+        yield stage, choices.right_steps(stage, what, choices.mixing_heads(field, matrices, bias))
 
 
 def _fewer_keys(layer: nn.Module, contract: Contract, call: Callable[[], Tensor]) -> StageChoices:
@@ -143,7 +117,8 @@ def _fewer_keys(layer: nn.Module, contract: Contract, call: Callable[[], Tensor]
     by = {r: part_of(layer, name, "shortened") for r, name in names.items()}
     made = {roles: _shorter(part, contract, call) for roles, part in by.items()}
     each = {role: f for roles, f in made.items() for role in roles}
-    yield _ROTATED, right_steps(_ROTATED, f"shortened={dict(names)}", [shortened_by(each)])
+    steps = [choices.shortened_by(each)]
+    yield _ROTATED, choices.right_steps(_ROTATED, f"shortened={dict(names)}", steps)
 
 
 def _learned_keys(
@@ -154,11 +129,11 @@ def _learned_keys(
         return
     parts = {role: as_float(part_of(layer, name, "prefix")) for role, name in names.items()}
     keys, values = parts["kv"] if "kv" in parts else (parts["k"], parts["v"])
-    some = [each["k"] for each in (norms, factors_of(norms)) if "k" in each]
+    some = [each["k"] for each in (norms, own_norms.factors_of(norms)) if "k" in each]
     over: list[Callable[[Tensor], Tensor]] = [nn.Identity()]
-    over += [over_each_head(norm, contract) for norm in some]
-    steps = [prefixing(keys, values, norm) for norm in over]
-    yield _ROTATED, right_steps(_ROTATED, f"prefix={dict(names)}", steps)
+    over += [own_norms.over_each_head(norm, contract) for norm in some]
+    steps = [choices.prefixing(keys, values, norm) for norm in over]
+    yield _ROTATED, choices.right_steps(_ROTATED, f"prefix={dict(names)}", steps)
 
 
 def _shorter(
@@ -167,7 +142,7 @@ def _shorter(
     "Return what makes fewer vectors: a matrix along the sequence, or a module over merged heads."
     matrix, bias = _matrix_of(part)
     if isinstance(matrix, Tensor) and matrix.ndim == 2:
-        return partial(joined_by, matrix, bias)
+        return partial(choices.joined_by, matrix, bias)
     given, made = (_lengths(kept.get("", [])) for kept in recorded_call({"": part}, call)[1:])
 
     def shorter(t: Tensor) -> Tensor:
@@ -200,8 +175,8 @@ def _begins_with(layer: nn.Module, contract: Contract, activation: str) -> bool:
 def _scaled_values(contract: Contract) -> StageChoices:
     "Yield the factor of the values, which is that of the context."
     if contract.value_scale:
-        step = context_step(lambda out: contract.value_factor() * out)
-        yield _MIXED, right_steps(_MIXED, "value_scale=", [step])
+        step = choices.context_step(lambda out: contract.value_factor() * out)
+        yield _MIXED, choices.right_steps(_MIXED, "value_scale=", [step])
 
 
 def _residual(
@@ -211,8 +186,8 @@ def _residual(
     if name := contract.residual:
         itself = name == "x" and not hasattr(layer, "x")
         added = [x] if itself else _added_by(part_of(layer, name, "residual"), x, call)
-        steps: list[Step] = [partial(_with_added, t) for t in added]
-        yield _PROJECTED, right_steps(_PROJECTED, f"residual={name!r}", steps)
+        steps = [choices.context_step(partial(torch.add, t)) for t in added]
+        yield _PROJECTED, choices.right_steps(_PROJECTED, f"residual={name!r}", steps)
 
 
 def _activation(layer: nn.Module, contract: Contract) -> StageChoices:
@@ -222,8 +197,8 @@ def _activation(layer: nn.Module, contract: Contract) -> StageChoices:
     given = getattr(nn.functional, name, None) or part_of(layer, name, "activation")
     f = partial(contract.placement.through, given)
     last: Step = lambda work: work._replace(out=f(work.out))
-    stage, step = (_PROJECTED, last) if contract.residual else (_MIXED, context_step(f))
-    yield stage, right_steps(stage, f"activation={name!r}", [step])
+    stage, step = (_PROJECTED, last) if contract.residual else (_MIXED, choices.context_step(f))
+    yield stage, choices.right_steps(stage, f"activation={name!r}", [step])
 
 
 def _added_by(part: Any, x: Tensor, call: Callable[[], Tensor]) -> list[Tensor]:
@@ -235,41 +210,27 @@ def _added_by(part: Any, x: Tensor, call: Callable[[], Tensor]) -> list[Tensor]:
     return [] if rows is None else [rows]
 
 
-def _with_added(added: Tensor, work: Work) -> Work:
-    "Add something to the merged context."
-    return work._replace(out=work.out + added)
-
-
 def _own_bias(contract: Contract) -> list[RightStep]:
     "Return the steps of the bias of the scores."
-    steps: list[Step] = [partial(_with_made, contract), partial(_with_scaled, contract)]
+    ends = (False, True) if contract.softcap else (False,)
+    steps = [partial(_with_bias, contract, *how) for how in product(ends, (False, True))]
     turned = known("bias.transposed")._replace(
         steps={after("route"): partial(_with_turned, contract)}
     )
-    last: list[Step] = [partial(_capped_first, add) for add in steps if contract.softcap]
-    return [(step, [*BIAS, turned]) for step in steps + last]
+    return [(step, [*BIAS, turned]) for step in steps]
 
 
-def _with_made(contract: Contract, work: Work) -> Work:
-    "Add what a declared function gives."
-    return work._replace(bias=work.bias + contract.bias_of(work.q, work.k))
-
-
-def _with_scaled(contract: Contract, work: Work) -> Work:
-    "Add the same where one factor scales it together with the scores: a wrong one, too."
-    factor = work.scale / contract.scale_of(work.q.shape[-1])
-    return work._replace(bias=work.bias + factor * contract.bias_of(work.q, work.k))
+def _with_bias(contract: Contract, last: bool, scaled: bool, work: Work) -> Work:
+    "Add what a declared function gives: after a soft cap, or scaled as the scores are, if wrongly."
+    factor = work.scale / contract.scale_of(work.q.shape[-1]) if scaled else 1.0
+    made = factor * contract.bias_of(work.q, work.k)
+    return work._replace(bias=work.bias + made, bias_last=last)
 
 
 def _with_turned(contract: Contract, work: Work) -> Work:
     "Add what a declared function gives if distances are counted the other way."
     made = contract.bias_of(work.q.flip(-2), work.k.flip(-2))
     return work._replace(bias=work.bias + made.flip(-1, -2))
-
-
-def _capped_first(add: Step, work: Work) -> Work:
-    "Add a bias to scores that are capped."
-    return add(work)._replace(bias_last=True)
 
 
 def _gated(layer: nn.Module, x: Tensor, contract: Contract) -> StageChoices:
@@ -279,7 +240,7 @@ def _gated(layer: nn.Module, x: Tensor, contract: Contract) -> StageChoices:
         made = attempt(gate)
         heads = contract.n_heads or heads_of(layer)
         stage = _MIXED if made is not None and made.shape[-1] == heads else after("merge")
-        yield stage, [gating(gate, partial(contract.gates, x, active=False), stage)]
+        yield stage, [choices.gating(gate, partial(contract.gates, x, active=False), stage)]
 
 
 def _given_once(module: nn.Module, call: Callable[[], Tensor]) -> Any:

@@ -1,7 +1,5 @@
 """The starts of a search: correct ways to split projections into heads, and a few wrong ones."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import islice, permutations, product
@@ -11,22 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attention_checks.catalogue import known
+from attention_checks.catalogue import known, layers
 from attention_checks.catalogue.choices import gating
 from attention_checks.catalogue.latent import latent_step
-from attention_checks.catalogue.layers import (
-    FUSED,
-    MERGES,
-    NEVER,
-    ORDERS,
-    SHARES,
-    SPLITS,
-    fused_orders,
-    merging,
-    regrouped,
-    splitting,
-    untransposed,
-)
 from attention_checks.explaining.pipeline import (
     LAYER_STAGES,
     Bug,
@@ -73,8 +58,8 @@ def _readings(trace: Trace, h: int) -> Iterator[_Reading]:
         h_kv = _key_heads(q, k, v, h)
         if h_kv == 0:
             continue
-        for order in islice(ORDERS, min(h, 2)):
-            split = ORDERS[order][0]
+        for order in islice(layers.ORDERS, min(h, 2)):
+            split = layers.ORDERS[order][0]
             yield _Reading(split(q, h), split(k, h_kv), split(v, h_kv), order, bugs)
 
 
@@ -132,7 +117,7 @@ def _unless_declared(
     if declared in (None, order):
         return ()
     orders = {"found": _FUSED_ORDERS[order], "expected": _FUSED_ORDERS[declared]}
-    bug = FUSED.about(name=trace.names[role][0], **orders)
+    bug = layers.FUSED.about(name=trace.names[role][0], **orders)
     return (bug._replace(declare=f'fused_order="{order}"'),)
 
 
@@ -187,7 +172,7 @@ def _fused_layouts(trace: Trace, rows: Tensor, h: int) -> Iterator[_Reading]:
             2 + layout.index("3"), 0, 2 + layout.index("h"), 1, 2 + layout.index("d")
         )
         q, k, v = (parts[roles.index(role)] for role in "qkv")
-        for order in islice(ORDERS, 1 if layout in usual else min(h, 2)):
+        for order in islice(layers.ORDERS, 1 if layout in usual else min(h, 2)):
             bugs = _unless_declared(trace, "qkv", _SIDE_BY_SIDE.get(layout, "features"))
             yield _Reading(q, k, v, order, bugs)
 
@@ -213,7 +198,7 @@ def _in_groups(trace: Trace, rows: Tensor, sizes: tuple[int, int, int]) -> Itera
     by_role, by_head = (_unless_declared(trace, "qkv", order) for order in ("roles", "heads"))
 
     def split_as(found: str) -> tuple[Bug, ...]:
-        return (FUSED.about(name=name, found=found, expected="qkv"),)
+        return (layers.FUSED.about(name=name, found=found, expected="qkv"),)
 
     q, k, v = rows.split((h * d, groups * d, groups * d), -1)
     yield by_role if groups > 1 else (), q, k, v
@@ -253,8 +238,8 @@ def _starts_read(
 ) -> Iterator[Start]:
     "Yield every way to read the projections, once a fused gate is split off."
     mine = _bugs_of_layer(trace)
-    share = SHARES[trace.contract.group_order or "blocks"]
-    split = {"split": splitting(share_k=share, share_v=share)}
+    share = layers.SHARES[trace.contract.group_order or "blocks"]
+    split = {"split": layers.splitting(share_k=share, share_v=share)}
     inside = {stage: way for stage, way in trace.stages.items() if stage != after("project")}
     with_last = trace.context is None or inside == trace.stages
     owns = [trace.stages] if with_last else [inside, trace.stages]
@@ -262,10 +247,10 @@ def _starts_read(
         for reading in _readings(trace, h):
             if mask is not None and mask.shape[-1] != reading.k.shape[-2]:
                 continue
-            last = {"merge": ORDERS[reading.order][1], "project": project}
+            last = {"merge": layers.ORDERS[reading.order][1], "project": project}
             joined, of_parts = _joined_parts(trace, reading)
             groups = reading.k.shape[-3]
-            grouped = [regrouped(groups, last["merge"])] if 1 < groups < h else []
+            grouped = [layers.regrouped(groups, last["merge"])] if 1 < groups < h else []
             stages = with_own({**LAYER_STAGES, **split, **last}, joined | own)
             case = _case_of(trace, reading, mask, seen)._replace(
                 stages=_but_attended(trace, stages)
@@ -301,7 +286,7 @@ def _bugs_of_layer(trace: Trace) -> _BugsOfLayer:
     own = [*_in_windows(trace), *(bug for _, wrong in trace.stages.values() for bug in wrong)]
     if "qkv" not in trace.projections or not trace.fused_in_thirds:
         return _BugsOfLayer([], own)
-    orders = fused_orders(trace.names["qkv"][0], _fused_order(trace))
+    orders = layers.fused_orders(trace.names["qkv"][0], _fused_order(trace))
     return _BugsOfLayer([_before_norms(bug, trace.stages) for bug in orders], own)
 
 
@@ -310,7 +295,7 @@ def _in_windows(trace: Trace) -> Iterator[Bug]:
     order = trace.order
     if order is None or order.window == len(order.places):
         return
-    mixing = [bug for bug in (*SPLITS, *MERGES) if "mixes positions" in bug.says]
+    mixing = [bug for bug in (*layers.SPLITS, *layers.MERGES) if "mixes positions" in bug.says]
     for bug in mixing:
         steps = {stage: order.in_windows(step) for stage, step in bug.steps.items()}
         yield bug._replace(steps=steps)
@@ -362,17 +347,11 @@ def _possible_ends(trace: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]
         yield trace.out if trace.context is None else trace.context, unchanged, ()
         return
     for name, m in end.uncalled.items():
-        w, b, never = (
-            as_float(m.weight),
-            as_float(getattr(m, "bias", None)),
-            _not_projected(name, 0),
-        )
-        turned = untransposed([name], {"project": _projection_step(w.T, b)})
-        yield (
-            trace.out,
-            _projection_step(w, b),
-            (never, turned) if len(w) == w.shape[1] else (never,),
-        )
+        w, b = as_float(m.weight), as_float(getattr(m, "bias", None))
+        never = _not_projected(name, 0)
+        turned = layers.untransposed([name], {"project": _projection_step(w.T, b)})
+        bugs = (never, turned) if len(w) == w.shape[1] else (never,)
+        yield trace.out, _projection_step(w, b), bugs
     for name, matrix in end.matrices.items():
         bias, flat = 0 if end.matrix_bias is None else end.matrix_bias, matrix.flatten(0, -2)
         for way in (flat.T, flat):
@@ -381,9 +360,10 @@ def _possible_ends(trace: Trace) -> Iterator[tuple[Tensor, Step, tuple[Bug, ...]
 
 def _projection_step(w: Tensor, b: Tensor | None) -> Step:
     "Make a step of an output projection."
-    return merging(lambda c: F.linear(c, w, b))
+    return layers.merging(lambda c: F.linear(c, w, b))
 
 
 def _not_projected(name: str, bias: Tensor | int) -> Bug:
     "Return the bug that an output projection and its bias are not applied."
-    return NEVER.about(name=name)._replace(steps={"project": merging(lambda c: c - bias)})
+    without: Step = layers.merging(lambda c: c - bias)
+    return known("project.never", name=name)._replace(steps={"project": without})

@@ -1,7 +1,5 @@
 """Record inputs and outputs of a layer's modules in one call; find weights used without a call."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -14,7 +12,6 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
 from attention_checks.catalogue import known
-from attention_checks.catalogue.choices import MISSING
 from attention_checks.numbers.autograd import gradients_of
 from attention_checks.outcomes import Broken, Misused, NotChecked
 from attention_checks.spec import Contract
@@ -25,11 +22,8 @@ _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d)  # their features come before positions
 
 
 def recorded_call(
-    modules: Mapping[str, nn.Module],  # by name
-    call: Callable[[], Tensor],  # one call of the layer
-) -> tuple[
-    Tensor, _ByModule, _ByModule
-]:  # its result; what went into each module, and what came out
+    modules: Mapping[str, nn.Module], call: Callable[[], Tensor]
+) -> tuple[Tensor, _ByModule, _ByModule]:  # its result; what went into each, and what came out
     "Record the inputs and outputs of modules in a call."
     ins: _ByModule = {}
     outs: _ByModule = {}
@@ -117,11 +111,8 @@ def as_float(t: Any) -> Any:
     return t.float() if t.is_floating_point() else t
 
 
-def as_rows(
-    t: Any,  # what was seen
-    x: Tensor,  # the input, (b, n, d)
-) -> Tensor | None:  # (b, n, width); None if it cannot be read so
-    "Read something as one vector for each token."
+def as_rows(t: Any, x: Tensor) -> Tensor | None:  # (b, n, width); None if it cannot be read so
+    "Read something as one vector for each token of the input, (b, n, d)."
     b, n = x.shape[:2]
     if not isinstance(t, Tensor) or t.ndim < 2 or t.numel() % (b * n):
         return None
@@ -135,10 +126,7 @@ def as_rows(
 
 
 def given_parts(
-    layer: nn.Module,  # the layer, in evaluation mode
-    x: Tensor,  # its input, (b, n, d_model)
-    call: OneCall,  # how it is called
-    contract: Contract,  # what was declared of it
+    layer: nn.Module, x: Tensor, call: OneCall, contract: Contract
 ) -> list[Contract]:  # the same, once its functions know the parts that they ask for by name
     """Give declared functions what they ask for by name: x, parameters and buffers of the layer,
     and what its modules gave, first with a row for each token, then as convolutions give it,
@@ -154,7 +142,7 @@ def given_parts(
     if never := next((name for name in asked if name not in made), ""):
         choice = names[never]
         if isinstance(getattr(contract, choice), str):  # the part alone is declared
-            bug = MISSING.about(what=f"{choice}=")
+            bug = known("choice.missing", what=f"{choice}=")
             raise Broken(f"in one call {never} is never called", bug, explains=False)
         must_use(layer, {whole[name]: m for name, m in asked.items()}, x, call)
         why = f"{choice}= asks for what {never} gives, and that is never called"
@@ -165,10 +153,7 @@ def given_parts(
     return [contract.knowing(held | way) for way in ways]
 
 
-def full_name(
-    layer: nn.Module,  # any layer
-    name: str,  # of a part, or the end of it, such as "tau" of "attn.tau"
-) -> str:  # as it was given, unless one part alone ends with it
+def full_name(layer: nn.Module, name: str) -> str:  # as given, unless one part alone ends with it
     "Return the whole name of a part."
     parts = [*layer.named_modules(), *layer.named_parameters(), *layer.named_buffers()]
     ends = {n for n, _ in parts if f".{n}".endswith(f".{name}")}
@@ -233,12 +218,9 @@ def _add_to_float(more: Tensor, t: Any) -> Any:
 
 
 def used_of(
-    layer: nn.Module,  # the layer
-    weights: dict[str, Any],  # by name; what is no parameter is left out
-    x: Tensor,  # its input
-    call: OneCall,  # how it is called
+    layer: nn.Module, weights: dict[str, Any], x: Tensor, call: OneCall
 ) -> list[str]:  # names
-    "List the weights that the output depends on; all of them if nothing requires a gradient."
+    "List the weights, by name, that the output depends on: all if nothing requires a gradient."
     weights = {name: w for name, w in weights.items() if isinstance(w, nn.Parameter)}
     asked = {name: w for name, w in weights.items() if w.requires_grad}
     with torch.enable_grad():
@@ -250,12 +232,7 @@ def used_of(
     return [name for name in weights if name not in unused]
 
 
-def must_use(
-    layer: nn.Module,  # the layer
-    parts: Mapping[str, nn.Module],  # of it, by name
-    x: Tensor,  # its input
-    call: OneCall,  # how it is called
-) -> None:
+def must_use(layer: nn.Module, parts: Mapping[str, nn.Module], x: Tensor, call: OneCall) -> None:
     "Raise Broken for a part that is never called, and none of whose parameters is read."
     made = recorded_call(parts, lambda: call(layer, x))[2]
     learned = dict(layer.named_parameters())

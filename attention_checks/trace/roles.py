@@ -1,7 +1,5 @@
 """Find the parts that make queries, keys, values and the output: by names, shapes or inputs."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping

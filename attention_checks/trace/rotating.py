@@ -1,7 +1,5 @@
 """Compare a layer that rotates queries and keys by positions (RoPE) with its own projections."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain, islice, product

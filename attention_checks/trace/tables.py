@@ -1,7 +1,5 @@
 """Tables that a layer keeps, and those of cosines and sines, which rotate pairs of features."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -21,11 +19,8 @@ def tensors_kept(module: nn.Module) -> list[Tensor]:
     return [t.detach().cpu() for t in kept if isinstance(t, Tensor)]
 
 
-def kept_by(
-    layer: nn.Module,  # any layer
-    n: int,  # positions
-) -> list[list[Tensor]]:  # of each module
-    "List the tables that a layer keeps, for the first positions."
+def kept_by(layer: nn.Module, n: int) -> list[list[Tensor]]:
+    "List the tables that each module of a layer keeps, for the first positions."
     tables = []
     for m in layer.modules():
         long_enough = [t for t in tensors_kept(m) if t.ndim == 2 and len(t) >= n]
@@ -87,9 +82,5 @@ def _turning(a: Tensor, b: Tensor) -> Tensor:
 
 def _rotates(z: Tensor) -> bool:
     "Return whether complex numbers have one modulus, as cosines and sines have."
-    size = z.abs()
-    return (
-        bool(z.imag.any())
-        and float(size.min()) > 0.1
-        and float(size.max() - size.min()) < LONG_SUMS
-    )
+    least, most = z.abs().aminmax()
+    return bool(z.imag.any() and least > 0.1 and most - least < LONG_SUMS)

@@ -1,7 +1,5 @@
 """Projections may be given the tokens in another order: a layer rolls them, or cuts windows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Trace a layer: find its queries, keys and values, and write down what one call gives."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,6 +13,7 @@ from attention_checks.numbers.tensors import nearly
 from attention_checks.outcomes import Misused
 from attention_checks.spec import Contract
 from attention_checks.their_code.conventions import heads_of
+from attention_checks.trace import recording
 from attention_checks.trace.input_projections import (
     RecordedCall,
     Rows,
@@ -23,15 +22,6 @@ from attention_checks.trace.input_projections import (
     read_input_projections,
 )
 from attention_checks.trace.own_stages import own_stages
-from attention_checks.trace.recording import (
-    OneCall,
-    as_float,
-    as_rows,
-    given_parts,
-    products_of,
-    recorded_call,
-    with_streams,
-)
 from attention_checks.trace.roles import ASKED, FoundProjections, find_projections
 from attention_checks.trace.tables import kept_by, rotations_in, tables_handed_on
 from attention_checks.trace.token_order import TokenOrder, in_token_order, order_of_tokens
@@ -54,16 +44,12 @@ class Trace(NamedTuple):
     x: Tensor  # the input, (b, n, d_model)
     out: Tensor  # the output, (b, n, d_out)
     projections: Rows
-    untransposed: list[
-        tuple[tuple[Bug, ...], Rows]
-    ]  # the same for weights used untransposed, with bugs
+    untransposed: list[tuple[tuple[Bug, ...], Rows]]  # the same of untransposed weights, with bugs
     output_projection: OutputProjection
     calls: dict[str, int]  # how often each recognised projection was called
     names: dict[str, list[str]]  # role → names
     unrecognised: list[str]  # modules and parameters that are none of them
-    stage_choices: list[dict[str, RightStep]] = [
-        {}
-    ]  # its own stages, such as a cap: all that may be
+    stage_choices: list[dict[str, RightStep]] = [{}]  # its own stages, such as a cap: all ways
     rotations: list[Tensor] = []  # complex numbers that may rotate pairs of features, (n, pairs)
     contract: Contract = Contract()  # what was declared of it
     n_heads: int | None = None  # as declared, or as an attribute of the layer tells
@@ -89,9 +75,7 @@ class Trace(NamedTuple):
         return sum(r.shape[-1] for role in roles for r in self.projections.get(role, []))
 
     @property
-    def fused_in_thirds(
-        self,
-    ) -> bool:  # False: fewer heads for keys and values, or a way not known here
+    def fused_in_thirds(self) -> bool:  # False: grouped heads, or a way not known here
         "Return whether a fused projection, if there is one, is three times as wide as all heads."
         thirds = 3 * self.context_width
         # a context is as wide as one head where heads are averaged
@@ -165,7 +149,7 @@ class Trace(NamedTuple):
 def trace_layer(
     layer: nn.Module,  # in evaluation mode
     x: Tensor,  # its input, (b, n, d_model)
-    call: OneCall,
+    call: recording.OneCall,
     contract: Contract = Contract(),  # what was declared of it
     memory: Tensor | None = None,  # what keys and values are made of, as the call knows
 ) -> Trace:
@@ -173,7 +157,7 @@ def trace_layer(
     recorded = _recorded(layer, x, call, contract, memory)
     inputs, names = read_input_projections(recorded), _names_by_role(recorded.parts)
     _must_be_fused(contract, names)
-    knowing = given_parts(layer, x, call, contract)
+    knowing = recording.given_parts(layer, x, call, contract)
     return Trace(
         x=x,
         out=recorded.out,
@@ -196,21 +180,21 @@ def _must_be_fused(contract: Contract, names: Mapping[str, list[str]]) -> None:
 
 
 def _recorded(
-    layer: nn.Module, x: Tensor, call: OneCall, contract: Contract, memory: Tensor | None
+    layer: nn.Module, x: Tensor, call: recording.OneCall, contract: Contract, memory: Tensor | None
 ) -> RecordedCall:
     "Call a layer and keep what goes in and out of its parts, in the order of the tokens."
     again = lambda: call(layer, x)
     parts = _projections_of(layer, again, contract, memory)
     with tables_handed_on(layer, x.shape[1]) as tables:
-        out, ins, outs = recorded_call(
+        out, ins, outs = recording.recorded_call(
             {n: parts.leaves[n] for n in names_of_projections(parts)}, again
         )
-    ins, outs = (with_streams(kept, parts.streams) for kept in (ins, outs))
+    ins, outs = (recording.with_streams(kept, parts.streams) for kept in (ins, outs))
     order = order_of_tokens(parts.leaves, ins, x, partial(call, layer)) if memory is None else None
     if order is not None:
         apart = _giving_output(parts, outs, out, x)
         ins, outs = (in_token_order(kept, order, x, apart) for kept in (ins, outs))
-    products = products_of({n: p for n, (_, p) in parts.bare.items()}, again)
+    products = recording.products_of({n: p for n, (_, p) in parts.bare.items()}, again)
     return RecordedCall(
         layer, x, call, contract, memory, parts, out, ins, outs, products, tables, order
     )
@@ -221,7 +205,7 @@ def _giving_output(
 ) -> set[str]:
     "Return the output projections that give the output, perhaps without x, token by token."
     ends = [n for n, role in parts.role_by_name.items() if role == "out" and n in outs]
-    rows = {n: as_rows(outs[n][0], x) for n in ends}
+    rows = {n: recording.as_rows(outs[n][0], x) for n in ends}
     wanted = [out, out - x] if out.shape == x.shape else [out]
     return {n for n, t in rows.items() if t is not None and any(nearly(t, w) for w in wanted)}
 
@@ -235,7 +219,7 @@ def _projections_of(
         declared.pop("k")
     parts = find_projections(layer, call, declared)
     fused = [n for n, role in parts.role_by_name.items() if role == "qkv" and memory is not None]
-    called = recorded_call({n: parts.leaves[n] for n in fused}, call)[1] if fused else {}
+    called = recording.recorded_call({n: parts.leaves[n] for n in fused}, call)[1] if fused else {}
     return parts._replace(
         role_by_name={n: role for n, role in parts.role_by_name.items() if n not in called}
     )
@@ -249,7 +233,7 @@ def _output_projection(recorded: RecordedCall, named: dict[str, list[str]]) -> O
         received=_at_the_end(named, recorded.ins, recorded.x),
         gave=_at_the_end(named, recorded.outs, recorded.x),
         uncalled={name: parts.leaves[name] for name in silent},
-        matrices={n: as_float(p) for n, (role, p) in parts.bare.items() if role == "out"},
+        matrices={n: recording.as_float(p) for n, (role, p) in parts.bare.items() if role == "out"},
         matrix_bias=bare_bias(recorded.layer, "out"),
         last_bias=_last_bias(recorded.layer, named),
     )
@@ -258,7 +242,7 @@ def _output_projection(recorded: RecordedCall, named: dict[str, list[str]]) -> O
 def _last_bias(layer: nn.Module, named: dict[str, list[str]]) -> Tensor | None:
     "Return the bias of the last output projection, a module or bare."
     last = dict(layer.named_modules()).get(next(reversed(named.get("out", [])), ""))
-    bias = as_float(getattr(last, "bias", None)) if last else bare_bias(layer, "out")
+    bias = recording.as_float(getattr(last, "bias", None)) if last else bare_bias(layer, "out")
     return bias if isinstance(bias, Tensor) else None
 
 
@@ -275,4 +259,4 @@ def _names_by_role(parts: FoundProjections) -> dict[str, list[str]]:
 def _at_the_end(named: dict[str, list[str]], kept: Mapping[str, Any], x: Tensor) -> Tensor | None:
     "Return what went into, or came out of, the last output projection that was called."
     called = [name for name in named.get("out", []) if name in kept]
-    return as_rows(kept[called[-1]][0], x) if called else None
+    return recording.as_rows(kept[called[-1]][0], x) if called else None

@@ -82,7 +82,7 @@ def verdict(
     subject = adapt(layer, d_model, Contract(causal=causal, **declared))
     asked = [row for row in relations if row.name.startswith(name) and row.applies(subject)]
     seen = subject if name == "it runs" else examined(subject)
-    tried = [p.tried for p in bound(asked, lambda: seen)]
+    tried = [p.holds for p in bound(asked, lambda: seen)]
     assert len(tried) == 1, f"{len(tried)} properties begin with {name!r}"
     try:
         tried[0]()

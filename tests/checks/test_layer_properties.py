@@ -115,7 +115,7 @@ def test_what_follows_the_output_projection_is_told():
                 "squeezed",
                 "one token, one",
                 lambda: Head(lambda m, x: m.attend(x).squeeze()),
-                "length.breaks",
+                "length.size",
             ),
             (
                 "as_strided",
@@ -610,7 +610,7 @@ OWN = "every token reaches"
     [
         (lambda n: window(9, -1)(n) | (torch.arange(n) == 0), "mask.not_itself", True),
         (lambda n: causal_mask(n).T, "mask.narrow", True),
-        (causal_mask, "mask.causal_unsaid", False),
+        (causal_mask, "mask.causal_unasked", False),
     ],
 )
 def test_tokens_that_a_mask_hides_by_mistake(mask, code, causal):

@@ -105,7 +105,7 @@ def test_a_failure_after_another_is_a_symptom(sound):
         Property("masked", fails, lambda subject: "it takes no mask"),
     ]
     plain, later, masked = bound(relations, lambda: SimpleNamespace(sound=sound))
-    assert not broken_by(plain.tried).symptom
-    assert broken_by(later.tried).symptom != sound
+    assert not broken_by(plain.holds).symptom
+    assert broken_by(later.holds).symptom != sound
     with pytest.raises(NotChecked, match="it takes no mask"):
-        masked.tried()
+        masked.holds()

@@ -10,9 +10,10 @@ from tests.checks.finding import report_of
 
 from attention_checks import outcomes as own
 from attention_checks.catalogue import known
-from attention_checks.examine import BoundProperty, examine
+from attention_checks.examine import examine
 from attention_checks.outcomes import Broken, Misused, NotChecked, first_line
 from attention_checks.explaining.pipeline import Bug
+from attention_checks.properties import Property
 from attention_checks.report import CheckFailed
 
 
@@ -36,8 +37,8 @@ def examined(properties, recognise=None, strict=True, skip=()):
 
 def found(*errors, recognise=None, **settings):
     "The report of a first property that holds and others that raise."
-    properties = [BoundProperty("it runs", holds)]
-    properties += [BoundProperty(f"property {i}", raising(e)) for i, e in enumerate(errors)]
+    properties = [Property("it runs", holds)]
+    properties += [Property(f"property {i}", raising(e)) for i, e in enumerate(errors)]
     return examined(properties, recognise, **settings)
 
 
@@ -98,8 +99,8 @@ def test_an_error_of_the_code_is_a_failure_unless_it_cannot_run_here(error, code
 
 
 def test_a_first_property_that_fails_ends_the_check():
-    never = BoundProperty("it runs", raising(NotImplementedError()))
-    report = examined([never, BoundProperty("it is right", holds)])
+    never = Property("it runs", raising(NotImplementedError()))
+    report = examined([never, Property("it is right", holds)])
     assert report.codes == ["code.not_implemented"] and not report.passed
 
 
@@ -143,17 +144,19 @@ def test_a_skipped_code_hides_that_finding_alone(errors, recognised, codes):
 
 @pytest.mark.parametrize("explains, verdict", [(True, "sound"), (False, "not compared")])
 def test_what_is_skipped_compares_only_if_it_explains_the_numbers(explains, verdict):
-    wrong = BoundProperty(
-        "it agrees", raising(Broken("x", TWICE, explains=explains)), "the definition"
+    wrong = Property(
+        "it agrees", raising(Broken("x", TWICE, explains=explains)), compares="the definition"
     )
-    report = examined([BoundProperty("it runs", holds), wrong], skip=["softmax.twice"])
+    report = examined([Property("it runs", holds), wrong], skip=["softmax.twice"])
     assert report.verdict == verdict
 
 
 def test_what_was_not_compared_is_no_verdict_of_soundness():
-    runs, unknown = BoundProperty("it runs", holds), raising(NotChecked("?"))
-    alone = [runs, BoundProperty("it agrees", unknown, "the definition")]
-    assert examined([runs, BoundProperty("it agrees", holds, "the definition")]).verdict == "sound"
+    runs, unknown = Property("it runs", holds), raising(NotChecked("?"))
+    alone = [runs, Property("it agrees", unknown, compares="the definition")]
+    assert (
+        examined([runs, Property("it agrees", holds, compares="the definition")]).verdict == "sound"
+    )
     assert examined(alone).verdict == "not compared"
     assert not examined(alone).ok
     assert examined(alone, strict=False).ok

@@ -80,7 +80,7 @@ def test_a_planted_bug_gets_its_code(code):
 
 def test_an_added_mask():
     use = changed(on_scores=lambda s: s + ~PAST * 3**-0.5)
-    assert compared(use, causal=True) == "mask.added_forbidden"
+    assert compared(use, causal=True) == "mask.added_inverted"
 
 
 def test_a_fused_projection():

@@ -1,7 +1,5 @@
 """What every attention function must do, and how each property is tried."""
 
-from __future__ import annotations
-
 from attention_checks.properties import Properties, Recognise, bound
 from attention_checks.properties.functions.lengths import LENGTHS
 from attention_checks.properties.functions.masking import HIDING, INFLUENCE

@@ -1,7 +1,5 @@
 """Lengths: one query, shorter and longer inputs, many keys."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import torch
@@ -28,7 +26,7 @@ from attention_checks.subjects.function_facts import MANY, ExaminedFunction, dra
 
 
 def _must_take_one(subject: ExaminedFunction) -> None:
-    "Try sizes of 1: shapes must stay, and a single key must give its value."
+    "One query and one key: the context is the value."
     ranks = [t.ndim for t in _weights_at(subject, subject.usual)]
     one_of_many = () if subject.causal is True else (Sizes(n_q=1),)
     for sizes in map(subject.at, (*ONES, *one_of_many)):
@@ -59,7 +57,7 @@ def _size_bug(sizes: Sizes) -> Bug:
 
 
 def _must_take_lengths(subject: ExaminedFunction) -> None:
-    "Try a shorter and a longer input, or the declared lengths."
+    "Shorter and longer inputs work."
     usual, differences = subject.usual, [-2, 2]
     if subject.contract.lengths is not None:
         differences = [
@@ -77,7 +75,7 @@ def _must_take_lengths(subject: ExaminedFunction) -> None:
 
 
 def _must_take_many_keys(subject: ExaminedFunction) -> None:
-    "Try many keys, and for quick code very many."
+    "So do many keys: blocks fit together, and nothing is cut off."
     if not subject.right_at_near_lengths:
         raise NotChecked("shorter inputs give wrong numbers")
     for right, n in pairwise((subject.usual.n_k + 2, *subject.many)):
@@ -137,15 +135,7 @@ def any_length(subject: ExaminedFunction) -> bool:
 
 
 LENGTHS = (
-    Property(
-        "one query and one key: the context is the value",
-        _must_take_one,
-        symptom_unless=("finite",),
-    ),
-    Property("shorter and longer inputs work", _must_take_lengths, symptom_unless=("finite",)),
-    Property(
-        "so do many keys: blocks fit together, and nothing is cut off",
-        _must_take_many_keys,
-        applies=any_length,
-    ),
+    Property.of(_must_take_one, symptom_unless=("finite",)),
+    Property.of(_must_take_lengths, symptom_unless=("finite",)),
+    Property.of(_must_take_many_keys, applies=any_length),
 )

@@ -1,7 +1,5 @@
 """What may influence what: the future does not, nor what a mask forbids, whatever its shape."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import torch
@@ -24,7 +22,7 @@ from attention_nb.masks import causal_mask
 
 
 def _must_hide_future(subject: ExaminedFunction) -> None:
-    "Change one key and value, with and without gradients: no earlier context may change."
+    "The future cannot reach the past."
     lengths_declared = subject.contract.lengths is not None
     sizes = subject.usual if subject.causal is True or lengths_declared else subject.at(SQUARE)
     q, k, v = sizes.draw()
@@ -45,7 +43,7 @@ def _context(subject: ExaminedFunction, *qkv: Tensor) -> Tensor:
 
 
 def _must_have_gradients(subject: ExaminedFunction) -> None:
-    "Compare gradients with those of the oracle."
+    "Gradients are those of the oracle."
     reach = subject.reach
     if reach and reach.window == 1 and not reach.sinks:
         raise NotChecked("through a window of one, nothing depends on queries and keys")
@@ -53,22 +51,15 @@ def _must_have_gradients(subject: ExaminedFunction) -> None:
 
 
 INFLUENCE = (
-    Property(
-        "the future cannot reach the past",
-        _must_hide_future,
-        symptom_unless=("finite",),
-        applies=lambda subject: bool(subject.causal),
+    Property.of(
+        _must_hide_future, symptom_unless=("finite",), applies=lambda subject: bool(subject.causal)
     ),
-    Property(
-        "gradients are those of the oracle",
-        _must_have_gradients,
-        differentiates=True,
-    ),
+    Property.of(_must_have_gradients, differentiates=True),
 )
 
 
 def _must_hide(subject: ExaminedFunction) -> None:
-    "Try a mask of the usual sizes, then one of many keys."
+    "The mask decides: what is forbidden has no influence."
     if subject.hiding:
         raise subject.hiding.with_traceback(None)
     _must_hide_many(subject)
@@ -91,7 +82,7 @@ def _must_hide_many(subject: ExaminedFunction) -> None:
 
 
 def _must_take_mask_shapes(subject: ExaminedFunction) -> None:
-    "Try masks that are one for all, or differ between sequences and heads."
+    "A mask may differ between sequences, and broadcast."
     sizes = subject.usual
     b, h, n_q, n_k, *_ = sizes
     sound, rng = subject.sound and subject.mask_sound, torch.Generator().manual_seed(6)
@@ -131,7 +122,7 @@ def _fits(subject: ExaminedFunction, shape: tuple[int, ...], sizes: Sizes) -> bo
 
 
 def _must_give_zero(subject: ExaminedFunction) -> None:
-    "Forbid everything to one query: its context must be zero, and gradients finite."
+    "A query that may attend to nothing gets zero, with finite gradients."
     if subject.style.of_keys:
         raise NotChecked("its mask is the same for all queries")
     q, k, v = (t.requires_grad_() for t in subject.usual.draw())
@@ -168,20 +159,14 @@ def _why_not_tried(subject: ExaminedFunction) -> str:
 
 
 HIDING = (
-    Property(
-        "the mask decides: what is forbidden has no influence",
-        _must_hide,
-        lambda subject: subject.no_mask,
-    ),
-    Property(
-        "a mask may differ between sequences, and broadcast",
+    Property.of(_must_hide, lambda subject: subject.no_mask),
+    Property.of(
         _must_take_mask_shapes,
         _why_not_tried,
         symptom_unless=("sound", "mask_sound"),
         applies=any_length,
     ),
-    Property(
-        "a query that may attend to nothing gets zero, with finite gradients",
+    Property.of(
         _must_give_zero,
         _why_not_tried,
         symptom_unless=("sound", "mask_sound"),

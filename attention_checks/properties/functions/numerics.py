@@ -1,7 +1,5 @@
 """Strides, inputs that stay as they are, scores of 10⁴, sixteen bits, and tracing."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -21,7 +19,7 @@ from attention_nb.masks import causal_mask
 
 
 def _must_stand_large_scores(subject: ExaminedFunction) -> None:
-    "Try scores of 10⁴: of all keys, all low, and of one among many."
+    "Scores of ±10⁴ give finite values and gradients."
     q, k, v = subject.usual.draw()
     scale = subject.right_scale(q)
     q = q * (1e4 / (q @ k.mT * scale).abs().max())
@@ -76,7 +74,8 @@ def _maximum_bug(subject: ExaminedFunction) -> Bug:
         return subject.mismatch.bugs[0]
     if subject.right_for_many_keys:
         ends = (0, subject.many[-1] - 1)
-        first, last = (_last_is_finite(subject, at) for at in ends)
+        contexts = [subject(*_peaked(subject, at))[..., -1, :] for at in ends]
+        first, last = (bool(context.isfinite().all()) for context in contexts)
         if first != last:
             return known("blocks.first_maximum" if first else "blocks.no_running_maximum")
     # one query and one key, with a score of 10⁴
@@ -87,13 +86,8 @@ def _maximum_bug(subject: ExaminedFunction) -> Bug:
     return known("softmax.underflows" if alone.isfinite().all() else "softmax.overflows")
 
 
-def _last_is_finite(subject: ExaminedFunction, at: int) -> bool:
-    "Return whether the last query's context is finite if one of many keys has scores of 10⁴."
-    return bool(subject(*_peaked(subject, at))[..., -1, :].isfinite().all())
-
-
 def _must_stand_sixteen_bits(subject: ExaminedFunction) -> None:
-    "Run in sixteen bits, with a causal mask and without."
+    "Float16 and bfloat16 give finite, nearly equal values of their type."
     atols = {torch.float16: 0.02, torch.bfloat16: 0.12}
     n_q, n_k = subject.usual.n_q, subject.usual.n_k
     mask = subject.usual_mask if subject.style.of_keys else causal_mask(n_q, n_k)
@@ -104,14 +98,6 @@ def _must_stand_sixteen_bits(subject: ExaminedFunction) -> None:
 NUMBERS = (
     Property("inputs need not be contiguous", must_take_any_strides),
     Property("inputs are not modified", must_not_modify),
-    Property(
-        "scores of ±10⁴ give finite values and gradients",
-        _must_stand_large_scores,
-        symptom_unless=("sound",),
-    ),
-    Property(
-        "float16 and bfloat16 give finite, nearly equal values of their type",
-        _must_stand_sixteen_bits,
-        sixteen_bits=True,
-    ),
+    Property.of(_must_stand_large_scores, symptom_unless=("sound",)),
+    Property.of(_must_stand_sixteen_bits, sixteen_bits=True),
 )

@@ -1,7 +1,5 @@
 """Make each known bug on purpose: the one that gives the function's own numbers is its name."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 
@@ -10,13 +8,13 @@ from torch import Tensor
 
 from attention_checks.catalogue import known
 from attention_checks.catalogue.flash_attention import blocks
+from attention_checks.explaining.changed_step import changed_step
 from attention_checks.explaining.fitting import (
     fitted_band,
     fitted_cap,
     fitted_dtype,
     fitted_epsilon,
 )
-from attention_checks.explaining.one_step import changed_step
 from attention_checks.explaining.pipeline import Bug, right_output
 from attention_checks.explaining.search import Case, alike, explain
 from attention_checks.numbers.tensors import nearly

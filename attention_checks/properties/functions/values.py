@@ -1,7 +1,5 @@
 """A function runs, repeats itself, gives the oracle's numbers, and its weights are weights."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
@@ -27,7 +25,7 @@ from attention_checks.subjects.masks import PLAIN
 
 
 def _must_give_a_context(subject: ExaminedFunction) -> str | None:
-    "Call it once, and look at type and shape."
+    "It runs, and the context has the shape (b, h, n_q, d_v)."
     q, k, v = subject.usual.draw()
     shown = sizes_of(q=q, k=k, v=v)
     try:
@@ -94,7 +92,7 @@ def _why_it_raises(subject: ExaminedFunction, e: Exception) -> Bug:
 
 
 def _must_have_weights(subject: ExaminedFunction) -> None:
-    "Find the weights with one-hot values."
+    "Weights are not negative, and those of each query sum to 1."
     q, k, _ = subject.usual.draw()
     weights = attempt(lambda: used_weights(subject, q, k))
     if weights is None:
@@ -114,7 +112,7 @@ def _must_have_weights(subject: ExaminedFunction) -> None:
 
 
 def _must_return_used_weights(subject: ExaminedFunction) -> None:
-    "Multiply returned weights by v: they must give the context."
+    "The weights that it returns are those that it used."
     q, k, v = subject.usual.draw()
     _, rest = subject.call_on_copies(q, k, v)
     matrix = (q.shape[-2], k.shape[-2])
@@ -138,19 +136,11 @@ def _must_return_used_weights(subject: ExaminedFunction) -> None:
 
 
 VALUES = (
-    Property("it runs, and the context has the shape (b, h, n_q, d_v)", _must_give_a_context),
+    Property.of(_must_give_a_context),
     Property("the same inputs give the same answer", must_repeat),
     Property(
         "it agrees with the oracle: softmax(q kᵀ · scale) v", must_agree, compares="the oracle"
     ),
-    Property(
-        "weights are not negative, and those of each query sum to 1",
-        _must_have_weights,
-        applies=lambda subject: not subject.contract.attend,  # it need not make weights
-    ),
-    Property(
-        "the weights that it returns are those that it used",
-        _must_return_used_weights,
-        symptom_unless=("sound",),
-    ),
+    Property.of(_must_have_weights, applies=lambda subject: not subject.contract.attend),
+    Property.of(_must_return_used_weights, symptom_unless=("sound",)),
 )

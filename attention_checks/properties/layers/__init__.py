@@ -1,7 +1,5 @@
 """What every attention layer must do, in training and evaluation, and in 16 bits."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

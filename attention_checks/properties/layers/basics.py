@@ -1,7 +1,5 @@
 """What any layer must do: take any length and batch, and keep nothing between calls."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn as nn
 from torch import Tensor
@@ -28,7 +26,7 @@ from attention_checks.their_code.signatures import parameters_of
 
 
 def _must_give_a_vector_per_token(layer: Layer) -> str | None:
-    "It runs, and gives one finite vector per token."
+    "It runs, and gives one vector per token: (b, n, d_out)."
     x = layer.draw()
     shape = f"x {tuple(x.shape)}"
     try:
@@ -40,7 +38,7 @@ def _must_give_a_vector_per_token(layer: Layer) -> str | None:
     like_weights = y.shape[-1] == layer.n_k and layer.n_k != layer.d_model
     if like_weights and rest and isinstance(rest[0], Tensor) and rest[0].shape == x.shape:
         shapes = f"{tuple(y.shape)} and {tuple(rest[0].shape)}"
-        raise Broken(f"{shape}: it gives shapes {shapes}", known("shape.weights_and_output"))
+        raise Broken(f"{shape}: it gives shapes {shapes}", known("shape.weights_first"))
     if y.ndim != 3 or y.shape[:2] != layer.output_shape(x):
         expected = f"expected ({BATCH}, {layer.n}, d_out)"
         _must_not_pool(layer, y, expected)
@@ -130,7 +128,7 @@ def _why_not_finite(layer: Layer, y: Tensor) -> tuple[str, Bug]:
 
 
 def _must_repeat(layer: Layer) -> None:
-    "The same inputs give the same answer, with gradients and without."
+    "The same inputs give the same answer in evaluation."
     x = layer.draw()
     with torch.no_grad():
         first, second = layer(x), layer(x)
@@ -159,7 +157,7 @@ def _seeded_output(layer: Layer, x: Tensor) -> Tensor:
 
 
 def must_forget(layer: Layer) -> None:
-    "Raise Broken if other inputs before change what it gives."
+    "Nothing is kept from call to call."
     x = layer.draw()
     first = layer(x.clone())
     _short_then_long(layer, x, first)
@@ -188,7 +186,7 @@ def _short_then_long(layer: Layer, x: Tensor, want: Tensor) -> None:
 
 
 def must_not_mix(layer: Layer) -> None:
-    "Raise Broken if a sequence of a batch comes out other than alone."
+    "Sequences of a batch do not mix."
     x = layer.draw()
     mixed = lambda: _mixed(layer, x)
     broken = broken_by(lambda: must_not_mix_along(layer, [x], 0, "sequence", mixed))
@@ -206,13 +204,5 @@ def _mixed(layer: Layer, x: Tensor) -> Bug:
     return known("batch.axes" if alone else "batch.mixes")
 
 
-RUNS = (
-    Property(
-        "it runs, and gives one vector per token: (b, n, d_out)", _must_give_a_vector_per_token
-    ),
-    Property("the same inputs give the same answer in evaluation", _must_repeat),
-)
-CALLS = (
-    Property("nothing is kept from call to call", must_forget),
-    Property("sequences of a batch do not mix", must_not_mix),
-)
+RUNS = (Property.of(_must_give_a_vector_per_token), Property.of(_must_repeat))
+CALLS = (Property.of(must_forget), Property.of(must_not_mix))

@@ -1,7 +1,5 @@
 """What any layer must do at the edges: one token, large inputs, 16 bits, weights beside it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -21,14 +19,14 @@ _ONE_VALUE = "Expected more than 1 value per channel"  # so norms of PyTorch ref
 
 
 def must_take_one(layer: Layer) -> None:
-    "Raise Broken if it cannot do with one token, or with one sequence."
+    "One token, one sequence."
     sizes = [(1, layer.n, "one sequence"), (BATCH, 1, "one token")]
     sizes += [(1, 1, "one token"), (BATCH, 2, "two tokens")]
     for b, n, what in sizes:
         if not layer.contract.takes(n):
             continue
         x = layer.draw(b, n)
-        bug, shape = known("length.breaks", what=what), f"x {tuple(x.shape)}"
+        bug, shape = known("length.size", what=what), f"x {tuple(x.shape)}"
         try:
             y = must_run(lambda: layer(x), shape, lambda: bug)
         except Broken as e:
@@ -40,7 +38,7 @@ def must_take_one(layer: Layer) -> None:
 
 
 def must_stay_finite(layer: Layer) -> None:
-    "Raise Broken if large inputs give values or gradients that are not finite."
+    "Large inputs give finite values and gradients."
     code = "softmax.overflows"
     for factor in (30.0, 300.0):
         inputs = {"x": layer.draw() * factor}
@@ -52,7 +50,7 @@ _OFF_IN_SIXTEEN_BITS = {torch.bfloat16: 0.06, torch.float16: 0.02}  # of the lar
 
 
 def must_stand_sixteen_bits(layer: Layer) -> None:
-    "Raise Broken unless 16 bits give finite, nearly equal values of their type."
+    "Float16 and bfloat16 give finite, nearly equal values."
     x = layer.draw()
     softened = softened_copy(layer.module)  # where scores are large, rounding decides
     want = layer.output_of(softened, x).detach()
@@ -81,7 +79,7 @@ def _in_sixteen_bits(layer: Layer, module: Any, x: Tensor, dtype: torch.dtype) -
 
 
 def _must_return_weights(layer: Layer) -> None:
-    "Weights that come with the output are those that made it."
+    "Weights that it returns are weights."
     returned = [
         t.detach() for t in layer.output_and_rest(layer.draw())[1] if _may_be_weights(layer, t)
     ]
@@ -102,28 +100,16 @@ def _must_return_weights(layer: Layer) -> None:
 
 def _may_be_weights(layer: Layer, returned: Any) -> bool:
     "Return whether something has the shape of weights, (b, n_q, n_k) or (b, h, n_q, n_k)."
-    if (
-        not isinstance(returned, Tensor)
-        or not returned.is_floating_point()
-        or returned.ndim not in (3, 4)
-    ):
+    if not isinstance(returned, Tensor) or returned.ndim not in (3, 4):
         return False
-    return len(returned) == BATCH and returned.shape[-2:] == (layer.n, layer.n_k)
+    real = returned.is_floating_point()
+    return real and len(returned) == BATCH and returned.shape[-2:] == (layer.n, layer.n_k)
 
 
 EDGES = (
-    Property("one token, one sequence", must_take_one),
+    Property.of(must_take_one),
     Property("inputs are not modified, and need not be contiguous", must_only_read),
-    Property(
-        "large inputs give finite values and gradients",
-        must_stay_finite,
-        symptom_unless=("unexplained",),
-    ),
-    Property(
-        "float16 and bfloat16 give finite, nearly equal values",
-        must_stand_sixteen_bits,
-        no_module,
-        sixteen_bits=True,
-    ),
-    Property("weights that it returns are weights", _must_return_weights),
+    Property.of(must_stay_finite, symptom_unless=("unexplained",)),
+    Property.of(must_stand_sixteen_bits, no_module, sixteen_bits=True),
+    Property.of(_must_return_weights),
 )

@@ -1,7 +1,5 @@
 """Masks that a layer is given: what they hide moves nothing, and they mean what was declared."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from functools import partial
 from itertools import islice, product
@@ -10,13 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from attention_checks.catalogue import known
-from attention_checks.catalogue.masks import (
-    MASK_APPLICATIONS,
-    MASKS_AFTER_SOFTMAX,
-    MASKS_ON_QUERIES,
-    SHIFTED_MASKS,
-)
+from attention_checks.catalogue import known, masks
 from attention_checks.explaining.pipeline import Bug
 from attention_checks.explaining.search import explain
 from attention_checks.numbers.tensors import first_difference, nearly, rounding
@@ -222,7 +214,7 @@ def _not_hiding(layer: Layer, name: str, tried: _TriedMasks) -> Broken | NotChec
     "Return what to raise if no mask that was tried hides anything."
     declared = _declared_meaning(layer)
     by_numbers = partial(_by_numbers, layer, name, tried)
-    if found := by_numbers(MASKS_AFTER_SOFTMAX) or _misread(layer, name, tried):
+    if found := by_numbers(masks.MASKS_AFTER_SOFTMAX) or _misread(layer, name, tried):
         return found
     if not tried.outputs:
         why = f"{name}: no mask that was tried will do; {tried.error}"
@@ -232,8 +224,8 @@ def _not_hiding(layer: Layer, name: str, tried: _TriedMasks) -> Broken | NotChec
         return _without_effect(name, declared)
     if declared and tried.open:
         return Broken(f"{name}: with it, the future is seen", known("mask.replaces_causal"))
-    of_queries = MASKS_ON_QUERIES if declared or hides_padding(name) else []
-    found = by_numbers([*MASK_APPLICATIONS, *SHIFTED_MASKS, *of_queries])
+    of_queries = masks.MASKS_ON_QUERIES if declared or hides_padding(name) else []
+    found = by_numbers([*masks.MASK_APPLICATIONS, *masks.SHIFTED_MASKS, *of_queries])
     return found or _not_understood(name, declared)
 
 

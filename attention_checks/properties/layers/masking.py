@@ -1,7 +1,5 @@
 """Masks hide the future and padding, and every other token counts, in long sequences too."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 from typing import Any
@@ -28,7 +26,7 @@ from attention_checks.trace.comparing import compare_with_own_weights
 
 
 def _must_hide_future_in_every_mode(layer: Layer) -> None:
-    "A causal layer hides the future in every mode."
+    "The future cannot reach the past, in evaluation and training, with and without gradients."
     # large scores find a number that stands for minus infinity, and is too small
     for training, grad, size in product((False, True), (False, True), (1.0, 300.0)):
         _must_hide_future(layer, layer.draw() * size, training, grad)
@@ -130,7 +128,7 @@ def _why_unseen(layer: Layer, reach: Tensor, missing: Tensor) -> Bug:
     if missing.diagonal().any():
         return known("mask.not_itself")
     if not layer.causal and missing.equal(torch.ones_like(missing).triu(1)):
-        return known("mask.causal_unsaid")
+        return known("mask.causal_unasked")
     if layer.positions and not layer.contract.window:
         raise NotChecked("it attends to a window")
     if layer.window and layer.causal and _is_window(layer, reach, seen):
@@ -146,9 +144,7 @@ def _is_stretched(reach: Tensor) -> bool:
     return any((reach | own).equal(each | own) for each in stretched)  # a query moves its output
 
 
-def measured_reach(
-    layer: Layer,  # the layer under test
-) -> Tensor:  # boolean, (outputs, n)
+def measured_reach(layer: Layer) -> Tensor:  # boolean, (outputs, n)
     "Find out which output is moved by which token."
     x, moved = layer.draw(), []
     before = layer(x)
@@ -180,7 +176,7 @@ LONG = (37, 23, 16, 11, 8)  # tokens of the long trial: the first length that it
 
 
 def _must_treat_long_as_short(layer: Layer) -> str | None:
-    "What holds of short sequences holds of long ones."
+    "Longer sequences are treated as short ones."
     _must_give_vectors(layer)
     n = _long_length(layer)
     must_be_vectors(layer, x := layer.draw(2, n), layer(x))
@@ -330,11 +326,7 @@ def _must_know_positions(layer: Layer, free: bool) -> None:
 
 
 MASKING = (
-    Property(
-        "the future cannot reach the past, in evaluation and training, with and without gradients",
-        _must_hide_future_in_every_mode,
-        applies=lambda layer: layer.causal,
-    ),
+    Property.of(_must_hide_future_in_every_mode, applies=lambda layer: layer.causal),
     Property(
         "every token reaches its own output and all after it",
         _must_reach_outputs,
@@ -345,11 +337,7 @@ MASKING = (
         _must_reach_outputs,
         applies=lambda layer: not layer.causal,
     ),
-    Property(
-        "longer sequences are treated as short ones",
-        _must_treat_long_as_short,
-        symptom_unless=("unexplained",),
-    ),
+    Property.of(_must_treat_long_as_short, symptom_unless=("unexplained",)),
     Property("what its own masks hide has no influence", must_hide_padding, no_module),
     Property(
         "the order of the past does not matter to the last token",

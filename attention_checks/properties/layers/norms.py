@@ -1,7 +1,5 @@
 """A norm must do what every norm does: to each vector alone, whatever its length."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -25,7 +23,7 @@ _MOST = 5e-3  # as much may be added to the mean square of usual vectors
 
 
 def _must_normalise_each(layer: Layer) -> None:
-    "Raise Broken for a norm that mixes vectors, or whose epsilon is too large."
+    "Its norms normalise each vector alone."
     for name, norm, t in _norms_with_inputs(layer):
         if not _ALONE.search(type(norm).__name__) or len(getattr(norm, "normalized_shape", ())) > 1:
             raise NotChecked(f"{name} is taken as it is: it is no norm of one vector alone")
@@ -85,10 +83,7 @@ def _epsilon(call: Callable[[Tensor], Tensor], t: Tensor) -> float:
 
 
 NORMS = (
-    Property(
-        "its norms normalise each vector alone",
-        _must_normalise_each,
-        no_module,
-        applies=lambda layer: bool(_names_of_norms(layer)),
+    Property.of(
+        _must_normalise_each, no_module, applies=lambda layer: bool(_names_of_norms(layer))
     ),
 )

@@ -1,7 +1,5 @@
 """A layer must agree with attention computed again from its own queries, keys and values."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import chain
 
@@ -22,13 +20,7 @@ from attention_checks.their_code.conventions import POSITIONS
 from attention_checks.trace import Trace
 from attention_checks.trace.comparing import compare_with_own_weights, named_end
 from attention_checks.trace.guesses import hint_of
-from attention_checks.trace.recording import (
-    as_float,
-    full_name,
-    must_use,
-    unused,
-    used_between,
-)
+from attention_checks.trace.recording import as_float, full_name, must_use, unused, used_between
 from attention_checks.trace.rotating import agrees_with_rotation
 
 
@@ -40,7 +32,7 @@ def _trace_of_usual(layer: Layer) -> Trace:
 
 
 def _must_agree_with_own_weights(layer: Layer) -> str | None:
-    "It agrees with attention computed from its own queries, keys and values."
+    "It agrees with attention computed from its own weights."
     trace = _trace_of_usual(layer)
     _must_use_all(layer, trace)
     _must_divide(layer, trace)
@@ -148,12 +140,8 @@ def _sees_a_window(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> bool:
 def _must_divide(layer: Layer, trace: Trace) -> None:
     "Raise Misused if the width of its queries is no multiple of the heads that were declared."
     heads, width = layer.n_heads, trace.width("q")
-    if (
-        heads
-        and len(trace.projections.get("q", [])) == 1
-        and width % heads
-        and layer.d_model % heads
-    ):
+    alone = len(trace.projections.get("q", [])) == 1
+    if heads and alone and width % heads and layer.d_model % heads:
         raise Misused(
             f"n_heads: expected a divisor of the width of its queries, {width}; got {heads}"
         )
@@ -167,7 +155,7 @@ def _but_meant_scale(layer: Layer, trace: Trace, bugs: tuple[Bug, ...]) -> tuple
     scales = [bug for bug in bugs if bug.code.startswith("scale.")]
     if contract.attend:  # its scale is in attend=
         return tuple(bug._replace(declare="") if bug in scales else bug for bug in bugs)
-    if contract.scale or contract.settles_scale or only_gated or not scales:
+    if contract.settles_scale or only_gated or not scales:
         return bugs
     if others := tuple(bug for bug in bugs if bug not in scales):
         return others
@@ -286,7 +274,7 @@ def _gives_its_value(layer: Layer) -> bool:
 
 
 def _must_end_with_projection(layer: Layer) -> str | None:
-    "The output is what the output projection gave, perhaps with x added; else it was not seen."
+    "Its output is what its output projection gave."
     trace, out = layer.observed.trace, None
     if trace is not None and trace.projections:
         out = trace.out if trace.context is None else trace.output_projection.gave
@@ -321,7 +309,7 @@ def _remark_on_residual(layer: Layer, got: Tensor, want: Tensor) -> str:
 
 
 def _must_share_heads(layer: Layer) -> None:
-    "It has as many heads of keys and values as were declared."
+    "It has as many heads of keys and values as was declared."
     trace = _trace_of_usual(layer)
     if not layer.n_heads:
         raise Misused(
@@ -341,20 +329,11 @@ def _must_share_heads(layer: Layer) -> None:
 
 
 OWN_WEIGHTS = (
-    Property(
-        "it has as many heads of keys and values as was declared",
-        _must_share_heads,
-        no_module,
-        applies=lambda layer: bool(layer.contract.n_kv_heads),
+    Property.of(
+        _must_share_heads, no_module, applies=lambda layer: bool(layer.contract.n_kv_heads)
     ),
-    Property(
-        "it agrees with attention computed from its own weights",
-        _must_agree_with_own_weights,
-        no_module,
-        compares="its own weights",
-    ),
-    Property(
-        "its output is what its output projection gave",
+    Property.of(_must_agree_with_own_weights, no_module, compares="its own weights"),
+    Property.of(
         _must_end_with_projection,
         symptom_unless=("unexplained",),
         applies=lambda layer: bool(layer.modules),

@@ -1,7 +1,5 @@
 """Two documents that are packed into one sequence must come out as each does alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -11,21 +9,16 @@ from attention_checks.catalogue import known
 from attention_checks.numbers.tensors import first_difference, nearly
 from attention_checks.outcomes import Broken, NotChecked, first_line
 from attention_checks.properties import Property
-from attention_checks.subjects.calling import (
-    first_tensor,
-    needed_by,
-    packing_arguments,
-    packing_names,
-)
+from attention_checks.subjects import calling
 from attention_checks.subjects.layer import Layer, no_module
 from attention_checks.their_code.signatures import parameters_of
 
 
 def _must_keep_documents_apart(layer: Layer) -> str:
-    "Raise Broken unless packed documents come out as alone; say how they were given."
+    "Documents that are packed into one sequence come out as each does alone."
     name, lengths = _packing_arguments(layer)[0], _lengths(layer)
     x, error = layer.draw()[:1], ""
-    needed = packing_names(needed_by(layer.module))
+    needed = calling.packing_names(calling.needed_by(layer.module))
     for flat in (True,) if needed else (False, True):
         try:
             got = _packed(layer, x, lengths, flat)
@@ -72,8 +65,8 @@ def _packed(layer: Layer, x: Tensor, lengths: list[int], flat: bool) -> Tensor:
 
     def call(module: Any, x: Tensor) -> Tensor:
         packed = x[0] if flat else x
-        arguments = packing_arguments(parameters_of(module) or {}, lengths, packed)
-        output: Tensor = first_tensor(module(packed, **arguments))[0]
+        arguments = calling.packing_arguments(parameters_of(module) or {}, lengths, packed)
+        output: Tensor = calling.first_tensor(module(packed, **arguments))[0]
         return output[None] if flat else output
 
     with torch.no_grad():
@@ -82,14 +75,11 @@ def _packed(layer: Layer, x: Tensor, lengths: list[int], flat: bool) -> Tensor:
 
 def _packing_arguments(layer: Layer) -> list[str]:
     "Its arguments that say where documents end."
-    return packing_names(parameters_of(layer.original) or {})
+    return calling.packing_names(parameters_of(layer.original) or {})
 
 
 PACKED = (
-    Property(
-        "documents that are packed into one sequence come out as each does alone",
-        _must_keep_documents_apart,
-        no_module,
-        applies=lambda layer: bool(_packing_arguments(layer)),
+    Property.of(
+        _must_keep_documents_apart, no_module, applies=lambda layer: bool(_packing_arguments(layer))
     ),
 )

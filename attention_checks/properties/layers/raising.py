@@ -1,7 +1,5 @@
 """Why a layer raises: a width, a length or an order of axes that it needs, or inputs exchanged."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch
@@ -68,9 +66,7 @@ def _other_lengths(layer: Layer) -> list[int]:
     return [n for n in _FIXED_LENGTHS if n not in mixed and layer.fits(BATCH, n)]
 
 
-def misrouted(
-    layer: Layer,  # the layer under test
-) -> Bug | None:  # None without a memory
+def misrouted(layer: Layer) -> Bug | None:  # None without a memory
     "Find out whether projections read the other input, or x and the memory are exchanged."
     if layer.other_input is None or layer.of_memory:
         return None

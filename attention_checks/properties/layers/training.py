@@ -1,7 +1,5 @@
 """Training gives what evaluation gives; parameters are registered and get a gradient."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from typing import Any
 
@@ -24,7 +22,7 @@ from attention_checks.their_code.conventions import INDEXER, is_dropout, role_of
 
 
 def _must_agree_in_training(layer: Layer) -> None:
-    "Training gives what evaluation gives; with dropout, its mean."
+    "Training gives what evaluation gives, on average."
     x = layer.draw()
     want, first, second = layer(x), layer.in_mode(x, True), layer.in_mode(x, True, seed=1)
     if not nearly(first, second, equal_nan=True):
@@ -151,7 +149,7 @@ def _runs_of_training(layer: Layer) -> tuple[Tensor, Tensor]:
 
 
 def _must_train(layer: Layer) -> str | None:
-    "Every parameter is registered, and receives a gradient."
+    "Every parameter is registered and receives a gradient."
     _must_be_registered(layer)
     parameters = dict(layer.module.named_parameters())
     asking = {name: p for name, p in parameters.items() if p.requires_grad}
@@ -279,18 +277,10 @@ def _must_not_grow_state(layer: Layer) -> None:
 
 
 TRAINING = (
-    Property(
-        "training gives what evaluation gives, on average", _must_agree_in_training, no_module
-    ),
-    Property(
-        "every parameter is registered and receives a gradient",
-        _must_train,
-        no_module,
-        symptom_unless=("unexplained",),
-        differentiates=True,
-    ),
+    Property.of(_must_agree_in_training, no_module),
+    Property.of(_must_train, no_module, symptom_unless=("unexplained",), differentiates=True),
     Property(
         "no two parameters are one", _must_not_tie, no_module, symptom_unless=("unexplained",)
     ),
-    Property("calls add nothing to the state dict", _must_not_grow_state, no_module),
+    Property.of(_must_not_grow_state, no_module),
 )

@@ -319,7 +319,7 @@ bug(H, "under no_grad", ("scores = q @", "q, k = q.detach(), k.detach()\n       
 bug(H, "batch mixed by the mean of keys", ("scores = q @ k", "k = k - k.mean(0)\n        scores = q @ k"), "batch.mixes")
 bug(H, "normalised over the batch", ("q, k, v = self.q_proj(x)", "x = x - x.mean((0, 1))\n        q, k, v = self.q_proj(x)"), "batch.mixes")
 bug(H, "changes x in place", ("q, k, v = self", "x *= 1 / math.sqrt(x.shape[-1])\n        q, k, v = self"), "input.modified")
-bug(H, "squeezes away a batch of one", ("return self.dropout(weights) @ v", "return (self.dropout(weights) @ v).squeeze(0)"), "batch.mixes", also="length.breaks")
+bug(H, "squeezes away a batch of one", ("return self.dropout(weights) @ v", "return (self.dropout(weights) @ v).squeeze(0)"), "batch.mixes", also="length.size")
 bug(H, "squeezes away a length of one", ("return self.dropout(weights) @ v", "return (self.dropout(weights) @ v).squeeze(1)"), "length.tokens")
 bug(H, "keys of all calls are kept", ("        scores = q @", "        self.keys = torch.cat([self.keys, k], 1) if hasattr(self, 'keys') and len(self.keys) == len(k) else k\n"
     "        self.values = torch.cat([self.values, v], 1) if hasattr(self, 'values') and len(self.values) == len(v) else v\n"
@@ -685,7 +685,7 @@ bug(RBD, "softmax over the queries", ("softmax(-1)", "softmax(-2)"), "softmax.ov
 
 MH, MHC = "MultiHead", "MultiHead, causal"
 bug("MultiHead as self-attention", "the mask is made in forward, and saved", ("        scores = q @", "        if not hasattr(self, 'seen') or self.seen.shape[0] < n:\n            self.register_buffer('seen', torch.ones(n, n))\n        scores = q @"), "state.grows")
-bug("MultiHead as self-attention", "weights come first", ("return self.out_proj(context)", "return weights, self.out_proj(context)"), "shape.weights_and_output")
+bug("MultiHead as self-attention", "weights come first", ("return self.out_proj(context)", "return weights, self.out_proj(context)"), "shape.weights_first")
 bug(MH, "queries are the values", ("v = self.v_proj(x).view(b, n, self.n_heads, self.d_head).transpose(1, 2)", "v = q"), "project.unused")
 bug(MH, "keys are split in another order", ("k = self.k_proj(x).view(b, n, self.n_heads, self.d_head).transpose(1, 2)", "k = self.k_proj(x).view(b, n, self.d_head, self.n_heads).permute(0, 3, 1, 2)"), "split.keys_apart")
 bug(MH, "ReLU behind the projections", ("        scores = q @", "        q, k, v = q.relu(), k.relu(), v.relu()\n        scores = q @"), "route.relu")
@@ -801,7 +801,7 @@ bug("WeightsToo", "weights are returned transposed", (".flatten(2)), weights", "
 bug("WeightsToo", "a temperature", ("q.shape[-1] ** 0.5)", "q.shape[-1] ** 0.5 / 0.7)"), "scale.head_constant")
 bug("WeightsToo", "a name that is not defined", ("weights = (q", "weights = (qs"), "code.error")
 bug("RawScoresToo", "1 is added where forbidden", ('masked_fill(_causal_blocked(x.shape[1]), float("-inf"))', "add(_causal_blocked(x.shape[1]) / q.shape[-1] ** 0.5)"),
-    "mask.added_forbidden")
+    "mask.added_inverted")
 bug("GptBlock", "divides by √n, with five heads", ("k.shape[-1] **", "k.shape[-2] **"), "scale.keys_root",
     build=lambda c: c(30, 5), args=with_args("GptBlock", d_model=30))
 bug("MultiHead, dropout", "a ReLU behind the output", ("return self.out_proj(context)", "return F.relu(self.out_proj(self.dropout(context)))"), "project.more")
@@ -1037,7 +1037,7 @@ bug(X, "the output projection is forgotten", ("self.out((weights @ v)", "((weigh
 bug(X, "x is added to the memory", ("q, k, v = self", "memory = memory + x.mean(1, keepdim=True)\n        q, k, v = self"), "order.queries")
 bug(X, "the memory gets places", ("q, k, v = self", "memory = memory + torch.arange(memory.shape[1])[:, None] / 5\n        q, k, v = self"), "order.keys")
 bug(X, "the batch is squeezed", ("return self.out((weights @ v).transpose(1, 2).reshape(len(x), x.shape[1], -1))",
-    "return self.out((weights @ v).transpose(1, 2).reshape(len(x), x.shape[1], -1)).squeeze(1)"), "length.breaks")
+    "return self.out((weights @ v).transpose(1, 2).reshape(len(x), x.shape[1], -1)).squeeze(1)"), "length.size")
 bug("Conditioned", "x where there is a context", ("x if context is None else context", "x"), "route.reads_x")
 bug("Conditioned", "no scale", (" * self.scale", ""), "scale.missing")
 bug(GROUPED, "groups in the wrong order", ("t.repeat_interleave(self.n_heads // self.n_kv_heads, 1)", "t.repeat(1, self.n_heads // self.n_kv_heads, 1, 1)"), "split.groups")
