@@ -259,6 +259,7 @@ def head_view(
     tokens: Sequence[str],  # of the sequence that is shown, one text each
     memory: Sequence[str] = (),  # of the sequence that cross-attention attends to
     scores: _Scores | None = None,  # more: name → function of weights (heads, n, n) that gives (heads,)
+    order: str | None = None,  # the score by which heads stand at first; None: as in the model
     sequence: int = 0,  # which sequence of the batch
     limit: int = 4_600_000,  # bytes of the weights in the file
 ) -> HeadView:  # shows itself when it is the last value of a cell; `save` writes a file
@@ -269,6 +270,7 @@ def head_view(
         tokens: of the sequence that is shown, one text each
         memory: of the sequence that cross-attention attends to
         scores: more: name → function of weights (heads, n, n) that gives (heads,)
+        order: the score by which heads stand at first; None: as in the model
         sequence: which sequence of the batch
         limit: bytes of the weights in the file
 
@@ -292,10 +294,13 @@ def head_view(
             name for row in rows for name, values in row["scores"].items() if set(values) != {None}
         )
     )
+    if order is not None and order not in names:
+        raise ValueError(f"order: expected None or one of {names}; got {order!r}")
     about = {
         "tokens": {name: text for name, text in texts.items() if text},
         "layers": rows,
         "scores": names,
+        "order": order,
     }
     letters = all(len(token) <= 2 for token in (*tokens, *memory))
     return HeadView(_fitting(layers, about, sequence, limit), _table(rows, names), _room(rows, letters))
@@ -341,7 +346,7 @@ def _room(rows: Sequence[dict[str, Any]], letters: bool) -> tuple[int, int]:
     names = 50 if letters else 120  # and the arcs above them
 
     def panel(most: int, line: int) -> int:
-        return max(min(most, max(160, 22 * longest)) + names, line * min(20, longest) + 20,
+        return max(min(most, max(340, 22 * longest)) + names + 26, line * min(20, longest) + 20,
                    min(432, 24 * len(rows)) + 40)
 
     side, named = (76, 18) if heads <= 4 else (max(34, min(56, 240 // heads)), 0)
@@ -350,9 +355,9 @@ def _room(rows: Sequence[dict[str, Any]], letters: bool) -> tuple[int, int]:
     below = 60 if letters else 100
     wide, phone = (140 + grid + panel(448, 22) + below for grid in grids)
     if heads < 10:  # the small pictures stand beside the large one
-        wide = 80 + max(names + grids[0] + 150, panel(448, 22))
+        wide = 104 + max(names + grids[0] + 150, panel(448, 22))
     if len(rows) > 1 and (n := sum(row["heads"] for row in rows)) <= 8:  # in one row on a phone
-        phone = 150 + (64 if n > 4 else 112) + panel(272, 17) + below
+        phone = 156 + (64 if n > 4 else 112) + panel(256, 17) + below
     return wide, phone
 
 

@@ -40,7 +40,7 @@ def seat_map(
     data = {"n_blocks": n_blocks, "size": block_size, "n_max": n_max, "prompt": prompt,
             "sequences": sequences, "free": cache.free_blocks}
     return Drawing("seat_map", "Paged KV cache: block tables", _NOTICE, data,
-                   _tables(sequences, block_size, n_max), (366, 506), "The block tables as a table")
+                   _tables(sequences, block_size, n_max), (342, 556), "The block tables as a table")
 
 
 _NOTICE = "Press “Next token”: which of the shared blocks is copied?"

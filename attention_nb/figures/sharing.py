@@ -16,7 +16,7 @@ __all__ = ['sharing']
 # %% ../../nbs/figures/sharing.ipynb #sharing-fn
 def sharing(
     n_heads: int = 8,  # heads of queries
-    n_kv_heads: int = 8,  # heads of keys and values at first, a divisor of n_heads
+    n_kv_heads: int = 4,  # heads of keys and values at first, a divisor of n_heads
     d_head: int = 128,  # width of a key and of a value
     n_layers: int = 32,  # layers with a cache
     n_tokens: int = 8192,  # tokens in the cache; each number takes two bytes
@@ -44,11 +44,11 @@ def sharing(
                    _key_heads(n_heads, options), (380, 394))
 
 
-_NOTICE = "Choose fewer key heads: which query heads share one then?"
+_NOTICE = "Press “wrong order”: which query heads read a wrong key head?"
 
 
 def _key_heads(n_heads: int, options: list[int]) -> str:
     "Write a table: which key head each query head reads, a row for each number of key heads."
-    rows = {f"of {n}": torch.arange(n).repeat_interleave(n_heads // n) for n in options}
+    rows = {f"of\u00a0{n}": torch.arange(n).repeat_interleave(n_heads // n) for n in options}
     columns = [f"query head {i}" for i in range(n_heads)]
     return number_table("The key head that each query head reads", rows, columns, 0)

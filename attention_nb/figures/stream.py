@@ -38,8 +38,8 @@ def stream(
     columns = [f"block {i}" for i in range(1, n + 1)]
     table = number_table("Lengths of hidden states after each block", {name: pair[0] for name, pair in runs.items()}, columns, 1)
     table += number_table("Lengths of the first gradient in each block", {name: pair[1] for name, pair in runs.items()}, columns, 3)
-    return Drawing("stream", "Pre-norm and post-norm: hidden states forward, gradients back", _NOTICE, {"runs": listed, "moment": n - 1},
+    return Drawing("stream", "Pre-norm and post-norm: hidden states forward, gradients back", _NOTICE, {"runs": listed},
                    table, (346, 506))
 
 
-_NOTICE = "Press Play: where are gradients large with post-norm?"
+_NOTICE = "Press Play: in which block do the gradients differ most?"

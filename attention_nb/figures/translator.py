@@ -82,7 +82,7 @@ def translator(
     data = {"model": {"parts": trained.parts(), "steps": trained.steps, "heads": heads}, "source": source, "target": target,
             "exact": trained.about["exact"], "examples": list(examples), "values": list(number_values().items()), "most": most}
     return Drawing("translator", "Cross-attention in a translator",
-                   "Move through the training: when does the answer come right?",
+                   "Press a bar: after how many training steps is the answer right?",
                    data, _answers(model, trained, examples), (400, 585), "The answers at each step as a table",
                    library="engine", weights=trained.text())
 

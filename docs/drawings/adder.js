@@ -293,8 +293,8 @@ const feedForward = part("Feed-forward layer", (on) => { feeds = on; });
 const row = (style, ...nodes) => el("div", { class: "row", style }, ...nodes);
 const parts = row("margin: 0 0 8px", attention.node, feedForward.node);
 const sides = el("div", { style: "font-size: 13px; line-height: 1.3; color: var(--soft)" },
-...["first digit ↓", "second digit →"].map((says) =>
-el(wide ? "span" : "div", { style: wide ? "margin-right: 12px" : null }, says)));
+...["press a sum:", "first digit ↓", "second digit →"].map((says) =>
+el(wide ? "span" : "div", { style: wide ? "margin-right: 10px" : null }, says)));
 if (wide) {
 set(said, { style: "min-height: 4.2em; margin-top: 8px" });
 const model = el("div", { style: `flex: 0 1 ${width}px` }, parts, root);

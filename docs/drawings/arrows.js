@@ -63,8 +63,8 @@ const [x, y] = at(to);
 const way = Math.atan2(-to[1], to[0]);
 const place = ([turned, far]) =>
 [x + far * Math.cos(way + turned), y + far * Math.sin(way + turned)];
-const sides = [0.5, 1, 1.5, 2.1].map((turned) => [turned, 18]);
-return [[0, 18], ...[...sides, [2.5, 30]].flatMap(([turned, far]) =>
+const sides = [0.5, 1, 1.5, 2.1].map((turned) => [turned, 23]);
+return [[0, 23], ...[...sides, [2.5, 32]].flatMap(([turned, far]) =>
 [[turned, far], [-turned, far]])].map(place);
 }
 function onLine(way) {
@@ -136,7 +136,8 @@ el("div", { "aria-hidden": true, style: track }, bar, zero), said);
 view.append(el("div", { class: "beside", style: "gap: 0.75rem 2rem; margin: 0" }, root, right));
 [a, b].forEach((arrow, i) => {
 knobs[i] = drag(`arrow ${"ab"[i]}`, arrow, moves(arrow, i));
-set(knobs[i].node, { "data-sym": "qk"[i] });
+set(knobs[i].node, { "data-sym": "qk"[i], r: 12, stroke: `var(--${"qk"[i]})`,
+"stroke-width": 2, "stroke-dasharray": "3 3" });
 });
 tabulate(() => ({ caption: "Two arrows", columns: ["right", "up"], digits: 1,
 rows: [["a", a], ["b", b], ["a times b", a.map((x, i) => x * b[i])]] }));

@@ -5,6 +5,7 @@ motion, plane, tabulate, expose, keep }) {
 const { table, axes, features, sentences, at_most: atMost } = data;
 const SIZE = viewWidth < 600 ? 212 : 344;
 const CUT = viewWidth < 600 ? 6 : 20;
+const BARS = viewWidth < 864 ? null : "grid-template-columns: 3.5rem 13.5rem";
 const d = data.W_q[0].length;
 const steps = [
 ["tokens", "vectors x"],
@@ -589,7 +590,8 @@ const named = (text, sym, kinds = []) => [sym ? hued(sym, text) : text,
 ...(kinds.length ? [el("div", { class: "kinds" }, columned("", kinds))] : [])];
 const most = () => Math.max(1e-9, ...work.dots);
 const beside = (sym, text, share) =>
-el("span", { class: "weighed", "data-sym": sym || null }, el("span", {}, text),
+el("span", { class: "weighed", style: sym && BARS, "data-sym": sym || null },
+el("span", {}, text),
 el("span", { style: `width: ${clamp(100 * share, 0, 100)}%; `
 + `background: var(--${sym || "neutral"})` }));
 function showNumbers() {
@@ -696,7 +698,7 @@ fit();
 bend(kept);
 }
 
-const end = byItself(play, () => { step = 2; });
+const end = byItself(play, () => { step = WEIGHTS; });
 lay();
 new ResizeObserver(() => {
 fit();

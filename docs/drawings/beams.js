@@ -122,8 +122,7 @@ const bandAt = ([x, y]) =>
 svg("rect", { x: x - gap / 2, y: y + r + 2, width: gap, height: 14, fill: "var(--paper)" });
 function unitsOf() {
 const y = top + r + 13;
-const lines = wide ? [["log p", y], ["thick =", y + 24], ["likely", y + 38]]
-: [["log p", y], ["a thick line: a likely token", high - 8]];
+const lines = [["log p", y], ["thick:", y + 24], ["likely", y + 38]];
 return lines.map(([says, y]) =>
 svg("text", { x: 0, y, style: "font-size: 12px; fill: var(--soft)" }, says));
 }
@@ -138,12 +137,15 @@ return [...lines, ...named, ...unitsOf()];
 }
 function wholes(shown) {
 const left = full - beside + 16;
+const place = (rank) => (wide ? { x: left, y: at(step, rank)[1] + 5 }
+: { x: 118 * rank, y: high - 6 });
 const named = svg("text", { x: left, y: 12, style: "font-size: 13px; fill: var(--soft)" },
 "hypothesis");
+const numbered = (one, rank) => (wide ? wordsOf(one) : `${rank + 1}: ${wordsOf(one)}`);
 const ink = (rank) => (best(step, rank) ? "var(--rose)" : "currentColor");
-return [named, ...steps()[step].kept.map((one, rank) => svg("text", {
-x: left, y: at(step, rank)[1] + 5, opacity: shown.toFixed(2),
-style: `font-weight: 600; fill: ${ink(rank)}` }, wordsOf(one)))];
+return [...(wide ? [named] : []), ...steps()[step].kept.map((one, rank) => svg("text", {
+...place(rank), opacity: shown.toFixed(2),
+style: `font-weight: 600; fill: ${ink(rank)}` }, numbered(one, rank)))];
 }
 function picture(shown) {
 const column = ({ kept, dropped }, t) => [...kept, ...dropped].flatMap((one, rank) =>
@@ -155,7 +157,7 @@ const linesOf = (kept) =>
 grown.filter(({ how }) => how.kept === kept).map(({ path }) => path);
 root.replaceChildren(...heads(), ...linesOf(false),
 ...(wide ? [] : grown.flatMap(({ band }) => band || [])), ...linesOf(true),
-...nodes.map(({ node }) => node), ...(wide ? wholes(shown) : []));
+...nodes.map(({ node }) => node), ...wholes(shown));
 }
 
 function wordsOf({ ids }) {

@@ -92,19 +92,21 @@ const [size, ...at] = viewWidth < 600 ? [28, 23, 39, 53] : [34, 27, 46, 62];
 const many = svg("text", { x, y: at[0], style: `font-size: ${size}px; font-weight: 700` });
 const says = (y, text) => svg("text", { x, y, "aria-hidden": true,
 style: `font-size: ${viewWidth < 600 ? 12 : 13}px` }, text);
-const title = svg("g", { style: "font-weight: 600" }, many,
+const ratio = says(at[0], "");
+const title = svg("g", { style: "font-weight: 600" }, many, ratio,
 says(at[1], "keys computed"), says(at[2], how));
 const under = svg("rect", { y: base + 2, width: across - 1.5, height: 3, fill: "var(--q)" });
 function stand() {
 set(under, { x: x + across * t });
 set(sofar, { width: across * (t + 1) });
 }
-return { name, piles, title, many, under, stand };
+return { name, piles, title, many, ratio, under, stand };
 }
 const tally = [stair("with", "with a cache", 0, (i, j) => i === j),
 stair("without", "without", half + gap, () => true)];
 const total = svg("svg", { width: viewWidth, height: base + 6, role: "img",
 viewBox: `0 0 ${viewWidth} ${base + 6}`, style: "height: auto; margin-top: 14px" },
+svg("path", { d: `M0 ${base}H${viewWidth}`, stroke: "var(--faint)" }),
 ...tally.flatMap(({ piles, title, under }) => [piles, title, under]));
 
 function showName(i) {
@@ -129,6 +131,11 @@ for (const { name, many, stand } of tally) {
 many.textContent = computed[name];
 stand();
 }
+const again = tally[1];
+const times = number(computed.without / computed.with, 1);
+again.ratio.textContent = t ? `${times} times${viewWidth < 600 ? "" : " as many"}` : "";
+const digit = viewWidth < 600 ? 19.5 : 23.7;
+set(again.ratio, { x: half + gap + 8 + digit * `${computed.without}`.length });
 set(total, { "aria-label": "Keys computed so far: "
 + tally.map(({ name }) => `${computed[name]} ${name} a cache`).join(", ") });
 }

@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
 const { view, viewWidth, data, el, svg, set, sum, clamp, softmax, number, percent } = stage;
-const { plural, late, said, say, slider, choices, player, more, legendOf, expose } = stage;
+const { late, said, say, slider, choices, player, more, legendOf, expose } = stage;
 const { tokens, scores, ways, block, sizes } = data;
 const n = tokens.length, queries = scores.length, first = n - queries;
 const all = [...tokens.keys()];
@@ -20,6 +20,12 @@ return { seen, kept, full, weights, share: sum(full.filter((_, j) => kept[j])) }
 }
 const perBlock = () => ways[way].per === "block";
 const own = () => Math.floor((first + query) / block);
+const meaning = {
+mean: "A mean stands for all keys of its block.",
+bound: "No key exceeds the bound of its block.",
+score: "Each key has its own score.",
+nearness: "Those are kept that are nearest.",
+};
 const quoted = (j) => `“${tokens[j]}”`;
 
 const wide = viewWidth >= 600;
@@ -49,13 +55,12 @@ const ofBlocks = blocks.map((j) => ({
 fill: rect({ x: left(j) + 2, width: span - 4, fill: "var(--neutral)", "fill-opacity": 0.35 }),
 level: rect({ x: left(j), width: span, height: 5, rx: 2.5, fill: "var(--neutral)" }),
 }));
-const ends = blocks.map(() => text(0, 0, "", { class: "halo",
-style: "font-size: 13px; font-weight: 600" }));
+const told = { class: "halo", style: "font-size: 13px; font-weight: 600" };
+const ends = blocks.map(() => text(0, 0, "", told));
 const circle = (more) => svg("circle", { stroke: "currentColor", "stroke-width": 1.5, ...more });
 const dots = all.map((j) => circle({ cx: middle(j), r: wide ? 4 : 3, class: "moves" }));
 const ring = circle({ r: wide ? 9 : 8, fill: "none", "stroke-width": 2.5, class: "moves" });
-const best = text(0, row.top - 8, "", { class: "halo",
-style: "font-size: 13px; font-weight: 600" });
+const best = text(0, 0, "", told);
 const boxes = all.map((j) =>
 rect({ x: left(j) + 0.5, y: cells, width: unit - 1, height: tall, rx: 3, ...second }));
 const narrowed = (j) => (!wide && "MW".includes(tokens[j])
@@ -137,23 +142,25 @@ const seen = { visibility: b < estimates().length ? "visible" : "hidden" };
 upright(ofBlocks[b].fill, at(0), at(score), seen);
 set(ofBlocks[b].level, { y: at(score) - 2.5, ...seen });
 }
-function roomAt(b, score, seen, needed) {
-const keys = all.slice(blocks[b], blocks[b] + block).map((j) => [middle(j), at(seen[j])]);
-keys.push([Math.max(middle(needed), 20), row.top - 12]);
+function roomiest(places, taken) {
 const far = ([x, y]) =>
-Math.min(...keys.map(([kx, ky]) => Math.hypot((kx - x) / 1.5, ky - y)));
+Math.min(20, ...taken.map(([tx, ty]) => Math.hypot((tx - x) / 1.5, ty - y)));
+return places.reduce((best, one) => (far(one) > far(best) ? one : best));
+}
+const dotsIn = (b, seen) =>
+all.slice(blocks[b], blocks[b] + block).map((j) => [middle(j), at(seen[j])]);
+function placeOfEnd(b, score, seen) {
+const y = at(score) + (score < 0 ? 12 : -12);
 const [from, to] = [left(blocks[b]) + 15, left(blocks[b]) + span - 15];
-const places = [from, (from + to) / 2, to].flatMap((x) =>
-[-12, 11].map((by) => [x, at(score) + by]));
-return places.reduce((best, one) => (far(one) > far(best) + 2 ? one : best));
+return roomiest([(from + to) / 2, from, to].map((x) => [x, y]), dotsIn(b, seen));
 }
 function showEnds({ kept, seen }, needed) {
 const scores = estimates();
 ends.forEach((node, b) => {
-const told = b < scores.length && (kept[blocks[b]] || b === Math.floor(needed / block));
-node.textContent = told ? number(scores[b], 1) : "";
-if (!told) return;
-const [x, y] = roomAt(b, scores[b], seen, needed);
+const shown = b < scores.length && (kept[blocks[b]] || b === Math.floor(needed / block));
+node.textContent = shown ? number(scores[b], 1) : "";
+if (!shown) return;
+const [x, y] = placeOfEnd(b, scores[b], seen);
 set(node, { x, y: y + 5 });
 });
 legendOfBlocks.style.visibility = perBlock() ? null : "hidden";
@@ -194,8 +201,12 @@ for (const says of [best, ...ends]) late(says, 250);
 late(bars[needed].says, 750);
 }
 function showBest({ seen, kept }, j) {
-set(ring, { cx: middle(j), cy: at(seen[j]), stroke: `var(--${kept[j] ? "w" : "rose"})` });
-set(best, { x: Math.max(middle(j), 20) }).textContent = number(seen[j], 1);
+const [cx, cy] = [middle(j), at(seen[j])];
+set(ring, { cx, cy, stroke: `var(--${kept[j] ? "w" : "rose"})` });
+const others = dotsIn(Math.floor(j / block), seen).filter(([x]) => x !== cx);
+const sides = [cx + 28, cx - 28].filter((x) => x > 16 && x < width - 16);
+const [x, y] = roomiest(sides.map((x) => [x, cy]), others);
+set(best, { x, y: y + 5 }).textContent = number(seen[j], 1);
 }
 function showShare({ track, fill, mark, name, says }, i, { share }) {
 const chosen = i === query;
@@ -211,12 +222,13 @@ const many = kept.filter(Boolean).length;
 const scored = { block: own() + many, key: seen.length, none: many }[ways[way].per];
 const asks = tokens[first + query];
 const why = tokens[j - 1] === asks ? `, which followed ${quoted(j - 1)} before` : "";
+const end = kept[j] ? "kept" : "lost";
 meters.scores.show(scored, seen.length);
 meters.keys.show(many, seen.length);
 large.textContent = percent(share);
 asker.textContent = quoted(first + query);
-say(`${quoted(first + query)} needs ${quoted(j)}${why}. By ${plural(scored, "score")} `
-+ `it keeps ${many} of ${seen.length} keys, ${kept[j] ? "with" : "without"} ${quoted(j)}.`);
+say(`${quoted(first + query)} needs ${quoted(j)}${why}: it is ${end}. `
++ `${meaning[ways[way].title] ?? ""}`);
 }
 function show() {
 const every = scores.map((_, i) => worked(i));
@@ -258,12 +270,17 @@ const ofSize = choices("Blocks that are kept", sizes.map(String), size,
 const close = wide ? {} : { paddingInline: "4px", fontSize: "13px", whiteSpace: "nowrap" };
 for (const label of ofWay.children) Object.assign(label.style, close);
 set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.3rem` });
-const steered = el("div", { class: "row steered" }, play.node, range);
+const steered = el("div", { class: "row steered",
+style: "margin: 0; flex-basis: 14rem; min-width: 0" }, play.node, range);
 if (queries === 1) steered.style.display = "none";
-const top = el("div", { class: "row", style: "margin: 0; gap: 0 2rem; "
-+ "justify-content: space-between" }, el("div", {}, result, legend), meter);
-view.append(set(ofWay, { style: "margin-top: 0" }), top, root, said,
-more(steered, el("div", { class: "row" },
+const line = "margin: 0; justify-content: space-between; gap: ";
+view.append(
+el("div", { class: "row", style: `${line}0.4rem 1rem` }, set(ofWay, { style: "margin: 0" }),
+steered),
+el("div", { class: "beside", style: `${line}0 2rem; margin-top: 0.3rem` },
+el("div", {}, result, legend), meter),
+root, said,
+more(el("div", { class: "row" },
 el("span", {}, "Blocks that are kept, its own among them"), ofSize), strip));
 show();
 expose(() => state);

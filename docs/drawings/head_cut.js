@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
-const { view, viewWidth, data, el, set, number } = stage;
-const { said, say, button, late, onkeys, expose, keep } = stage;
+const { view, viewWidth, data, el, svg, set, number } = stage;
+const { said, say, button, legendOf, late, onkeys, expose, keep } = stage;
 const { x, heads } = data;
 const n = x.length;
 const width = x[0].length;
@@ -84,6 +84,7 @@ return { kind, tokens, signs };
 const pictures = [namesOf("given", 0), namesOf("right", seam), namesOf("wrong", seam)];
 const slots = Object.keys(kinds).flatMap((kind) => order.map((m) => piece(
 `${box}; border: 1px dashed var(--faint); ${placed(landed(kind, m), origins[kind])}`)));
+const filled = { right: "", wrong: ", filled in the order in memory" };
 const titles = Object.entries(kinds).map(([kind, title]) => {
 const astray = order.filter((m) => strays(kind, m)).length;
 const count = el("b", { style: astray ? "color: var(--rose)" : "" },
@@ -91,11 +92,21 @@ const count = el("b", { style: astray ? "color: var(--rose)" : "" },
 const [left, top] = origins[kind];
 const line = "display: flex; justify-content: space-between; font-size: 15px";
 const shape = el("span", { style: "font-size: 13px; color: var(--soft)" },
-`shape (${heads}, ${n}, ${part})`);
+`shape (${heads}, ${n}, ${part})${filled[kind]}`);
 return { count, node: el("div", { style: `position: absolute; left: ${left}px; `
 + `top: ${top - words}px; width: ${result}px` },
 el("div", { style: line }, el("b", { style: "font-weight: 600" }, title), count), shape) };
 });
+
+const [first, last] = [origins.given[0] + named, origins.given[0] + broad];
+const lineAt = (i) => tab + (i + 0.9) * high;
+const back = (i) => `H${last}V${tab + (i + 1) * high}H${first}V${lineAt(i + 1)}`;
+const runs = times(n, (i) => `H${last - 8}${i < n - 1 ? back(i) : ""}`).join("");
+const ofThread = { fill: "none", stroke: "var(--accent)", "stroke-width": 2 };
+const tip = "m-5 -4l5 4l-5 4";
+const thread = svg("path", { d: `M${first + 6} ${lineAt(0)}${runs}${tip}`, ...ofThread });
+const sample = svg("svg", { width: 26, height: 10, "aria-hidden": true },
+svg("path", { d: `M1 5H24${tip}`, ...ofThread }));
 
 function look(m, astray) {
 const edges = [astray && "inset 0 0 0 2px var(--rose)",
@@ -151,9 +162,12 @@ const list = el("div", { role: "listbox",
 const board = el("div", { style: `position: relative; height: ${deep}px; `
 + "overflow: clip; overflow-clip-margin: 4px" },
 ...slots, list, ...pictures.flatMap(({ tokens, signs }) => [...tokens, ...signs]),
-...titles.map(({ node }) => node), ...copies.map(({ node }) => node));
+...titles.map(({ node }) => node), ...copies.map(({ node }) => node),
+svg("svg", { width: viewWidth, height: deep, "aria-hidden": true,
+style: "position: absolute; inset: 0; z-index: 2; pointer-events: none" }, thread));
 set(said, { style: `max-width: none; margin-top: 12px; min-height: ${phone ? 2.8 : 1.4}em` });
-view.append(el("div", { class: "row", style: "margin: 0 0 12px" }, press), board, said);
+view.append(el("div", { class: "row", style: "margin: 0 0 12px" }, press,
+legendOf([sample, "the order in memory"])), board, said);
 show();
 expose(() => ({ split, lit: flat[lit], ...splits(flat),
 lands: { right: where(found.right, lit), wrong: where(found.wrong, lit) } }));

@@ -2,7 +2,7 @@
 function draw(stage) {
 const { view, viewWidth, data, el, svg, set, sum, between, number, grouped, listed } = stage;
 const { said, say, slider, player, motion, expose } = stage;
-const { weights, steps, losses } = data;
+const { weights, steps, losses, letters } = data;
 const n = weights[0][0].length;
 let frame = Math.floor((steps.length - 1) / 2);
 let shows = weights[frame];
@@ -19,10 +19,13 @@ const tall = wide ? 38 : side;
 const across = `min-width: ${side}px; max-width: ${side}px; padding: 0; text-align: center; `
 + `font-size: ${wide ? 13 : 12}px; overflow: hidden`;
 const box = `${across}; height: ${tall}px`;
-const head = (text) => el("th", { scope: "col", "data-sym": "k", style: across }, text);
-const query = (i) => el("th", {
-scope: "row", "data-sym": "q", style: "padding: 0 6px 0 0; font-size: 13px; min-width: 0" },
-wide ? `token ${i}` : `${i}`);
+const lettered = (i, number) => (letters[i]
+? [...(wide ? [`${number} `] : []), el("b", {}, letters[i])] : [number]);
+const head = (j) =>
+el("th", { scope: "col", "data-sym": "k", style: across }, ...lettered(j, `${j}`));
+const query = (i) => el("th", { scope: "row", "data-sym": "q",
+style: "padding: 0 6px 0 0; font-size: 13px; min-width: 0; white-space: nowrap" },
+...lettered(i, wide ? `token ${i}` : `${i}`));
 const named = wide ? 106 : 64;
 const long = (wide ? 56 : 20) + n * side - named - 40;
 function meanOf(name) {
@@ -41,7 +44,7 @@ const means = ["first", "previous"].map((name) => meanOf(wide ? `${name} token` 
 const table = el("table", {
 "aria-label": `head ${k}: a row for each query, a column for each key`,
 tabindex: 0, style: "margin: 0 0 0.3rem" },
-el("thead", {}, el("tr", {}, el("td", {}), ...cells.map((_, j) => head(`${j}`)))),
+el("thead", {}, el("tr", {}, el("td", {}), ...cells.map((_, j) => head(j)))),
 el("tbody", {}, ...cells.map((row, i) => el("tr", {}, query(i), ...row))));
 const title = el("b", { style: "font-weight: 600" }, `head ${k}: weights, %`);
 const node = el("div", {}, title, table, ...means.map((mean) => mean.node));

@@ -1,11 +1,12 @@
 (() => {
 function draw(stage) {
 const { figure, view, el, svg, set, number, plural, clamp } = stage;
-const { said, say, slider, choices, more, onkeys, expose, keep } = stage;
+const { said, say, slider, choices, onkeys, expose, keep } = stage;
 const holder = figure.querySelector("script.weights");
 const packed = holder.textContent || globalThis.weights[holder.getAttribute("data-name")];
 const SMALL = 64, SHOWN = 20;
-const LEAST = 12, SIDE = 22;
+const LEAST = 12;
+const SIDE = 22;
 
 async function unpack() {
 const text = atob(packed);
@@ -161,7 +162,8 @@ style: "font-size: 12px; align-self: center; white-space: nowrap; color: var(--s
 const own = cells.filter((one) => one.l === l).map((one) => one.node);
 return [label, ...own, ...times(most - layer.heads, () => el("span"))];
 }
-const widest = () => (namesFit() ? clamp(Math.floor(view.clientWidth / 9), 76, 108)
+const broad = () => view.clientWidth;
+const widest = () => (namesFit() ? (broad() > 960 ? 128 : clamp(Math.floor(broad() / 9), 76, 108))
 : clamp(Math.floor(240 / mostHeads()), 34, 56));
 const inOneRow = () => !beside && layers.length > 1 && cells.length <= 8;
 const above = (says, n) => el("span", { style: "font-size: 12px; line-height: 16px; "
@@ -195,7 +197,7 @@ node.lastChild.textContent = nameBelow(l, h);
 }
 const highest = namesFit() ? "layer.head: score" : "highest first";
 const unsorted = namesFit() ? "" : "layers ↓, heads →";
-caption.textContent = now.order ? highest : unsorted;
+caption.textContent = inOneRow() ? "" : now.order ? highest : unsorted;
 if (inOneRow()) arrangeRow(own);
 else arrangeRows(own);
 }
@@ -221,9 +223,11 @@ style: "display: block; width: 100%; height: 100%; image-rendering: pixelated" }
 const marker = el("div", {
 style: "position: absolute; left: 0; right: 0; pointer-events: none; "
 + "outline: 2px solid var(--rose)" });
+const frames = svg("svg", { "aria-hidden": true, preserveAspectRatio: "none",
+style: "position: absolute; inset: 0; width: 100%; height: 100%; pointer-events: none" });
 const board = el("div", {
 style: "position: relative; border: 1px solid var(--soft); touch-action: pan-y; "
-+ "cursor: crosshair" }, matrix, marker);
++ "cursor: crosshair" }, matrix, frames, marker);
 const names = { left: el("div"), top: el("div") };
 const HIGH = 30;
 const arcs = svg("svg", { "aria-hidden": true, width: "100%", preserveAspectRatio: "none",
@@ -251,7 +255,7 @@ return `Queries ${from} give keys ${to} ${w} of their weights. `;
 }
 function sizeOfMatrix() {
 const { rows, columns } = layers[now.l];
-return clamp(Math.max(rows, columns) * SIDE, 160, inOneRow() ? 272 : 448);
+return inOneRow() ? 256 : clamp(Math.max(rows, columns) * SIDE, 340, 448);
 }
 function showMatrix() {
 const { rows, columns, square } = layers[now.l];
@@ -287,7 +291,34 @@ const best = row(now.l, now.h, now.i)[0]?.[0];
 axis(names.left, fits ? queries : [], "rows", "q", now.i);
 axis(names.top, fits ? keys : [], "columns", "k", best);
 showArcs(fits);
+showFrames(fits);
 }
+
+const COUNTED = {
+"previous token": ["the token before", (i, j) => j === i - 1],
+"first token": ["the first token", (_, j) => j === 0],
+"same token": ["the same token, earlier", (i, j, tokens) => j < i && tokens[i] === tokens[j]],
+induction: ["what followed the same token",
+(i, j, tokens) => j > 0 && j <= i && tokens[i] === tokens[j - 1]],
+};
+const counting = () => about.scores[now.order - 1]
+?? (doing(now.l, now.h) && topOf(now.l, now.h)[0]);
+const dashed = { fill: "none", stroke: "var(--soft)", "stroke-width": 0.05,
+"stroke-dasharray": "0.15 0.1" };
+const squareAt = (j, i) =>
+svg("rect", { x: j + 0.06, y: i + 0.06, width: 0.88, height: 0.88, ...dashed });
+const sample = svg("svg", { width: 18, height: 18, viewBox: "0 0 1 1", "aria-hidden": true },
+squareAt(0, 0));
+function showFrames(fits) {
+const { n_q, n_k, queries, keys } = layers[now.l];
+const name = fits && queries.join() === keys.join() ? counting() : "";
+const [says, counts] = COUNTED[name] ?? ["", () => false];
+const rowOf = (i) => times(n_k, (j) => j).filter((j) => counts(i, j, keys))
+.map((j) => squareAt(j, i));
+set(frames, { viewBox: `0 0 ${n_k} ${n_q}` }).replaceChildren(...times(n_q, rowOf).flat());
+framedSays.replaceChildren(...(says ? [sample, `${name}: ${says}`] : []));
+}
+
 const edgeOf = () => 6 + 7 * Math.max(0, ...layers.flatMap(({ queries, n_q }) =>
 (n_q * LEAST <= 448 && !about.kept ? queries.map((token) => brief(token).length) : [])));
 function axis(node, words, way, hue, chosen) {
@@ -385,7 +416,7 @@ style: "display: block; width: 100%; height: 100%; image-rendering: pixelated" }
 const press = el("button", {
 type: "button", ...keep, onclick: () => choose({ l }),
 style: "min-height: 16px; padding: 0 0.4rem; font-size: 12px; justify-content: center" },
-`${l}`);
+namesFit() ? `layer ${l}` : `${l}`);
 const says = el("div", { style: "display: grid; height: 100%; white-space: nowrap; "
 + "align-items: center; line-height: 1.15" });
 const framed = el("div", { style: "border: 1px solid var(--faint)" }, canvas);
@@ -429,7 +460,9 @@ const heading = el("p", { style: "margin: 0 0 0.3rem; font-weight: 600" });
 const lined = el("div");
 const modes = ["Matrix", "Lines", "All layers"];
 const shows = [showMatrix, showLines, showThrough];
-const panels = [el("div", {}, framed), lined, el("div", {}, which, stack)];
+const framedSays = el("div", { style: "display: flex; align-items: center; gap: 6px; "
++ "min-height: 26px; font-size: 13px" });
+const panels = [el("div", {}, framed, framedSays), lined, el("div", {}, which, stack)];
 const shown = el("div", { style: "min-width: 0; max-width: 36rem" }, ...panels);
 const caption = el("div", { style: "font-size: 13px; white-space: nowrap; color: var(--soft)" });
 const query = slider("query", {
@@ -447,8 +480,13 @@ set(heading, { title: name },
 `Layer ${now.l}, head ${now.h}${does && `: ${does}`}${shared()}`);
 panels.forEach((panel, mode) => { panel.hidden = mode !== now.mode; });
 shows[now.mode]();
-const which = `Layer ${now.l}, head ${now.h}: ${scoresOf(now.l, now.h)}. `.replace(": .", ".");
+const which = `Layer ${now.l}, head ${now.h}${scoreSaid()}. `;
 say(`${before}${moved && now.mode < 2 ? which : ""}${told()}`);
+}
+function scoreSaid() {
+const name = about.scores[now.order - 1] ?? topOf(now.l, now.h)[0];
+const score = layers[now.l].scores[name]?.[now.h];
+return score == null ? "" : `: ${name} ${number(score)}`;
 }
 function mark({ node, canvas }, on) {
 set(node, { tabindex: on ? 0 : -1, "aria-pressed": String(on) });
@@ -493,10 +531,11 @@ if (cells.length) choose({});
 }
 function sorter() {
 const orders = ["as in the model", ...about.scores];
+now.order = about.scores.indexOf(about.order) + 1;
 const select = el("select", { ...keep, "aria-label": "order of heads",
 onchange: () => { now.order = select.selectedIndex; arrange(); first(); } },
-...orders.map((name) => el("option", {}, name)));
-return el("label", { class: "row" }, "order of heads", select);
+...orders.map((name, i) => el("option", { selected: i === now.order }, name)));
+return el("label", { class: "row", style: "margin-top: 0" }, "order of heads", select);
 }
 function first() {
 const { l, h } = ordered()[0];
@@ -506,16 +545,18 @@ let beside;
 const isWide = () => view.clientWidth >= 390 + mostHeads() * (widest() + 2);
 function layOut(controls) {
 beside = isWide();
-set(said, { style: beside ? "width: 0; min-width: 100%; margin-top: 0.6rem; min-height: 8.4em"
+set(said, { style: beside ? "width: 0; min-width: 100%; margin-top: 0.6rem; min-height: 5.6em"
 : "margin-top: 0.6rem" });
 const gap = inOneRow() ? "4px" : "8px";
 const two = `display: grid; grid-template-columns: ${beside ? "auto " : ""}minmax(0, 1fr); `
 + `gap: ${beside ? "4px 32px" : gap}`;
 const small = { style: "font-size: 13px; margin: 0.3rem 0" };
-const left = el("div", { style: "min-width: 0" }, caption, grid, ...(beside ? [said] : []));
-const right = el("div", { style: "min-width: 0" }, heading, query, shown);
-view.replaceChildren(el("div", { style: two }, left, right, ...(beside ? [] : [said])),
-controls, ...(about.kept ? [el("p", small, thinned())] : []));
+const [mode, order] = controls;
+const left = el("div", { style: "min-width: 0" },
+...(beside ? [order, caption, grid, said] : [caption, grid]));
+const right = el("div", { style: "min-width: 0" }, heading, query, mode, shown);
+view.replaceChildren(el("div", { style: two }, left, right, ...(beside ? [] : [said, order])),
+...(about.kept ? [el("p", small, thinned())] : []));
 }
 function keepLaidOut(controls) {
 layOut(controls);
@@ -549,7 +590,7 @@ cells = layers.flatMap((layer, l) => Array.from({ length: layer.heads }, (_, h) 
 const mode = choices("show", modes, 0, (chosen) => choose({ mode: chosen }));
 strips.push(...layers.map((_, l) => strip(l)));
 stack.replaceChildren(el("span"), keysAbove, el("span"), ...strips.flatMap(({ all }) => all));
-keepLaidOut(more(el("div", { class: "row" }, mode, sorter())));
+keepLaidOut([mode, sorter()]);
 arrange();
 begins();
 tell();

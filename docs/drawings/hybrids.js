@@ -61,10 +61,11 @@ whole: svg("rect", { ...room, y: base(i) - bars, height: bars, fill: "var(--fain
 });
 const titles = times(n / per, (k) =>
 text(0, base(k * per) - bars / 2 + 5, model.name, bold(wide ? 15 : 13)));
-const count = text(viewWidth - 1, base(0) - bars / 2 + 5, "",
-{ "text-anchor": "end", ...bold(wide ? 15 : 13) });
-return { model, all, count, nodes: [...titles, count,
-...all.flatMap(({ whole, part }) => [whole, part])] };
+const half = svg("path", { stroke: "currentColor", "stroke-width": 1.5,
+"stroke-dasharray": "4 3", class: "moves" });
+const count = text(0, 0, "", bold(wide ? 15 : 13));
+return { model, all, half, count, nodes: [...titles, count,
+...all.flatMap(({ whole, part }) => [whole, part]), half] };
 }
 const kept = models.map(keptOf), known = models.map(knownBy);
 const column = svg("rect", { width: unit, height: group - (wide ? 6 : 12), rx: 4,
@@ -93,13 +94,21 @@ end += (slices.length ? slice * (at + 1) + 2 : square);
 }
 set(size, { x: end + 6 }).textContent = `${number(model.bytes[at] / 1000, 1)} kB`;
 }
-function showKnown({ model, all, count }) {
+function showHalf({ all, half, count }) {
+const y = (i) => all[i].base - bars / 2;
+const across = times(Math.floor(at / per) + 1, (k) =>
+`M${left} ${y(k * per)}H${x(Math.min(at, (k + 1) * per - 1)) + unit}`);
+set(half, { d: across.join("") });
+set(count, { x: x(at) + unit + 6, y: y(at) + 5 });
+}
+function showKnown({ model, all, half, count }) {
 all.forEach(({ whole, part, base }, i) => {
 const long = i <= at ? (bars * model.right[at][i]) / 100 : 0;
 set(whole, { opacity: i <= at ? 1 : 0 });
 set(part, { y: base - long, height: long, opacity: i <= at ? 1 : 0,
 fill: i === asked ? "var(--rose)" : "var(--neutral)" });
 });
+showHalf({ all, half, count });
 count.textContent = `${knownOf(model)} of ${at + 1}`;
 }
 function tell() {
@@ -145,7 +154,7 @@ const root = svg("svg", { width: viewWidth, height: high, viewBox: `0 0 ${viewWi
 role: "group", style: "height: auto",
 "aria-label": "What three models keep, and what they know" },
 text(0, 14, "keeps", quiet), text(left, 14, legend, quiet),
-text(0, lower + 16, "knows", quiet), column, ...chips,
+text(0, lower + 16, wide ? "knows > 50%" : "over 50%", quiet), column, ...chips,
 ...[...kept, ...known].flatMap(({ nodes }) => nodes), spot);
 const range = slider("Pairs read", { min: 1, max: n, step: 1, value: at + 1,
 text: (count) => number(count, 0), input: (count) => { play.stop(); go(count - 1); } });

@@ -86,7 +86,7 @@ arcs,
 ...columns.flatMap(({ areas }) => areas), row);
 function bow(from, to, way) {
 const y = way < 0 ? line : low;
-const most = way < 0 ? (line - 32) / 0.75 : 42;
+const most = way < 0 ? (line - (wide ? 32 : 48)) / 0.75 : 42;
 const far = Math.min(16 + 0.42 * cell * Math.abs(from - to), most);
 const top = y + way * (from === to ? 22 : far);
 const apart = from === to ? 6 : 0;
@@ -279,7 +279,8 @@ return el("div", { class: "row", style: "gap: 4px; margin: 0" },
 el("span", { style: "margin-right: 4px" }, `Block ${block}`),
 ...rest.map((head) => switchOf(head, `${head[1]}`)));
 }
-const steered = (...nodes) => el("div", { class: "row steered" }, ...nodes);
+const steered = (...nodes) =>
+el("div", { class: "row steered", style: "min-width: 0" }, ...nodes);
 const rows = { class: "beside", style: "gap: 4px 32px" };
 set(said, { style: `min-height: ${wide ? 2.8 : 5.6}em; margin-top: 4px` });
 view.append(

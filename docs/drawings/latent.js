@@ -1,12 +1,13 @@
 (() => {
 function draw(stage) {
-const { view, viewWidth, data, el, svg, set, number, grouped, plural, said, say } = stage;
-const { slider, choices, clamp, motion, expose } = stage;
+const { view, viewWidth, data, el, svg, set, sum, number, grouped, plural, said, say } = stage;
+const { slider, choices, clamp, between, motion, expose } = stage;
 const { d_head, d_latent, d_rope, shared, heads, forms } = data;
 const wide = viewWidth >= 600;
 const move = motion();
 let tokens = data.tokens;
 let form = 1;
+let moved = false;
 let state;
 
 const kinds = { MHA: heads, GQA: Math.min(shared, heads), MQA: 1 };
@@ -92,6 +93,22 @@ return svg("g", {}, svg("rect", { ...frame, stroke: "var(--soft)", "stroke-dasha
 set(text(x, y + head - 3, "", centred), {}, "W", lowered));
 }
 const ends = { k: [[at.k, 64], [at.q, 40]], v: [[at.v, 64], [at.mix, 190]] };
+const corners = { k: [[at.k, 64], [at.k, 125], [at.q, 125], [at.q, 40]],
+v: [[at.v, 64], [at.v, 151], [at.mix, 151], [at.mix, 190]] };
+function along(points, share) {
+const parts = points.slice(1).map(([x, y], i) => Math.abs(x - points[i][0] + y - points[i][1]));
+let rest = share * sum(parts);
+const i = parts.findIndex((_, i) => rest <= sum(parts.slice(0, i + 1)) + 1e-9);
+rest -= sum(parts.slice(0, i));
+return between(points[i], points[i + 1], rest / parts[i]);
+}
+const glow = { fill: "none", stroke: "var(--rose)", "stroke-opacity": 0.45, "stroke-width": 8,
+"stroke-linejoin": "round", pathLength: 1 };
+const trails = [`M${at.k} 86V136H${at.q}V62`, `M${at.v} 86V162H${at.mix}V190`]
+.map((d) => svg("path", { ...glow, d }));
+const arrived = (...ways) => svg("g", { fill: "var(--rose)" }, ...ways.map(([x, y, high]) =>
+svg("path", { d: `M${x} ${y}l-7 ${high}h14z` })));
+const tips = [arrived([at.k, 86, 8], [at.v, 86, 8]), arrived([at.q, 62, 8], [at.mix, 190, -8])];
 const ghosts = Object.entries(ends).map(([index, both]) => both.map((at) => ghost(at, index)));
 const group = (...parts) => svg("g", {}, ...parts.flat());
 const rotated = { ...sym("k"), "fill-opacity": 0.5 };
@@ -113,7 +130,7 @@ block(at.mix, 176, latent, 1, "neutral"), text(at.mix + 42, 184, "mixed latents"
 const cells = Array.from({ length: 5 }, (_, i) => svg("rect", { x: at.mix - 30 + 12 * i, y: 130,
 width: 11, height: 12, fill: "var(--w)", "fill-opacity": 0.3 + 0.12 * i, ...sym("w") }));
 way.append(
-wire("neutral", `M${cache} 50V58M${at.v} 62V58H${at.k}V62`), made, absorbed,
+...trails, ...tips, wire("neutral", `M${cache} 50V58M${at.v} 62V58H${at.k}V62`), made, absorbed,
 wire("q", `M${at.q} 30V40M${at.q} 62V136H${at.mix + 29}`),
 wire("w", `M${at.mix} 142V146`), tip("w", at.mix, 153),
 svg("circle", { cx: at.mix, cy: 162, r: 9, fill: "var(--paper)", stroke: "var(--soft)" }),
@@ -127,14 +144,20 @@ text(cache + latent / 2 + rope + 7, 39, "rotated", ofKeys),
 ...block(at.mix, 226, head, 1, "v", sym("v")),
 text(at.mix + 16, 235, "context of a head", fine), ...ghosts.flat(), boxes.k, boxes.v);
 function place(share) {
-for (const [name, [[x0, y0], [x1, y1]]] of Object.entries(ends)) {
-const [x, y] = [x0 + (x1 - x0) * share, y0 + (y1 - y0) * share];
+for (const [name, points] of Object.entries(corners)) {
+const [x, y] = along(points, share);
 set(boxes[name], { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` });
 }
 for (const [before, after] of ghosts) {
 set(before, { opacity: share });
 set(after, { opacity: 1 - share });
 }
+const lit = form ? `${share} 1` : `0 ${share} ${1 - share} 0`;
+for (const trail of trails) {
+set(trail, { "stroke-dasharray": lit, visibility: moved ? "visible" : "hidden" });
+}
+tips.forEach((one, i) =>
+set(one, { visibility: moved && share === i ? "visible" : "hidden" }));
 set(made, { opacity: (1 - share).toFixed(2) });
 set(absorbed, { opacity: share.toFixed(2) });
 }
@@ -192,7 +215,8 @@ state = { heads, tokens, form: forms[form], ...now };
 function change(to) {
 const from = form;
 form = to;
-move(700, (share) => place(from + (form - from) * share));
+moved = true;
+move(1200, (share) => place(from + (form - from) * share));
 show();
 }
 const long = slider("Tokens in the cache", { min: 0, max: data.lengths.length - 1, step: 1,

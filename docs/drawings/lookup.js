@@ -12,6 +12,7 @@ const to = whole - wide * cell - 1;
 const line = (i) => 30 + i * (high + gap);
 let chosen = 0;
 let way = 0;
+let multiplied = known.length;
 const filled = tokens.map(() => false);
 const top = Math.max(...table.flat().map(Math.abs));
 const shade = (x) => Math.round(75 * Math.abs(x) / top);
@@ -139,8 +140,8 @@ const products = table.map((row, i) => row.map((x) => x * hot[i]));
 return { hot, products, row: way ? mix(hot, table) : table[ids[chosen]] };
 }
 function show() {
-const { hot, products, row } = now();
-picked.write(row);
+const { hot, products } = now();
+picked.write(mix(hot.map((x, i) => (i < multiplied ? x : 0)), table));
 for (const node of [picked.node, whose, under, oneHot]) {
 set(node, { visibility: way ? "visible" : "hidden" });
 }
@@ -152,7 +153,7 @@ set(group, { style: `transform: translate(0, ${(rowAt(i) - line(i)).toFixed(1)}p
 known.forEach((_, i) => {
 cells[i].digit.textContent = hot[i];
 set(cells[i].box, { style: `fill: ${hot[i] ? paint(top) : "none"}` });
-left[i].write(way ? products[i] : table[i]);
+left[i].write(way && i < multiplied ? products[i] : table[i]);
 });
 light();
 if (roomy) lead();
@@ -175,6 +176,7 @@ const position = chosen;
 const id = ids[position];
 tell(id, tokens[position], row);
 filled[position] = false;
+multiplied = known.length;
 show();
 copy.write(row);
 set(trail, { visibility: "hidden" });
@@ -189,26 +191,40 @@ set(flying, { visibility: "hidden" });
 set(trail, { visibility: "visible" });
 show();
 }
+async function multiply() {
+way = 1;
+ways.querySelectorAll("input")[way].checked = true;
+filled[chosen] = false;
+for (const node of [flying, trail]) set(node, { visibility: "hidden" });
+say("Each row × its number of the one-hot vector …");
+const arrived = await fly(400 * known.length, (t) => {
+multiplied = Math.floor(t * known.length);
+show();
+});
+if (arrived) look();
+}
 function choose(change) {
 all.stop();
-begun = false;
+step = tokens.length;
 change();
-look();
 }
 const picks = choices("Word of the sentence", tokens, chosen,
-(i) => choose(() => { chosen = i; }));
+(i) => choose(() => { chosen = i; look(); }));
 if (viewWidth < 345) for (const label of picks.children) label.style.paddingInline = "6px";
-const ways = choices("How", ["look up", "multiply"], way, (i) => choose(() => { way = i; }));
+const ways = choices("How", ["look up", "multiply"], way,
+(i) => choose(() => { way = i; (way ? multiply : look)(); }));
 function go(i) {
+step = i;
+if (i === tokens.length) return multiply();
 if (!i) filled.fill(false);
-begun = true;
 chosen = i;
 picks.querySelectorAll("input")[i].checked = true;
+way = 0;
+ways.querySelectorAll("input")[way].checked = true;
 look();
 }
-let begun = true;
-const at = () => (begun ? chosen : tokens.length);
-const all = player({ at, last: () => tokens.length - 1, ms: () => 900, go });
+let step = 0;
+const all = player({ at: () => step, last: () => tokens.length, ms: () => 900, go });
 known.forEach((_, i) => lights(i, marks[i], names[i], left[i].node));
 tokens.forEach((_, i) => {
 lights(ids[i], spoken[i], right[i].node, picks.children[i]);

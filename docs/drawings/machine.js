@@ -98,6 +98,8 @@ return digits ? [square, said] : [square];
 }
 const framed = (x, y, width, height) => svg("rect", { x, y, width, height, rx: 3, fill: "none",
 stroke: "var(--control)", "stroke-width": 2.5, "pointer-events": "none" });
+const noteAt = (x, y) => text(x, y, "the framed row becomes the answer",
+{ "text-anchor": "end", style: "font-size: 12px; fill: var(--soft)" });
 const here = { room, left, high, digits: wide };
 function vectors([title, rows], top, now, { room, left, high, digits } = here) {
 const cell = (room - left - 2) / rows[0].length;
@@ -204,7 +206,8 @@ function last(now, { ids, outcome, sheets }) {
 if (ids) return [];
 if (outcome) return last(now, now.found.at(-4));
 const at = { room: 356, left: 28, high: 20, digits: true };
-return [...vectors(sheets.at(-1), 0, now, at), framed(26.5, 79.5, 329, 20)];
+return [...vectors(sheets.at(-1), 0, now, at), noteAt(355, 13),
+framed(26.5, 79.5, 329, 20)];
 }
 const below = (weights) => (weights ? ground + 4 * side + 14 : 0);
 function highOf({ ids, weights, sheets, outcome }) {
@@ -223,8 +226,9 @@ const topOf = (i) => below(weights) + apart * i;
 const shown = wide ? sheets : sheets.slice(0, -1);
 const rows = shown.flatMap((sheet, i) => vectors(sheet, topOf(i), now));
 if (!wide) return [...(weights ? heads(weights, now) : []), ...rows];
-const y = topOf(sheets.length - 1) + 19 + high * (now.ids.length - 1);
-return [...(weights ? heads(weights, now) : []), ...rows,
+const top = topOf(sheets.length - 1);
+const y = top + 19 + high * (now.ids.length - 1);
+return [...(weights ? heads(weights, now) : []), ...rows, noteAt(room - 1, top + 13),
 framed(left - 1.5, y - 0.5, room - left + 1, high)];
 }
 
@@ -372,7 +376,7 @@ for (const node of [answer, given]) node.textContent = part > 10 ? names[now.nex
 const high = highOf(now.found[at]);
 set(board, { height: high, viewBox: `0 0 ${room} ${high}` });
 becoming(part === 11 ? 900 : 0, (t) => set(board, {}, ...contents(now, now.found[at], t)));
-strip.replaceChildren(...last(now, now.found[at]));
+if (!wide) strip.replaceChildren(...last(now, now.found[at]));
 travel(spots[part], now.found[at].out);
 rail.move(at + 1);
 explain(now);

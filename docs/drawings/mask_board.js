@@ -1,6 +1,6 @@
 (() => {
-function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, number, plural, said, say,
-choices, button, toggle, more, legendOf, wash, hatched, slider, late, onkeys,
+function draw({ view, viewWidth, data, el, svg, set, sum, clamp, softmax, between, number, plural,
+said, say, choices, button, toggle, more, legendOf, wash, hatched, slider, late, motion, onkeys,
 tabulate, expose, keep }) {
 const { tokens, filler, scores } = data;
 const n = tokens.length;
@@ -160,11 +160,25 @@ function go(i, j) {
 [row, column] = [i, j];
 show();
 }
+let from = null, part = 1;
+function onTheWay(r) {
+if (!r || part === 1) return r;
+const weights = r.weights.map((w, j) => (r.may[j] ? between(from[r.i][j], w, part) : w));
+return { ...r, weights, sum: sum(weights) };
+}
+const glide = motion();
+const flow = (before) => glide(1400, (t) => {
+[from, part] = [before, t && clamp(1.5 * t - 0.5, 0, 1)];
+showRows(rows());
+});
+function showRows(now) {
+for (const i of all) showRow(i, onTheWay(now.find((r) => r.i === i)));
+}
 function show() {
 if (row < on.cached) row = on.cached;
 const now = rows();
 const of = (i) => now.find((r) => r.i === i);
-for (const i of all) showRow(i, of(i));
+showRows(now);
 const leaks = now.some(({ may, reached }) => reached.some((yes, j) => yes && !may[j]));
 inLegend(ofLeaks, leaks);
 inLegend(ofCached, on.cached > 0);
@@ -176,17 +190,18 @@ say(told(of(row)));
 const mine = button("", () => change("causal")(on.causal));
 function showOwn() {
 const count = Object.keys(clicked).length;
-mine.textContent = count ? `own: ${plural(count, "pair")}` : "own";
+mine.textContent = `own: ${count}`;
 set(mine, { "aria-pressed": String(count > 0), disabled: !count,
 "aria-label": count ? `own mask, ${plural(count, "pair")} changed: take them back`
 : "own mask: no pair is changed",
-style: `min-width: 6.6rem; justify-content: center; visibility: ${count ? "" : "hidden"}` });
+style: `min-width: 4.4rem; justify-content: center; visibility: ${count ? "" : "hidden"}` });
 }
 const falls = { opacity: [0, 1], transform: ["translateY(-1.2rem)", "none"] };
 const fall = (i, j, delay = 0) =>
 late(cells[i][j], { duration: 350, delay, fill: "backwards" }, falls);
 const change = (key) => (value) => {
 const before = all.map(allowed);
+const weights = all.map((i) => weigh(scores[i], before[i]));
 on[key] = value;
 clicked = {};
 was = null;
@@ -194,6 +209,7 @@ show();
 for (const { i, may } of rows()) {
 may.forEach((now, j) => { if (before[i][j] && !now) fall(i, j, 60 * Math.max(0, j - i)); });
 }
+flow(weights);
 };
 function pick(text, options, key) {
 const radios = choices(text, options, 0, (i) => {
@@ -206,9 +222,9 @@ return el("div", { class: "row" }, name, radios);
 }
 const beside = "display: flex; flex-wrap: wrap; gap: 0.3rem 1.5rem; align-items: center";
 view.append(
-el("div", { class: "row", style: "margin-top: 0" },
+el("div", { class: "row", style: "margin-top: 0; gap: 0.5rem" },
 toggle("causal mask", false, change("causal")),
-toggle("padding mask, last token", false, change("padding")), mine),
+toggle("padding mask", false, change("padding")), mine),
 el("div", { style: beside }, board, el("div", {}, arcs, legend)),
 el("div", { style: `min-height: ${viewWidth < 600 ? 2.8 : 1.4}em; margin-top: 0.4rem` }, said),
 more(

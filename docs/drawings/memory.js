@@ -1,7 +1,8 @@
 (() => {
 function draw(stage) {
 const { view, viewWidth, data, el, svg, set, matmul, sum, number, plural, between } = stage;
-const { said, say, slider, legendOf, player, motion, expose } = stage;
+const { clamp, vector, onkeys, keep, said, say, slider, legendOf, player, motion } = stage;
+const { expose } = stage;
 const { names, k, v, rules } = data;
 const n = names.length;
 const [d, e] = [k[0].length, v[0].length];
@@ -9,6 +10,7 @@ const wide = viewWidth >= 600;
 const all = [...names.keys()];
 const move = motion();
 let t = data.written;
+let asked = t - 1;
 const rule = rules.length - 1;
 let state;
 
@@ -73,7 +75,7 @@ const heading = { style: "font-weight: 600", "text-anchor": "start" };
 const right = (j) => left + side * j + side - 8;
 const who = text(0, 16, "", { ...heading, "data-sym": "k" });
 const tint = { fill: "var(--k)", "fill-opacity": 0.2, stroke: "var(--k)" };
-const asked = k[0].map((_, i) => {
+const factors = k[0].map((_, i) => {
 const size = { x: 1, y: top + high * i, width: left - 16, height: high - 1, rx: 2 };
 const word = text(left - 17, top + high * i + high / 2 + 5, "",
 { "text-anchor": "end", "data-sym": "k", style: "font-size: 13px" });
@@ -86,31 +88,36 @@ const got = below(foot + 16, { class: "moves" });
 const stored = below(foot + 36, { "data-sym": "v" });
 board.append(text(left, 16, `the state: ${d * e} numbers`, heading),
 ...cells.flatMap(({ tint, word }) => [tint, word]), who,
-...asked.flatMap(({ parts }) => parts),
+...factors.flatMap(({ parts }) => parts),
 text(0, foot + 16, "read back", heading), ...got,
 text(0, foot + 36, "value", { ...heading, "data-sym": "v" }), ...stored);
 function showReading({ found }) {
-const write = alike([found[t - 1]]);
+const write = alike([found[asked]]);
 got.forEach((one, j) => {
-set(one, { opacity: 1 }).textContent = write(found[t - 1][j]);
+set(one, { opacity: 1 }).textContent = write(found[asked][j]);
 });
 }
 function showAsked() {
-const i = t - 1;
-who.textContent = `${names[i]}’s key`;
-asked.forEach(({ word }, row) => { word.textContent = short(k[i][row]); });
-stored.forEach((one, j) => { one.textContent = short(v[i][j]); });
+who.textContent = `${names[asked]}’s key`;
+factors.forEach(({ word }, row) => { word.textContent = short(k[asked][row]); });
+stored.forEach((one, j) => { one.textContent = short(v[asked][j]); });
+pairs.forEach(({ mark }, i) => set(mark, { visibility: i === asked ? null : "hidden" }));
+set(spot, { height: line * t, "aria-valuemax": t, "aria-valuenow": asked + 1,
+"aria-valuetext": names[asked] });
 }
 
 const [line, above] = [wide ? 27 : 22, 48];
 const [atKey, atError] = [52, 106];
-const list = fig(room, above + line * n);
+const list = set(fig(room, above + line * n), { role: "group" });
 const ever = rules.flatMap((_, by) => all.flatMap((i) => compute(i + 1, by).errors));
 const unit = (room - atError - 46) / Math.max(...ever);
 const start = { "text-anchor": "start" };
 const exactly = svg("tspan", { style: `font-size: ${wide ? 22 : 20}px; font-weight: 600` });
 const named = (x, says, more) => text(x, 41, says, { style: soft, ...start, ...more });
-list.append(set(text(0, 20, "", start), {}, exactly, " exact"), named(0, "pair"),
+const newest = svg("tspan", {}, ": the newest");
+const bracket = svg("path", { fill: "none", stroke: "currentColor", "stroke-width": 1.5 });
+list.append(set(text(0, 20, "", start), {}, exactly, " exact", newest), named(0, "pair"),
+text(room, 20, "press a name", { class: "row", style: soft, "text-anchor": "end" }), bracket,
 named(atKey, "key", { style: "font-size: 13px", "data-sym": "k" }),
 named(atError, "how far off when read back"),
 svg("path", { d: `M${atError} ${above}v${line * n}`, stroke: "var(--soft)" }));
@@ -121,18 +128,28 @@ height: Math.max(1, 11 * Math.abs(x)), fill: "var(--k)", "data-sym": "k" }));
 }
 const pairs = all.map((i) => {
 const y = above + line * i, middle = y + line / 2;
-const name = text(4, middle + 5, names[i], { style: "font-weight: 600", ...start });
 const [up, thick] = rule ? [9, 11] : [7, 14];
+const level = middle - up + thick / 2;
+const name = text(4, level + 5, names[i], { style: "font-weight: 600", ...start });
 const bar = svg("rect", { x: atError, y: middle - up, height: thick, rx: 2, class: "moves",
 fill: "var(--rose)" });
 const other = svg("rect", { x: atError, y: middle + 3, height: 5, rx: 1, fill: "var(--soft)",
 opacity: 0.6, class: "moves", visibility: rule ? null : "hidden" });
-const error = text(0, middle + (rule ? 1 : 5), "", start);
+const error = text(0, level + 5, "", start);
 const mark = svg("rect", { y, width: room, height: line, rx: 4, fill: "var(--rest)" });
-const node = svg("g", {}, mark, name, ...keyBars(k[i], middle), bar, other, error);
+const node = svg("g", {}, mark, name, ...keyBars(k[i], level), bar, other, error);
 list.append(node);
 return { node, bar, other, error, mark };
 });
+const ways = { ArrowUp: -1, ArrowLeft: -1, ArrowDown: 1, ArrowRight: 1 };
+const spot = svg("rect", { y: above, width: room, fill: "transparent", role: "slider",
+tabindex: 0, "aria-label": "Pair that is read back", "aria-valuemin": 1, ...keep,
+style: "cursor: pointer", onkeydown: onkeys(ways, (way) => ask(asked + way)),
+onclick: (e) => {
+const { top, height } = spot.getBoundingClientRect();
+ask(Math.floor((e.clientY - top) / height * t));
+} });
+list.append(spot);
 function showPair({ node, bar, other, error }, i, { errors }, besides) {
 const here = i < t;
 const [width, wide] = [errors, besides].map((of) => (here ? unit * of[i] : 0));
@@ -147,7 +164,12 @@ style: `font-size: ${rule ? 13 : 14}px; font-weight: ${exact ? 400 : 600}` });
 function showPairs(now) {
 const besides = compute(t, 0).errors;
 pairs.forEach((pair, i) => showPair(pair, i, now, besides));
-exactly.textContent = `${now.errors.filter((x) => x < 1e-6).length} of ${t}`;
+const exact = now.errors.filter((x) => x < 1e-6).length;
+exactly.textContent = `${exact} of ${t}`;
+const some = { visibility: exact && exact < t ? null : "hidden" };
+const [from, to] = [t - exact, t].map((i) => above + line * i);
+set(bracket, { ...some, d: `M98 ${from + 4}H94V${to - 4}H98` });
+set(newest, some);
 const told = now.errors.map((x, i) => `${names[i]} ${number(x, 1)}`).join(", ");
 set(list, { "aria-label": `${exactly.textContent} are read back exactly. Errors: ${told}` });
 }
@@ -169,6 +191,15 @@ showReading(now);
 showPairs(now);
 explain(now);
 }
+function ask(i) {
+play.stop();
+asked = clamp(i, 0, t - 1);
+const now = compute(t, rule);
+showAsked();
+move(0, () => settle(now));
+const [read, value] = [now.found[asked], v[asked]].map((row) => vector(row, short));
+say(`${names[asked]}’s key reads ${read}; the value is ${value}.`);
+}
 function explain(now) {
 const others = rules.map((name, by) => [name, by]).filter(([, by]) => by !== rule)
 .map(([name, by]) => `; by the ${name}, ${number(compute(t, by).mean, 1)}`);
@@ -180,8 +211,8 @@ set(board, { "aria-label": after });
 }
 function show(moves = false) {
 const now = compute(t, rule);
+asked = t - 1;
 showAsked();
-pairs.forEach(({ mark }, i) => set(mark, { visibility: i === t - 1 ? null : "hidden" }));
 if (moves) writing(now);
 else move(0, () => settle(now));
 state = { t, rule: rules[rule], ...now };
@@ -207,10 +238,10 @@ const legend = rule ? [legendOf(["var(--rose)", rules[1]], [grey, rules[0]])] : 
 const over = el("div", { class: "row", style: "margin: 0 0 12px" }, steered, ...legend);
 const both = el("div", { class: "beside", style: "gap: 8px 24px; align-items: start" },
 board, list);
-set(said, { style: "min-height: 2.8em; margin-top: 10px" });
+set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 10px` });
 view.append(over, both, said);
 show();
-expose(() => state);
+expose(() => ({ ...state, asked }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=memory]")) begin(figure, draw);
 })();

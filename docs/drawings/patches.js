@@ -79,14 +79,16 @@ const spots = all.map((i) => spot(corner(i), () => press(i), (way) => step(i, wa
 set(classSpot, { tabindex: 0 });
 const text = (x, y, words, style = "") =>
 svg("text", { x, y, style, "aria-hidden": true }, words);
-const ofClass = text(cell + 10, cell / 2 + 13, "", "font-size: 13px; fill: var(--soft)");
+const ofClass = text(cell + 10, cell / 2 + 9, "", "font-size: 13px; fill: var(--soft)");
+const presses = set(text(length, top - 6, "", "font-size: 13px"),
+{ "text-anchor": "end", class: "row" });
 const frame = { fill: "none", stroke: "var(--edge)" };
 root.append(hidden.node, ...heat, drawing, ...lids,
 svg("path", { d: lines, stroke: "var(--paper)", "stroke-width": 2, fill: "none",
 "pointer-events": "none" }),
 svg("rect", { x: 0, y: top, width: length, height: length, ...frame }),
 square([0, 0], frame),
-text(cell + 10, cell / 2 - 5, "class token", "font-weight: 600"), ofClass, mark,
+text(cell + 10, cell / 2 - 8, "class token", "font-weight: 600"), ofClass, presses, mark,
 classSpot, ...spots);
 const dots = (pixels, level, shown) => pixels.map((v, p) => (
 Math.min(19, Math.floor(20 * v)) === level && shown(p)
@@ -146,6 +148,7 @@ compute();
 const weights = looks();
 drawing.replaceChildren(...inked(pictures[picture], (p) => !covered.has(patchOf(p))));
 showPatches(weights);
+presses.textContent = covers ? "press a patch to cover it" : "press a patch to ask it";
 flips.textContent = covered.size ? "Uncover" : "Cover the 4 it looks at most";
 const best = showAnswers();
 const own = sum(shapes[picture].map((i) => weights[i + 1]));

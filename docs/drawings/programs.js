@@ -41,7 +41,7 @@ return since > 0 && since <= now.tiles[p].length ? since - 1 : -1;
 const busy = (now) => [...now.tiles.keys()].filter((p) => doing(now, p) >= 0);
 
 const wide = viewWidth >= 600;
-const unit = Math.min(30, Math.floor((wide ? 272 : 224) / n));
+const unit = Math.min(30, Math.floor((wide ? 272 : 208) / n));
 const left = 58, high = 58;
 const [w, h] = [left + n * unit + 4, high + n * unit + 4];
 const says = "A grid of queries and keys; each program owns a block of queries";
@@ -68,9 +68,9 @@ style: "font-size: 12px; fill: var(--soft)" },
 "program")];
 root.append(forbidden.node, ...heads, ...tops, ...cells.flat(), bands, ...framed);
 
-const begin = 48, end = wide ? 376 : 350, top = 24, deep = wide ? 190 : 110;
-const line = svg("svg", { width: end + 8, height: top + deep + 28, role: "img",
-viewBox: `0 0 ${end + 8} ${top + deep + 28}`, style: "height: auto; margin-top: 0.3rem" });
+const begin = 48, end = wide ? 376 : 350, top = 24, deep = wide ? 190 : 104;
+const line = svg("svg", { width: end + 8, height: top + deep + 8, role: "img",
+viewBox: `0 0 ${end + 8} ${top + deep + 8}`, style: "height: auto" });
 const marks = svg("g");
 const now = svg("g", { class: "moves" },
 svg("path", { d: `M0 ${top - 5}V${top + deep}`, stroke: "var(--rose)", "stroke-width": 2 }));
@@ -84,17 +84,15 @@ return { tall: Math.min(66, deep / slots), far };
 function endBefore(plan) {
 if (!longest) return [];
 const { tall, far } = scale(plan);
-const x = begin + far * plan.before, foot = top + tall * slots;
-const ended = step === plan.last ? "visible" : "hidden";
-const saved = svg("tspan", { style: "font-size: 20px; font-weight: 700; "
-+ `fill: currentColor; visibility: ${ended}` }, `${plan.before - plan.last} saved`);
-const says = svg("tspan", { dx: 12, style: "font-size: 13px" },
-`first block first: ${plan.before}`);
-const [side, at] = x > 250 ? ["end", x - 6] : ["start", x + 6];
-return [svg("path", { d: `M${x} ${top - 5}V${foot + 24}`, stroke: "var(--soft)",
-"stroke-width": 1.5, "stroke-dasharray": "4 3" }),
-svg("text", { ...faint, "text-anchor": side, x: at, y: foot + 22 },
-...(side === "end" ? [saved, says] : [set(says, { dx: 0 }), set(saved, { dx: 12 })]))];
+return [svg("path", { d: `M${begin + far * plan.before} ${top - 5}v${tall * slots + 5}`,
+stroke: "var(--soft)", "stroke-width": 1.5, "stroke-dasharray": "4 3" })];
+}
+const lasts = el("div", { style: "font-size: 13px; line-height: 28px; white-space: nowrap" });
+function showLast({ last, before }) {
+const big = (says) => el("b", { style: "font-size: 24px" }, says);
+const ended = step === last;
+set(lasts, {}, ...(longest ? [big(before), " → "] : []), big(!longest || ended ? last : "?"),
+` time steps${longest && ended ? `, ${before - last} saved` : ""}`);
 }
 function runOf(plan, p) {
 const { tall, far } = scale(plan);
@@ -217,6 +215,7 @@ const now = plan();
 for (const i of all) for (const j of all) showCell(now, i, j);
 bands.replaceChildren(...now.tiles.flatMap((_, p) => drawBand(now, p)));
 framed.forEach((node, p) => frame(node, now, p));
+showLast(now);
 drawLine(now);
 tell(now);
 }
@@ -231,7 +230,7 @@ el("div", { class: "row" },
 toggle("causal mask", causal, (on) => again(() => { causal = on; })),
 toggle("last block first", longest, (on) => again(() => { longest = on; }))));
 const panel = el("div", { style: "flex: 1 1 300px; min-width: 0" },
-line,
+lasts, line,
 set(said, { style: "min-height: 2.8em" }),
 more(row(el("span", {}, "Queries of a program"), ofSize),
 row(el("span", {}, "Programs at once"), ofSlots)));

@@ -71,8 +71,8 @@ const corner = svg("text", { x: left - 8, y: high - 8, "text-anchor": "end",
 owners.replaceChildren(corner, ...ranks.flatMap(ownersOf));
 }
 
-const size = phone ? 204 : broad ? 300 : 250;
-const middle = size / 2, near = phone ? 33 : broad ? 42 : 36, far = middle - near - 2;
+const size = phone ? 224 : broad ? 300 : 250;
+const middle = size / 2, near = phone ? 37 : broad ? 42 : 38, far = middle - near - 2;
 const onRing = (a) => [middle + far * Math.cos(a), middle + far * Math.sin(a)];
 const angle = (r) => (2 * Math.PI * r) / world - Math.PI / 2;
 const circle = svg("svg", {

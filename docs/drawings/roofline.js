@@ -8,12 +8,12 @@ let phase = 2;
 let chosen = 0;
 
 const pairs = (nq, nk) => nq * nk - (nq * (nq - 1)) / 2;
-function attention({ dk = width, dv = dk, cached = heads * (dk + dv) }) {
+function attention({ b, dk = width, dv = dk, cached = heads * (dk + dv) }) {
 const nq = phase === 2 ? 1 : n;
 const operations = 2 * b * heads * pairs(nq, n) * (dk + dv);
 return { operations, moved: (b * (cached * n + heads * nq * (dk + dv)) * bits) / 8 };
 }
-function projections() {
+function projections({ b }) {
 const tokens = phase === 2 ? 1 : n;
 const widths = 2 * (heads + kv) * width;
 const parameters = model * widths;
@@ -25,18 +25,18 @@ const { n, d } = example;
 const numbers = 2 * queries * d + 2 * n * d;
 return { operations: queries * n * 4 * d, moved: (numbers * bits) / 8 };
 }
-function latentAttention() {
+function latentAttention({ b }) {
 if (phase !== 2) return null;
 const dk = latent[0] + latent[1];
-return attention({ dk, dv: latent[0], cached: dk });
+return attention({ b, dk, dv: latent[0], cached: dk });
 }
 const least = ({ operations, moved }) => Math.max(operations / peak, moved / bandwidth);
 const shared = () => 2 * kv * width;
 const ways = [
 { letter: "P", cost: projections, word: () => "projections", name: () => "projections" },
-{ letter: "A", cost: () => attention({}),
+{ letter: "A", cost: attention,
 word: () => "multi-head", name: () => "multi-head" },
-{ letter: "G", cost: () => attention({ cached: shared() }),
+{ letter: "G", cost: ({ b }) => attention({ b, cached: shared() }),
 word: () => plural(kv, "key head"), name: () => plural(kv, "key head") },
 { letter: "L", cost: latentAttention,
 word: () => "latent", name: () => "latent attention" },
@@ -45,8 +45,8 @@ word: () => "prefill" },
 { letter: "decode", cost: () => oneHead(1), queries: 1, word: () => "decode" },
 ];
 const listed = (way) => Boolean(way.queries) === (phase === 0);
-const found = () => ways.map((way) => {
-const cost = listed(way) ? way.cost() : null;
+const found = (batch = b) => ways.map((way) => {
+const cost = listed(way) ? way.cost({ b: batch }) : null;
 if (!cost) return cost;
 const { operations, moved } = cost;
 const seconds = least(cost);
@@ -92,6 +92,11 @@ label(left - 6, y(1e9 * billions) + 5, billions, "end")]),
 label(x(ridge) + 6, high - 8, "compute-bound", "start", bound),
 label(x(ridge) - 6, high - 8, "memory-bound", "end", bound));
 const [lines, names, marks] = [0, 1, 2].map(() => svg("g"));
+const climbed = svg("path", { fill: "none", stroke: "currentColor", "stroke-width": 11,
+opacity: 0.18, "stroke-linecap": "round", "stroke-linejoin": "round" });
+const ghost = svg("circle", { r: 8, fill: "none", stroke: "currentColor", "stroke-width": 1.5,
+"stroke-dasharray": "3 2.5" });
+lines.append(climbed, ghost);
 const dots = ways.map((way) => {
 const circle = svg("circle", { stroke: "var(--paper)", "stroke-width": 1.5 });
 const stem = svg("path", { stroke: "var(--soft)", "stroke-width": 1.2, fill: "none" });
@@ -137,19 +142,18 @@ const timesOf = ({ operations, moved }, queries = 1) =>
 function barOf(hue, high) {
 const bar = el("i", { class: "moves" });
 const text = el("span", { style: "padding-left: 5px; white-space: nowrap" });
-const line = "display: flex; align-items: center; font-size: 12px; line-height: "
+const line = "display: flex; align-items: center; font-size: 13px; line-height: "
 + `${high + 3}px; min-height: ${high + 3}px`;
 const look = `flex: 0 1 auto; background: ${hue}; border-radius: 2px`;
 return { node: el("div", { style: line }, bar, text), bar, text, look, high };
 }
-const [thick, thin] = beside ? [36, 16] : [30, 10];
+const [thick, thin] = beside ? [36, 17] : [30, 14];
 const pairOf = (high) => Object.values(hues).map((hue) => barOf(hue, high));
 function showBars(bars, times, [longest, room], write, both = true) {
 const most = times.indexOf(Math.max(...times));
 bars.forEach(({ node, bar, text, look, high }, i) => {
 const long = Math.max(times[i] ? 1 : 0, (room * times[i]) / longest);
-const tall = `height: ${both ? high : 2 * high - 2}px`;
-set(bar, { style: `${look}; ${tall}; width: ${long.toFixed(1)}px` });
+set(bar, { style: `${look}; height: ${high}px; width: ${long.toFixed(1)}px` });
 node.style.display = both || i === most ? "flex" : "none";
 text.textContent = write(times[i], i);
 text.style.fontWeight = both && i === most ? 600 : 400;
@@ -174,8 +178,8 @@ list.forEach(({ row }, i) => {
 for (const node of [row, dots[i].circle]) set(node, { onpointerenter: () => choose(i) });
 set(row, { tabindex: 0, onfocus: () => choose(i) });
 });
-const apiece = beside ? "102px 64px 1fr; gap: 6px; padding: 0 6px"
-: "107px 66px 1fr; gap: 8px; padding: 0 4px";
+const apiece = beside ? "102px 64px 1fr; gap: 6px; padding: 5px 6px"
+: "107px 66px 1fr; gap: 8px; padding: 2px 4px";
 const grid = `display: grid; grid-template-columns: ${apiece}; align-items: center; `
 + "font-size: 13px; border-radius: 8px";
 const head = el("div", { style: grid },
@@ -183,7 +187,7 @@ el("span"), right("ops/byte", soft), el("span", { style: soft }, "time"));
 const table = el("div", { class: "times" }, head, ...list.map(({ row }) => row));
 function showRow(row, on) {
 const look = on ? "background: var(--rest); box-shadow: inset 0 0 0 1px var(--control); " : "";
-set(row, { style: `${grid}; ${look}cursor: pointer; margin-top: ${beside ? 22 : 6}px` });
+set(row, { style: `${grid}; ${look}cursor: pointer; margin-top: ${beside ? 10 : 2}px` });
 }
 const pair = ways.filter((way) => way.queries).map(({ letter, queries, cost }) => {
 const bars = pairOf(thick);
@@ -208,14 +212,14 @@ el("div", {}, patch(hues.compute), `${short(peak)} operations/s`),
 el("div", {}, patch(hues.memory), `${short(bandwidth)} bytes/s`));
 function showTwo(now) {
 const all = pair.map(({ queries }, i) => timesOf(now.at(i - 2), queries));
-const scale = [Math.max(...all.flat()), side - (beside ? 70 : 206)];
+const scale = [Math.max(...all.flat()), side - (beside ? 76 : 212)];
 pair.forEach(({ bars }, i) =>
 showBars(bars, all[i], scale, (time) => `${grouped(time * 1e6, three)} µs`));
 }
 function showLayer(now) {
 const longest = Math.max(...now.filter(Boolean).map((cost) => cost.seconds));
 const [per, unit] = clock(longest);
-const scale = [longest, side - (beside ? 252 : 268)];
+const scale = [longest, side - (beside ? 258 : 274)];
 list.forEach(({ row, name, intensity, bars, cell }, i) => {
 showRow(row, i === chosen);
 name.textContent = ways[i].name();
@@ -268,10 +272,21 @@ set(text, { x: cx + 8 * way, y: foot, "text-anchor": way > 0 ? "start" : "end" }
 set(stem, { d: word && `M${cx} ${cy}V${foot - 4}h${5 * way}` });
 });
 }
+function climb(from, to) {
+const far = from && to && Math.hypot(to[0] - from[0], to[1] - from[1]) > 12;
+for (const node of [climbed, ghost]) set(node, { visibility: far ? "visible" : "hidden" });
+if (!far) return;
+const [cx, cy] = from;
+const bend = cx < x(ridge) && to[0] > x(ridge) ? `L${x(ridge)} ${y(peak)}` : "";
+set(climbed, { d: `M${cx} ${cy}${bend}L${to.join(" ")}` });
+set(ghost, { cx, cy });
+}
 const glide = motion();
 function move(now) {
 const from = dots.map((dot) => dot.at);
 const lit = (i) => !phase || i === chosen;
+const one = phase && found(1)[chosen];
+const first = one && [x(one.intensity), y(one.rate)];
 marks.append(dots[chosen].circle);
 dots.forEach(({ text, circle, stem }, i) => {
 text.textContent = now[i] && lit(i) ? ways[i].word() : "";
@@ -281,6 +296,7 @@ stem.style.opacity = lit(i) ? 1 : 0;
 glide(350, (f) => {
 dots.forEach((dot, i) => shift(dot, i, now[i], from[i], f));
 hang(dots.map(({ at }) => at));
+climb(first, dots[chosen].at);
 });
 }
 function shift(dot, i, cost, from, f) {

@@ -41,8 +41,8 @@ const wide = Math.min(720, viewWidth || 350);
 const phone = wide < 600;
 const tall = phone ? 66 : 86;
 const radius = tall / 2 - 3;
-const begin = trained ? 22 : phone ? 18 : 2;
-const centre = phone ? 79 : 166;
+const begin = trained ? 22 : 2;
+const centre = phone ? 98 : 166;
 const [left, right] = [centre + radius + 16, wide - 10];
 const x = (d) => left + ((right - left) * d) / longest;
 const high = begin + tall * seen.length + 12;
@@ -93,15 +93,21 @@ if (degrees >= 1) return number(degrees, degrees < 10 ? 1 : 0);
 const digits = phone && degrees < 0.01 ? 1 : 2;
 return grouped(degrees, { maximumSignificantDigits: digits });
 }
+function nameOf(i, cy) {
+const lines = phone ? [-13, 4, 20] : [-3, 14];
+const [name, ...below] = lines.map((y, k) =>
+text(0, cy + y, ["", "", "position"][k], k ? `${small}; fill: var(--soft)` : small));
+return [set(name, {}, `pair ${i}`), ...below];
+}
 function rowOf(i) {
 const cy = begin + tall * (i + 0.5);
 const dial = dialOf(i, cy);
-const speed = text(0, cy + 14, "", `${small}; fill: var(--soft)`);
+const words = nameOf(i, cy);
 const wave = path("var(--neutral)", 1.25, { opacity: trained ? 0.8 : 0.5 });
 const passed = path("var(--neutral)", 2.25);
 const unscaled = path("var(--soft)", 1, { ...dashes, opacity: 0.4 });
 const mark = dotOf(phone ? 5 : 6);
-const node = svg("g", {}, text(0, cy - 3, `pair ${i}`, small), speed, dial.node,
+const node = svg("g", {}, ...words, dial.node,
 path("var(--faint)", 1, { d: `M${x(0)} ${cy}H${x(longest)}` }), unscaled, wave, passed,
 mark);
 const most = ((tall / 2 - 6) * dot(pairs[i], pairs[i])) / largest;
@@ -112,9 +118,7 @@ set(wave, { d: through((d) => at(d, f)) });
 set(passed, { d: through((d) => at(d, f), distance) });
 if (trained) set(unscaled, { d: through((d) => at(d, trainedAt)) });
 set(mark, { cx: x(distance), cy: at(distance, f) });
-const degrees = (f * 180) / Math.PI;
-const unit = phone ? "°" : "° per position";
-speed.textContent = `${angle(degrees)}${unit}`;
+words[1].textContent = `${angle((f * 180) / Math.PI)}° per${phone ? "" : " position"}`;
 }
 return { node, show };
 }
@@ -127,6 +131,7 @@ const [curve, before] = [path("var(--neutral)", 3.5), path("var(--soft)", 1.5, d
 const drop = path("var(--soft)", 1, { "stroke-dasharray": "4 4" });
 const mark = svg("g", {}, dotOf(12, "var(--control)"),
 path("var(--paper)", 2, { d: "M-3 -4L-7 0L-3 4M3 -4L7 0L3 4" }));
+const far = set(text(0, high - 2, "", `${small}; font-weight: 600`), { class: "halo" });
 const value = text(0, high + 54, "", "font-size: 24px; font-weight: 600");
 const slow = all.slice(seen.length);
 const others = text(0, high + 76, "", `${small}; fill: var(--soft)`);
@@ -135,17 +140,19 @@ const beyond = trained ? [
 svg("rect", { x: x(trained), y: 0, width: right - x(trained), height: low + 4,
 fill: "var(--faint)", opacity: 0.5 }),
 text(right - 6, 15, "beyond the trained length", small, "end"),
+text(x(trained), low + 20, trained, `${small}; font-weight: 600`, "middle"),
+text((x(trained) + right) / 2, low + 20, "distance", small, "middle"),
 ...["dashed:", "as trained"].map((says, i) =>
 text(0, high + 98 + 16 * i, says, `${small}; fill: var(--soft)`)),
 ] : [];
 const deep = low + 24;
 const frame = { width: wide, height: deep, viewBox: `0 0 ${wide} ${deep}` };
 const chart = svg("svg", { ...frame, role: "group", "aria-label": "The score at each distance" },
-...beyond, ...(phone ? [text(0, 13, "° per position", `${small}; fill: var(--soft)`)] : []),
-drop, ...rows.map(({ node }) => node),
+...beyond, drop, ...rows.map(({ node }) => node),
 text(0, high + 26, "score", "font-size: 14px"), value, others, zero, area, axis,
-before, curve, mark,
-text(x(0), low + 20, "distance 0", small), text(right, low + 20, `${longest}`, small, "end"));
+before, curve, far, mark,
+text(x(0), low + 20, trained ? "0" : "distance 0", small),
+text(right, low + 20, `${longest}`, small, "end"));
 function goTo(to) {
 distance = Math.round(clamp(to, 0, longest));
 show();
@@ -169,6 +176,9 @@ set(zero, { y: y(0) + 5 });
 const at = { cx: x(distance), cy: y(s) };
 set(drop, { d: `M${at.cx} ${begin}V${low}` });
 set(mark, { transform: `translate(${at.cx} ${at.cy})` });
+const side = at.cx > right - 110 ? -1 : 1;
+set(far, { x: at.cx + 16 * side, "text-anchor": side < 0 ? "end" : "start" },
+`distance ${distance}`);
 value.textContent = number(s);
 const more = sum(slow.map((i) => part(i, distance, now[i])));
 others.textContent = slow.length ? `pair ${slow.join(", ")} adds ${number(more)}` : "";

@@ -1,6 +1,6 @@
 (() => {
 function draw(stage) {
-const { view, viewWidth, data, el, svg, set, clamp, number, raised } = stage;
+const { view, viewWidth, data, el, svg, set, clamp, softmax, number, raised } = stage;
 const { said, say, slider, choices, toggle, handle, tabulate, expose } = stage;
 const { tokens, scores: given, reach } = data;
 const f32 = Math.fround;
@@ -12,8 +12,10 @@ let temperature = 1;
 let repaired = false;
 let exps = [];
 let weights = [];
-const [width, zero, unit, powers, long, bar, full] = wide ? [720, 152, 20, 318, 110, 520, 156]
-: [346, 83, 8, 166, 34, 270, 42];
+let same = false;
+const [width, zero, unit, powers, long, bar, full] = wide ? [720, 152, 20, 342, 110, 534, 142]
+: [346, 78, 7, 183, 28, 276, 31];
+const quotients = powers - (wide ? 32 : 8);
 const high = 40, top = 26, base = top + high * tokens.length;
 const root = svg("svg", {
 width, height: base + 24, viewBox: `0 0 ${width} ${base + 24}`, role: "group",
@@ -21,9 +23,10 @@ style: "height: auto", "aria-label": "Scores to drag, and their weights" });
 const text = (x, y, anchor, says = "", more = {}) =>
 svg("text", { x, y, "text-anchor": anchor, "aria-hidden": true, ...more }, says);
 const bold = { style: "font-weight: 600" };
-const divided = text(zero, 14, "middle", "", bold);
+const divided = text(quotients, 14, "end", "", bold);
+const kept = text(bar + full / 2, base + 18, "middle", "the same weights", { "data-sym": "w" });
 root.append(
-divided,
+divided, kept,
 text(powers, 14, "start", wide ? "exponential" : "exp", bold),
 text(bar, 14, "start", "weight", { ...bold, "data-sym": "w" }));
 const ticks = [-reach, 0, reach].map((x) => {
@@ -39,6 +42,8 @@ const most = repaired ? Math.max(...x) : 0;
 exps = x.map((s) => f32(Math.exp(f32(s - most))));
 const sum = exps.reduce((a, b) => f32(a + b), 0);
 weights = exps.map((e) => f32(e / sum));
+const plain = softmax(scores.map((s) => s / temperature));
+same = Boolean(shift) && weights.every((w, i) => number(w) === number(plain[i]));
 }
 function short(x) {
 if (x === Infinity) return "∞";
@@ -68,7 +73,7 @@ const box = { y: y - 9, height: 18 };
 const crossed = `M${bar} ${y - 9}l36 18m-36 0l36 -18`;
 const part = {
 to: svg("path", { stroke: "var(--soft)", "stroke-dasharray": "2 3" }),
-value: text(0, y + 5, "start", "", { class: "halo" }),
+value: text(quotients, y + 5, "end"),
 raw: text(0, y - 13, "middle", "", { style: "font-size: 13px; fill: var(--soft)" }),
 exp: text(0, y + 5, "start"),
 weight: text(0, y + 5, "start", "", { "data-sym": "w" }),
@@ -95,20 +100,17 @@ set(part.on, { visibility: beyond ? "visible" : "hidden",
 d: `M${end + 2 * way} ${part.y - 9}l${8 * way} 9l${-8 * way} 9z` });
 set(part.dot, { cx: x });
 set(part.to, { d: way * (x - end) > 0 ? `M${end} ${part.y}H${x}` : null });
-writeScore(part, i, way, way * x, way * end + (beyond ? 13 : 5));
+writeScore(part, i, x);
 return x;
 }
-function writeScore({ value, raw }, i, way, knob, end) {
+function writeScore({ value, raw }, i, knob) {
 const given = (scores[i] + shift) / temperature;
 const digits = temperature !== 1 && Math.abs(given) >= 10 ? 0 : 1;
-value.textContent = number(given, digits);
-const clear = knob - 13 > end + 9 * value.textContent.length;
-const right = clear ? end : Math.max(knob + 14, end);
-set(value, { x: way > 0 ? right : Math.max(zero + 6, 14 - knob),
-style: temperature === 1 ? null : "font-weight: 600" });
+set(value, { style: temperature === 1 ? null : "font-weight: 600" }, number(given, digits));
 raw.textContent = temperature === 1 ? "" : number(scores[i] + shift, 1);
 const half = 4.5 * raw.textContent.length;
-set(raw, { x: way * Math.max(knob, way * zero + half + 4) });
+const way = scores[i] < 0 ? -1 : 1;
+set(raw, { x: way * Math.max(way * knob, way * zero + half + 4) });
 }
 function showRow(part, i, broken) {
 const x = showScore(part, i);
@@ -149,6 +151,10 @@ function show() {
 compute();
 divided.textContent = temperature === 1 ? "score" : `score ÷ ${number(temperature)}`;
 for (const { x, label } of ticks) label.textContent = tick(x + shift / temperature);
+const middle = ticks[1].label;
+const fits = unit * reach > 9 * middle.textContent.length;
+set(middle, { visibility: fits ? "visible" : "hidden" });
+set(kept, { visibility: same ? "visible" : "hidden" });
 rows.forEach((part, i) => showRow(part, i, Number.isNaN(weights[i])));
 say(sentence());
 }

@@ -83,7 +83,11 @@ el("div", { style: "font-weight: 600" }, title), count, of) };
 }
 const paged = counted("In blocks, taken as they are needed");
 const buffered = counted("In one buffer for each sequence");
-function paint({ box, who }, of, { reserved, isNew = false }) {
+function paint({ box, who }, of, how) {
+paintSlot(box, of, how);
+who.textContent = of.length > 2 ? `×${of.length}` : of.map((r) => letters[r]).join("");
+}
+function paintSlot(box, of, { reserved, isNew = false }) {
 const hue = of.length === 1 ? hueOf(of[0]) : "var(--neutral)";
 const empty = reserved && !of.length;
 set(box, {
@@ -93,7 +97,6 @@ fill: of.length ? hue : "none",
 "stroke-width": isNew ? 3 : 1,
 stroke: isNew ? "currentColor" : of.length ? hue : empty ? "var(--soft)" : "var(--faint)",
 });
-who.textContent = of.length > 2 ? `×${of.length}` : of.map((r) => letters[r]).join("");
 }
 function showCount({ count, of }, { taken, reserved }) {
 count.textContent = `${grouped(reserved - taken)} empty`;
@@ -178,9 +181,28 @@ fly(flights.length ? 2200 : 0, flights.length ? flyAt : () => { });
 }
 
 const lacking = el("div", { style: "min-height: 1.4em; font-size: 13px; font-weight: 600" });
+const buffers = upTo(Math.min(rows.length, Math.floor(room / n_max)));
+const named = 18, beyond = (phone ? viewWidth : viewWidth - across - 2 * between) - named;
+const broad = Math.min(20, beyond / n_max), tall = phone ? 17 : 20;
+const slotAt = (row, slot) => svg("rect", { x: (named + slot * broad + 1).toFixed(1),
+y: row * tall + 1, width: (broad - 2).toFixed(1), height: tall - 3, rx: 3, class: "moves" });
+const rowAt = (row) => ({ name: text(6, row * tall + tall / 2 + 4, ""),
+slots: upTo(n_max).map((slot) => slotAt(row, slot)) });
+const inRows = buffers.map(rowAt);
+const wide = named + n_max * broad;
+const strips = svg("svg", { width: wide, height: buffers.length * tall, role: "img",
+viewBox: `0 0 ${wide} ${buffers.length * tall}`, style: "height: auto",
+"aria-label": "The same memory in buffers; a row for each sequence that finds room" },
+...inRows.flatMap(({ name, slots }) => [name, ...slots]));
+function showRowOf({ name, slots }, r) {
+name.textContent = r === undefined ? "" : letters[r];
+slots.forEach((slot, at) => paintSlot(slot, r !== undefined && at < seqs[r].n ? [r] : [],
+{ reserved: r !== undefined }));
+}
 function showBuffered() {
 const out = live().slice(placed().length);
 lacking.textContent = out.length ? `no room for ${listed(out, (r) => letters[r])}` : "";
+inRows.forEach((row, i) => showRowOf(row, placed()[i]));
 showCount(buffered, inBuffers());
 }
 
@@ -198,7 +220,7 @@ checked: r === chosen,
 ...keep,
 onchange: () => choose(r),
 });
-const ofTable = `display: inline-block; box-sizing: border-box; width: ${phone ? 24 : 28}px; `
+const ofTable = `display: inline-block; box-sizing: border-box; width: ${phone ? 24 : 22}px; `
 + "height: 22px; border-radius: 4px; text-align: center; line-height: 20px; font-size: 13px; "
 + "font-variant-numeric: tabular-nums";
 function chipOf(block, r) {
@@ -219,7 +241,7 @@ return { pick, table, row };
 }
 const parts = rows.map(rowOf);
 const list = el("div", { role: "group", "aria-label": "The sequences and their block tables",
-style: `display: grid; grid-template-columns: repeat(${phone ? 2 : 1}, minmax(0, 1fr))` },
+style: `display: grid; grid-template-columns: repeat(2, minmax(0, 1fr))` },
 ...parts.map(({ row }) => row));
 function showRow(r) {
 const { table, pick, row } = parts[r];
@@ -337,10 +359,10 @@ const places = "display: grid; align-items: start; grid-template-columns: "
 + `${columns}; gap: 8px ${2 * between}px`;
 const narrowed = "overflow: clip; overflow-clip-margin: 4px"; // a page that becomes narrow
 const tables = el("div", {}, el("div", { style: "font-weight: 600" }, "Block tables"), list);
+const inBuffer = el("div", {}, buffered.node, lacking, strips);
 const board = el("div", { style: "min-width: 0" }, paged.node, root);
 const beside = el("div", { style: "display: flex; flex-direction: column; gap: 10px" },
-...(phone ? [tables, el("div", {}, buffered.node, lacking)]
-: [el("div", {}, buffered.node, lacking), tables]));
+...(phone ? [tables, inBuffer] : [inBuffer, tables]));
 view.append(el("div", { style: `display: grid; gap: 8px; ${narrowed}` }, pressed,
 el("div", { style: places }, board, beside), said));
 show();

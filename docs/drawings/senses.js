@@ -74,14 +74,45 @@ label: i === me ? "" : svg("text", { class: "halo", style: "font-weight: 600" },
 const others = dots.filter((_, i) => i !== me);
 root.append(...strings, ...others.flatMap(({ mark, label }) => [mark, label]),
 ...feet.map(({ foot }) => foot));
-function placeDot({ mark, label }, i) {
+function placeDot({ mark }, i) {
+const [cx, cy] = at(vectors[i]);
+set(mark, { cx, cy });
+}
+const boxOf = (x, y, half, tall = 8) => [x - half, y - tall, x + half, y + tall];
+const halfOf = (text) => 4.6 * text.length;
+const overlap = (a, b) => a[0] < b[2] && a[2] > b[0] && a[1] < b[3] && a[3] > b[1];
+const titles = [boxOf(left + 0.3 * side, base + 21, halfOf(`${axes[0]} →`)),
+boxOf(left - 16, base - side / 3, 9, halfOf(`${axes[1]} →`))];
+function placesOf(i) {
 const [x, y] = at(vectors[i]);
 const [right, up] = vectors[i];
-set(mark, { cx: x, cy: y });
-if (i === me) return;
-const [dx, dy, anchor] = !up ? [0, 26, "middle"]
-: right && right < 2.4 ? [15, 5, "start"] : [-15, 5, "end"];
-set(label, { x: x + dx, y: y + dy, "text-anchor": anchor });
+const far = halfOf(tokens[i]) + 13;
+const aslant = [-1, 1].flatMap((v) => [-1, 1].map((h) => [0.8 * h * far, 19 * v]));
+const wanted = !up ? 0 : right && right < 2.4 ? 1 : 2;
+const near = [[0, 21], [far, 0], [-far, 0], [0, -20], ...aslant];
+return [1, 1.8].flatMap((times) => near.map(([dx, dy], k) =>
+({ box: boxOf(x + times * dx, y + times * dy, far - 13),
+far: 9 * (times - 1) + (k === wanted ? 0 : 2 + k / 4) })));
+}
+function costOf({ box, far }, taken, points) {
+const out = Math.max(0, -70 - box[0]) + Math.max(0, box[2] - side - 23)
++ Math.max(0, -12 - box[1]) + Math.max(0, box[3] - side - 32);
+const covered = points.filter(([x, y]) => overlap([x, y, x, y], box)).length;
+return far + 20 * out + 2 * covered + 60 * taken.filter((other) => overlap(box, other)).length;
+}
+function placeLabels(arrows, lines) {
+const [zero, right, up] = [[0, 0], [3, 0], [0, 3]].map((point) => at(point));
+const points = [...lines, [zero, right], [zero, up]].flatMap(([from, to]) =>
+[...Array(41).keys()].map((i) => between(from, to, i / 40)));
+const marks = vectors.map((vector) => boxOf(...at(vector), 8, 8));
+const taken = [...titles, ...marks, ...arrows];
+const named = [...tokens.keys()].filter((i) => i !== me);
+for (const i of named.sort((a, b) => here[b] - here[a])) {
+const cost = (place) => costOf(place, taken, points);
+const { box } = placesOf(i).reduce((a, b) => (cost(b) < cost(a) ? b : a));
+taken.push(box);
+set(dots[i].label, { x: (box[0] + box[2]) / 2, y: box[3] - 4, "text-anchor": "middle" });
+}
 }
 const before = arrow("var(--q)", query), after = arrow("var(--v)", "new");
 before.point(old);
@@ -191,10 +222,14 @@ const strings = vectors.filter((_, i) => step && weights[i]).map((one) => [at(on
 const dots = vectors.map((one) => [at(one), at(one)]);
 const scores = step ? [] : [[zero, at(markOf(longest))], ...scale.map((score) =>
 [besideMark(score, 13), besideMark(score, 13)])];
-const lines = [[zero, first], [zero, second], ...strings, ...dots, ...scores];
+const drawn = [[zero, first], [zero, second], ...strings, ...scores];
+const corners = titles.map(([x0, y0, x, y]) => [[x0, y0], [x, y]]);
+const lines = [...drawn, ...dots, ...corners];
 names.before = aside(first, lines);
 const place = first.map((x, axis) => x + names.before[axis]);
 names.after = aside(second, [...lines, [place, place]]);
+placeLabels([[first, names.before, query], [second, names.after, "new"]]
+.map(([[x, y], [dx, dy], text]) => boxOf(x + dx, y + dy, halfOf(text))), drawn);
 }
 function showName({ label }, point, [dx, dy]) {
 const [x, y] = at(point);

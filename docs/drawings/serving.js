@@ -93,15 +93,29 @@ const legend = legendOf([hatched, "reads its prompt"], [dot, "gives a token"],
 ["var(--faint)", "empty slot"], [wash("neutral", 8), "keeps its slot, and waits"]);
 const waits = legend.lastChild;
 
-const heads = ["time", "empty slots", "mean time to first token", "longest pause"];
+const toFirst = wide ? "mean time to first token" : "mean\u00a0time to\u00a0first\u00a0token";
+const heads = ["time", "empty slots", toFirst, "longest pause"];
 const tight = `padding: 1px ${wide ? 6 : 3}px`;
-const cell = (says) => el("td", { style: `${tight}; text-align: right` }, says);
-const lines = costs.map(({ time, empty, first, pause }, i) => el("tr", {},
+const inCell = wide ? "display: flex; align-items: center; gap: 8px" : "min-width: 36px";
+function cell(what, of, write) {
+const part = of[what] / Math.max(...costs.map((one) => one[what]));
+const [most, high] = wide ? [64, 12] : [36, 6];
+const bar = el("div", { style: `width: ${(100 * part).toFixed(1)}%; height: ${high}px; `
++ "border-radius: 2px; background: var(--neutral)" });
+const track = el("div", { style: `flex: 1 1 0; max-width: ${most}px` }, bar);
+const parts = [track, write(of[what])];
+return el("td", { style: `${tight}; text-align: left` },
+el("div", { style: inCell }, ...(wide ? parts : parts.reverse())));
+}
+const short = (x) => number(x, 1);
+const lines = costs.map((cost, i) => el("tr", {},
 el("th", { scope: "row", style: `${tight}; text-align: left; white-space: nowrap` },
 ways[i].name),
-cell(number(time, 1)), cell(percent(empty)), cell(number(first, 1)), cell(number(pause, 1))));
-const head = (says) => el("th", { scope: "col",
-style: `${tight}; text-align: right; vertical-align: bottom` }, says);
+cell("time", cost, short), cell("empty", cost, percent), cell("first", cost, short),
+cell("pause", cost, short)));
+const shares = [18, 18, 27, 19];
+const head = (says, i) => el("th", { scope: "col", style: `${tight}; text-align: left; `
++ `vertical-align: bottom; width: ${wide ? `${shares[i]}%` : "auto"}` }, says);
 const board = el("table", { style: `margin: 0.2rem 0; width: 100%; ${small}` },
 el("thead", {}, el("tr", {}, el("td", {}), ...heads.map(head))), el("tbody", {}, ...lines));
 

@@ -160,16 +160,23 @@ glide(450, (t) => place(t, from, before));
 
 const offered = [...options].reverse();
 const pick = choices("heads of keys and values", offered.map(String), offered.indexOf(n),
-(i) => { n = offered[i]; move(); });
+(i) => { n = offered[i]; offer(); move(); });
 set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.4rem` });
 const label = el("span", { "data-sym": "k", style: "font-weight: 600" }, "key heads");
 const order = toggle("wrong order", false, (on) => { wrong = on; move(); });
+function offer() {
+const same = n === heads || n === 1;
+set(order, { disabled: same });
+order.style.opacity = same ? 0.45 : 1;
+order.style.cursor = same ? "default" : "";
+}
 const controls = wide ? [] : [order, ...pick.querySelectorAll("label")];
 for (const one of controls) one.style.paddingInline = "0.5rem";
 view.append(
 el("div", { class: "row", style: `margin-top: 0; gap: ${wide ? "1.5rem" : "0.4rem"}` },
 el("div", { class: "row", style: wide ? "" : "gap: 0.4rem" }, label, pick), order),
 root, said);
+offer();
 place(1, queries.map((q) => q.at), n);
 show();
 expose(() => ({

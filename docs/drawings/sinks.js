@@ -119,6 +119,7 @@ const end = beside ? share + tall : width - 46;
 const start = beside ? 50 : 76;
 const half = (end - start) / (signed ? 2 : 1);
 const middle = beside && !signed ? end : end - half;
+const scale = half / most;
 const corner = beside ? across + apart + (column - thick) / 2 : 0;
 const without = text(beside ? corner + column * v[0].length - column + thick : 76,
 beside ? (roomy ? 22 : height - 4) : bottom - 14,
@@ -152,6 +153,16 @@ root.append(track, ...shares, full, ...words, mark, value, name);
 return { shares, words, mark, full, value };
 });
 
+const wire = svg("path", { fill: "none", stroke: "var(--v)", "stroke-width": 1.5,
+"stroke-linejoin": "round", class: "moves" });
+const times = text(across + apart / 2 + 4, end + 20, `× ${whole(v[0][0])}`, { "data-sym": "v" });
+if (beside) root.append(wire, times);
+function showWire({ weights }) {
+const [from, y] = [weights[0] * across / 2, middle - weights[0] * v[0][0] * scale / 2];
+const [turn, to] = [across + apart / 2, across + apart + (column - thick) / 2];
+set(wire, { d: `M${from} ${end}V${end + 6}H${turn}V${y}H${to - 2}m-6 -4l6 4l-6 4` });
+}
+
 function showScore({ node, bar, dot, value, knob }, i, open) {
 const s = scores[i];
 const y = zero - unit * s;
@@ -184,7 +195,6 @@ x += long;
 const part = percent(sum(narrow.map((i) => weights[i])));
 rest.textContent = narrow.length ? `${listed(narrow, (i) => names[i])}: ${part}` : "";
 }
-const scale = half / most;
 const placed = (from, to) => {
 const [low, high] = [Math.min(from, to) * scale, Math.max(from, to) * scale];
 return beside ? { y: middle - high, height: high - low }
@@ -230,6 +240,7 @@ const now = compute();
 bars.forEach((bar, i) => showScore(bar, i, now.open[i]));
 showWeights(now);
 showContext(now);
+showWire(now);
 explain(now);
 state = { mode: modes[mode].name, scores: [...scores], ...now };
 }

@@ -7,6 +7,7 @@ const kinds = ["plain", "scaled"];
 let at = data.start;
 let query = data.query;
 let scaled = false;
+let pressed = false;
 let last, before;
 const kind = () => kinds[+scaled], root = () => widths[at] ** 0.5;
 const wide = viewWidth >= 600;
@@ -165,11 +166,27 @@ el("div", { "data-sym": sym, style: bold }, text);
 const range = slider("width d", {
 min: 0, max: widths.length - 1, step: 1, value: at,
 text: (i) => grouped(widths[i]),
-input: (i) => { play.stop(); at = i; show(); },
+input: (i) => { play.stop(); pressed = false; at = i; show(); },
 });
-const play = player({ at: () => at, last: () => widths.length - 1, ms: () => 1000,
-go: (i) => { at = i; range.move(i); show(); } });
-const divide = toggle("divide by √d", false, (on) => { scaled = on; show(true); });
+const divide = toggle("divide by √d", false, (on) => {
+pressed = false;
+scaled = on;
+show(true);
+});
+const steps = widths.length;
+function go(i) {
+if (i === steps || pressed) {
+divide.click();
+pressed = scaled;
+}
+if (i === steps) return;
+at = i;
+range.move(i);
+show();
+}
+const play = player({ at: () => (pressed ? steps : at), go,
+last: () => (scaled && !pressed ? steps - 1 : steps),
+ms: () => (at < steps - 1 ? 1000 : 1800) });
 const another = set(button("Another query", () => {
 query = (query + 1) % scores[0].length;
 show();
@@ -178,9 +195,11 @@ const heading = "display: flex; justify-content: space-between; align-items: cen
 + `min-height: ${wide ? 30 : 20}px; margin-bottom: 2px`;
 const beside = "align-items: flex-start; gap: 0.5rem 1.6rem; margin: 0";
 set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.4rem` });
+const top = `margin-top: 0; margin-bottom: ${wide ? 0.4 : 0.6}rem`;
+const steering = wide ? [el("div", { class: "row steered" }, play.node, range), divide]
+: [play.node, divide, range];
 view.append(
-el("div", { class: "row", style: "margin-top: 0" },
-el("div", { class: "row steered" }, play.node, range), divide),
+el("div", { class: "row", style: top }, ...steering),
 el("div", { class: "beside", style: beside },
 el("div", { style: "min-width: 0; max-width: 100%" },
 el("div", { style: heading }, title(`scores of ${grouped(data.pairs)} random pairs`),

@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
 const { view, viewWidth, data, el, svg, set, dot, mix, matmul, sum, number } = stage;
-const { vector, said, say, legendOf, wash, slider, player, motion, expose } = stage;
+const { vector, between, said, say, legendOf, wash, slider, player, motion, expose } = stage;
 const { tokens, q, k, v } = data;
 const n = tokens.length;
 const all = [...tokens.keys()];
@@ -123,9 +123,8 @@ const edge = svg("rect", { ...box, x: x - broad / 2, width: broad, rx: 2, fill: 
 stroke: "var(--neutral)" });
 const total = text(x, topOf(r) + high / 2 + 1, "",
 { style: `font-weight: 600; font-size: ${wide ? 20 : 17}px` });
-const more = text(x, topOf(r) + high / 2 + 19, "", tag);
-board.append(old, fresh, edge, total, more);
-return { old, fresh, total, more };
+board.append(old, fresh, edge, total);
+return { old, fresh, total };
 }
 const cells = k[0].map((_, r) => columns.map((c) => numberOf(r, c)));
 board.append(text(wide ? 20 : 12, tallest + below - 12, "=",
@@ -134,32 +133,32 @@ const each = Math.min(42, step - 4);
 const fromState = sumsOf(board, tallest, columns.map(middleOf), each);
 bracket(board, middleOf(0) - each / 2, middleOf(columns.length - 1) + each / 2);
 
-const factors = svg("text", { "text-anchor": "middle", "font-weight": 600, y: 5 });
-const ground = svg("rect", { y: -12, height: 24, rx: 12, fill: "var(--paper)",
-stroke: "var(--soft)" });
-const pill = svg("g", { "aria-hidden": true, visibility: "hidden" }, ground, factors);
-board.append(pill);
-function largest() {
-const flat = products[t].map((row) => row.slice(0, -1)).flat();
-const i = flat.indexOf(Math.max(...flat));
-return [Math.floor(i / v[0].length), i % v[0].length];
-}
+const times = (r, c) => [[k[t][r], "k"], [ones[t][c], "v"]].flatMap(([x, hue], i) => [
+...(i ? ["·"] : []), svg("tspan", { style: `fill: var(--ink-${hue})` }, short(x))]);
+const underOf = (r) => topOf(r) + high / 2 + 16;
+const pills = cells.map((row) => row.map(() => {
+const factors = svg("text", { "text-anchor": "middle", y: 5, style: "font-size: 13px" });
+const ground = svg("rect", { y: -9, height: 18, rx: 9, fill: "var(--paper)",
+stroke: "var(--faint)" });
+const node = svg("g", { class: "added" }, ground, factors);
+board.append(node);
+return { node, ground, factors };
+}));
 function load() {
-const [r, c] = largest();
-const [of, by] = [[k[t][r], "k"], [v[t][c], "v"]].map(([x, hue]) =>
-svg("tspan", { style: `fill: var(--ink-${hue})` }, short(x)));
-set(factors, {}, of, " · ", by);
-const long = 30 + 8 * (short(k[t][r]).length + short(v[t][c]).length);
+pills.forEach((row, r) => row.forEach(({ ground, factors }, c) => {
+set(factors, {}, t ? "+" : "", ...times(r, c));
+const long = 7 + 7.5 * factors.textContent.length;
 set(ground, { x: -long / 2, width: long });
+}));
 }
-function carry(part, grown) {
-const [r, c] = largest();
-const from = [leftOf(width) - apart / 2 - viewWidth + room, under + tall * (t + 0.5)];
-const to = [middleOf(c), topOf(r) + high / 2];
-if (part === 1 && grown < 1) cells[r][c].total.textContent = "";
-const [x, y] = from.map((start, i) => (start + (to[i] - start) * part).toFixed(1));
-set(pill, { transform: `translate(${x} ${y}) scale(${1 - grown})`,
-visibility: part > 0 && grown < 1 ? "visible" : "hidden" });
+function carry(part) {
+const y = under + tall * (t + 0.5);
+pills.forEach((row, r) => row.forEach(({ node }, c) => {
+const from = [leftOf(width) - apart / 2 - viewWidth + room, y];
+const at = between(from, [middleOf(c), underOf(r)], part);
+set(node, { transform: `translate(${at.map((x) => x.toFixed(1)).join(" ")})`,
+visibility: part > 0 && products[t][r][c] ? null : "hidden" });
+}));
 }
 
 const edge = wide ? 14 : 12, pitch = edge + 1.5;
@@ -202,13 +201,11 @@ const pile = piles[r * columns.length + c];
 const [before, added] = [sum(pile.slice(0, t)), pile[t]];
 const [a, b] = [Math.abs(before), grown * Math.abs(added)];
 const part = a + b ? broad * a / (a + b) : broad;
-const { old, fresh, total, more } = cells[r][c];
+const { old, fresh, total } = cells[r][c];
 const x = middleOf(c) - broad / 2;
 set(old, { x, width: part, visibility: a ? null : "hidden" });
 set(fresh, { x: x + part, width: broad - part });
 total.textContent = t || grown === 1 ? whole(before + (grown < 1 ? 0 : added)) : "";
-const change = `${added < 0 ? "−" : "+"} ${whole(Math.abs(added))}`;
-more.textContent = grown < 1 || !t || !added ? "" : change;
 }
 function place(come, carried, grown) {
 all.forEach((i) => {
@@ -217,7 +214,7 @@ set(rows[i].row, { visibility: here ? null : "hidden",
 transform: `translate(${(24 * late).toFixed(1)} 0)`, opacity: 1 - late });
 });
 cells.forEach((row, r) => row.forEach((_, c) => showNumber(r, c, grown)));
-carry(carried, grown);
+carry(carried);
 for (const { terms, total } of [...fromCache, ...fromState]) {
 for (const node of [terms, total]) set(node, { opacity: grown < 1 ? 0 : 1 });
 }
@@ -225,7 +222,7 @@ for (const node of [terms, total]) set(node, { opacity: grown < 1 ? 0 : 1 });
 function come(now) {
 say(`“${tokens[t]}”: a row for the cache, products for the state.`);
 move(300, (part) => place(part, 0, 0))
-.then((on) => on && move(500, (part) => place(1, part, 0)))
+.then((on) => on && move(700, (part) => place(1, part, 0)))
 .then((on) => on && move(300, (part) => place(1, 1, part)))
 .then((on) => on && finish(now));
 }
@@ -233,19 +230,21 @@ function paint(now) {
 all.forEach((i) => {
 const style = i === t ? "font-weight: 600" : i > t ? "opacity: 0.55" : "";
 set(rows[i].token, { style: `font-size: ${wide ? 14 : 12.5}px; ${style}` });
+const frame = { "stroke-width": i === t ? 2.5 : 1 };
+for (const box of rows[i].row.querySelectorAll("rect")) set(box, frame);
 rows[i].score.textContent = i > t ? "" : whole(now.scores[i]);
 });
 for (const numbers of [query, asked]) {
 numbers.forEach(({ node }, r) => { node.textContent = short(q[t][r]); });
 }
 }
-const times = (x, y) => [svg("tspan", { "data-sym": "q", style: "fill: var(--ink-q); "
+const weighed = (x, y) => [svg("tspan", { "data-sym": "q", style: "fill: var(--ink-q); "
 + "font-weight: 600" }, short(x)), `·${whole(y)}`];
 function showSums({ sums, S }) {
 fromCache.forEach(({ total }, c) => { total.textContent = whole(sums.cache[c]); });
 fromState.forEach(({ terms, total, x: middle }, c) => {
 const next = wide ? " + " : svg("tspan", { x: middle, dy: 14 }, " + ");
-const parts = q[t].flatMap((x, r) => [...(r ? [next] : []), ...times(x, S[r][c])]);
+const parts = q[t].flatMap((x, r) => [...(r ? [next] : []), ...weighed(x, S[r][c])]);
 set(terms, {}, ...parts);
 total.textContent = whole(sums.state[c]);
 });

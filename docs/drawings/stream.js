@@ -5,27 +5,24 @@ const { slider, player, expose } = stage;
 const { runs } = data, n = runs[0].gradients.length, last = 2 * n - 1;
 const most = (key) => Math.max(...runs.flatMap((run) => run[key]));
 const tops = { lengths: most("lengths"), gradients: most("gradients") };
-let moment = data.moment;
+let moment = last;
 const back = () => moment >= n;
 const block = () => (back() ? last - moment : moment);
 const told = () => (moment === last ? n - 1 : block());
 const shown = (i) => ({ length: !back() ? i <= moment : true, gradient: back() && i >= block() });
 
 const wide = viewWidth >= 600;
-const up = wide ? 112 : 62;
+const up = wide ? 106 : 56;
 const down = wide ? 78 : 52;
 const full = 344, left = 2, right = 2, inner = full - left - right, unit = inner / n;
-const head = 26, base = head + up, under = base + 20, deep = under + down + 28;
+const head = 26, base = head + up, under = base + 20, deep = under + down + 34;
 const text = (attributes, ...words) =>
 svg("text", { "text-anchor": "middle", style: "font-size: 12px", ...attributes }, ...words);
-function barsAt(_, i) {
-const x = left + i * unit + 1, width = unit - 2;
-const bar = (more) => svg("rect", { x, width, class: "moves", ...more });
-return { length: bar({}), gradient: bar({ y: under }) };
-}
-const soft = "font-size: 12px; fill: var(--soft)";
+const tenths = (x) => Math.round(10 * x) / 10;
+const barAt = (i, y, high) =>
+`M${tenths(left + i * unit + 1)} ${y}v${high}h${tenths(unit - 2)}v${-high}`;
 const numberOf = (i) =>
-text({ x: inside(left + (i - 0.5) * unit), y: base + 14, style: soft }, i);
+text({ x: inside(left + (i - 0.5) * unit), y: base + 14, ...quiet }, i);
 const inside = (x) => clamp(x, left + 7, full - 9);
 const pictureOf = (name, high, ...nodes) => svg("svg", {
 width: full,
@@ -39,59 +36,60 @@ function titleOf({ name, formula }) {
 const rule = el("span", { style: "color: var(--soft)" }, formula);
 return el("div", { style: "font-size: 14px" }, el("b", {}, name), " ", rule);
 }
-const quiet = "font-size: 13px; fill: var(--soft)";
-const noteAt = (y, words) => svg("text", { x: left, y, style: quiet }, words);
-const lastOf = ({ gradients }) => gradients[n - 1];
-const isFirst = (run) => run === runs[0];
-const ratioOf = (run) => number(lastOf(run) / lastOf(runs[0]), 1);
-function endOf(run) {
-const words = svg("tspan", { style: "font-size: 24px; font-weight: 600" }, `×${ratioOf(run)}`);
-return svg("text", { x: full - right - 48, y: deep - 2, "text-anchor": "end" },
-...(isFirst(run) ? [] : [words, ` in block ${n}`]));
+const high = (run, i) => Math.round((up * run.lengths[i]) / tops.lengths);
+const low = (run, i) => Math.round((down * run.gradients[i]) / tops.gradients);
+const centre = (i) => left + (i + 0.5) * unit;
+const quiet = { style: "font-size: 13px; fill: var(--soft)" };
+const notes = () => [
+svg("text", { x: left, y: base - up - 10, ...quiet }, "↑ length of a hidden state"),
+text({ x: full / 2, y: deep - 6, ...quiet }, "↓ length of a gradient")];
+const first = runs[0];
+const timesAt = (run, i, size, at) => svg("text", { ...at, y: deep - 2,
+style: `font-size: ${size}px; font-weight: 600` },
+`×${number(run.gradients[i] / first.gradients[i], 1)}`);
+function comparedWith(run) {
+const along = first.gradients.map((_, i) =>
+`${under + low(first, i)}H${tenths(left + (i + 1) * unit)}`);
+const middle = Math.floor(n / 2);
+return svg("g", {},
+svg("path", { d: `M${left} ${along.join("V")}`, fill: "none", stroke: "currentColor",
+"stroke-width": 2 }),
+text({ x: centre(middle), y: under + low(first, middle) + 15 }, first.name),
+timesAt(run, 0, 17, { x: left }),
+timesAt(run, n - 1, 22, { x: full - right, "text-anchor": "end" }));
 }
 function panelOf(run) {
-const bars = run.gradients.map(barsAt);
+const pale = (hue) =>
+svg("path", { fill: `var(--${hue})`, "fill-opacity": 0.45, class: "moves" });
+const [lengths, gradients] = ["neutral", "rose"].map(pale);
+const lit = svg("path", { class: "moves" });
 const here = text({ y: base + 14, style: "font-size: 13px; font-weight: 700" });
-const coming = svg("g", {},
-svg("rect", { x: left + 1, y: under + 4, width: inner - 2, height: down - 4, rx: 4,
-fill: "none", stroke: "var(--rose)", "stroke-opacity": 0.6, "stroke-dasharray": "4 4" }),
-text({ x: left + inner / 2, y: under + down / 2 + 6, style: quiet },
-"← gradients come backward"));
 const texts = { length: text({}), gradient: text({}) };
 const numbers = [1, n / 2, n].map((i) => ({ i, node: numberOf(i) }));
-const both = bars.flatMap(({ length, gradient }) => [length, gradient]);
-const ratio = endOf(run);
-const root = pictureOf(run.name, deep, noteAt(base - up - 10, "↑ length of a hidden state"),
-noteAt(deep - 8, "↓ length of a gradient"), ...both, ...numbers.map(({ node }) => node), here,
-coming, ...Object.values(texts), ratio);
+const compared = run === first ? svg("g") : comparedWith(run);
+const root = pictureOf(run.name, deep, ...notes(), lengths, gradients,
+lit, ...numbers.map(({ node }) => node), here, compared, ...Object.values(texts));
 const node = el("div", { style: "min-width: 0; max-width: 100%" }, titleOf(run), root);
-return { run, bars, here, coming, numbers, texts, ratio, node };
+return { run, lengths, gradients, lit, here, numbers, texts, compared, node };
 }
 const panels = runs.map(panelOf);
 const within = (x) => clamp(x, left + 20, full - 20);
-const high = (run, i) => (up * run.lengths[i]) / tops.lengths;
-const low = (run, i) => (down * run.gradients[i]) / tops.gradients;
-const centre = (i) => left + (i + 0.5) * unit;
 const beyond = (run, x, key, long) => Math.max(...run[key].map((_, j) =>
 (shown(j)[key.slice(0, -1)] && Math.abs(centre(j) - x) < 30 ? long(run, j) : 0)));
-function showBar({ run, bars }, i) {
-const on = shown(i);
-const strong = (yes) => ({ "fill-opacity": yes ? 1 : 0.45 });
-const rise = on.length ? high(run, i) : 1;
-const fall = on.gradient ? low(run, i) : 1;
-const here = i === told();
-set(bars[i].length, {
-y: base - rise, height: rise, fill: "var(--neutral)", ...strong(here && !back()) });
-set(bars[i].gradient, { height: fall, fill: "var(--rose)", ...strong(here),
-visibility: back() ? "visible" : "hidden" });
+function showBars({ run, lengths, gradients, lit }, i) {
+const rise = (j) => barAt(j, base, -(shown(j).length ? high(run, j) : 1));
+const fall = (j) => barAt(j, under, shown(j).gradient ? low(run, j) : 1);
+const d = (bar) => run.lengths.map((_, j) => bar(j)).join("");
+set(lengths, { d: d(rise) });
+set(gradients, { d: back() ? d(fall) : null });
+set(lit, { d: back() ? fall(i) : rise(i), fill: `var(--${back() ? "rose" : "neutral"})` });
 }
 function showPanel(panel) {
-const { here, coming, numbers, ratio } = panel;
+const { here, numbers, compared } = panel;
 const i = told();
-panel.bars.forEach((_, j) => showBar(panel, j));
+showBars(panel, i);
 set(here, { x: inside(centre(i)) }).textContent = String(i + 1);
-set(coming, { visibility: back() ? "hidden" : "visible" });
-set(ratio, { visibility: moment === last ? "visible" : "hidden" });
+set(compared, { visibility: moment === last ? "visible" : "hidden" });
 for (const one of numbers) {
 set(one.node, { visibility: Math.abs(one.i - i - 1) < 2 ? "hidden" : "visible" });
 }
@@ -143,7 +141,7 @@ Object.assign(input.style, { flex: "1 1 3.6rem", width: "3.6rem", minWidth: "0" 
 range.firstChild.hidden = true;
 }
 const play = player({ at: () => moment, last: () => last, ms: () => 160, go,
-first: data.moment });
+first: 0 });
 const beside = "gap: 0.4rem 1.5rem; align-items: flex-start; margin: 0";
 set(said, { style: `min-height: ${wide ? 1.4 : 2.8}em; margin-top: 0.4rem` });
 view.append(

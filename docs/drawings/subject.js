@@ -24,7 +24,7 @@ return node;
 }
 const ofAxes = { "text-anchor": "end", style: "font-size: 13px; fill: var(--soft)" };
 const [x0, y0] = at([0, 0]);
-note({ x: across - 3, y: y0 + (wide ? 18 : 32), ...ofAxes }, `${kinds[0]} →`);
+note({ x: across - 3, y: y0 + 32, ...ofAxes }, `${kinds[0]} →`);
 note({ x: x0 - 5, y: 14, ...ofAxes }, `↑ ${kinds[1]}`);
 const query = arrow("var(--q)");
 const keys = tokens.map(() => arrow("var(--k)"));
@@ -34,7 +34,7 @@ for (const { node } of keys) set(node, { "data-sym": "k" });
 const nothing = svg("circle", { cx: x0, cy: y0, r: 8, fill: "none", stroke: "var(--q)",
 "stroke-width": 3, "data-sym": "q", "aria-hidden": true });
 root.append(nothing);
-const angle = note({ x: 8, y: across - 10, style: "font-weight: 600" }, "");
+const angle = note({ x: across - 8, y: 20, "text-anchor": "end", style: "font-weight: 600" }, "");
 const mark = note({ "data-sym": "q", class: "halo", "text-anchor": "middle",
 style: "font-weight: 600" }, "");
 const by = 15;
@@ -46,7 +46,8 @@ turnTo(Math.round(angle / by) * by);
 const pulled = (px, py) => ofTip([px / unit + low, high - py / unit]);
 const ways = { ArrowLeft: by, ArrowUp: by, ArrowRight: -by, ArrowDown: -by };
 const knob = handle(root, "query", {}, [0, 360], pulled, ways, (far) => turnTo(turned + far));
-set(knob, { r: 12, stroke: "var(--q)", "stroke-dasharray": "3 3" });
+const bead = 11;
+set(knob, { r: bead, fill: "var(--paper)", stroke: "var(--q)", "stroke-width": 3 });
 root.append(knob);
 const names = tokens.map((token) => note({ "data-sym": "k" }, token));
 
@@ -187,7 +188,7 @@ return v.map((n) => n / most);
 }
 const zero = (v) => v.every((n) => n === 0);
 const flat = (v) => Math.abs(v[0]) >= Math.abs(v[1]);
-const side = (v) => (flat(v) ? [0, -13, "middle"] : [9, 5, "start"]);
+const side = (v) => (flat(v) ? [-8, -13, "middle"] : [9, 5, "start"]);
 const glide = motion();
 let tip = [0, 0];
 let drawn = tokens.map(() => 0);
@@ -214,7 +215,10 @@ set(mark, { x: x + 20 * u, y: y + 20 * v + 5 });
 angle.textContent = turned ? `turned by ${turned}°` : "";
 }
 function showKnob() {
-const [cx, cy] = at(inside(tip));
+const long = Math.hypot(...tip) || 1;
+const [u, v] = tip.map((n) => (bead + 3) * n / long);
+const [x, y] = at(inside(tip));
+const [cx, cy] = [x + u, y - v].map((n) => clamp(n, bead + 2, across - bead - 2));
 set(knob, { cx, cy, visibility: zero(now.q) ? "hidden" : "visible",
 "aria-valuenow": turned, "aria-valuetext": `turned by ${turned}°` });
 }

@@ -1,18 +1,18 @@
 (() => {
 function draw(stage) {
-const { view, viewWidth, data, el, svg, set, sum, clamp, between, number } = stage;
-const { said, say, choices, button, toggle, more, motion, expose } = stage;
+const { view, viewWidth, data, el, svg, set, sum, between, number } = stage;
+const { said, say, choices, motion, expose } = stage;
 const { matrices } = data;
 const wide = viewWidth >= 600;
-const ways = { "along rows": "dim=-1", "along columns": "dim=0" };
+const ways = { "along rows": "dim=-1", "along columns": "dim=0", "no keepdim": "dim=-1" };
 let chosen = matrices.length - 1;
-let dim = 0;
-let forgotten = false;
-const way = () => dim || 2 * forgotten;
+let way = 0;
+const byRow = () => way !== 1;
+const toRow = () => way === 0;
 let now = {};
 let shown = {};
 const n = matrices[0].exps.length;
-const cell = wide ? 72 : 60, gap = wide ? 96 : 62;
+const cell = wide ? 72 : 54, gap = wide ? 104 : 86;
 const side = 46;
 const top = 48, foot = top + n * cell + 34;
 const across = side + 2 * n * cell + gap;
@@ -33,12 +33,10 @@ const add = (node) => {
 root.append(node);
 return node;
 };
-const box = (i, j, right) => {
-const [x, y] = at(i, j, right);
-const corner = { x: x - cell / 2, y: y - cell / 2, width: cell, height: cell };
-const [fill, sym] = right ? ["var(--w)", "w"] : ["var(--soft)", null];
-const look = { fill, "fill-opacity": 0, stroke: "var(--faint)", "data-sym": sym };
-return add(svg("rect", { ...corner, ...look }));
+const share = (i, j) => {
+const [x, y] = at(i, j, true);
+return add(svg("rect", { x: x - cell / 2, y: y - cell / 2, width: cell, height: cell,
+fill: "var(--w)", "fill-opacity": 0, stroke: "var(--faint)", "data-sym": "w" }));
 };
 const bold = "font-weight: 600";
 root.append(
@@ -49,8 +47,7 @@ root.append(...each((m) => set(text(0, at(m, 0)[1], { "text-anchor": "start", st
 {}, `row ${m}`)), ...[false, true].flatMap((right) => each((m) =>
 set(text(at(0, m, right)[0], top - 12, { style: quiet }),
 {}, `${wide ? "column" : "col."} ${m}`))));
-const boxes = grid((i, j) => box(i, j));
-const shares = grid((i, j) => box(i, j, true));
+const shares = grid(share);
 const entries = grid((i, j) => add(text(...at(i, j))));
 const onShares = (below, style) => grid((i, j) => {
 const [x, y] = at(i, j, true);
@@ -58,20 +55,21 @@ return add(text(x, y + below, { style: `${style}; pointer-events: none` }));
 });
 const results = onShares(-9, bold);
 const reasons = onShares(11, "font-size: 13px");
-const sums = each(() => add(text(0, 0, { style: bold })));
-const beside = (i) => {
-const [x, y] = at(i, n - 1);
-return [x + cell / 2 + 20, y + 5];
-};
-const below = (j, right) => {
-const [x, y] = at(n - 1, j, right);
-return [x, y + cell / 2 + 23];
-};
-const before = (i) => {
-const [x, y] = at(i, 0, true);
-return [x - cell / 2 - 22, y + 5];
-};
-const places = () => each((m) => (way() ? below(m, true) : before(m)));
+const frame = (opacity) => add(svg("rect", { rx: 7, fill: "var(--neutral)",
+"fill-opacity": opacity, stroke: "var(--neutral)", "stroke-width": 1.75,
+style: "pointer-events: none" }));
+const frames = [0.16, 0].map((opacity) => each(() => frame(opacity)));
+const sums = ["=", "÷"].map((sign) => each(() => ({ sign, node: add(text(0, 0,
+{ style: bold })) })));
+function lineOf(m, inRows, right) {
+const [x, y] = inRows ? at(m, 0, right) : at(0, m, right);
+const [w, h] = inRows ? [n * cell, cell] : [cell, n * cell];
+const [left, above] = [x - cell / 2, y - cell / 2];
+const side = right ? left - 22 : left + w + 20;
+return { frame: [left + 4, above + 4, w - 8, h - 8],
+place: inRows ? [side, y + 5] : [x, above + h + 23] };
+}
+const lines = () => [byRow(), toRow()].map((inRows, k) => each((m) => lineOf(m, inRows, k)));
 
 const [above, end] = [wide ? 9 : first - 24, left + unit];
 const tick = wide ? top - 12 : above;
@@ -94,55 +92,47 @@ total: add(text(0, y, { "text-anchor": "start" })),
 
 function compute() {
 const { exps } = matrices[chosen];
-const byRow = !dim;
-const summed = each((m) => each((p) => (byRow ? exps[m][p] : exps[p][m])));
-const total = summed.map(sum);
-const divisor = (i, j) => total[way() ? j : i];
+const total = each((m) => sum(each((p) => (byRow() ? exps[m][p] : exps[p][m]))));
+const divisor = (i, j) => total[toRow() ? i : j];
 const weights = grid((i, j) => exps[i][j] / divisor(i, j));
 const rows = weights.map(sum);
 const columns = each((j) => sum(weights.map((row) => row[j])));
-now = { exps, byRow, summed, total, divisor, weights, rows, columns };
+now = { exps, total, divisor, weights, rows, columns };
 }
 const one = (x) => number(x) === number(1);
 
-function showBar({ parts, total }, weights, done) {
-const whole = sum(weights);
-let x = left, rest = whole * done;
+function showBar({ parts, total }, weights) {
+let x = left;
 weights.forEach((weight, i) => {
-const width = unit * clamp(rest, 0, weight);
+const width = unit * weight;
 set(parts[i], { x, width: Math.max(0, width - 1) });
 x += width;
-rest -= weight;
 });
-total.textContent = done === 1 ? `${number(whole)} ${one(whole) ? "✓" : "✗"}` : "";
+const whole = sum(weights);
+total.textContent = `${number(whole)} ${one(whole) ? "✓" : "✗"}`;
 set(total, { x: Math.max(x, end) + 8, style: one(whole) ? bold : "" });
 }
-function paintCell(i, j, counted, done) {
-const { exps, byRow, divisor } = now;
-const { weights } = shown;
+function paintCell(i, j) {
+const { exps, divisor } = now;
+const weight = shown.weights[i][j];
 entries[i][j].textContent = number(exps[i][j], 0);
-set(boxes[i][j], { "fill-opacity": clamp(counted - (byRow ? j : i), 0, 1) * 0.22 });
-results[i][j].textContent = done ? number(weights[i][j]) : "";
-const reason = `${number(exps[i][j], 0)} ÷ ${number(divisor(i, j), 0)}`;
-reasons[i][j].textContent = done ? reason : "";
-set(shares[i][j], { "fill-opacity": done ? 0.5 * weights[i][j] : 0 });
+results[i][j].textContent = number(weight);
+reasons[i][j].textContent = `${number(exps[i][j], 0)} ÷ ${number(divisor(i, j), 0)}`;
+set(shares[i][j], { "fill-opacity": 0.5 * weight });
 }
-function paintSum(m, counted, moved) {
-const { byRow, summed, total } = now;
-const from = byRow ? beside(m) : below(m);
-const [x, y] = between(from, shown.places[m], moved);
-set(sums[m], { x, y });
-const whole = Math.floor(counted + 1e-9);
-const soFar = whole ? `${number(sum(summed[m].slice(0, whole)), 0)} +` : "";
-const sign = moved < 1 ? "=" : "÷";
-sums[m].textContent = counted >= n ? `${sign} ${number(total[m], 0)}` : soFar;
+function paintLine(k, m) {
+const [x, y, width, height] = shown.frames[k][m];
+set(frames[k][m], { x, y, width, height });
+const [cx, cy] = shown.places[k][m];
+const { sign, node } = sums[k][m];
+set(node, { x: cx, y: cy }, `${sign} ${number(now.total[m], 0)}`);
 }
-function paint(counted, moved, done) {
-grid((i, j) => paintCell(i, j, counted, done));
+function paint() {
+grid(paintCell);
 each((m) => {
-paintSum(m, counted, moved);
-showBar(bars[m], shown.weights[m], done);
-showBar(bars[n + m], shown.weights.map((row) => row[m]), done);
+for (const k of [0, 1]) paintLine(k, m);
+showBar(bars[m], shown.weights[m]);
+showBar(bars[n + m], shown.weights.map((row) => row[m]));
 });
 }
 const go = motion();
@@ -155,29 +145,21 @@ const what = found.join(". ") || "Neither rows nor columns sum to 1";
 const list = (numbers) => numbers.map((x) => number(x)).join(" and ");
 say(`${what}: rows ${list(rows)}, columns ${list(columns)}.`);
 }
+function laid() {
+const [frames, places] = ["frame", "place"].map((part) =>
+lines().map((side) => side.map((line) => line[part])));
+return { weights: now.weights, frames, places };
+}
 function change() {
 const from = shown;
 compute();
-const to = { weights: now.weights, places: places() };
+const to = laid();
 tell(now);
-go(400, (t) => {
-shown = {
-weights: between(from.weights, to.weights, t),
-places: between(from.places, to.places, t) };
-paint(n, 1, 1);
+go(600, (t) => {
+shown = Object.fromEntries(Object.keys(to).map((key) =>
+[key, between(from[key], to[key], t)]));
+paint();
 });
-}
-function settle() {
-compute();
-shown = { weights: now.weights, places: places() };
-}
-async function count() {
-settle();
-say("Counting …");
-if (!await go(1100, (t) => paint(t * n, 0, 0))) return;
-if (!await go(700, (t) => paint(n, t, 0))) return;
-if (!await go(700, (t) => paint(n, 1, t || 1e-3))) return;
-tell(now);
 }
 function small({ name, exps }) {
 const box = 16 * n;
@@ -194,18 +176,17 @@ const picked = choices("Which matrix", matrices.map(small), chosen,
 const inTwo = ([says, code]) => el("span", { style: "display: grid; text-align: center; "
 + "line-height: 1.25" }, el("span", {}, says), el("code", { style: "font-size: 12px; "
 + "background: none; border: 0; padding: 0; color: inherit" }, code));
-const sumsOver = choices("Which sums", Object.entries(ways).map(inTwo), dim,
-(i) => { dim = i; change(); });
-const forget = toggle("without keepdim", forgotten, (on) => { forgotten = on; change(); });
+const sumsOver = choices("Which sums", Object.entries(ways).map(inTwo), way,
+(i) => { way = i; change(); });
 view.append(
-el("div", { class: "row", style: "margin: 0 0 12px" },
-set(button("▶ Count", count), { class: "play" }), sumsOver),
-root, said, more(el("div", { class: "row" }, forget, picked)));
+el("div", { class: "row", style: "margin: 0 0 12px" }, sumsOver, picked),
+root, said);
 if (!wide) set(said, { style: "min-height: 2.8em" });
-settle();
-paint(n, 1, 1);
+compute();
+shown = laid();
+paint();
 tell(now);
-expose(() => ({ exps: now.exps, way: way(), sums: now.total, weights: now.weights }));
+expose(() => ({ exps: now.exps, way, sums: now.total, weights: now.weights }));
 }
 for (const figure of document.querySelectorAll("figure[data-drawing=sums]")) begin(figure, draw);
 })();

@@ -80,6 +80,15 @@ return { node, full, name, looks, times, expected };
 const dots = Array.from({ length: 100 }, () =>
 svg("circle", { r: 0.46 * room, fill: "var(--rose)" }));
 const floor = svg("path", { d: `M0 ${ground + 0.5}H${viewWidth}`, stroke: "var(--edge)" });
+const dashed = svg("path", { fill: "none", stroke: "var(--soft)", "stroke-dasharray": "3 3" });
+function outlines(order) {
+const [wide, row] = [across * room + 2, plain()];
+const outline = (high, rank) =>
+`M${column * (rank + 0.5) - wide / 2} ${ground}v${-high}h${wide}v${high}`;
+return order.map((i) => levelOf(row[i])).map(outline).join("");
+}
+const before = svg("text", { x: viewWidth, y: 12,
+style: "font-size: 12px; text-anchor: end" });
 const top = ground - 7 * room;
 const edge = svg("g", { class: "moves" },
 svg("path", { d: `M0 ${ground + 4}V${top}`, stroke: "currentColor", "stroke-width": 1.5 }),
@@ -87,7 +96,7 @@ svg("text", { x: 6, y: top + 10, style: "font-size: 13px" }, "cut"));
 const board = svg("svg", { width: viewWidth, height: ground + foot, role: "group",
 viewBox: `0 0 ${viewWidth} ${ground + foot}`, style: "--pace: 0.45s",
 "aria-label": "Of each next token: how often it was drawn, and how often that is expected" },
-...columns.map(({ node }) => node), floor, ...dots, edge);
+before, ...columns.map(({ node }) => node), dashed, floor, ...dots, edge);
 
 const ofHundred = (x) => number(100 * x, 0);
 const tall = (x) => `y: ${ground - levelOf(x)}px; height: ${levelOf(x)}px`;
@@ -159,6 +168,9 @@ const landed = counted(drawn.filter((_, turn) => fallen(time, turn) === 1));
 order.forEach((i, rank) => showColumn(i, rank, row[i]));
 showDots(drawn, all.map((i) => order.indexOf(i)), time);
 columns.forEach(({ times }, i) => { times.textContent = landed[i] || ""; });
+const one = temperature === 1;
+set(dashed, { d: one ? null : outlines(order) });
+before.textContent = one ? "" : "dashed: temperature 1";
 showEdge(row.filter((x) => x > 0).length);
 showKey(order[0], [ofHundred(row[order[0]]), landed[order[0]]]);
 if (time === 1) tell(row, landed);

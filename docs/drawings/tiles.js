@@ -192,8 +192,8 @@ const signs = [
 const from = phone ? [188, 122, 70] : [212, 138, 78];
 const legend = signs.map(([says, look], i) => {
 const x = broad - from[i];
-return svg("g", {}, svg("rect", { x: x + 0.5, y: floor + 9.5, width: 14, height: 11, ...look }),
-text(x + 19, floor + 20, says, { style: soft }));
+return svg("g", {}, svg("rect", { x: x + 0.5, y: 9.5, width: 14, height: 11, ...look }),
+text(x + 19, 20, says, { style: soft }));
 });
 box.append(...legend);
 const showLegend = () => set(legend[0],

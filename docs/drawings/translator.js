@@ -170,6 +170,7 @@ const rows = Array.from({ length: most }, (_, i) => ({
 key: text(left - 10, "end", "k"),
 share: text(left + 8, "start", "w"),
 query: text(right + 10, "start"),
+verdict: text(right + (wide ? 52 : 36), "start"),
 frame: svg("rect", { x: right + 5, rx: 4, fill: "none", stroke: "none" }),
 sure: text(width - 6, "end"),
 area: svg("rect", { x: right, width: width - right, fill: "transparent",
@@ -178,7 +179,7 @@ style: "cursor: pointer", onclick: () => choose(chosen === i + 1 ? 0 : i + 1) })
 const heading = svg("text", { x: width - 6, "text-anchor": "end", "aria-hidden": true,
 style: "font-size: 13px; fill: var(--soft)" }, "probability");
 root.append(lines, heading, ...rows.map(({ area }) => area),
-...rows.flatMap((row) => [row.key, row.share, row.sure, asked(row)]));
+...rows.flatMap((row) => [row.key, row.share, row.verdict, row.sure, asked(row)]));
 function asked({ frame, query }) {
 return svg("g", { "data-sym": "q", "pointer-events": "none" }, frame, query);
 }
@@ -214,7 +215,14 @@ share.textContent = weight >= 0.005 ? `${number(100 * weight, 0)}%` : "";
 set(key, { y: y + 5 });
 set(share, { y: y - 8, class: "halo" });
 }
-function showQuery({ query, frame, area, sure }, token, y, i, count) {
+const inWords = wide ? ["wrong", "right"] : ["✗", "✓"];
+function showVerdict({ verdict }, token, y, i, written) {
+const room = wide || token?.length === 1;
+const right = written && room && wanted();
+verdict.textContent = right ? inWords[+(token === (right[i] ?? "end"))] : "";
+set(verdict, { y: y + 5, style: "font-size: 13px" });
+}
+function showQuery({ query, frame, area, sure, verdict }, token, y, i, count) {
 const gap = Math.min(40, gapOf(count));
 const here = i < count;
 const mine = chosen === i + 1;
@@ -226,6 +234,7 @@ style: `${large(gap, size)}; font-weight: ${mine || written ? 700 : 400}; stroke
 const high = Math.min(28, gap - 2);
 set(frame, { y: y - high / 2, height: here ? high : 0,
 width: here ? 10 + (size === 22 ? 14 : 9.4 * token.length) : 0 });
+showVerdict({ verdict }, token, y, i, written);
 sure.textContent = written ? `${number(100 * found.shares[i], 0)}%` : "";
 set(sure, { y: y + 5, style: "font-size: 13px; fill: var(--soft)" });
 set(area, { y: y - gap / 2, height: here ? gap : 0,
@@ -272,7 +281,7 @@ chosen = Math.min(picked, now.queries.length);
 token.move(chosen, now.queries.length);
 drawLines(now);
 share.textContent = `${number(100 * exact[step], 1)}%`;
-learned.replaceChildren(...exact.map(barOf));
+bars.forEach((bar, i) => { bar.style.opacity = i === step ? 1 : 0.4; });
 const which = head ? `head ${head - 1}` : "mean of all heads";
 set(root, { "aria-label": `${layers[layer].title}, ${which}: ${now.queries.join(" ")} `
 + `on the right attend to ${now.keys.join(" ")} on the left` });
@@ -336,9 +345,16 @@ const rightOnes = el("span", { style: "font-size: 13px; line-height: 1.3" },
 share, "of unseen numbers right");
 const learned = el("div", { "aria-hidden": true, style: "display: flex; align-items: flex-end; "
 + (wide ? "margin-top: 10px; height: 112px" : "height: 58px") });
-const barOf = (part, i) => el("span", { style: `flex: 1; margin-inline: ${wide ? 2 : 1}px; `
-+ `height: ${Math.max(1, 100 * part)}%; background: var(--neutral); `
-+ `opacity: ${i === step ? 1 : 0.4}` });
+const apart = `flex: 1; margin-inline: ${wide ? 2 : 1}px; background: var(--neutral)`;
+const bars = exact.map((part) =>
+el("span", { style: `${apart}; height: ${Math.max(1, 100 * part)}%` }));
+function press(i) {
+play.stop();
+at.move(i);
+go(i);
+}
+learned.replaceChildren(...bars.map((bar, i) => el("span", { onclick: () => press(i),
+style: "flex: 1; height: 100%; display: flex; align-items: flex-end; cursor: pointer" }, bar)));
 
 const [title, range] = at.children;
 const inset = `max(0px, ${50 / exact.length}% - 8px)`;

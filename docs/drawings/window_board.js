@@ -111,7 +111,7 @@ stroke: "var(--soft)", "stroke-width": 1.5 }));
 const ways = svg("g"), dots = svg("g"), appear = motion();
 const deep = top + tall * n + 4;
 const picture = svg("svg", { width: broad, height: deep, viewBox: `0 0 ${broad} ${deep}`,
-"aria-hidden": true }, ahead.node, ways, dots,
+"aria-hidden": true, style: "cursor: pointer" }, ahead.node, ways, dots,
 ...cells.flat().map((c) => c.node), ...breaks, ...sides, ...tops, row);
 
 const icon = (mark) => svg("svg", { width: 18, height: 18, viewBox: "0 0 18 18" }, mark);
@@ -162,18 +162,19 @@ fill: hue || "var(--faint)" });
 const says = l ? `layer ${l}` : "tokens";
 return [label(left - 8, cy + 5, says, "fill: var(--soft)", "end"), ...spots];
 }
-function build(mask, found, path) {
-const one = farthestPath(mask, path);
+function build(mask, found, path, one) {
 ways.replaceChildren(...drawPaths(mask, found, path, one));
 dots.replaceChildren(...found.flatMap((level, down) => drawLayer(level, down, path, one)));
 }
 
 const code = el("code", { style: "font-size: 14px; background: none; border: none; padding: 0; "
 + "color: inherit" });
-function showRow(mask, i, end) {
+function showRow(mask, i, end, one) {
 const far = levels(mask, i).at(-1);
+const taken = (j) => one.some((at, down) => at === i && one[down + 1] === j);
 cells[i].forEach((cell, j) => {
 showCell(cell, mask[i][j], far.includes(j), j > i, i === query);
+if (taken(j)) set(cell.box, { fill: "var(--rose)" });
 const marked = i === query && j === end;
 set(cell.ring, marked ? { stroke: "var(--rose)", "stroke-width": 3 }
 : { stroke: "var(--neutral)", "stroke-width": 2 });
@@ -211,8 +212,9 @@ const found = levels(mask, query);
 const scores = mask.flat().filter(Boolean).length;
 const path = pathsTo(mask, found, aim ?? farthest(found.at(-1)));
 const end = aim ?? path.at(-1)[0];
-build(mask, found, path);
-for (const i of all) showRow(mask, i, end);
+const one = farthestPath(mask, path);
+build(mask, found, path, one);
+for (const i of all) showRow(mask, i, end, one);
 tops.forEach((name, j) => set(name, { "font-weight": j === end ? 700 : 400 }));
 aimed.move(end ?? query);
 set(row, { y: top + tall * query });
