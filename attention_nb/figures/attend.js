@@ -6,7 +6,6 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   const { table, axes, features, sentences, at_most: atMost } = data;
   const SIZE = viewWidth < 600 ? 212 : 344;  // of the plane
   const CUT = viewWidth < 600 ? 6 : 20;  // of a label, beyond the plane: there the table begins
-  const BARS = viewWidth < 864 ? null : "grid-template-columns: 3.5rem 13.5rem";  // of weights
   const d = data.W_q[0].length;
   const steps = [
     ["tokens", "vectors x"],
@@ -622,7 +621,7 @@ function draw({ view, viewWidth, data, el, svg, set, clamp, dot, matmul, softmax
   // scores shrink beside the products they come from
   const most = () => Math.max(1e-9, ...work.dots);
   const beside = (sym, text, share) =>
-    el("span", { class: "weighed", style: sym && BARS, "data-sym": sym || null },
+    el("span", { class: "weighed", "data-sym": sym || null },
       el("span", {}, text),
       el("span", { style: `width: ${clamp(100 * share, 0, 100)}%; `
         + `background: var(--${sym || "neutral"})` }));

@@ -5,7 +5,6 @@ motion, plane, tabulate, expose, keep }) {
 const { table, axes, features, sentences, at_most: atMost } = data;
 const SIZE = viewWidth < 600 ? 212 : 344;
 const CUT = viewWidth < 600 ? 6 : 20;
-const BARS = viewWidth < 864 ? null : "grid-template-columns: 3.5rem 13.5rem";
 const d = data.W_q[0].length;
 const steps = [
 ["tokens", "vectors x"],
@@ -590,7 +589,7 @@ const named = (text, sym, kinds = []) => [sym ? hued(sym, text) : text,
 ...(kinds.length ? [el("div", { class: "kinds" }, columned("", kinds))] : [])];
 const most = () => Math.max(1e-9, ...work.dots);
 const beside = (sym, text, share) =>
-el("span", { class: "weighed", style: sym && BARS, "data-sym": sym || null },
+el("span", { class: "weighed", "data-sym": sym || null },
 el("span", {}, text),
 el("span", { style: `width: ${clamp(100 * share, 0, 100)}%; `
 + `background: var(--${sym || "neutral"})` }));

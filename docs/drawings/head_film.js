@@ -13,7 +13,7 @@ return [mean(rows.map((row) => row[0])), mean(rows.map((row, i) => row[i + 1]))]
 };
 
 const wide = viewWidth >= 600;
-const apiece = Math.floor(((viewWidth - 40) / 2 - 68) / n);
+const apiece = Math.floor(((viewWidth - 40) / 2 - 84) / n);
 const side = wide ? Math.min(64, apiece) : viewWidth < 345 ? 22 : 24;
 const tall = wide ? 38 : side;
 const across = `min-width: ${side}px; max-width: ${side}px; padding: 0; text-align: center; `

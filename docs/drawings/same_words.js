@@ -32,16 +32,16 @@ stroke: "var(--w)", "stroke-linecap": "round" }));
 const shares = tokens.map(() => svg("text", { "data-sym": "w", class: "halo",
 "text-anchor": "middle", style: "font-weight: 600" }));
 const arcs = svg("svg", { width: room, height: tall, viewBox: `0 0 ${room} ${tall}`,
-"aria-hidden": true }, ...bows, ...shares);
+"aria-hidden": true, style: "max-width: 100%" }, ...bows, ...shares);
 const chips = chipsOf(tokens);
 const sum = el("b", { "data-sym": "v", style: "white-space: nowrap" });
 const row = el("div", { role: "group", "aria-label": `The tokens of “${tokens.join(" ")}”`,
-style: `display: grid; grid-template-columns: repeat(${n}, ${broad}px); gap: ${gap}px` },
+style: `display: grid; grid-template-columns: repeat(${n}, minmax(0, ${broad}px)); gap: ${gap}px` },
 ...chips);
 const end = el("div", { style: "display: flex; align-items: center; gap: 6px" },
 sample(inks[s]), sum);
 const node = el("div", { style: "display: grid; align-items: center; "
-+ `grid-template-columns: auto auto; gap: 0 ${wide ? 14 : 6}px; justify-content: start` },
++ `grid-template-columns: minmax(0, ${room}px) auto; gap: 0 ${wide ? 14 : 6}px` },
 arcs, el("span"), row, end);
 return { node, bows, shares, chips, sum };
 });
@@ -163,10 +163,9 @@ compute();
 show(500);
 }
 const play = player({ at: () => step, last: () => n, ms: () => 1200, go });
-const stacked = "display: flex; flex-direction: column; gap: 8px";
+const stacked = "display: flex; flex-direction: column; gap: 8px; min-width: 0";
 view.append(
-el("div", { class: "beside", style: "margin: 0; gap: 8px 24px; "
-+ `align-items: flex-start; flex-wrap: ${wide ? "nowrap" : "wrap"}` },
+el("div", { class: "beside", style: "margin: 0; gap: 8px 24px; align-items: flex-start" },
 el("div", { style: stacked }, el("div", { class: "row", style: "margin: 0" }, play.node),
 ...lines.map(({ node }) => node)),
 root),
