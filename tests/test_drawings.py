@@ -1975,6 +1975,7 @@ def test_programs_share_the_tiles(visit):
     assert state(figure)["last"] == 5
     step = figure.get_by_role("slider", name="Time step")
     assert figure.get_by_text("6 → ? time steps").is_visible()  # until the work is done
+    assert step.get_attribute("aria-valuetext") == "1 of ?"
     step.press("End")
     expect(figure.get_by_text("6 → 5 time steps, 1 saved")).to_be_visible()
     figure.get_by_role("button", name="last block first").press("Enter")
