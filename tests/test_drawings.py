@@ -2750,7 +2750,7 @@ def test_a_translator_reads_what_people_type(visit):
 
 @pytest.mark.nightly
 def test_a_translator_says_what_it_does_not_know(visit):
-    "And what it shows stays."
+    "And what it shows stays, without a verdict."
     figure = drawing(visit, "figures/translator.html", "translator")
     before = state(figure)
     for typed, says in {
@@ -2763,6 +2763,11 @@ def test_a_translator_says_what_it_does_not_know(visit):
         "zwölf": "“zwölf”",
     }.items():
         assert type_in(figure, typed) == before and says in said(figure), typed
+        assert figure.locator("svg text", has_text=re.compile("^(right|wrong)$")).count() == 0, (
+            typed
+        )
+    type_in(figure, "forty two")
+    assert figure.locator("svg text", has_text=re.compile("^(right|wrong)$")).count() > 0
 
 
 @pytest.mark.nightly
