@@ -3157,6 +3157,27 @@ def test_a_head_is_switched_off_by_a_click(visit):
     assert "the induction head is off" in figure.locator("svg").get_attribute("aria-label")
 
 
+@pytest.mark.nightly
+def test_only_a_right_letter_is_called_copied(visit):
+    "Without the previous-token head, of several draws of letters and each of them."
+    figure = drawing(visit, "figures/induction.html", "induction")
+    figure.page.evaluate(
+        "let seed = 1; Math.random = () => (seed = seed * 16807 % 2147483647) / 2147483647"
+    )
+    figure.get_by_role("button", name="Previous-token head").click()
+    copied, letter = (
+        figure.locator("svg text", has_text="copied"),
+        figure.get_by_role("slider", name="Letter"),
+    )
+    for _ in range(5):
+        figure.get_by_role("button", name="Other letters").click()
+        letter.press("End")
+        for _ in range(7):
+            letter.press("ArrowLeft")
+            now = state(figure)
+            assert copied.count() <= now["right"][now["chosen"]]
+
+
 # The fill of each cell.
 COLOURS = "cells => cells.map((cell) => getComputedStyle(cell).backgroundColor)"
 
