@@ -1975,6 +1975,7 @@ def test_programs_share_the_tiles(visit):
     assert state(figure)["last"] == 5
     step = figure.get_by_role("slider", name="Time step")
     assert figure.get_by_text("6 → ? time steps").is_visible()  # until the work is done
+    assert step.get_attribute("aria-valuetext") == "1 of ?"
     step.press("End")
     expect(figure.get_by_text("6 → 5 time steps, 1 saved")).to_be_visible()
     figure.get_by_role("button", name="last block first").press("Enter")
@@ -2749,7 +2750,7 @@ def test_a_translator_reads_what_people_type(visit):
 
 @pytest.mark.nightly
 def test_a_translator_says_what_it_does_not_know(visit):
-    "And what it shows stays."
+    "And what it shows stays, without a verdict."
     figure = drawing(visit, "figures/translator.html", "translator")
     before = state(figure)
     for typed, says in {
@@ -2762,6 +2763,11 @@ def test_a_translator_says_what_it_does_not_know(visit):
         "zwölf": "“zwölf”",
     }.items():
         assert type_in(figure, typed) == before and says in said(figure), typed
+        assert figure.locator("svg text", has_text=re.compile("^(right|wrong)$")).count() == 0, (
+            typed
+        )
+    type_in(figure, "forty two")
+    assert figure.locator("svg text", has_text=re.compile("^(right|wrong)$")).count() > 0
 
 
 @pytest.mark.nightly
@@ -3149,6 +3155,27 @@ def test_a_head_is_switched_off_by_a_click(visit):
     assert f"the previous-token head attends to “{letters[12]}”, position 4" in name
     figure.get_by_role("button", name="Induction head").click()
     assert "the induction head is off" in figure.locator("svg").get_attribute("aria-label")
+
+
+@pytest.mark.nightly
+def test_only_a_right_letter_is_called_copied(visit):
+    "Without the previous-token head, of several draws of letters and each of them."
+    figure = drawing(visit, "figures/induction.html", "induction")
+    figure.page.evaluate(
+        "let seed = 1; Math.random = () => (seed = seed * 16807 % 2147483647) / 2147483647"
+    )
+    figure.get_by_role("button", name="Previous-token head").click()
+    copied, letter = (
+        figure.locator("svg text", has_text="copied"),
+        figure.get_by_role("slider", name="Letter"),
+    )
+    for _ in range(5):
+        figure.get_by_role("button", name="Other letters").click()
+        letter.press("End")
+        for _ in range(7):
+            letter.press("ArrowLeft")
+            now = state(figure)
+            assert copied.count() <= now["right"][now["chosen"]]
 
 
 # The fill of each cell.

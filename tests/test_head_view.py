@@ -214,7 +214,7 @@ def test_heads_are_ordered_by_what_they_do(opened):
     for name, head in {"previous token": [0, 1], "first token": [1, 0]}.items():
         order.select_option(name)
         now = state(figure)
-        assert now["order"][0] == head == [now["l"], now["h"]]
+        assert now["order"][0] == head and (now["l"], now["h"]) == begins, "the chosen head stays"
         assert f"{name} " in now["said"]
         at = framed.evaluate_all(
             "all => all.map((one) => [one.y, one.x].map((side) => Math.floor(side.baseVal.value)))"
@@ -240,6 +240,14 @@ def test_it_opens_on_a_head_that_copies(opened):
         chosen = figure.get_by_role("combobox", name="order of heads").locator("option:checked")
         assert chosen.inner_text() == (order or "as in the model")
         assert (now["order"][0] == [1, 1]) == (order == "induction")
+
+
+def test_letters_stand_above_the_columns_of_all_layers(opened):
+    "Also on a phone, where a column is narrower than a long name is high."
+    figure = opened(head_view(calls(2, 4, 16, 16), list("MCDSNTOE" * 2)), width=390)
+    figure.get_by_role("radio", name="All layers").check()
+    above = figure.locator("span:visible", has_text=re.compile("^[MCDSNTOE]$"))
+    assert above.all_inner_texts() == list("MCDSNTOE" * 2)
 
 
 def test_cross_attention_and_shared_keys(opened):

@@ -7,6 +7,7 @@ function draw(stage) {
   const packed = holder.textContent || globalThis.weights[holder.getAttribute("data-name")];
   const SMALL = 64, SHOWN = 20;  // squares of a small picture; tokens beside lines
   const LEAST = 12;  // pixels of a square with a name beside it
+  const LETTER = 9;  // above columns: of a name, for each of its letters
   const SIDE = 22;  // of any, in a large matrix
 
   // ---- What was packed: a line of JSON, then bytes ----
@@ -470,7 +471,8 @@ function draw(stage) {
     const longest = Math.max(...keys.map((key) => brief(key).length));
     stack.style.gridTemplateColumns = `auto minmax(0, 1fr) calc(${longest}ch + 6.25rem)`;
     list.forEach(fill);
-    const fits = strips[now.l].framed.clientWidth / n_k >= LEAST;
+    const least = Math.min(LEAST, LETTER * longest);  // longer names are turned
+    const fits = strips[now.l].framed.clientWidth / n_k >= least;
     axis(keysAbove, fits && !about.kept ? keys : [], "columns", "k", bestOf(through(now.l)));
   }
 
@@ -552,13 +554,9 @@ function draw(stage) {
     const orders = ["as in the model", ...about.scores];
     now.order = about.scores.indexOf(about.order) + 1;
     const select = el("select", { ...keep, "aria-label": "order of heads",
-      onchange: () => { now.order = select.selectedIndex; arrange(); first(); } },
+      onchange: () => { now.order = select.selectedIndex; arrange(); choose({ h: now.h }); } },
     ...orders.map((name, i) => el("option", { selected: i === now.order }, name)));
     return el("label", { class: "row", style: "margin-top: 0" }, "order of heads", select);
-  }
-  function first() {
-    const { l, h } = ordered()[0];
-    choose({ l, h });
   }
   let beside;
   const isWide = () => view.clientWidth >= 390 + mostHeads() * (widest() + 2);

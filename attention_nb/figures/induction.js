@@ -112,10 +112,11 @@ function draw({ figure, view, viewWidth, data, el, svg, set, clamp, grouped, plu
     return rows[from].flatMap((w, j) =>
       (w > 0.02 ? [arc(head, bow(from, j, way), w, j === most)] : []));
   }
-  // From the letter that is attended to down to the prediction, where that is the same letter.
+  // From the letter that is attended to down to the prediction, where that is the same letter and
+  // the one that followed the chosen letter before.
   function copyOf(found) {
     const copies = !off.has(nameOf(inducing)) && chosen >= period && now.reads[chosen][found] > 0.3
-      && ids[found] === now.best[chosen];
+      && [ids[found], ids[chosen - period + 1]].every((id) => id === now.best[chosen]);
     if (!copies) return [];
     const [x, y] = [middle(found) + cell * 0.3, low + 1];
     const [u, v] = [middle(chosen), ground - tall * Math.max(...now.shares[chosen]) - 21];

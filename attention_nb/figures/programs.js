@@ -40,6 +40,8 @@ function draw(stage) {
     const since = step - now.starts[p];  // NaN: there is no such program
     return since > 0 && since <= now.tiles[p].length ? since - 1 : -1;
   }
+  // The last time step; where it is compared with that of the first order, told at the end.
+  const endOf = ({ last }, at) => (longest && at < last ? "?" : last);
   const busy = (now) => [...now.tiles.keys()].filter((p) => doing(now, p) >= 0);
 
   // ---- The grid ----
@@ -93,10 +95,11 @@ function draw(stage) {
   }
   // Over the time line, large: how many steps it takes, and with the first block first.
   const lasts = el("div", { style: "font-size: 13px; line-height: 28px; white-space: nowrap" });
-  function showLast({ last, before }) {
+  function showLast(plan) {
+    const { last, before } = plan;
     const big = (says) => el("b", { style: "font-size: 24px" }, says);
     const ended = step === last;  // what is saved is told last
-    set(lasts, {}, ...(longest ? [big(before), " → "] : []), big(!longest || ended ? last : "?"),
+    set(lasts, {}, ...(longest ? [big(before), " → "] : []), big(endOf(plan, step)),
       ` time steps${longest && ended ? `, ${before - last} saved` : ""}`);
   }
   function runOf(plan, p) {  // the tiles of a program: until now, and outlines of the others
@@ -135,10 +138,11 @@ function draw(stage) {
     const { tall, far } = scale(plan);
     const rows = Array.from({ length: slots }, (_, i) => i);
     const lit = { style: "font-size: 13px; font-weight: 700; fill: var(--rose)" };
+    const long = Math.max(plan.last, plan.before);
     const tick = (t) => svg("text", { ...faint, x: begin + far * t - 2, y: top - 9,
       ...(t === step ? lit : {}) }, t);
-    const every = Array.from({ length: plan.last }, (_, i) => i + 1);
-    const shown = far > 22 ? every : [...new Set([1, step, plan.last])];
+    const every = Array.from({ length: long }, (_, i) => i + 1);
+    const shown = far > 22 ? every : [...new Set([1, step, long])];
     const free = shown.filter((t) => t === step || Math.abs(t - step) * far > 22);
     marks.replaceChildren(
       svg("text", { ...faint, x: begin - 8, y: top - 9 }, "time"), ...free.map(tick),
@@ -150,13 +154,14 @@ function draw(stage) {
     set(now, { style: `transform: translateX(${(begin + far * step).toFixed(1)}px)` });
     const ran = busy(plan).join(", ");
     set(line, { "aria-label": `Time line of ${plural(slots, "slot")}, `
-      + `at time step ${step} of ${plan.last}: running ${ran}` });
+      + `at time step ${step} of ${endOf(plan, step)}: running ${ran}` });
   }
 
   // ---- Controls ----
   const last = () => plan().last;
   const time = slider("Time step", {
-    min: 1, max: last(), step: 1, value: step, text: (x) => `${number(x, 0)} of ${last()}`,
+    min: 1, max: last(), step: 1, value: step,
+    text: (x) => `${number(x, 0)} of ${endOf(plan(), x)}`,
     input: (to) => { play.stop(); step = to; show(); } });
   time.lastChild.style.minWidth = "4.2rem";
   function go(to) {

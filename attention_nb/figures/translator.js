@@ -9,6 +9,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   const bare = (token) => token.replace(/[<>]/g, "");
   let words = examples[0].split(" ");
   let note = "";  // what became of the words that were typed
+  let refused = "";  // why they are not translated: the picture of the last number is pale
   let step = Math.max(0, exact.findIndex((part) => part > 0));  // the first with a right answer
   let layer = 0, head = 0, chosen = 0;  // head 0: the mean of all; token 0: all of them
   let picked = 0;  // the token that a reader chose: at another step there may be fewer
@@ -79,21 +80,21 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   }
   function read(text) {
     const typed = wordsOf(text);
-    const why = refusal(typed);
+    refused = refusal(typed);
     play.stop();
-    if (why) {
-      stop();
-      return say(why);
-    }
+    if (!refused) accept(typed);
+    picker.querySelectorAll("input").forEach((radio, i) => {
+      radio.checked = examples[i] === own.value;
+    });
+    if (refused) stop();
+    else translate(true);
+  }
+  function accept(typed) {
     const value = meant(typed);
     const usual = value === null ? typed : spelled(value);
     note = noteOn(typed, usual);
     words = usual.slice(0, atMost);
     own.value = words.join(" ");
-    picker.querySelectorAll("input").forEach((radio, i) => {
-      radio.checked = examples[i] === own.value;
-    });
-    translate(true);
   }
   function noteOn(typed, usual) {
     if (usual.join() !== typed.join()) return "Spelled as in the corpus. ";
@@ -224,7 +225,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
   const inWords = wide ? ["wrong", "right"] : ["✗", "✓"];
   function showVerdict({ verdict }, token, y, i, written) {  // of this token
     const room = wide || token?.length === 1;
-    const right = written && room && wanted();
+    const right = written && room && !refused && wanted();
     verdict.textContent = right ? inWords[+(token === (right[i] ?? "end"))] : "";
     set(verdict, { y: y + 5, style: "font-size: 13px" });
   }
@@ -276,6 +277,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     return same ? "That is right." : `That is wrong: it should be ${joined(right)}.`;
   }
   function explain(now) {
+    if (refused) return say(refused);
     const out = found.out.slice(0, shown);
     const answer = out.filter((token) => token !== "end");
     const done = shown === found.out.length;
@@ -288,6 +290,7 @@ function draw({ figure, view, viewWidth, data, el, svg, set, number, grouped, li
     chosen = Math.min(picked, now.queries.length);
     token.move(chosen, now.queries.length);
     drawLines(now);
+    root.style.opacity = refused ? 0.3 : "";
     share.textContent = `${number(100 * exact[step], 1)}%`;
     bars.forEach((bar, i) => { bar.style.opacity = i === step ? 1 : 0.4; });
     const which = head ? `head ${head - 1}` : "mean of all heads";
