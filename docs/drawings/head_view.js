@@ -6,6 +6,7 @@ const holder = figure.querySelector("script.weights");
 const packed = holder.textContent || globalThis.weights[holder.getAttribute("data-name")];
 const SMALL = 64, SHOWN = 20;
 const LEAST = 12;
+const LETTER = 9;
 const SIDE = 22;
 
 async function unpack() {
@@ -452,7 +453,8 @@ const { n_k, keys } = layers[now.l];
 const longest = Math.max(...keys.map((key) => brief(key).length));
 stack.style.gridTemplateColumns = `auto minmax(0, 1fr) calc(${longest}ch + 6.25rem)`;
 list.forEach(fill);
-const fits = strips[now.l].framed.clientWidth / n_k >= LEAST;
+const least = Math.min(LEAST, LETTER * longest);
+const fits = strips[now.l].framed.clientWidth / n_k >= least;
 axis(keysAbove, fits && !about.kept ? keys : [], "columns", "k", bestOf(through(now.l)));
 }
 
@@ -533,13 +535,9 @@ function sorter() {
 const orders = ["as in the model", ...about.scores];
 now.order = about.scores.indexOf(about.order) + 1;
 const select = el("select", { ...keep, "aria-label": "order of heads",
-onchange: () => { now.order = select.selectedIndex; arrange(); first(); } },
+onchange: () => { now.order = select.selectedIndex; arrange(); choose({ h: now.h }); } },
 ...orders.map((name, i) => el("option", { selected: i === now.order }, name)));
 return el("label", { class: "row", style: "margin-top: 0" }, "order of heads", select);
-}
-function first() {
-const { l, h } = ordered()[0];
-choose({ l, h });
 }
 let beside;
 const isWide = () => view.clientWidth >= 390 + mostHeads() * (widest() + 2);

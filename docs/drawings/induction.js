@@ -104,7 +104,7 @@ return rows[from].flatMap((w, j) =>
 }
 function copyOf(found) {
 const copies = !off.has(nameOf(inducing)) && chosen >= period && now.reads[chosen][found] > 0.3
-&& ids[found] === now.best[chosen];
+&& [ids[found], ids[chosen - period + 1]].every((id) => id === now.best[chosen]);
 if (!copies) return [];
 const [x, y] = [middle(found) + cell * 0.3, low + 1];
 const [u, v] = [middle(chosen), ground - tall * Math.max(...now.shares[chosen]) - 21];

@@ -38,6 +38,7 @@ function doing(now, p) {
 const since = step - now.starts[p];
 return since > 0 && since <= now.tiles[p].length ? since - 1 : -1;
 }
+const endOf = ({ last }, at) => (longest && at < last ? "?" : last);
 const busy = (now) => [...now.tiles.keys()].filter((p) => doing(now, p) >= 0);
 
 const wide = viewWidth >= 600;
@@ -88,10 +89,11 @@ return [svg("path", { d: `M${begin + far * plan.before} ${top - 5}v${tall * slot
 stroke: "var(--soft)", "stroke-width": 1.5, "stroke-dasharray": "4 3" })];
 }
 const lasts = el("div", { style: "font-size: 13px; line-height: 28px; white-space: nowrap" });
-function showLast({ last, before }) {
+function showLast(plan) {
+const { last, before } = plan;
 const big = (says) => el("b", { style: "font-size: 24px" }, says);
 const ended = step === last;
-set(lasts, {}, ...(longest ? [big(before), " → "] : []), big(!longest || ended ? last : "?"),
+set(lasts, {}, ...(longest ? [big(before), " → "] : []), big(endOf(plan, step)),
 ` time steps${longest && ended ? `, ${before - last} saved` : ""}`);
 }
 function runOf(plan, p) {
@@ -130,10 +132,11 @@ function drawLine(plan) {
 const { tall, far } = scale(plan);
 const rows = Array.from({ length: slots }, (_, i) => i);
 const lit = { style: "font-size: 13px; font-weight: 700; fill: var(--rose)" };
+const long = Math.max(plan.last, plan.before);
 const tick = (t) => svg("text", { ...faint, x: begin + far * t - 2, y: top - 9,
 ...(t === step ? lit : {}) }, t);
-const every = Array.from({ length: plan.last }, (_, i) => i + 1);
-const shown = far > 22 ? every : [...new Set([1, step, plan.last])];
+const every = Array.from({ length: long }, (_, i) => i + 1);
+const shown = far > 22 ? every : [...new Set([1, step, long])];
 const free = shown.filter((t) => t === step || Math.abs(t - step) * far > 22);
 marks.replaceChildren(
 svg("text", { ...faint, x: begin - 8, y: top - 9 }, "time"), ...free.map(tick),
@@ -145,12 +148,13 @@ svg("path", { d: `M${begin} ${top - 3}V${top + tall * slots}`, stroke: "var(--so
 set(now, { style: `transform: translateX(${(begin + far * step).toFixed(1)}px)` });
 const ran = busy(plan).join(", ");
 set(line, { "aria-label": `Time line of ${plural(slots, "slot")}, `
-+ `at time step ${step} of ${plan.last}: running ${ran}` });
++ `at time step ${step} of ${endOf(plan, step)}: running ${ran}` });
 }
 
 const last = () => plan().last;
 const time = slider("Time step", {
-min: 1, max: last(), step: 1, value: step, text: (x) => `${number(x, 0)} of ${last()}`,
+min: 1, max: last(), step: 1, value: step,
+text: (x) => `${number(x, 0)} of ${endOf(plan(), x)}`,
 input: (to) => { play.stop(); step = to; show(); } });
 time.lastChild.style.minWidth = "4.2rem";
 function go(to) {

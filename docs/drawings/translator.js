@@ -8,6 +8,7 @@ const [begin, end] = ["<start>", "<end>"].map((token) => target.indexOf(token));
 const bare = (token) => token.replace(/[<>]/g, "");
 let words = examples[0].split(" ");
 let note = "";
+let refused = "";
 let step = Math.max(0, exact.findIndex((part) => part > 0));
 let layer = 0, head = 0, chosen = 0;
 let picked = 0;
@@ -76,21 +77,21 @@ return text.toLowerCase().match(/[\p{L}\d]+/gu) ?? [];
 }
 function read(text) {
 const typed = wordsOf(text);
-const why = refusal(typed);
+refused = refusal(typed);
 play.stop();
-if (why) {
-stop();
-return say(why);
+if (!refused) accept(typed);
+picker.querySelectorAll("input").forEach((radio, i) => {
+radio.checked = examples[i] === own.value;
+});
+if (refused) stop();
+else translate(true);
 }
+function accept(typed) {
 const value = meant(typed);
 const usual = value === null ? typed : spelled(value);
 note = noteOn(typed, usual);
 words = usual.slice(0, atMost);
 own.value = words.join(" ");
-picker.querySelectorAll("input").forEach((radio, i) => {
-radio.checked = examples[i] === own.value;
-});
-translate(true);
 }
 function noteOn(typed, usual) {
 if (usual.join() !== typed.join()) return "Spelled as in the corpus. ";
@@ -218,7 +219,7 @@ set(share, { y: y - 8, class: "halo" });
 const inWords = wide ? ["wrong", "right"] : ["✗", "✓"];
 function showVerdict({ verdict }, token, y, i, written) {
 const room = wide || token?.length === 1;
-const right = written && room && wanted();
+const right = written && room && !refused && wanted();
 verdict.textContent = right ? inWords[+(token === (right[i] ?? "end"))] : "";
 set(verdict, { y: y + 5, style: "font-size: 13px" });
 }
@@ -268,6 +269,7 @@ const same = answer.join() === right.join() && ended;
 return same ? "That is right." : `That is wrong: it should be ${joined(right)}.`;
 }
 function explain(now) {
+if (refused) return say(refused);
 const out = found.out.slice(0, shown);
 const answer = out.filter((token) => token !== "end");
 const done = shown === found.out.length;
@@ -280,6 +282,7 @@ const now = attended();
 chosen = Math.min(picked, now.queries.length);
 token.move(chosen, now.queries.length);
 drawLines(now);
+root.style.opacity = refused ? 0.3 : "";
 share.textContent = `${number(100 * exact[step], 1)}%`;
 bars.forEach((bar, i) => { bar.style.opacity = i === step ? 1 : 0.4; });
 const which = head ? `head ${head - 1}` : "mean of all heads";
