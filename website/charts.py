@@ -47,6 +47,7 @@ LOOK = {
         "titleColor": INK,
         "titleFontWeight": "normal",
         "labelLimit": 240,
+        "maxExtent": 250,  # the title stands beside the longest label
     },
     "header": {"labelColor": INK, "titleColor": INK},
     "legend": {"labelColor": INK, "titleColor": INK},
