@@ -47,6 +47,7 @@ LOOK = {
         "titleColor": INK,
         "titleFontWeight": "normal",
         "labelLimit": 240,
+        "maxExtent": 250,  # the title stands beside the longest label
     },
     "header": {"labelColor": INK, "titleColor": INK},
     "legend": {"labelColor": INK, "titleColor": INK},
@@ -316,14 +317,16 @@ def turned(spec: Any, names: dict[str, list[str]], step: float = math.inf) -> An
     if isinstance(axis, dict) and axis.get("labelAngle") == 0:
         labels = spec.get("scale", {}).get("domain") or names.get(spec["field"], [])
         top = axis.get("orient") == "top"
-        upright = max(map(across, labels), default=0) < step - 3
+        longest = max(map(across, labels), default=0)
         found["axis"] = axis | (
             {"labelAngle": 0, "labelAlign": "center", "labelBaseline": "bottom" if top else "top"}
-            if upright
+            if longest < step - 3
             else {
                 "labelAngle": -90,
                 "labelAlign": "left" if top else "right",
                 "labelBaseline": "middle",
+                # room for the labels of every state
+                **({"minExtent": math.ceil(longest)} if "minExtent" in axis else {}),
             }
         )
     return found
