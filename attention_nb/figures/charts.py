@@ -845,14 +845,15 @@ def bars_slider(
     bars = [dict(step=i, position=position, name=name, value=round(x))
             for i, (position, row) in enumerate(zip(positions, values.values()))
             for name, x in zip(names, row.tolist())]
-    chosen, scale = "datum.step === step", alt.Scale(domain=[0, max(bar["value"] for bar in bars)])
+    most = 1.225 * max(bar["value"] for bar in bars)  # the longest bar has room for its number
+    chosen, scale = "datum.step === step", alt.Scale(domain=[0, most], nice=False)
     base = alt.Chart(alt.NamedData("bars")).transform_filter(chosen).encode(
         x=alt.X("value:Q", axis=None, scale=scale), y=alt.Y("name:N", sort=None, title=None, axis=_axis()))
     shown = alt.layer(base.mark_bar(color=_hue(legend), height=18),
                       _print(base, "value", ",.0f", align="left", dx=4))
     tables = [dict(data=["bars"], by=["position"], columns=["name", "value"])]
     texts = [dict(step=i, text=f"{at}\n{note}") for i, (at, note) in enumerate(zip(positions, notes))]
-    return _respond(shown.properties(width=215, height=alt.Step(26)), [chosen], title,
+    return _respond(shown.properties(width=245, height=alt.Step(26)), [chosen], title,
                     f"{len(names)} bars of {legend}.", notice, tables, dict(bars=bars, notes=texts),
                     _slider("step", label, len(values), start))
 
