@@ -704,7 +704,7 @@ fit();
 bend(true);
 }).observe(sky);
 tabulate(() => ({ caption: tokens.join(" "), columns: tokens.map((word, i) => `${word} ${i + 1}`),
-rows: [[`weights of ${quoted(tokens[chosen])}`, work.shares.map((share) => share / 100)],
+rows: [[`weights of ${quoted(tokens[chosen])}`, work.weights],
 ...axes.map((axis, j) => [axis, work.x.map((row) => row[j])])] }));
 expose(() => ({ tokens, chosen, step, ...work }));
 }
