@@ -3,7 +3,7 @@
 // Blocks are taken and freed in the order of `PagedCache`.
 function draw(stage) {
   const { view, viewWidth, data, el, svg, set, sum, grouped, plural, listed, said, say } = stage;
-  const { button, clamp, motion, expose, keep } = stage;
+  const { button, clamp, wash, motion, expose, keep } = stage;
   const { n_blocks, size, n_max, prompt, sequences } = data;
   const letters = [..."ABCDEF"];
   const rows = [...letters.keys()];
@@ -65,7 +65,8 @@ function draw(stage) {
   const head = 46;  // of blocks: who shares them, and from where to where one is copied
   const across = n_blocks * pitch;
   const centre = (block) => (block + 0.5) * pitch;
-  const hueOf = (r) => `hsl(${(205 + 137 * r) % 360} 60% 50%)`;  // a colour for each sequence
+  // A colour for each sequence, and how much of it.
+  const hueOf = (r, part = 1) => `hsl(${(205 + 137 * r) % 360} 60% 50% / ${part})`;
   const text = (x, y, says, more = {}) =>
     svg("text", { x, y, "text-anchor": "middle", style: "font-size: 13px", ...more }, says);
   const soft = "font-size: 13px; fill: var(--soft)", bold = "font-size: 13px; font-weight: 700";
@@ -235,10 +236,11 @@ function draw(stage) {
     + "height: 22px; border-radius: 4px; text-align: center; line-height: 20px; font-size: 13px; "
     + "font-variant-numeric: tabular-nums";
   function chipOf(block, r) {  // a block in a table, as it looks on the board
-    const hue = shared(block) ? "var(--neutral)" : hueOf(r);
+    const [hue, pale] = shared(block) ? ["var(--neutral)", wash("neutral", 35)]
+      : [hueOf(r), hueOf(r, 0.35)];
     const edge = `${shared(block) ? 2.5 : 1}px solid ${hue}`;
-    return el("span", { style: `${ofTable}; border: ${edge}; `
-      + `background: color-mix(in srgb, ${hue} 35%, transparent)` }, String(block));
+    return el("span", { style: `${ofTable}; border: ${edge}; background: ${pale}` },
+      String(block));
   }
   function rowOf(r) {
     const pick = pickOf(r);

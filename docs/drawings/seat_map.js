@@ -1,7 +1,7 @@
 (() => {
 function draw(stage) {
 const { view, viewWidth, data, el, svg, set, sum, grouped, plural, listed, said, say } = stage;
-const { button, clamp, motion, expose, keep } = stage;
+const { button, clamp, wash, motion, expose, keep } = stage;
 const { n_blocks, size, n_max, prompt, sequences } = data;
 const letters = [..."ABCDEF"];
 const rows = [...letters.keys()];
@@ -59,7 +59,7 @@ const high = phone ? 22 : 34, foot = 26;
 const head = 46;
 const across = n_blocks * pitch;
 const centre = (block) => (block + 0.5) * pitch;
-const hueOf = (r) => `hsl(${(205 + 137 * r) % 360} 60% 50%)`;
+const hueOf = (r, part = 1) => `hsl(${(205 + 137 * r) % 360} 60% 50% / ${part})`;
 const text = (x, y, says, more = {}) =>
 svg("text", { x, y, "text-anchor": "middle", style: "font-size: 13px", ...more }, says);
 const soft = "font-size: 13px; fill: var(--soft)", bold = "font-size: 13px; font-weight: 700";
@@ -224,10 +224,11 @@ const ofTable = `display: inline-block; box-sizing: border-box; width: ${phone ?
 + "height: 22px; border-radius: 4px; text-align: center; line-height: 20px; font-size: 13px; "
 + "font-variant-numeric: tabular-nums";
 function chipOf(block, r) {
-const hue = shared(block) ? "var(--neutral)" : hueOf(r);
+const [hue, pale] = shared(block) ? ["var(--neutral)", wash("neutral", 35)]
+: [hueOf(r), hueOf(r, 0.35)];
 const edge = `${shared(block) ? 2.5 : 1}px solid ${hue}`;
-return el("span", { style: `${ofTable}; border: ${edge}; `
-+ `background: color-mix(in srgb, ${hue} 35%, transparent)` }, String(block));
+return el("span", { style: `${ofTable}; border: ${edge}; background: ${pale}` },
+String(block));
 }
 function rowOf(r) {
 const pick = pickOf(r);
